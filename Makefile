@@ -1,5 +1,5 @@
-# What a newcomer needs: `make demo` shows what Spiked is, `make check` builds with assertions and runs every test, `make`
-# builds ./build/release/bin/spiked. All install missing Debian packages first.
+# `make demo` runs an example study, `make check` builds with assertions and runs all tests, `make` builds
+# build/release/bin/spiked. Each of them first installs the Debian packages that are missing.
 PRESET ?= dev
 
 .PHONY: all setup demo check paper-tables task-tables cache-tables fuzz lint clean
@@ -14,36 +14,39 @@ setup:
 demo: all
 	build/release/bin/spiked demo
 
-# Tables 1 to 4 of the paper: what is printed, ours on synthetic blocks, standard error, difference. Some minutes.
+# Tables 1 to 4 of the paper: printed values, our values on synthetic blocks, standard errors, differences. Takes
+# minutes.
 paper-tables: all
 	build/release/bin/spiked run validation/studies/paper-tables.toml -o results/paper-tables.spiked --no-report
 	build/release/bin/spiked show results/paper-tables.spiked --against validation/studies/paper-tables.csv
 	build/release/bin/spiked report results/paper-tables.spiked --against validation/studies/paper-tables.csv
 
-# The paper's task tables with two small models, FOLDER/rope-lm and FOLDER/needle of MODELS=FOLDER. Some minutes.
+# The paper's task tables with two small models, FOLDER/rope-lm and FOLDER/needle of MODELS=FOLDER. Takes minutes.
 task-tables: all
 	mkdir -p results
 	tools/task-tables "$${MODELS:?name the folder of the models: make task-tables MODELS=FOLDER}" > results/TASKS.md
 	mv results/TASKS.md docs/TASKS.md
 
-# What methods lose on the dumps in DUMPS=FOLDER: pairs NAME-a*.safetensors and NAME-b*.safetensors, two sequences of a model.
+# Errors of methods on the dumps in DUMPS=FOLDER: pairs NAME-a*.safetensors and NAME-b*.safetensors, two sequences of a
+# model.
 cache-tables: all
 	mkdir -p results
 	tools/cache-tables "$${DUMPS:?name the folder of the dumps: make cache-tables DUMPS=FOLDER}" > results/CACHES.md
 	mv results/CACHES.md docs/CACHES.md
 
-# All tests, or those of MODULES="core theory" only.
+# Builds and runs all tests, or only the test programs of MODULES="core random theory sim estimators ...".
 check: setup
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) $(if $(MODULES),--target $(MODULES:%=%_tests))
 	ctest --preset $(PRESET) -j $$(nproc) $(if $(MODULES),--tests-regex '^($(subst $() ,|,$(strip $(MODULES))))/')
 
-# Every reader under libFuzzer with sanitizers, MINUTES in all. Needs clang, which `make setup` does not install.
+# Runs every reader under libFuzzer with sanitizers, for MINUTES in total. Needs clang, which `make setup` does not
+# install.
 MINUTES ?= 10
 fuzz: setup
 	tools/fuzz --minutes $(MINUTES)
 
-# Needs clang-format and clang-tidy, which `make setup` does not install.
+# Checks format and runs clang-tidy. Needs clang-format and clang-tidy, which `make setup` does not install.
 lint:
 	tools/lint
 

@@ -1,5 +1,6 @@
-# The CUDA batch path is compiled where nvcc is found, with the static runtime: one binary, with or without a driver.
-option(SPIKED_CUDA "Compile the CUDA batch path where nvcc is found" ON)
+# GPU code is compiled where nvcc is found, with the static CUDA runtime: the same binary runs with and without a
+# driver.
+option(SPIKED_CUDA "Compile GPU code where nvcc is found" ON)
 set(SPIKED_CUDA_ARCHITECTURES 90-real CACHE STRING "GPU architectures to compile for (as CMAKE_CUDA_ARCHITECTURES)")
 set(SPIKED_HAS_CUDA OFF)
 if(SPIKED_CUDA)
@@ -12,7 +13,7 @@ if(SPIKED_CUDA)
       set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
     endif()
     enable_language(CUDA)
-    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)   # CMake 3.25 does not know that nvcc has it
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)   # CMake 3.25 does not know that nvcc supports C++20
     set(CMAKE_CUDA_EXTENSIONS OFF)
     set(SPIKED_HAS_CUDA ON)
   endif()
@@ -20,5 +21,5 @@ endif()
 if(SPIKED_HAS_CUDA)
   message(STATUS "CUDA code: compiled by ${CMAKE_CUDA_COMPILER_ID} ${CMAKE_CUDA_COMPILER_VERSION} for ${SPIKED_CUDA_ARCHITECTURES}")
 else()
-  message(STATUS "CUDA code: not compiled (no nvcc, or SPIKED_CUDA=OFF); its source is tested on the host all the same")
+  message(STATUS "CUDA code: not compiled (no nvcc, or SPIKED_CUDA=OFF); the kernels are tested on the host in either case")
 endif()

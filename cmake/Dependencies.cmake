@@ -1,4 +1,5 @@
-# The libraries that Spiked needs, by their own CMake files where they have one (tools/packages.txt names Debian's packages).
+# The libraries that Spiked needs, found by their own CMake files where they have one. Debian's packages:
+# tools/packages.txt.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED COMPONENTS context)
@@ -12,10 +13,10 @@ find_package(tomlplusplus REQUIRED)
 find_package(pugixml REQUIRED)
 find_path(ARMADILLO_INCLUDE_DIR armadillo REQUIRED)
 find_path(LIBZIP_INCLUDE_DIR zip.h REQUIRED)
-find_library(LIBZIP_LIBRARY zip REQUIRED)   # Debian's CMake file for libzip wants programs that the library does not
+find_library(LIBZIP_LIBRARY zip REQUIRED)   # Debian's CMake file for libzip requires programs that the library does not need
 
-# Any BLAS with LAPACK will do: -DBLA_VENDOR=NAME chooses one by CMake's names. OpenBLAS, which carries LAPACK, is taken
-# where it is installed and none is named: only with it does Spiked keep products on the thread that asked for them.
+# Any BLAS with LAPACK works; -DBLA_VENDOR=NAME chooses one by CMake's names. Without it OpenBLAS, which includes
+# LAPACK, is used where it is installed: only for OpenBLAS can Spiked keep a matrix product on the calling thread.
 if(NOT DEFINED BLA_VENDOR)
   set(BLA_VENDOR OpenBLAS)
   find_package(LAPACK QUIET)
@@ -26,8 +27,9 @@ endif()
 find_package(LAPACK REQUIRED)
 list(REMOVE_DUPLICATES LAPACK_LIBRARIES)
 
-# Armadillo's headers, with the linear algebra linked straight in place of Armadillo's wrapper, and libzip: libraries
-# without a CMake file of their own, found again where Spiked is installed (cmake/spikedConfig.cmake.in).
+# Armadillo's headers, with BLAS and LAPACK linked directly rather than through Armadillo's wrapper library, and
+# libzip. Their paths are not exported: cmake/spikedConfig.cmake.in finds them again on the machine that uses an
+# installed Spiked.
 add_library(spiked_armadillo INTERFACE)
 target_include_directories(spiked_armadillo SYSTEM INTERFACE $<BUILD_INTERFACE:${ARMADILLO_INCLUDE_DIR}>)
 target_compile_definitions(spiked_armadillo INTERFACE ARMA_DONT_USE_WRAPPER ARMA_WARN_LEVEL=0)

@@ -1,17 +1,18 @@
-# How a module becomes a library and a test program.
+# Functions that turn the file lists of a module into a library and a test program.
 
-# What every target of the project is compiled with and nobody who uses it. No contraction and no fast-math: the same draws
-# and the same codes on every build.
+# Compile options of every target of the project; projects that use the libraries do not inherit them. Floating-point
+# contraction and fast-math are off, so that every build gives the same draws and the same codes.
 add_library(spiked_options INTERFACE)
 target_compile_options(spiked_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>
-  # In a unity build a name is at odds with those of other files too, which is no mistake: only local names are compared.
+  # In a unity build names of other files are visible as well, and shadowing them is harmless: only local names are
+  # checked.
   $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,-Wshadow=local,-Wshadow>>
   "$<$<COMPILE_LANGUAGE:CXX>:$<$<BOOL:${SPIKED_WERROR}>:-Werror>>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;-DFMT_USE_CONSTEXPR=1;-Xcompiler=-ffp-contract=off$<$<BOOL:${SPIKED_WERROR}>:;--Werror=all-warnings>>")
 
-# What most files include is read once: by the first library and the first tests with matrices, OWNER, for all others.
-# (Not <filesystem>: it brings std::quoted, which a string prefers to a function of ours.)
+# Precompiles the headers that most files include: once for the libraries and once for the tests, in the target OWNER.
+# <filesystem> is not among them: it declares std::quoted, which overload resolution would prefer to a function of ours.
 function(spiked_common_headers NAME OWNER)
   if(NAME STREQUAL OWNER)
     target_precompile_headers(${NAME} PRIVATE <armadillo> <fmt/format.h> <fmt/ranges.h> <map> <string> <vector> ${ARGN})
@@ -19,20 +20,20 @@ function(spiked_common_headers NAME OWNER)
     target_precompile_headers(${NAME} REUSE_FROM ${OWNER})
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
-    # GCC 12 suspects std::string of these, more so where its header is precompiled (GCC bug 105651).
+    # GCC 12 gives false warnings of these kinds for std::string, more often with precompiled headers (GCC bug 105651).
     target_compile_options(${NAME} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
   endif()
 endfunction()
 
-# Several files of a target at a time, where SPIKED_UNITY asks for it: what all of them use is read and instantiated once. Their
-# unnamed namespaces are then one, so that a new file may have to name its helpers differently.
+# With SPIKED_UNITY, compiles several files of a target together, so that common headers and templates are processed
+# once. Their unnamed namespaces are merged, so that a new file may need other names for its helpers.
 function(spiked_unity NAME)
   if(SPIKED_UNITY)
     set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE ${SPIKED_UNITY_BATCH})
   endif()
 endfunction()
 
-# Every source of a folder stands in a list of its CMakeLists.txt: one that was forgotten would be left out in silence.
+# Fails when a source file of this folder is in none of the lists: it would be left out of the build without a message.
 function(spiked_require_listed)
   cmake_parse_arguments(PARSE_ARGV 0 HERE "" "" "LISTED;EXCEPT")
   file(GLOB_RECURSE FILES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp *.cu)
@@ -42,23 +43,24 @@ function(spiked_require_listed)
   list(REMOVE_ITEM FILES ${HERE_LISTED})
   if(FILES)
     list(JOIN FILES ", " FILES)
-    message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}/CMakeLists.txt does not name ${FILES}: add what is new to its lists")
+    message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}/CMakeLists.txt does not name ${FILES} (every source file must be in a list): add new files to its lists")
   endif()
 endfunction()
 
 # spiked_module(NAME SOURCES files... LINKS libraries...): the library spiked_NAME and the test program NAME_tests.
-#   UNITY         several files at a time in a unity build
-#   KERNELS       sources that run kernels on the host; they learn whether the build has CUDA code
-#   DEVICE        .cu files, compiled where there is nvcc
-#   TESTS         tests, linked with TEST_LINKS too
-#   BENCH         what `spiked bench` times, part of the library spiked_bench
-#   UNINSTRUMENTED  beginnings of sources that no byte of a file decides: libFuzzer looks at every edge after every input
-#   EXCEPT        regular expressions of files below this folder that other lists name
+#   UNITY           compile several files together when SPIKED_UNITY is on
+#   KERNELS         sources that run kernels on the host; SPIKED_HAS_CUDA is defined for them when GPU code is compiled
+#   DEVICE          .cu files, compiled where nvcc is found
+#   TESTS           sources of NAME_tests, which is also linked with TEST_LINKS
+#   BENCH           benchmarks of `spiked bench`, part of the library spiked_bench
+#   UNINSTRUMENTED  first parts of names of sources whose control flow does not depend on input files; the fuzzer skips
+#                   them, since libFuzzer examines every instrumented edge after every input
+#   EXCEPT          regular expressions of files below this folder that are in the lists of other CMakeLists.txt
 function(spiked_module NAME)
   cmake_parse_arguments(PARSE_ARGV 1 MODULE "UNITY" "" "SOURCES;KERNELS;DEVICE;TESTS;BENCH;LINKS;TEST_LINKS;UNINSTRUMENTED;EXCEPT")
   spiked_require_listed(LISTED ${MODULE_SOURCES} ${MODULE_KERNELS} ${MODULE_DEVICE} ${MODULE_TESTS} ${MODULE_BENCH}
                         EXCEPT ${MODULE_EXCEPT})
-  # A kernel on the host says where a thread stood: by the same path in whatever folder it was built.
+  # Diagnostics of kernels on the host contain __FILE__, which must not depend on the folder of the build.
   set_source_files_properties(${MODULE_KERNELS} PROPERTIES COMPILE_OPTIONS "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/="
                               SKIP_UNITY_BUILD_INCLUSION ON)
   if(SPIKED_HAS_CUDA)
@@ -94,7 +96,7 @@ function(spiked_module NAME)
 endfunction()
 
 # spiked_tests(NAME SOURCES files... LINKS libraries... COST number DEFINITIONS macros...): the program NAME_tests.
-# What only tests hold is optimised less, a quarter of its compile time.
+# Tests are compiled with -O1, which saves a quarter of their compile time. Programs with a larger COST start first.
 function(spiked_tests NAME)
   cmake_parse_arguments(PARSE_ARGV 1 TESTS "" "COST" "SOURCES;LINKS;DEFINITIONS")
   add_executable(${NAME}_tests ${TESTS_SOURCES})
@@ -112,7 +114,8 @@ function(spiked_tests NAME)
                        PROPERTIES TIMEOUT ${SPIKED_TEST_TIMEOUT} ENVIRONMENT OPENBLAS_NUM_THREADS=1 ${COST})
 endfunction()
 
-# spiked_embed(FILE.hpp.in NAME=file...): the text of each file as the variable NAME in FILE.hpp under generated/, compiled in.
+# spiked_embed(FILE.hpp.in NAME=file...): writes FILE.hpp under generated/, with the text of each file in place of
+# @NAME@.
 function(spiked_embed TEMPLATE)
   foreach(PAIR ${ARGN})
     string(REPLACE "=" ";" PAIR ${PAIR})

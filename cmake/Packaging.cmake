@@ -1,5 +1,5 @@
-# What is installed, and the packages `cpack -G DEB` and `cpack -G TGZ` make of it: the command ("spiked"), what
-# cluster jobs run ("spiked-mpi", where Open MPI is) and the libraries with their headers ("libspiked-dev").
+# The installed files, and the packages made by `cpack -G DEB` and `cpack -G TGZ`: the command ("spiked"), the program
+# for cluster jobs ("spiked-mpi", where Open MPI is found) and the libraries with their headers ("libspiked-dev").
 get_property(SPIKED_MODULES GLOBAL PROPERTY SPIKED_MODULES)
 set(MODULE_TARGETS spiked_armadillo)
 foreach(MODULE ${SPIKED_MODULES})
@@ -17,7 +17,7 @@ if(TARGET spiked-mpi)
 endif()
 install(TARGETS ${MODULE_TARGETS} EXPORT spiked ARCHIVE COMPONENT development)
 install(EXPORT spiked NAMESPACE spiked:: FILE spikedTargets.cmake DESTINATION ${PACKAGE_DIR} COMPONENT development)
-# Users include <spiked/theory/laws/separable_law.hpp>; so do installed headers one another.
+# Programs include <spiked/theory/laws/separable_law.hpp>, and installed headers include each other in the same way.
 install(CODE "set(SPIKED_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
 set(SPIKED_HEADERS_TO \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/spiked\")
 include(\"${PROJECT_SOURCE_DIR}/cmake/install-headers.cmake\")" COMPONENT development)
@@ -29,7 +29,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/spikedConfigVer
 install(FILES ${PROJECT_BINARY_DIR}/generated/spikedConfig.cmake ${PROJECT_BINARY_DIR}/generated/spikedConfigVersion.cmake
         DESTINATION ${PACKAGE_DIR} COMPONENT development)
 
-# Static libraries: what they need is named after them, users before what they use.
+# Static libraries are linked in this order: a library before those that it uses.
 set(SPIKED_PC_LIBS)
 foreach(MODULE ${SPIKED_MODULES})
   list(PREPEND SPIKED_PC_LIBS -lspiked_${MODULE})
@@ -45,7 +45,7 @@ file(RELATIVE_PATH SPIKED_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/spiked.pc.in ${PROJECT_BINARY_DIR}/generated/spiked.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/generated/spiked.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# The manual page and the completions come out of the command itself.
+# The manual page and the shell completions are printed by the command itself.
 set(COMPLETIONS)
 foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
              bash:${CMAKE_INSTALL_DATADIR}/bash-completion/completions:spiked
@@ -64,13 +64,14 @@ foreach(PAIR man:${CMAKE_INSTALL_MANDIR}/man1:spiked.1
 endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-# The documents, where the README points to them.
-foreach(FOLDER docs core theory sim estimators estimators/svd/bench estimators/svd/cuda validation reports app tools)
+# The documents keep their places relative to each other, so that their links work.
+foreach(FOLDER docs docs/explanation core theory sim estimators estimators/svd/bench estimators/svd/cuda codec validation
+               reports app tools)
   file(GLOB PAGES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${FOLDER}/*.md ${PROJECT_SOURCE_DIR}/${FOLDER}/*.png)
   install(FILES ${PAGES} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${FOLDER} COMPONENT program)
 endforeach()
 install(PROGRAMS tools/export-kv DESTINATION ${CMAKE_INSTALL_DOCDIR}/tools COMPONENT program)
-# As they lie in the source tree: studies name the sample dump by its way from theirs.
+# In the same places as in the source tree, because studies name the sample dump by a path relative to their own.
 install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/validation COMPONENT program)
 install(FILES sim/kv/tests/data/rope-lm-cut.safetensors DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/sim/kv/tests/data
         COMPONENT program)

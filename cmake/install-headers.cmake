@@ -1,10 +1,10 @@
-# Copies the public headers to SPIKED_HEADERS_TO, where they include one another as <spiked/...>. Run by `cmake --install`.
+# Copies the public headers to SPIKED_HEADERS_TO and changes their includes to <spiked/...>. Run by `cmake --install`.
 foreach(MODULE core theory sim estimators codec validation reports)
   file(GLOB_RECURSE HEADERS RELATIVE ${SPIKED_SOURCE_DIR} ${SPIKED_SOURCE_DIR}/${MODULE}/*.hpp)
   list(FILTER HEADERS EXCLUDE REGEX "/(tests|bench)/")
   foreach(HEADER ${HEADERS})
     file(READ ${SPIKED_SOURCE_DIR}/${HEADER} TEXT)
-    string(REGEX REPLACE "(#[ ]*include )\"([a-z]+/[a-z_/]+[.](hpp|cuh))\"" "\\1<spiked/\\2>" TEXT "${TEXT}")
+    string(REGEX REPLACE "(#[ ]*include )\"([a-z]+/[a-z0-9_/]+[.](hpp|cuh))\"" "\\1<spiked/\\2>" TEXT "${TEXT}")
     file(WRITE ${SPIKED_HEADERS_TO}/${HEADER} "${TEXT}")
   endforeach()
 endforeach()

@@ -1,4 +1,4 @@
-"""What tools/cache-tables and tools/task-tables share: the program's answers, and tables of Markdown."""
+"""Helpers of tools/cache-tables and tools/task-tables: running the program, and writing Markdown tables."""
 import json
 import pathlib
 import subprocess
@@ -8,7 +8,7 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 
 
 class Program:
-    """The folder of data and the program that the words of a tool name; its usage where they do not."""
+    """The folder of data and the program given on a tool's command line; prints its usage when they are missing."""
 
     def __init__(self, usage):
         if len(sys.argv) not in (2, 3):
@@ -16,14 +16,16 @@ class Program:
         self.folder = pathlib.Path(sys.argv[1])
         self.path = sys.argv[2] if len(sys.argv) == 3 else "build/release/bin/spiked"
 
-    def answer(self, words, places=None):
-        """The JSON that `spiked words` prints; a word that begins with a key of `places` means that path."""
-        typed = words.split()
+    def answer(self, command, places=None):
+        """The JSON output of `spiked COMMAND`; each key of `places` at the start of an argument is replaced by its
+        path."""
+        arguments = command.split()
         for key, path in (places or {}).items():
-            typed = [str(path) + word[len(key):] if word == key or word.startswith(key + "/") else word for word in typed]
-        done = subprocess.run([self.path, *typed, "--json", "--quiet"], capture_output=True, text=True)
+            arguments = [str(path) + word[len(key):] if word == key or word.startswith(key + "/") else word
+                         for word in arguments]
+        done = subprocess.run([self.path, *arguments, "--json", "--quiet"], capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"{sys.argv[0]}: spiked {words}: {done.stderr.strip()}")
+            sys.exit(f"{sys.argv[0]}: spiked {command}: {done.stderr.strip()}")
         return json.loads(done.stdout)
 
     def stamp(self):
@@ -33,7 +35,7 @@ class Program:
 
 
 def table(heads, rows, numbers_from=None):
-    """Columns from `numbers_from` on are set to the right."""
+    """Prints a table. Columns from `numbers_from` on are aligned to the right."""
     left = len(heads) if numbers_from is None else numbers_from
     print("|" + "|".join(heads) + "|\n|" + "---|" * left + "--:|" * (len(heads) - left))
     for row in rows:

@@ -12,21 +12,14 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/tensor_container.hpp"
 
 namespace spiked::app {
 namespace {
 
-/// The long form is the one arguments are kept under; `-h,--help` is how the table writes both.
-std::string long_name(const Option& option) {
-    const std::size_t comma = option.name.find(',');
-    return comma == std::string::npos ? option.name : option.name.substr(comma + 1);
-}
-
-std::string option_lines(const std::vector<Option>& options) {
+std::string option_lines(const std::vector<OptionSpec>& options) {
     std::string text;
     for (const auto& option : options) {
-        std::string left = "  " + option.name + (option.value.empty() ? "" : " " + option.value);
+        std::string left = "  " + option.key + (option.value.shown.empty() ? "" : " " + option.value.shown);
         const std::string fallback = option.fallback.empty() ? "" : fmt::format(" [{}]", option.fallback);
         if (left.size() > 30) {
             text += left + "\n";
@@ -39,7 +32,7 @@ std::string option_lines(const std::vector<Option>& options) {
 
 std::string usage(const Command& command) {
     return fmt::format("spiked {} {}[options]", command.name,
-                       command.positionals.empty() ? "" : command.positionals + " ");
+                       command.positionals.shown.empty() ? "" : command.positionals.shown + " ");
 }
 
 [[noreturn]] void reject_option(const Command& command, const std::string& typed) {
@@ -55,22 +48,9 @@ std::string usage(const Command& command) {
     throw usage_error("{}: unknown option \"{}\"{}", command.name, typed, suggestion(typed, legal));
 }
 
-[[noreturn]] void reject_missing_value(const Command& command, const Option& option) {
+[[noreturn]] void reject_missing_value(const Command& command, const OptionSpec& option) {
     throw usage_error("{}: {} has no value behind it: write {} {}", command.name, long_name(option), long_name(option),
-                      option.value);
-}
-
-/// `.npy` and `.npz` of `FILE(.npy|.npz:name)`; of a dump those that dumps have.
-std::vector<std::string> suffixes_in(const std::string& text) {
-    if (text.find("DUMP") != std::string::npos && text.find('.') == text.find("...")) return sim::dump_suffixes();
-    std::vector<std::string> found;
-    const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
-    for (std::size_t at = text.find('.'); at != std::string::npos; at = text.find('.', at + 1)) {
-        std::size_t end = at + 1;
-        while (end < text.size() && letter(text[end])) ++end;
-        if (end > at + 1) found.push_back(text.substr(at, end - at));
-    }
-    return found;
+                      option.value.shown);
 }
 
 /// `.npz` of `folder/data.npz:x`, where it is one that some command names.
@@ -78,9 +58,9 @@ std::string known_suffix(const std::string& path) {
     static const std::set<std::string> known = [] {
         std::set<std::string> all = {".svg", ".png", ".pdf", ".json", ".tex"};
         for (const auto& command : commands()) {
-            for (auto& suffix : suffixes_in(command.positionals)) all.insert(std::move(suffix));
+            all.insert(command.positionals.suffixes.begin(), command.positionals.suffixes.end());
             for (const auto& option : command.options)
-                for (auto& suffix : suffixes_in(option.value)) all.insert(std::move(suffix));
+                all.insert(option.value.suffixes.begin(), option.value.suffixes.end());
         }
         return all;
     }();
@@ -103,47 +83,26 @@ bool is_plain_file(const std::string& path) {
 
 /// `show` of data.npy: names the commands that read such a file.
 void reject_other_kind(const Command& command, const std::string& path) {
-    if (!is_other_kind(path, suffixes_in(command.positionals))) return;
+    if (!is_other_kind(path, command.positionals.suffixes)) return;
     std::vector<std::string> readers;
     for (const auto& other : commands()) {
-        const auto read = suffixes_in(other.positionals);
+        const auto& read = other.positionals.suffixes;
         if (std::find(read.begin(), read.end(), known_suffix(path)) != read.end()) readers.push_back(other.name);
     }
     const std::string message =
-        fmt::format("{}: {} stands where {} is expected{}", command.name, path, command.positionals,
+        fmt::format("{}: {} stands where {} is expected{}", command.name, path, command.positionals.shown,
                     readers.empty() ? ": name a file of that kind"
                                     : fmt::format(" ({} is read by {}): name a file of that kind", known_suffix(path),
                                                   fmt::join(readers, ", ")));
-    throw Error(command.positionals.find(".toml") == std::string::npos ? ExitCode::unusable_input : ExitCode::usage,
-                message);
+    const auto& own = command.positionals.suffixes;
+    const bool of_studies = std::find(own.begin(), own.end(), ".toml") != own.end();
+    throw Error(of_studies ? ExitCode::usage : ExitCode::unusable_input, message);
 }
 
 }  // namespace
 
-/// Where `,...` begins in a value that is a list.
-static std::size_t list_mark(const std::string& value) { return value.find("[,"); }
-
-bool is_list(const std::string& value) { return list_mark(value) != std::string::npos; }
-
-Choices choices(std::string value) {
-    value.resize(std::min(value.size(), list_mark(value)));
-    if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
-    if (value.find('|') == std::string::npos) return {};
-    Choices found{{}, true};
-    for (auto& word : split(value, '|')) {
-        // FILE.md|FILE.html are no words to type.
-        if (!word.empty() && word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string::npos)
-            found.closed = false;
-        else if (word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
-            return {};
-        else
-            found.words.push_back(std::move(word));
-    }
-    return found;
-}
-
-std::vector<Option> all_options(const Command& command) {
-    std::vector<Option> options = command.options;
+std::vector<OptionSpec> all_options(const Command& command) {
+    std::vector<OptionSpec> options = command.options;
     options.insert(options.end(), common_options().begin(), common_options().end());
     return options;
 }
@@ -198,14 +157,14 @@ std::vector<std::size_t> Arguments::counts(std::string_view option) const {
     return values;
 }
 
-const std::vector<Option>& common_options() {
-    static const std::vector<Option> options = {
-        {"--json", "", "print one JSON document instead of text", "", false},
-        {"-q,--quiet", "", "no progress, no remarks", "", false},
-        {"-v,--verbose", "", "also say what build this is and how long it took", "", false},
-        {"--progress", "auto|bar|lines|none", "how to show progress", "auto", false},
-        {"--color", "auto|always|never", "colour on a terminal; NO_COLOR turns it off", "auto", false},
-        {"-h,--help", "", "this text", "", false},
+const std::vector<OptionSpec>& common_options() {
+    static const std::vector<OptionSpec> options = {
+        {"--json", {}, "print one JSON document instead of text", "", false},
+        {"-q,--quiet", {}, "no progress, no notes", "", false},
+        {"-v,--verbose", {}, "also say what build this is and how long it took", "", false},
+        {"--progress", one_of({"auto", "bar", "lines", "none"}), "how to show progress", "auto", false},
+        {"--color", one_of({"auto", "always", "never"}), "colour on a terminal; NO_COLOR turns it off", "auto", false},
+        {"-h,--help", {}, "this text", "", false},
     };
     return options;
 }
@@ -215,22 +174,23 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     app.set_help_flag("");
     app.allow_extras();
     Arguments arguments;
-    const std::vector<Option> options = all_options(command);
+    const std::vector<OptionSpec> options = all_options(command);
     std::map<std::string, CLI::Option*> handles;
     std::map<std::string, std::vector<std::string>> values;
     for (const auto& option : options) {
         const std::string name = long_name(option);
-        if (option.value.empty())
-            handles[name] = app.add_flag(option.name)->disable_flag_override();
+        if (option.value.kind == ValueSpec::Kind::none)
+            handles[name] = app.add_flag(option.key)->disable_flag_override();
         else
-            handles[name] = app.add_option(option.name, values[name])->expected(1)->take_all()->allow_extra_args(false);
+            handles[name] = app.add_option(option.key, values[name])->expected(1)->take_all()->allow_extra_args(false);
         if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
     }
     try {
         app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     } catch (const CLI::ArgumentMismatch& error) {
         for (const auto& option : options)
-            if (std::string_view(error.what()).starts_with(long_name(option) + ":") && !option.value.empty())
+            if (std::string_view(error.what()).starts_with(long_name(option) + ":") &&
+                option.value.kind != ValueSpec::Kind::none)
                 reject_missing_value(command, option);
         throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
     } catch (const CLI::ParseError& error) {
@@ -243,7 +203,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         // The next option was taken for it, or a variable of the shell was empty.
         for (const auto& value : values[name])
             if (value.empty() || handles.contains(value)) reject_missing_value(command, option);
-        if (!option.value.empty() && !option.repeatable && values[name].size() > 1)
+        if (option.value.kind != ValueSpec::Kind::none && !option.repeatable && values[name].size() > 1)
             throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
                               values[name].size());
     }
@@ -256,7 +216,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     if (arguments.has("--help")) return arguments;
     if (arguments.positionals.size() < command.least_positionals)
         throw usage_error("{}: {} is missing: usage is {}", command.name,
-                          split(command.positionals, ' ')[arguments.positionals.size()], usage(command));
+                          split(command.positionals.shown, ' ')[arguments.positionals.size()], usage(command));
     // 3 of `--bits 2 3` is no file, nor is a name without a suffix.
     const auto is_file = [](const std::string& word) {
         std::error_code none;
@@ -266,7 +226,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         for (const auto& option : options)
             if (option.repeatable && words[at - 2] == long_name(option) && !words[at].starts_with("-") &&
                 (to_number(words[at]) ||
-                 (is_list(option.value) && !suffixes_in(command.positionals).empty() && !is_file(words[at]))))
+                 (option.value.list && !command.positionals.suffixes.empty() && !is_file(words[at]))))
                 throw usage_error("{}: \"{}\" stands alone (several values are one word): write {} {}{}{}",
                                   command.name, words[at], words[at - 2], words[at - 1],
                                   words[at - 1].ends_with(',') ? "" : ",", words[at]);
@@ -275,24 +235,25 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
                           arguments.positionals[command.most_positionals], usage(command));
     for (const auto& path : arguments.positionals) reject_other_kind(command, path);
     for (const auto& option : options) {
-        const auto legal = suffixes_in(option.value);
-        if (option.value.find("SPEC") != std::string::npos) continue;
+        const auto& legal = option.value.suffixes;
         for (const auto& path : values[long_name(option)])
             if (is_other_kind(path, legal) || (!legal.empty() && is_plain_file(path)))
-                throw usage_error("{}: {} stands where {} is expected: {}FILE{}", command.name, path, option.value,
-                                  std::filesystem::exists(path) ? "give a " : "name it ", legal.front());
+                throw usage_error("{}: {} stands where {} is expected: {}FILE{}", command.name, path,
+                                  option.value.shown, std::filesystem::exists(path) ? "give a " : "name it ",
+                                  legal.front());
     }
-    const auto check = [&](const std::string& what, const Choices& legal, const std::vector<std::string>& typed) {
-        for (const auto& value : typed)
-            if (legal.closed && std::find(legal.words.begin(), legal.words.end(), value) == legal.words.end())
-                throw usage_error("{}: {}\"{}\" is not possible{}", command.name, what, value,
-                                  suggestion(value, legal.words));
+    const auto check = [&](const std::string& what, const ValueSpec& value, const std::vector<std::string>& written) {
+        if (value.choices.empty() || value.open) return;
+        for (const auto& one : written)
+            if (std::find(value.choices.begin(), value.choices.end(), one) == value.choices.end())
+                throw usage_error("{}: {}\"{}\" is not possible{}", command.name, what, one,
+                                  suggestion(one, value.choices, value.aliases));
     };
-    check("", choices(command.positionals), arguments.positionals);
+    check("", command.positionals, arguments.positionals);
     for (const auto& option : options) {
         const std::string name = long_name(option);
         if (arguments.has(name))
-            check(name + " ", choices(option.value), is_list(option.value) ? arguments.list(name) : values[name]);
+            check(name + " ", option.value, option.value.list ? arguments.list(name) : values[name]);
     }
     return arguments;
 }

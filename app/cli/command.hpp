@@ -7,27 +7,9 @@
 #include <vector>
 
 #include "core/text/json.hpp"
+#include "core/text/option_spec.hpp"
 
 namespace spiked::app {
-
-/// An option of a command, as data: it makes the parser, the help text and the suggestions.
-struct Option {
-    std::string name;   ///< with its dashes
-    std::string value;  ///< what the value is called in the help; empty for a switch
-    std::string help;
-    std::string fallback;  ///< value when the option is not given; empty: none
-    bool repeatable = false;
-};
-
-/// The words that a value may be, from what it is called in the help: `quick` and `full` of `quick|full`,
-/// `[quick|full]` and `quick|full[,...]`. None where it is free.
-struct Choices {
-    std::vector<std::string> words;
-    bool closed = false;  ///< it is nothing else: no FILE or NAME stands among them
-};
-[[nodiscard]] Choices choices(std::string value);
-/// Whether a value is a list of words with commas between them.
-[[nodiscard]] bool is_list(const std::string& value);
 
 /// The words of one call, checked against the command's options.
 class Arguments {
@@ -55,10 +37,10 @@ struct Command {
     std::string name;  ///< one or two words
     std::string summary;
     std::vector<std::string> examples;
-    std::string positionals;  ///< as shown in the usage line
+    ValueSpec positionals;  ///< `shown` stands in the usage line
     std::size_t least_positionals = 0;
     std::size_t most_positionals = 0;
-    std::vector<Option> options;
+    std::vector<OptionSpec> options;
     int (*run)(const Arguments&);
 };
 
@@ -66,10 +48,10 @@ struct Command {
 [[nodiscard]] const std::vector<Command>& commands();
 
 /// Options every command takes.
-[[nodiscard]] const std::vector<Option>& common_options();
+[[nodiscard]] const std::vector<OptionSpec>& common_options();
 
 /// Those of a command: its own, then the common ones.
-[[nodiscard]] std::vector<Option> all_options(const Command& command);
+[[nodiscard]] std::vector<OptionSpec> all_options(const Command& command);
 
 /// Parses the words after the command's name. Throws usage_error with the nearest legal option, or word of one.
 [[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);

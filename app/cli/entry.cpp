@@ -115,7 +115,7 @@ std::string cut(std::string line) {
     constexpr std::size_t longest = 2000;
     if (line.size() <= longest) return line;
     line.resize(longest);
-    leave_whole_characters(line);
+    trim_partial_character(line);
     return line + " ...";
 }
 

@@ -280,7 +280,7 @@ int run_quantize(const Arguments& arguments) {
     return 0;
 }
 
-const Option plot_option = {"--plot", "FILE", "bars of how many a second: .svg, .png or .pdf", "", false};
+const OptionSpec plot_option = {"--plot", any_text("FILE"), "bars of how many a second: .svg, .png or .pdf", "", false};
 
 }  // namespace
 
@@ -289,43 +289,43 @@ Command bench_decompose_command() {
             "times all singular values and leading vectors of a block, here, in LAPACK and in NumPy",
             {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json",
              "spiked bench decompose --device cuda:0"},
-            "",
+            {},
             0,
             0,
-            {{"--rows", "N", "of a block", "128", false},
-             {"--cols", "D", "of a block", "128", false},
-             {"--precision", "float|double", "of the entries", "float", false},
-             {"--vectors", "R", "leading vectors a side", "16", false},
-             {"--seconds", "S", "about how long to measure", "5", false},
-             {"--device", "cuda:0|emulated",
+            {{"--rows", whole("N"), "of a block", "128", false},
+             {"--cols", whole("D"), "of a block", "128", false},
+             {"--precision", one_of({"float", "double"}), "of the entries", "float", false},
+             {"--vectors", whole("R"), "leading vectors a side", "16", false},
+             {"--seconds", number("S"), "about how long to measure", "5", false},
+             {"--device", any_text("cuda:0|emulated"),
               "instead: batches there, on all processors and in NVIDIA's libraries, by the wall clock", "", false},
              plot_option},
             run_decompose};
 }
 
 Command bench_quantize_command() {
-    return {
-        "bench quantize",
-        "times row quantizers, bits packed, in units of a matrix product",
-        {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
-         "spiked bench quantize --plot quantize.svg"},
-        "",
-        0,
-        0,
-        {{"--seconds", "S", "about how long to measure", "5", false},
-         {"--device", "cuda:0|emulated", "instead: batches there and on all processors, by the wall clock", "", false},
-         plot_option},
-        run_quantize};
+    return {"bench quantize",
+            "times row quantizers, bits packed, in units of a matrix product",
+            {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
+             "spiked bench quantize --plot quantize.svg"},
+            {},
+            0,
+            0,
+            {{"--seconds", number("S"), "about how long to measure", "5", false},
+             {"--device", any_text("cuda:0|emulated"),
+              "instead: batches there and on all processors, by the wall clock", "", false},
+             plot_option},
+            run_quantize};
 }
 
 Command bench_theory_command() {
     return {"bench theory",
             "times the theory: edge, threshold and strengths; density",
             {"spiked bench theory", "spiked bench theory --seconds 10 --json"},
-            "",
+            {},
             0,
             0,
-            {{"--seconds", "S", "about how long to measure", "2", false}, plot_option},
+            {{"--seconds", number("S"), "about how long to measure", "2", false}, plot_option},
             run_theory};
 }
 
@@ -333,12 +333,12 @@ Command bench_model_command() {
     return {"bench model",
             "times the forward pass of a model, here and in NumPy",
             {"spiked bench model --model model/ --tokens pages.npy"},
-            "",
+            {},
             0,
             0,
-            {{"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false},
-             {"--tokens", "FILE.npy", "token ids; the first row is read", "", false},
-             {"--seconds", "S", "about how long to measure", "5", false}},
+            {{"--model", any_text("FOLDER"), "config.json and model.safetensors of a Llama-shaped model", "", false},
+             {"--tokens", file_with({".npy"}), "token ids; the first row is read", "", false},
+             {"--seconds", number("S"), "about how long to measure", "5", false}},
             run_model};
 }
 
@@ -346,11 +346,11 @@ Command bench_trial_command() {
     return {"bench trial",
             "times a whole simulated trial, here and in NumPy",
             {"spiked bench trial", "spiked bench trial --seconds 20 --json", "spiked bench trial --device cuda:0"},
-            "",
+            {},
             0,
             0,
-            {{"--seconds", "S", "about how long to measure", "5", false},
-             {"--device", "cuda:0|emulated",
+            {{"--seconds", number("S"), "about how long to measure", "5", false},
+             {"--device", any_text("cuda:0|emulated"),
               "instead: trials of studies there and on all processors, by the wall clock", "", false},
              plot_option},
             run_trial};

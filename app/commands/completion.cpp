@@ -29,32 +29,24 @@ std::vector<std::string> compositions() {
     return words;
 }
 
-/// What an option takes: its choices, or the names that a list of `spiked list` has.
-std::vector<std::string> words_of(const Option& option) {
-    static const std::map<std::string, std::vector<std::string>> topics = {{"--method", {"quantizers", "caches"}},
-                                                                           {"--estimator", {"estimators"}},
-                                                                           {"--metric", {"metrics"}},
-                                                                           {"--claim", {"claims"}}};
-    auto words = choices(option.value).words;
-    const auto listed = topics.find(option.name);
-    if (words.empty() && listed != topics.end())
-        for (const auto& topic : listed->second)
-            for (auto& name : listed_names(topic)) words.push_back(std::move(name));
-    if (option.name == "--method") {
+/// What may be written for an option: its choices, or the names in the lists of `spiked list` that it takes from.
+std::vector<std::string> words_of(const OptionSpec& option) {
+    auto words = option.value.choices;
+    for (const auto& topic : option.value.topics)
+        for (auto& name : listed_names(topic)) words.push_back(std::move(name));
+    if (option.key == "--method") {
         static const auto composed = compositions();  // many commands take a method
         words.insert(words.end(), composed.begin(), composed.end());
     }
     return words;
 }
 
-/// `.toml` of `STUDY.toml`, `.spiked` of `STORE.spiked...`, `.spkv`; empty where any file will do.
-std::string extension(const std::string& positionals) {
-    for (const char* ending : {".toml", ".spiked", ".spkv"})
-        if (positionals.find(ending) != std::string::npos) return ending;
-    return "";
+/// Of a study, a store or a coded dump; empty where a command reads files of several kinds.
+std::string extension(const ValueSpec& positionals) {
+    return positionals.suffixes.size() == 1 ? positionals.suffixes.front() : "";
 }
 
-std::vector<std::string> option_names(const Option& option) { return split(option.name, ','); }
+std::vector<std::string> option_names(const OptionSpec& option) { return split(option.key, ','); }
 
 /// First words, `kv` and `bench` once.
 std::vector<std::string> first_words() {
@@ -94,12 +86,12 @@ std::string bash_script() {
             }
             if (const auto words = words_of(option); !words.empty())
                 values += fmt::format("    {}) words=\"{}\"{} ;;\n", patterns, fmt::join(words, " "),
-                                      is_list(option.value) ? " list=1" : "");
-            else if (!option.value.empty())
+                                      option.value.list ? " list=1" : "");
+            else if (option.value.kind != ValueSpec::Kind::none)
                 values += fmt::format("    {}) return ;;\n", patterns);
         }
         options += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(all, " "));
-        if (const auto words = choices(command.positionals).words; !words.empty())
+        if (const auto& words = command.positionals.choices; !words.empty())
             positionals += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(words, " "));
         else if (const auto ending = extension(command.positionals); !ending.empty())
             positionals += fmt::format("    '{}') ending={} ;;\n", command.name, ending);
@@ -198,7 +190,7 @@ std::string fish_script() {
         } else {
             where += fmt::format("; and not __fish_seen_subcommand_from {}", fmt::join(groups, " "));
         }
-        if (const auto words = choices(command.positionals).words; !words.empty())
+        if (const auto& words = command.positionals.choices; !words.empty())
             lines += fmt::format("complete -c spiked -n '{}' -f -a '{}'\n", where, fmt::join(words, " "));
         else if (const auto ending = extension(command.positionals); !ending.empty())
             lines += fmt::format("complete -c spiked -n '{}' -k -a '(__fish_complete_suffix {})'\n", where, ending);
@@ -208,7 +200,7 @@ std::string fish_script() {
                 lines += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
             if (const auto words = words_of(option); !words.empty())
                 lines += fmt::format(" -x -a '{}'", fmt::join(words, " "));
-            else if (!option.value.empty())
+            else if (option.value.kind != ValueSpec::Kind::none)
                 lines += " -r";
             lines += fmt::format(" -d {}\n", quoted(option.help));
         }
@@ -223,11 +215,12 @@ std::string troff(std::string_view text) {
     return safe;
 }
 
-std::string troff_options(const std::vector<Option>& options) {
+std::string troff_options(const std::vector<OptionSpec>& options) {
     std::string text;
     for (const auto& option : options) {
-        text += fmt::format(".TP\n.B {}\n", troff(fmt::format("{}{}", fmt::join(option_names(option), ", "),
-                                                              option.value.empty() ? "" : " " + option.value)));
+        text +=
+            fmt::format(".TP\n.B {}\n", troff(fmt::format("{}{}", fmt::join(option_names(option), ", "),
+                                                          option.value.shown.empty() ? "" : " " + option.value.shown)));
         text += troff(option.help + (option.fallback.empty() ? "" : " [" + option.fallback + "]")) + "\n";
     }
     return text;
@@ -242,7 +235,7 @@ std::string man_page() {
         troff(version.substr(0, version.find(" ("))));
     for (const auto& command : commands()) {
         text += fmt::format(".SS {}\n{}.\n.PP\n.B spiked {}\n.I {}\n[options]\n", troff(command.name),
-                            troff(command.summary), troff(command.name), troff(command.positionals));
+                            troff(command.summary), troff(command.name), troff(command.positionals.shown));
         text += ".PP\n.nf\n";
         for (const auto& example : command.examples) text += troff(example) + "\n";
         text += ".fi\n" + troff_options(command.options);
@@ -271,7 +264,7 @@ Command completion_command() {
             "what a shell needs to complete these commands and options, or the manual page",
             {"spiked completion bash > /etc/bash_completion.d/spiked", "spiked completion zsh > ~/.zfunc/_spiked",
              "spiked completion fish > ~/.config/fish/completions/spiked.fish", "spiked completion man > spiked.1"},
-            "bash|zsh|fish|man",
+            one_of({"bash", "zsh", "fish", "man"}),
             1,
             1,
             {},

@@ -113,12 +113,12 @@ Command doctor_command() {
         "doctor",
         "what this machine and build can do, and whether its linear algebra computes right",
         {"spiked doctor", "spiked doctor --json", "spiked doctor --device cuda:0"},
-        "",
+        {},
         0,
         0,
-        {{"--device", "cuda:0|emulated",
+        {{"--device", any_text("cuda:0|emulated"),
           "compare its kernels with the CPU: a GPU, or its code on the host; exit 1 where one differs", "cpu", false},
-         {"--stress", "", "with --device also full batches of every kernel and a million random matrices", "", false}},
+         {"--stress", {}, "with --device also full batches of every kernel and a million random matrices", "", false}},
         run};
 }
 

@@ -30,8 +30,8 @@ std::string rough_size(std::uint64_t bytes) {
 std::string forecast_text(const validation::CheckForecast& check) {
     std::string text =
         fmt::format("{}: {} of {} questions within reach", one_line(check.check), check.reachable, check.questions);
-    if (check.blind > 0)
-        text += fmt::format("; {} never (the planted fault lies inside the margin: make it smaller)", check.blind);
+    if (check.without_power > 0)
+        text += fmt::format("; {} never (the planted fault lies inside the margin: make it smaller)", check.without_power);
     if (check.untried > 0) text += fmt::format("; {} not tried", check.untried);
     if (check.needed > 0)
         text += fmt::format("; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on",
@@ -62,7 +62,7 @@ int dry_run_study(const Arguments& arguments, const validation::Study& study) {
             checks.push(Json::object({{"name", check.check},
                                       {"questions", check.questions},
                                       {"reachable", check.reachable},
-                                      {"blind", check.blind},
+                                      {"blind", check.without_power},
                                       {"untried", check.untried},
                                       {"hardest_cell", check.cell},
                                       {"half_width", check.half_width},

@@ -3,6 +3,8 @@
 #include <map>
 
 #include "core/runtime/error.hpp"
+#include "sim/io/matrix_file.hpp"
+#include "sim/io/tensor_container.hpp"
 #include "sim/kv/dump_view.hpp"
 
 namespace spiked::app {
@@ -16,15 +18,15 @@ std::optional<sim::Side> read_side(const Arguments& arguments) {
 
 }  // namespace
 
-const std::vector<Option>& dump_options() {
-    static const std::vector<Option> options = {
-        {"--block", "TOKENS", "tokens of a block", "128", false},
-        {"--layers", "L[,L...]", "only these layers", "", true},
-        {"--heads", "H[,H...]", "only these heads", "", true},
-        {"--side", "key|value", "only this side", "", false},
-        {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
-        {"--prompt-id", "KEY", "metadata key that names the prompt", "prompt_id", false},
+const std::vector<OptionSpec>& dump_options() {
+    static const std::vector<OptionSpec> options = {
+        {"--block", whole("TOKENS"), "tokens of a block", "128", false},
+        {"--layers", several(whole("L")), "only these layers", "", true},
+        {"--heads", several(whole("H")), "only these heads", "", true},
+        {"--side", one_of({"key", "value"}), "only this side", "", false},
+        {"--tensor", any_text("PATTERN"), "names of the tensors", "layers.{layer}.{side}", false},
+        {"--layout", any_text("head,token,dim"), "order of the axes, where the file does not say", "", false},
+        {"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id", false},
     };
     return options;
 }
@@ -55,7 +57,13 @@ void require_dump_name(const std::string& output) {
         throw usage_error("{}: the dump is written as safetensors: name it FILE.safetensors", output);
 }
 
-Option dtype_option() { return {"--dtype", "f16|bf16|f32|f64", "of the numbers in the file", "f16", false}; }
+ValueSpec dump_value(std::string shown) { return file_with(sim::dump_suffixes(), std::move(shown)); }
+
+ValueSpec matrix_value() { return file_with({".npy", ".npz", ".csv", ".safetensors"}, sim::matrix_forms()); }
+
+OptionSpec dtype_option() {
+    return {"--dtype", one_of({"f16", "bf16", "f32", "f64"}), "of the numbers in the file", "f16", false};
+}
 
 sim::DType read_dtype(const Arguments& arguments) {
     static const std::map<std::string, sim::DType> types = {

@@ -165,21 +165,22 @@ int golden(const Arguments& arguments) {
     return difference ? static_cast<int>(ExitCode::check_failed) : 0;
 }
 
-const Option threads_option = {"--threads", "N", "0: all of the machine; never changes a byte", "0", false};
+const OptionSpec threads_option = {"--threads", whole("N"), "0: all of the machine; never changes a byte", "0", false};
 
 }  // namespace
 
 Command kv_encode_command() {
-    std::vector<Option> options = {
-        {"-o,--output", "FILE.spkv", "where the coded dump goes", "", false},
-        {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
-        {"--bits", "B", "index bits an entry; ecsq also takes fractions", "4", false},
-        {"--block", "TOKENS", "tokens of a block; the last ones that fill none stay fp16", "128", false},
-        {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false},
+    std::vector<OptionSpec> options = {
+        {"-o,--output", file_with({".spkv"}), "where the coded dump goes", "", false},
+        {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
+         "quantizer or composition; spiked list shows all", "tq-mse", false},
+        {"--bits", number("B"), "index bits an entry; ecsq also takes fractions", "4", false},
+        {"--block", whole("TOKENS"), "tokens of a block; the last ones that fill none stay fp16", "128", false},
+        {"--tensor", any_text("PATTERN"), "names of the tensors", "layers.{layer}.{side}", false},
+        {"--layout", any_text("head,token,dim"), "order of the axes, where the file does not say", "", false},
         residual_option(),
         threads_option,
-        {"--device", "cpu|cuda:0|emulated",
+        {"--device", any_text("cpu|cuda:0|emulated"),
          "what codes blocks that kernels can code: tq-mse, tq-prod, eden, kivi, in float", "cpu", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
@@ -188,7 +189,7 @@ Command kv_encode_command() {
             {"spiked kv encode dump.safetensors -o dump.spkv --method tq-mse --bits 4",
              "spiked kv encode dump.safetensors -o dump.spkv --method eoptshrink+tq-mse --bits 2 --json",
              "spiked kv encode dump.npz -o dump.spkv --method kivi --bits 2 --group 32 --layout head,token,dim"},
-            "DUMP",
+            dump_value("DUMP"),
             1,
             1,
             options,
@@ -199,24 +200,25 @@ Command kv_decode_command() {
     return {"kv decode",
             "the dump that a coded file holds, in its own names, dtypes and metadata",
             {"spiked kv decode dump.spkv -o back.safetensors", "spiked kv decode dump.spkv -o back.safetensors --json"},
-            "FILE.spkv",
+            file_with({".spkv"}, "FILE.spkv"),
             1,
             1,
-            {{"-o,--output", "DUMP.safetensors", "where the dump goes", "", false}, threads_option},
+            {{"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where the dump goes", "", false},
+             threads_option},
             decode};
 }
 
 Command kv_golden_command() {
-    return {
-        "kv golden",
-        "test vectors of every method for other programs: write them, or verify a file of them",
-        {"spiked kv golden --write golden.json", "spiked kv golden --verify golden.json"},
-        "",
-        0,
-        0,
-        {{"--write", "FILE.json", "write the vectors", "", false},
-         {"--verify", "FILE.json", "compute them again and compare; exit 1 names the first that differs", "", false}},
-        golden};
+    return {"kv golden",
+            "test vectors of every method for other programs: write them, or verify a file of them",
+            {"spiked kv golden --write golden.json", "spiked kv golden --verify golden.json"},
+            {},
+            0,
+            0,
+            {{"--write", file_with({".json"}), "write the vectors", "", false},
+             {"--verify", file_with({".json"}), "compute them again and compare; exit 1 names the first that differs",
+              "", false}},
+            golden};
 }
 
 }  // namespace spiked::app

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "app/cli/command.hpp"
+#include "app/commands/dump_options.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 #include "reports/tables/text_table.hpp"
@@ -161,12 +162,12 @@ Command kv_inspect_command() {
     return {"kv inspect",
             "tensors, possible layouts and missing metadata of a KV dump",
             {"spiked kv inspect dump.safetensors", "spiked kv inspect dump.npz --layout head,token,dim --json"},
-            "DUMP",
+            dump_value("DUMP"),
             1,
             1,
-            {{"--block", "TOKENS", "tokens of a block", "128", false},
-             {"--tensor", "PATTERN", "names of the tensors", "layers.{layer}.{side}", false},
-             {"--layout", "head,token,dim", "order of the axes, where the file does not say", "", false}},
+            {{"--block", whole("TOKENS"), "tokens of a block", "128", false},
+             {"--tensor", any_text("PATTERN"), "names of the tensors", "layers.{layer}.{side}", false},
+             {"--layout", any_text("head,token,dim"), "order of the axes, where the file does not say", "", false}},
             run};
 }
 

@@ -119,32 +119,34 @@ Command kv_dump_command() {
             "run a model over a text and write its keys, values and queries as a dump",
             {"spiked kv dump --model model/ --tokens pages.npy -o page-0.safetensors",
              "spiked kv dump --model model/ --tokens pages.npy --document 3 --dtype f32 -o page-3.safetensors"},
-            "",
+            {},
             0,
             0,
             {model_option(),
-             {"--tokens", "FILE.npy", "token ids, a document a row; a token beyond the context is left out", "", false},
-             {"-o,--output", "DUMP.safetensors", "where to write it", "kv-dump.safetensors", false},
-             {"--document", "N", "row of the tokens", "0", false},
-             {"--name", "NAME", "of the model, for the metadata; by default the folder's", "", false},
+             {"--tokens", file_with({".npy"}), "token ids, a document a row; a token beyond the context is left out",
+              "", false},
+             {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it",
+              "kv-dump.safetensors", false},
+             {"--document", whole("N"), "row of the tokens", "0", false},
+             {"--name", any_text("NAME"), "of the model, for the metadata; by default the folder's", "", false},
              dtype_option()},
             dump};
 }
 
 Command kv_retrieve_command() {
-    std::vector<Option> options = {
+    std::vector<OptionSpec> options = {
         model_option(),
         model_method_option(),
-        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "1,2,3", true},
-        {"--layers", "all|last", "which are compressed; of a dump the last", "all", false},
+        {"--bits", several(number("B")), "index bits an entry; ecsq also takes fractions", "1,2,3", true},
+        {"--layers", one_of({"all", "last"}), "which are compressed; of a dump the last", "all", false},
         budget_option(),
-        {"--block", "TOKENS", "tokens of a block", "128", false},
-        {"--plot", "FILE",
+        {"--block", whole("TOKENS"), "tokens of a block", "128", false},
+        {"--plot", any_text("FILE"),
          "what the questions of the first prompt attend to, before and after, as heatmaps: .svg, .png or .pdf", "",
          false},
-        {"--tensor", "PATTERN", "names of a dump's tensors", "layers.{layer}.{side}", false},
-        {"--layout", "head,token,dim", "order of their axes, where the file does not say", "", false},
-        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+        {"--tensor", any_text("PATTERN"), "names of a dump's tensors", "layers.{layer}.{side}", false},
+        {"--layout", any_text("head,token,dim"), "order of their axes, where the file does not say", "", false},
+        {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
@@ -154,7 +156,7 @@ Command kv_retrieve_command() {
              "spiked kv retrieve needles-a.safetensors needles-b.safetensors --plot attention.svg",
              "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
              "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.07"},
-            "[DUMP...]",
+            dump_value("[DUMP...]"),
             0,
             1 << 20,
             options,
@@ -162,15 +164,15 @@ Command kv_retrieve_command() {
 }
 
 Command kv_perplexity_command() {
-    std::vector<Option> options = {
+    std::vector<OptionSpec> options = {
         model_option(),
-        {"--tokens", "FILE.npy", "token ids, a document a row", "", false},
+        {"--tokens", file_with({".npy"}), "token ids, a document a row", "", false},
         model_method_option(),
-        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", "2,3,4", true},
+        {"--bits", several(number("B")), "index bits an entry; ecsq also takes fractions", "2,3,4", true},
         budget_option(),
-        {"--only", "LAYER:SIDE[,...]", "compress only these; key or value", "", true},
-        {"--block", "TOKENS", "tokens of a block", "128", false},
-        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+        {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"), "compress only these; key or value", "", true},
+        {"--block", whole("TOKENS"), "tokens of a block", "128", false},
+        {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv perplexity",
@@ -178,7 +180,7 @@ Command kv_perplexity_command() {
             {"spiked kv perplexity --model model/ --tokens pages.npy",
              "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value",
              "spiked kv perplexity --model model/ --tokens pages.npy --method snapkv,h2o+tq-mse --budget 0.1,0.2"},
-            "",
+            {},
             0,
             0,
             options,

@@ -154,10 +154,10 @@ int measured_model(const Arguments& arguments, const std::string& metric,
     experiment.seed = read_quantizer_options(arguments).seed;
     experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
     if (arguments.has("--tokens"))
-        for (const Option& option : needle_options())
-            if (arguments.has(option.name) || metric != "added_nats")
+        for (const OptionSpec& option : needle_options())
+            if (arguments.has(option.key) || metric != "added_nats")
                 throw usage_error("{} asks for needles and --tokens for added nats: leave one of them out",
-                                  metric != "added_nats" ? "--metric " + metric : option.name);
+                                  metric != "added_nats" ? "--metric " + metric : option.key);
     if (metric == "added_nats") {
         if (!arguments.has("--tokens"))
             throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");
@@ -187,7 +187,7 @@ std::string frontier_metric(const Arguments& arguments) {
 
 void reject_options_of_models(const Arguments& arguments) {
     std::vector<std::string> names = {"--tokens", "--budget"};
-    for (const Option& option : needle_options()) names.push_back(option.name);
+    for (const OptionSpec& option : needle_options()) names.push_back(option.key);
     for (const auto& name : names)
         if (arguments.has(name))
             throw usage_error("{} is of a model (--model) and dumps are given: leave it out", name);
@@ -232,18 +232,21 @@ int frontier(const Arguments& arguments) {
 }
 
 /// The options of both commands behind --method.
-std::vector<Option> measuring_options(const std::string& bits) {
-    std::vector<Option> options = {
-        {"--bits", "B[,B...]", "index bits an entry; ecsq also takes fractions", bits, true},
-        {"--calibrate", "DUMP[,DUMP...]", "other sequences of the same model, for palu, cskv, ojakv, kvtc", "", true},
+std::vector<OptionSpec> measuring_options(const std::string& bits) {
+    std::vector<OptionSpec> options = {
+        {"--bits", several(number("B")), "index bits an entry; ecsq also takes fractions", bits, true},
+        {"--calibrate", several(dump_value("DUMP")), "other sequences of the same model, for palu, cskv, ojakv, kvtc",
+         "", true},
         residual_option(),
-        {"--attention", "causal|bidirectional|none",
+        {"--attention", one_of({"causal", "bidirectional", "none"}),
          "which keys a query sees, where the file does not say (then attention is left out without it); none: never "
          "measure attention",
          "", false},
-        {"-o,--output", "STORE.spiked", "keep every number in a store; the same command again resumes", "", false},
-        {"--report", "FILE.html", "write the report; its store stands beside it unless -o says where", "", false},
-        {"--threads", "N", "0: all of the machine; never changes a number", "0", false},
+        {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
+         "keep every number in a store; the same command again resumes", "", false},
+        {"--report", file_with({".html"}), "write the report; its store stands beside it unless -o says where", "",
+         false},
+        {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.begin() + 1, dump_options().begin(), dump_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
@@ -253,19 +256,19 @@ std::vector<Option> measuring_options(const std::string& bits) {
 }  // namespace
 
 Command kv_run_command() {
-    std::vector<Option> options = {
-        {"--method", "NAME[,NAME...]",
+    std::vector<OptionSpec> options = {
+        {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
          "what to compare; spiked list shows all. Behind the default ones comes unrope+eoptshrink+tq-mse where dumps "
          "allow it",
          "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
-    const std::vector<Option> more = measuring_options("2,3,4");
+    const std::vector<OptionSpec> more = measuring_options("2,3,4");
     options.insert(options.end(), more.begin(), more.end());
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
             {"spiked kv run dump.safetensors",
              "spiked kv run a.safetensors b.safetensors --method tq-mse --bits 2,4 --json",
              "spiked kv run dump.safetensors -o results/dump.spiked --report results/dump.html"},
-            "DUMP...",
+            dump_value("DUMP..."),
             1,
             1 << 20,
             options,
@@ -273,24 +276,25 @@ Command kv_run_command() {
 }
 
 Command kv_frontier_command() {
-    std::vector<Option> options = {
-        {"--method", "NAME[,NAME...]",
+    std::vector<OptionSpec> options = {
+        {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
          "what to compare; behind the default ones come unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq where dumps "
          "allow it; of a model those of kv perplexity",
          "tq-mse,tq-prod,eden-mmse,qjl,kivi,rabitq,polarquant,kvquant,pq,rht-uniform,gear,ecsq,tcq,svd:1+tq-mse,"
          "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
          true},
-        {"--metric", fmt::format("{}", fmt::join(reports::frontier_metrics(), "|")),
+        {"--metric", one_of(reports::frontier_metrics()),
          "the error of the hull, of --at and of --plot; the table shows all that are measured. Of a model added_nats, "
          "retrieval or wrong_answers",
          "relative_l2", false},
-        {"--plot", "FILE", "the error against stored bits with the convex hull: .svg, .png or .pdf", "", false},
-        {"--at", "BITS", "also every method at this many stored bits an entry, the best first", "", false}};
-    std::vector<Option> more = measuring_options("1,2,3,4");
+        {"--plot", any_text("FILE"), "the error against stored bits with the convex hull: .svg, .png or .pdf", "",
+         false},
+        {"--at", number("BITS"), "also every method at this many stored bits an entry, the best first", "", false}};
+    std::vector<OptionSpec> more = measuring_options("1,2,3,4");
     options.insert(options.end(), more.begin(), more.end());
     more = {model_option(),
-            {"--tokens", "FILE.npy", "of a model: token ids, a document a row; without, it is asked for needles", "",
-             false},
+            {"--tokens", file_with({".npy"}),
+             "of a model: token ids, a document a row; without, it is asked for needles", "", false},
             budget_option()};
     options.insert(options.end(), more.begin(), more.end());
     options.insert(options.end(), needle_options().begin(), needle_options().end());
@@ -302,7 +306,7 @@ Command kv_frontier_command() {
              "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json",
              "spiked kv frontier --model model/ --tokens pages.npy --method tq-mse,eoptshrink+tq-mse --plot nats.svg",
              "spiked kv frontier --model model/ --needles 240 --prompts 16 --method tq-mse,snapkv --budget 0.1,0.2"},
-            "[DUMP...]",
+            dump_value("[DUMP...]"),
             0,
             1 << 20,
             options,

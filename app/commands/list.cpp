@@ -5,8 +5,8 @@
 
 #include "app/cli/command.hpp"
 #include "core/runtime/error.hpp"
-#include "core/text/catalogue.hpp"
 #include "core/text/names.hpp"
+#include "core/text/registry.hpp"
 #include "estimators/caches/cache_method.hpp"
 #include "estimators/caches/eviction.hpp"
 #include "estimators/compressors/compressor.hpp"
@@ -22,7 +22,26 @@
 namespace spiked::app {
 namespace {
 
-using Line = CatalogueLine;
+/// What is printed of an entry.
+struct Line {
+    std::string name;
+    std::string summary;
+    std::vector<std::string> options;
+    std::string source;
+};
+
+Line line_of(const RegistryEntry& entry) {
+    Line line{entry.name, entry.summary, {}, entry.source};
+    for (const auto& option : entry.options) line.options.push_back(described(option));
+    return line;
+}
+
+template <class Entries>
+std::vector<Line> lines_of(const Entries& entries) {
+    std::vector<Line> lines;
+    for (const auto& entry : entries) lines.push_back(line_of(entry));
+    return lines;
+}
 
 struct Topic {
     std::string name;
@@ -30,18 +49,18 @@ struct Topic {
 };
 
 std::vector<Line> estimator_lines() {
-    std::vector<Line> lines(estimators::spectral_estimators().begin(), estimators::spectral_estimators().end());
-    for (Line line : estimators::transforms()) {
+    std::vector<Line> lines = lines_of(estimators::spectral_estimators());
+    for (Line line : lines_of(estimators::transforms())) {
         line.name += "+NAME";
         lines.push_back(std::move(line));
     }
     return lines;
 }
 
-std::vector<Line> rank_lines() { return estimators::rank_rules(); }
+std::vector<Line> rank_lines() { return lines_of(estimators::rank_rules()); }
 
 std::vector<Line> with_bits(const std::vector<estimators::QuantizerEntry>& entries) {
-    std::vector<Line> lines(entries.begin(), entries.end());
+    std::vector<Line> lines = lines_of(entries);
     for (std::size_t i = 0; i < entries.size(); ++i)
         lines[i].options.insert(lines[i].options.begin(), "--bits B: " + entries[i].bits_mean);
     return lines;
@@ -51,7 +70,9 @@ std::vector<Line> quantizer_lines() {
     std::vector<Line> lines = with_bits(estimators::row_quantizers());
     lines.push_back({"ESTIMATOR+QUANTIZER",
                      "the estimator's low-rank part stored in factors, the rest through the quantizer",
-                     {"--factor-bits N (default 4)", "--factor-codebook normal|lloyd|fp16", "--open-loop"},
+                     {described(estimators::quantizer_option("--factor-bits")),
+                      described(estimators::quantizer_option("--factor-codebook")),
+                      described(estimators::quantizer_option("--open-loop"))},
                      "paper Algorithm 1"});
     lines.push_back(
         {"svd:rd+tcq",
@@ -67,8 +88,7 @@ std::vector<Line> cache_lines() { return with_bits(estimators::cache_methods());
 
 std::vector<Line> eviction_lines() {
     std::vector<Line> lines;
-    for (const auto& entry : estimators::evictions())
-        lines.push_back({entry.name, entry.summary, {"--budget SHARE of the bytes in fp16"}, entry.source});
+    for (const auto& eviction : estimators::evictions()) lines.push_back(line_of(eviction.entry));
     lines.push_back({"EVICTION+METHOD", "what is kept goes through a method; the budget is of all its bytes", {}, ""});
     return lines;
 }
@@ -76,16 +96,16 @@ std::vector<Line> eviction_lines() {
 std::vector<Line> covariance_lines() {
     std::vector<Line> lines;
     for (const auto& kind : sim::covariance_kinds()) {
-        std::vector<std::string> options = {"in a study: " + kind.table()};
+        std::vector<std::string> options = {"in a study: " + kind.table_form()};
         if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("as words: N (default 64)");
-        lines.push_back({kind.words(), kind.summary, options, kind.source});
+        lines.push_back({kind.spec_form(), kind.summary, options, kind.source});
     }
     return lines;
 }
 
-std::vector<Line> entry_lines() { return sim::entry_laws(); }
-std::vector<Line> basis_lines() { return sim::covariance_bases(); }
-std::vector<Line> vector_lines() { return sim::vector_laws(); }
+std::vector<Line> entry_lines() { return lines_of(sim::entry_laws()); }
+std::vector<Line> basis_lines() { return lines_of(sim::covariance_bases()); }
+std::vector<Line> vector_lines() { return lines_of(sim::vector_laws()); }
 
 std::vector<Line> metric_lines() {
     std::vector<Line> lines;
@@ -217,6 +237,13 @@ int run(const Arguments& arguments) {
     return 0;
 }
 
+/// `[estimators|ranks|...|NAME]`
+ValueSpec topics_or_name(std::vector<std::string> topics) {
+    ValueSpec value = one_of_or(std::move(topics), "NAME");
+    value.shown = "[" + value.shown + "]";
+    return value;
+}
+
 }  // namespace
 
 std::vector<std::string> listed_names(const std::string& topic) {
@@ -235,7 +262,7 @@ Command list_command() {
     return {"list",
             "names, options, defaults and sources of everything there is",
             {"spiked list", "spiked list estimators", "spiked list tq-mse", "spiked list quantizers --json"},
-            fmt::format("[{}|NAME]", fmt::join(names, "|")),
+            topics_or_name(names),
             0,
             1,
             {},

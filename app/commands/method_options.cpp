@@ -11,22 +11,20 @@
 
 namespace spiked::app {
 
-const std::vector<Option>& quantizer_options() {
-    static const std::vector<Option> options = {
-        {"--rotation", "haar|rht1|rht2|fht-kac|identity", "rotation before the indices", "haar", false},
-        {"--codebook", "sphere|normal", "law the levels are optimal for", "sphere", false},
-        {"--norm", "fp16|bf16|fp32|fp64|log8", "format of norms, scales and singular values", "fp16", false},
-        {"--group", "G", "entries that share a scale (kivi, kivi-hf, rht-uniform, gear)", "64", false},
-        {"--factor-bits", "N", "bits an entry of a stored singular vector, 1 to 8", "4", false},
-        {"--factor-codebook", "normal|lloyd|fp16", "levels of stored singular vectors", "normal", false},
-        {"--open-loop", "", "form the residual before the factors are coded (loses accuracy)", "", false},
-        {"--seed", "HEX", "of what is drawn, as rotations", "0x5eed", false},
-    };
+const std::vector<OptionSpec>& quantizer_options() {
+    static const std::vector<OptionSpec> options = [] {
+        std::vector<OptionSpec> all;
+        for (const char* key :
+             {"--rotation", "--codebook", "--norm", "--group", "--factor-bits", "--factor-codebook", "--open-loop"})
+            all.push_back(estimators::quantizer_option(key));
+        all.push_back({"--seed", any_text("HEX"), "of what is drawn, as rotations", "0x5eed"});
+        return all;
+    }();
     return options;
 }
 
-Option residual_option() {
-    return {"--residual", "R",
+OptionSpec residual_option() {
+    return {"--residual", whole("R"),
             "full-precision tail of a sequence (kivi): values the last R tokens, keys the last T mod R", "128", false};
 }
 
@@ -50,9 +48,10 @@ namespace {
 
 bool is_of_factors(std::string_view option) { return option.starts_with("--factor") || option == "--open-loop"; }
 
-bool lists(const estimators::QuantizerEntry& entry, std::string_view option) {
+/// Whether the quantizer obeys an option of commands, in this form or in its name.
+bool obeys(const RegistryEntry& entry, std::string_view option) {
     return std::any_of(entry.options.begin(), entry.options.end(),
-                       [&](const std::string& text) { return text.find(option) != std::string::npos; });
+                       [&](const OptionSpec& spec) { return spec.key == option || spec.also_option == option; });
 }
 
 /// Whether the option changes what a method does. Caches pass theirs on to the quantizer of their latents.
@@ -61,7 +60,7 @@ bool reaches(std::string_view option, const std::string& name) {
     const auto method = estimators::parse_kept_and_coded(name).method;
     if (!method) return false;
     if (is_of_factors(option)) return method->spectral.has_value();
-    return lists(estimators::row_quantizer_entry(method->quantizer), option);
+    return obeys(method->quantizer.entry(), option);
 }
 
 }  // namespace
@@ -75,7 +74,7 @@ void reject_unused_options(const Arguments& arguments, const std::vector<std::st
             continue;
         std::vector<std::string> of;
         for (const auto& entry : estimators::row_quantizers())
-            if (lists(entry, option)) of.push_back(entry.name);
+            if (obeys(entry, option)) of.push_back(entry.name);
         throw usage_error(
             "{} changes nothing of {} (it is of {}): leave it out", option, fmt::join(methods, ", "),
             is_of_factors(option) ? "methods ESTIMATOR+QUANTIZER" : fmt::format("{}", fmt::join(of, ", ")));

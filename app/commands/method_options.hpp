@@ -5,14 +5,14 @@
 namespace spiked::app {
 
 /// The options that every command with a quantizer takes, and what they say.
-[[nodiscard]] const std::vector<Option>& quantizer_options();
+[[nodiscard]] const std::vector<OptionSpec>& quantizer_options();
 [[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
 
 /// Throws usage_error for an option given that changes nothing of any of the methods.
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
 
 /// `--residual` of commands on whole sequences.
-[[nodiscard]] Option residual_option();
+[[nodiscard]] OptionSpec residual_option();
 
 /// The value of `--method` where one is taken. Throws usage_error.
 [[nodiscard]] std::string one_method(const Arguments& arguments);

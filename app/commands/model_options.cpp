@@ -72,7 +72,7 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
     if (!arguments.has("--method") && !rotated)
         std::erase_if(methods, [](const std::string& name) { return name.starts_with("unrope+"); });
     if (!budgets.empty() && !arguments.has("--method"))
-        for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.name);
+        for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.entry.name);
     auto requests = codec::cache_requests(methods, read_bits(arguments), budgets);
     reject_unused_options(arguments, methods);
     return requests;
@@ -80,8 +80,8 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
 
 }  // namespace
 
-Option model_option() {
-    return {"--model", "FOLDER", "config.json and model.safetensors of a Llama-shaped model", "", false};
+OptionSpec model_option() {
+    return {"--model", any_text("FOLDER"), "config.json and model.safetensors of a Llama-shaped model", "", false};
 }
 
 void require_model_and_tokens(const Arguments& arguments) {
@@ -91,34 +91,41 @@ void require_model_and_tokens(const Arguments& arguments) {
                 "{} is missing (a model reads tokens): write for example --model model/ --tokens pages.npy", option);
 }
 
-Option model_method_option() {
-    return {"--method", "NAME[,NAME...]", "what the cache is sent through; spiked list shows all",
+OptionSpec model_method_option() {
+    return {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
+            "what the cache is sent through; spiked list shows all",
             "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
 }
 
-Option budget_option() {
-    return {"--budget", "SHARE[,SHARE...]",
+OptionSpec budget_option() {
+    return {"--budget", several(any_text("SHARE")),
             "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): what is kept may take "
             "this share of the bytes that the tokens to compress take in fp16; one token at least has to fit",
             "", true};
 }
 
-const std::vector<Option>& needle_options() {
-    static const std::vector<Option> options = {
-        {"--needles", "N", "in a prompt", "16", false},
-        {"--asked", "Q", "needles asked for in a prompt, at most", "32", false},
-        {"--prompts", "P", "drawn from the seed", "64", false},
-        {"--context", "TOKENS",
+const std::vector<OptionSpec>& needle_options() {
+    static const std::vector<OptionSpec> options = {
+        {"--needles", whole("N"), "in a prompt", "16", false},
+        {"--asked", whole("Q"), "needles asked for in a prompt, at most", "32", false},
+        {"--prompts", whole("P"), "drawn from the seed", "64", false},
+        {"--context", whole("TOKENS"),
          "of a prompt with its questions; by default what the model reads, or as the filler allows", "", false},
-        {"--exact-questions", "", "compress the context before the questions only", "", false},
-        {"--at-once", "",
-         "compress the context after all of it has been read, and no question; always so where a method evicts", "",
+        {"--exact-questions", {}, "compress the context before the questions only", "", false},
+        {"--at-once",
+         {},
+         "compress the context after all of it has been read, and no question; always so where a method evicts",
+         "",
          false},
-        {"--observe-questions", "", "evictions see the attention of all questions, too: they know what will be asked",
+        {"--observe-questions",
+         {},
+         "evictions see the attention of all questions, too: they know what will be asked",
+         "",
+         false},
+        {"--filler", file_with({".npy"}), "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]",
          "", false},
-        {"--filler", "FILE.npy", "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
-         false},
-        {"--vocabulary", "WORD=TOKENS[,...]", "what tokens mean", "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
+        {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"), "what tokens mean",
+         "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
     };
     return options;
 }

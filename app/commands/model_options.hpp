@@ -7,13 +7,13 @@ namespace spiked::app {
 
 // Options of commands that run a model on its own cache, and what they say.
 
-[[nodiscard]] Option model_option();
+[[nodiscard]] OptionSpec model_option();
 /// Throws usage_error where one of both is missing.
 void require_model_and_tokens(const Arguments& arguments);
-[[nodiscard]] Option model_method_option();
-[[nodiscard]] Option budget_option();
+[[nodiscard]] OptionSpec model_method_option();
+[[nodiscard]] OptionSpec budget_option();
 /// Prompts, and how they are asked.
-[[nodiscard]] const std::vector<Option>& needle_options();
+[[nodiscard]] const std::vector<OptionSpec>& needle_options();
 
 /// From --model, --tokens, --method, --bits, --budget, --block, --only (where the command has it), --threads and the
 /// quantizer's.

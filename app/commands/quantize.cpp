@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/command.hpp"
+#include "app/commands/dump_options.hpp"
 #include "app/commands/method_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/caches/method_name.hpp"
@@ -13,7 +14,7 @@ namespace spiked::app {
 namespace {
 
 int run(const Arguments& arguments) {
-    const estimators::Method method = estimators::method_named(one_method(arguments));
+    const estimators::MethodSpec method = estimators::method_named(one_method(arguments));
     estimators::reject_unrope(method);
     reject_unused_options(arguments, {method.text});
     const auto bits = read_bits(arguments);
@@ -24,7 +25,7 @@ int run(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
     keep_apart(arguments.text("--output"), file);
 
-    estimators::check_bits(method, bits.front());
+    method.quantizer.check_bits(bits.front());
 
     // From here on it is the file that does not suit the words.
     const auto of_file = [&] { return file; };
@@ -63,12 +64,14 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command quantize_command() {
-    std::vector<Option> options = {
-        {"--method", "NAME", "quantizer or composition; spiked list shows all", "tq-mse", false},
-        {"--bits", "B", "index bits an entry; ecsq also takes fractions", "4", false},
-        {"--axis", "key|value", "groups along tokens or along channels (kivi, kvquant, gear)", "value", false},
-        {"--residual", "R", "last tokens kept in fp16 (kivi)", "0", false},
-        {"-o,--output", "DECODED.npy", "write the decoded matrix", "", false},
+    std::vector<OptionSpec> options = {
+        {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
+         "quantizer or composition; spiked list shows all", "tq-mse", false},
+        {"--bits", number("B"), "index bits an entry; ecsq also takes fractions", "4", false},
+        {"--axis", one_of({"key", "value"}), "groups along tokens or along channels (kivi, kvquant, gear)", "value",
+         false},
+        {"--residual", whole("R"), "last tokens kept in fp16 (kivi)", "0", false},
+        {"-o,--output", file_with({".npy"}, "DECODED.npy"), "write the decoded matrix", "", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"quantize",
@@ -76,7 +79,7 @@ Command quantize_command() {
             {"spiked quantize data.npy --method tq-mse --bits 2",
              "spiked quantize data.npz:x --method eoptshrink+tq-mse --bits 3 -o back.npy",
              "spiked quantize dump.safetensors:layers.0.key:1 --method svd:1+tq-mse --json"},
-            sim::matrix_words(),
+            matrix_value(),
             1,
             1,
             options,

@@ -73,7 +73,7 @@ std::string results_text(validation::Database& store) {
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
-    if (reports::replicate_word(store) == "block")
+    if (reports::replicate_name(store) == "block")
         return partial + reports::kv_text(kv_table(store), equal_bits(store));
     if (validation::of_dumps_or_models(study.text(0)))
         return partial + reports::frontier_text(kv_table(store), reports::frontier_metric(store), {});
@@ -320,20 +320,21 @@ int export_store(const Arguments& arguments) {
     return 0;
 }
 
-std::string table_names() {
-    std::string names;
-    for (const auto& table : reports::store_tables()) names += (names.empty() ? "" : "|") + table.name;
-    return names;
+ValueSpec one_table() {
+    std::vector<std::string> names;
+    for (const auto& table : reports::store_tables()) names.push_back(table.name);
+    return one_of(std::move(names));
 }
 
-const Option against = {
-    "--against", "FILE.csv",
+const OptionSpec against = {
+    "--against", file_with({".csv"}),
     "means beside printed values: table,cell,method,metric,printed,note; exit 4 when one has no mean beside it", "",
     false};
-const Option metric = {"--metric", "NAME[,NAME...]", "columns of the table methods; all when not given", "", true};
-const Option junit = {"--junit", "FILE.xml", "write the checks as JUnit XML", "", false};
-const Option strict = {"--strict", "", "exit 3 when a check is inconclusive", "", false};
-const Option no_report = {"--no-report", "", "leave the HTML report out", "", false};
+const OptionSpec metric = {"--metric", names_from({"metrics"}, several(any_text("NAME"))),
+                           "columns of the table methods; all when not given", "", true};
+const OptionSpec junit = {"--junit", file_with({".xml"}), "write the checks as JUnit XML", "", false};
+const OptionSpec strict = {"--strict", {}, "exit 3 when a check is inconclusive", "", false};
+const OptionSpec no_report = {"--no-report", {}, "leave the HTML report out", "", false};
 
 }  // namespace
 
@@ -341,7 +342,7 @@ Command demo_command() {
     return {"demo",
             "run a study of about 20 seconds and write its store and report under results/",
             {"spiked demo"},
-            "",
+            {},
             0,
             0,
             {strict, no_report},
@@ -349,59 +350,63 @@ Command demo_command() {
 }
 
 Command run_command() {
-    return {"run",
-            "run a study file into its store, or go on where it was stopped",
-            {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
-             "spiked run study.toml --dry-run"},
-            "STUDY.toml",
-            1,
-            1,
-            {{"-o,--output", "STORE.spiked", "where to keep the results", "", false},
-             {"--threads", "N", "0: all of the machine; never changes a number", "", false},
-             {"--seed", "HEX|fresh", "instead of the file's", "", false},
-             {"--set", "KEY=VALUE", "instead of what the file says, by dotted key", "", true},
-             {"-n,--dry-run", "", "check the file; say what it would take and what its checks could tell", "", false},
-             {"--shard", "I/K", "run part I of K into a store of its own; spiked merge joins them", "", false},
-             {"--max-time", "TIME", "stop after 90s, 10m, 4h; the same command again goes on", "", false},
-             {"--device", "auto|cpu|cuda:0|emulated",
-              "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
-              "checks",
-              "auto", false},
-             {"--mixed", "", "go on with a store that was begun on another device", "", false},
-             junit,
-             strict,
-             no_report},
-            run};
+    return {
+        "run",
+        "run a study file into its store, or go on where it was stopped",
+        {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
+         "spiked run study.toml --dry-run"},
+        file_with({".toml"}, "STUDY.toml"),
+        1,
+        1,
+        {{"-o,--output", file_with({".spiked"}, "STORE.spiked"), "where to keep the results", "", false},
+         {"--threads", whole("N"), "0: all of the machine; never changes a number", "", false},
+         {"--seed", one_of_or({"fresh"}, "HEX"), "instead of the file's", "", false},
+         {"--set", any_text("KEY=VALUE"), "instead of what the file says, by dotted key", "", true},
+         {"-n,--dry-run", {}, "check the file; say what it would take and what its checks could tell", "", false},
+         {"--shard", any_text("I/K"), "run part I of K into a store of its own; spiked merge joins them", "", false},
+         {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again goes on", "", false},
+         {"--device", any_text("auto|cpu|cuda:0|emulated"),
+          "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
+          "checks",
+          "auto", false},
+         {"--mixed", {}, "go on with a store that was begun on another device", "", false},
+         junit,
+         strict,
+         no_report},
+        run};
 }
 
 Command init_command() {
     return {"init",
             "write a commented study file to start from",
             {"spiked init --kind bbp", "spiked init --kind kv my-dump.toml"},
-            "[FILE.toml]",
+            file_with({".toml"}, "[FILE.toml]"),
             0,
             1,
-            {{"--kind", "bbp|null|kv|matrix", "what to study", "bbp", false},
-             {"--slurm", "",
+            {{"--kind", one_of({"bbp", "null", "kv", "matrix"}), "what to study", "bbp", false},
+             {"--slurm",
+              {},
               "also write a job script that runs it with spiked-mpi (a package of its own, built where Open MPI is)",
-              "", false}},
+              "",
+              false}},
             init};
 }
 
 Command report_command() {
-    return {"report",
-            "render stores as one self-contained HTML page",
-            {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
-             "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg",
-             "spiked report paper-tables.spiked --against validation/studies/paper-tables.csv"},
-            "STORE.spiked...",
-            1,
-            1000,
-            {{"-o,--output", "FILE.html", "where to write the page; beside the store when not given", "", false},
-             {"--figures", "FOLDER", "also write each figure there: picture, gnuplot script and data", "", false},
-             {"--figure-format", "svg|pdf|png[,...]", "what pictures to write there", "svg", true},
-             against},
-            report};
+    return {
+        "report",
+        "render stores as one self-contained HTML page",
+        {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
+         "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg",
+         "spiked report paper-tables.spiked --against validation/studies/paper-tables.csv"},
+        file_with({".spiked"}, "STORE.spiked..."),
+        1,
+        1000,
+        {{"-o,--output", file_with({".html"}), "where to write the page; beside the store when not given", "", false},
+         {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data", "", false},
+         {"--figure-format", several(one_of({"svg", "pdf", "png"})), "what pictures to write there", "svg", true},
+         against},
+        report};
 }
 
 Command show_command() {
@@ -409,10 +414,10 @@ Command show_command() {
             "print a store: its checks, the paper's table of a dump, or any table",
             {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
              "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv"},
-            "STORE.spiked",
+            file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--table", table_names(), "which table", "", false}, metric, against},
+            {{"--table", one_table(), "which table", "", false}, metric, against},
             show};
 }
 
@@ -422,13 +427,13 @@ Command export_command() {
             {"spiked export results/demo.spiked --table summary --format csv",
              "spiked export results/demo.spiked --table methods --metric relative_error --format latex",
              "spiked export results/demo.spiked --table values --format npy -o values.npy"},
-            "STORE.spiked",
+            file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--table", table_names(), "which table", "summary", false},
+            {{"--table", one_table(), "which table", "summary", false},
              metric,
-             {"--format", "csv|json|npy|latex", "how", "csv", false},
-             {"-o,--output", "FILE", "where to; standard output when not given", "", false}},
+             {"--format", one_of({"csv", "json", "npy", "latex"}), "how", "csv", false},
+             {"-o,--output", any_text("FILE"), "where to; standard output when not given", "", false}},
             export_store};
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/cli/command.hpp"
+#include "app/commands/dump_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/svd/analysed_block.hpp"
@@ -58,7 +59,8 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
 }
 
 /// What is told of one side's noise, for the lines that were kept.
-std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size, const arma::uvec& kept) {
+std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
+                                                            const arma::uvec& kept) {
     if (spec.empty()) return std::nullopt;
     const arma::mat covariance = sim::covariance_matrix(spec, size);
     const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
@@ -113,8 +115,9 @@ int run(const Arguments& arguments) {
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
     estimators::AnalysedBlock block(matrix, arguments.has("--keep-empty") ? EmptyLines::keep : EmptyLines::strip);
     const auto& singular_values = block.singular_values();
-    const estimators::KnownNoise known{known_covariance(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
-                                       known_covariance(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
+    const estimators::KnownNoise known{
+        known_covariance(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
+        known_covariance(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
     for (auto& method : chosen) {
         method = estimators::spectral_method(method.name, loss, known);
         method.check_room(block.shape().rows, block.shape().columns);
@@ -173,19 +176,22 @@ Command spectrum_command() {
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
          "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
-        sim::matrix_words(),
+        matrix_value(),
         1,
         1,
-        {{"--estimator", "NAME", "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
-         {"--loss", "frobenius|operator|nuclear", "what the shrinkage is optimal for", "frobenius", false},
-         {"--denoised", "FILE.npy", "write the estimated signal", "", false},
-         {"--residual", "FILE.npy", "write the matrix without it", "", false},
-         {"--row-spectrum", "SPEC|FILE.npy",
-          "covariance of the rows' noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
-         {"--col-spectrum", "SPEC|FILE.npy", "covariance of the columns' noise, entries of X of variance 1/d", "",
+        {{"--estimator", names_from({"estimators"}, any_text("NAME")),
+          "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
+         {"--loss", one_of({"frobenius", "operator", "nuclear"}), "what the shrinkage is optimal for", "frobenius",
           false},
-         {"--plot", "FILE", "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "", false},
-         {"--keep-empty", "", "count zero rows and columns as data", "", false}},
+         {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
+         {"--residual", file_with({".npy"}), "write the matrix without it", "", false},
+         {"--row-spectrum", any_text("SPEC|FILE.npy"),
+          "covariance of the rows' noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
+         {"--col-spectrum", any_text("SPEC|FILE.npy"), "covariance of the columns' noise, entries of X of variance 1/d",
+          "", false},
+         {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf",
+          "", false},
+         {"--keep-empty", {}, "count zero rows and columns as data", "", false}},
         run};
 }
 

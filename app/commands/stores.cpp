@@ -234,10 +234,10 @@ Command merge_command() {
     return {"merge",
             "join stores of one study: shards, or runs on several machines",
             {"spiked merge part-*.spiked -o whole.spiked"},
-            "STORE.spiked...",
+            file_with({".spiked"}, "STORE.spiked..."),
             1,
             10000,
-            {{"-o,--output", "STORE.spiked", "the store to make", "", false}},
+            {{"-o,--output", file_with({".spiked"}, "STORE.spiked"), "the store to make", "", false}},
             merge};
 }
 
@@ -245,10 +245,10 @@ Command compare_command() {
     return {"compare",
             "two stores side by side: which means differ beyond chance",
             {"spiked compare before.spiked after.spiked", "spiked compare a.spiked b.spiked --all"},
-            "A.spiked B.spiked",
+            file_with({".spiked"}, "A.spiked B.spiked"),
             2,
             2,
-            {{"--all", "", "show every mean, not only those that differ", "", false}},
+            {{"--all", {}, "show every mean, not only those that differ", "", false}},
             compare};
 }
 
@@ -257,13 +257,14 @@ Command replay_command() {
             "compute one replicate of a store again, and compare it with what is kept",
             {"spiked replay results/demo.spiked --cell 1 --rep 7",
              "spiked replay results/demo.spiked --cell 3 --rep 0 --block block.npy"},
-            "STORE.spiked",
+            file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--cell", "C", "number, label or hash of the cell", "", false},
-             {"--rep", "R", "replicate, from 0", "", false},
-             {"--block", "FILE.npy", "also write its block", "", false},
-             {"--device", "cpu|cuda:0|emulated", "where to compute it; where the store was when not given", "", false}},
+            {{"--cell", any_text("C"), "number, label or hash of the cell", "", false},
+             {"--rep", whole("R"), "replicate, from 0", "", false},
+             {"--block", file_with({".npy"}), "also write its block", "", false},
+             {"--device", any_text("cpu|cuda:0|emulated"), "where to compute it; where the store was when not given",
+              "", false}},
             replay};
 }
 

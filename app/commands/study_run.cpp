@@ -149,7 +149,7 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
     if (!experiment.move_to) notes.emplace_back("all is computed on the CPU, no kernel does studies of dumps");
     if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), notes)) {
         experiment.backend = name_of(device.backend);
-        if (device.backend == spiked::cuda::Backend::cuda) experiment.together = validation::trials_of_a_gpu;
+        if (device.backend == spiked::cuda::Backend::cuda) experiment.replicates_per_worker = validation::gpu_batch_size;
     }
     for (const auto& text : notes) print_note(arguments, text);
 }

@@ -126,7 +126,7 @@ std::string words_of_spectra() {
     std::string text;
     std::size_t line = 30;  // the option's own words
     for (const auto& kind : sim::covariance_kinds()) {
-        const std::string words = kind.words() + (&kind == &sim::covariance_kinds().back() ? "" : ", ");
+        const std::string words = kind.spec_form() + (&kind == &sim::covariance_kinds().back() ? "" : ", ");
         if (line + words.size() > 80) {
             text.back() = '\n';
             text += std::string(32, ' ');
@@ -141,30 +141,32 @@ std::string words_of_spectra() {
 }  // namespace
 
 Command theory_command() {
-    return {"theory",
-            "edge, detection threshold, outliers, overlaps and shrinkers your noise implies",
-            {"spiked theory --aspect 1 --strength 1.5,2,4",
-             "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
-             "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
-             "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
-             "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
-            "",
-            0,
-            0,
-            {{"--aspect", "BETA", "rows over columns, n/d; this or --size has to be given", "", false},
-             {"--size", "NxD", "rows x columns: adds what the limit leaves out at that size", "", false},
-             {"--row-spectrum", "SPEC", "eigenvalues of the row covariance A", "identity", false},
-             {"--col-spectrum", "SPEC", "of the column covariance B: " + words_of_spectra(), "identity", false},
-             {"--strength", "D[,D...]", "signal strengths (singular values of the clean signal)", "", true},
-             {"--density", "POINTS", "density and cdf of the noise eigenvalues, from edge to edge", "", false},
-             {"--quantile", "P[,P...]", "noise eigenvalues below which these shares lie", "", true},
-             {"--stieltjes", "RE[,IM]", "Stieltjes transforms there: Im z > 0, or real above the edge", "", false},
-             {"--bits", "B[,B...]", "what quantization theory says at these widths (rows as long as --size, or 128)",
-              "", true},
-             {"--residual-energy", "SHARE", "with --bits: energy left after a low-rank part", "1", false},
-             {"--rank", "R", "with --bits: rank of that part", "0", false},
-             {"--plot", "FILE", "the phase transition as a picture: .svg, .png or .pdf", "", false}},
-            run};
+    return {
+        "theory",
+        "edge, detection threshold, outliers, overlaps and shrinkers your noise implies",
+        {"spiked theory --aspect 1 --strength 1.5,2,4",
+         "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
+         "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
+         "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
+         "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
+        {},
+        0,
+        0,
+        {{"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
+         {"--size", any_text("NxD"), "rows x columns: adds what the limit leaves out at that size", "", false},
+         {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
+         {"--col-spectrum", any_text("SPEC"), "of the column covariance B: " + words_of_spectra(), "identity", false},
+         {"--strength", several(any_text("D")), "signal strengths (singular values of the clean signal)", "", true},
+         {"--density", whole("POINTS"), "density and cdf of the noise eigenvalues, from edge to edge", "", false},
+         {"--quantile", several(any_text("P")), "noise eigenvalues below which these shares lie", "", true},
+         {"--stieltjes", several(any_text("RE"), "RE[,IM]"),
+          "Stieltjes transforms there: Im z > 0, or real above the edge", "", false},
+         {"--bits", several(number("B")),
+          "what quantization theory says at these widths (rows as long as --size, or 128)", "", true},
+         {"--residual-energy", number("SHARE"), "with --bits: energy left after a low-rank part", "1", false},
+         {"--rank", whole("R"), "with --bits: rank of that part", "0", false},
+         {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}},
+        run};
 }
 
 }  // namespace spiked::app

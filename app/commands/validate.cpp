@@ -116,8 +116,8 @@ int validate(const Arguments& arguments) {
     auto claims = validation::claims();
     if (arguments.positionals.empty()) {
         for (const auto& option : dump_options())
-            if (arguments.given.contains(option.name))
-                throw usage_error("{} is about dumps, and none was named: give one or more files", option.name);
+            if (arguments.given.contains(option.key))
+                throw usage_error("{} is about dumps, and none was named: give one or more files", option.key);
     } else {
         auto of_dumps = validation::claims_on_dumps(read_dump_plan(arguments));
         say_what_is_not_asked(arguments, of_dumps);
@@ -162,8 +162,10 @@ int selftest(const Arguments& arguments) {
     return static_cast<int>(found.passed() ? ExitCode::fine : ExitCode::check_failed);
 }
 
-const Option seed_option = {"--seed", "HEX|fresh", "of the draws", "0x5eed000000000000000000000000c1a1", false};
-const Option threads_option = {"--threads", "N", "0: all of the machine; never changes a verdict", "0", false};
+const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "of the draws",
+                                "0x5eed000000000000000000000000c1a1", false};
+const OptionSpec threads_option = {"--threads", whole("N"), "0: all of the machine; never changes a verdict", "0",
+                                   false};
 
 }  // namespace
 
@@ -171,7 +173,7 @@ Command selftest_command() {
     return {"selftest",
             "judge the judge: planted defects must be caught, tests must keep their levels",
             {"spiked selftest", "spiked selftest --json"},
-            "",
+            {},
             0,
             0,
             {seed_option, threads_option},
@@ -179,14 +181,16 @@ Command selftest_command() {
 }
 
 Command validate_command() {
-    std::vector<Option> options = {
-        {"--tier", "quick|full", "quick: minutes; full: larger sizes and convergence rates too", "quick", false},
-        {"--claim", "ID[,ID]", "only these; spiked list claims names them", "", true},
-        seed_option,
-        threads_option,
-        {"-o,--output", "FILE.md|FILE.html", "also write statement, verdict and evidence as a page", "", false},
-        {"--junit", "FILE.xml", "write the claims as JUnit XML", "", false},
-        {"--strict", "", "exit 3 when a claim is inconclusive", "", false}};
+    std::vector<OptionSpec> options = {{"--tier", one_of({"quick", "full"}),
+                                        "quick: minutes; full: larger sizes and convergence rates too", "quick", false},
+                                       {"--claim", names_from({"claims"}, several(any_text("ID"), "ID[,ID]")),
+                                        "only these; spiked list claims names them", "", true},
+                                       seed_option,
+                                       threads_option,
+                                       {"-o,--output", file_with({".md", ".html"}, "FILE.md|FILE.html"),
+                                        "also write statement, verdict and evidence as a page", "", false},
+                                       {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false},
+                                       {"--strict", {}, "exit 3 when a claim is inconclusive", "", false}};
     options.insert(options.end(), dump_options().begin(), dump_options().end());
     return {"validate",
             "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
@@ -194,7 +198,7 @@ Command validate_command() {
             {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
              "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",
              "spiked validate --tier full --seed fresh -o CLAIMS.md"},
-            "[DUMP...]",
+            dump_value("[DUMP...]"),
             0,
             1 << 20,
             options,

@@ -172,7 +172,7 @@ void read_block(Bytes bytes) {
     constexpr std::size_t dimension = 16;
     if (bytes.size() < 3) throw input_error("a block of {} bytes", bytes.size());
     const std::string& method = methods[bytes[0] % methods.size()];
-    const auto& widths = estimators::row_quantizer_entry(estimators::parse_method(method).quantizer).widths;
+    const auto& widths = estimators::parse_method(method).quantizer.entry().widths;
     const double bits = widths[bytes[1] % std::min<std::size_t>(4, widths.size())];
     static std::map<std::pair<std::string, double>, estimators::Compressor> made;
     auto found = made.find({method, bits});

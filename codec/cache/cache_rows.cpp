@@ -11,7 +11,7 @@
 namespace spiked::codec {
 namespace {
 
-/// Heads of some tensors, channels beside channels; keys un-rotated where there is a rotary embedding.
+/// The heads of the tensors joined along their channels; keys are de-rotated if `rotary` is given.
 arma::mat joined(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
                  std::size_t heads, const std::optional<sim::DumpRotary>& rotary) {
     const std::size_t dim = tensors.front()->dim;
@@ -31,7 +31,7 @@ std::optional<sim::DumpRotary> rotary_of(const sim::KvDump& dump, sim::Side side
     return sim::dump_rotary(dump);
 }
 
-/// The tensors of the side, by layer.
+/// The tensors of one side in the order of the layers.
 std::vector<const sim::DumpTensor*> layers_of(const sim::KvDump& dump, sim::Side side) {
     std::vector<const sim::DumpTensor*> layers;
     for (const auto& tensor : dump.tensors())

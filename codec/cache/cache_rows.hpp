@@ -17,11 +17,11 @@
 
 namespace spiked::codec {
 
-/// A head as a cache method gives it back, and the bits of its group, spread evenly over the group's entries.
+/// A decoded head of a low-rank cache method, and the bits of its group, divided equally among the group's entries.
 struct CachedHead {
-    arma::fmat rows;  ///< tokens x dim, in the dump's own coordinates
+    arma::fmat rows;  ///< tokens x dim, in the coordinates of the dump
     std::array<double, estimators::item_count> bits_per_entry{};
-    double shared_bits_per_entry = 0.0;  ///< of the calibrated basis, had this sequence to pay for it alone
+    double shared_bits_per_entry = 0.0;  ///< of the calibrated basis, if this sequence alone had to store it
     std::size_t rank = 0;                ///< of the group
 };
 
@@ -29,15 +29,15 @@ struct CachedHead {
 class Calibration {
 public:
     Calibration() = default;
-    /// Throws usage_error for a file with the content (SHA-256) of a dump that is tested, or of the same prompt and
-    /// model where both say so: the same tokens in another dtype or cut elsewhere.
+    /// Throws usage_error for a file with the same content (SHA-256) as a tested dump, and for one of the same prompt
+    /// and model if both dumps name them: it may hold the same tokens in another dtype or cut at another place.
     Calibration(const std::vector<std::string>& paths, const sim::DumpOptions& options,
                 const std::vector<std::unique_ptr<sim::KvDump>>& tested, const std::vector<std::string>& tested_sums);
 
     [[nodiscard]] bool empty() const { return dumps_.empty(); }
     [[nodiscard]] const std::vector<std::string>& sums() const { return sums_; }
-    /// The same heads of every dump, joined like those of a group; tokens below each other. Throws input_error where a
-    /// dump has not the same layers, heads and channels.
+    /// The given heads of every dump, joined as in a group; the tokens of the dumps are stacked as rows. Throws
+    /// input_error if a dump does not have the same layers, heads and channels.
     [[nodiscard]] arma::mat rows(const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
                                  std::size_t heads, bool unrope) const;
 
@@ -46,8 +46,8 @@ private:
     std::vector<std::string> sums_;
 };
 
-/// One cache method at one bit width on the dumps of a study. A group of heads is coded when the first of its heads is
-/// asked for and kept decoded, in float: in the end the whole cache once more. Safe to ask from several threads.
+/// One cache method at one bit width on the dumps of a study. A group of heads is coded when one of its heads is first
+/// requested, and its decoded rows are cached in float. Memory: up to one float copy of all dumps. Thread-safe.
 class CacheRows {
 public:
     CacheRows(estimators::CacheMethod method, double bits, const estimators::QuantizerOptions& options,
@@ -58,7 +58,7 @@ public:
 private:
     struct Group {
         CallOnce once;
-        std::vector<CachedHead> heads;  ///< of its first tensor, then of the next
+        std::vector<CachedHead> heads;  ///< the heads of its first tensor, then those of the next
     };
     void code(Group& group, const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
               std::size_t first_head, std::size_t heads) const;

@@ -17,7 +17,7 @@ std::size_t codec_index(const sim::LlamaConfig& model, std::size_t layer, Side s
     return (layer * 2 + (side == Side::key ? 0 : 1)) * model.kv_heads + head;
 }
 
-/// Which tokens are left, a bit each; nothing where all are.
+/// Bytes of a mask with one bit per token that says whether the token is kept; 0 if all are.
 std::size_t position_bytes(const std::vector<std::size_t>& tokens, std::size_t seen) {
     if (tokens.size() == seen) return 0;
     estimators::BitWriter writer;
@@ -30,7 +30,8 @@ std::size_t position_bytes(const std::vector<std::size_t>& tokens, std::size_t s
     return writer.bytes().size();
 }
 
-/// Means of runs of rows that begin at `starts`, each row a mean over as many tokens as there are to the next.
+/// Means over runs of rows that begin at `starts`. Each row is itself a mean over the tokens up to the next row's first
+/// token, and is weighted by their number.
 arma::fmat merged(const arma::fmat& rows, const std::vector<std::size_t>& tokens, const arma::uvec& starts,
                   std::size_t seen) {
     arma::fmat result(starts.n_elem, rows.n_cols, arma::fill::zeros);
@@ -67,14 +68,14 @@ std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods
     for (const double budget : budgets)
         if (!(budget > 0.0 && budget <= 1.0))
             throw usage_error(
-                "--budget {} is not possible: give a share of the bytes of the cache in fp16, above 0 and at most 1",
+                "--budget {} is not possible: give a fraction of the bytes of the cache in fp16, above 0 and at most 1",
                 budget);
     std::vector<CacheRequest> requests;
     for (const auto& method : methods) {
         CacheRequest request{estimators::parse_kept_and_coded(method), {16.0}, {1.0}};
         if (request.how.method) {
             request.bits = bits;
-            for (const double width : bits) estimators::check_bits(*request.how.method, width);
+            for (const double width : bits) request.how.method->quantizer.check_bits(width);
         }
         if (request.how.eviction != nullptr) {
             if (budgets.empty())
@@ -97,8 +98,10 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
             throw usage_error("--only {}:{}: the model has layers 0 to {}", layer, sim::side_name(side),
                               model.layers - 1);
         if (evicts() && !plan_.only.contains({layer, side == Side::key ? Side::value : Side::key}))
-            throw usage_error("--only {}:{} with \"{}\": a token goes from keys and values; name both or neither",
-                              layer, sim::side_name(side), plan_.how.text);
+            throw usage_error(
+                "--only {}:{} with \"{}\" is not possible (eviction removes the keys and the values of a token): name "
+                "both or neither",
+                layer, sim::side_name(side), plan_.how.text);
     }
     if (evicts()) heads_.resize(model.layers * model.kv_heads);
     for (std::size_t layer = 0; layer < model.layers && evicts(); ++layer)
@@ -126,7 +129,8 @@ void CompressedCache::make_codecs(std::uint64_t sequence) {
     codecs_ = std::move(codecs);
 }
 
-/// Asked of the codecs themselves: of any rows, all together and each alone.
+/// Measures the bits of a coded row, and whether a row is decoded the same from a joint code and from its own code.
+/// Both are found by coding rows of noise.
 void CompressedCache::probe_codecs() {
     const auto noise = [&](std::size_t rows) {
         arma::mat values(rows, model_.head_dim);
@@ -138,25 +142,25 @@ void CompressedCache::probe_codecs() {
         estimators::AnalysedBlock block(rows);
         return codec.encode(block).encoded.bytes;
     };
-    rows_alone_ = !plan_.how.method->spectral;
+    rows_independent_ = !plan_.how.method->spectral;
     for (const Side side : {Side::key, Side::value}) {
         const auto& codec = codecs_->at(codec_index(model_, layers_.front(), side, 0));
         if (plan_.how.eviction->rows_of_layer != nullptr)
             coded_row_bits_ += 8.0 * static_cast<double>(encode(codec, noise(plan_.block_tokens)).size()) /
                                static_cast<double>(plan_.block_tokens);
-        if (!rows_alone_) continue;
+        if (!rows_independent_) continue;
         const arma::mat rows = noise(8);
-        const arma::mat together = codec.decode(encode(codec, rows), rows.n_rows);
-        for (arma::uword i = 0; i < rows.n_rows && rows_alone_; ++i)
-            rows_alone_ = arma::approx_equal(arma::mat(codec.decode(encode(codec, rows.row(i)), 1)),
-                                             arma::mat(together.row(i)), "absdiff", 1e-9);
+        const arma::mat decoded_jointly = codec.decode(encode(codec, rows), rows.n_rows);
+        for (arma::uword i = 0; i < rows.n_rows && rows_independent_; ++i)
+            rows_independent_ = arma::approx_equal(arma::mat(codec.decode(encode(codec, rows.row(i)), 1)),
+                                                   arma::mat(decoded_jointly.row(i)), "absdiff", 1e-9);
     }
 }
 
 double CompressedCache::bits_of_row() const {
     double bits = codes() ? coded_row_bits_ : full_bits(1);
     if (chooses_again() && plan_.how.eviction->accumulates) bits += bits_of_score;
-    if (chooses_again() && codes() && (merges() || !rows_alone_)) bits += full_bits(1);
+    if (chooses_again() && codes() && (merges() || !rows_independent_)) bits += full_bits(1);
     return bits;
 }
 
@@ -182,17 +186,17 @@ void CompressedCache::require_room(std::size_t tokens) const {
             plan_.budget, tokens, plan_.how.text, least);
 }
 
-void CompressedCache::attach(sim::LlamaReading& reading) {
+void CompressedCache::attach(sim::ForwardOptions& options) {
     if (!evicts()) {
-        reading.keep = [this](const sim::CachePlace& place, const arma::fmat& exact) { return keep(place, exact); };
+        options.keep = [this](const sim::CacheAddress& place, const arma::fmat& exact) { return keep(place, exact); };
         return;
     }
-    chooses_once_ = reading.at_once;
-    reading.evict = [this](std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
+    chooses_once_ = options.at_once;
+    options.evict = [this](std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
         evict(layer, head, seen, cached);
     };
     if (observed_) return;
-    reading.attention = [this, others = std::move(reading.attention)](const sim::AttentionBlock& at) {
+    options.attention = [this, others = std::move(options.attention)](const sim::AttentionBlock& at) {
         attended(at);
         if (others) others(at);
     };
@@ -200,9 +204,9 @@ void CompressedCache::attach(sim::LlamaReading& reading) {
 
 void CompressedCache::observe(const sim::Llama& model, std::span<const std::int32_t> tokens) {
     if (!evicts()) return;
-    sim::LlamaReading reading{.block_tokens = plan_.block_tokens};
-    reading.attention = [this](const sim::AttentionBlock& at) { attended(at); };
-    model.read(tokens, reading);
+    sim::ForwardOptions options{.block_tokens = plan_.block_tokens};
+    options.attention = [this](const sim::AttentionBlock& at) { attended(at); };
+    model.forward(tokens, options);
     observed_ = true;
 }
 
@@ -222,19 +226,19 @@ void CompressedCache::attended(const sim::AttentionBlock& at) {
     head.observed.tail_rows(queries) += weights.tail_rows(queries);
 }
 
-arma::fmat CompressedCache::coded(const sim::CachePlace& place, const arma::fmat& exact,
+arma::fmat CompressedCache::coded(const sim::CacheAddress& place, const arma::fmat& exact,
                                   std::span<const std::size_t> tokens, double& bits) const {
     const auto& codec = codecs_->at(codec_index(model_, place.layer, place.side, place.head));
-    const bool turned = plan_.how.method->unrope && place.side == Side::key;
+    const bool derotated = plan_.how.method->unrope && place.side == Side::key;
     const std::vector<double> positions(tokens.begin(), tokens.end());
     auto rows = arma::conv_to<arma::mat>::from(exact);
-    if (turned) rows = sim::undo_rope(rows, model_.rope, positions);
+    if (derotated) rows = sim::undo_rope(rows, model_.rope, positions);
     try {
         estimators::AnalysedBlock block(std::move(rows));
         const auto encoded = codec.encode(block).encoded;
         bits += 8.0 * static_cast<double>(encoded.bytes.size());
         arma::mat back = codec.decode(encoded.bytes, exact.n_rows);
-        if (turned) back = sim::apply_rope(back, model_.rope, positions);
+        if (derotated) back = sim::apply_rope(back, model_.rope, positions);
         return arma::conv_to<arma::fmat>::from(back);
     } catch (const Error& error) {
         throw Error(error.code(), fmt::format("layer {}, {} of head {}, {} tokens from {} to {}: {}", place.layer,
@@ -243,7 +247,7 @@ arma::fmat CompressedCache::coded(const sim::CachePlace& place, const arma::fmat
     }
 }
 
-arma::fmat CompressedCache::keep(const sim::CachePlace& place, const arma::fmat& exact) {
+arma::fmat CompressedCache::keep(const sim::CacheAddress& place, const arma::fmat& exact) {
     if (!applies_to(place.layer, place.side)) return exact;
     std::vector<std::size_t> tokens(exact.n_rows);
     for (std::size_t t = 0; t < tokens.size(); ++t) tokens[t] = place.first_token + t;
@@ -257,7 +261,7 @@ CacheBits CompressedCache::code(std::size_t layer, std::size_t head, std::size_t
     CacheBits bits{.positions = 8.0 * static_cast<double>(position_bytes(cached.tokens, seen))};
     if (chooses_again()) {
         if (plan_.how.eviction->accumulates) bits.scores = bits_of_score * static_cast<double>(rows);
-        if (codes() && (merges() || !rows_alone_)) bits.exact = exact;
+        if (codes() && (merges() || !rows_independent_)) bits.exact = exact;
     }
     if (!codes()) {
         bits.rows = exact;
@@ -282,10 +286,11 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
     const estimators::Eviction& eviction = *plan_.how.eviction;
     Head& own = heads_[layer * model_.kv_heads + head];
     const std::size_t rows = cached.tokens.size();
-    // What was coded before stands in the cache decoded.
-    const std::size_t known = own.keys.n_rows;
-    const sim::CachedHead exact{arma::join_cols(own.keys, cached.keys.tail_rows(rows - known)),
-                                arma::join_cols(own.values, cached.values.tail_rows(rows - known)), cached.tokens};
+    // Rows that were coded before are in `cached` as decoded rows; their exact values are in `own`.
+    const std::size_t coded_before = own.keys.n_rows;
+    const sim::CachedHead exact{arma::join_cols(own.keys, cached.keys.tail_rows(rows - coded_before)),
+                                arma::join_cols(own.values, cached.values.tail_rows(rows - coded_before)),
+                                cached.tokens};
     own.accumulated.resize(rows);
     own.observed.resize(own.observed.n_rows, rows);
 
@@ -301,8 +306,8 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
         if (bits <= budget) break;
         if (kept.n_elem == 1)
             throw usage_error(
-                "--budget {:g} gives layer {} {:.0f} bits of a head's {} tokens and \"{}\" takes {:.0f} for one: "
-                "give a larger one",
+                "--budget {:g} gives layer {} {:.0f} bits for the {} tokens of a head (\"{}\" takes {:.0f} for one "
+                "token): give a larger budget",
                 plan_.budget, layer, budget, seen, plan_.how.text, bits);
         const auto room = static_cast<std::size_t>(static_cast<double>(kept.n_elem) * budget / bits);
         kept = eviction.kept({exact.keys, own.accumulated, own.observed, mean_rows},

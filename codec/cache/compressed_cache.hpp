@@ -13,22 +13,22 @@
 
 namespace spiked::codec {
 
-/// Layers and sides of a cache; empty: all of it.
+/// Layers and sides (keys or values) of a cache. Empty means the whole cache.
 using CachePart = std::set<std::pair<std::size_t, sim::Side>>;
 
-/// A method with its bit widths and, where it evicts, its budgets: shares of the bytes that all tokens take in fp16.
+/// A method with its bit widths and, if it evicts, its budgets: fractions of the bytes that all tokens take in fp16.
 struct CacheRequest {
     estimators::KeptAndCoded how;
     std::vector<double> bits;
     std::vector<double> budgets;
 };
-/// Throws usage_error for unknown methods, bits that they do not take, budgets that are not above 0 and at most 1, an
-/// eviction without a budget and a budget without an eviction.
+/// Throws usage_error for unknown methods, for bit widths that a method does not support, for budgets outside (0, 1],
+/// for an eviction without a budget and for a budget without an eviction.
 [[nodiscard]] std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods,
                                                        const std::vector<double>& bits,
                                                        const std::vector<double>& budgets = {});
 
-/// What a cache is made of.
+/// Settings of a compressed cache.
 struct CachePlan {
     estimators::KeptAndCoded how;
     double bits = 16.0;
@@ -38,56 +38,61 @@ struct CachePlan {
     std::size_t block_tokens = 128;
 };
 
-/// Bits that a cache takes.
+/// Bits that a cache stores.
 struct CacheBits {
-    double rows = 0.0;       ///< what is read: coded, or 16 bits an entry
-    double positions = 0.0;  ///< which tokens are left
-    double scores = 0.0;     ///< attention that an eviction goes by when it next chooses, 32 bits a number
-    double exact = 0.0;      ///< rows behind coded ones that are coded again then, 16 bits an entry
+    double rows = 0.0;       ///< rows that attention reads: coded, or 16 bits per entry
+    double positions = 0.0;  ///< which tokens are kept
+    double scores = 0.0;     ///< accumulated attention that the next eviction needs, 32 bits per number
+    double exact = 0.0;      ///< exact copies of coded rows, to be coded again at the next eviction, 16 bits per entry
 
     [[nodiscard]] double total() const { return rows + positions + scores + exact; }
     CacheBits& operator+=(const CacheBits& more);
     CacheBits& operator/=(double entries);
 };
 
-/// A cache that sends what later tokens read of it through a method and back, and counts what it stored. `unrope+`
-/// turns keys back before they are coded. A layer, side and head has a rotation of its own, drawn for each
-/// sequence: so errors over sequences hold theirs. Copies share the codecs and count by themselves.
+/// A cache whose rows are encoded and decoded by a method before later tokens read them, and that counts the stored
+/// bits. With `unrope+`, keys are de-rotated (RoPE is undone) before they are coded. Each layer, side and head has its
+/// own random rotation, drawn anew for each sequence, so errors over sequences include the variance of the rotations.
+/// Copies share the codecs and count separately.
 ///
-/// An eviction chooses for each kv head, whenever the model has read a block, among the rows that are left: as many as
-/// the budget has room for, keys and values together. Budgets of layers average to the one asked for over the layers
-/// that are compressed; one without room for a row is refused. Where layers differ (pyramidkv), what the method makes
-/// of rows of noise says how many bytes a row more or less is; each layer keeps to its own bytes. They count 16 bits an
-/// entry, as full precision does, or what the method makes of them, coded in blocks of at most block_tokens rows; where
-/// some are gone, a bit more for every token says which. A row is coded again from its exact numbers when others go: a
-/// row quantizer just drops those, methods that code a block as a whole, and means of rows, need the exact numbers,
-/// which then count, too. So does attention that h2o has to remember. Neither counts where all is kept or the eviction
-/// chooses once. An observation window reaches back to the last choice at most, so nothing is kept for it.
+/// Eviction: after each block of tokens, and for each kv head, the eviction selects among the rows that are still kept
+/// as many as fit the budget, keys and values together.
+/// - Over the compressed layers, the budgets of the layers average to the requested budget. A budget too small for one
+///   row is rejected. Where layers have different budgets (pyramidkv), the bytes of one row are measured by coding rows
+///   of noise; each layer stays within its own bytes.
+/// - A kept row counts 16 bits per entry, or the bits of its code; rows are coded in blocks of at most block_tokens.
+///   Once rows have been evicted, one bit per token records which are kept.
+/// - After an eviction the remaining rows are coded again from their exact values. A row quantizer only has to drop the
+///   evicted rows. Methods that code a block as a whole, and evictions that merge rows into means, need the exact
+///   values, which are then counted too, as is the attention that h2o accumulates. Neither is counted if all rows are
+///   kept or if the eviction selects only once. The observation window reaches back to the previous eviction at most,
+///   so nothing is stored for it.
 class CompressedCache {
 public:
-    /// Throws usage_error for bits that the method does not take, for layers that do not exist and for an eviction of
-    /// one side of a layer.
+    /// Throws usage_error for bit widths that the method does not support, for layers that do not exist and for an
+    /// eviction that is restricted to one side of a layer.
     CompressedCache(const sim::LlamaConfig& model, CachePlan plan);
 
-    /// For sequence number so and so, of which a new object serves 0. Cost: a decomposition of dim x dim for each
-    /// layer, side and head that is rotated.
+    /// Draws the rotations for the given sequence; a new object has those of sequence 0. Cost: a decomposition of a
+    /// dim x dim matrix for each layer, side and head that is rotated.
     void draw_rotations(std::uint64_t sequence);
 
-    /// Throws usage_error where an eviction that chooses among so many tokens has no room for one of them in fp16.
-    /// Behind a method that is known, and refused, when it chooses.
+    /// Throws usage_error if an eviction without a codec, selecting among `tokens` tokens, has no room for one of them
+    /// in fp16. With a codec the size of a row is known, and rejected, only when the eviction selects.
     void require_room(std::size_t tokens) const;
 
-    /// Takes part in a reading: this object must outlive it, and serves one sequence.
-    void attach(sim::LlamaReading& reading);
-    /// An eviction sees what so many last queries attend to, where they are more than its observation window.
+    /// Connects this cache to a forward pass over one sequence. This object must outlive the forward pass.
+    void attach(sim::ForwardOptions& options);
+    /// Shows the eviction the attention of at least this many last queries, even if its observation window is shorter.
     void observe_last(std::size_t queries) { window_ = std::max(window_, queries); }
-    /// Reads a sequence exactly, for an eviction to see its attention instead of that of the reading it takes part in.
+    /// Runs a forward pass with the exact cache over the tokens. Evictions then use the attention of that pass instead
+    /// of the attention of the pass that this cache is attached to.
     void observe(const sim::Llama& model, std::span<const std::int32_t> tokens);
 
     [[nodiscard]] bool evicts() const { return plan_.how.eviction != nullptr; }
     [[nodiscard]] bool codes() const { return plan_.how.method.has_value(); }
     [[nodiscard]] bool merges() const { return evicts() && plan_.how.eviction->merges; }
-    /// Of what was compressed so far; of an eviction, each time it chose.
+    /// Bits of everything that was compressed so far; with an eviction, summed over all times that it selected.
     [[nodiscard]] const CacheBits& stored_bits() const { return bits_; }
     [[nodiscard]] double entries() const { return entries_; }
 
@@ -95,56 +100,55 @@ private:
     struct Head {
         arma::fvec accumulated;
         arma::fmat observed;
-        arma::fmat keys, values;  ///< exact, of the rows that are left, where they are coded
+        arma::fmat keys, values;  ///< exact values of the kept rows, if rows are coded
     };
     [[nodiscard]] bool applies_to(std::size_t layer, sim::Side side) const {
         return plan_.only.empty() || plan_.only.contains({layer, side});
     }
-    /// Of all tokens of a head in fp16, keys and values.
+    /// Bits of keys and values of all tokens of a head in fp16.
     [[nodiscard]] double full_bits(std::size_t tokens) const {
         return 32.0 * static_cast<double>(tokens * model_.head_dim);
     }
     void make_codecs(std::uint64_t sequence);
-    [[nodiscard]] arma::fmat coded(const sim::CachePlace& place, const arma::fmat& exact,
+    [[nodiscard]] arma::fmat coded(const sim::CacheAddress& place, const arma::fmat& exact,
                                    std::span<const std::size_t> tokens, double& bits) const;
     [[nodiscard]] CacheBits code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const;
     void probe_codecs();
     [[nodiscard]] bool chooses_again() const { return !chooses_once_ && plan_.budget < 1.0; }
-    /// That one row takes until the next choice, in fp16 or as its method codes rows of noise.
+    /// Bits that one row takes until the next eviction, in fp16 or as the method codes rows of noise.
     [[nodiscard]] double bits_of_row() const;
-    /// What a layer may keep, bits of one head; and the rows that all layers keep in the mean, where they differ.
     struct LayerBudget {
-        double bits = 0.0;
-        std::size_t mean_rows = 0;
+        double bits = 0.0;          ///< that one head of the layer may keep
+        std::size_t mean_rows = 0;  ///< mean over the layers of the rows that they keep, if layers differ
     };
     [[nodiscard]] LayerBudget layer_budget(std::size_t layer, std::size_t seen) const;
-    [[nodiscard]] arma::fmat keep(const sim::CachePlace& place, const arma::fmat& exact);
+    [[nodiscard]] arma::fmat keep(const sim::CacheAddress& place, const arma::fmat& exact);
     void attended(const sim::AttentionBlock& at);
     void evict(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached);
 
     sim::LlamaConfig model_;
     CachePlan plan_;
     std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
-    std::vector<Head> heads_;          ///< by layer and head, where rows are evicted
-    std::vector<std::size_t> layers_;  ///< that are evicted from, ascending
+    std::vector<Head> heads_;          ///< by layer and head, if rows are evicted
+    std::vector<std::size_t> layers_;  ///< layers whose rows are evicted, ascending
     std::size_t window_ = estimators::observation_window;
     bool observed_ = false;
     bool chooses_once_ = false;
-    double coded_row_bits_ = 0.0;  ///< of keys and values, where layers keep different numbers of rows
-    bool rows_alone_ = true;       ///< what is read of a row does not depend on the rows that it is coded with
+    double coded_row_bits_ = 0.0;   ///< bits of a coded key and value row, if layers keep different numbers of rows
+    bool rows_independent_ = true;  ///< a decoded row does not depend on the rows that it is coded with
     CacheBits bits_;
     double entries_ = 0.0;
 };
 
-/// One way to keep a cache.
+/// A configuration of the cache that is measured.
 struct CacheVersion {
     std::string label = "none";
     double bits = 16.0;
     std::optional<double> budget;
-    std::optional<CompressedCache> cache;  ///< empty, to be copied for each sequence; nothing: full precision
+    std::optional<CompressedCache> cache;  ///< unused, to be copied for each sequence; no value means full precision
 };
-/// Full precision, then every method at each of its budgets and bits, in their order. `first_choice`: how many tokens
-/// an eviction first chooses among. Throws as CompressedCache and its require_room do.
+/// Full precision, then every method at each of its budgets and bit widths, in the given order. `first_choice` is the
+/// number of tokens among which an eviction first selects. Throws as CompressedCache and its require_room do.
 [[nodiscard]] std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model,
                                                        const std::vector<CacheRequest>& requests,
                                                        const estimators::QuantizerOptions& options,

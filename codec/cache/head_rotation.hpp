@@ -7,11 +7,13 @@
 
 namespace spiked::codec {
 
-/// What a cell of a dump study is: all full blocks of one head of one tensor. Its hash is the cell's.
+/// Identity of one head of one tensor of a dump, with all of its full blocks. In a dump study this is a cell: the hash
+/// of this object is the cell's hash.
 [[nodiscard]] Json head_identity(const std::string& dump_sha256, const std::string& tensor, std::size_t head,
                                  std::size_t block_tokens);
-/// Which rotation of the seed the blocks of a head get, from its identity: one of its own for each head of each file,
-/// because clusters that share a rotation would leave its part of the spread out.
+/// Index of the random rotation that the blocks of a head use, computed from the head's identity. Each head of each
+/// file has its own rotation: if clusters shared one, the standard error between clusters would not contain the
+/// variance that rotations cause.
 [[nodiscard]] std::uint64_t rotation_of(const Json& identity);
 
 }  // namespace spiked::codec

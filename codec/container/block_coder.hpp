@@ -10,9 +10,9 @@
 
 namespace spiked::codec {
 
-/// By what blocks of one head are coded.
+/// The method, options and bit width that code the blocks of one head.
 struct BlockCode {
-    const estimators::Method& method;
+    const estimators::MethodSpec& method;
     const estimators::QuantizerOptions& options;
     estimators::Shape shape;  ///< of a block
     double bits = 0.0;
@@ -23,17 +23,17 @@ struct CodedBlock {
     double relative_l2 = 0.0;  ///< ||X - X^||_F / ||X||_F
 };
 
-/// Puts the rows of a block where they are coded from, column-major.
+/// Writes the rows of a block to the input buffer of the coder, column-major.
 using FillRows = std::function<void(std::size_t block, float* to)>;
 
-/// Codes blocks in the place of the CPU's compressors, in float. For several threads at once.
+/// Codes blocks in float in place of the compressors of the CPU, for example on a GPU. Thread-safe.
 class BlockCoder {
 public:
     virtual ~BlockCoder() = default;
-    /// What of a code cannot be done there; empty where blocks are coded by it.
+    /// The reason why this coder does not support the code; empty if it does.
     [[nodiscard]] virtual std::string unsupported_reason(const BlockCode& code) const = 0;
-    /// Blocks 0, .., count - 1 by a code without an obstacle. Nothing for a block that is left to the CPU's compressor,
-    /// which codes in double and knows what is wrong.
+    /// Codes blocks 0, .., count - 1 with a supported code. A block without a value is left to the compressor of the
+    /// CPU, which codes in double and reports errors.
     [[nodiscard]] virtual std::vector<std::optional<CodedBlock>> code(const BlockCode& code, std::size_t count,
                                                                       const FillRows& fill) = 0;
 };

@@ -12,8 +12,8 @@
 namespace spiked::codec {
 namespace {
 
-constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;  ///< of the blocks at work at once
-constexpr std::uint64_t compressor_entries = std::uint64_t{1} << 22;
+constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;       ///< most entries of the blocks of a batch
+constexpr std::uint64_t compressor_entries = std::uint64_t{1} << 22;  ///< most entries of the rotations of a batch
 
 std::uint64_t square(std::uint64_t dim) { return dim * dim; }
 
@@ -84,16 +84,16 @@ KeyRotary::KeyRotary(const KvContainerHeader& header, const std::string& where) 
 }
 
 arma::mat KeyRotary::derotated(const BlockPlace& place, arma::mat rows) const {
-    if (!turns(place)) return rows;
+    if (!is_derotated(place)) return rows;
     return sim::undo_rope(rows, rotary_->rope, position(place));
 }
 
 arma::mat KeyRotary::applied(const BlockPlace& place, arma::mat rows) const {
-    if (!turns(place)) return rows;
+    if (!is_derotated(place)) return rows;
     return sim::apply_rope(rows, rotary_->rope, position(place));
 }
 
-bool KeyRotary::turns(const BlockPlace& place) const {
+bool KeyRotary::is_derotated(const BlockPlace& place) const {
     return rotary_ && place.full(header_) && header_.tensors[place.tensor].coded->side == sim::Side::key;
 }
 

@@ -13,13 +13,13 @@
 
 namespace spiked::codec {
 
-/// Of a tensor that is kept as it is, at once.
+/// Tensors that are stored unchanged are copied in chunks of this many bytes.
 inline constexpr std::size_t copied_bytes = std::size_t{1} << 20;
 
-/// Every block of every coded tensor in the order of the file.
+/// Iterates over every block of every coded tensor in the order of the file.
 class BlockOrder {
 public:
-    explicit BlockOrder(const KvContainerHeader& header) : header_(header) { settle(); }
+    explicit BlockOrder(const KvContainerHeader& header) : header_(header) { skip_finished_tensors(); }
     [[nodiscard]] bool at_end() const { return at_.tensor == header_.tensors.size(); }
     [[nodiscard]] const BlockPlace& place() const { return at_; }
     void next() {
@@ -27,11 +27,11 @@ public:
             at_.head = 0;
             ++at_.block;
         }
-        settle();
+        skip_finished_tensors();
     }
 
 private:
-    void settle() {
+    void skip_finished_tensors() {
         while (!at_end()) {
             const auto& coded = header_.tensors[at_.tensor].coded;
             if (coded && at_.first_token(header_) < coded->tokens) return;
@@ -42,17 +42,18 @@ private:
     BlockPlace at_;
 };
 
-/// The blocks that are worked on together: enough for all threads, few enough to hold, at most so many.
+/// The next blocks to be coded as one batch: at most `most`, and fewer if their entries or rotations would take too
+/// much memory.
 [[nodiscard]] std::vector<BlockPlace> next_batch(BlockOrder& order, const KvContainerHeader& header, std::size_t most);
-/// Blocks a batch: the decomposition works on this many at once, twice over for each thread.
+/// Largest number of blocks in a batch: for each thread, twice the batch size of the decomposition.
 [[nodiscard]] std::size_t most_blocks(std::size_t threads);
 [[nodiscard]] std::uint64_t block_count(const KvContainerHeader& header);
 
-/// Of one head's rows.
+/// Options of the quantizer for the rows of one head.
 [[nodiscard]] estimators::QuantizerOptions options_of(const KvContainerHeader& header, const CodedTensor& coded,
                                                       std::size_t head);
 
-/// Compressors of heads, made when they are first needed and dropped when the file has passed their tensor.
+/// Compressors of heads. They are made when they are first needed and deleted once the blocks of their tensor are done.
 class Compressors {
 public:
     Compressors(const KvContainerHeader& header, std::string file)
@@ -69,11 +70,11 @@ private:
 
     const KvContainerHeader& header_;
     std::string file_;
-    estimators::Method method_;
+    estimators::MethodSpec method_;
     std::map<Key, std::unique_ptr<estimators::HeadCodec>> made_;
 };
 
-/// The rotary embedding around keys that are coded un-rotated.
+/// De-rotates keys before they are coded and applies RoPE to the decoded keys, if the method is one with `unrope`.
 class KeyRotary {
 public:
     KeyRotary(const KvContainerHeader& header, const std::string& where);
@@ -81,14 +82,14 @@ public:
     [[nodiscard]] arma::mat applied(const BlockPlace& place, arma::mat rows) const;
 
 private:
-    [[nodiscard]] bool turns(const BlockPlace& place) const;
+    [[nodiscard]] bool is_derotated(const BlockPlace& place) const;
     [[nodiscard]] double position(const BlockPlace& place) const;
 
     const KvContainerHeader& header_;
     std::optional<sim::DumpRotary> rotary_;
 };
 
-/// Runs the work on a block; what goes wrong names it.
+/// Runs the work on a block; errors that it throws name the file and the block.
 template <class Work>
 auto located(const std::string& file, const BlockPlace& place, const KvContainerHeader& header, const Work& work) {
     return spiked::located([&] { return fmt::format("{}: {}", file, place.text(header)); }, work);

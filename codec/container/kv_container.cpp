@@ -18,10 +18,10 @@ namespace spiked::codec {
 namespace {
 
 constexpr std::string_view magic = "SPIKEDKV";
-constexpr std::string_view format_word = "spiked-kv";
+constexpr std::string_view format_name = "spiked-kv";
 constexpr std::size_t preamble_bytes = 24;
 constexpr std::size_t frame_bytes = 8;
-constexpr std::size_t sum_bytes = 4;
+constexpr std::size_t checksum_bytes = 4;
 constexpr std::uint64_t largest_header = 100'000'000;
 constexpr std::size_t longest_row = 1024;
 constexpr std::uint64_t largest_slab = std::uint64_t{1} << 26;
@@ -43,16 +43,17 @@ std::uint32_t crc(std::uint32_t sum, std::span<const std::byte> bytes) {
     return static_cast<std::uint32_t>(crc32_z(sum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-std::uint32_t block_sum(const BlockPlace& place, std::span<const std::byte> payload) {
-    std::uint32_t sum = 0;
+std::uint32_t block_checksum(const BlockPlace& place, std::span<const std::byte> payload) {
+    std::uint32_t checksum = 0;
     for (const std::size_t part : {place.tensor, place.head, place.block})
-        sum = crc(sum, little_endian(static_cast<std::uint32_t>(part)));
-    return crc(sum, payload);
+        checksum = crc(checksum, little_endian(static_cast<std::uint32_t>(part)));
+    return crc(checksum, payload);
 }
 
 std::uint64_t most_payload(std::uint64_t entries) { return 32 * entries + (std::uint64_t{64} << 10); }
 
-/// What stands in the way of a tensor of keys or values, and what to do about it; empty: nothing.
+/// The reason why a tensor of keys or values is not supported, and advice for the user; both are empty if it is
+/// supported.
 struct Unsupported {
     std::string why;
     std::string advice;
@@ -62,64 +63,65 @@ Unsupported beyond_bounds(const ContainedTensor& tensor, std::size_t block_token
     if (coded.dim > longest_row)
         return {fmt::format("its rows have {} entries, at most {} are coded", coded.dim, longest_row),
                 "give the head axis its own dimension with --layout"};
-    const std::uint64_t together = std::min(coded.tokens, block_tokens);
+    const std::uint64_t tokens_at_once = std::min(coded.tokens, block_tokens);
     std::uint64_t slab = 0;
-    if (__builtin_mul_overflow(together, std::uint64_t{coded.heads}, &slab) ||
+    if (__builtin_mul_overflow(tokens_at_once, std::uint64_t{coded.heads}, &slab) ||
         __builtin_mul_overflow(slab, std::uint64_t{coded.dim}, &slab) || slab > largest_slab)
-        return {fmt::format("{} heads of {} tokens of {} are more than {} entries at once", coded.heads, together,
+        return {fmt::format("{} heads of {} tokens of {} are more than {} entries at once", coded.heads, tokens_at_once,
                             coded.dim, largest_slab),
                 "choose a smaller --block or dump fewer heads a tensor"};
     return {};
 }
 
-/// Members of a header, every one of them checked.
+/// Access to the members of a header, with checks of their types and ranges.
 class Fields {
 public:
     Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-        if (json_.members() == nullptr) refuse("is not an object");
+        if (json_.members() == nullptr) reject("is not an object");
     }
-    [[noreturn]] void refuse(const std::string& what) const {
-        throw input_error("{} {}: the file is damaged, forged or of a newer program", where_, what);
+    [[noreturn]] void reject(const std::string& what) const {
+        throw input_error("{} {}: the file is damaged, forged or written by a newer program", where_, what);
     }
     [[nodiscard]] const Json& member(const char* key) const {
         const Json* found = json_.find(key);
-        if (found == nullptr) refuse(fmt::format("has no \"{}\"", key));
+        if (found == nullptr) reject(fmt::format("has no \"{}\"", key));
         return *found;
     }
     [[nodiscard]] const std::string& text(const char* key) const {
         const auto* found = member(key).string();
-        if (found == nullptr) refuse(fmt::format("has a \"{}\" that is no text", key));
+        if (found == nullptr) reject(fmt::format("has a \"{}\" that is not a string", key));
         return *found;
     }
     [[nodiscard]] std::size_t number(const char* key, std::int64_t least, std::int64_t most) const {
         const auto* found = member(key).integer();
         if (found == nullptr || *found < least || *found > most)
-            refuse(fmt::format("has a \"{}\" that is no whole number from {} to {}", key, least, most));
+            reject(fmt::format("has a \"{}\" that is not a whole number from {} to {}", key, least, most));
         return static_cast<std::size_t>(*found);
     }
     [[nodiscard]] double real(const char* key) const {
         const Json& found = member(key);
         if (found.integer() != nullptr) return static_cast<double>(*found.integer());
-        if (found.real() == nullptr) refuse(fmt::format("has a \"{}\" that is no number", key));
+        if (found.real() == nullptr) reject(fmt::format("has a \"{}\" that is not a number", key));
         return *found.real();
     }
     [[nodiscard]] bool boolean(const char* key) const {
         const auto* found = member(key).boolean();
-        if (found == nullptr) refuse(fmt::format("has a \"{}\" that is neither true nor false", key));
+        if (found == nullptr) reject(fmt::format("has a \"{}\" that is neither true nor false", key));
         return *found;
     }
     [[nodiscard]] const Json::Array& items(const char* key) const {
         const auto* found = member(key).items();
-        if (found == nullptr) refuse(fmt::format("has a \"{}\" that is no list", key));
+        if (found == nullptr) reject(fmt::format("has a \"{}\" that is not a list", key));
         return *found;
     }
-    /// Runs a parser of a user's words, whose refusal is here the file's fault.
+    /// Runs a parser that throws usage_error for names a user gives. Here the names come from the file, so its errors
+    /// become input_errors about the file.
     template <class Parser>
     [[nodiscard]] auto parsed(Parser parser) const {
         try {
             return parser();
         } catch (const Error& error) {
-            refuse(fmt::format("is not usable ({})", error.what()));
+            reject(fmt::format("is not usable ({})", error.what()));
         }
     }
 
@@ -137,7 +139,7 @@ std::vector<std::uint64_t> parse_rotations(const Fields& fields) {
         constexpr std::size_t digits = 18;  // with 0x
         if (text == nullptr || text->size() != digits || !text->starts_with("0x") ||
             text->find_first_not_of("0123456789abcdef", 2) != std::string::npos)
-            fields.refuse("has a rotation that is not 0x and 16 hexadecimal digits");
+            fields.reject("has a rotation that is not 0x and 16 hexadecimal digits");
         rotations.push_back(std::stoull(text->substr(2), nullptr, 16));
     }
     return rotations;
@@ -149,34 +151,35 @@ ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, 
     tensor.name = unnamed.text("name");
     const Fields fields(json, fmt::format("{}: tensor {}", where, in_quotes(tensor.name)));
     const auto dtype = sim::dtype_of_name(fields.text("dtype"));
-    if (!dtype) fields.refuse("has an unknown dtype");
+    if (!dtype) fields.reject("has an unknown dtype");
     tensor.dtype = *dtype;
     for (const auto& size : fields.items("shape")) {
-        if (size.integer() == nullptr || *size.integer() < 0) fields.refuse("has an axis that is no size");
+        if (size.integer() == nullptr || *size.integer() < 0)
+            fields.reject("has an axis whose size is not a whole number of at least 0");
         tensor.shape.push_back(static_cast<std::size_t>(*size.integer()));
     }
     const auto bytes = sim::tensor_bytes(tensor.shape, tensor.dtype);
-    if (!bytes) fields.refuse("has a shape whose size overflows or is no whole number of bytes");
+    if (!bytes) fields.reject("has a shape whose size overflows or is not a whole number of bytes");
     tensor.bytes = *bytes;
     if (json.find("side") == nullptr) return tensor;
 
     CodedTensor coded;
     coded.layer = fields.number("layer", 0, largest_number);
-    if (fields.text("side") != "key" && fields.text("side") != "value") fields.refuse("has an unknown side");
+    if (fields.text("side") != "key" && fields.text("side") != "value") fields.reject("has an unknown side");
     coded.side = fields.text("side") == "key" ? sim::Side::key : sim::Side::value;
-    if (!sim::is_block_dtype(tensor.dtype)) fields.refuse("is coded and not of F16, BF16, F32 or F64");
-    if (!header.layout.fits(tensor.shape)) fields.refuse("does not fit the layout");
+    if (!sim::is_block_dtype(tensor.dtype)) fields.reject("is coded but its dtype is not F16, BF16, F32 or F64");
+    if (!header.layout.fits(tensor.shape)) fields.reject("does not fit the layout");
     const auto axes = sim::axes_of(header.layout, tensor.shape);
     coded.heads = axes.heads;
     coded.tokens = axes.tokens;
     coded.dim = axes.dim;
-    if (tensor.bytes == 0) fields.refuse("is coded and empty");
+    if (tensor.bytes == 0) fields.reject("is coded but empty");
     coded.rotations = parse_rotations(fields);
     if (coded.rotations.size() != coded.heads)
-        fields.refuse(fmt::format("has {} heads and {} rotations", coded.heads, coded.rotations.size()));
+        fields.reject(fmt::format("has {} heads and {} rotations", coded.heads, coded.rotations.size()));
     tensor.coded = std::move(coded);
     if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
-        fields.refuse("is too large (" + beyond.why + ")");
+        fields.reject("is too large (" + beyond.why + ")");
     return tensor;
 }
 
@@ -199,7 +202,7 @@ Json KvContainerHeader::json() const {
     for (const auto& [key, value] : metadata) texts.emplace_back(key, value);
     Json list = Json::array();
     for (const auto& tensor : tensors) list.push(json_of(tensor));
-    return Json::object({{"format", format_word},
+    return Json::object({{"format", format_name},
                          {"version", static_cast<std::int64_t>(kv_container_version)},
                          {"method", method},
                          {"bits", bits_json(bits)},
@@ -221,13 +224,13 @@ Json KvContainerHeader::json() const {
 
 KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& where) {
     const Fields fields(json, where + ": the header");
-    if (fields.text("format") != format_word) fields.refuse("is of another format");
+    if (fields.text("format") != format_name) fields.reject("is of another format");
     KvContainerHeader header;
     header.method = fields.text("method");
     header.bits = fields.real("bits");
     (void)fields.parsed([&] {
         const auto method = estimators::method_named(header.method);
-        estimators::check_bits(method, header.bits);
+        method.quantizer.check_bits(header.bits);
         return method;
     });
     const Fields options(fields.member("options"), where + ": options of the header");
@@ -245,18 +248,18 @@ KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& 
     header.block_tokens = fields.number("block", 1, largest_number);
     header.dump_sha256 = fields.text("dump_sha256");
     const auto layout = sim::parse_layout(fields.text("layout"));
-    if (!layout) fields.refuse("has an unknown layout");
+    if (!layout) fields.reject("has an unknown layout");
     header.layout = *layout;
     const Json& metadata = fields.member("metadata");
-    if (metadata.members() == nullptr) fields.refuse("has metadata that are no object");
+    if (metadata.members() == nullptr) fields.reject("has metadata that is not an object");
     for (const auto& [key, value] : *metadata.members()) {
-        if (value.string() == nullptr) fields.refuse("has metadata that are no text");
+        if (value.string() == nullptr) fields.reject("has metadata whose values are not strings");
         header.metadata.emplace_back(key, *value.string());
     }
     std::set<std::string> names{"__metadata__"};
     for (const auto& item : fields.items("tensors")) {
         header.tensors.push_back(parse_tensor(item, header, where));
-        if (!names.insert(header.tensors.back().name).second) fields.refuse("names a tensor twice");
+        if (!names.insert(header.tensors.back().name).second) fields.reject("names a tensor twice");
     }
     return header;
 }
@@ -281,14 +284,14 @@ void check_bounds(const KvContainerHeader& header) {
 
 namespace {
 
-/// What a tensor takes in any file. Every stored entry takes some bits; an eighth of one is below what a method takes
-/// of data that are not all but constant.
+/// A lower bound on the bytes of a tensor in a container. Every stored entry takes some bits; an eighth of a bit per
+/// entry is less than any method needs for data that are not nearly constant.
 std::uint64_t least_bytes(const KvContainerHeader& header, const ContainedTensor& tensor) {
     constexpr std::uint64_t entries_a_byte = 64;
-    if (!tensor.coded) return tensor.bytes + sum_bytes;
+    if (!tensor.coded) return tensor.bytes + checksum_bytes;
     const auto& coded = *tensor.coded;
     const std::uint64_t blocks = (coded.tokens - 1) / header.block_tokens + 1;
-    // Neither overflows: heads, tokens and their product are at most the tensor's bytes.
+    // No product overflows: heads, tokens and their product are at most the tensor's bytes.
     return coded.heads * blocks + tensor.bytes / (sim::dtype_bits(tensor.dtype) / 8) / entries_a_byte;
 }
 
@@ -321,8 +324,8 @@ void KvContainerWriter::block(const BlockPlace& place, const estimators::Encoded
     const auto payload = std::as_bytes(std::span(encoded.bytes));
     std::array<std::byte, frame_bytes> frame;
     std::ranges::copy(little_endian(static_cast<std::uint32_t>(payload.size())), frame.begin());
-    std::ranges::copy(little_endian(block_sum(place, payload)), frame.begin() + 4);
-    tensor_sum_ = crc(crc(tensor_sum_, frame), payload);
+    std::ranges::copy(little_endian(block_checksum(place, payload)), frame.begin() + 4);
+    tensor_checksum_ = crc(crc(tensor_checksum_, frame), payload);
     put(frame);
     put(payload);
     ledger_.add(estimators::Item::header, 8 * frame_bytes);
@@ -330,14 +333,14 @@ void KvContainerWriter::block(const BlockPlace& place, const estimators::Encoded
 }
 
 void KvContainerWriter::raw(std::span<const std::byte> bytes) {
-    tensor_sum_ = crc(tensor_sum_, bytes);
+    tensor_checksum_ = crc(tensor_checksum_, bytes);
     put(bytes);
     kept_bytes_ += bytes.size();
 }
 
 void KvContainerWriter::end_tensor() {
-    put(little_endian(std::exchange(tensor_sum_, 0)));
-    ledger_.add(estimators::Item::header, 8 * sum_bytes);
+    put(little_endian(std::exchange(tensor_checksum_, 0)));
+    ledger_.add(estimators::Item::header, 8 * checksum_bytes);
 }
 
 void KvContainerWriter::commit() {
@@ -346,8 +349,8 @@ void KvContainerWriter::commit() {
                   bytes_, kept_bytes_);
     if (bytes_ < least_bytes_)
         throw input_error(
-            "what the dump holds is all but constant: {} code it, and a reader takes a file of fewer than {} for a "
-            "forged one: choose a method of whole bits, as tq-mse",
+            "the dump is nearly constant (its code takes {}, and readers reject a file of fewer than {} as forged): "
+            "choose a method with a whole number of bits per entry, for example tq-mse",
             bytes_text(bytes_), bytes_text(least_bytes_));
     file_.commit();
 }
@@ -357,21 +360,21 @@ KvContainerReader::KvContainerReader(const std::string& path) : file_(path) {
     check_length();
 }
 
-void KvContainerReader::reject_sum(const std::string& of_what) const {
+void KvContainerReader::reject_checksum(const std::string& what) const {
     throw input_error("{}: {} does not match its checksum: the file was altered or damaged, fetch it again", path(),
-                      of_what);
+                      what);
 }
 
 void KvContainerReader::read_header() {
     std::array<std::byte, preamble_bytes> preamble;
-    const auto known = std::span(preamble).first(std::min<std::uint64_t>(preamble.size(), file_.size()));
-    file_.read(0, known);
-    const auto word = std::as_bytes(std::span(magic));
-    if (!std::ranges::equal(word.first(std::min(word.size(), known.size())),
-                            known.first(std::min(word.size(), known.size()))))
+    const auto present = std::span(preamble).first(std::min<std::uint64_t>(preamble.size(), file_.size()));
+    file_.read(0, present);
+    const auto expected = std::as_bytes(std::span(magic));
+    const std::size_t compared = std::min(expected.size(), present.size());
+    if (!std::ranges::equal(expected.first(compared), present.first(compared)))
         throw input_error("{}: not a coded dump (it does not begin with {}): make one with spiked kv encode", path(),
                           magic);
-    if (known.size() < preamble.size())
+    if (present.size() < preamble.size())
         throw input_error("{}: truncated in its first {} bytes (it has {}): fetch it again", path(), preamble.size(),
                           file_.size());
     const auto version = number_at(std::span(preamble).subspan(8, 4));
@@ -385,7 +388,7 @@ void KvContainerReader::read_header() {
     std::string text(length, '\0');
     file_.read(preamble.size(), std::as_writable_bytes(std::span(text)));
     if (crc(0, std::as_bytes(std::span(text))) != number_at(std::span(preamble).subspan(12, 4)))
-        reject_sum("the header");
+        reject_checksum("the header");
     at_ = preamble.size() + length;
     header_ = KvContainerHeader::parse(Json::parse(text, path() + ": the header", 8), path());
 }
@@ -399,38 +402,38 @@ void KvContainerReader::check_length() const {
     }
 }
 
-/// Says where the file ends: the frames are walked without their payloads.
+/// Finds and reports the place where the file ends, reading the frames without their payloads.
 void KvContainerReader::reject_short(const ContainedTensor& too_long) const {
     std::uint64_t at = at_;
-    const auto pass = [&](std::uint64_t bytes, const auto& of_what) {
+    const auto skip = [&](std::uint64_t bytes, const auto& what) {
         if (bytes > file_.size() - at)
-            throw input_error("{}: truncated in {} (the file has {}): fetch it again", path(), of_what(),
+            throw input_error("{}: truncated in {} (the file has {}): fetch it again", path(), what(),
                               bytes_text(file_.size()));
         at += bytes;
     };
     for (std::size_t t = 0; t < header_.tensors.size(); ++t) {
         const auto& tensor = header_.tensors[t];
         const auto name = [&] { return "tensor " + in_quotes(tensor.name); };
-        if (!tensor.coded) pass(tensor.bytes, name);
+        if (!tensor.coded) skip(tensor.bytes, name);
         for (BlockPlace place{t}; tensor.coded && place.first_token(header_) < tensor.coded->tokens; ++place.block)
             for (place.head = 0; place.head < tensor.coded->heads; ++place.head) {
                 const auto where = [&] { return place.text(header_); };
                 std::array<std::byte, frame_bytes> frame;
-                pass(frame.size(), where);
+                skip(frame.size(), where);
                 file_.read(at - frame.size(), frame);
-                pass(number_at(std::span(frame).first(4)), where);
+                skip(number_at(std::span(frame).first(4)), where);
             }
-        pass(sum_bytes, name);
+        skip(checksum_bytes, name);
     }
     throw input_error(
         "{}: too short for tensor {} of shape {} (every entry takes some bits, the file has {}): the header is forged",
         path(), in_quotes(too_long.name), shape_text(too_long.shape), bytes_text(file_.size()));
 }
 
-void KvContainerReader::take(std::span<std::byte> out, const std::string& of_what) {
+void KvContainerReader::take(std::span<std::byte> out, const std::string& what) {
     if (out.size() > file_.size() - at_)
         throw input_error("{}: truncated in {} ({} bytes are needed from byte {} on, the file has {}): fetch it again",
-                          path(), of_what, out.size(), at_, file_.size());
+                          path(), what, out.size(), at_, file_.size());
     file_.read(at_, out);
     at_ += out.size();
 }
@@ -450,21 +453,21 @@ std::vector<std::uint8_t> KvContainerReader::block(const BlockPlace& place) {
     std::vector<std::uint8_t> payload(length);
     const auto bytes = std::as_writable_bytes(std::span(payload));
     take(bytes, where);
-    if (block_sum(place, bytes) != number_at(std::span(frame).subspan(4))) reject_sum(where);
-    tensor_sum_ = crc(crc(tensor_sum_, frame), bytes);
+    if (block_checksum(place, bytes) != number_at(std::span(frame).subspan(4))) reject_checksum(where);
+    tensor_checksum_ = crc(crc(tensor_checksum_, frame), bytes);
     return payload;
 }
 
 void KvContainerReader::raw(std::size_t tensor, std::span<std::byte> out) {
     take(out, fmt::format("tensor {}", in_quotes(header_.tensors[tensor].name)));
-    tensor_sum_ = crc(tensor_sum_, out);
+    tensor_checksum_ = crc(tensor_checksum_, out);
 }
 
 void KvContainerReader::end_tensor(std::size_t tensor) {
     const std::string where = fmt::format("tensor {}", in_quotes(header_.tensors[tensor].name));
-    std::array<std::byte, sum_bytes> sum;
-    take(sum, "the checksum of " + where);
-    if (number_at(sum) != std::exchange(tensor_sum_, 0)) reject_sum(where);
+    std::array<std::byte, checksum_bytes> stored;
+    take(stored, "the checksum of " + where);
+    if (number_at(stored) != std::exchange(tensor_checksum_, 0)) reject_checksum(where);
 }
 
 void KvContainerReader::finish() const {

@@ -24,34 +24,34 @@ struct CodedTensor {
     std::size_t heads = 0;
     std::size_t tokens = 0;
     std::size_t dim = 0;
-    std::vector<std::uint64_t> rotations;  ///< of each head: QuantizerOptions::rotation_index
+    std::vector<std::uint64_t> rotations;  ///< for each head its QuantizerOptions::rotation_index
 };
 
 struct ContainedTensor {
     std::string name;
     sim::DType dtype = sim::DType::f16;
     std::vector<std::size_t> shape;
-    std::uint64_t bytes = 0;           ///< of the tensor itself
-    std::optional<CodedTensor> coded;  ///< nothing: stored as it is
+    std::uint64_t bytes = 0;           ///< size of the tensor in the dump
+    std::optional<CodedTensor> coded;  ///< no value: the tensor is stored unchanged
 };
 
-/// What the front of a container says: all that a decoder needs beside the blocks.
+/// The header of a container: everything that a decoder needs besides the blocks.
 struct KvContainerHeader {
     std::string method;
     double bits = 0;
     estimators::QuantizerOptions quantizer;  ///< axis and rotation_index are those of each tensor and head
     std::size_t block_tokens = 0;
-    std::string dump_sha256;  ///< of the dump it was made of; not needed to decode
+    std::string dump_sha256;  ///< of the dump that was encoded; not needed to decode
     sim::TensorLayout layout;
     sim::Metadata metadata;
     std::vector<ContainedTensor> tensors;  ///< in the order of the dump and of this file
 
     [[nodiscard]] Json json() const;
-    /// Throws input_error, `where` in front, for anything that json() would not have written.
+    /// Throws input_error, with `where` in front of the message, for anything that json() would not have written.
     [[nodiscard]] static KvContainerHeader parse(const Json& json, const std::string& where);
 };
 
-/// One block of one head, full or the last.
+/// One block of one head: a full block or the partial last one.
 struct BlockPlace {
     std::size_t tensor = 0;
     std::size_t block = 0;
@@ -59,9 +59,9 @@ struct BlockPlace {
 
     [[nodiscard]] std::size_t first_token(const KvContainerHeader& header) const { return block * header.block_tokens; }
     [[nodiscard]] std::size_t tokens(const KvContainerHeader& header) const;
-    /// Whether it is coded; the partial last block of a head is kept in fp16.
+    /// Whether the block is full. Full blocks are coded; the partial last block of a head is stored in fp16.
     [[nodiscard]] bool full(const KvContainerHeader& header) const { return tokens(header) == header.block_tokens; }
-    /// `tensor "layers.0.key", head 1, block 3 (tokens 384 to 511)`.
+    /// For example `tensor "layers.0.key", head 1, block 3 (tokens 384 to 511)`.
     [[nodiscard]] std::string text(const KvContainerHeader& header) const;
 };
 
@@ -76,27 +76,27 @@ struct BlockPlace {
 ///       coded:  for each block of `block` tokens, for each head, a frame
 ///                 u32   length of the payload
 ///                 u32   CRC-32 of tensor, head and block (u32 each, counted from 0) and of the payload
-///                 payload: what the method's encode gives for the rows of that block; the last tokens of a head that
-///                 fill no block are IEEE binary16, channel after channel
-///       as is:  its bytes as in safetensors (C order)
+///                 payload: the bytes that the method's encoder returns for the rows of that block; the last tokens of
+///                 a head that do not fill a block are stored as IEEE binary16, channel after channel
+///       not coded:  its bytes as in safetensors (C order)
 ///       u32     CRC-32 of everything between the previous tensor's end and here
 ///
-/// A tensor of the header has name, dtype and shape; a coded one also layer, side and `rotations` (a hexadecimal 64-bit
-/// number a head: which rotation of the seed). Nothing in the file points anywhere: positions follow from the order
-/// and the lengths, so it is written and read in one pass.
+/// A tensor of the header has name, dtype and shape; a coded one also has layer, side and `rotations` (for each head a
+/// hexadecimal 64-bit index of the seed's rotation). The file contains no offsets: positions follow from the order and
+/// the lengths, so it is written and read in one pass.
 ///
-/// Bounds, which keep what a forged header can ask for small: header 100 MB, rows of 1024, 2^26 entries in the blocks
-/// of all heads of a tensor at the same tokens, payloads of 32 bytes an entry and 64 KiB.
+/// Bounds, which limit the memory that a forged header can request: 100 MB of header; 1024 entries per row; 2^26
+/// entries in the blocks of all heads of a tensor at the same tokens; payloads of 32 bytes per entry plus 64 KiB.
 inline constexpr std::uint32_t kv_container_version = 1;
 
-/// Called after each group of blocks, never by two threads at once.
+/// Called after each batch of blocks, never by two threads at once.
 using CodecProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// Throws usage_error naming the bound when a tensor is beyond one.
+/// Throws usage_error that names the bound if a tensor exceeds one.
 void check_bounds(const KvContainerHeader& header);
 
-/// Writes a container front to back; the file appears at commit(). Counts every bit but those of tensors kept as they
-/// are: ledger().total() == 8 * (bytes() - kept_bytes()).
+/// Writes a container front to back; the file appears at commit(). The ledger counts every bit except those of tensors
+/// that are stored unchanged: ledger().total() == 8 * (bytes() - kept_bytes()).
 class KvContainerWriter {
 public:
     KvContainerWriter(const std::string& path, const KvContainerHeader& header, std::uint64_t expected_bytes);
@@ -114,16 +114,16 @@ private:
     void put(std::span<const std::byte> bytes);
 
     OutputFile file_;
-    std::uint32_t tensor_sum_ = 0;
+    std::uint32_t tensor_checksum_ = 0;
     std::uint64_t bytes_ = 0;
     std::uint64_t kept_bytes_ = 0;
-    std::uint64_t least_bytes_ = 0;  ///< that a reader demands
+    std::uint64_t least_bytes_ = 0;  ///< smallest size of the file that a reader accepts
     estimators::Ledger ledger_;
 };
 
-/// Reads a container front to back, in the order it was written. The constructor checks the header and that the file
-/// is long enough for what it announces; everything else is checked as it is read. Failures are input_errors that name
-/// file, tensor, head and block.
+/// Reads a container front to back, in the order in which it was written. The constructor checks the header and that
+/// the file is long enough for the tensors that the header lists; everything else is checked as it is read. Errors are
+/// input_errors that name file, tensor, head and block.
 class KvContainerReader {
 public:
     explicit KvContainerReader(const std::string& path);
@@ -135,20 +135,20 @@ public:
     [[nodiscard]] std::vector<std::uint8_t> block(const BlockPlace& place);
     void raw(std::size_t tensor, std::span<std::byte> out);
     void end_tensor(std::size_t tensor);
-    /// Nothing may follow the last tensor.
+    /// Throws input_error if bytes follow the last tensor.
     void finish() const;
 
 private:
-    void take(std::span<std::byte> out, const std::string& of_what);
+    void take(std::span<std::byte> out, const std::string& what);
     void read_header();
     void check_length() const;
-    [[noreturn]] void reject_sum(const std::string& of_what) const;
+    [[noreturn]] void reject_checksum(const std::string& what) const;
     [[noreturn]] void reject_short(const ContainedTensor& too_long) const;
 
     ByteFile file_;
     KvContainerHeader header_;
     std::uint64_t at_ = 0;
-    std::uint32_t tensor_sum_ = 0;
+    std::uint32_t tensor_checksum_ = 0;
 };
 
 }  // namespace spiked::codec

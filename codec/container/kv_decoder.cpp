@@ -24,8 +24,8 @@ double largest_of(sim::DType dtype) {
     }
 }
 
-/// The blocks of all heads of one tensor at the same tokens, as the dump stores them: runs that lie together in the
-/// file become one write.
+/// The blocks of all heads of one tensor at the same tokens, in the layout of the dump, so that each run of consecutive
+/// bytes of the file becomes one write.
 class Slab {
 public:
     Slab(const KvContainerHeader& header, const BlockPlace& place)
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] bool holds(const KvContainerHeader& header, const BlockPlace& place) const {
         return place.tensor == tensor_ && place.first_token(header) == first_token_;
     }
-    /// `block` has the bytes of a head's entries, channel after channel.
+    /// `block` holds the entries of a head, channel after channel.
     void put(std::size_t head, std::span<const std::byte> block) {
         const std::byte* from = block.data();
         for (std::size_t j = 0; j < axes_.dim; ++j)
@@ -180,7 +180,7 @@ DecodeSummary decode_container(const std::string& file, const std::string& outpu
     try {
         return Decoder(file, output, threads, progress).run();
     } catch (const Error& error) {
-        // No user typed these words: they are in the file.
+        // Names and options come from the file here, not from the user.
         if (error.code() == ExitCode::usage) throw Error(ExitCode::unusable_input, error.what());
         throw;
     }

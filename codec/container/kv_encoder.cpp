@@ -20,9 +20,9 @@ namespace {
 using estimators::Compressor;
 using sim::Side;
 
-constexpr std::size_t coder_batch = 4096;  ///< blocks for a block coder, within the bounds of a batch
+constexpr std::size_t coder_batch = 4096;  ///< most blocks of a batch for a block coder
 
-/// Work in groups that the decomposition likes, but enough groups for all threads.
+/// Runs the work on groups of at most the batch size of the decomposition, smaller if that leaves threads without work.
 void for_each_group(std::size_t count, std::size_t threads,
                     const std::function<void(std::size_t first, std::size_t end)>& work) {
     const std::size_t lanes = estimators::BatchDecomposition<double>::lanes;
@@ -50,9 +50,8 @@ KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
     header.metadata = dump.metadata();
     for (const auto& stored : dump.file().tensors()) {
         if (!stored.dtype)
-            throw input_error(
-                "{}: tensor {} of type {} cannot be kept (it is of no type that is written): leave it out", dump.path(),
-                in_quotes(stored.name), in_quotes(stored.dtype_text));
+            throw input_error("{}: tensor {} of type {} cannot be stored (this type is not supported): leave it out",
+                              dump.path(), in_quotes(stored.name), in_quotes(stored.dtype_text));
         header.tensors.push_back({stored.name, *stored.dtype, stored.shape, 0, std::nullopt});
         ContainedTensor& tensor = header.tensors.back();
         const auto bytes = sim::tensor_bytes(stored.shape, *stored.dtype);
@@ -105,7 +104,7 @@ public:
     }
 
 private:
-    /// Ends the tensors from `at` on and writes what is kept as it is, up to `next`.
+    /// Ends the tensors from `at` up to `next`, and copies those of them that are stored unchanged.
     void finish_tensors(KvContainerWriter& writer, std::size_t& at, std::size_t next) {
         for (; at < next; ++at) {
             if (!header_.tensors[at].coded) copy(writer, at);
@@ -123,7 +122,7 @@ private:
         }
     }
 
-    /// The rows of a block as they are coded.
+    /// The rows of a block as the method codes them: keys are de-rotated if it demands that.
     [[nodiscard]] arma::mat rows_at(const BlockPlace& place) const {
         arma::mat block = dump_.read_block(*by_index_.at(place.tensor), place.head, place.first_token(header_),
                                            place.tokens(header_));
@@ -131,9 +130,9 @@ private:
         return located(plan_.dump, place, header_, [&] { return rotary_.derotated(place, std::move(block)); });
     }
 
-    /// Codes the full blocks of a batch that the block coder codes, those of a head together. What it leaves stays as
-    /// it is.
-    std::vector<bool> encode_together(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
+    /// Codes the full blocks of a batch that the block coder supports, all blocks of a head in one call. Returns which
+    /// blocks were coded; the entries of `coded` for the others are unchanged.
+    std::vector<bool> encode_with_block_coder(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
         std::vector<bool> done(batch.size(), false);
         if (!plan_.coder) return done;
         const auto method = estimators::parse_method(header_.method);
@@ -149,18 +148,18 @@ private:
                 by_head[{batch[i].tensor, batch[i].head}].push_back(i);
         const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
             by_head.begin(), by_head.end());
-        std::vector<char> by_coder(batch.size(), 0);  // of each its own: written by several threads
+        std::vector<char> by_coder(batch.size(), 0);  // char, not bool: several threads write different elements
         for_each_parallel(heads.size(), plan_.threads, [&](std::size_t h) {
             const auto& [key, blocks] = heads[h];
             const CodedTensor& tensor = *header_.tensors[key.first].coded;
             const auto options = options_of(header_, tensor, key.second);
-            auto found =
-                plan_.coder->code({method, options, {header_.block_tokens, tensor.dim}, header_.bits}, blocks.size(),
-                                  [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 wants it said
-                                      const arma::mat rows = rows_at(batch[blocks[b]]);
-                                      std::transform(rows.begin(), rows.end(), to,
-                                                     [](double entry) { return static_cast<float>(entry); });
-                                  });
+            auto found = plan_.coder->code(
+                {method, options, {header_.block_tokens, tensor.dim}, header_.bits}, blocks.size(),
+                [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 needs the explicit capture
+                    const arma::mat rows = rows_at(batch[blocks[b]]);
+                    std::transform(rows.begin(), rows.end(), to,
+                                   [](double entry) { return static_cast<float>(entry); });
+                });
             for (std::size_t b = 0; b < blocks.size(); ++b) {
                 if (!found[b]) continue;
                 coded[blocks[b]] = {std::move(found[b]->encoded), 0, header_.bits, found[b]->relative_l2};
@@ -176,7 +175,7 @@ private:
 
     std::vector<Coded> encode(const std::vector<BlockPlace>& batch) {
         std::vector<Coded> coded(batch.size());
-        const std::vector<bool> done = encode_together(batch, coded);
+        const std::vector<bool> done = encode_with_block_coder(batch, coded);
         std::vector<BlockPlace> left;
         for (std::size_t i = 0; i < batch.size(); ++i)
             if (!done[i]) left.push_back(batch[i]);
@@ -196,7 +195,7 @@ private:
                         located(plan_.dump, place, header_, [&] { return estimators::keep_rows(block); });
                 }
             }
-            auto blocks = estimators::AnalysedBlock::together(std::move(rows));
+            auto blocks = estimators::AnalysedBlock::as_batch(std::move(rows));
             for (std::size_t b = 0; b < full.size(); ++b)
                 coded[full[b]] = located(plan_.dump, batch[full[b]], header_,
                                          [&] { return code(compressors_.of(batch[full[b]]), blocks[b]); });
@@ -246,7 +245,7 @@ private:
         return found;
     }
 
-    /// About: a full disk is announced with it.
+    /// An estimate, which is used to detect in advance that the disk is too full.
     [[nodiscard]] std::uint64_t expected_bytes() const {
         std::uint64_t bytes = 0;
         for (const auto& tensor : header_.tensors)

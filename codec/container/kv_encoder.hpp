@@ -18,25 +18,25 @@ struct EncodePlan {
     std::string method;
     double bits = 4;
     std::size_t block_tokens = 128;
-    std::size_t threads = 0;  ///< 0: all the machine has; never changes a byte
+    std::size_t threads = 0;  ///< 0: all threads of the machine; the output does not depend on it
     sim::DumpOptions dump_options;
     estimators::QuantizerOptions quantizer;
     CodecProgress progress;
-    std::shared_ptr<BlockCoder> coder;  ///< of the blocks that it can code; null: the CPU codes all
+    std::shared_ptr<BlockCoder> coder;  ///< codes the blocks that it supports; null: the CPU codes all blocks
 };
 
-/// What a container holds and what it costs.
+/// Contents and size of a container.
 struct EncodeSummary {
-    std::uint64_t bytes = 0;                       ///< of the file
-    std::size_t tensors = 0;                       ///< coded
-    std::uint64_t blocks = 0;                      ///< full ones, coded
-    std::uint64_t device_blocks = 0;               ///< of them, by the block coder
-    std::uint64_t entries = 0;                     ///< of coded tensors, those kept in fp16 among them
-    std::size_t kept_tensors = 0;                  ///< stored as they are
-    std::uint64_t kept_bytes = 0;                  ///< of them
-    std::uint64_t window_tokens = 0;               ///< kept in fp16 because they fill no block, over tensors and heads
-    estimators::Ledger ledger;                     ///< of everything but kept_bytes
-    std::optional<double> paper_bits, mean_rank;   ///< means over full blocks; nothing without one
+    std::uint64_t bytes = 0;                       ///< size of the file
+    std::size_t tensors = 0;                       ///< coded tensors
+    std::uint64_t blocks = 0;                      ///< coded blocks, all of them full
+    std::uint64_t device_blocks = 0;               ///< of these, coded by the block coder
+    std::uint64_t entries = 0;                     ///< entries of coded tensors, including those stored in fp16
+    std::size_t kept_tensors = 0;                  ///< tensors that are stored unchanged
+    std::uint64_t kept_bytes = 0;                  ///< bytes of these tensors
+    std::uint64_t window_tokens = 0;               ///< tokens in fp16 that fill no block, over tensors and heads
+    estimators::Ledger ledger;                     ///< of everything except kept_bytes
+    std::optional<double> paper_bits, mean_rank;   ///< means over full blocks; no value if there are none
     std::optional<double> key_error, value_error;  ///< mean over full blocks of ||X - X^||_F / ||X||_F
 
     [[nodiscard]] double bits_per_entry() const {
@@ -44,11 +44,11 @@ struct EncodeSummary {
     }
 };
 
-/// Codes the keys and values of a dump into a container (kv_container.hpp); queries and what lies outside the cache are
-/// kept as they are. What a block coder codes it codes in float: where a norm or a coordinate lies beside a threshold,
-/// its neighbour may be stored. Rotations, and so the errors, are those of a dump study of the same dump, seed and
-/// block. Memory: some blocks a thread and the compressors of the heads at work, however long the dump. Throws
-/// usage_error, input_error naming tensor, head and block, write_error.
+/// Codes the keys and values of a dump into a container (kv_container.hpp). Queries and tensors outside the cache are
+/// stored unchanged. A block coder computes in float, so a norm or coordinate next to a decision threshold may get the
+/// neighbouring code. Rotations, and hence errors, are those of a dump study with the same dump, seed and block size.
+/// Memory: some blocks per thread and the compressors of the heads in the batch, independent of the length of the dump.
+/// Throws usage_error; input_error that names tensor, head and block; write_error.
 [[nodiscard]] EncodeSummary encode_dump(const EncodePlan& plan);
 
 }  // namespace spiked::codec

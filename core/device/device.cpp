@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view emulated = "emulated";
 
-/// N of `cuda:N`.
-std::optional<int> number_of(std::string_view word) {
+/// The N of `cuda:N`; empty when the text has another form.
+std::optional<int> number_of(std::string_view part) {
     constexpr std::string_view prefix = "cuda:";
     int number = -1;
-    const char* const end = word.data() + word.size();
-    if (!word.starts_with(prefix) || std::from_chars(word.data() + prefix.size(), end, number).ptr != end || number < 0)
+    const char* const end = part.data() + part.size();
+    if (!part.starts_with(prefix) || std::from_chars(part.data() + prefix.size(), end, number).ptr != end || number < 0)
         return std::nullopt;
     return number;
 }
@@ -26,7 +26,7 @@ std::optional<int> number_of(std::string_view word) {
 }  // namespace
 
 #ifndef SPIKED_HAS_CUDA
-DeviceCount device_count() { return {0, "this build has no CUDA code (it has where nvcc is found)"}; }
+DeviceCount device_count() { return {0, "this build has no CUDA code (nvcc was not found when it was built)"}; }
 std::string device_problem(int) { return device_count().problem; }
 std::size_t free_memory(int) { return 0; }
 #endif
@@ -36,38 +36,39 @@ std::string_view name_of(Backend backend) {
     return names[static_cast<int>(backend)];
 }
 
-bool is_device(std::string_view typed) {
-    if (typed == "auto" || typed == "cpu") return true;
-    const std::vector<std::string> words = split(typed, ',');
-    const auto all = [&](const auto& holds) { return std::all_of(words.begin(), words.end(), holds); };
-    return !words.empty() && (all([](const std::string& word) { return word == emulated; }) ||
-                              all([](const std::string& word) { return number_of(word).has_value(); }));
+bool is_device(std::string_view name) {
+    if (name == "auto" || name == "cpu") return true;
+    const std::vector<std::string> parts = split(name, ',');
+    const auto all = [&](const auto& holds) { return std::all_of(parts.begin(), parts.end(), holds); };
+    return !parts.empty() && (all([](const std::string& part) { return part == emulated; }) ||
+                              all([](const std::string& part) { return number_of(part).has_value(); }));
 }
 
-Device choose_device(std::string_view typed) {
-    if (!is_device(typed))
+Device choose_device(std::string_view name) {
+    if (!is_device(name))
         throw usage_error("device \"{}\" is not known (auto, cpu, cuda:0 and so on, or emulated): give one of these",
-                          typed);
-    if (typed == "cpu") return {};
-    if (typed == "auto") {
+                          name);
+    if (name == "cpu") return {};
+    if (name == "auto") {
         const DeviceCount found = device_count();
         const std::string problem = found.count > 0 ? device_problem(0) : found.problem;
         if (problem.empty()) return {Backend::cuda, {0}, ""};
         return {Backend::cpu, {}, fmt::format("no GPU is used ({}): computing on the CPU", problem)};
     }
     Device device;
-    for (const std::string& word : split(typed, ',')) {
-        const std::optional<int> number = number_of(word);
+    for (const std::string& part : split(name, ',')) {
+        const std::optional<int> number = number_of(part);
         device.backend = number ? Backend::cuda : Backend::emulated;
         device.numbers.push_back(number.value_or(static_cast<int>(device.numbers.size())));
         if (!number) continue;
         const DeviceCount found = device_count();
         if (found.count > 0 && *number >= found.count)
-            throw usage_error("device \"{}\" is not there (the driver shows {}, counted from 0): give a smaller number",
-                              word, found.count);
+            throw usage_error(
+                "device \"{}\" does not exist (the driver reports {} in all, counted from 0): give a smaller number",
+                part, found.count);
         const std::string problem = found.count > 0 ? device_problem(*number) : found.problem;
         if (!problem.empty())
-            throw usage_error("device \"{}\" cannot be used ({}): leave --device out, or --device cpu", word, problem);
+            throw usage_error("device \"{}\" cannot be used ({}): leave --device out, or --device cpu", part, problem);
     }
     return device;
 }

@@ -11,15 +11,16 @@ enum class Backend { cpu, cuda, emulated };
 
 struct Device {
     Backend backend = Backend::cpu;
-    std::vector<int> numbers = {};  ///< GPUs that share the work; of `emulated` one a place; empty: the CPU
-    std::string note = {};          ///< why `auto` took the CPU; empty otherwise
+    std::vector<int> numbers = {};  ///< the GPUs or emulated devices that share the work; empty for the CPU
+    std::string note = {};          ///< why `auto` chose the CPU; empty otherwise
 };
 
-/// `auto` (the first GPU that can be used, else the CPU), `cpu`, `cuda:N`, or `emulated`: the code of a GPU on the
-/// host, thread by thread, for checks; a list, `cuda:0,cuda:1`, shares the work. Throws usage_error on other words, and
-/// where a GPU is asked for that cannot be used: without CUDA code in this build, without a driver, without that GPU.
-[[nodiscard]] Device choose_device(std::string_view typed);
-/// Whether the words are some that choose_device takes on some machine.
-[[nodiscard]] bool is_device(std::string_view typed);
+/// Parses the value of --device: `auto` (the first usable GPU, else the CPU), `cpu`, `cuda:N`, or `emulated`, which
+/// runs the GPU code on the host, thread by thread, for checks. A list such as `cuda:0,cuda:1` splits the work over its
+/// devices. Throws usage_error for any other name, and when a named GPU cannot be used because this build has no CUDA
+/// code, there is no driver, or that GPU does not exist.
+[[nodiscard]] Device choose_device(std::string_view name);
+/// Whether choose_device accepts the name on at least some machines.
+[[nodiscard]] bool is_device(std::string_view name);
 
 }  // namespace spiked::cuda

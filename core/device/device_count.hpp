@@ -6,14 +6,14 @@ namespace spiked::cuda {
 
 struct DeviceCount {
     int count = 0;
-    std::string problem;  ///< why there is none
+    std::string problem;  ///< why there is no GPU; empty otherwise
 };
 
-/// GPUs that the driver shows.
+/// The number of GPUs that the driver reports.
 [[nodiscard]] DeviceCount device_count();
-/// Why this one runs no kernel of this build; empty when it does.
+/// The reason why this GPU cannot run the kernels of this build; empty when it can.
 [[nodiscard]] std::string device_problem(int number);
-/// Bytes that can be taken there now; 0 without it.
+/// Bytes of memory that are free on this GPU now; 0 when there is no such GPU.
 [[nodiscard]] std::size_t free_memory(int number);
 
 }  // namespace spiked::cuda

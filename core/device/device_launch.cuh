@@ -6,7 +6,7 @@
 
 namespace spiked::cuda {
 
-/// Throws DeviceFailure when a call of the CUDA runtime failed.
+/// Throws DeviceFailure when a call to the CUDA runtime failed.
 inline void check(cudaError_t result, const char* doing) {
     if (result != cudaSuccess)
         throw DeviceFailure(doing, cudaGetErrorString(result), result == cudaErrorMemoryAllocation);
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(Kernel::threads, Kernel::resident) run_kernel(
     kernel(team, blockIdx.x);
 }
 
-/// Starts kernels (team.hpp) on a stream, one after the other; every launch is checked.
+/// Launches kernels (team.hpp) on a stream, one after the other; every launch is checked for errors.
 class DeviceExecutor {
 public:
     explicit DeviceExecutor(cudaStream_t stream) : stream_(stream) {}
@@ -26,12 +26,12 @@ public:
     template <class Kernel>
     void launch(const Kernel& kernel, unsigned blocks) const {
         if (blocks == 0) return;
-        constexpr std::size_t without_asking = 48 << 10;
+        constexpr std::size_t default_limit = 48 << 10;
         const std::size_t shared = kernel.shared_bytes();
-        if (shared > without_asking)
+        if (shared > default_limit)
             check(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        static_cast<int>(shared)),
-                  "asking for shared memory");
+                  "reserving shared memory");
         run_kernel<<<blocks, Kernel::threads, shared, stream_>>>(kernel);
         check(cudaGetLastError(), "starting a kernel");
     }

@@ -3,8 +3,8 @@
 
 namespace spiked::cuda {
 
-/// EmulatedMachine's place taken by a GPU: one stream and its memory. For one host thread at a time; several of them on
-/// one GPU copy and compute at once.
+/// The interface of EmulatedMachine on a GPU: one stream and its memory. Only one host thread may use it at a time;
+/// several machines on one GPU copy and compute concurrently.
 class DeviceMachine {
 public:
     DeviceMachine(int device, std::size_t memory) : device_((choose(device), device)), limit_(memory) {}
@@ -17,7 +17,7 @@ public:
         try {
             memory_ = device_memory(bytes);
         } catch (const DeviceFailure&) {
-            cudaGetLastError();  // forgets it
+            cudaGetLastError();  // clears the error
             throw;
         }
         reserved_ = bytes;
@@ -31,7 +31,7 @@ public:
             try {
                 staging_ = pinned_memory(bytes);
             } catch (const DeviceFailure&) {
-                cudaGetLastError();  // forgets it
+                cudaGetLastError();  // clears the error
                 throw;
             }
             staged_ = bytes;

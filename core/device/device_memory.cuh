@@ -4,7 +4,7 @@
 
 #include "core/device/device_launch.cuh"
 
-/// What a batch path holds on a GPU, given back by itself.
+/// Owning handles for GPU memory, pinned host memory and CUDA streams.
 namespace spiked::cuda {
 
 struct FreeDevice {
@@ -18,19 +18,19 @@ using PinnedMemory = std::unique_ptr<unsigned char, FreePinned>;
 
 inline DeviceMemory device_memory(std::size_t bytes) {
     void* memory = nullptr;
-    check(cudaMalloc(&memory, bytes), "taking memory");
+    check(cudaMalloc(&memory, bytes), "allocating memory");
     return DeviceMemory(static_cast<unsigned char*>(memory));
 }
-/// Of the host, which the GPU reads and writes while the host does something else.
+/// Pinned host memory, which the GPU can read and write asynchronously.
 inline PinnedMemory pinned_memory(std::size_t bytes) {
     void* memory = nullptr;
-    check(cudaMallocHost(&memory, bytes), "taking pinned host memory");
+    check(cudaMallocHost(&memory, bytes), "allocating pinned host memory");
     return PinnedMemory(static_cast<unsigned char*>(memory));
 }
 
 class Stream {
 public:
-    Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
+    Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream"); }
     ~Stream() { cudaStreamDestroy(stream_); }
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;

@@ -18,7 +18,8 @@
 namespace spiked::cuda {
 namespace {
 
-/// Tells the address sanitizer which stack comes next, and that it has come. `kept` is its own.
+/// Announce to the address sanitizer a switch to another stack, and its completion. `kept` is the sanitizer's own
+/// state.
 void leave_for([[maybe_unused]] void** kept, [[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(kept, bottom, size);
@@ -30,7 +31,8 @@ void arrive([[maybe_unused]] void* kept, [[maybe_unused]] const void** from, [[m
 #endif
 }
 
-/// The first frame of the fibre that had this stack before was never left.
+/// Clears the address sanitizer's marks on a reused stack, since the previous fibre never returned from its first
+/// frame.
 void forget_frames([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
 #ifdef __SANITIZE_ADDRESS__
     __asan_unpoison_memory_region(bottom, size);
@@ -40,30 +42,31 @@ void forget_frames([[maybe_unused]] const void* bottom, [[maybe_unused]] std::si
 using boost::context::fiber;
 
 constexpr std::size_t stack_bytes = std::size_t{1} << 17;
-/// Accesses are told apart in units of this many bytes.
-constexpr std::size_t unit = 4;
+/// Accesses to shared memory are recorded per word of this many bytes.
+constexpr std::size_t word_bytes = 4;
 
 enum class Waiting : std::uint8_t { no, at_barrier, in_warp, ended };
 
-std::string line_of(const Place& where) {
+std::string line_of(const SourceLine& where) {
     const std::string file = where.file;
     return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), where.line);
 }
 
-/// Ends a fibre whose block has failed.
+/// Thrown to end a fibre whose block has failed.
 struct Stopped {};
 
-/// When a thread touched shared memory: between which barriers of the block, and of its warp.
-struct Touch {
+/// An access of a thread to shared memory: after which barriers of the block and of its warp it happened.
+struct Access {
     std::uint32_t interval = 0;  ///< 0: never
     std::uint32_t warp_interval = 0;
     std::uint32_t thread = 0;
 };
 
-/// Of a reader the last one, and another one, of another warp where there is one.
-struct Cell {
-    bool written_ever = false;
-    Touch written, read, also_read;
+/// The last accesses to one word of shared memory: the last write, the last read, and an earlier read (by another warp,
+/// if there was one).
+struct SharedWord {
+    bool initialized = false;
+    Access written, read, also_read;
 };
 
 }  // namespace
@@ -71,7 +74,7 @@ struct Cell {
 class EmulatedBlock {
 public:
     EmulatedBlock(unsigned threads, std::size_t shared_bytes)
-        : threads_(threads), shared_(shared_bytes, 0xFF), cells_((shared_bytes + unit - 1) / unit) {
+        : threads_(threads), shared_(shared_bytes, 0xFF), words_((shared_bytes + word_bytes - 1) / word_bytes) {
         if (threads == 0 || threads % warp_size != 0)
             throw bug("a block of {} threads (a multiple of {} is needed)", threads, warp_size);
         threads_of_.resize(threads);
@@ -79,7 +82,7 @@ public:
     }
 
     void run(const std::function<void(EmulatedTeam&)>& body) {
-        // Kept from block to block: 32 MB that would otherwise be mapped anew for each.
+        // The stacks (32 MB) are reused; otherwise they would be mapped anew for each block.
         static thread_local boost::context::pooled_fixedsize_stack stacks(stack_bytes);
         for (unsigned rank = 0; rank < threads_; ++rank) {
             Thread& thread = threads_of_[rank];
@@ -113,16 +116,16 @@ public:
     }
 
     [[nodiscard]] unsigned threads() const { return threads_; }
-    [[nodiscard]] unsigned char* room(std::size_t first, std::size_t bytes) {
+    [[nodiscard]] unsigned char* shared_memory(std::size_t first, std::size_t bytes) {
         if (first + bytes > shared_.size())
-            throw bug("a kernel takes {} bytes of shared memory and asked for {}", first + bytes, shared_.size());
+            throw bug("a kernel uses {} bytes of shared memory but declared {}", first + bytes, shared_.size());
         return shared_.data() + first;
     }
 
-    void barrier(unsigned rank, const Place& where) { wait(rank, Waiting::at_barrier, where); }
+    void barrier(unsigned rank, const SourceLine& where) { wait(rank, Waiting::at_barrier, where); }
 
-    /// Returns when all threads of the warp are here.
-    std::uint64_t exchange(unsigned rank, std::uint64_t bits, unsigned lane, const Place& where) {
+    /// Returns when all threads of the warp have called it.
+    std::uint64_t exchange(unsigned rank, std::uint64_t bits, unsigned lane, const SourceLine& where) {
         Thread& self = threads_of_[rank];
         Warp& warp = warps_[rank / warp_size];
         const std::size_t parity = self.exchanges++ % 2;  // a thread is at most one exchange ahead of another one
@@ -130,46 +133,48 @@ public:
         wait(rank, Waiting::in_warp, where);
         return warp.bits[parity][lane];
     }
-    void gather(unsigned rank, double x, double (&all)[warp_size], const Place& where) {
+    void gather(unsigned rank, double x, double (&all)[warp_size], const SourceLine& where) {
         std::uint64_t bits = 0;
         std::memcpy(&bits, &x, sizeof x);
         const std::size_t parity = threads_of_[rank].exchanges % 2;
         exchange(rank, bits, 0, where);
         std::memcpy(all, warps_[rank / warp_size].bits[parity], sizeof all);
     }
-    void warp_barrier(unsigned rank, const Place& where) {
+    void warp_barrier(unsigned rank, const SourceLine& where) {
         exchange(rank, 0, 0, where);
         ++threads_of_[rank].warp_interval;
     }
 
     void note_read(unsigned rank, std::size_t byte, std::size_t bytes) {
-        const Touch now = touch(rank);
-        for (std::size_t at = byte / unit; at < (byte + bytes + unit - 1) / unit; ++at) {
-            Cell& cell = cells_[at];
-            if (!cell.written_ever) throw bug("thread {} reads shared memory that nobody wrote (byte {})", rank, byte);
-            if (conflict(cell.written, now))
+        const Access now = access(rank);
+        for (std::size_t at = byte / word_bytes; at < (byte + bytes + word_bytes - 1) / word_bytes; ++at) {
+            SharedWord& word = words_[at];
+            if (!word.initialized)
+                throw bug("thread {} reads shared memory that no thread has written (byte {})", rank, byte);
+            if (conflict(word.written, now))
                 throw bug("thread {} reads shared memory that thread {} wrote, with no barrier between (byte {})", rank,
-                          cell.written.thread, byte);
-            if (cell.read.thread / warp_size != rank / warp_size || cell.also_read.interval != now.interval ||
-                cell.also_read.thread / warp_size == rank / warp_size)
-                if (cell.read.thread != rank) cell.also_read = cell.read;
-            cell.read = now;
+                          word.written.thread, byte);
+            if (word.read.thread / warp_size != rank / warp_size || word.also_read.interval != now.interval ||
+                word.also_read.thread / warp_size == rank / warp_size)
+                if (word.read.thread != rank) word.also_read = word.read;
+            word.read = now;
         }
     }
     void note_write(unsigned rank, std::size_t byte, std::size_t bytes) {
-        const Touch now = touch(rank);
-        for (std::size_t at = byte / unit; at < (byte + bytes + unit - 1) / unit; ++at) {
-            Cell& cell = cells_[at];
-            for (const Touch& before : {cell.written, cell.read, cell.also_read})
+        const Access now = access(rank);
+        for (std::size_t at = byte / word_bytes; at < (byte + bytes + word_bytes - 1) / word_bytes; ++at) {
+            SharedWord& word = words_[at];
+            for (const Access& before : {word.written, word.read, word.also_read})
                 if (conflict(before, now))
                     throw bug("thread {} writes shared memory that thread {} uses, with no barrier between (byte {})",
                               rank, before.thread, byte);
-            cell.written_ever = true;
-            cell.written = now;
+            word.initialized = true;
+            word.written = now;
         }
     }
     void note_all_written(std::size_t byte, std::size_t bytes) {
-        for (std::size_t at = byte / unit; at < (byte + bytes + unit - 1) / unit; ++at) cells_[at].written_ever = true;
+        for (std::size_t at = byte / word_bytes; at < (byte + bytes + word_bytes - 1) / word_bytes; ++at)
+            words_[at].initialized = true;
     }
 
 private:
@@ -177,7 +182,7 @@ private:
         fiber fibre, scheduler;
         const char* stack_bottom = nullptr;
         Waiting waiting = Waiting::no;
-        Place where;
+        SourceLine where;
         std::uint32_t warp_interval = 0;
         std::size_t exchanges = 0;
     };
@@ -185,14 +190,14 @@ private:
         std::uint64_t bits[2][warp_size] = {};
     };
 
-    [[nodiscard]] Touch touch(unsigned rank) const { return {interval_, threads_of_[rank].warp_interval, rank}; }
+    [[nodiscard]] Access access(unsigned rank) const { return {interval_, threads_of_[rank].warp_interval, rank}; }
 
-    [[nodiscard]] static bool conflict(const Touch& before, const Touch& now) {
+    [[nodiscard]] static bool conflict(const Access& before, const Access& now) {
         if (before.interval != now.interval || before.thread == now.thread) return false;
         return before.thread / warp_size != now.thread / warp_size || before.warp_interval == now.warp_interval;
     }
 
-    void wait(unsigned rank, Waiting what, const Place& where) {
+    void wait(unsigned rank, Waiting what, const SourceLine& where) {
         Thread& self = threads_of_[rank];
         self.waiting = what;
         self.where = where;
@@ -222,13 +227,13 @@ private:
             if (ended == threads_) return;
             for (unsigned rank = 0; rank < threads_; ++rank)
                 for (const unsigned other : {0U, threads_ - 1}) same_barrier(rank, other);
-            if (at_barrier != threads_) throw bug("threads of a block wait for each other for ever");
+            if (at_barrier != threads_) throw bug("the threads of a block wait for each other forever");
             for (Thread& thread : threads_of_) thread.waiting = Waiting::no;
             ++interval_;
         }
     }
 
-    /// Until all of its threads are at a barrier or ended.
+    /// Runs a warp until all of its threads wait at a barrier or have ended.
     void run_warp(unsigned warp) {
         Thread* const first = threads_of_.data() + warp * warp_size;
         while (true) {
@@ -252,7 +257,7 @@ private:
                               thread->waiting == Waiting::ended ? "has ended" : "waits at a barrier",
                               line_of(one->where));
                 if (thread->where.line != one->where.line)
-                    throw bug("threads of a warp exchange in different places: {} and {}", line_of(thread->where),
+                    throw bug("threads of a warp exchange in different calls: {} and {}", line_of(thread->where),
                               line_of(one->where));
             }
             for (Thread* thread = first; thread < first + warp_size; ++thread) thread->waiting = Waiting::no;
@@ -273,7 +278,7 @@ private:
 
     unsigned threads_;
     std::vector<unsigned char> shared_;
-    std::vector<Cell> cells_;
+    std::vector<SharedWord> words_;
     std::vector<Warp> warps_;
     std::uint32_t interval_ = 1;
     std::exception_ptr failure_;
@@ -284,24 +289,26 @@ private:
 };
 
 unsigned EmulatedTeam::size() const { return block_->threads(); }
-void EmulatedTeam::barrier(Place where) { block_->barrier(rank_, where); }
-void EmulatedTeam::warp_barrier(Place where) { block_->warp_barrier(rank_, where); }
-std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const Place& where) {
+void EmulatedTeam::barrier(SourceLine where) { block_->barrier(rank_, where); }
+void EmulatedTeam::warp_barrier(SourceLine where) { block_->warp_barrier(rank_, where); }
+std::uint64_t EmulatedTeam::exchange(std::uint64_t bits, unsigned lane, const SourceLine& where) {
     return block_->exchange(rank_, bits, lane, where);
 }
-void EmulatedTeam::gather(double x, double (&all)[warp_size], const Place& where) {
+void EmulatedTeam::gather(double x, double (&all)[warp_size], const SourceLine& where) {
     block_->gather(rank_, x, all, where);
 }
 double EmulatedTeam::factor(float x) {
     if (as_tf32(x) != x && x == x) throw bug("a factor of {} has more than 11 significant bits", x);
     return x;
 }
-unsigned char* EmulatedTeam::room(std::size_t first, std::size_t bytes) { return block_->room(first, bytes); }
+unsigned char* EmulatedTeam::shared_memory(std::size_t first, std::size_t bytes) {
+    return block_->shared_memory(first, bytes);
+}
 void EmulatedTeam::note_read(std::size_t byte, std::size_t bytes) { block_->note_read(rank_, byte, bytes); }
 void EmulatedTeam::note_write(std::size_t byte, std::size_t bytes) { block_->note_write(rank_, byte, bytes); }
 void EmulatedTeam::note_all_written(std::size_t byte, std::size_t bytes) { block_->note_all_written(byte, bytes); }
 void EmulatedTeam::outside(std::size_t index, std::size_t count) const {
-    throw bug("thread {} asks for element {} of a shared array of {}", rank_, index, count);
+    throw bug("thread {} accesses element {} of a shared array of {}", rank_, index, count);
 }
 
 void run_block(unsigned threads, std::size_t shared_bytes, const std::function<void(EmulatedTeam&)>& body) {

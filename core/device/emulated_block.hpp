@@ -7,30 +7,30 @@
 
 #include "core/device/team.hpp"
 
-/// Blocks of a GPU kernel on the host, every thread a fibre with its own stack, for tests.
+/// Runs the blocks of a GPU kernel on the host for tests; every thread is a fibre with its own stack.
 namespace spiked::cuda {
 
 class EmulatedBlock;
 
-/// A line that calls (std::source_location, which clang 14 has not).
-struct Place {
+/// The source line of a call. It replaces std::source_location, which clang 14 does not have.
+struct SourceLine {
     const char* file = "";
     unsigned line = 0;
-    static constexpr Place here(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+    static constexpr SourceLine here(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
         return {file, line};
     }
 };
 
-/// A team (team.hpp) that says what a GPU would keep to itself. Throws bug, with source lines, when
-///   - threads of a block wait at different barriers, or wait while another one has ended;
-///   - threads of a warp meet in different calls, or not all of them;
-///   - one thread writes shared memory that another reads or writes with no barrier between (a warp barrier serves
-///     within its warp; a shuffle is none, as on the device);
-///   - shared memory is read that nobody wrote, or lies outside an array.
-/// Raw pointers (`data`) are not watched.
+/// A team (team.hpp) that reports errors which a GPU would pass over in silence. Throws bug, with source lines, when
+///   - threads of a block wait at different barriers, or wait while another thread has ended;
+///   - threads of a warp exchange data in different calls, or some of them do not take part;
+///   - one thread writes shared memory that another reads or writes with no barrier between (a warp barrier is enough
+///     within its warp; a shuffle is not a barrier, as on the device);
+///   - shared memory is read that no thread has written, or an index lies outside an array.
+/// Accesses through raw pointers (`data`) are not checked.
 class EmulatedTeam {
 public:
-    /// A shared array whose accesses are watched.
+    /// A shared array whose accesses are checked.
     template <class T>
     class Shared {
         static_assert(std::is_trivially_copyable_v<T>);
@@ -40,7 +40,7 @@ public:
         public:
             Element(const Shared& array, std::size_t index) : array_(array), index_(index) {}
             Element(const Element&) = default;
-            operator T() const {  // NOLINT: stands for a T&
+            operator T() const {  // NOLINT: it replaces a T&
                 array_.team_->note_read(array_.first_ + index_ * sizeof(T), sizeof(T));
                 T value;
                 std::memcpy(&value, array_.bytes_ + index_ * sizeof(T), sizeof value);
@@ -62,7 +62,7 @@ public:
             if (index >= count_) team_->outside(index, count_);
             return {*this, index};
         }
-        /// A part of it, as pointer arithmetic gives on the device.
+        /// The array from element `from` on, like pointer arithmetic on the device.
         Shared operator+(std::size_t from) const {
             if (from > count_) team_->outside(from, count_);
             Shared rest = *this;
@@ -80,7 +80,7 @@ public:
         friend class EmulatedTeam;
         EmulatedTeam* team_ = nullptr;
         unsigned char* bytes_ = nullptr;
-        std::size_t first_ = 0;  ///< byte of the block's shared memory
+        std::size_t first_ = 0;  ///< offset in bytes in the block's shared memory
         std::size_t count_ = 0;
     };
 
@@ -91,10 +91,10 @@ public:
     [[nodiscard]] unsigned size() const;
     [[nodiscard]] unsigned lane() const { return rank_ % warp_size; }
     [[nodiscard]] unsigned warp() const { return rank_ / warp_size; }
-    void barrier(Place where = Place::here());
-    void warp_barrier(Place where = Place::here());
+    void barrier(SourceLine where = SourceLine::here());
+    void warp_barrier(SourceLine where = SourceLine::here());
     template <class T>
-    T shuffle(T x, unsigned lane, Place where = Place::here()) {
+    T shuffle(T x, unsigned lane, SourceLine where = SourceLine::here()) {
         static_assert(std::is_arithmetic_v<T> && sizeof(T) <= sizeof(std::uint64_t));
         std::uint64_t bits = 0;
         std::memcpy(&bits, &x, sizeof x);
@@ -103,11 +103,11 @@ public:
         return x;
     }
     template <class T>
-    T shuffle_xor(T x, unsigned mask, Place where = Place::here()) {
+    T shuffle_xor(T x, unsigned mask, SourceLine where = SourceLine::here()) {
         return shuffle(x, lane() ^ mask, where);
     }
     template <class Real>
-    void multiply_add(Real (&c)[4], const Real (&a)[4], const Real (&b)[2], Place where = Place::here()) {
+    void multiply_add(Real (&c)[4], const Real (&a)[4], const Real (&b)[2], SourceLine where = SourceLine::here()) {
         double all_a[4][warp_size];
         double all_b[2][warp_size];
         for (unsigned i = 0; i < 4; ++i) gather(factor(a[i]), all_a[i], where);
@@ -124,19 +124,19 @@ public:
         array.team_ = this;
         array.first_ = taken_;
         array.count_ = count;
-        array.bytes_ = room(taken_, shared_room<T>(count));
-        taken_ += shared_room<T>(count);
+        array.bytes_ = shared_memory(taken_, shared_bytes_for<T>(count));
+        taken_ += shared_bytes_for<T>(count);
         return array;
     }
 
 private:
-    std::uint64_t exchange(std::uint64_t bits, unsigned lane, const Place& where);
-    /// A number that tensor units multiply exactly.
+    std::uint64_t exchange(std::uint64_t bits, unsigned lane, const SourceLine& where);
+    /// Checks that tensor units multiply x exactly, and returns it.
     static double factor(double x) { return x; }
     static double factor(float x);
-    /// What each lane of the warp gives.
-    void gather(double x, double (&all)[warp_size], const Place& where);
-    unsigned char* room(std::size_t first, std::size_t bytes);
+    /// Collects the x of every lane of the warp.
+    void gather(double x, double (&all)[warp_size], const SourceLine& where);
+    unsigned char* shared_memory(std::size_t first, std::size_t bytes);
     void note_read(std::size_t byte, std::size_t bytes);
     void note_write(std::size_t byte, std::size_t bytes);
     void note_all_written(std::size_t byte, std::size_t bytes);
@@ -147,10 +147,10 @@ private:
     std::size_t taken_ = 0;
 };
 
-/// Runs one block. Some 10 ns a thread and barrier or shuffle, some ns a watched access.
+/// Runs one block. Costs about 10 ns per thread and barrier or shuffle, and a few ns per checked access.
 void run_block(unsigned threads, std::size_t shared_bytes, const std::function<void(EmulatedTeam&)>& body);
 
-/// Starts kernels on the host, block after block.
+/// Runs kernels on the host, one block after another.
 struct EmulatedExecutor {
     template <class Kernel>
     void launch(const Kernel& kernel, unsigned blocks) const {

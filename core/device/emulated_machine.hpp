@@ -9,31 +9,32 @@
 
 namespace spiked::cuda {
 
-/// What a driver of kernels computes on: memory, copies, launches. This one is the host, whose "device" memory has a
-/// limit; DeviceMachine (device_machine.cuh) is a GPU. What is asked of one happens in order; `wait` ends it.
+/// Memory, copies and kernel launches for the host code that drives kernels. This class emulates a device on the host,
+/// with a limit on its "device" memory; DeviceMachine (device_machine.cuh) is a GPU. Operations run in order; `wait`
+/// returns when all have finished.
 class EmulatedMachine {
 public:
-    /// Promises `memory` bytes and has no more than `has`.
-    explicit EmulatedMachine(int, std::size_t memory, std::size_t has = std::numeric_limits<std::size_t>::max())
-        : limit_(memory), has_(std::min(memory, has)) {}
+    /// Reports `memory` bytes; allocations beyond `available` bytes fail.
+    explicit EmulatedMachine(int, std::size_t memory, std::size_t available = std::numeric_limits<std::size_t>::max())
+        : limit_(memory), available_(std::min(memory, available)) {}
 
-    /// At least so many bytes of device memory, what was in them before is lost. Throws DeviceFailure.
+    /// Allocates at least this many bytes of device memory; earlier contents are lost. Throws DeviceFailure.
     unsigned char* reserve(std::size_t bytes) {
-        if (bytes > has_) throw DeviceFailure("taking memory", "out of memory", true);
-        memory_.assign(bytes, 0xFF);  // NaN: what is read before it is written shows
+        if (bytes > available_) throw DeviceFailure("allocating memory", "out of memory", true);
+        memory_.assign(bytes, 0xFF);  // NaN, so that reads of unwritten memory become visible
         return memory_.data();
     }
-    /// Host memory for what goes there and comes back.
+    /// Host memory for copies to and from the device.
     unsigned char* staging(std::size_t bytes) {
-        if (bytes > has_) throw DeviceFailure("taking pinned host memory", "out of memory", true);
+        if (bytes > available_) throw DeviceFailure("allocating pinned host memory", "out of memory", true);
         staging_.resize(bytes);
         return staging_.data();
     }
-    /// Bytes that `reserve` may be asked for.
+    /// The number of bytes that the machine reports as available to `reserve`.
     [[nodiscard]] std::size_t memory() const { return limit_; }
 
-    /// What is copied back has gaps that no kernel writes; a checker of a GPU's memory wants them written. Not here,
-    /// where what is read before it is written is to show.
+    /// On a GPU this zeroes memory, because results that are copied back have gaps that no kernel writes, which a
+    /// memory checker would report. Here it does nothing, so that reads of unwritten memory become visible.
     static void clear(void*, std::size_t) {}
     void upload(void* device, const void* host, std::size_t bytes) {
         if (bytes > 0) std::memcpy(device, host, bytes);
@@ -48,7 +49,7 @@ public:
     void wait() {}
 
 private:
-    std::size_t limit_, has_;
+    std::size_t limit_, available_;
     std::vector<unsigned char> memory_, staging_;
 };
 

@@ -4,8 +4,9 @@
 
 namespace spiked {
 
-/// IEEE binary16 and bfloat16, to and from double, round to nearest even. Plain and exact: the reference for every
-/// faster route. Overflow gives infinity, as in hardware; callers that must not lose a value test before.
+/// Conversions between IEEE binary16 or bfloat16 and double, rounding to nearest even. They are plain and exact, and
+/// the reference for every faster implementation. Overflow gives infinity, as in hardware; callers that must not lose a
+/// value test it first.
 [[nodiscard]] constexpr double from_float16(std::uint16_t bits) {
     const std::uint64_t sign = std::uint64_t{bits & 0x8000U} << 48;
     const unsigned exponent = (bits >> 10) & 0x1FU;
@@ -24,8 +25,8 @@ namespace spiked {
 
 namespace detail {
 
-/// Nearest value of a binary format with `fraction_bits` and the given smallest normal exponent, as (exponent,
-/// fraction) packed bits without sign.
+/// The packed bits (sign, exponent, fraction) of the nearest value in a binary format with these numbers of fraction
+/// and exponent bits.
 [[nodiscard]] constexpr std::uint16_t pack_small_float(double value, int fraction_bits, int exponent_bits) {
     const std::uint64_t all = std::bit_cast<std::uint64_t>(value);
     const auto sign = static_cast<std::uint16_t>((all >> 48) & 0x8000U);
@@ -49,7 +50,7 @@ namespace detail {
     const std::uint64_t rest = significand & ((1ULL << drop) - 1);
     const std::uint64_t half = 1ULL << (drop - 1);
     if (rest > half || (rest == half && (kept & 1U) != 0)) ++kept;
-    // A subnormal keeps its hidden bit at zero; a carry moves into the exponent by itself.
+    // The hidden bit of a subnormal stays zero; adding lets a carry move into the exponent.
     const std::uint64_t packed = (std::uint64_t(stored - 1) << fraction_bits) + kept;
     if (packed >= infinity) return static_cast<std::uint16_t>(sign | infinity);
     return static_cast<std::uint16_t>(sign | packed);

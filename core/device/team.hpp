@@ -5,39 +5,39 @@
 
 #include "core/device/host_device.hpp"
 
-/// What the code of a GPU kernel is written against, so that one source serves the device and its tests on a host.
+/// The interface that GPU kernels are written against, so that the same source runs on the device and in host tests.
 ///
 /// A kernel is a struct of its arguments with
 ///
-///     static constexpr unsigned threads;            // of a block, a multiple of 32
-///     static constexpr unsigned resident;           // blocks a multiprocessor should hold at once
-///     std::size_t shared_bytes() const;             // sum of shared_room of what it takes
+///     static constexpr unsigned threads;            // threads per block, a multiple of 32
+///     static constexpr unsigned resident;           // blocks that a multiprocessor should hold at once
+///     std::size_t shared_bytes() const;             // sum of shared_bytes_for over its shared arrays
 ///     template <class Team> SPIKED_DEVICE void operator()(Team& team, unsigned block) const;
 ///
 /// and is started by `executor.launch(kernel, blocks)`: DeviceExecutor (device_launch.cuh) on a GPU, EmulatedExecutor
-/// (emulated_block.hpp) on the host, every thread a fibre. A team is a thread's view of its block:
+/// (emulated_block.hpp) on the host, where every thread is a fibre. A team is a thread's view of its block:
 ///
-///     rank() size() lane() warp()                   // numbers
-///     barrier()                                     // all threads of the block
-///     warp_barrier()                                // 32 neighbours: what one wrote to shared memory, all may read
-///     shuffle(x, lane) shuffle_xor(x, mask)         // x of another of the 32; all take part
-///     multiply_add(c, a, b)                         // C += A B of a warp, by the tensor units of a GPU
-///     take<T>(count)                                // shared memory, the same calls in every thread
+///     rank() size() lane() warp()                   // indices of the thread and the size of the block
+///     barrier()                                     // waits for all threads of the block
+///     warp_barrier()                                // waits for the warp; its shared memory is consistent then
+///     shuffle(x, lane) shuffle_xor(x, mask)         // x of another lane; all 32 threads must call it
+///     multiply_add(c, a, b)                         // C += A B for a warp, by the tensor units of a GPU
+///     take<T>(count)                                // shared memory; every thread must make the same calls
 ///
-/// In multiply_add A is 16 x 8, B 8 x 8 and C 16 x 8, of doubles, or of floats whose A and B have 11 significant bits
-/// (as_tf32). A lane, g = lane / 4 and t = lane % 4, holds
+/// In multiply_add A is 16 x 8, B is 8 x 8 and C is 16 x 8. Entries are doubles, or floats where those of A and B have
+/// 11 significant bits (as_tf32). With g = lane / 4 and t = lane % 4, a lane holds
 ///     a = A(g, t), A(g + 8, t), A(g, t + 4), A(g + 8, t + 4)
 ///     b = B(t, g), B(t + 4, g)
 ///     c = C(g, 2 t), C(g, 2 t + 1), C(g + 8, 2 t), C(g + 8, 2 t + 1)
 namespace spiked::cuda {
 
 inline constexpr unsigned warp_size = 32;
-/// Shared arrays begin at multiples of this.
+/// Shared arrays begin at multiples of this many bytes.
 inline constexpr std::size_t shared_alignment = 16;
 
-/// Bytes that take<T>(count) uses.
+/// The number of bytes that take<T>(count) uses.
 template <class T>
-[[nodiscard]] constexpr std::size_t shared_room(std::size_t count) {
+[[nodiscard]] constexpr std::size_t shared_bytes_for(std::size_t count) {
     return (count * sizeof(T) + shared_alignment - 1) / shared_alignment * shared_alignment;
 }
 
@@ -86,7 +86,7 @@ public:
     template <class T>
     __device__ T* take(std::size_t count) {
         T* const here = reinterpret_cast<T*>(next_);
-        next_ += shared_room<T>(count);
+        next_ += shared_bytes_for<T>(count);
         return here;
     }
 
@@ -100,7 +100,7 @@ private:
 
 #endif
 
-/// The nearest float of 11 significant bits, which tensor units multiply exactly.
+/// The nearest float with 11 significant bits, which tensor units multiply exactly.
 SPIKED_DEVICE inline float as_tf32(float x) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, &x, sizeof bits);
@@ -109,7 +109,7 @@ SPIKED_DEVICE inline float as_tf32(float x) {
     return x;
 }
 
-/// Where a shared array begins, for code that takes pointers.
+/// A pointer to the first element of a shared array, for code that takes pointers.
 template <class T>
 SPIKED_DEVICE T* raw(T* array) {
     return array;
@@ -119,7 +119,7 @@ auto raw(const Array& array) -> decltype(array.data()) {
     return array.data();
 }
 
-/// The sum over the 32 threads of a warp, the same in each: the order of the additions does not depend on the device.
+/// The sum over the 32 threads of a warp, returned to each. The order of the additions does not depend on the device.
 template <class Team, class Number>
 SPIKED_DEVICE Number warp_sum(Team& team, Number x) {
     for (unsigned mask = warp_size / 2; mask > 0; mask /= 2) x += team.shuffle_xor(x, mask);

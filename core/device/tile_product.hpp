@@ -6,19 +6,19 @@
 
 namespace spiked::cuda {
 
-/// 64 x 64 entries of A diag(w) B^T by a block of 256 threads, 4 x 4 in each thread's registers: A rows x inner, B
-/// columns x inner, both column-major, edges of any size. Every entry is summed by fma in the order of the inner index,
-/// whatever the tile. A thread's rows and columns lie together by sixteen bytes, what a load from shared memory brings
-/// at once.
+/// Computes a tile of 64 x 64 entries of A diag(w) B^T with a block of 256 threads, each holding 4 x 4 entries in
+/// registers. A is rows x inner and B is columns x inner, both column-major and of any size. Every entry is summed by
+/// fma in the order of the inner index, whatever the tile. A thread's rows and columns are contiguous in groups of
+/// sixteen bytes, which one load from shared memory fetches.
 template <class Real>
 class TileProduct {
 public:
     static constexpr unsigned side = 64;
     static constexpr unsigned threads = 256;
-    static constexpr unsigned slice = 16;  ///< inner indices that lie in shared memory at once
+    static constexpr unsigned slice = 16;  ///< inner indices held in shared memory at a time
 
-    [[nodiscard]] static constexpr std::size_t shared_bytes() { return 2 * shared_room<Real>(side * slice); }
-    /// Tiles of a matrix; tile t is number t % down(rows) from the top.
+    [[nodiscard]] static constexpr std::size_t shared_bytes() { return 2 * shared_bytes_for<Real>(side * slice); }
+    /// The number of tiles along a column of the matrix; tile t is number t % down(rows) from the top.
     [[nodiscard]] SPIKED_DEVICE static constexpr unsigned down(unsigned rows) { return (rows + side - 1) / side; }
     [[nodiscard]] SPIKED_DEVICE static constexpr unsigned tiles(unsigned rows, unsigned columns) {
         return down(rows) * down(columns);
@@ -27,7 +27,7 @@ public:
     SPIKED_DEVICE TileProduct(unsigned rows, unsigned columns, unsigned tile)
         : rows_(rows), columns_(columns), top_(tile % down(rows) * side), left_(tile / down(rows) * side) {}
 
-    /// All threads of the block take part; `weight(k)` is w_k.
+    /// All threads of the block must call this; `weight(k)` returns w_k.
     template <class Team, class Weight>
     SPIKED_DEVICE void multiply(Team& team, const Real* a, const Real* b, unsigned inner, Weight weight) {
         auto a_slice = team.template take<Real>(side * slice);
@@ -58,7 +58,7 @@ public:
         }
     }
 
-    /// put(row, column, sum) of this thread's entries.
+    /// Calls put(row, column, sum) for each entry of this thread.
     template <class Team, class Put>
     SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
         SPIKED_UNROLL
@@ -74,13 +74,13 @@ public:
 
 private:
     static constexpr unsigned each = 4;
-    static constexpr unsigned across = side / each;  ///< threads beside each other
-    static constexpr unsigned together = 16 / sizeof(Real);
-    static_assert(each % together == 0);
+    static constexpr unsigned across = side / each;  ///< threads along one side of the tile
+    static constexpr unsigned contiguous = 16 / sizeof(Real);
+    static_assert(each % contiguous == 0);
 
-    /// Row or column i of a thread.
+    /// The index in the tile of row or column i of a thread.
     [[nodiscard]] SPIKED_DEVICE static constexpr unsigned place(unsigned thread, unsigned i) {
-        return i / together * (across * together) + thread * together + i % together;
+        return i / contiguous * (across * contiguous) + thread * contiguous + i % contiguous;
     }
 
     template <class Team, class Slice>
@@ -106,8 +106,9 @@ private:
     Real sums_[each][each];
 };
 
-/// 32 x 32 sums of products in the registers of a warp, by the tensor units; the order of the sums is theirs. Slices of
-/// 16 inner indices lie in shared memory, `pitch` from one to the next, so that what a warp reads lies in other banks.
+/// Accumulates 32 x 32 entries of a product in the registers of a warp, on the tensor units, which choose the order of
+/// summation. Slices of 16 inner indices lie in shared memory at a distance of `pitch` elements, so that the reads of a
+/// warp fall into different banks.
 template <class Real>
 class WarpTile {
 public:
@@ -120,7 +121,7 @@ public:
         for (unsigned j = 0; j < across; ++j) SPIKED_UNROLL
         for (unsigned entry = 0; entry < 4; ++entry) sums_[i][j][entry] = 0;
     }
-    /// What the units take of x.
+    /// x rounded to the input precision of the tensor units.
     SPIKED_DEVICE static Real rounded(Real x) {
         if constexpr (sizeof(Real) == 4)
             return as_tf32(x);
@@ -128,7 +129,7 @@ public:
             return x;
     }
 
-    /// The products of rows from `row` on of one slice with those from `column` on of another.
+    /// Adds the products of the 32 rows of slice `a` from `row` on with the 32 rows of slice `b` from `column` on.
     template <class Team, class Slice>
     SPIKED_DEVICE void add(Team& team, const Slice& a, unsigned row, const Slice& b, unsigned column) {
         SPIKED_UNROLL
@@ -149,7 +150,7 @@ public:
             for (unsigned j = 0; j < across; ++j) team.multiply_add(sums_[i][j], from_a[i], from_b[j]);
         }
     }
-    /// put(row, column, sum) of this thread's entries.
+    /// Calls put(row, column, sum) for each entry of this thread.
     template <class Team, class Put>
     SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
         SPIKED_UNROLL
@@ -166,9 +167,9 @@ private:
     Real sums_[down][across][4];
 };
 
-/// 64 x 64 entries of A B^T by the tensor units, a quarter a warp: A rows x inner, B columns x inner, both
-/// column-major, edges of any size. Floats are split in two of 11 bits, of whose products the smallest is left out: an
-/// error of 1e-6 of the sum of the terms' sizes.
+/// Computes a tile of 64 x 64 entries of A B^T on the tensor units, a quarter per warp. A is rows x inner and B is
+/// columns x inner, both column-major and of any size. Floats are split into a high and a low part of 11 bits each; the
+/// product of the low parts is left out, which gives an error of 1e-6 times the sum of the absolute terms.
 template <class Real>
 class TensorProduct {
 public:
@@ -177,13 +178,13 @@ public:
     static constexpr unsigned threads = 128;
 
     [[nodiscard]] static constexpr std::size_t shared_bytes() {
-        return 2 * shared_room<Real>(parts * Tile::pitch * Tile::slice);
+        return 2 * shared_bytes_for<Real>(parts * Tile::pitch * Tile::slice);
     }
     [[nodiscard]] SPIKED_DEVICE static constexpr unsigned down(unsigned rows) { return (rows + side - 1) / side; }
     [[nodiscard]] SPIKED_DEVICE static constexpr unsigned tiles(unsigned rows, unsigned columns) {
         return down(rows) * down(columns);
     }
-    /// Of a warp in the tile.
+    /// The first row of the tile that the thread's warp computes.
     template <class Team>
     [[nodiscard]] SPIKED_DEVICE static unsigned first_row(const Team& team) {
         return team.warp() % 2 * (side / 2);
@@ -196,7 +197,7 @@ public:
     SPIKED_DEVICE TensorProduct(unsigned rows, unsigned columns, unsigned tile)
         : rows_(rows), columns_(columns), top_(tile % down(rows) * side), left_(tile / down(rows) * side) {}
 
-    /// `transposed`: B lies there as inner x columns.
+    /// With `transposed`, B is stored as inner x columns.
     template <class Team>
     SPIKED_DEVICE void multiply(Team& team, const Real* a, const Real* b, unsigned inner, bool transposed = false) {
         constexpr unsigned whole = Tile::pitch * Tile::slice;
@@ -204,39 +205,39 @@ public:
         auto b_slice = team.template take<Real>(parts * whole);
         const unsigned row = first_row(team);
         const unsigned column = first_column(team);
-        const auto split = [&](auto& slice, unsigned to, Real x) {
+        const auto store_split = [&](auto& slice, unsigned to, Real x) {
             const Real high = Tile::rounded(x);
             slice[to] = high;
             if constexpr (parts == 2) slice[whole + to] = Tile::rounded(x - high);
         };
-        // Neighbouring threads read neighbouring numbers, of B either way.
-        constexpr unsigned shares = side * Tile::slice / threads;
-        Real next_a[shares];
-        Real next_b[shares];
-        const auto line_of_b = [&](unsigned at) { return transposed ? at % Tile::slice : at / side; };
-        const auto column_of_b = [&](unsigned at) { return transposed ? at / Tile::slice : at % side; };
+        // Neighbouring threads read neighbouring numbers, in both storage orders of B.
+        constexpr unsigned loads = side * Tile::slice / threads;
+        Real next_a[loads];
+        Real next_b[loads];
+        const auto inner_of_b = [&](unsigned at) { return transposed ? at % Tile::slice : at / side; };
+        const auto outer_of_b = [&](unsigned at) { return transposed ? at / Tile::slice : at % side; };
         const auto read = [&](unsigned first) {
             SPIKED_UNROLL
-            for (unsigned share = 0; share < shares; ++share) {
-                const unsigned at = share * threads + team.rank();
+            for (unsigned load = 0; load < loads; ++load) {
+                const unsigned at = load * threads + team.rank();
                 const unsigned k = first + at / side;
                 const bool inside_a = k < inner && top_ + at % side < rows_;
-                next_a[share] = inside_a ? a[std::size_t{k} * rows_ + top_ + at % side] : Real{0};
-                const unsigned line = first + line_of_b(at);
-                const unsigned column_there = left_ + column_of_b(at);
-                const bool inside_b = line < inner && column_there < columns_;
-                const std::size_t from =
-                    transposed ? std::size_t{column_there} * inner + line : std::size_t{line} * columns_ + column_there;
-                next_b[share] = inside_b ? b[from] : Real{0};
+                next_a[load] = inside_a ? a[std::size_t{k} * rows_ + top_ + at % side] : Real{0};
+                const unsigned k_of_b = first + inner_of_b(at);
+                const unsigned column_there = left_ + outer_of_b(at);
+                const bool inside_b = k_of_b < inner && column_there < columns_;
+                const std::size_t from = transposed ? std::size_t{column_there} * inner + k_of_b
+                                                    : std::size_t{k_of_b} * columns_ + column_there;
+                next_b[load] = inside_b ? b[from] : Real{0};
             }
         };
         read(0);
         for (unsigned first = 0; first < inner; first += Tile::slice) {
             SPIKED_UNROLL
-            for (unsigned share = 0; share < shares; ++share) {
-                const unsigned at = share * threads + team.rank();
-                split(a_slice, at / side * Tile::pitch + at % side, next_a[share]);
-                split(b_slice, line_of_b(at) * Tile::pitch + column_of_b(at), next_b[share]);
+            for (unsigned load = 0; load < loads; ++load) {
+                const unsigned at = load * threads + team.rank();
+                store_split(a_slice, at / side * Tile::pitch + at % side, next_a[load]);
+                store_split(b_slice, inner_of_b(at) * Tile::pitch + outer_of_b(at), next_b[load]);
             }
             team.barrier();
             if (first + Tile::slice < inner) read(first + Tile::slice);  // while this slice is multiplied
@@ -249,7 +250,7 @@ public:
         }
     }
 
-    /// put(row, column, sum) of this thread's entries.
+    /// Calls put(row, column, sum) for each entry of this thread.
     template <class Team, class Put>
     SPIKED_DEVICE void each_entry(const Team& team, Put put) const {
         sums_.each_entry(team, [&](unsigned i, unsigned j, Real sum) {

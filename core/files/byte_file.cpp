@@ -17,7 +17,8 @@ namespace {
 
 Error shrunk(const std::string& path, std::uint64_t before, std::uint64_t end) {
     return input_error(
-        "{}: shrank while it was read (it had {} when opened, now it ends before byte {}): wait until the program that "
+        "{}: shrank while it was read (it had {} when it was opened and now ends before byte {}): wait until the "
+        "program that "
         "writes it has finished",
         path, bytes_text(before), end + 1);
 }
@@ -30,7 +31,7 @@ void FileDescriptor::close() {
 
 ByteFile::ByteFile(std::string path) : path_(std::move(path)) {
     if (path_.find('\0') != std::string::npos)
-        throw input_error("{}: holds a zero byte, where a name would end: leave it out", in_quotes(path_));
+        throw input_error("{}: holds a zero byte (a file name cannot): leave it out", in_quotes(path_));
     // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file_.number() < 0) {
@@ -50,7 +51,7 @@ ByteFile::ByteFile(std::string path) : path_(std::move(path)) {
 
 void ByteFile::read(std::uint64_t offset, std::span<std::byte> out) const {
     if (offset > size_ || out.size() > size_ - offset)
-        throw bug("{}: {} bytes asked for at offset {} of {}", path_, out.size(), offset, size_);
+        throw bug("{}: read of {} bytes at offset {} in a file of {}", path_, out.size(), offset, size_);
     while (!out.empty()) {
         const ssize_t count = ::pread(file_.number(), out.data(), out.size(), static_cast<off_t>(offset));
         if (count < 0 && errno == EINTR) continue;

@@ -25,20 +25,21 @@ private:
     int number_ = -1;
 };
 
-/// A regular file read at any offset. Never mapped: a file that another program cuts while it is read must end in an
-/// input_error that names it, not in a signal. Reading is safe from several threads. Every failure is an input_error.
+/// A regular file that is read at any offset. It is never memory-mapped, because a file that another program truncates
+/// while it is read must end in an input_error that names it, not in a signal. Several threads may read at once. Every
+/// failure is an input_error.
 class ByteFile {
 public:
     explicit ByteFile(std::string path);
 
     [[nodiscard]] const std::string& path() const { return path_; }
-    /// Bytes at the time of opening.
+    /// The size in bytes when the file was opened.
     [[nodiscard]] std::uint64_t size() const { return size_; }
-    /// Fills `out` from `offset` on, all of it or an error.
+    /// Fills all of `out` from byte `offset` on, or throws.
     void read(std::uint64_t offset, std::span<std::byte> out) const;
-    /// A path that opens this very file, whatever has taken its name since.
+    /// A path that opens this same file even if another file has taken its name since.
     [[nodiscard]] std::string own_path() const;
-    /// Throws input_error when the file is shorter than it was.
+    /// Throws input_error when the file is shorter than when it was opened.
     void reject_shrunk() const;
 
 private:

@@ -45,18 +45,19 @@ OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
     if (replaces) take_permissions(status.st_mode, status.st_uid, status.st_gid);
 }
 
-/// Before anything is written: what nobody else could read stays so. The owner first, since a change of it clears bits.
+/// Called before anything is written, so that the content of a private file is never readable by others. The owner is
+/// set first, because changing it clears permission bits.
 void OutputFile::take_permissions(unsigned mode, unsigned owner, unsigned group) {
-    constexpr unsigned permissions = 0777;  // what runs as somebody else is not replaced by what does
+    constexpr unsigned permissions = 0777;  // without the set-user-ID and set-group-ID bits
     constexpr unsigned of_group = 0070;
-    // Only root may give files away; a group that cannot be kept would let another in.
+    // Only root may change the owner. Where the group cannot be kept, its permissions would go to another group.
     const bool keeps =
         ::fchown(file_.number(), owner, group) == 0 || ::fchown(file_.number(), static_cast<uid_t>(-1), group) == 0;
     if (::fchmod(file_.number(), mode & (keeps ? permissions : permissions & ~of_group)) != 0) fail(errno);
 }
 
 void OutputFile::open_nameless() {
-    if (::access("/proc/self/fd", X_OK) != 0) return;  // by which it gets its name
+    if (::access("/proc/self/fd", X_OK) != 0) return;  // commit() names the file through this folder
     file_ = FileDescriptor(::open(folder_of(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
     if (file_.number() >= 0)
         state_ = State::nameless;
@@ -69,7 +70,7 @@ void OutputFile::open_temporary() {
     file_ = FileDescriptor(::open(temporary_->path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file_.number() < 0) {
         const int why = errno;
-        temporary_->leave();
+        temporary_->release();
         fail(why);
     }
     state_ = State::temporary;
@@ -120,12 +121,12 @@ void OutputFile::commit() {
         };
         if (give_name(target_)) {
             state_ = State::in_place;
-        } else {  // a link replaces nothing, renaming does
+        } else {  // a link cannot replace an existing file, but a rename can
             if (errno != EEXIST) fail(errno);
             temporary_.emplace(target_);
             if (!give_name(temporary_->path())) {
                 const int why = errno;
-                temporary_->leave();
+                temporary_->release();
                 fail(why);
             }
             state_ = State::temporary;
@@ -134,7 +135,8 @@ void OutputFile::commit() {
     file_.close();
     if (state_ == State::temporary && std::rename(temporary_->path().c_str(), target_.c_str()) != 0) fail(errno);
     state_ = State::in_place;
-    // The name is safe only once its folder is on disk; a file system that cannot flush a folder loses nothing else.
+    // The new name is durable only when its folder has been flushed to disk too. An error here is ignored: some file
+    // systems cannot flush a folder, and the content is already safe.
     const FileDescriptor handle(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (handle.number() >= 0) ::fsync(handle.number());
 }

@@ -48,7 +48,7 @@ Sha256 sha256(std::string_view bytes) {
 }
 
 Sha256 sha256_of_file(const std::string& path) {
-    // A pipe would be waited for, a device never ends.
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) throw input_error("{}: cannot be opened ({}): {}", path, std::strerror(errno), open_advice(errno));
     const std::unique_ptr<const int, void (*)(const int*)> owner(&file, [](const int* one) { ::close(*one); });

@@ -9,7 +9,8 @@ namespace spiked {
 using Sha256 = std::array<std::uint8_t, 32>;
 
 [[nodiscard]] Sha256 sha256(std::string_view bytes);
-/// Streams a regular file, as long as it is when it is opened. Throws input_error when it cannot be read.
+/// The digest of a regular file, read in chunks up to the size that it had when it was opened. Throws input_error when
+/// the file cannot be read.
 [[nodiscard]] Sha256 sha256_of_file(const std::string& path);
 [[nodiscard]] std::string hex(const Sha256& digest);
 

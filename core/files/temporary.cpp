@@ -20,9 +20,9 @@
 namespace spiked {
 namespace {
 
-/// Paths that a handler of signals may read at any moment. Few live at once; more than these are removed by their
-/// destructors alone.
-class LivingPaths {
+/// Paths that a signal handler may read at any moment. Few exist at once; paths beyond the number of slots are removed
+/// only by their destructors.
+class RegisteredPaths {
 public:
     void add(const char* path) {
         for (auto& slot : slots_)
@@ -40,16 +40,16 @@ public:
 
 private:
     static constexpr std::size_t most = 64;
-    static_assert(std::atomic<const char*>::is_always_lock_free, "a handler of signals reads them");
+    static_assert(std::atomic<const char*>::is_always_lock_free, "a signal handler reads them");
     std::array<std::atomic<const char*>, most> slots_{};
 };
 
-LivingPaths living_files;
-LivingPaths living_folders;
+RegisteredPaths registered_files;
+RegisteredPaths registered_folders;
 
-/// Removes the folder and the files in it by system calls alone, which a handler of signals may make.
+/// Removes the folder and the files in it with async-signal-safe system calls only.
 void remove_folder(const char* path) noexcept {
-    struct Entry {  // as the kernel writes it
+    struct Entry {  // the layout that the kernel writes
         std::uint64_t inode;
         std::int64_t offset;
         unsigned short length;
@@ -78,45 +78,46 @@ void remove_folder(const char* path) noexcept {
 
 TemporaryName::TemporaryName(const std::string& target) {
     static std::atomic<unsigned> counter = 0;
-    // Not the process number: in containers those come again, and so would the name a kill has left.
+    // The process number is not used: in containers it repeats, and could give the name that a killed process left.
     path_ = fmt::format("{}.{:08x}-{}.tmp", target, std::random_device()(), counter++);
-    living_files.add(path_.c_str());
+    registered_files.add(path_.c_str());
 }
 
 TemporaryName::~TemporaryName() {
     if (!path_.empty()) ::unlink(path_.c_str());
-    leave();
+    release();
 }
 
-void TemporaryName::leave() {
-    living_files.remove(path_.c_str());
+void TemporaryName::release() {
+    registered_files.remove(path_.c_str());
     path_.clear();
 }
 
 TemporaryFolder::TemporaryFolder(const std::string& purpose)
     : path_(fmt::format("{}/spiked-{}-XXXXXX", temporary_root(), purpose)) {
     if (::mkdtemp(path_.data()) == nullptr)
-        throw write_error("{}: no temporary folder can be made ({}): set TMPDIR to a folder with room", path_,
-                          std::generic_category().message(errno));
-    living_folders.add(path_.c_str());
+        throw write_error("{}: the temporary folder cannot be created ({}): set TMPDIR to a folder with free space",
+                          path_, std::generic_category().message(errno));
+    registered_folders.add(path_.c_str());
 }
 
 TemporaryFolder::~TemporaryFolder() {
     remove_folder(path_.c_str());
-    living_folders.remove(path_.c_str());
+    registered_folders.remove(path_.c_str());
 }
 
 std::string temporary_root() {
     std::error_code failure;
     const auto root = std::filesystem::temp_directory_path(failure);
     if (failure)
-        throw write_error("TMPDIR is no folder ({}): set it to a folder with room, or unset it", failure.message());
+        throw write_error("TMPDIR is not a folder ({}): set it to a folder with free space, or unset it",
+                          failure.message());
     return root.string();
 }
 
 void remove_temporary_names() noexcept {
-    living_files.for_each([](const char* path) { ::unlink(path); });
-    living_folders.for_each(remove_folder);
+    registered_files.for_each([](const char* path) { ::unlink(path); });
+    registered_folders.for_each(remove_folder);
 }
 
 }  // namespace spiked

@@ -3,17 +3,17 @@
 
 namespace spiked {
 
-/// The name of a file that is not finished; while this lives, remove_temporary_names() removes the file.
+/// The name of an unfinished file. While this object exists, remove_temporary_names() removes the file.
 class TemporaryName {
 public:
-    /// `target` with something drawn, a number and `.tmp` behind it: a name that nobody else has.
+    /// A unique name: `target` followed by a random number, a counter and `.tmp`.
     explicit TemporaryName(const std::string& target);
     TemporaryName(const TemporaryName&) = delete;
     TemporaryName& operator=(const TemporaryName&) = delete;
-    /// Removes the file, where there is one.
+    /// Removes the file if it exists.
     ~TemporaryName();
-    /// From now on the file is somebody else's.
-    void leave();
+    /// Gives up ownership: the file is no longer removed.
+    void release();
     [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
@@ -24,7 +24,7 @@ private:
 /// the files in it; folders below it are not expected.
 class TemporaryFolder {
 public:
-    /// `spiked-PURPOSE-` and something drawn. Throws a write_error where no folder can be made.
+    /// Creates a folder `spiked-PURPOSE-XXXXXX` with six random characters. Throws write_error when it cannot.
     explicit TemporaryFolder(const std::string& purpose);
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -35,10 +35,11 @@ private:
     std::string path_;
 };
 
-/// $TMPDIR, or /tmp where it is not set. Throws a write_error when that is no folder.
+/// $TMPDIR, or /tmp when it is not set. Throws write_error when that is not a folder.
 [[nodiscard]] std::string temporary_root();
 
-/// For handlers of signals that end the process: removes the files of all names and all folders that live.
+/// For signal handlers that end the process: removes the files of all existing TemporaryName objects and all existing
+/// TemporaryFolder objects.
 void remove_temporary_names() noexcept;
 
 }  // namespace spiked

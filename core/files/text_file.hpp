@@ -4,8 +4,8 @@
 
 namespace spiked {
 
-/// A small regular file whole. Throws input_error when it cannot be read, and when it is longer than `most` bytes:
-/// `what` ("a study file") is not.
+/// The content of a small regular file. Throws input_error when it cannot be read or is longer than `most` bytes, the
+/// limit for such a file; `what` names its kind in the message ("a study file").
 [[nodiscard]] std::string read_text_file(const std::string& path, std::uint64_t most, const char* what);
 
 }  // namespace spiked

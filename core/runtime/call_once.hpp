@@ -4,8 +4,9 @@
 
 namespace spiked {
 
-/// What the first who asks makes and others wait for. What making throws reaches who asked; the next one tries again.
-/// (So does std::call_once, but under the thread sanitizer, where everybody after a failure waits for ever.)
+/// Runs `make` exactly once; other threads wait until it has finished. When `make` throws, the exception goes to the
+/// thread that ran it, and the next call tries again. (std::call_once does the same, but under the thread sanitizer all
+/// calls after a failure wait forever.)
 class CallOnce {
 public:
     template <class Make>

@@ -6,7 +6,7 @@
 
 namespace spiked {
 
-/// What the process tells its caller; the numbers are part of the interface.
+/// The exit codes of the process; the numbers are part of the interface.
 enum class ExitCode : int {
     fine = 0,
     check_failed = 1,
@@ -20,7 +20,7 @@ enum class ExitCode : int {
     stopped = 75,
 };
 
-/// The one exception that reaches a user. The message is one line: `problem (why): what to do`.
+/// The exception type whose message is shown to users. The message is one line: `problem (why): what to do`.
 class Error : public std::runtime_error {
 public:
     Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -30,18 +30,18 @@ private:
     ExitCode code_;
 };
 
-/// Several at once, a line each.
+/// Several errors in one exception, one line each.
 class Errors : public Error {
     using Error::Error;
 };
 
-/// The words typed, or the study file, are wrong; nothing ran.
+/// The command line or the study file is wrong; nothing has run.
 template <class... Args>
 [[nodiscard]] Error usage_error(fmt::format_string<Args...> format, Args&&... args) {
     return {ExitCode::usage, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-/// A file or matrix cannot be used as it is.
+/// An input file or matrix cannot be used.
 template <class... Args>
 [[nodiscard]] Error input_error(fmt::format_string<Args...> format, Args&&... args) {
     return {ExitCode::unusable_input, fmt::format(format, std::forward<Args>(args)...)};
@@ -53,13 +53,14 @@ template <class... Args>
     return {ExitCode::cannot_write, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-/// A promise inside the program was broken: always a defect of ours.
+/// An internal invariant was violated, which is always a defect of the program.
 template <class... Args>
 [[nodiscard]] Error bug(fmt::format_string<Args...> format, Args&&... args) {
     return {ExitCode::bug, fmt::format(format, std::forward<Args>(args)...)};
 }
 
-/// Runs the work; what goes wrong in it names the place, whose words are made only then.
+/// Runs the work and puts the result of `place()` (for example a file and a tensor) in front of the message of an Error
+/// that it throws. `place` is called only then.
 template <class Place, class Work>
 auto located(const Place& place, const Work& work) {
     try {

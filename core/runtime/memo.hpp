@@ -7,8 +7,8 @@
 
 namespace spiked {
 
-/// Results of this process, for expensive functions that thousands of callers ask for a few arguments; threads may ask
-/// at once. Beyond `most` arguments it computes and forgets: memory stays bounded whatever is asked.
+/// A cache of the results of an expensive function that is called thousands of times with a few distinct arguments. It
+/// is thread-safe. Results beyond the first `most` arguments are computed but not stored, which bounds the memory.
 template <class Key, class Value, std::size_t most = 256>
 class Memo {
 public:

@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 
-/// The number in such a file; none where it says "max" or is not there.
+/// The number in a limit file of a control group; no_limit when the file holds "max" or does not exist.
 std::uint64_t number_in(const std::string& path) {
     std::ifstream file(path);
     std::uint64_t bytes = 0;
     return file >> bytes ? bytes : no_limit;
 }
 
-/// Of the group this process is in, by version 2 of control groups, and of those around it.
+/// The smallest memory limit of this process's control group (version 2) and the groups that contain it.
 std::uint64_t group_limit() {
     std::ifstream groups("/proc/self/cgroup");
     std::string line;
@@ -50,7 +50,7 @@ std::uint64_t limits_of_process() {
 }  // namespace
 
 std::uint64_t allowed_memory() {
-    static const std::uint64_t least = limits_of_process();  // every cell of a study asks
+    static const std::uint64_t least = limits_of_process();  // cached, because every cell of a study calls this
     return least;
 }
 

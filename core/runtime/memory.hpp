@@ -3,8 +3,8 @@
 
 namespace spiked {
 
-/// Bytes that this process may have: the least of its address space (ulimit -v), its control group and the machine's
-/// memory with swap.
+/// The number of bytes that this process may use: the smallest of its address space limit (ulimit -v), the limit of its
+/// control group, and the machine's memory with swap.
 [[nodiscard]] std::uint64_t allowed_memory();
 
 }  // namespace spiked

@@ -13,7 +13,8 @@
 
 #include "core/runtime/error.hpp"
 
-// OpenBLAS's own: the buffer of a call under way. Weak, for a build of it that does not show them.
+// Internal functions of OpenBLAS for the work buffer of a call. They are weak symbols, because some builds of OpenBLAS
+// do not export them.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int procedure);
 [[gnu::weak]] void blas_memory_free(void* buffer);
@@ -24,24 +25,25 @@ namespace spiked {
 std::size_t thread_count(std::size_t asked) {
     constexpr std::size_t most_threads = 4096;
     if (asked > most_threads)
-        throw usage_error("{} threads (at most {} are started): ask for fewer, or for 0, all of the machine", asked,
-                          most_threads);
+        throw usage_error(
+            "{} threads (at most {} are started): ask for fewer, or for 0 to use all processors of the machine", asked,
+            most_threads);
     return asked == 0 ? std::max(1U, std::thread::hardware_concurrency()) : asked;
 }
 
 void hold_blas_buffers(std::size_t threads) {
     constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 4096;
-    constexpr std::size_t most_buffers = 64;  // OpenBLAS has places for a fixed number
+    constexpr std::size_t most_buffers = 64;  // OpenBLAS has slots for a fixed number
     static std::mutex guard;
     static std::size_t held = 0;
     const std::lock_guard lock(guard);
     threads = std::min(threads, most_buffers);
     if (threads <= held) return;
     {
-        std::vector<std::unique_ptr<void, decltype(&std::free)>> room;
+        std::vector<std::unique_ptr<void, decltype(&std::free)>> trial_buffers;
         for (std::size_t i = held; i < threads; ++i) {
-            room.emplace_back(std::malloc(buffer_bytes), &std::free);
-            if (room.back() == nullptr) throw std::bad_alloc();
+            trial_buffers.emplace_back(std::malloc(buffer_bytes), &std::free);
+            if (trial_buffers.back() == nullptr) throw std::bad_alloc();
         }
     }
     held = threads;
@@ -77,7 +79,7 @@ void for_each_parallel(std::size_t count, std::size_t threads, const std::functi
     try {
         for (std::size_t t = 1; t < threads; ++t) pool.emplace_back(loop);
     } catch (const std::system_error&) {
-        // The machine gives no more threads: the work is done by fewer.
+        // The machine does not start more threads; fewer threads do the work.
     }
     loop();
     pool.clear();

@@ -4,15 +4,17 @@
 
 namespace spiked {
 
-/// So many threads as are asked for; for 0 all the machine has. Throws usage_error for more than 4096.
+/// The requested number of threads, or the number of processors for 0. Throws usage_error for more than 4096.
 [[nodiscard]] std::size_t thread_count(std::size_t asked);
 
-/// Has OpenBLAS take the buffers (128 MiB of address space each, untouched) that calls on so many threads at once need.
-/// Without room for one it would wait in its first product for ever; std::bad_alloc here instead.
+/// Makes OpenBLAS allocate the buffers (128 MiB of address space each, not touched) that concurrent calls on this many
+/// threads need. Without address space for a buffer, OpenBLAS would wait forever in its first product; this function
+/// throws std::bad_alloc instead.
 void hold_blas_buffers(std::size_t threads);
 
-/// Runs work(0) .. work(count - 1) on `thread_count(threads)` threads in any order. An exception stops the
-/// rest; the one of the lowest index that failed is thrown again here. Fewer threads where the machine gives no more.
+/// Runs work(0) .. work(count - 1) on `thread_count(threads)` threads in any order, or on fewer when the machine does
+/// not start as many. After an exception no further index is started, and the exception of the lowest index that failed
+/// is rethrown here.
 void for_each_parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace spiked

@@ -2,8 +2,8 @@
 
 namespace spiked {
 
-/// What registers the processor has that this runs on; none elsewhere than on x86-64. Functions that need them are
-/// compiled for them one by one, and only called where they are.
+/// The SIMD instruction sets of the processor this runs on; all false on processors other than x86-64. Functions that
+/// need an instruction set are compiled for it individually and called only where it is available.
 struct Processor {
     bool avx2 = false;
     bool fma = false;

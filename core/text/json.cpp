@@ -16,7 +16,7 @@ namespace {
 
 using Tree = nlohmann::ordered_json;
 
-/// Builds a Json from the parser's events, refusing what a tree builder would accept silently.
+/// Builds a Json from the parser's events and rejects input that a tree builder would accept silently.
 class Reader : public nlohmann::json_sax<Tree> {
 public:
     Reader(std::string where, int max_depth) : where_(std::move(where)), max_depth_(max_depth) {}
@@ -30,7 +30,7 @@ public:
         return add(Json(static_cast<std::int64_t>(value)));
     }
     bool number_float(double value, const std::string& digits) override {
-        // The parser makes a real of an integer beyond 64 bits.
+        // The parser converts an integer of more than 64 bits to a real number.
         if (digits.find_first_of(".eE") == std::string::npos) reject_integer(digits);
         return add(Json(value));
     }
@@ -42,7 +42,7 @@ public:
     bool end_array() override { return close(); }
     bool key(std::string& name) override {
         if (!open_.back().names.insert(name).second)
-            throw input_error("{}: duplicate name {} (each name may stand once): the file is damaged or forged", where_,
+            throw input_error("{}: duplicate name {} (each name may occur once): the file is damaged or forged", where_,
                               Json(name.substr(0, 80)).text());
         open_.back().key = std::move(name);
         return true;
@@ -60,8 +60,8 @@ private:
                           digits.substr(0, 80));
     }
 
-    /// A container being read. Names are also kept in order: a file may hold a hundred thousand, and may choose those
-    /// that a hash table would put in one place.
+    /// A container being read. Its names are kept in an ordered set: a file may have a hundred thousand, and a hash
+    /// table could be attacked with names that all collide.
     struct Level {
         bool is_object = false;
         Json::Array items;
@@ -72,7 +72,7 @@ private:
 
     bool open(bool is_object) {
         if (static_cast<int>(open_.size()) >= max_depth_)
-            throw input_error("{}: JSON nested deeper than {} levels (no legal file is): the file is damaged or forged",
+            throw input_error("{}: JSON nested deeper than {} levels (no valid file is): the file is damaged or forged",
                               where_, max_depth_);
         open_.emplace_back().is_object = is_object;
         return true;
@@ -109,7 +109,7 @@ Tree tree(const Json& json) {
     }
     if (const auto* members = json.members()) {
         Tree object = Tree::object();
-        // operator[] and emplace look at all members before the new one; those here differ already.
+        // operator[] and emplace would compare with all earlier members; these names are already known to differ.
         auto& all = static_cast<Tree::object_t::Container&>(object.get_ref<Tree::object_t&>());
         all.reserve(members->size());
         for (const auto& [key, value] : *members) all.emplace_back(key, tree(value));
@@ -118,7 +118,8 @@ Tree tree(const Json& json) {
     return nullptr;
 }
 
-/// What a terminal would obey, as \\u and its number: JSON written by the library holds it only in texts.
+/// Escapes control characters as \\uXXXX, which a terminal would otherwise act on. In JSON written by the library they
+/// occur only inside strings.
 std::string with_controls_escaped(std::string document) {
     const auto shown = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
     if (std::all_of(document.begin(), document.end(), shown)) return document;
@@ -126,7 +127,7 @@ std::string with_controls_escaped(std::string document) {
     text.reserve(document.size() + 16);
     for (std::string_view rest = document; !rest.empty();) {
         const Character character = first_character(rest);
-        const bool control = is_obeyed(character.code) && character.code >= 0x7F;
+        const bool control = is_control(character.code) && character.code >= 0x7F;
         text += control ? fmt::format("\\u{:04x}", static_cast<unsigned>(character.code))
                         : std::string(rest.substr(0, character.bytes));
         rest.remove_prefix(character.bytes);

@@ -8,8 +8,8 @@
 
 namespace spiked {
 
-/// A JSON document in memory: what commands print and what file headers hold. Objects keep their order.
-/// Numbers are written so that they read back exactly; NaN and infinity are written as null.
+/// A JSON document in memory, for the output of commands and the headers of files. Objects keep the order of their
+/// members. Numbers are written so that they read back exactly; NaN and infinity are written as null.
 class Json {
 public:
     using Array = std::vector<Json>;
@@ -35,39 +35,39 @@ public:
     }
     [[nodiscard]] static Json array() { return Json(Array{}); }
 
-    /// Sets or replaces a member; *this must be an object. Looks at every member: of as many as a file likes make an
-    /// Object.
+    /// Sets or replaces a member; *this must be an object. The cost is linear in the number of members: where a file
+    /// decides that number, build an Object instead.
     Json& set(std::string key, Json value);
     /// Appends; *this must be an array.
     Json& push(Json value);
 
     [[nodiscard]] bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
-    /// Null when the value is of another kind.
+    /// Each returns a null pointer when the value has another type.
     [[nodiscard]] const bool* boolean() const { return std::get_if<bool>(&value_); }
     [[nodiscard]] const std::int64_t* integer() const { return std::get_if<std::int64_t>(&value_); }
     [[nodiscard]] const double* real() const { return std::get_if<double>(&value_); }
     [[nodiscard]] const std::string* string() const { return std::get_if<std::string>(&value_); }
     [[nodiscard]] const Array* items() const { return std::get_if<Array>(&value_); }
     [[nodiscard]] const Object* members() const { return std::get_if<Object>(&value_); }
-    /// The member of that name; null when there is none or *this is no object.
+    /// The member with this name; a null pointer when there is none or *this is not an object.
     [[nodiscard]] const Json* find(std::string_view key) const;
 
-    /// indent < 0: one line. Texts are UTF-8 (U+FFFD for what is none); characters that a terminal would obey are
-    /// escaped.
+    /// The document as text, on one line if indent < 0. Strings are UTF-8 (with U+FFFD for invalid bytes); control
+    /// characters are escaped.
     [[nodiscard]] std::string text(int indent = -1) const;
 
-    /// Reads one document. Duplicate keys, nesting deeper than max_depth, integers that std::int64_t does not hold
-    /// and trailing text are refused. Throws input_error with `where` in front.
+    /// Parses one document. Duplicate keys, nesting deeper than max_depth, integers that do not fit std::int64_t, and
+    /// trailing text are rejected. Throws input_error with `where` in front of the message.
     [[nodiscard]] static Json parse(std::string_view text, const std::string& where, int max_depth = 16);
 
 private:
     std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value_ = nullptr;
 };
 
-/// A text member of an object, or the fallback.
+/// A string member of an object, or the fallback.
 [[nodiscard]] std::string text_of(const Json& object, std::string_view key, const std::string& fallback = "");
 
-/// Bits as JSON has them: whole where they are.
+/// A number of bits in JSON: an integer if it is whole, else a real number.
 [[nodiscard]] Json bits_json(double bits);
 
 }  // namespace spiked

@@ -6,11 +6,12 @@
 
 namespace spiked {
 
-/// Text as XML may hold it, without regard to markup: U+FFFD for bytes that are no UTF-8 and for control characters.
+/// The text with U+FFFD in place of control characters and bytes that are not UTF-8, which XML forbids. Markup is not
+/// escaped.
 [[nodiscard]] std::string xml_text(std::string_view text);
 
-/// Text as HTML, for element content and quoted attributes alike: the only way text of a store reaches a page; what
-/// xml_text replaces is replaced.
+/// The text escaped for HTML, both for element content and for quoted attributes, after xml_text. All text of a store
+/// passes through this function on its way to a page.
 [[nodiscard]] std::string escape(std::string_view text);
 
 [[nodiscard]] std::string base64(std::span<const std::uint8_t> bytes);

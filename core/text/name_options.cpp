@@ -6,12 +6,20 @@
 
 namespace spiked {
 
-NameOptions::NameOptions(const ParsedName& parsed, std::vector<std::string> legal, std::vector<std::string> words)
-    : parsed_(parsed) {
+NameOptions::NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>& specs)
+    : parsed_(parsed), specs_(specs) {
+    std::vector<std::string> keys;
+    std::vector<std::string> words;
+    bool value_follows = false;
+    for (const auto& spec : specs) {
+        if (spec.key.starts_with('-')) continue;
+        value_follows = value_follows || spec.key.empty();
+        if (!spec.key.empty()) (spec.value.kind == ValueSpec::Kind::none ? words : keys).push_back(spec.key);
+    }
     for (const auto& value : parsed.values) {
-        if (std::find(words.begin(), words.end(), value) == words.end()) {
+        if (!value_follows && std::find(words.begin(), words.end(), value) == words.end()) {
             std::vector<std::string> all = words;
-            for (const auto& key : legal) all.push_back(key + "=");
+            for (const auto& key : keys) all.push_back(key + "=");
             throw usage_error("\"{}\": {} has no reading or option \"{}\"{}", parsed.text, parsed.name, value,
                               all.empty() ? std::string("; it takes none") : suggestion(value, all));
         }
@@ -23,9 +31,9 @@ NameOptions::NameOptions(const ParsedName& parsed, std::vector<std::string> lega
         if (std::count_if(parsed.options.begin(), parsed.options.end(), [&](const auto& o) { return o.first == key; }) >
             1)
             throw usage_error("\"{}\": {} is given twice: give it once", parsed.text, key);
-        if (std::find(legal.begin(), legal.end(), key) == legal.end())
+        if (std::find(keys.begin(), keys.end(), key) == keys.end())
             throw usage_error("\"{}\": {} has no option \"{}\"{}", parsed.text, parsed.name, key,
-                              legal.empty() ? std::string("; it takes none") : suggestion(key, legal));
+                              keys.empty() ? std::string("; it takes none") : suggestion(key, keys));
     }
 }
 
@@ -33,14 +41,17 @@ bool NameOptions::has_word(const std::string& word) const {
     return std::find(parsed_.values.begin(), parsed_.values.end(), word) != parsed_.values.end();
 }
 
-std::optional<std::size_t> NameOptions::whole(const std::string& key) const {
+std::optional<std::size_t> NameOptions::whole(const std::string& key, std::size_t least) const {
     const auto text = parsed_.option(key);
     if (!text) return std::nullopt;
     const auto value = to_integer(*text);
     if (!value || *value < 0)
         throw usage_error("\"{}\": {} \"{}\" is not a whole number of at least 0: write for example {}:{}=1",
                           parsed_.text, key, *text, parsed_.name, key);
-    return static_cast<std::size_t>(*value);
+    const auto number = static_cast<std::size_t>(*value);
+    if (number < least)
+        throw usage_error("\"{}\": {} is a whole number of at least {}, not {}", parsed_.text, key, least, number);
+    return number;
 }
 
 std::optional<double> NameOptions::number(const std::string& key, bool above_zero) const {
@@ -53,13 +64,16 @@ std::optional<double> NameOptions::number(const std::string& key, bool above_zer
     return value;
 }
 
-std::optional<std::size_t> NameOptions::choice(const std::string& key, const std::vector<std::string>& choices) const {
-    const auto text = parsed_.option(key);
+std::optional<std::string> NameOptions::choice(const std::string& key) const {
+    auto text = parsed_.option(key);
     if (!text) return std::nullopt;
-    const auto found = std::find(choices.begin(), choices.end(), *text);
-    if (found == choices.end())
-        throw usage_error("\"{}\": {} \"{}\" is not possible{}", parsed_.text, key, *text, suggestion(*text, choices));
-    return static_cast<std::size_t>(found - choices.begin());
+    const auto spec = std::find_if(specs_.begin(), specs_.end(), [&](const auto& one) { return one.key == key; });
+    if (spec == specs_.end()) throw bug("{} is no option of {}", key, parsed_.name);
+    const auto& legal = spec->value.choices;
+    if (std::find(legal.begin(), legal.end(), *text) == legal.end())
+        throw usage_error("\"{}\": {} \"{}\" is not possible{}", parsed_.text, key, *text,
+                          suggestion(*text, legal, spec->value.aliases));
+    return text;
 }
 
 std::size_t required_whole(const ParsedName& parsed, const std::string& what, const std::string& example) {
@@ -70,21 +84,6 @@ std::size_t required_whole(const ParsedName& parsed, const std::string& what, co
         throw usage_error("\"{}\": {} \"{}\" is not a whole number of at least 0: write for example {}", parsed.text,
                           what, parsed.values.front(), example);
     return static_cast<std::size_t>(*value);
-}
-
-std::vector<std::string> keys_of(const std::vector<std::string>& options) {
-    std::vector<std::string> keys;
-    for (const auto& option : options)
-        if (const std::size_t end = option.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
-            end < option.size() && option[end] == '=')
-            keys.push_back(option.substr(0, end));
-    return keys;
-}
-
-std::size_t position_of(std::string_view word, std::string_view what, const std::vector<std::string>& words) {
-    for (std::size_t i = 0; i < words.size(); ++i)
-        if (word == words[i]) return i;
-    throw usage_error("unknown {} \"{}\"{}", what, word, suggestion(word, words));
 }
 
 }  // namespace spiked

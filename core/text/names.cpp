@@ -3,40 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 
 namespace spiked {
 namespace {
-
-/// What papers and other programs call what has another name here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 24> names_elsewhere = {{
-    {"turboquant", "tq-mse"},
-    {"lloyd-max", "tq-mse"},
-    {"quarot", "rht-uniform"},
-    {"rtn", "rht-uniform"},
-    {"uniform", "rht-uniform"},
-    {"qtip", "tcq"},
-    {"trellis", "tcq"},
-    {"mxfp4", "mx"},
-    {"mxfp6", "mx"},
-    {"mxfp8", "mx"},
-    {"nvfp4", "mx"},
-    {"pca", "svd"},
-    {"tsvd", "svd"},
-    {"gavish-donoho", "gd-hard"},
-    {"tracy-widom", "tw-test"},
-    {"streamingllm", "streaming"},
-    {"hadamard", "rht1"},
-    {"orthogonal", "haar"},
-    {"normal", "gaussian"},
-    {"toeplitz", "ar1"},
-    {"spectral", "operator"},
-    {"float16", "fp16"},
-    {"float32", "fp32"},
-    {"bfloat16", "bf16"},
-}};
 
 std::string lower_case(std::string_view text) {
     std::string lower(text);
@@ -117,11 +88,12 @@ std::optional<std::int64_t> to_integer(std::string_view text) {
     return value;
 }
 
-std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> candidates) {
+std::optional<std::string> nearest(std::string_view written, std::span<const std::string> candidates,
+                                   const Aliases& aliases) {
     // Nobody means a word of thousands of letters, and a distance costs the product of both lengths.
-    if (typed.empty() || typed.size() > 1000) return std::nullopt;
-    const std::string word = lower_case(typed);
-    for (const auto& [other, ours] : names_elsewhere)
+    if (written.empty() || written.size() > 1000) return std::nullopt;
+    const std::string word = lower_case(written);
+    for (const auto& [other, ours] : aliases)
         if (word == other)
             for (const auto& candidate : candidates)
                 if (parse_name(candidate.substr(0, candidate.find('+'))).name == ours) return candidate;
@@ -139,10 +111,10 @@ std::optional<std::string> nearest(std::string_view typed, std::span<const std::
     return longer.size() == 1 ? std::optional(longer.front()) : std::nullopt;
 }
 
-std::string suggestion(std::string_view typed, std::span<const std::string> candidates) {
+std::string suggestion(std::string_view written, std::span<const std::string> candidates, const Aliases& aliases) {
     if (candidates.empty()) return "";
-    if (const auto near = nearest(typed, candidates)) return fmt::format("; did you mean \"{}\"?", *near);
-    if (const auto longer = beginning_with(lower_case(typed.substr(0, 1000)), candidates); !longer.empty())
+    if (const auto near = nearest(written, candidates, aliases)) return fmt::format("; did you mean \"{}\"?", *near);
+    if (const auto longer = beginning_with(lower_case(written.substr(0, 1000)), candidates); !longer.empty())
         return fmt::format("; one of: {}", fmt::join(longer, ", "));
     return fmt::format("; one of: {}", fmt::join(candidates, ", "));
 }

@@ -11,7 +11,7 @@ namespace spiked {
 
 /// `name[:value][:key=value]...` as users write estimators, quantizers, spectra and laws.
 struct ParsedName {
-    std::string text;                                          ///< as typed
+    std::string text;                                          ///< as written
     std::string name;                                          ///< before the first colon
     std::vector<std::string> values;                           ///< the parts without '='
     std::vector<std::pair<std::string, std::string>> options;  ///< the parts with '='
@@ -27,12 +27,18 @@ struct ParsedName {
 [[nodiscard]] std::optional<double> to_number(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> to_integer(std::string_view text);
 
-/// The candidate that was most likely meant: it differs in case, in a few letters, goes on where the typed word ends,
-/// or is what other papers and programs call by that word (turboquant, pca). Nothing when none is near.
-[[nodiscard]] std::optional<std::string> nearest(std::string_view typed, std::span<const std::string> candidates);
+/// What papers and other programs call something, beside its name here: `turboquant` and `tq-mse`.
+using Aliases = std::vector<std::pair<std::string, std::string>>;
+
+/// The candidate that was most likely meant: it differs in case or in a few letters, begins with what was written, or
+/// has an alias that was written. Nothing when none is near. Aliases belong to candidates by their first part:
+/// `svd:1+tq-mse` to those of svd.
+[[nodiscard]] std::optional<std::string> nearest(std::string_view written, std::span<const std::string> candidates,
+                                                 const Aliases& aliases = {});
 
 /// `; did you mean "x"?` for the nearest, otherwise `; one of: a, b, c`.
-[[nodiscard]] std::string suggestion(std::string_view typed, std::span<const std::string> candidates);
+[[nodiscard]] std::string suggestion(std::string_view written, std::span<const std::string> candidates,
+                                     const Aliases& aliases = {});
 
 /// In single quotes, as a shell takes exactly this text.
 [[nodiscard]] std::string quoted_for_shell(std::string_view text);

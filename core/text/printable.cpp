@@ -14,13 +14,13 @@ namespace {
 constexpr std::size_t longest_name = 80;
 constexpr std::size_t most_names = 10;
 
-/// Not what a terminal would obey, nor what is no character at all: in some encodings such a byte is a control
-/// character.
-bool is_shown(const Character& character) { return character.valid && !is_obeyed(character.code); }
+/// Whether a character may be printed as it is: not a control character, and not an invalid byte, which is a control
+/// character in some encodings.
+bool is_shown(const Character& character) { return character.valid && !is_control(character.code); }
 
 std::string escaped(std::string_view name) {
     std::string shown(name.substr(0, longest_name));
-    if (name.size() > longest_name) leave_whole_characters(shown);
+    if (name.size() > longest_name) trim_partial_character(shown);
     std::string text;
     for (std::string_view rest = shown; !rest.empty();) {
         const Character character = first_character(rest);
@@ -34,7 +34,7 @@ std::string escaped(std::string_view name) {
 
 }  // namespace
 
-void leave_whole_characters(std::string& cut) {
+void trim_partial_character(std::string& cut) {
     while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xC0U) == 0x80U) cut.pop_back();
     if (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0xC0U) cut.pop_back();
 }
@@ -83,11 +83,11 @@ std::string list_text(const std::vector<std::string>& names) {
     return text;
 }
 
-std::string name_hint(std::string_view typed, const std::vector<std::string>& names) {
+std::string name_hint(std::string_view name, const std::vector<std::string>& names) {
     std::vector<std::string> shown;
     shown.reserve(names.size());
-    for (const auto& name : names) shown.push_back(escaped(name));
-    std::string hint = suggestion(typed, shown);
+    for (const auto& one : names) shown.push_back(escaped(one));
+    std::string hint = suggestion(name, shown);
     if (names.size() > most_names && hint.find("did you mean") == std::string::npos)
         hint = fmt::format("; it has {}", list_text(names));
     return hint;

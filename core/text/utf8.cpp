@@ -16,12 +16,12 @@ Character first_character(std::string_view text) {
     }
     const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
     const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-    const bool no_character = code == 0xFFFE || code == 0xFFFF;  // which XML forbids
+    const bool no_character = code == 0xFFFE || code == 0xFFFF;  // XML forbids these
     if (overlong || surrogate || no_character || code > 0x10FFFF) return none;
     return {bytes, code, true};
 }
 
-bool is_obeyed(char32_t code) {
+bool is_control(char32_t code) {
     const auto within = [&](char32_t first, char32_t last) { return code >= first && code <= last; };
     return code < 0x20 || within(0x7F, 0x9F) || code == 0x61C || within(0x200E, 0x200F) || within(0x202A, 0x202E) ||
            within(0x2066, 0x2069);

@@ -8,14 +8,15 @@ namespace spiked {
 struct Character {
     std::size_t bytes = 1;
     char32_t code = 0;
-    bool valid = false;  ///< false: the first byte begins no character of UTF-8 (RFC 3629), or U+FFFE or U+FFFF, which
-                         ///< are none; bytes is 1 then
+    /// False when the first byte begins no valid UTF-8 character (RFC 3629), or begins U+FFFE or U+FFFF, which are not
+    /// characters; `bytes` is 1 then.
+    bool valid = false;
 };
 /// `text` must not be empty.
 [[nodiscard]] Character first_character(std::string_view text);
 
-/// Whether a terminal obeys the character and does not show it: a control character (C0, DEL, C1), or one that changes
-/// the direction of writing.
-[[nodiscard]] bool is_obeyed(char32_t code);
+/// Whether a terminal acts on the character instead of printing it: a control character (C0, DEL, C1), or one that
+/// changes the direction of writing.
+[[nodiscard]] bool is_control(char32_t code);
 
 }  // namespace spiked

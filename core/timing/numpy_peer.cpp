@@ -21,7 +21,7 @@ constexpr const char* python = "/usr/bin/python3";
 
 const Json& part_of(const Json& answer, const char* key) {
     const Json* part = answer.find(key);
-    if (part == nullptr) throw bug("the NumPy program left {} out", key);
+    if (part == nullptr) throw bug("the answer of the NumPy program lacks {}", key);
     return *part;
 }
 
@@ -34,22 +34,23 @@ double number_of(const Json& json) {
 NumpyPeer::NumpyPeer(const char* work, const Json& header, const std::function<void(NumpyPeer&)>& begin) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        throw write_error("no connection to {} ({}): close other programs", python, std::strerror(errno));
+        throw write_error("no connection to {} can be created ({}): close other programs", python,
+                          std::strerror(errno));
     socket_ = ends[0];
-    const timeval patience{.tv_sec = 60, .tv_usec = 0};
-    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const timeval timeout{.tv_sec = 60, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    // -I: neither the working folder nor packages of the user, so that NumPy is Debian's.
+    // -I ignores the working folder and the user's packages, so that NumPy is Debian's.
     std::string name = python;
     std::string isolated = "-I";
     std::string command = "-c";
     std::string program =
         std::string(numpy_peer_program) + work + "\nmain(Work, sys.stdin.buffer, sys.stdout.buffer)\n";
-    std::array<char*, 5> words = {name.data(), isolated.data(), command.data(), program.data(), nullptr};
-    const int status = posix_spawn(&process_, python, &actions, nullptr, words.data(), environ);
+    std::array<char*, 5> arguments = {name.data(), isolated.data(), command.data(), program.data(), nullptr};
+    const int status = posix_spawn(&process_, python, &actions, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (status != 0) {
@@ -63,8 +64,8 @@ NumpyPeer::NumpyPeer(const char* work, const Json& header, const std::function<v
         const Json* blas = description_.find("blas");
         if (blas == nullptr || blas->is_null())
             throw input_error(
-                "NumPy of {} is not on OpenBLAS but on {} (the reference BLAS is many times slower, and ratios to it "
-                "say nothing): apt install libopenblas0-pthread, or choose it with update-alternatives --config "
+                "NumPy of {} uses {} instead of OpenBLAS (the reference BLAS is many times slower, and ratios to it "
+                "mean nothing): apt install libopenblas0-pthread, or choose it with update-alternatives --config "
                 "libblas.so.3-x86_64-linux-gnu",
                 python, description_.find("blas_file")->text());
     } catch (...) {
@@ -75,7 +76,7 @@ NumpyPeer::NumpyPeer(const char* work, const Json& header, const std::function<v
 }
 
 NumpyPeer::~NumpyPeer() {
-    close(socket_);  // ends the program
+    close(socket_);  // the program ends when its input ends
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
     }
 }
@@ -98,7 +99,7 @@ void NumpyPeer::send(const void* bytes, std::size_t count) {
     while (count > 0) {
         const ssize_t sent = ::send(socket_, at, count, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0) return;  // it has ended, and says why where its answer is read
+        if (sent < 0) return;  // the program has ended; answer() reports why
         at += sent;
         count -= static_cast<std::size_t>(sent);
     }

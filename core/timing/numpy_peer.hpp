@@ -8,23 +8,23 @@
 
 namespace spiked {
 
-/// A NumPy program (numpy_peer.py and the class Work appended to it, both compiled in) in a process of Debian's
-/// /usr/bin/python3 with one thread.
+/// A NumPy program in a single-threaded process of Debian's /usr/bin/python3. The program is numpy_peer.py followed by
+/// a class Work; both are compiled into this binary.
 ///
-/// Every member throws input_error when there is no such Python, no NumPy, or when the program fails; the constructor
-/// also when NumPy is not on OpenBLAS.
+/// Every member throws input_error when this Python or NumPy is missing or the program fails, and the constructor also
+/// when NumPy does not use OpenBLAS.
 class NumpyPeer {
 public:
-    /// `begin` sends what belongs to the header.
+    /// `begin` sends the data that follow the header line.
     NumpyPeer(const char* work, const Json& header, const std::function<void(NumpyPeer&)>& begin);
     ~NumpyPeer();
     NumpyPeer(const NumpyPeer&) = delete;
     NumpyPeer& operator=(const NumpyPeer&) = delete;
 
-    /// Versions, BLAS, threads.
+    /// Versions of Python and NumPy, the BLAS and its number of threads.
     [[nodiscard]] const Json& description() const { return description_; }
     void send(const void* bytes, std::size_t count);
-    /// Sends a command line.
+    /// Sends one line, which is a command.
     void say(std::string line);
     [[nodiscard]] Json answer();
     [[nodiscard]] static double number(const Json& answer, const char* key);

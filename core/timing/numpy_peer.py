@@ -1,6 +1,6 @@
-"""What NumPy programs that Spiked times share: Spiked starts them, sends a header line and what belongs to it, then one
-command a line. `Work(numpy, header, source)` stands in the file appended to this one; its answer(command, ...) is sent
-back as a line of JSON."""
+"""The common part of the NumPy programs that Spiked times. Spiked starts them, sends a header line and the data that
+belong to it, and then one command per line. The class `Work(numpy, header, source)` is in a file that is appended to
+this one; the result of its answer(command, ...) is sent back as a line of JSON."""
 import json
 import os
 import signal
@@ -8,11 +8,11 @@ import sys
 import time
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the one that started it
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
 
 
 def blas_of_numpy(numpy):
-    """What NumPy's modules are linked against: the library that says so itself, and its file."""
+    """The BLAS and LAPACK that NumPy's modules are linked against: the description by the library itself, and files."""
     import ctypes
     numpy.linalg.svd(numpy.ones((2, 2), numpy.float32))
     with open("/proc/self/maps") as maps:
@@ -35,13 +35,13 @@ def blas_of_numpy(numpy):
 
 
 def read_matrix(numpy, source, rows, columns, kind):
-    """Column by column, as Spiked keeps them."""
+    """Reads a column-major matrix, the storage order of Spiked."""
     entries = numpy.frombuffer(source.read(kind().itemsize * rows * columns), kind)
     return numpy.ascontiguousarray(entries.reshape((rows, columns), order="F"))
 
 
 def microseconds(work, count):
-    work()  # another process had the caches
+    work()  # warms the caches, which another process has used
     begin = time.thread_time()
     for _ in range(count):
         work()

@@ -30,12 +30,12 @@ double wall_microseconds() {
     return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
 }
 
-Job batch_job(std::string what, std::size_t units_a_batch, std::function<void()> run_batch, double (*clock)()) {
-    return {std::move(what), {}, [units_a_batch, clock, run = std::move(run_batch)](std::size_t units) {
-                const std::size_t batches = (units + units_a_batch - 1) / units_a_batch;
+Job batch_job(std::string what, std::size_t units_per_batch, std::function<void()> run_batch, double (*clock)()) {
+    return {std::move(what), {}, [units_per_batch, clock, run = std::move(run_batch)](std::size_t units) {
+                const std::size_t batches = (units + units_per_batch - 1) / units_per_batch;
                 const double begin = clock();
                 for (std::size_t i = 0; i < batches; ++i) run();
-                return (clock() - begin) / static_cast<double>(batches * units_a_batch);
+                return (clock() - begin) / static_cast<double>(batches * units_per_batch);
             }};
 }
 
@@ -44,7 +44,7 @@ std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double second
     constexpr std::size_t fewest = 5;
     std::vector<std::size_t> repeats;
     for (const Job& job : jobs) {
-        static_cast<void>(microseconds(job, 1));  // caches and lazy tables
+        static_cast<void>(microseconds(job, 1));  // fills caches and tables that are computed at first use
         const double once = std::max(1e-3, microseconds(job, 1));
         repeats.push_back(static_cast<std::size_t>(std::ceil(shortest_sample / once)));
     }

@@ -15,15 +15,14 @@ namespace {
 
 FactorOptions options_of_factors(const NameOptions& own, double bits, const QuantizerOptions& options) {
     FactorOptions factors = factor_options(options);
-    factors.codebook =
-        own.choice("factors", {"normal", "fp16"}) == std::size_t{1} ? FactorCodebook::fp16 : FactorCodebook::normal;
+    factors.codebook = own.choice("factors") == "fp16" ? FactorCodebook::fp16 : FactorCodebook::normal;
     factors.bits = static_cast<unsigned>(bits);
     return factors;
 }
 
 void check_shared_tokens(const CacheMaker&, const NameOptions& own, const ParsedName& parsed, double bits) {
     (void)own.whole("rank");
-    (void)own.choice("factors", {"normal", "fp16"});
+    (void)own.choice("factors");
     if (!(bits >= 1.0 && bits <= 8.0) || bits != std::floor(bits))
         throw usage_error("\"{}\": {} bits are not possible (an entry of a factor takes 1 to 8): choose --bits 1 to 8",
                           parsed.text, bits);
@@ -55,80 +54,88 @@ CacheCoder shared_tokens(const CacheMaker&, const NameOptions& own, const Parsed
     return {with_kept_tokens(0, 0, channels, std::move(coder)), rank, 0};
 }
 
-const std::vector<CacheMaker>& makers() {
-    static const std::vector<CacheMaker> table = {
-        {{"palu",
-          "groups of heads projected on a calibrated basis, latent coordinates quantized",
-          {"rank=R (of a group; default half its channels)", "heads=G (of a group, default 4; 0: the layer's)",
-           "latents=QUANTIZER|fp16 (default rht-uniform)"},
-          "Chang et al. 2025 (Palu)",
-          "of a latent coordinate"},
-         true,
-         4,
-         1,
-         0,
-         "rht-uniform",
-         {"rank", "heads", "latents"},
-         check_cache_projection,
-         cache_projection},
-        {{"cskv",
-          "channels of a layer shrunk by a calibrated basis, a window of last tokens in fp16",
-          {"rank=R (default half the channels)", "window=W (tokens, default 32)",
-           "latents=QUANTIZER|fp16 (default kivi)"},
-          "Wang et al. 2024 (CSKV)",
-          "of a latent coordinate"},
-         true,
-         0,
-         1,
-         32,
-         "kivi",
-         {"rank", "window", "latents"},
-         check_cache_projection,
-         cache_projection},
-        {{"ojakv",
-          "a calibrated basis that follows the sequence by Oja's rule; first and last tokens in fp16",
-          {"rank=R (default half the channels of the layer)", "rate=ETA (default 0.05)",
-           "step=S (tokens between updates, default 64)", "sinks=S (default 4)", "window=W (default 32)",
-           "latents=QUANTIZER|fp16 (default rht-uniform)"},
-          "Zhu et al. 2025 (OjaKV)",
-          "of a latent coordinate"},
-         true,
-         0,
-         1,
-         32,
-         "rht-uniform",
-         {"rank", "rate", "step", "sinks", "window", "latents"},
-         check_online_projection,
-         online_projection},
-        {{"xkv",
-          "a group of layers shares the leading token basis of the sequence itself",
-          {"rank=R (of a group; default an eighth of its channels)", "layers=L (of a group, default 4; 0: all)",
-           "factors=normal|fp16 (default normal)"},
-          "Chang et al. 2025 (xKV)",
-          "of an entry of a factor"},
-         false,
-         0,
-         4,
-         0,
-         "normal",
-         {"rank", "layers", "factors"},
-         check_shared_tokens,
-         shared_tokens},
-        {{"kvtc",
-          "principal components of all heads, bits by reverse water-filling, entropy-coded",
-          {"layers=L (of a group, default 1; 0: all)", "sinks=S (first tokens in fp16, default 0)",
-           "window=W (last tokens in fp16, default 0)"},
-          "Staniszewski & Lancucki 2025 (KVTC)",
-          "mean rate that the calibration asks for, also fractions: 0.25 to 8"},
-         true,
-         0,
-         1,
-         0,
-         "",
-         {"layers", "sinks", "window"},
-         check_cache_transform,
-         cache_transform},
-    };
+OptionSpec latents_spec(std::string fallback) {
+    return {"latents", one_of_or({"fp16"}, "QUANTIZER"), "", std::move(fallback)};
+}
+
+const Registry<CacheMaker>& makers() {
+    static const Registry<CacheMaker> table(
+        "cache method",
+        {
+            {{{"palu",
+               "groups of heads projected on a calibrated basis, latent coordinates quantized",
+               {{"rank", whole("R"), "of a group; default half its channels"},
+                {"heads", whole("G"), "of a group; 0: the layer's", "4"},
+                latents_spec("rht-uniform")},
+               "Chang et al. 2025 (Palu)"},
+              "of a latent coordinate"},
+             true,
+             4,
+             1,
+             0,
+             "rht-uniform",
+             check_cache_projection,
+             cache_projection},
+            {{{"cskv",
+               "channels of a layer shrunk by a calibrated basis, a window of last tokens in fp16",
+               {{"rank", whole("R"), "default half the channels"},
+                {"window", whole("W"), "tokens", "32"},
+                latents_spec("kivi")},
+               "Wang et al. 2024 (CSKV)"},
+              "of a latent coordinate"},
+             true,
+             0,
+             1,
+             32,
+             "kivi",
+             check_cache_projection,
+             cache_projection},
+            {{{"ojakv",
+               "a calibrated basis that follows the sequence by Oja's rule; first and last tokens in fp16",
+               {{"rank", whole("R"), "default half the channels of the layer"},
+                {"rate", number("ETA"), "", "0.05"},
+                {"step", whole("S"), "tokens between updates", "64"},
+                {"sinks", whole("S"), "", "4"},
+                {"window", whole("W"), "", "32"},
+                latents_spec("rht-uniform")},
+               "Zhu et al. 2025 (OjaKV)"},
+              "of a latent coordinate"},
+             true,
+             0,
+             1,
+             32,
+             "rht-uniform",
+             check_online_projection,
+             online_projection},
+            {{{"xkv",
+               "a group of layers shares the leading token basis of the sequence itself",
+               {{"rank", whole("R"), "of a group; default an eighth of its channels"},
+                {"layers", whole("L"), "of a group; 0: all", "4"},
+                {"factors", one_of({"normal", "fp16"}), "", "normal"}},
+               "Chang et al. 2025 (xKV)"},
+              "of an entry of a factor"},
+             false,
+             0,
+             4,
+             0,
+             "normal",
+             check_shared_tokens,
+             shared_tokens},
+            {{{"kvtc",
+               "principal components of all heads, bits by reverse water-filling, entropy-coded",
+               {{"layers", whole("L"), "of a group; 0: all", "1"},
+                {"sinks", whole("S"), "first tokens in fp16", "0"},
+                {"window", whole("W"), "last tokens in fp16", "0"}},
+               "Staniszewski & Lancucki 2025 (KVTC)"},
+              "mean rate that the calibration asks for, also fractions: 0.25 to 8"},
+             true,
+             0,
+             1,
+             0,
+             "",
+             check_cache_transform,
+             cache_transform},
+        });
     return table;
 }
 
@@ -136,17 +143,12 @@ std::string without_unrope(std::string_view text) {
     return std::string(text.starts_with(unrope_prefix) ? text.substr(unrope_prefix.size()) : text);
 }
 
-const CacheMaker* find_maker(std::string_view text) {
-    const std::string name = parse_name(without_unrope(text)).name;
-    const auto found = std::find_if(makers().begin(), makers().end(),
-                                    [&](const CacheMaker& maker) { return maker.entry.name == name; });
-    return found == makers().end() ? nullptr : &*found;
-}
+const CacheMaker* find_maker(std::string_view text) { return makers().find(parse_name(without_unrope(text)).name); }
 
 }  // namespace
 
 const std::vector<QuantizerEntry>& cache_methods() {
-    static const auto entries = entries_of<QuantizerEntry>(makers());
+    static const auto entries = makers().entries<QuantizerEntry>();
     return entries;
 }
 
@@ -156,7 +158,7 @@ CacheMethod cache_method(std::string_view text, double bits) {
     const CacheMaker* maker = find_maker(text);
     if (maker == nullptr) throw bug("{} is no cache method", text);
     const ParsedName parsed = parse_name(without_unrope(text));
-    const NameOptions own(parsed, maker->keys);
+    const NameOptions own(parsed, maker->entry.options);
     maker->check(*maker, own, parsed, bits);
     return {std::string(text), text.starts_with(unrope_prefix), maker->calibrated,
             own.whole("heads").value_or(maker->heads), own.whole("layers").value_or(maker->layers)};
@@ -168,7 +170,7 @@ CacheCoder cache_coder(const CacheMethod& method, std::size_t channels, double b
     if (maker.calibrated && calibration.n_cols != channels)
         throw bug("{} channels calibrated for {}", calibration.n_cols, channels);
     const ParsedName parsed = parse_name(without_unrope(method.text));
-    return maker.make(maker, NameOptions(parsed, maker.keys), parsed, {channels, bits, options, calibration});
+    return maker.make(maker, NameOptions(parsed, maker.entry.options), parsed, {channels, bits, options, calibration});
 }
 
 }  // namespace spiked::estimators

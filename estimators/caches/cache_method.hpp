@@ -10,7 +10,7 @@
 namespace spiked::estimators {
 
 /// A low-rank cache of the literature. Heads that belong together are joined, channels beside channels, and all tokens
-/// of a sequence are coded at once: not a block of one head, as a Method codes it.
+/// of a sequence are coded at once: not a block of one head, as a MethodSpec codes it.
 struct CacheMethod {
     std::string text;         ///< as typed
     bool unrope = false;      ///< as in Method

@@ -20,10 +20,9 @@ struct CacheInput {
 struct CacheMaker {
     QuantizerEntry entry;
     bool calibrated;
-    std::size_t heads, layers;      ///< joined unless options say otherwise
-    std::size_t window;             ///< tokens kept in fp16 unless options say otherwise
-    const char* coder;              ///< of latents, or of factors
-    std::vector<std::string> keys;  ///< of its options
+    std::size_t heads, layers;  ///< joined unless options say otherwise
+    std::size_t window;         ///< tokens kept in fp16 unless options say otherwise
+    const char* coder;          ///< of latents, or of factors
     void (*check)(const CacheMaker&, const NameOptions&, const ParsedName&, double bits);
     CacheCoder (*make)(const CacheMaker&, const NameOptions&, const ParsedName&, const CacheInput&);
 };

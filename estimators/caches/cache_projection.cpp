@@ -60,7 +60,7 @@ void check_cache_projection(const CacheMaker& maker, const NameOptions& own, con
     (void)own.whole("rank");
     (void)own.whole("window");
     const std::string latents = latents_of(maker, parsed);
-    if (latents != "fp16") check_row_quantizer(latents, bits);
+    if (latents != "fp16") quantizer_spec(latents).check_bits(bits);
 }
 
 CacheCoder cache_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed,

@@ -83,38 +83,61 @@ arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
 
 }  // namespace
 
-const std::vector<Eviction>& evictions() {
-    static const std::vector<Eviction> table = {
-        {"snapkv", "the last tokens and those the last 32 queries attend to", "Li et al. 2024, SnapKV", false, false,
-         nullptr, kept_by_snapkv},
-        {"pyramidkv", "snapkv with more rows beyond the last tokens for the first layers than for the last",
-         "Cai et al. 2024, PyramidKV", false, false, pyramid_rows, kept_by_pyramidkv},
-        {"streaming", "the first 4 tokens and the last", "Xiao et al. 2024, StreamingLLM", false, false, nullptr,
-         kept_by_streaming},
-        {"h2o", "the last tokens and those with the most attention so far", "Zhang et al. 2023, H2O", false, true,
-         nullptr, kept_by_h2o},
-        {"dmc", "neighbours with the most similar keys become their mean",
-         "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)", true, false, nullptr,
-         kept_by_dmc}};
+const Registry<Eviction>& evictions() {
+    const OptionSpec budget{"--budget", number("SHARE"), "of the bytes in fp16"};
+    static const Registry<Eviction> table(
+        "eviction",
+        {{{"snapkv", "the last tokens and those the last 32 queries attend to", {budget}, "Li et al. 2024, SnapKV"},
+          false,
+          false,
+          nullptr,
+          kept_by_snapkv},
+         {{"pyramidkv",
+           "snapkv with more rows beyond the last tokens for the first layers than for the last",
+           {budget},
+           "Cai et al. 2024, PyramidKV"},
+          false,
+          false,
+          pyramid_rows,
+          kept_by_pyramidkv},
+         {{"streaming",
+           "the first 4 tokens and the last",
+           {budget},
+           "Xiao et al. 2024, StreamingLLM",
+           {"streamingllm"}},
+          false,
+          false,
+          nullptr,
+          kept_by_streaming},
+         {{"h2o", "the last tokens and those with the most attention so far", {budget}, "Zhang et al. 2023, H2O"},
+          false,
+          true,
+          nullptr,
+          kept_by_h2o},
+         {{"dmc",
+           "neighbours with the most similar keys become their mean",
+           {budget},
+           "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)"},
+          true,
+          false,
+          nullptr,
+          kept_by_dmc}});
     return table;
 }
 
 KeptAndCoded parse_kept_and_coded(std::string_view text) {
     KeptAndCoded result{std::string(text), nullptr, std::nullopt};
     const std::size_t plus = text.find('+');
-    std::vector<std::string> names;
-    const auto words = split(text, '+');
-    for (const auto& entry : evictions()) {
-        names.push_back(entry.name);
-        if (entry.name == words.front()) result.eviction = &entry;
-        if (std::find(words.begin() + 1, words.end(), entry.name) != words.end())
+    const auto parts = split(text, '+');
+    result.eviction = evictions().find(parts.front());
+    for (const auto& name : evictions().names())
+        if (std::find(parts.begin() + 1, parts.end(), name) != parts.end())
             throw usage_error(
                 "\"{}\": {} evicts and is not first (one eviction chooses, then one method codes what is left): write "
                 "{} or {}+tq-mse",
-                text, entry.name, entry.name, entry.name);
-    }
+                text, name, name, name);
     if (result.eviction == nullptr)
-        result.method = method_named(text, names);
+        result.method = method_named(text, evictions().names());
     else if (plus != std::string_view::npos)
         result.method = method_named(text.substr(plus + 1));
     return result;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/registry.hpp"
 #include "estimators/compressors/compressor.hpp"
 
 namespace spiked::estimators {
@@ -21,9 +22,9 @@ struct EvictionView {
 /// The last queries, whose attention an eviction looks at (SnapKV).
 inline constexpr std::size_t observation_window = 32;
 
-/// A rule that says which rows of a cache stay; a line of `spiked list evictions`.
+/// A rule that says which rows of a cache stay; an entry of `spiked list evictions`.
 struct Eviction {
-    std::string name, summary, source;
+    RegistryEntry entry;
     bool merges = false;       ///< a row that goes is averaged into the one kept before it, a mean over their tokens
     bool accumulates = false;  ///< looks at attention of all queries so far: a number a row that has to be kept
     /// How many rows a layer keeps where the mean over `layers`, those that are compressed, is `mean` (1 to `seen`) of
@@ -42,13 +43,13 @@ struct Eviction {
 /// gives half of itself to the last tokens, and one of a single row is the same in every layer. dmc: neighbours become
 /// their mean (Nawrot et al. 2024, where a trained model decides which); without training, those whose keys are most
 /// alike.
-[[nodiscard]] const std::vector<Eviction>& evictions();
+[[nodiscard]] const Registry<Eviction>& evictions();
 
 /// An eviction and a method for what it keeps, as users type it: `snapkv+tq-mse`, or either alone.
 struct KeptAndCoded {
     std::string text;
     const Eviction* eviction = nullptr;
-    std::optional<Method> method;
+    std::optional<MethodSpec> method;
 };
 /// Throws usage_error as method_named does.
 [[nodiscard]] KeptAndCoded parse_kept_and_coded(std::string_view text);

@@ -16,11 +16,11 @@ constexpr std::uint64_t every_other_byte = 0x00FF00FF00FF00FF;
 constexpr std::uint64_t every_other_pair = 0x0000FFFF0000FFFF;
 constexpr std::uint64_t low_half = 0x00000000FFFFFFFF;
 
-/// Four times eight fields.
+/// Four words of eight fields each.
 using Four [[gnu::vector_size(32), gnu::may_alias]] = std::uint64_t;
 
-/// Eight fields, each in a byte, moved together: fields of twice the width in half as many places, three times. A word
-/// or several beside each other.
+/// Packs eight fields of one byte each: three times, pairs of fields are joined into fields of twice the width. Works
+/// on one word or on several side by side.
 template <class Word>
 SPIKED_INLINE void pack_eight(Word& word, unsigned bits) {
     if (bits == 8) return;
@@ -39,7 +39,7 @@ SPIKED_INLINE void unpack_eight(Word& packed, unsigned bits) {
     packed = (packed & single) | (packed >> bits & single) << 8;
 }
 
-/// `eights` times eight cells into `bits` bytes each; writes up to 8 - bits bytes more.
+/// Packs `eights` times eight cells into `bits` bytes each; writes up to 8 - bits bytes beyond the end.
 SPIKED_INLINE void pack(const std::uint8_t* cells, std::size_t eights, unsigned bits, std::uint8_t* bytes) {
     std::size_t i = 0;
     for (; i + 4 <= eights; i += 4, cells += 32, bytes += 4 * bits) {
@@ -59,7 +59,7 @@ SPIKED_INLINE void pack(const std::uint8_t* cells, std::size_t eights, unsigned 
     }
 }
 
-/// The way back; reads up to 8 - bits bytes more.
+/// The inverse of pack; reads up to 8 - bits bytes beyond the end.
 SPIKED_INLINE void unpack(const std::uint8_t* bytes, std::size_t eights, unsigned bits, std::uint8_t* cells) {
     std::size_t i = 0;
     for (; i + 4 <= eights; i += 4, cells += 32, bytes += 4 * bits) {
@@ -78,11 +78,11 @@ SPIKED_INLINE void unpack(const std::uint8_t* bytes, std::size_t eights, unsigne
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void wide_pack(const std::uint8_t* cells, std::size_t eights, unsigned bits,
+__attribute__((target("avx2"))) void avx2_pack(const std::uint8_t* cells, std::size_t eights, unsigned bits,
                                                std::uint8_t* bytes) {
     pack(cells, eights, bits, bytes);
 }
-__attribute__((target("avx2"))) void wide_unpack(const std::uint8_t* bytes, std::size_t eights, unsigned bits,
+__attribute__((target("avx2"))) void avx2_unpack(const std::uint8_t* bytes, std::size_t eights, unsigned bits,
                                                  std::uint8_t* cells) {
     unpack(bytes, eights, bits, cells);
 }
@@ -90,14 +90,14 @@ __attribute__((target("avx2"))) void wide_unpack(const std::uint8_t* bytes, std:
 
 void pack_eights(const std::uint8_t* cells, std::size_t eights, unsigned bits, std::uint8_t* bytes) {
 #if defined(__x86_64__)
-    if (processor().avx2) return wide_pack(cells, eights, bits, bytes);
+    if (processor().avx2) return avx2_pack(cells, eights, bits, bytes);
 #endif
     pack(cells, eights, bits, bytes);
 }
 
 void unpack_eights(const std::uint8_t* bytes, std::size_t eights, unsigned bits, std::uint8_t* cells) {
 #if defined(__x86_64__)
-    if (processor().avx2) return wide_unpack(bytes, eights, bits, cells);
+    if (processor().avx2) return avx2_unpack(bytes, eights, bits, cells);
 #endif
     unpack(bytes, eights, bits, cells);
 }
@@ -139,7 +139,7 @@ void BitWriter::write_all(Item item, std::span<const std::uint64_t> values, unsi
 void BitReader::read_cells(std::span<std::uint8_t> cells, unsigned bits) {
     std::size_t done = 0;
     if (at_ % 8 == 0 && at_ / 8 + 8 <= bytes_.size()) {
-        // A word is read whole, so the last ones must not reach beyond the end.
+        // Whole words are read, so the last ones must not reach beyond the end.
         const std::size_t words = (bytes_.size() - at_ / 8 - 8) / bits + 1;
         const std::size_t eights = std::min(cells.size() / 8, words);
         unpack_eights(bytes_.data() + at_ / 8, eights, bits, cells.data());

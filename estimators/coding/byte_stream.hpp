@@ -7,16 +7,16 @@
 
 namespace spiked::estimators {
 
-/// Appends fields of 1 to 64 bits, least significant bit first, and enters each in the ledger as it is written: the
-/// bits of a method are what stands here, not a formula.
+/// Appends fields of 1 to 64 bits, least significant bit first, and enters each in the ledger as it is written, so that
+/// the bits of a method are counted and not computed by a formula.
 class BitWriter {
 public:
     void write(Item item, std::uint64_t value, unsigned bits);
-    /// Many fields of one width, 1 to 8 bits: the same bytes as one by one, faster.
+    /// Writes many fields of one width, 1 to 8 bits: the same bytes as one by one, but faster.
     void write_cells(Item item, std::span<const std::uint8_t> cells, unsigned bits);
-    /// Many fields of one width, 1 to 64 bits.
+    /// Writes many fields of one width, 1 to 64 bits.
     void write_all(Item item, std::span<const std::uint64_t> values, unsigned bits);
-    /// Fills up to a whole byte; the filling is counted as padding.
+    /// Fills the last byte; the filling is counted as padding.
     void align();
 
     [[nodiscard]] const std::vector<std::uint8_t>& bytes() const { return bytes_; }
@@ -25,21 +25,21 @@ public:
 
 private:
     std::vector<std::uint8_t> bytes_;
-    unsigned free_bits_ = 0;  // in the last byte
+    unsigned free_bits_ = 0;  // unused bits of the last byte
     Ledger ledger_;
 };
 
-/// Reads what BitWriter wrote. Throws input_error when the bytes end too early.
+/// Reads the bytes of a BitWriter. Throws input_error when they end too early.
 class BitReader {
 public:
     explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
     [[nodiscard]] std::uint64_t read(unsigned bits);
     void read_cells(std::span<std::uint8_t> cells, unsigned bits);
     void align() { at_ = (at_ + 7) / 8 * 8; }
-    /// Whole bytes that were begun.
+    /// Number of bytes that have been read in whole or in part.
     [[nodiscard]] std::size_t bytes_read() const { return (at_ + 7) / 8; }
     [[nodiscard]] bool at_end() const { return (at_ + 7) / 8 == bytes_.size(); }
-    /// Throws input_error when bytes are left that nothing asked for.
+    /// Throws input_error when unread bytes remain.
     void require_end() const;
 
 private:

@@ -14,12 +14,12 @@
 namespace spiked::estimators {
 namespace {
 
-/// Depths of a search tree whose nodes fit a register.
+/// Largest number of bits, that is depth of the search tree, for which the nodes of each depth fit into a register.
 constexpr unsigned most_fast_bits = 4;
 using Tree = std::array<std::array<float, 8>, 4>;
 
 #if defined(__x86_64__)
-/// Takes values eight at a time and returns how many it took.
+/// Quantizes values eight at a time and returns how many it has quantized.
 __attribute__((target("avx2"))) std::size_t quantize_eights(const Tree& tree, const std::vector<float>& levels,
                                                             unsigned bits, std::span<const float> values,
                                                             std::uint8_t* cells, float* decoded) {
@@ -47,7 +47,8 @@ __attribute__((target("avx2"))) std::size_t quantize_eights(const Tree& tree, co
     return i;
 }
 
-// The kernels over blocks take whole columns `rows` long, as many rows as fill registers; they return how many.
+// The kernels for blocks process, in columns of `rows` entries, as many rows as fill whole registers; they return this
+// number of rows.
 
 template <unsigned bits>
 __attribute__((target("avx2"))) std::size_t find_eights(const Tree& tree, std::span<const float> block,
@@ -94,10 +95,10 @@ __attribute__((target("avx2"))) std::size_t place_eights(const std::vector<float
     return whole;
 }
 
-// Sixteen at a time a tree of 15 thresholds fills one register.
+// With sixteen values at a time, a tree of 15 thresholds fits into one register.
 bool has_avx512() { return processor().avx512f && processor().avx512bw; }
 
-// Without a mask these intrinsics start from a register that the compiler takes for uninitialised.
+// Without a mask these intrinsics start from a register that the compiler regards as uninitialised.
 constexpr __mmask16 every = 0xFFFF;
 
 template <unsigned bits>
@@ -159,7 +160,8 @@ void require_block(std::size_t entries, std::size_t cells, std::size_t rows) {
         throw bug("{} entries, {} cells and {} rows", entries, cells, rows);
 }
 
-/// Rows of a block that the processor's registers took; the rest is taken entry by entry.
+/// Sets or adds levels in as many rows of a block as fill whole registers, and returns this number; the other rows are
+/// processed entry by entry.
 template <bool add>
 std::size_t place_rows([[maybe_unused]] unsigned bits, [[maybe_unused]] const std::vector<float>& levels,
                        [[maybe_unused]] std::span<const std::uint8_t> cells,
@@ -206,7 +208,7 @@ void CellSearch::make_grid() {
     float gap = std::numeric_limits<float>::infinity();
     for (std::size_t i = 1; i < thresholds_.size(); ++i) gap = std::min(gap, thresholds_[i] - thresholds_[i - 1]);
     const float range = thresholds_.back() - thresholds_.front();
-    // Half the gap leaves room for the rounding of a value's place in the grid.
+    // Intervals of half the smallest gap leave room for the rounding of a value's position in the grid.
     const float count = std::ceil(range / (0.5F * gap)) + 2.0F;
     constexpr float most = 16384.0F;
     if (!(count <= most)) return;
@@ -223,7 +225,7 @@ void CellSearch::make_grid() {
 
 std::size_t CellSearch::cell_of_one(float value) const {
     if (!grid_.cells.empty()) {
-        // In this order a NaN becomes the first place.
+        // With this order of the arguments a NaN becomes the first interval.
         const float inside = std::min(grid_.last, std::max(grid_.first, value));
         const std::size_t cell = grid_.cells[static_cast<std::size_t>((inside - grid_.first) * grid_.per_unit)];
         return cell + (value > thresholds_[cell] ? 1 : 0);

@@ -14,35 +14,32 @@ namespace {
 
 constexpr unsigned rank_bits = 16;
 
-// In the order of their enumeration.
-const std::vector<std::string> factor_words = {"normal", "lloyd", "fp16"};
+double scale_of(const arma::vec& vector) { return std::sqrt(static_cast<double>(vector.n_elem)); }
 
-double unit_of(const arma::vec& vector) { return std::sqrt(static_cast<double>(vector.n_elem)); }
-
-/// Lloyd's iteration from the given codebook on the entries of all columns, at unit variance; levels as fp16 keeps
-/// them.
+/// Lloyd's iteration, started at the given codebook, on the entries of all columns at unit variance. The levels are
+/// rounded to fp16.
 theory::Codebook fitted(const arma::mat& vectors, theory::Codebook codebook) {
     std::vector<double> entries(vectors.begin(), vectors.end());
-    const double unit = std::sqrt(static_cast<double>(vectors.n_rows));
-    for (double& entry : entries) entry *= unit;
-    const std::size_t cells = codebook.levels.size();
+    const double scale = std::sqrt(static_cast<double>(vectors.n_rows));
+    for (double& entry : entries) entry *= scale;
+    const std::size_t bins = codebook.levels.size();
     double before = std::numeric_limits<double>::infinity();
     for (int round = 0; round < 100; ++round) {
-        std::vector<double> sums(cells, 0.0);
-        std::vector<double> counts(cells, 0.0);
+        std::vector<double> sums(bins, 0.0);
+        std::vector<double> counts(bins, 0.0);
         double error = 0.0;
         for (const double entry : entries) {
-            const std::uint64_t cell = cell_of(entry, codebook);
-            error += std::pow(entry - codebook.levels[cell], 2);
-            sums[cell] += entry;
-            counts[cell] += 1.0;
+            const std::uint64_t bin = cell_of(entry, codebook);
+            error += std::pow(entry - codebook.levels[bin], 2);
+            sums[bin] += entry;
+            counts[bin] += 1.0;
         }
         if (error >= before * (1.0 - 1e-6)) break;
         before = error;
-        for (std::size_t c = 0; c < cells; ++c)
+        for (std::size_t c = 0; c < bins; ++c)
             if (counts[c] > 0.0) codebook.levels[c] = sums[c] / counts[c];
         std::sort(codebook.levels.begin(), codebook.levels.end());
-        for (std::size_t c = 0; c + 1 < cells; ++c)
+        for (std::size_t c = 0; c + 1 < bins; ++c)
             codebook.thresholds[c] = 0.5 * (codebook.levels[c] + codebook.levels[c + 1]);
     }
     for (double& level : codebook.levels) level = rounded_to_half(level, "level of a factor");
@@ -58,10 +55,11 @@ void read_levels(BitReader& reader, theory::Codebook& codebook) {
 }
 
 void write_vector(BitWriter& writer, const arma::vec& vector, const theory::Codebook* codebook) {
-    const double unit = unit_of(vector);
+    const double scale = scale_of(vector);
     for (const double entry : vector)
         if (codebook != nullptr)
-            writer.write(Item::factor_indices, cell_of(entry * unit, *codebook), static_cast<unsigned>(codebook->bits));
+            writer.write(Item::factor_indices, cell_of(entry * scale, *codebook),
+                         static_cast<unsigned>(codebook->bits));
         else
             write_half(writer, Item::factor_indices, entry, "entry of a factor");
 }
@@ -77,10 +75,8 @@ arma::vec read_vector(BitReader& reader, std::size_t length, const theory::Codeb
 
 }  // namespace
 
-FactorCodebook factor_codebook(std::string_view name) {
-    return static_cast<FactorCodebook>(position_of(name, "factor codebook", factor_words));
-}
-std::string_view name_of(FactorCodebook codebook) { return factor_words[static_cast<std::size_t>(codebook)]; }
+FactorCodebook factor_codebook(std::string_view name) { return enum_named<FactorCodebook>(name, "factor codebook"); }
+std::string_view name_of(FactorCodebook codebook) { return enum_name(codebook); }
 
 FactorCodec::FactorCodec(const FactorOptions& options)
     : format_(options.norm),
@@ -95,7 +91,7 @@ unsigned FactorCodec::entry_bits() const {
 void FactorCodec::write(BitWriter& writer, const LowRank& signal) const {
     const std::size_t rank = signal.values.n_elem;
     if (rank >> rank_bits != 0)
-        throw input_error("a signal of rank {} is not stored (at most {}): choose an estimator with a smaller rank",
+        throw input_error("a signal of rank {} cannot be stored (at most {}): choose an estimator with a smaller rank",
                           rank, (1U << rank_bits) - 1);
     writer.write(Item::ranks, rank, rank_bits);
     if (rank == 0) return writer.align();
@@ -122,7 +118,7 @@ FactorCodec::Read FactorCodec::read(std::span<const std::uint8_t> bytes, std::si
     arma::mat low_rank(rows, columns);
     std::vector<double> values(reader.read(rank_bits));
     if (values.size() > std::min(rows, columns))
-        throw input_error("a coded block says rank {} for {} x {}: the data is damaged", values.size(), rows, columns);
+        throw input_error("a coded block has rank {} for {} x {}: the data is damaged", values.size(), rows, columns);
     read_numbers(reader, values, format_);
     theory::Codebook left = normal_;
     theory::Codebook right = normal_;

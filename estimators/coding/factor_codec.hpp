@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/text/enum_names.hpp"
 #include "estimators/coding/byte_stream.hpp"
 #include "estimators/coding/number_format.hpp"
 #include "estimators/svd/low_rank.hpp"
@@ -24,10 +25,10 @@ struct FactorOptions {
     Underflow underflow = Underflow::refused;  ///< of the singular values
 };
 
-/// How a low-rank part is stored: the rank (16 bits), the values (norm format), then the vectors, left and right of
-/// each component in turn. Entries of sqrt(length) times a unit vector are close to N(0, 1), so one fixed codebook
-/// serves them all (FactorCodebook::normal); `lloyd` fits two to the block, one for left and one for right vectors, and
-/// stores their levels in fp16; `fp16` stores the entries themselves.
+/// The storage format of a low-rank part: the rank (16 bits), the values (norm format), then the vectors, left and
+/// right of each component in turn. Entries of sqrt(length) times a unit vector are close to N(0, 1), so one fixed
+/// codebook is used for all of them (FactorCodebook::normal). `lloyd` fits two codebooks to the block, one for left and
+/// one for right vectors, and stores their levels in fp16; `fp16` stores the entries themselves.
 class FactorCodec {
 public:
     explicit FactorCodec(const FactorOptions& options);
@@ -35,11 +36,11 @@ public:
     void write(BitWriter& writer, const LowRank& signal) const;
     struct Read {
         arma::mat matrix;   ///< rows x columns
-        std::size_t bytes;  ///< that it took, to a whole one
+        std::size_t bytes;  ///< number of bytes read, rounded up
     };
     [[nodiscard]] Read read(std::span<const std::uint8_t> bytes, std::size_t rows, std::size_t columns) const;
 
-    /// Bits of an entry of a vector.
+    /// Bits per entry of a vector.
     [[nodiscard]] unsigned entry_bits() const;
 
 private:
@@ -50,3 +51,11 @@ private:
 };
 
 }  // namespace spiked::estimators
+
+template <>
+struct spiked::EnumNames<spiked::estimators::FactorCodebook> {
+    static constexpr EnumName<spiked::estimators::FactorCodebook> table[] = {
+        {spiked::estimators::FactorCodebook::normal, "normal"},
+        {spiked::estimators::FactorCodebook::lloyd, "lloyd"},
+        {spiked::estimators::FactorCodebook::fp16, "fp16", "float16"}};
+};

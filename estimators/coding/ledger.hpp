@@ -6,7 +6,7 @@
 
 namespace spiked::estimators {
 
-/// What a stored bit is for. Order and names are those of the JSON output.
+/// The purpose of a stored bit. Order and names are those of the JSON output.
 enum class Item : std::size_t {
     indices,
     signs,
@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, item_count> item_names = {
     "indices",         "signs",     "norms", "residual_norms", "scales",          "zeros",  "factor_indices",
     "singular_values", "codebooks", "ranks", "outliers",       "residual_window", "header", "padding"};
 
-/// Every stored bit by item, counted while the bytes are written.
+/// Counts of all stored bits by item, taken while the bytes are written.
 class Ledger {
 public:
     void add(Item item, std::uint64_t bits) { bits_[static_cast<std::size_t>(item)] += bits; }

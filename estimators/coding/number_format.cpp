@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -12,15 +11,11 @@
 
 #include "core/device/float16.hpp"
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
 
 namespace spiked::estimators {
 namespace {
 
-constexpr std::array<std::string_view, 5> format_names = {"fp16", "bf16", "fp32", "fp64", "log8"};
-constexpr std::array<unsigned, 5> format_bits = {16, 16, 32, 64, 8};
-
-// log8: steps an octave, below the largest.
+// log8: the number of octaves below the largest number, and the steps per octave.
 constexpr double log8_octaves = 12.0;
 constexpr double log8_steps = 254.0 / log8_octaves;
 
@@ -36,15 +31,21 @@ double log8_value(std::uint64_t code, double largest) {
 
 }  // namespace
 
-NumberFormat number_format(std::string_view name) {
-    for (std::size_t i = 0; i < format_names.size(); ++i)
-        if (name == format_names[i]) return static_cast<NumberFormat>(i);
-    const std::vector<std::string> names(format_names.begin(), format_names.end());
-    throw usage_error("unknown norm format \"{}\"{}", name, suggestion(name, names));
-}
+NumberFormat number_format(std::string_view name) { return enum_named<NumberFormat>(name, "norm format"); }
+std::string_view name_of(NumberFormat format) { return enum_name(format); }
 
-std::string_view name_of(NumberFormat format) { return format_names[static_cast<std::size_t>(format)]; }
-unsigned bits_of(NumberFormat format) { return format_bits[static_cast<std::size_t>(format)]; }
+unsigned bits_of(NumberFormat format) {
+    switch (format) {
+        case NumberFormat::log8:
+            return 8;
+        case NumberFormat::fp32:
+            return 32;
+        case NumberFormat::fp64:
+            return 64;
+        default:
+            return 16;
+    }
+}
 
 std::string_view advice_for(double value) {
     const double size = std::abs(value);
@@ -101,7 +102,7 @@ double decode_number(std::uint64_t bits, NumberFormat format) {
 
 namespace {
 
-/// The numbers as bits and, in log8, their largest.
+/// The encoded numbers and, in log8, their largest.
 struct Coded {
     std::vector<std::uint64_t> bits;
     std::optional<std::uint64_t> largest;
@@ -119,8 +120,8 @@ Coded encode_numbers(std::span<const double> values, NumberFormat format, std::s
         return coded;
     }
     coded.largest = encode_number(largest, alone, what);
-    const double unit = decode_number(*coded.largest, alone);
-    for (const double value : values) coded.bits.push_back(unit > 0.0 ? log8_code(value, unit) : 0);
+    const double scale = decode_number(*coded.largest, alone);
+    for (const double value : values) coded.bits.push_back(scale > 0.0 ? log8_code(value, scale) : 0);
     return coded;
 }
 

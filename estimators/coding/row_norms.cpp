@@ -23,8 +23,8 @@ void plain_squares(const float* block, std::size_t rows, std::size_t columns, fl
 }
 
 #if defined(__x86_64__)
-// Rows apart, so the registers' width changes no bit of a sum.
-__attribute__((target("avx2"), optimize("O3"))) void wide_squares(const float* block, std::size_t rows,
+// Each row has its own sum, so the width of the registers changes no bit of it.
+__attribute__((target("avx2"), optimize("O3"))) void avx2_squares(const float* block, std::size_t rows,
                                                                   std::size_t columns, float* sums) {
     add_squares(block, rows, columns, sums);
 }
@@ -32,7 +32,7 @@ __attribute__((target("avx2"), optimize("O3"))) void wide_squares(const float* b
 
 void sum_squares(const arma::fmat& rows, float* sums) {
 #if defined(__x86_64__)
-    if (processor().avx2) return wide_squares(rows.memptr(), rows.n_rows, rows.n_cols, sums);
+    if (processor().avx2) return avx2_squares(rows.memptr(), rows.n_rows, rows.n_cols, sums);
 #endif
     plain_squares(rows.memptr(), rows.n_rows, rows.n_cols, sums);
 }
@@ -43,7 +43,7 @@ template <class Real>
 std::vector<double> norms_of(const arma::Mat<Real>& rows) {
     std::vector<Real> squares(rows.n_rows, Real{0});
     sum_squares(rows, squares.data());
-    // Below this, squares of entries have lost digits.
+    // Below this limit, squares of entries have lost digits.
     const Real least = std::numeric_limits<Real>::min() / std::numeric_limits<Real>::epsilon();
     std::vector<double> norms(rows.n_rows);
     for (arma::uword t = 0; t < rows.n_rows; ++t) {
@@ -51,7 +51,7 @@ std::vector<double> norms_of(const arma::Mat<Real>& rows) {
             norms[t] = std::sqrt(static_cast<double>(squares[t]));
             continue;
         }
-        // Asked of the entries: arma::norm says 0 of zeros and a NaN.
+        // The entries are checked, because arma::norm returns 0 for a row of zeros and a NaN.
         if (!rows.row(t).is_finite())
             throw input_error("a row holds NaN or infinity (it has no direction): clean the data first");
         norms[t] = arma::norm(arma::conv_to<arma::rowvec>::from(rows.row(t)));

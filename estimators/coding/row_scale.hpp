@@ -6,8 +6,8 @@
 
 namespace spiked::estimators {
 
-/// What is stored as the scale of a row x whose rotated entries z, at unit variance, have levels c: it comes back as
-/// scale / sqrt(d) R^T c.
+/// The scale that is stored for a row x, whose rotated entries z, at unit variance, have the levels c. The row is
+/// decoded as scale / sqrt(d) R^T c.
 ///
 ///   norm           |x|                     TurboQuant; shrinks by 1 - E[z c]
 ///   unbiased       |x| d / <z, c>          EDEN: <x, x^> = |x|^2 exactly, so E x^ = x over Haar rotations
@@ -15,7 +15,7 @@ namespace spiked::estimators {
 ///   norm_matched   |x| sqrt(d) / |c|       |x^| = |x|; the geometric mean of the last two
 enum class RowScale : std::uint8_t { norm, unbiased, least_squares, norm_matched };
 
-/// That number, from |x|, d, <z, c> and |c|^2.
+/// The stored scale, from |x| (`norm`), d (`dimension`), <z, c> (`across`) and |c|^2 (`energy`).
 [[nodiscard]] SPIKED_DEVICE inline double stored_scale(RowScale scale, double norm, double dimension, double across,
                                                        double energy) {
     if (scale == RowScale::unbiased) return norm * (dimension / across);

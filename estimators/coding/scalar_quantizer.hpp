@@ -7,7 +7,8 @@
 
 namespace spiked::estimators {
 
-/// Index of the cell a value falls into: how many thresholds lie below it. A value on a threshold takes the lower cell.
+/// Index of the bin (cell) of a value: the number of thresholds below it. A value on a threshold belongs to the lower
+/// bin.
 [[nodiscard]] inline std::uint64_t cell_of(double value, const theory::Codebook& codebook) {
     const auto& thresholds = codebook.thresholds;
     return static_cast<std::uint64_t>(std::lower_bound(thresholds.begin(), thresholds.end(), value) -

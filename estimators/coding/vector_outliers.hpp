@@ -9,22 +9,23 @@ namespace spiked::estimators {
 
 inline constexpr std::string_view outlier_advice = "keep no outliers (outliers=0) or scale the data";
 
-/// The outermost entries of the lines (columns here) of a block, kept in fp16 beside what codes the others: of m
-/// entries the round(m share / 2) smallest and as many largest. Stored a line after another, the smallest first: place
-/// in ceil(log2 m) bits, value. Throws what half_of throws.
+/// The outliers of the vectors (columns here) of a block, which are stored in fp16 beside the code of the other
+/// entries: of m entries the round(m fraction / 2) smallest and as many largest. The vectors are stored one after the
+/// other, each with the smallest entries first: the index in ceil(log2 m) bits, then the value. Throws what fp16_bits
+/// throws.
 class VectorOutliers {
 public:
-    /// At either end of a line of that many entries.
-    static std::size_t at_an_end(double share, std::size_t length);
+    /// Number of outliers at either end of a vector of this length.
+    static std::size_t count_per_end(double fraction, std::size_t length);
 
-    VectorOutliers(const arma::mat& lines, double share);
+    VectorOutliers(const arma::mat& vectors, double fraction);
 
-    /// Places of a line's outliers.
-    [[nodiscard]] const std::vector<std::size_t>& places(std::size_t line) const { return places_[line]; }
+    /// Indices of the outliers of a vector.
+    [[nodiscard]] const std::vector<std::size_t>& places(std::size_t vector) const { return places_[vector]; }
     [[nodiscard]] double largest() const { return largest_; }
     void write(BitWriter& writer) const;
-    /// Puts what write() wrote into the lines.
-    static void read(BitReader& reader, double share, arma::mat& lines);
+    /// Reads outliers that write() wrote into the vectors.
+    static void read(BitReader& reader, double fraction, arma::mat& vectors);
 
 private:
     std::size_t length_;

@@ -28,47 +28,58 @@ SpectralMethod parse_estimator(std::string_view text, theory::Loss loss, const K
     return spectral_method(text, loss, known);
 }
 
-Method parse_method(std::string_view text, std::span<const std::string> also) {
-    Method method;
-    method.text = text;
-    method.unrope = text.starts_with(unrope_prefix);
-    const std::string typed(method.unrope ? text.substr(unrope_prefix.size()) : text);
-    const auto alias = method_aliases().find(typed);
-    const std::string resolved = alias == method_aliases().end() ? typed : alias->second;
-    const std::size_t plus = resolved.rfind('+');
-    method.quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
-    if (method.quantizer.empty())
-        throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}tq-mse", text);
-    const std::string front = plus == std::string::npos ? "" : resolved.substr(0, plus);
-    if (is_row_quantizer(front) && !is_row_quantizer(method.quantizer))
-        throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, method.quantizer,
-                          front);
-    if (!front.empty() && is_transform(split(front, '+').back()))
-        throw usage_error("\"{0}\" lacks an estimator behind its transform: write {1}+gd-shrink+{2}", text, front,
-                          method.quantizer);
-    if (plus != std::string::npos) method.spectral = parse_estimator(front);
-    if (is_row_quantizer(method.quantizer)) return method;
+namespace {
+
+/// What stands where a quantizer is expected is none: says what was probably meant.
+[[noreturn]] void reject_quantizer(std::string_view text, const std::string& written, const std::string& front,
+                                   const std::string& quantizer, std::span<const std::string> also) {
     std::vector<std::string> legal;
     for (const auto& entry : row_quantizers()) legal.push_back(entry.name);
+    Aliases aliases = aliases_in(row_quantizers());
     if (!front.empty()) {
-        const auto near = nearest(method.quantizer, legal);
-        throw usage_error("unknown quantizer \"{}\" of \"{}\"{}", method.quantizer, text,
+        const auto near = nearest(quantizer, legal, aliases);
+        throw usage_error("unknown quantizer \"{}\" of \"{}\"{}", quantizer, text,
                           near ? fmt::format("; did you mean \"{}+{}\"?", front, *near) : suggestion("", legal));
     }
     for (const auto& [name, meaning] : method_aliases()) legal.push_back(name);
     for (const auto& entry : spectral_estimators()) {
-        if (parse_name(method.quantizer).name == entry.name)
+        if (parse_name(quantizer).name == entry.name)
             throw usage_error("\"{0}\" only estimates (a method must also quantize): write {1}+tq-mse", text,
-                              typed == entry.name ? entry.example() : typed);
+                              written == entry.name ? entry.example() : written);
         legal.push_back(entry.example() + "+tq-mse");
     }
+    for (auto& alias : aliases_in(spectral_estimators())) aliases.push_back(std::move(alias));
     legal.insert(legal.end(), also.begin(), also.end());
-    throw usage_error("unknown method \"{}\"{}", text, suggestion(method.quantizer, legal));
+    throw usage_error("unknown method \"{}\"{}", text, suggestion(quantizer, legal, aliases));
 }
 
-void check_bits(const Method& method, double bits) { check_row_quantizer(method.quantizer, bits); }
+}  // namespace
 
-void reject_unrope(const Method& method) {
+MethodSpec parse_method(std::string_view text, std::span<const std::string> also) {
+    MethodSpec method;
+    method.text = text;
+    method.unrope = text.starts_with(unrope_prefix);
+    const std::string written(method.unrope ? text.substr(unrope_prefix.size()) : text);
+    const auto alias = method_aliases().find(written);
+    const std::string resolved = alias == method_aliases().end() ? written : alias->second;
+    const std::size_t plus = resolved.rfind('+');
+    const std::string quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
+    if (quantizer.empty())
+        throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}tq-mse", text);
+    const std::string front = plus == std::string::npos ? "" : resolved.substr(0, plus);
+    if (is_row_quantizer(front) && !is_row_quantizer(quantizer))
+        throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, quantizer,
+                          front);
+    if (!front.empty() && is_transform(split(front, '+').back()))
+        throw usage_error("\"{0}\" lacks an estimator behind its transform: write {1}+gd-shrink+{2}", text, front,
+                          quantizer);
+    if (plus != std::string::npos) method.spectral = parse_estimator(front);
+    if (!is_row_quantizer(quantizer)) reject_quantizer(text, written, front, quantizer, also);
+    method.quantizer = quantizer_spec(quantizer);
+    return method;
+}
+
+void reject_unrope(const MethodSpec& method) {
     if (method.unrope)
         throw usage_error(
             "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump tells them): use "
@@ -94,9 +105,9 @@ void reject_lost_block(const arma::mat& block, NumberFormat format) {
 
 }  // namespace
 
-Compressor::Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options)
+Compressor::Compressor(const MethodSpec& method, std::size_t dimension, double bits, const QuantizerOptions& options)
     : spectral_(method.spectral),
-      quantizer_(row_quantizer(method.quantizer, dimension, bits, spectral_ ? for_residuals(options) : options)),
+      quantizer_(method.quantizer.make(dimension, bits, spectral_ ? for_residuals(options) : options)),
       norm_(options.norm),
       dimension_(dimension),
       bits_(bits),

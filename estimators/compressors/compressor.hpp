@@ -13,15 +13,15 @@ namespace spiked::estimators {
 /// In front of a method: keys are coded as they were before the rotary embedding.
 inline constexpr std::string_view unrope_prefix = "unrope+";
 
-/// A method as users type it: a row quantizer, alone or behind a spectral method, `eoptshrink+tq-mse`,
-/// `whiten+gd-shrink+tq-mse`; in front of either `unrope+`.
-struct Method {
-    std::string text;  ///< as typed
-    /// Keys are turned back by the rotary embedding of their tokens before they are coded, and turned again after they
-    /// are decoded. Whoever knows their positions does both: a Compressor sees the rows in between.
+/// A method as users write it, read once and passed on: a row quantizer, alone or behind a spectral method,
+/// `eoptshrink+tq-mse`, `whiten+gd-shrink+tq-mse`; in front of either `unrope+`.
+struct MethodSpec {
+    std::string text;  ///< as written
+    /// Keys are coded as they were before the rotary embedding of their tokens, which is applied again after they are
+    /// decoded. The caller, who knows the positions, does both: a Compressor sees the rows in between.
     bool unrope = false;
     std::optional<SpectralMethod> spectral;
-    std::string quantizer;
+    QuantizerSpec quantizer;
 };
 
 /// As spectral_method, and says of a name that quantizes that it does.
@@ -29,11 +29,9 @@ struct Method {
                                              const KnownNoise& known = {});
 /// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal
 /// name, or one of `also`.
-[[nodiscard]] Method parse_method(std::string_view text, std::span<const std::string> also = {});
-/// Throws usage_error for bits that the method's quantizer does not take.
-void check_bits(const Method& method, double bits);
+[[nodiscard]] MethodSpec parse_method(std::string_view text, std::span<const std::string> also = {});
 /// Throws usage_error for `unrope+` where rows are of no dump.
-void reject_unrope(const Method& method);
+void reject_unrope(const MethodSpec& method);
 
 /// Names an alias stands for, for `spiked list`.
 [[nodiscard]] const std::map<std::string, std::string>& method_aliases();
@@ -44,7 +42,7 @@ void reject_unrope(const Method& method);
 /// formed after the factors are decoded, so their error is quantized with it; with open_loop it is not.
 class Compressor {
 public:
-    Compressor(const Method& method, std::size_t dimension, double bits, const QuantizerOptions& options);
+    Compressor(const MethodSpec& method, std::size_t dimension, double bits, const QuantizerOptions& options);
 
     struct Result {
         Encoded encoded;

@@ -147,35 +147,38 @@ std::string hex_of(const std::vector<std::uint8_t>& bytes) {
 /// The matrices a vector needs that are not the identity, by name.
 std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimension) {
     std::map<std::string, arma::mat> found;
-    const std::string quantizer = estimators::parse_method(one.method).quantizer;
-    const ParsedName parsed = parse_name(quantizer);
+    const QuantizerSpec quantizer = parse_method(one.method).quantizer;
+    const std::string& name = quantizer.named.name();
     const std::string index = one.options.rotation_index == 0 ? "" : fmt::format(":{}", one.options.rotation_index);
     QuantizerOptions turning = one.options;
-    if (parsed.name == "rht-uniform") turning.rotation = RotationKind::rht1;
-    if (!estimators::row_quantizer_entry(quantizer).channels && parsed.name != "qjl" &&
-        turning.rotation != RotationKind::identity) {
+    if (name == "rht-uniform") turning.rotation = RotationKind::rht1;
+    if (!quantizer.entry().channels && name != "qjl" && turning.rotation != RotationKind::identity) {
         const estimators::RowRotation rotation = estimators::row_rotation(turning, dimension);
         found[fmt::format("{}:{}{}", estimators::name_of(turning.rotation), dimension, index)] =
             rotation.rotate(arma::mat(dimension, dimension, arma::fill::eye)).t();
     }
     const std::string law = fmt::format("{}:{}", estimators::name_of(one.options.codebook), dimension);
-    if (parsed.name == "tcq") {
+    if (name == "tcq") {
         const auto bits = static_cast<unsigned>(one.bits);
-        const unsigned state = parsed.option("state") ? static_cast<unsigned>(std::stoul(*parsed.option("state"))) : 12;
-        const auto levels = estimators::trellis_levels(one.options, dimension, bits, state);
+        const auto state = static_cast<unsigned>(quantizer.named.whole("state").value_or(12));
+        const auto levels = trellis_levels(
+            {.rotation = rotation_options(one.options), .codebook = one.options.codebook, .state_bits = state},
+            dimension, bits);
         found[fmt::format("trellis:{}:{}:{}", bits, state, law)] =
             arma::conv_to<arma::mat>::from(arma::frowvec(levels));
     }
-    if (parsed.name == "ecsq") {
+    if (name == "ecsq") {
         const auto cells = estimators::entropy_coded_levels(one.options.codebook, dimension, one.bits);
         const arma::rowvec frequencies(std::vector<double>(cells.frequencies.begin(), cells.frequencies.end()));
         found[fmt::format("levels-and-frequencies:{}:{}", one.bits, law)] =
             arma::join_cols(arma::rowvec(cells.levels), frequencies);
     }
-    if (parsed.name == "qjl" || parsed.name == "tq-prod") {
-        const std::string kind = parsed.option("projection").value_or("gaussian");
-        const std::size_t rows = parsed.name == "qjl" ? static_cast<std::size_t>(one.bits) * dimension : dimension;
-        const estimators::SignSketch sketch(estimators::projection_kind(kind), one.options, dimension, rows);
+    if (name == "qjl" || name == "tq-prod") {
+        const std::string kind = quantizer.named.choice("projection").value_or("gaussian");
+        const std::size_t rows = name == "qjl" ? static_cast<std::size_t>(one.bits) * dimension : dimension;
+        const SignSketch sketch(
+            {.projection = projection_kind(kind), .seed = one.options.seed, .index = one.options.rotation_index},
+            dimension, rows);
         found[fmt::format("projection:{}:{}x{}{}", kind, rows, dimension, index)] = sketch.directions();
     }
     return found;

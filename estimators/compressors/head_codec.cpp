@@ -8,9 +8,9 @@
 
 namespace spiked::estimators {
 
-HeadCodec::HeadCodec(const estimators::Method& method, std::size_t dimension, double bits,
+HeadCodec::HeadCodec(const estimators::MethodSpec& method, std::size_t dimension, double bits,
                      estimators::QuantizerOptions options, std::size_t tokens, std::size_t block_tokens)
-    : tokens_(tokens), block_tokens_(block_tokens), tail_(estimators::kept_tail(method.quantizer, options, tokens)) {
+    : tokens_(tokens), block_tokens_(block_tokens), tail_(method.quantizer.kept_tail(options, tokens)) {
     for (std::size_t block = 0; block < tokens / block_tokens; ++block) {
         const std::size_t kept = kept_of(block);
         if (by_kept_.contains(kept)) continue;

@@ -14,7 +14,7 @@ namespace spiked::estimators {
 class HeadCodec {
 public:
     /// `options` with the axis and the rotation of the head.
-    HeadCodec(const estimators::Method& method, std::size_t dimension, double bits,
+    HeadCodec(const estimators::MethodSpec& method, std::size_t dimension, double bits,
               estimators::QuantizerOptions options, std::size_t tokens, std::size_t block_tokens);
 
     /// The compressor of a full block.

@@ -1,5 +1,7 @@
 #include "estimators/quantizers/entropy_coded.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -164,15 +166,33 @@ EntropyCodedLevels entropy_coded_levels(CodebookKind kind, std::size_t dimension
     return cells;
 }
 
-RowQuantizer entropy_coded(std::size_t dimension, double rate, const QuantizerOptions& options, RowScale scale) {
+RowQuantizer entropy_coded(std::size_t dimension, double rate, const EntropyCodedOptions& options) {
     EntropyCodedLevels cells = entropy_coded_levels(options.codebook, dimension, rate);
     Coder coder(cells.frequencies);
-    const auto setup =
-        std::make_shared<const Setup>(Setup{dimension, scale, options.norm, options.underflow,
-                                            row_rotation(options, dimension), std::move(cells), std::move(coder)});
+    const auto setup = std::make_shared<const Setup>(
+        Setup{dimension, options.scale, options.norms.format, options.norms.underflow,
+              row_rotation(options.rotation, dimension), std::move(cells), std::move(coder)});
     return in_double(
         "ecsq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily ecsq_family() {
+    return {{{"ecsq",
+              "uniform levels of a rotated coordinate, indices entropy-coded",
+              {rotation_spec(), codebook_spec(), norm_spec(), scale_spec({"mmse", "unbiased", "norm"})},
+              "Gish & Pierce 1968"},
+             "entropy of an index, also fractions: 0.25 to 8",
+             false,
+             true},
+            [](const NameOptions& named, std::size_t dimension, double rate, const QuantizerOptions& options) {
+                const std::string scale = named.choice("scale").value_or("mmse");
+                return entropy_coded(dimension, rate,
+                                     {rotation_options(options), options.codebook, scalar_options(options),
+                                      scale == "unbiased" ? RowScale::unbiased
+                                      : scale == "norm"   ? RowScale::norm
+                                                          : RowScale::least_squares});
+            }};
 }
 
 }  // namespace spiked::estimators

@@ -8,6 +8,13 @@
 
 namespace spiked::estimators {
 
+struct EntropyCodedOptions {
+    RotationOptions rotation;
+    CodebookKind codebook = CodebookKind::sphere;
+    ScalarOptions norms;
+    RowScale scale = RowScale::least_squares;
+};
+
 /// A uniform quantizer whose indices are coded at their entropy: cells of one width around 0, reconstruction at their
 /// means. Frequencies are out of 2^24 and at least 1, so any coordinate up to sqrt(d) is coded.
 struct EntropyCodedLevels {
@@ -26,7 +33,6 @@ struct EntropyCodedLevels {
 /// from the law of a rotated coordinate, so nothing of them is stored; a block of another law (no rotation) is coded
 /// rightly and takes other bits. Relative squared error under Haar rotation: .348, .0889, .0222, .00556 at 1, 2, 3, 4
 /// bits in the limit of long rows (Lloyd-Max .363, .1175, .0345, .0095).
-[[nodiscard]] RowQuantizer entropy_coded(std::size_t dimension, double rate, const QuantizerOptions& options,
-                                         RowScale scale);
+[[nodiscard]] RowQuantizer entropy_coded(std::size_t dimension, double rate, const EntropyCodedOptions& options);
 
 }  // namespace spiked::estimators

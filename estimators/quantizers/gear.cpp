@@ -1,5 +1,7 @@
 #include "estimators/quantizers/gear.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <memory>
 
 #include "core/runtime/error.hpp"
@@ -83,21 +85,38 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-RowQuantizer gear(std::size_t dimension, unsigned bits, const QuantizerOptions& options, std::size_t rank,
-                  double outliers) {
-    if (!(outliers >= 0.0 && outliers <= 0.5))
-        throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02", outliers);
-    QuantizerOptions own = options;
-    own.residual = 0;
-    RowQuantizer groups = kivi(dimension, bits, own);
-    FactorOptions factors = factor_options(options);
-    factors.codebook = FactorCodebook::fp16;
-    factors.underflow = Underflow::allowed;
+RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& options) {
+    if (!(options.outliers >= 0.0 && options.outliers <= 0.5))
+        throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02",
+                          options.outliers);
+    RowQuantizer groups =
+        kivi(dimension, bits, {.group = options.group, .axis = options.axis, .scales = options.scales});
+    const FactorOptions factors{
+        .codebook = FactorCodebook::fp16, .norm = options.scales.format, .underflow = Underflow::allowed};
     const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, options.axis, rank, outliers, std::move(groups), FactorCodec(factors)});
+        Setup{dimension, options.axis, options.rank, options.outliers, std::move(groups), FactorCodec(factors)});
     return in_double(
         "gear", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily gear_family() {
+    return {{{"gear",
+              "kivi without outliers, which stay in fp16, and a low-rank part of its error",
+              {axis_spec(),
+               group_spec(),
+               {"rank", whole("R"), "at most", "4"},
+               {"outliers", number("SHARE"), "", "0.02"},
+               signed_norm_spec()},
+              "Kang et al. 2024"},
+             "code bits",
+             true},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                require_signs(named, options);
+                return gear(dimension, static_cast<unsigned>(bits),
+                            {axis_of(named, options), group_of(named, options), named.whole("rank").value_or(4),
+                             named.number("outliers").value_or(0.02), scalar_options(options)});
+            }};
 }
 
 }  // namespace spiked::estimators

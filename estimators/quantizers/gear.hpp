@@ -3,6 +3,14 @@
 
 namespace spiked::estimators {
 
+struct GearOptions {
+    GroupAxis axis = GroupAxis::value;
+    std::size_t group = 64;  ///< entries that share a minimum and a scale
+    std::size_t rank = 4;    ///< of the low-rank part, at most
+    double outliers = 0.02;  ///< fraction of the entries of a vector that stay in fp16
+    ScalarOptions scales;
+};
+
 /// GEAR: min-max groups of the block without its outliers, outliers in fp16, and a low-rank part of the error that the
 /// groups leave.
 ///
@@ -12,7 +20,6 @@ namespace spiked::estimators {
 /// Stored: outliers, low-rank part, what kivi stores. Bits B + 2 f / G + outliers (16 + log2 m) + 16 rank (n + d) /
 /// (n d). Its source finds the components by power iteration and rounds 2 % outliers up; here they are exact. Throws
 /// what kivi throws.
-[[nodiscard]] RowQuantizer gear(std::size_t dimension, unsigned bits, const QuantizerOptions& options, std::size_t rank,
-                                double outliers);
+[[nodiscard]] RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& options);
 
 }  // namespace spiked::estimators

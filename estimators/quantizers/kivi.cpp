@@ -1,5 +1,7 @@
 #include "estimators/quantizers/kivi.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -154,19 +156,68 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
 
 }  // namespace
 
-std::size_t kivi_tail(const QuantizerOptions& options, std::size_t tokens) {
+std::size_t kivi_tail(const KiviOptions& options, std::size_t tokens) {
     return tail(options.axis, options.residual, tokens);
 }
 
-RowQuantizer kivi(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+RowQuantizer kivi(std::size_t dimension, unsigned bits, const KiviOptions& options) {
     if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
-    const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.group, options.axis,
-                                                           options.residual, options.kept, options.underflow});
+    const auto setup =
+        std::make_shared<const Setup>(Setup{dimension, bits, options.scales.format, options.group, options.axis,
+                                            options.residual, options.kept, options.scales.underflow});
     return {
         "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },
         [setup](const arma::fmat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<float>(*setup, bytes, rows); }};
+}
+
+namespace {
+
+KiviOptions options_in(const NameOptions& named, const QuantizerOptions& options) {
+    // kivi-hf groups along tokens for keys and values alike and has no axis.
+    return {group_of(named, options), named.name() == "kivi-hf" ? GroupAxis::key : axis_of(named, options),
+            named.whole("residual").value_or(options.residual), options.kept, scalar_options(options)};
+}
+
+RowQuantizer make_kivi(const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+    require_signs(named, options);
+    return kivi(dimension, static_cast<unsigned>(bits), options_in(named, options));
+}
+
+std::size_t tail_of_kivi(const NameOptions& named, const QuantizerOptions& options, std::size_t tokens) {
+    return kivi_tail(options_in(named, options), tokens);
+}
+
+}  // namespace
+
+std::optional<KiviOptions> kivi_options(const QuantizerSpec& quantizer, const QuantizerOptions& options) {
+    const std::string& name = quantizer.named.name();
+    if (name != "kivi" && name != "kivi-hf") return std::nullopt;
+    return options_in(quantizer.named, options);
+}
+
+QuantizerFamily kivi_family() {
+    return {{{"kivi",
+              "groups with their own minimum and scale; keys along tokens (per channel), values along channels (per "
+              "token)",
+              {group_spec(), axis_spec(), residual_spec(), signed_norm_spec()},
+              "Liu et al. 2024"},
+             "code bits",
+             true},
+            make_kivi,
+            tail_of_kivi};
+}
+
+QuantizerFamily kivi_hf_family() {
+    return {{{"kivi-hf",
+              "kivi as Hugging Face transformers has it: groups along tokens for keys and values alike",
+              {group_spec(), residual_spec(), signed_norm_spec()},
+              "QuantizedCache of Hugging Face transformers"},
+             "code bits",
+             true},
+            make_kivi,
+            tail_of_kivi};
 }
 
 }  // namespace spiked::estimators

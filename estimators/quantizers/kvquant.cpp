@@ -1,5 +1,7 @@
 #include "estimators/quantizers/kvquant.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -169,15 +171,31 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-RowQuantizer kvquant(std::size_t dimension, unsigned bits, const QuantizerOptions& options, double outliers) {
+RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions& options) {
+    const double outliers = options.outliers;
     if (!(outliers >= 0.0 && outliers <= 0.5))
         throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give kvquant:outliers=0.01",
                           outliers);
-    const auto setup =
-        std::make_shared<const Setup>(Setup{dimension, bits, options.norm, options.axis, outliers, options.underflow});
+    const auto setup = std::make_shared<const Setup>(
+        Setup{dimension, bits, options.scales.format, options.axis, outliers, options.scales.underflow});
     return in_double(
         "kvquant", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily kvquant_family() {
+    return {{{"kvquant",
+              "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
+              {axis_spec(), {"outliers", number("SHARE"), "", "0.01"}, signed_norm_spec()},
+              "Hooper et al. 2024"},
+             "code bits",
+             true},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                require_signs(named, options);
+                return kvquant(
+                    dimension, static_cast<unsigned>(bits),
+                    {axis_of(named, options), named.number("outliers").value_or(0.01), scalar_options(options)});
+            }};
 }
 
 }  // namespace spiked::estimators

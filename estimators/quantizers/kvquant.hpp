@@ -3,6 +3,12 @@
 
 namespace spiked::estimators {
 
+struct KvquantOptions {
+    GroupAxis axis = GroupAxis::value;
+    double outliers = 0.01;  ///< fraction of the entries of a vector that stay in fp16
+    ScalarOptions scales;
+};
+
 /// KVQuant: non-uniform levels on lines scaled to [-1, 1], the outermost entries of every line kept apart in fp16.
 ///
 /// Source: Hooper et al., "KVQuant", 2024. A line is a channel (axis key) or a token (axis value) of the block. Of a
@@ -14,7 +20,6 @@ namespace spiked::estimators {
 /// range it is exact up to formats. Left out: levels calibrated offline with Fisher weights (levels are fitted to the
 /// block and paid for), the first token in full; keys before the rotary embedding are `unrope+kvquant`. Throws
 /// input_error for NaN, infinity, or what does not fit the format.
-[[nodiscard]] RowQuantizer kvquant(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                                   double outliers);
+[[nodiscard]] RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions& options);
 
 }  // namespace spiked::estimators

@@ -1,5 +1,7 @@
 #include "estimators/quantizers/microscaling.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -149,13 +151,30 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-RowQuantizer microscaling(std::size_t dimension, unsigned bits, const QuantizerOptions& options, std::size_t group,
-                          GroupScale scale) {
+RowQuantizer microscaling(std::size_t dimension, unsigned bits, const MicroscalingOptions& options) {
     const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, group, scale, options.underflow, elements_of(bits), e4m3()});
+        Setup{dimension, bits, options.group, options.scale, options.underflow, elements_of(bits), e4m3()});
     return in_double(
         "mx", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily mx_family() {
+    return {{{"mx",
+              "small floats under a scale that a group of a row shares, as accelerators compute with them",
+              {{"group", whole("G"), "", "32"},
+               {"scale", one_of<GroupScale>(), "with group=16 and 4 bits e4m3 is NVFP4", "e8m0"}},
+              "Open Compute Project 2023 (MX)",
+              {"mxfp4", "mxfp6", "mxfp8", "nvfp4"}},
+             "bits of an element: 4, 6 or 8",
+             true,
+             false,
+             {4, 6, 8}},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                return microscaling(dimension, static_cast<unsigned>(bits),
+                                    {named.whole("group", 1).value_or(32),
+                                     named.choice<GroupScale>("scale").value_or(GroupScale::e8m0), options.underflow});
+            }};
 }
 
 }  // namespace spiked::estimators

@@ -7,6 +7,12 @@ namespace spiked::estimators {
 /// a block (NVFP4 with groups of 16 and elements of 4 bits).
 enum class GroupScale { e8m0, e4m3 };
 
+struct MicroscalingOptions {
+    std::size_t group = 32;  ///< entries of a row that share a scale
+    GroupScale scale = GroupScale::e8m0;
+    Underflow underflow = Underflow::refused;
+};
+
 /// Microscaling: small floats that share a scale in groups of consecutive entries of a row, what accelerators multiply.
 ///
 /// Elements have B bits, sign first: E2M1 (4), E2M3 (6), E4M3 (8), nearest with ties to even, the largest where an
@@ -19,7 +25,12 @@ enum class GroupScale { e8m0, e4m3 };
 /// squared error of normal entries in whole groups of 32: .01322, .00080, .00086 at 4, 6, 8 bits. Throws input_error
 /// for NaN, infinity, what no scale holds and, on decoding, scales or elements that are NaN; usage_error for other
 /// bits.
-[[nodiscard]] RowQuantizer microscaling(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                                        std::size_t group, GroupScale scale);
+[[nodiscard]] RowQuantizer microscaling(std::size_t dimension, unsigned bits, const MicroscalingOptions& options);
 
 }  // namespace spiked::estimators
+
+template <>
+struct spiked::EnumNames<spiked::estimators::GroupScale> {
+    static constexpr EnumName<spiked::estimators::GroupScale> table[] = {
+        {spiked::estimators::GroupScale::e8m0, "e8m0"}, {spiked::estimators::GroupScale::e4m3, "e4m3"}};
+};

@@ -1,5 +1,7 @@
 #include "estimators/quantizers/polarquant.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -171,15 +173,28 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-RowQuantizer polarquant(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
+RowQuantizer polarquant(std::size_t dimension, unsigned bits, const PolarquantOptions& options) {
     std::vector<theory::Codebook> levels = {first_level(bits)};
     const unsigned later = std::max(bits, 3U) - 2U;
     for (const unsigned power : {1U, 3U, 7U}) levels.push_back(later_level(later, power));
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, options.norm, options.underflow, row_rotation(options, dimension), std::move(levels)});
+    const auto setup =
+        std::make_shared<const Setup>(Setup{dimension, options.norms.format, options.norms.underflow,
+                                            row_rotation(options.rotation, dimension), std::move(levels)});
     return in_double(
         "polarquant", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily polarquant_family() {
+    return {{{"polarquant",
+              "radius and angles of groups of 16 rotated coordinates",
+              {rotation_spec(), norm_spec()},
+              "Han et al. 2025"},
+             "bits of a first-level angle; later ones have two fewer: 3.875 an entry at 4"},
+            [](const NameOptions&, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                return polarquant(dimension, static_cast<unsigned>(bits),
+                                  {rotation_options(options), scalar_options(options)});
+            }};
 }
 
 }  // namespace spiked::estimators

@@ -3,6 +3,11 @@
 
 namespace spiked::estimators {
 
+struct PolarquantOptions {
+    RotationOptions rotation;
+    ScalarOptions norms;
+};
+
 /// PolarQuant: a rotated row in groups of 16 coordinates, each in polar coordinates: angles of pairs of coordinates,
 /// then of pairs of radii, four times, until one radius is left.
 ///
@@ -13,6 +18,6 @@ namespace spiked::estimators {
 /// the options) row after row, then angles, row after row, group after group, level after level. Relative squared error
 /// for normal coordinates: 2 - 2 times the product over levels of E cos(error of an angle). Left out: codebooks fitted
 /// to the angles of a prompt by k-means.
-[[nodiscard]] RowQuantizer polarquant(std::size_t dimension, unsigned bits, const QuantizerOptions& options);
+[[nodiscard]] RowQuantizer polarquant(std::size_t dimension, unsigned bits, const PolarquantOptions& options);
 
 }  // namespace spiked::estimators

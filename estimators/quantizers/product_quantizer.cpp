@@ -1,5 +1,7 @@
 #include "estimators/quantizers/product_quantizer.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -118,8 +120,8 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                               std::size_t length) {
+RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const ProductQuantizerOptions& options) {
+    std::size_t length = options.length;
     if (length == 0) length = std::max<std::size_t>(1, 8 / bits);
     length = std::min(length, dimension);
     const std::size_t index_bits = bits * length;
@@ -128,12 +130,25 @@ RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const Quant
             "indices of {} bits for sub-vectors of {} entries are not possible (at most {} bits): give a "
             "smaller pq:length",
             index_bits, length, most_index_bits);
-    const auto setup = std::make_shared<const Setup>(Setup{
-        dimension, length, static_cast<unsigned>(index_bits), options.norm, options.underflow,
-        RowRotation(RotationKind::identity, stream::Stream(options.seed, "", stream::Role::rotation, 0), dimension)});
+    const auto setup = std::make_shared<const Setup>(
+        Setup{dimension, length, static_cast<unsigned>(index_bits), options.norms.format, options.norms.underflow,
+              RowRotation(RotationKind::identity, stream::Stream({}, "", stream::Role::rotation, 0), dimension)});
     return in_double(
         "pq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily pq_family() {
+    return {{{"pq",
+              "sub-vectors coded by centroids that k-means finds on the block",
+              {{"length", whole("L"), "entries of a sub-vector", "8 / B"}, norm_spec()},
+              "Jegou et al. 2011"},
+             "index bits an entry",
+             true},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                return product_quantizer(dimension, static_cast<unsigned>(bits),
+                                         {named.whole("length", 1).value_or(0), scalar_options(options)});
+            }};
 }
 
 }  // namespace spiked::estimators

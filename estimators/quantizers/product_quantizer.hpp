@@ -3,6 +3,11 @@
 
 namespace spiked::estimators {
 
+struct ProductQuantizerOptions {
+    std::size_t length = 0;  ///< entries of a sub-vector; 0: 8 / bits
+    ScalarOptions norms;
+};
+
 /// Product quantization: rows of unit variance cut into sub-vectors of `length` entries, each coded by the nearest of
 /// 2^(B length) centroids that k-means finds on the block itself and that are stored with it.
 ///
@@ -12,7 +17,7 @@ namespace spiked::estimators {
 /// Unlike its source all positions share one codebook (one each would outweigh a block), rows are normalised, and
 /// nothing is trained beforehand: at 128 x 128 and 2 bits the 256 centroids of 4 entries cost 1 bit an entry. Lloyd's
 /// iteration from distinct sub-vectors of the block, at most 25 rounds. Cost: 25 2^(B length) multiplications an entry.
-[[nodiscard]] RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                                             std::size_t length);
+[[nodiscard]] RowQuantizer product_quantizer(std::size_t dimension, unsigned bits,
+                                             const ProductQuantizerOptions& options);
 
 }  // namespace spiked::estimators

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "core/text/json.hpp"
+#include "core/text/option_spec.hpp"
 #include "estimators/coding/factor_codec.hpp"
 #include "estimators/coding/number_format.hpp"
 #include "estimators/rotations/row_rotation.hpp"
@@ -21,8 +23,7 @@ using CodebookKind = theory::CodebookLaw;
 
 /// Groups of a min-max quantizer lie along the tokens of one channel (key) or along the channels of one token (value).
 enum class GroupAxis { key, value };
-[[nodiscard]] const std::vector<std::string>& group_axes();  ///< their names, in this order
-[[nodiscard]] GroupAxis group_axis(std::string_view name);   ///< throws usage_error
+[[nodiscard]] GroupAxis group_axis(std::string_view name);  ///< throws usage_error
 [[nodiscard]] std::string_view name_of(GroupAxis axis);
 
 struct QuantizerOptions {
@@ -44,10 +45,39 @@ struct QuantizerOptions {
     std::uint64_t rotation_index = 0;  ///< which rotation of the seed: one a layer, head and side
 };
 
+/// Which rotation these options ask for, and how they have scalars stored.
+[[nodiscard]] RotationOptions rotation_options(const QuantizerOptions& options);
+[[nodiscard]] ScalarOptions scalar_options(const QuantizerOptions& options);
+[[nodiscard]] RowRotation row_rotation(const QuantizerOptions& options, std::size_t dimension);
 /// How a low-rank part is stored beside rows with these options.
 [[nodiscard]] FactorOptions factor_options(const QuantizerOptions& options);
+
+/// The options that every command with a quantizer takes, with their defaults: `--rotation`, `--codebook`, `--norm`,
+/// `--group`, `--axis`, `--residual`, then those of low-rank parts. A quantizer names those that it obeys.
+[[nodiscard]] const std::vector<OptionSpec>& quantizer_option_specs();
+/// Throws bug for an option that is not one of them.
+[[nodiscard]] const OptionSpec& quantizer_option(std::string_view key);
 
 /// What of the options can change a number.
 [[nodiscard]] Json quantizer_json(const QuantizerOptions& options);
 
 }  // namespace spiked::estimators
+
+template <>
+struct spiked::EnumNames<spiked::theory::CodebookLaw> {
+    static constexpr EnumName<spiked::theory::CodebookLaw> table[] = {
+        {spiked::theory::CodebookLaw::sphere, "sphere"}, {spiked::theory::CodebookLaw::normal, "normal", "gaussian"}};
+};
+
+template <>
+struct spiked::EnumNames<spiked::estimators::GroupAxis> {
+    static constexpr EnumName<spiked::estimators::GroupAxis> table[] = {
+        {spiked::estimators::GroupAxis::key, "key"}, {spiked::estimators::GroupAxis::value, "value"}};
+};
+
+template <>
+struct spiked::EnumNames<spiked::theory::SketchRows> {
+    static constexpr EnumName<spiked::theory::SketchRows> table[] = {
+        {spiked::theory::SketchRows::gaussian, "gaussian", "normal"},
+        {spiked::theory::SketchRows::orthogonal, "orthogonal", "haar"}};
+};

@@ -1,5 +1,7 @@
 #include "estimators/quantizers/rabitq.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -106,13 +108,30 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-RowQuantizer rabitq(std::size_t dimension, unsigned bits, const QuantizerOptions& options, RowScale scale) {
-    if (scale == RowScale::norm) throw bug("rabitq has no scale that shrinks");
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, scale, options.norm, options.underflow, row_rotation(options, dimension)});
+RowQuantizer rabitq(std::size_t dimension, unsigned bits, const RabitqOptions& options) {
+    if (options.scale == RowScale::norm) throw bug("rabitq has no scale that shrinks");
+    const auto setup =
+        std::make_shared<const Setup>(Setup{dimension, bits, options.scale, options.norms.format,
+                                            options.norms.underflow, row_rotation(options.rotation, dimension)});
     return in_double(
         "rabitq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily rabitq_family() {
+    return {{{"rabitq",
+              "the grid direction nearest in angle to a rotated row, with the length that makes <x, x^> exact",
+              {rotation_spec(), norm_spec(), scale_spec({"unbiased", "mmse", "norm"})},
+              "Gao et al. 2025"},
+             "index bits"},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                const std::string scale = named.choice("scale").value_or("unbiased");
+                return rabitq(dimension, static_cast<unsigned>(bits),
+                              {rotation_options(options), scalar_options(options),
+                               scale == "mmse"   ? RowScale::least_squares
+                               : scale == "norm" ? RowScale::norm_matched
+                                                 : RowScale::unbiased});
+            }};
 }
 
 }  // namespace spiked::estimators

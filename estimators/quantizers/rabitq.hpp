@@ -4,6 +4,12 @@
 
 namespace spiked::estimators {
 
+struct RabitqOptions {
+    RotationOptions rotation;
+    ScalarOptions norms;
+    RowScale scale = RowScale::unbiased;
+};
+
 /// RaBitQ: a rotated row is coded by the direction of the grid (odd halves -(2^B - 1)/2 .. (2^B - 1)/2 in every
 /// coordinate) that is nearest in angle.
 ///
@@ -13,7 +19,6 @@ namespace spiked::estimators {
 /// t z, t > 0, rounded to the grid. Relative squared error with the first at d = 128: .566, .1308, .0361, .0099 at 1 to
 /// 4 bits. Left out: centroids of a data base, and factors for error bounds. Cost: sorting d (2^(B-1) - 1) numbers a
 /// row.
-[[nodiscard]] RowQuantizer rabitq(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                                  RowScale scale);
+[[nodiscard]] RowQuantizer rabitq(std::size_t dimension, unsigned bits, const RabitqOptions& options);
 
 }  // namespace spiked::estimators

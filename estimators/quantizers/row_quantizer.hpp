@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/catalogue.hpp"
+#include "core/text/name_options.hpp"
+#include "core/text/registry.hpp"
 #include "estimators/coding/byte_stream.hpp"
 #include "estimators/coding/ledger.hpp"
 #include "estimators/quantizers/quantizer_options.hpp"
@@ -40,38 +41,46 @@ struct RowQuantizer {
     std::function<arma::fmat(std::span<const std::uint8_t> bytes, std::size_t rows)> decode_float;
 };
 
-/// One line of `spiked list quantizers`.
-struct QuantizerEntry : CatalogueLine {
-    std::string bits_mean;
-    bool channels = false;  ///< rows are neither turned nor projected: it matters what each channel holds
-    std::vector<unsigned> widths = {1, 2, 3, 4, 5, 6, 7, 8};  ///< whole bits it takes
+/// An entry of `spiked list quantizers`.
+struct QuantizerEntry : RegistryEntry {
+    std::string bits_mean;   ///< what `--bits B` are for it
+    bool channels = false;   ///< rows are neither rotated nor projected: it matters what each channel holds
+    bool fractions = false;  ///< bits are a rate, 0.25 to 8, and need not be whole
+    std::vector<unsigned> widths = {1, 2, 3, 4, 5, 6, 7, 8};  ///< the whole bits that it takes
 };
 [[nodiscard]] const std::vector<QuantizerEntry>& row_quantizers();
-/// Whether a name with its options, `tq-prod:projection=gaussian`, is one of them.
-[[nodiscard]] bool is_row_quantizer(std::string_view name);
-/// The line of a quantizer by its name, options and all; throws usage_error.
-[[nodiscard]] const QuantizerEntry& row_quantizer_entry(std::string_view name);
 
-/// Builds a row quantizer for rows of length `dimension` from its name with options, `tq-prod:projection=orthogonal`.
-/// Throws usage_error for an unknown name or option, or bits that are not among its widths or, of quantizers that take
-/// rates, 0.25 to 8.
-[[nodiscard]] RowQuantizer row_quantizer(std::string_view name, std::size_t dimension, double bits,
+struct QuantizerFamily;
+
+/// A row quantizer by its name and the options in it, `tq-prod:projection=gaussian`: read once, where a user or a file
+/// names it, and passed on as this.
+struct QuantizerSpec {
+    std::string text;  ///< as written
+    const QuantizerFamily* family = nullptr;
+    NameOptions named;
+
+    [[nodiscard]] const QuantizerEntry& entry() const;
+    /// Throws usage_error for bits that are not among its widths or, of those that take fractions, outside 0.25 to 8.
+    void check_bits(double bits) const;
+    /// For rows of length `dimension`. Throws as check_bits, input_error for rows that are too long, and usage_error
+    /// for options that the quantizer does not take.
+    [[nodiscard]] RowQuantizer make(std::size_t dimension, double bits, const QuantizerOptions& options) const;
+    /// How many of the last tokens of a sequence stay in full precision; 0 for most.
+    [[nodiscard]] std::size_t kept_tail(const QuantizerOptions& options, std::size_t tokens) const;
+};
+/// Whether a name with its options is one of them.
+[[nodiscard]] bool is_row_quantizer(std::string_view name);
+/// Throws usage_error for an unknown name or option, with the nearest.
+[[nodiscard]] QuantizerSpec quantizer_spec(std::string_view text);
+/// quantizer_spec and make at once, where nothing is done in between.
+[[nodiscard]] RowQuantizer row_quantizer(std::string_view text, std::size_t dimension, double bits,
                                          const QuantizerOptions& options);
-/// The same checks without building anything.
-void check_row_quantizer(std::string_view name, double bits);
-/// These options with those in the name of a kivi; none of other quantizers.
-[[nodiscard]] std::optional<QuantizerOptions> kivi_options(std::string_view name, const QuantizerOptions& options);
-/// How many of the last tokens of a sequence a row quantizer keeps in full precision; 0 for most. Throws like
-/// row_quantizer.
-[[nodiscard]] std::size_t kept_tail(std::string_view name, const QuantizerOptions& options, std::size_t tokens);
 
 /// Throws bug for rows of another length.
 void require_length(std::size_t length, std::size_t dimension);
 
 // What quantizers are made of.
 
-/// The rotation of these options, of rows of this length.
-[[nodiscard]] RowRotation row_rotation(const QuantizerOptions& options, std::size_t dimension);
 /// Everything written, to a whole byte.
 [[nodiscard]] Encoded finished(BitWriter& writer);
 /// A quantizer without a float path of its own: floats are coded and decoded in double.

@@ -1,5 +1,7 @@
 #include "estimators/quantizers/sign_sketch.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 
 #include "core/runtime/error.hpp"
 #include "core/runtime/processor.hpp"
-#include "core/text/name_options.hpp"
 #include "estimators/coding/byte_stream.hpp"
 #include "estimators/coding/row_norms.hpp"
 #include "sim/random/haar.hpp"
@@ -130,18 +131,15 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
 
 }  // namespace
 
-ProjectionKind projection_kind(std::string_view name) {
-    return static_cast<ProjectionKind>(position_of(name, "projection", {"gaussian", "orthogonal"}));
-}
+ProjectionKind projection_kind(std::string_view name) { return enum_named<ProjectionKind>(name, "projection"); }
 
-SignSketch::SignSketch(ProjectionKind kind, const QuantizerOptions& options, std::size_t dimension,
-                       std::size_t sketch_rows)
+SignSketch::SignSketch(const SketchOptions& options, std::size_t dimension, std::size_t sketch_rows)
     : sketch_(dimension, sketch_rows) {
     const auto stream = [&options](const std::string& cell) {
-        return stream::Stream(options.seed, cell, stream::Role::projection, options.rotation_index);
+        return stream::Stream(options.seed, cell, stream::Role::projection, options.index);
     };
     const double m = static_cast<double>(sketch_rows);
-    if (kind == ProjectionKind::gaussian) {
+    if (options.projection == ProjectionKind::gaussian) {
         stream::fill_normal(stream("quantizer"), {sketch_.memptr(), sketch_.n_elem});
         factor_ = std::sqrt(0.5 * std::numbers::pi) / m;
     } else {
@@ -168,14 +166,27 @@ void SignSketch::add_directions(BitReader& reader, const std::vector<double>& no
     add_directions_of(reader, norms, sketch_float_, factor_, rows);
 }
 
-RowQuantizer qjl(std::size_t dimension, unsigned bits, const QuantizerOptions& options, ProjectionKind projection) {
-    const auto setup = std::make_shared<const Setup>(Setup{
-        dimension, options.norm, options.underflow, SignSketch(projection, options, dimension, dimension * bits)});
+RowQuantizer qjl(std::size_t dimension, unsigned bits, const SketchOptions& options) {
+    const auto setup = std::make_shared<const Setup>(Setup{dimension, options.norms.format, options.norms.underflow,
+                                                           SignSketch(options, dimension, dimension * bits)});
     return {
         "qjl", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },
         [setup](const arma::fmat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<float>(*setup, bytes, rows); }};
+}
+
+QuantizerFamily qjl_family() {
+    return {{{"qjl",
+              "norm and signs of a random sketch of a row: for inner products, not for reconstruction",
+              {projection_spec(), norm_spec()},
+              "Zandieh et al. 2024"},
+             "signs an entry: B d of them a row"},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                return qjl(dimension, static_cast<unsigned>(bits),
+                           {named.choice<ProjectionKind>("projection").value_or(ProjectionKind::gaussian), options.seed,
+                            options.rotation_index, scalar_options(options)});
+            }};
 }
 
 }  // namespace spiked::estimators

@@ -13,6 +13,13 @@ namespace spiked::estimators {
 using ProjectionKind = theory::SketchRows;
 [[nodiscard]] ProjectionKind projection_kind(std::string_view name);  ///< throws usage_error
 
+struct SketchOptions {
+    ProjectionKind projection = ProjectionKind::gaussian;
+    stream::StudySeed seed;
+    std::uint64_t index = 0;  ///< which of the projections that a seed gives
+    ScalarOptions norms;      ///< of qjl
+};
+
 /// Quantized Johnson-Lindenstrauss: of a row r only the signs of its sketch S r and |r| are kept; it comes back as
 /// |r| factor S^T sign(S r), whose mean over sketches is r.
 ///
@@ -20,7 +27,7 @@ using ProjectionKind = theory::SketchRows;
 /// 1 / (m E sqrt(d) |u_1|), u uniform on the sphere. A sign is one bit: 1 for > 0.
 class SignSketch {
 public:
-    SignSketch(ProjectionKind kind, const QuantizerOptions& options, std::size_t dimension, std::size_t sketch_rows);
+    SignSketch(const SketchOptions& options, std::size_t dimension, std::size_t sketch_rows);
 
     [[nodiscard]] std::size_t sketch_rows() const { return sketch_.n_cols; }
     /// factor S, m x d: what a sign of each row stands for when |r| = 1.
@@ -40,7 +47,6 @@ private:
 
 /// The sketch alone as a row quantizer: norm and bits * d signs a row. Relative squared error pi/2 - 1/d at one bit
 /// with a Gaussian sketch: for inner products, not for reconstruction.
-[[nodiscard]] RowQuantizer qjl(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                               ProjectionKind projection);
+[[nodiscard]] RowQuantizer qjl(std::size_t dimension, unsigned bits, const SketchOptions& options);
 
 }  // namespace spiked::estimators

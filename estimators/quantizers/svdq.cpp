@@ -1,5 +1,7 @@
 #include "estimators/quantizers/svdq.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -27,7 +29,7 @@ struct Setup {
     std::size_t dimension;
     unsigned bits;
     Underflow underflow;
-    QuantizerOptions options;
+    KiviOptions latent;  ///< how a group of latent channels is coded
 
     struct Group {
         std::size_t first;
@@ -46,10 +48,10 @@ struct Setup {
         }
         return all;
     }
-    [[nodiscard]] RowQuantizer coder(const Group& group) const { return kivi(group.count, group.bits, options); }
+    [[nodiscard]] RowQuantizer coder(const Group& group) const { return kivi(group.count, group.bits, latent); }
     /// Of what coder() writes.
     [[nodiscard]] std::size_t bytes(const Group& group, std::size_t rows) const {
-        return (group.count * (2 * bits_of(options.norm) + rows * group.bits) + 7) / 8;
+        return (group.count * (2 * bits_of(latent.scales.format) + rows * group.bits) + 7) / 8;
     }
 };
 
@@ -61,10 +63,10 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     if (rows.n_elem == 0) return finished(writer);
     // The scale of a channel is a 255th of its range.
     if (setup.underflow == Underflow::refused)
-        reject_underflow(arma::abs(rows).max() / 255.0, setup.options.norm, "a 255th of the largest entry");
+        reject_underflow(arma::abs(rows).max() / 255.0, setup.latent.scales.format, "a 255th of the largest entry");
     const arma::rowvec means = arma::mean(rows, 0);
     const auto stored = write_and_read_numbers(writer, Item::zeros, std::vector<double>(means.begin(), means.end()),
-                                               setup.options.norm, "mean of a column", Underflow::allowed);
+                                               setup.latent.scales.format, "mean of a column", Underflow::allowed);
     const arma::mat centred = rows.each_row() - arma::rowvec(stored);
     const auto groups = setup.groups(rows.n_rows);
     const std::size_t channels = groups.empty() ? 0 : groups.back().first + groups.back().count;
@@ -86,7 +88,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     if (rows == 0) return arma::mat(0, setup.dimension);
     BitReader reader(bytes);
     std::vector<double> means(setup.dimension);
-    read_numbers(reader, means, setup.options.norm);
+    read_numbers(reader, means, setup.latent.scales.format);
     const auto groups = setup.groups(rows);
     arma::mat basis(setup.dimension, groups.empty() ? 0 : groups.back().first + groups.back().count);
     for (double& entry : basis) entry = read_half(reader);
@@ -108,16 +110,28 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-RowQuantizer svdq(std::size_t dimension, unsigned bits, const QuantizerOptions& options) {
-    QuantizerOptions own = options;
-    own.axis = GroupAxis::key;
-    own.group = std::numeric_limits<std::size_t>::max() / 2;  // a whole channel
-    own.residual = 0;
-    own.underflow = Underflow::allowed;  // of the last channels; the block itself is looked at
-    const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, options.underflow, own});
+RowQuantizer svdq(std::size_t dimension, unsigned bits, const ScalarOptions& scalars) {
+    const KiviOptions latent{.group = std::numeric_limits<std::size_t>::max() / 2,  // a whole channel
+                             .axis = GroupAxis::key,
+                             // The last channels may vanish; the block itself is looked at.
+                             .scales = {scalars.format, Underflow::allowed}};
+    const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, scalars.underflow, latent});
     return in_double(
         "svdq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily svdq_family() {
+    return {{{"svdq",
+              "latent channels of the block's right singular vectors, leading ones at 8 bits, last ones left out",
+              {signed_norm_spec()},
+              "Yankun et al. 2025"},
+             "mean bits of a latent channel; the vectors, in fp16, come on top",
+             true},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                require_signs(named, options);
+                return svdq(dimension, static_cast<unsigned>(bits), scalar_options(options));
+            }};
 }
 
 }  // namespace spiked::estimators

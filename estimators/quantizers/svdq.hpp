@@ -14,6 +14,6 @@ namespace spiked::estimators {
 /// then group after group what kivi stores on axis key. In its source the vectors serve a whole prompt; in a block of n
 /// tokens they cost 16 / n bits an entry a channel, all of it counted: 16 bits for a full basis at n = d. Throws
 /// input_error for NaN, infinity, or what does not fit the format.
-[[nodiscard]] RowQuantizer svdq(std::size_t dimension, unsigned bits, const QuantizerOptions& options);
+[[nodiscard]] RowQuantizer svdq(std::size_t dimension, unsigned bits, const ScalarOptions& scalars);
 
 }  // namespace spiked::estimators

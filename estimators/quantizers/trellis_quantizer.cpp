@@ -1,5 +1,7 @@
 #include "estimators/quantizers/trellis_quantizer.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -71,8 +73,8 @@ std::vector<float> level_table(CodebookKind kind, std::size_t dimension, unsigne
     return table;
 }
 
-stream::Stream shuffle_of(const QuantizerOptions& options) {
-    return {options.seed, "quantizer trellis", stream::Role::rotation, 0};
+stream::Stream shuffle_of(const TrellisOptions& options) {
+    return {options.rotation.seed, "quantizer trellis", stream::Role::rotation, 0};
 }
 
 /// Cheapest ways through the trellis. A state is the last state_bits bits; its group is what a shift leaves of it.
@@ -282,25 +284,45 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 
 }  // namespace
 
-std::vector<float> trellis_levels(const QuantizerOptions& options, std::size_t dimension, unsigned bits,
-                                  unsigned state_bits) {
-    return level_table(options.codebook, dimension, bits, state_bits, shuffle_of(options));
+std::vector<float> trellis_levels(const TrellisOptions& options, std::size_t dimension, unsigned bits) {
+    return level_table(options.codebook, dimension, bits, options.state_bits, shuffle_of(options));
 }
 
-RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                               unsigned state_bits, RowScale scale) {
+RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const TrellisOptions& options) {
+    const unsigned state_bits = options.state_bits;
     if (state_bits < bits || state_bits > 12)
         throw usage_error(
             "a trellis of {} state bits is not possible (at least the {} of an index, at most 12): give "
             "tcq:state=12",
             state_bits, bits);
     const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, state_bits, scale, options.norm, options.underflow, row_rotation(options, dimension),
-              shuffle_of(options), options.codebook,
-              Trellis{bits, state_bits, trellis_levels(options, dimension, bits, state_bits)}});
+        Setup{dimension, bits, state_bits, options.scale, options.norms.format, options.norms.underflow,
+              row_rotation(options.rotation, dimension), shuffle_of(options), options.codebook,
+              Trellis{bits, state_bits, trellis_levels(options, dimension, bits)}});
     return in_double(
         "tcq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
+}
+
+QuantizerFamily tcq_family() {
+    return {{{"tcq",
+              "trellis-coded: the last 12 bits written look up the level of a coordinate",
+              {rotation_spec(),
+               codebook_spec(),
+               norm_spec(),
+               {"state", whole("L"), "bits of the state", "12"},
+               scale_spec({"mmse", "unbiased"})},
+              "Tseng et al. 2024 (QTIP)",
+              {"qtip", "trellis"}},
+             "index bits"},
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                const std::size_t state = named.whole("state", 1).value_or(12);
+                return trellis_quantizer(
+                    dimension, static_cast<unsigned>(bits),
+                    {rotation_options(options), options.codebook, scalar_options(options),
+                     static_cast<unsigned>(std::min<std::size_t>(state, 64)),
+                     named.choice("scale") == "unbiased" ? RowScale::unbiased : RowScale::least_squares});
+            }};
 }
 
 }  // namespace spiked::estimators

@@ -4,6 +4,14 @@
 
 namespace spiked::estimators {
 
+struct TrellisOptions {
+    RotationOptions rotation;  ///< its seed also shuffles the levels
+    CodebookKind codebook = CodebookKind::sphere;
+    ScalarOptions norms;
+    unsigned state_bits = 12;
+    RowScale scale = RowScale::least_squares;
+};
+
 /// Trellis-coded quantization with a bitshift trellis: every coordinate gets B bits, and its level is looked up by the
 /// last L of all bits written, L = `state_bits`. So 2^L levels serve B bits an entry, and decoding stays one look-up.
 ///
@@ -18,11 +26,9 @@ namespace spiked::estimators {
 /// error at d = 128, L = 12, least squares: .272, .0704, .0184 at 1, 2, 3 bits (Lloyd-Max .36, .116, .034; Shannon .25,
 /// .0625, .0156). L is lowered where a chunk has fewer bits. Cost: encoding 2^(L+1) operations an entry, decoding a
 /// look-up.
-[[nodiscard]] RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                                             unsigned state_bits, RowScale scale);
+[[nodiscard]] RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const TrellisOptions& options);
 
 /// The table: level of every state.
-[[nodiscard]] std::vector<float> trellis_levels(const QuantizerOptions& options, std::size_t dimension, unsigned bits,
-                                                unsigned state_bits);
+[[nodiscard]] std::vector<float> trellis_levels(const TrellisOptions& options, std::size_t dimension, unsigned bits);
 
 }  // namespace spiked::estimators

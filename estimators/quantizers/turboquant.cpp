@@ -1,5 +1,7 @@
 #include "estimators/quantizers/turboquant.hpp"
 
+#include "estimators/quantizers/quantizer_family.hpp"
+
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -198,26 +200,95 @@ RowQuantizer quantizer(std::string name, std::shared_ptr<const Setup> setup) {
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<float>(*setup, bytes, rows); }};
 }
 
-Setup make_setup(std::size_t dimension, unsigned bits, const QuantizerOptions& options, RowScale scale) {
+Setup make_setup(std::size_t dimension, unsigned bits, const TurboquantOptions& options, RowScale scale) {
     const theory::Codebook codebook = codebook_of(dimension, bits, options.codebook);
-    return {dimension,   bits,     options.norm,         options.underflow,
-            scale,       codebook, CellSearch(codebook), row_rotation(options, dimension),
+    return {dimension,   bits,     options.norms.format, options.norms.underflow,
+            scale,       codebook, CellSearch(codebook), row_rotation(options.rotation, dimension),
             std::nullopt};
 }
 
 }  // namespace
 
-RowQuantizer turboquant_mse(std::size_t dimension, unsigned bits, const QuantizerOptions& options, RowScale scale) {
-    constexpr std::string_view names[] = {"tq-mse", "eden", "eden-mmse", "eden-norm"};
-    return quantizer(std::string(names[static_cast<int>(scale)]),
-                     std::make_shared<const Setup>(make_setup(dimension, bits, options, scale)));
+RowQuantizer turboquant_mse(std::size_t dimension, unsigned bits, const TurboquantOptions& options) {
+    return quantizer(options.scale == RowScale::norm ? "tq-mse" : "eden",
+                     std::make_shared<const Setup>(make_setup(dimension, bits, options, options.scale)));
 }
 
-RowQuantizer turboquant_prod(std::size_t dimension, unsigned bits, const QuantizerOptions& options,
-                             ProjectionKind projection) {
+RowQuantizer turboquant_prod(std::size_t dimension, unsigned bits, const TurboquantOptions& options) {
     Setup setup = make_setup(dimension, bits, options, RowScale::norm);
-    setup.sketch.emplace(projection, options, dimension, dimension);
+    setup.sketch.emplace(
+        SketchOptions{options.projection, options.rotation.seed, options.rotation.index, options.norms}, dimension,
+        dimension);
     return quantizer("tq-prod", std::make_shared<const Setup>(std::move(setup)));
+}
+
+namespace {
+
+TurboquantOptions turboquant_options(const QuantizerOptions& options) {
+    return {rotation_options(options), options.codebook, scalar_options(options)};
+}
+
+template <RowScale scale>
+RowQuantizer make_scaled(const NameOptions&, std::size_t dimension, double bits, const QuantizerOptions& options) {
+    TurboquantOptions own = turboquant_options(options);
+    own.scale = scale;
+    return turboquant_mse(dimension, static_cast<unsigned>(bits), own);
+}
+
+RowQuantizer make_prod(const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+    TurboquantOptions own = turboquant_options(options);
+    own.projection = named.choice<ProjectionKind>("projection").value_or(own.projection);
+    return turboquant_prod(dimension, static_cast<unsigned>(bits), own);
+}
+
+const std::string eden_source = "Vargaftik et al. 2022";
+
+}  // namespace
+
+QuantizerFamily tq_mse_family() {
+    return {{{"tq-mse",
+              "TurboQuant MSE: row norm, rotation, Lloyd-Max index of every coordinate",
+              {rotation_spec(), codebook_spec(), norm_spec()},
+              "Zandieh et al. 2025, Algorithm 1",
+              {"turboquant", "lloyd-max"}},
+             "index bits"},
+            make_scaled<RowScale::norm>};
+}
+
+QuantizerFamily tq_prod_family() {
+    return {{{"tq-prod",
+              "TurboQuant for inner products: tq-mse, then norm and signs of a random projection of what it left over",
+              {rotation_spec(), codebook_spec(), norm_spec(), projection_spec()},
+              "Zandieh et al. 2025, Algorithm 2"},
+             "index bits; the sign is one more"},
+            make_prod};
+}
+
+QuantizerFamily eden_family() {
+    return {{{"eden",
+              "the indices of tq-mse with the scale that makes <x, x^> exact: unbiased over rotations",
+              {rotation_spec(), codebook_spec(), norm_spec()},
+              eden_source},
+             "index bits"},
+            make_scaled<RowScale::unbiased>};
+}
+
+QuantizerFamily eden_mmse_family() {
+    return {{{"eden-mmse",
+              "the indices of tq-mse with the least-squares scale",
+              {rotation_spec(), codebook_spec(), norm_spec()},
+              eden_source},
+             "index bits"},
+            make_scaled<RowScale::least_squares>};
+}
+
+QuantizerFamily eden_norm_family() {
+    return {{{"eden-norm",
+              "the indices of tq-mse with the scale that keeps the norm of a row",
+              {rotation_spec(), codebook_spec(), norm_spec()},
+              "norm correction of public TurboQuant ports"},
+             "index bits"},
+            make_scaled<RowScale::norm_matched>};
 }
 
 }  // namespace spiked::estimators

@@ -13,58 +13,62 @@ namespace spiked::estimators {
 namespace {
 
 struct Row {
-    CatalogueLine entry;
+    RegistryEntry entry;
     RankRule (*make)(const NameOptions&);
 };
 
-const std::vector<Row>& rows() {
-    static const std::vector<Row> table = {
-        {{"rd",
-          "components that pay for their stored bits",
-          {"bits=N (of a stored entry, 1-8 or 16, default 4)"},
-          "ours, after Gish & Pierce 1968"},
-         [](const NameOptions& named) -> RankRule {
-             return [bits = stored_entry_bits(named)](const RelativeSpectrum& spectrum) {
-                 return rate_distortion_rank(spectrum, bits);
-             };
-         }},
-        {{"ed",
-          "the last gap between eigenvalues that noise of any separable covariance would not leave",
-          {"cap=R (largest rank it looks for, default 2k)"},
-          "Onatski 2010"},
-         [](const NameOptions& named) -> RankRule {
-             return [cap = named.whole("cap")](const RelativeSpectrum& spectrum) {
-                 return eigenvalue_gap_rank(spectrum.eigenvalues, cap);
-             };
-         }},
-    };
+const Registry<Row>& rows() {
+    static const Registry<Row> table(
+        "rank rule", {
+                         {{"rd",
+                           "components that pay for their stored bits",
+                           {{"bits", whole("N"), "of a stored entry, 1-8 or 16", "4"}},
+                           "ours, after Gish & Pierce 1968"},
+                          [](const NameOptions& named) -> RankRule {
+                              return [bits = stored_entry_bits(named)](const RelativeSpectrum& spectrum) {
+                                  return rate_distortion_rank(spectrum, bits);
+                              };
+                          }},
+                         {{"ed",
+                           "the last gap between eigenvalues that noise of any separable covariance would not leave",
+                           {{"cap", whole("R"), "largest rank it looks for", "2k"}},
+                           "Onatski 2010"},
+                          [](const NameOptions& named) -> RankRule {
+                              return [cap = named.whole("cap")](const RelativeSpectrum& spectrum) {
+                                  return eigenvalue_gap_rank(spectrum.eigenvalues, cap);
+                              };
+                          }},
+                     });
     return table;
 }
 
 /// What a name has of the options of a rule, but for those of the method itself.
 std::optional<std::string> option_of(const Row& row, const NameOptions& named, const std::vector<std::string>& own) {
-    for (const auto& key : keys_of(row.entry.options))
-        if (named.has_option(key) && std::find(own.begin(), own.end(), key) == own.end()) return key;
+    for (const auto& option : row.entry.options)
+        if (named.has_option(option.key) && std::find(own.begin(), own.end(), option.key) == own.end())
+            return option.key;
     return std::nullopt;
 }
 
 }  // namespace
 
-const std::vector<CatalogueLine>& rank_rules() {
-    static const std::vector<CatalogueLine> entries = entries_of(rows());
+const std::vector<RegistryEntry>& rank_rules() {
+    static const auto entries = rows().entries();
     return entries;
 }
 
-std::vector<std::string> options_of_rank_rules(const std::string& before) {
-    std::vector<std::string> all;
+std::vector<OptionSpec> options_of_rank_rules(const std::string& before) {
+    std::vector<OptionSpec> all;
     for (const auto& row : rows())
-        for (std::string option : row.entry.options)
-            all.push_back(option.insert(option.find('(') + 1, "with " + before + row.entry.name + ": "));
+        for (OptionSpec option : row.entry.options) {
+            option.help = "with " + before + row.entry.name + ": " + option.help;
+            all.push_back(std::move(option));
+        }
     return all;
 }
 
-std::vector<std::string> rank_options() {
-    std::vector<std::string> all = {":R (rank) or a rule of `spiked list ranks`, required"};
+std::vector<OptionSpec> rank_options() {
+    std::vector<OptionSpec> all = {{"", whole("R"), "rank, or a rule of `spiked list ranks`, required"}};
     for (auto& option : options_of_rank_rules()) all.push_back(std::move(option));
     return all;
 }
@@ -101,7 +105,7 @@ void reject_rule_options(const NameOptions& named, const std::vector<std::string
 GivenRank required_rank(const ParsedName& parsed, const std::string& example) {
     if (parsed.values.size() != 1)
         throw usage_error("\"{}\": {} needs its rank: write for example {}", parsed.text, parsed.name, example);
-    return given_rank(NameOptions(parsed, keys_of(rank_options()), parsed.values), parsed.values.front());
+    return given_rank(NameOptions(parsed, rank_options()), parsed.values.front());
 }
 
 }  // namespace spiked::estimators

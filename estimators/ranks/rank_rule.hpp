@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/text/catalogue.hpp"
 #include "core/text/name_options.hpp"
+#include "core/text/registry.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
 
 namespace spiked::estimators {
@@ -21,11 +21,11 @@ struct GivenRank {
     [[nodiscard]] std::size_t of(const RelativeSpectrum& spectrum) const { return fixed ? *fixed : rule(spectrum); }
 };
 
-[[nodiscard]] const std::vector<CatalogueLine>& rank_rules();
+[[nodiscard]] const std::vector<RegistryEntry>& rank_rules();
 /// What `spiked list` says of the options of every rule; `before` stands in front of its name.
-[[nodiscard]] std::vector<std::string> options_of_rank_rules(const std::string& before = "");
+[[nodiscard]] std::vector<OptionSpec> options_of_rank_rules(const std::string& before = "");
 /// The same of a method whose value is a rank: the rank first.
-[[nodiscard]] std::vector<std::string> rank_options();
+[[nodiscard]] std::vector<OptionSpec> rank_options();
 
 /// `word` as the rank of a method, with the options of its rule in the same name. Throws usage_error for a word that is
 /// neither, and for an option that belongs to another rule, unless it is one of the method's `own`.

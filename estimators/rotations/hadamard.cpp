@@ -13,15 +13,15 @@ namespace {
 
 #define SPIKED_INLINE inline __attribute__((always_inline))
 
-/// Entry j of so many rows; a strip has `dimension` of them, and every butterfly adds whole registers.
+/// Entry j of a number of rows. A strip has `dimension` of these columns, and every butterfly adds whole registers.
 template <class Real>
 constexpr std::size_t lanes = 128 / sizeof(Real);
 template <class Real>
-struct alignas(64) Line {
+struct alignas(64) StripColumn {
     Real entry[lanes<Real>];
 };
 
-/// Part of a line, as wide as a register; where registers are narrower the compiler takes two.
+/// Part of a strip column, as wide as a register; where registers are narrower the compiler uses two.
 template <class Real, std::size_t bytes>
 struct Wide {
     using Entries [[gnu::vector_size(bytes), gnu::may_alias]] = Real;
@@ -34,7 +34,7 @@ SPIKED_INLINE void butterfly(Entries& a, Entries& b) {
     a = sum;
 }
 
-/// `depth` stages in one pass, from stride `half` on; registers hold 2^depth entries.
+/// Performs `depth` stages in one pass, from stride `half` on; registers hold 2^depth entries.
 template <unsigned depth, class Entries>
 SPIKED_INLINE void stages(Entries* strip, std::size_t half, const Entries* end) {
     constexpr std::size_t width = std::size_t{1} << depth;
@@ -50,28 +50,28 @@ SPIKED_INLINE void stages(Entries* strip, std::size_t half, const Entries* end) 
 }
 
 template <class Entries, class Real>
-SPIKED_INLINE void butterflies(Line<Real>* lines, std::size_t dimension) {
-    constexpr std::size_t line = sizeof(Line<Real>) / sizeof(Entries);
-    auto* const strip = reinterpret_cast<Entries*>(lines);
-    const auto* const end = strip + dimension * line;
-    std::size_t half = line;
-    int left = std::countr_zero(dimension);
-    for (; left % 3 != 0; left -= 2, half *= 4) {
-        if (left == 1) return stages<1>(strip, half, end);
+SPIKED_INLINE void butterflies(StripColumn<Real>* columns, std::size_t dimension) {
+    constexpr std::size_t registers = sizeof(StripColumn<Real>) / sizeof(Entries);
+    auto* const strip = reinterpret_cast<Entries*>(columns);
+    const auto* const end = strip + dimension * registers;
+    std::size_t half = registers;
+    int remaining = std::countr_zero(dimension);
+    for (; remaining % 3 != 0; remaining -= 2, half *= 4) {
+        if (remaining == 1) return stages<1>(strip, half, end);
         stages<2>(strip, half, end);
     }
-    for (; left > 0; left -= 3, half *= 8) stages<3>(strip, half, end);
+    for (; remaining > 0; remaining -= 3, half *= 8) stages<3>(strip, half, end);
 }
 
 template <class Entries, class Real>
-SPIKED_INLINE void multiply(Line<Real>& line, Real factor) {
-    auto* const at = reinterpret_cast<Entries*>(&line);
-    for (std::size_t i = 0; i < sizeof line / sizeof *at; ++i) at[i] *= factor;
+SPIKED_INLINE void multiply(StripColumn<Real>& column, Real factor) {
+    auto* const at = reinterpret_cast<Entries*>(&column);
+    for (std::size_t i = 0; i < sizeof column / sizeof *at; ++i) at[i] *= factor;
 }
 
-/// A line times a factor, or as much of it as the block has rows.
+/// Copies a strip column times a factor, or as many of its rows as the block has.
 template <class Entries, class Real>
-SPIKED_INLINE void move_line(const Real* from, Real* to, Real factor, std::size_t count) {
+SPIKED_INLINE void copy_column(const Real* from, Real* to, Real factor, std::size_t count) {
     if (count < lanes<Real>) {
         for (std::size_t i = 0; i < count; ++i) to[i] = factor * from[i];
         return;
@@ -84,7 +84,7 @@ SPIKED_INLINE void move_line(const Real* from, Real* to, Real factor, std::size_
     }
 }
 
-/// What happens to a block, as data.
+/// The transformation of a block.
 struct Rounds {
     const float* signs;
     std::size_t dimension;
@@ -94,21 +94,21 @@ struct Rounds {
 
     [[nodiscard]] const float* signs_of(unsigned round) const { return signs + number_of(round) * dimension; }
     [[nodiscard]] unsigned number_of(unsigned round) const { return back ? count - 1 - round : round; }
-    /// Entries that one transform mixes, and the first of them.
+    /// The number of entries that one transform mixes, and the index of the first of them.
     [[nodiscard]] std::size_t width() const { return std::bit_floor(dimension); }
     [[nodiscard]] std::size_t offset(unsigned round) const {
         return number_of(round) % 2 == 0 ? 0 : dimension - width();
     }
 };
 
-/// Entry i against entry d - floor(d / 2) + i, by 45 degrees; its own inverse.
+/// Rotates entry i against entry d - floor(d / 2) + i by 45 degrees; this is its own inverse.
 template <class Entries, class Real>
-SPIKED_INLINE void walk(Line<Real>* strip, std::size_t dimension) {
+SPIKED_INLINE void walk(StripColumn<Real>* strip, std::size_t dimension) {
     const Real root = static_cast<Real>(std::sqrt(0.5));
     for (std::size_t i = 0; i < dimension / 2; ++i) {
         auto* const a = reinterpret_cast<Entries*>(strip + i);
         auto* const b = reinterpret_cast<Entries*>(strip + (dimension - dimension / 2 + i));
-        for (std::size_t j = 0; j < sizeof(Line<Real>) / sizeof(Entries); ++j) {
+        for (std::size_t j = 0; j < sizeof(StripColumn<Real>) / sizeof(Entries); ++j) {
             a[j] *= root;
             b[j] *= root;
             butterfly(a[j], b[j]);
@@ -116,28 +116,28 @@ SPIKED_INLINE void walk(Line<Real>* strip, std::size_t dimension) {
     }
 }
 
-/// `count` rows, at most `lanes`, of a column-major block, to the same place of another one or of itself, or left in
-/// the strip when there is no `to`; entries of one row are `stride` apart.
+/// Transforms `count` rows, at most `lanes`, of a column-major block. The result goes to the same rows of another block
+/// or of the same one, or stays in the strip when `to` is null. Entries of a row are `stride` apart.
 template <class Entries, class Real>
 SPIKED_INLINE void transform(const Rounds& rounds, const Real* from, Real* to, std::size_t stride, std::size_t count,
-                             Line<Real>* strip) {
+                             StripColumn<Real>* strip) {
     const auto dimension = rounds.dimension;
     const std::size_t width = rounds.width();
-    // Where every round mixes all entries, their scales are one.
+    // Where every round mixes all entries, the scales of the rounds are combined into one.
     const double each = 1.0 / std::sqrt(static_cast<double>(width));
     const auto scale = static_cast<Real>(rounds.walks ? 1.0 : std::pow(each, rounds.count));
-    // The first signs go with the way in, the last ones of the way back with the way out.
+    // The first signs are applied when the strip is loaded, the last signs of the inverse when it is stored.
     const float* first_signs = rounds.signs_of(0);
     for (std::size_t j = 0; j < dimension; ++j) {
         const Real factor = rounds.back ? scale : scale * static_cast<Real>(first_signs[j]);
-        move_line<Entries>(from + j * stride, strip[j].entry, factor, count);
+        copy_column<Entries>(from + j * stride, strip[j].entry, factor, count);
     }
     for (unsigned round = 0; round < rounds.count; ++round) {
         const float* signs = rounds.signs_of(round);
         if (rounds.walks && rounds.back) walk<Entries>(strip, dimension);
         if (!rounds.back && round > 0)
             for (std::size_t j = 0; j < dimension; ++j) multiply<Entries>(strip[j], static_cast<Real>(signs[j]));
-        Line<Real>* const mixed = strip + (rounds.walks ? rounds.offset(round) : 0);
+        StripColumn<Real>* const mixed = strip + (rounds.walks ? rounds.offset(round) : 0);
         butterflies<Entries>(mixed, width);
         if (rounds.walks)
             for (std::size_t j = 0; j < width; ++j) multiply<Entries>(mixed[j], static_cast<Real>(each));
@@ -148,29 +148,30 @@ SPIKED_INLINE void transform(const Rounds& rounds, const Real* from, Real* to, s
     if (to == nullptr) return;
     const float* last_signs = rounds.signs_of(rounds.count - 1);
     for (std::size_t j = 0; j < dimension; ++j)
-        move_line<Entries>(strip[j].entry, to + j * stride, rounds.back ? static_cast<Real>(last_signs[j]) : Real{1},
-                           count);
+        copy_column<Entries>(strip[j].entry, to + j * stride, rounds.back ? static_cast<Real>(last_signs[j]) : Real{1},
+                             count);
 }
 
 template <class Real>
-using Transform = void (*)(const Rounds&, const Real*, Real*, std::size_t, std::size_t, Line<Real>*);
+using Transform = void (*)(const Rounds&, const Real*, Real*, std::size_t, std::size_t, StripColumn<Real>*);
 
 template <class Real>
 void plain_transform(const Rounds& rounds, const Real* from, Real* to, std::size_t stride, std::size_t count,
-                     Line<Real>* strip) {
+                     StripColumn<Real>* strip) {
     transform<typename Wide<Real, 32>::Entries>(rounds, from, to, stride, count, strip);
 }
 
 #if defined(__x86_64__)
 template <class Real>
 __attribute__((target("avx2"))) void avx2_transform(const Rounds& rounds, const Real* from, Real* to,
-                                                    std::size_t stride, std::size_t count, Line<Real>* strip) {
+                                                    std::size_t stride, std::size_t count, StripColumn<Real>* strip) {
     transform<typename Wide<Real, 32>::Entries>(rounds, from, to, stride, count, strip);
 }
 
 template <class Real>
 __attribute__((target("avx512f"))) void avx512_transform(const Rounds& rounds, const Real* from, Real* to,
-                                                         std::size_t stride, std::size_t count, Line<Real>* strip) {
+                                                         std::size_t stride, std::size_t count,
+                                                         StripColumn<Real>* strip) {
     transform<typename Wide<Real, 64>::Entries>(rounds, from, to, stride, count, strip);
 }
 #endif
@@ -193,7 +194,7 @@ template <class Real>
 void transform_rows(const Rounds& rounds, const arma::Mat<Real>& from, arma::Mat<Real>& to) {
     require_length(from.n_cols, rounds);
     static const Transform<Real> path = best_transform<Real>();
-    std::vector<Line<Real>> strip(rounds.dimension);
+    std::vector<StripColumn<Real>> strip(rounds.dimension);
     for (arma::uword first = 0; first < from.n_rows; first += lanes<Real>)
         path(rounds, from.memptr() + first, to.memptr() + first, from.n_rows,
              std::min<std::size_t>(lanes<Real>, from.n_rows - first), strip.data());
@@ -205,12 +206,12 @@ HadamardRotation::HadamardRotation(const stream::Stream& stream, std::size_t dim
     : HadamardRotation(stream, dimension, rounds, false) {
     if (!std::has_single_bit(dimension))
         throw usage_error(
-            "no Hadamard matrix of size {} is known here (it must be a power of two): rotate by fht-kac or haar",
+            "a Hadamard rotation of dimension {} is not supported (it must be a power of two): use fht-kac or haar",
             dimension);
 }
 
 HadamardRotation HadamardRotation::kac(const stream::Stream& stream, std::size_t dimension) {
-    // Where one transform mixes all entries, a walk would undo its last butterfly: four rounds without.
+    // Where one transform mixes all entries, a walk would undo its last butterfly, so the four rounds have none.
     return {stream, dimension, 4, !std::has_single_bit(dimension)};
 }
 
@@ -242,7 +243,7 @@ void HadamardRotation::rotate_strips(const arma::fmat& rows, const TakeStrip& ta
     const Rounds rounds{signs_.data(), dimension_, rounds_, walks_, false};
     require_length(rows.n_cols, rounds);
     static const Transform<float> path = best_transform<float>();
-    std::vector<Line<float>> strip(dimension_);
+    std::vector<StripColumn<float>> strip(dimension_);
     for (arma::uword first = 0; first < rows.n_rows; first += strip_rows) {
         const auto count = std::min<std::size_t>(strip_rows, rows.n_rows - first);
         path(rounds, rows.memptr() + first, nullptr, rows.n_rows, count, strip.data());

@@ -14,9 +14,7 @@
 namespace spiked::estimators {
 namespace {
 
-// In the order of the enumeration.
-const std::vector<std::string> rotation_words = {"haar", "rht1", "rht2", "fht-kac", "identity"};
-
+// The matrix R^T in the precision of the rows.
 template <class Real, class Matrix>
 const arma::Mat<Real>& in_precision(const Matrix& matrix) {
     if constexpr (std::is_same_v<Real, float>)
@@ -26,37 +24,37 @@ const arma::Mat<Real>& in_precision(const Matrix& matrix) {
 }
 
 template <class Real, class Rotation>
-arma::Mat<Real> turned(const Rotation& rotation, const arma::Mat<Real>& rows) {
+arma::Mat<Real> rotated_rows(const Rotation& rotation, const arma::Mat<Real>& rows) {
     return std::visit(
-        [&](const auto& how) -> arma::Mat<Real> {
-            using How = std::decay_t<decltype(how)>;
-            if constexpr (std::is_same_v<How, std::monostate>) {
+        [&](const auto& kind) -> arma::Mat<Real> {
+            using Kind = std::decay_t<decltype(kind)>;
+            if constexpr (std::is_same_v<Kind, std::monostate>) {
                 return rows;
-            } else if constexpr (std::is_same_v<How, HadamardRotation> && std::is_same_v<Real, float>) {
-                return how.rotated(rows);
-            } else if constexpr (std::is_same_v<How, HadamardRotation>) {
+            } else if constexpr (std::is_same_v<Kind, HadamardRotation> && std::is_same_v<Real, float>) {
+                return kind.rotated(rows);
+            } else if constexpr (std::is_same_v<Kind, HadamardRotation>) {
                 arma::Mat<Real> result = rows;
-                how.rotate(result);
+                kind.rotate(result);
                 return result;
             } else {
-                return rows * in_precision<Real>(how);
+                return rows * in_precision<Real>(kind);
             }
         },
         rotation);
 }
 
 template <class Real, class Rotation>
-arma::Mat<Real> turned_back(const Rotation& rotation, arma::Mat<Real> rows) {
+arma::Mat<Real> rotated_back_rows(const Rotation& rotation, arma::Mat<Real> rows) {
     return std::visit(
-        [&](const auto& how) -> arma::Mat<Real> {
-            using How = std::decay_t<decltype(how)>;
-            if constexpr (std::is_same_v<How, std::monostate>) {
+        [&](const auto& kind) -> arma::Mat<Real> {
+            using Kind = std::decay_t<decltype(kind)>;
+            if constexpr (std::is_same_v<Kind, std::monostate>) {
                 return std::move(rows);
-            } else if constexpr (std::is_same_v<How, HadamardRotation>) {
-                how.rotate_back(rows);
+            } else if constexpr (std::is_same_v<Kind, HadamardRotation>) {
+                kind.rotate_back(rows);
                 return std::move(rows);
             } else {
-                return rows * in_precision<Real>(how).t();
+                return rows * in_precision<Real>(kind).t();
             }
         },
         rotation);
@@ -64,11 +62,9 @@ arma::Mat<Real> turned_back(const Rotation& rotation, arma::Mat<Real> rows) {
 
 }  // namespace
 
-RotationKind rotation_kind(std::string_view name) {
-    return static_cast<RotationKind>(position_of(name, "rotation", rotation_words));
-}
+RotationKind rotation_kind(std::string_view name) { return enum_named<RotationKind>(name, "rotation"); }
 
-std::string_view name_of(RotationKind kind) { return rotation_words[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(RotationKind kind) { return enum_name(kind); }
 
 RowRotation::RowRotation(RotationKind kind, const stream::Stream& stream, std::size_t dimension) {
     switch (kind) {
@@ -93,23 +89,27 @@ RowRotation::RowRotation(RotationKind kind, const stream::Stream& stream, std::s
     }
 }
 
-arma::mat RowRotation::rotate(const arma::mat& rows) const { return turned<double>(rotation_, rows); }
-arma::fmat RowRotation::rotate(const arma::fmat& rows) const { return turned<float>(rotation_, rows); }
-arma::mat RowRotation::rotate_back(arma::mat rows) const { return turned_back<double>(rotation_, std::move(rows)); }
-arma::fmat RowRotation::rotate_back(arma::fmat rows) const { return turned_back<float>(rotation_, std::move(rows)); }
+arma::mat RowRotation::rotate(const arma::mat& rows) const { return rotated_rows<double>(rotation_, rows); }
+arma::fmat RowRotation::rotate(const arma::fmat& rows) const { return rotated_rows<float>(rotation_, rows); }
+arma::mat RowRotation::rotate_back(arma::mat rows) const {
+    return rotated_back_rows<double>(rotation_, std::move(rows));
+}
+arma::fmat RowRotation::rotate_back(arma::fmat rows) const {
+    return rotated_back_rows<float>(rotation_, std::move(rows));
+}
 
 UnitRows unit_rows(const arma::mat& rows, const RowRotation& rotation) {
     UnitRows unit{row_norms(rows), rows};
-    std::vector<double> to_unit(unit.norms.size());
-    for (std::size_t t = 0; t < to_unit.size(); ++t) {
+    std::vector<double> scales(unit.norms.size());
+    for (std::size_t t = 0; t < scales.size(); ++t) {
         if (unit.norms[t] == 0.0) continue;
-        to_unit[t] = std::sqrt(static_cast<double>(rows.n_cols)) / unit.norms[t];
-        if (std::isfinite(to_unit[t])) continue;
-        // The reciprocal of so small a norm overflows, the quotients do not.
+        scales[t] = std::sqrt(static_cast<double>(rows.n_cols)) / unit.norms[t];
+        if (std::isfinite(scales[t])) continue;
+        // The reciprocal of such a small norm overflows, but the quotients do not.
         unit.coordinates.row(t) /= unit.norms[t];
-        to_unit[t] = std::sqrt(static_cast<double>(rows.n_cols));
+        scales[t] = std::sqrt(static_cast<double>(rows.n_cols));
     }
-    scale_rows(unit.coordinates, to_unit, 1.0);
+    scale_rows(unit.coordinates, scales, 1.0);
     unit.coordinates = rotation.rotate(unit.coordinates);
     return unit;
 }
@@ -117,6 +117,10 @@ UnitRows unit_rows(const arma::mat& rows, const RowRotation& rotation) {
 arma::mat from_unit_rows(arma::mat coordinates, const std::vector<double>& scales, const RowRotation& rotation) {
     scale_rows(coordinates, scales, 1.0 / std::sqrt(static_cast<double>(coordinates.n_cols)));
     return rotation.rotate_back(std::move(coordinates));
+}
+
+RowRotation row_rotation(const RotationOptions& options, std::size_t dimension) {
+    return {options.kind, stream::Stream(options.seed, "quantizer", stream::Role::rotation, options.index), dimension};
 }
 
 }  // namespace spiked::estimators

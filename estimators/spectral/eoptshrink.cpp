@@ -8,47 +8,74 @@
 #include "estimators/svd/relative_spectrum.hpp"
 #include "theory/laws/finite_size.hpp"
 
+template <>
+struct spiked::EnumNames<spiked::estimators::Imputation> {
+    static constexpr EnumName<spiked::estimators::Imputation> table[] = {
+        {spiked::estimators::Imputation::none, "none"},
+        {spiked::estimators::Imputation::from_j, "j"},
+        {spiked::estimators::Imputation::from_j_minus_1, "j-1"},
+        {spiked::estimators::Imputation::twice_rank, "2r"}};
+};
+
 namespace spiked::estimators {
+
+SpectralFamily eoptshrink_family();
+
 namespace {
 
-EOptShrinkOptions options_of(const NameOptions& typed) {
-    EOptShrinkOptions options = typed.has_word("paper")     ? EOptShrinkOptions::paper()
-                                : typed.has_word("author")  ? EOptShrinkOptions::author()
-                                : typed.has_word("edgefit") ? EOptShrinkOptions::edge_fit()
+std::vector<OptionSpec> own_options() {
+    return {{"paper", {}, "the text taken literally: pilot=d power=2 impute=j mass=side"},
+            {"author", {}, "the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no"},
+            {"edgefit", {}, "edge=fit: rank by a line through the top of the noise, sees up to 2k signals"},
+            {"rank", whole("R"), "oracle rank, or a rule of `spiked list ranks`; default: by the edge"},
+            {"pilot", one_of_or({"p", "d"}, "K"), "", "p"},
+            {"edge", one_of({"points", "fit"}), "", "points"},
+            {"factor", number("F"), "", "1"},
+            {"power", one_of({"1", "2"}), "of eigenvalues", "1"},
+            {"margin", number("M"), "", "p^(-1/3)"},
+            {"cap", whole("R"), "largest rank of edge=fit and rank=ed", "2k"},
+            {"impute", one_of<Imputation>(), "", "j-1"},
+            {"mass", one_of({"rest", "side"}), "", "rest"},
+            {"clip", one_of({"yes", "no"}), "", "yes"}};
+}
+
+EOptShrinkOptions options_of(const NameOptions& named) {
+    EOptShrinkOptions options = named.has_word("paper")     ? EOptShrinkOptions::paper()
+                                : named.has_word("author")  ? EOptShrinkOptions::author()
+                                : named.has_word("edgefit") ? EOptShrinkOptions::edge_fit()
                                                             : EOptShrinkOptions{};
     return options;
 }
 
-/// What is typed and would change nothing.
-void reject_options_without_effect(const NameOptions& typed, const EOptShrinkOptions& options) {
-    const auto refuse = [&](const char* key, bool idle, const char* why) {
-        if (idle && typed.has_option(key))
-            throw usage_error("\"{}\": {}= has no effect ({}): leave it out", typed.text(), key, why);
+/// Rejects options that would change nothing.
+void reject_options_without_effect(const NameOptions& named, const EOptShrinkOptions& options) {
+    const auto reject = [&](const char* key, bool without_effect, const char* why) {
+        if (without_effect && named.has_option(key))
+            throw usage_error("\"{}\": {}= has no effect ({}): leave it out", named.text(), key, why);
     };
     const bool fit = options.edge == EdgeRule::fit;
-    refuse("factor", fit, "it stretches the edge of edge=points");
-    refuse("margin", !fit && (options.rank || options.rank_rule), "the rank it decides is given");
+    reject("factor", fit, "it stretches the edge of edge=points");
+    reject("margin", !fit && (options.rank || options.rank_rule), "the rank it decides is given");
 }
 
 EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
-    std::vector<std::string> own = {"rank", "pilot", "edge", "factor", "power", "margin", "impute", "mass", "clip"};
-    std::vector<std::string> keys = own;
-    for (auto& key : keys_of(rank_options())) keys.push_back(std::move(key));
-    const NameOptions typed(parsed, keys, {"paper", "author", "edgefit"});
-    if (typed.words().size() > 1)
+    const NameOptions named(parsed, eoptshrink_family().entry.options);
+    if (named.words().size() > 1)
         throw usage_error("\"{}\": {} and {} are two readings (one at a time): leave one out", parsed.text,
-                          typed.words()[0], typed.words()[1]);
-    EOptShrinkOptions options = options_of(typed);
+                          named.words()[0], named.words()[1]);
+    EOptShrinkOptions options = options_of(named);
     options.loss = loss;
-    if (const auto edge = typed.choice("edge", {"points", "fit"})) options.edge = static_cast<EdgeRule>(*edge);
-    options.cap = typed.whole("cap");
+    if (const auto edge = named.choice("edge")) options.edge = *edge == "fit" ? EdgeRule::fit : EdgeRule::two_points;
+    options.cap = named.whole("cap");
+    // Its own options, which are of no rank rule; cap is one of edge=fit.
+    std::vector<std::string> own = {"rank", "pilot", "edge", "factor", "power", "margin", "impute", "mass", "clip"};
     if (options.edge == EdgeRule::fit) own.emplace_back("cap");
     if (const auto rank = parsed.option("rank")) {
-        const GivenRank given = given_rank(typed, *rank, own);
+        const GivenRank given = given_rank(named, *rank, own);
         options.rank = given.fixed;
         options.rank_rule = given.rule;
     } else {
-        reject_rule_options(typed, own);
+        reject_rule_options(named, own);
     }
     if (const auto pilot = parsed.option("pilot")) {
         options.pilot_from_columns = *pilot == "d";
@@ -62,14 +89,13 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
             options.pilot = static_cast<std::size_t>(*k);
         }
     }
-    if (const auto factor = typed.number("factor")) options.factor = *factor;
-    if (const auto power = typed.choice("power", {"1", "2"})) options.power = static_cast<int>(*power) + 1;
-    if (const auto margin = typed.number("margin")) options.margin = margin;
-    if (const auto rule = typed.choice("impute", {"none", "j", "j-1", "2r"}))
-        options.imputation = static_cast<Imputation>(*rule);
-    if (const auto mass = typed.choice("mass", {"rest", "side"})) options.mass_of_rest = *mass == 0;
-    if (const auto clip = typed.choice("clip", {"yes", "no"})) options.clip = *clip == 0;
-    reject_options_without_effect(typed, options);
+    if (const auto factor = named.number("factor")) options.factor = *factor;
+    if (const auto power = named.choice("power")) options.power = *power == "2" ? 2 : 1;
+    if (const auto margin = named.number("margin")) options.margin = margin;
+    if (const auto rule = named.choice<Imputation>("impute")) options.imputation = *rule;
+    if (const auto mass = named.choice("mass")) options.mass_of_rest = *mass == "rest";
+    if (const auto clip = named.choice("clip")) options.clip = *clip == "yes";
+    reject_options_without_effect(named, options);
     return options;
 }
 
@@ -176,21 +202,13 @@ std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theor
 
 SpectralFamily eoptshrink_family() {
     SpectralFamily family{
-        {"eoptshrink",
-         "optimal shrinkage under noise of unknown separable covariance, rank by the bulk edge",
-         {":paper (the text taken literally: pilot=d power=2 impute=j mass=side)",
-          ":author (the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no)",
-          ":edgefit (edge=fit: rank by a line through the top of the noise, sees up to 2k signals)",
-          "rank=R (oracle rank) or a rule of `spiked list ranks`; default: by the edge", "pilot=p|d|K (default p)",
-          "edge=points|fit (default points)", "factor=F (default 1)", "power=1|2 (of eigenvalues, default 1)",
-          "margin=M (default p^(-1/3))", "cap=R (largest rank of edge=fit and rank=ed, default 2k)",
-          "impute=none|j|j-1|2r (default j-1)", "mass=rest|side (default rest)", "clip=yes|no (default yes)"},
-         "paper Algorithm 2, reference reading; Su & Wu 2022"},
+        {{"eoptshrink", "optimal shrinkage under noise of unknown separable covariance, rank by the bulk edge",
+          own_options(), "paper Algorithm 2, reference reading; Su & Wu 2022"}},
         make};
-    const auto known = keys_of(family.entry.options);
+    auto& options = family.entry.options;
     for (auto& option : options_of_rank_rules("rank="))
-        if (std::find(known.begin(), known.end(), keys_of({option}).front()) == known.end())
-            family.entry.options.push_back(std::move(option));
+        if (std::none_of(options.begin(), options.end(), [&](const auto& own) { return own.key == option.key; }))
+            options.push_back(std::move(option));
     return family;
 }
 

@@ -31,20 +31,20 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
     return result;
 }
 
+const std::vector<OptionSpec> option_specs = {
+    {"sigma", number("S"), "standard deviation of the noise entries; default: from the median singular value"},
+    {"quantile", {}, "level from the values below the edge alone: robust to many signals"}};
+
 GavishDonohoOptions options_of(const ParsedName& parsed, theory::Loss loss) {
-    const NameOptions typed(parsed, {"sigma"}, {"quantile"});
-    GavishDonohoOptions options{.loss = loss, .noise_level = typed.number("sigma", true)};
-    if (typed.has_word("quantile")) {
+    const NameOptions named(parsed, option_specs);
+    GavishDonohoOptions options{.loss = loss, .noise_level = named.number("sigma", true)};
+    if (named.has_word("quantile")) {
         if (options.noise_level)
             throw usage_error("\"{}\": a known sigma needs no quantile: leave one out", parsed.text);
         options.rule = NoiseLevelRule::quantile;
     }
     return options;
 }
-
-const std::vector<std::string> option_lines = {
-    "sigma=S (standard deviation of the noise entries; default: from the median singular value)",
-    ":quantile (level from the values below the edge alone: robust to many signals)"};
 
 }  // namespace
 
@@ -88,10 +88,11 @@ Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape sh
 }
 
 SpectralFamily gavish_donoho_hard_family() {
-    return {{"gd-hard",
-             "optimal hard threshold under white noise, values kept as they are",
-             option_lines,
-             "Gavish & Donoho 2014",
+    return {{{"gd-hard",
+              "optimal hard threshold under white noise, values kept as they are",
+              option_specs,
+              "Gavish & Donoho 2014",
+              {"gavish-donoho"}},
              false,
              {},
              true},
@@ -103,8 +104,8 @@ SpectralFamily gavish_donoho_hard_family() {
 }
 
 SpectralFamily gavish_donoho_shrink_family() {
-    return {{"gd-shrink", "optimal shrinkage under white noise for any of the three losses", option_lines,
-             "Gavish & Donoho 2017; Leeb 2022 for the operator norm"},
+    return {{{"gd-shrink", "optimal shrinkage under white noise for any of the three losses", option_specs,
+              "Gavish & Donoho 2017; Leeb 2022 for the operator norm"}},
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
                 return {parsed.text, [options = options_of(parsed, loss)](std::span<const double> s, Shape shape) {
                             return gavish_donoho_shrink(s, shape, options);

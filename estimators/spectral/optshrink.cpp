@@ -41,9 +41,11 @@ Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::s
 }
 
 SpectralFamily optshrink_family() {
-    return {{"optshrink",
-             "optimal shrinkage at the given rank, the noise law from the values left over; states its squared error",
-             rank_options(), "Nadakuditi 2014", false, "2"},
+    return {{{"optshrink",
+              "optimal shrinkage at the given rank, the noise law from the values left over; states its squared error",
+              rank_options(), "Nadakuditi 2014"},
+             false,
+             "2"},
             [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
                 const GivenRank rank = required_rank(parsed, "optshrink:2");
                 return {parsed.text,

@@ -83,18 +83,24 @@ Shrinkage screenot(std::span<const double> singular_values, Shape shape, std::si
     return result;
 }
 
+static ScreeNotFill fill_named(const std::string& name) {
+    if (name == "w") return ScreeNotFill::winsorize;
+    return name == "0" ? ScreeNotFill::zero : ScreeNotFill::impute;
+}
+
 SpectralFamily screenot_family() {
-    return {{"screenot",
-             "optimal hard threshold under noise of any bulk, given a bound of the rank",
-             {":K (bound of the rank, required)", "impute=i|w|0 (default i: from the edge; w: largest left; 0: zeros)"},
-             "Donoho, Gavish & Romanov 2023",
+    return {{{"screenot",
+              "optimal hard threshold under noise of any bulk, given a bound of the rank",
+              {{"", whole("K"), "bound of the rank, required"},
+               {"impute", one_of({"i", "w", "0"}), "i: from the edge; w: largest left; 0: zeros", "i"}},
+              "Donoho, Gavish & Romanov 2023"},
              false,
              "10",
              true},
             [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
                 const std::size_t bound = required_whole(parsed, "the bound of its rank", "screenot:10");
-                const NameOptions options(parsed, {"impute"}, parsed.values);
-                const auto fill = static_cast<ScreeNotFill>(options.choice("impute", {"i", "w", "0"}).value_or(0));
+                const NameOptions options(parsed, screenot_family().entry.options);
+                const ScreeNotFill fill = fill_named(options.choice("impute").value_or("i"));
                 return {parsed.text, [bound, fill](std::span<const double> singular_values, Shape shape) {
                             return screenot(singular_values, shape, bound, fill);
                         }};

@@ -13,21 +13,22 @@ SpectralFamily gavish_donoho_shrink_family();
 SpectralFamily screenot_family();
 SpectralFamily tracy_widom_test_family();
 
-static const std::vector<SpectralFamily>& families() {
-    static const std::vector<SpectralFamily> table = {
-        eoptshrink_family(),           optshrink_family(), truncated_svd_family(),   gavish_donoho_hard_family(),
-        gavish_donoho_shrink_family(), screenot_family(),  tracy_widom_test_family()};
+static const Registry<SpectralFamily>& families() {
+    static const Registry<SpectralFamily> table(
+        "spectral estimator",
+        {eoptshrink_family(), optshrink_family(), truncated_svd_family(), gavish_donoho_hard_family(),
+         gavish_donoho_shrink_family(), screenot_family(), tracy_widom_test_family()});
     return table;
 }
 
 const std::vector<EstimatorEntry>& spectral_estimators() {
-    static const auto entries = entries_of<EstimatorEntry>(families());
+    static const auto entries = families().entries<EstimatorEntry>();
     return entries;
 }
 
 SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
     const ParsedName parsed = parse_name(name);
-    const SpectralFamily& family = row_named(families(), parsed.name, "spectral estimator");
+    const SpectralFamily& family = families().named(parsed.name);
     SpectralEstimator estimator = family.make(parsed, loss, known);
     estimator.keeps_values = family.entry.keeps_values;
     return estimator;

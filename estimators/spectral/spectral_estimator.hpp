@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/text/catalogue.hpp"
+#include "core/text/registry.hpp"
 #include "estimators/spectral/shrinkage.hpp"
 #include "theory/laws/shrinkers.hpp"
 #include "theory/laws/spectrum.hpp"
@@ -29,8 +29,8 @@ struct KnownLaw {
     [[nodiscard]] bool empty() const { return !row && !column; }
 };
 
-/// One line of `spiked list estimators`.
-struct EstimatorEntry : CatalogueLine {
+/// An entry of `spiked list estimators`.
+struct EstimatorEntry : RegistryEntry {
     bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
     std::string argument = {};     ///< what must follow its name, as an example: 1 of svd:1
     bool keeps_values = false;     ///< as its estimators say

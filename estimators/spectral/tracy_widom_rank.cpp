@@ -91,19 +91,21 @@ Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Sh
 
 SpectralFamily tracy_widom_test_family() {
     return {
-        {"tw-test",
-         "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
-         "\"known\" "
-         "in a study)",
-         {"level=P (false alarms a test, default 0.01)",
-          "sigma=S (standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law)"},
-         "Johnstone 2001; Kritchman & Nadler 2009",
+        {{"tw-test",
+          "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
+          "\"known\" "
+          "in a study)",
+          {{"level", number("P"), "false alarms a test", "0.01"},
+           {"sigma", number("S"),
+            "standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law"}},
+          "Johnstone 2001; Kritchman & Nadler 2009",
+          {"tracy-widom"}},
          true},
         [](const ParsedName& parsed, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
-            const NameOptions typed(parsed, {"level", "sigma"});
+            const NameOptions named(parsed, tracy_widom_test_family().entry.options);
             return {parsed.text, TracyWidomTest({.loss = loss,
-                                                 .level = typed.number("level").value_or(0.01),
-                                                 .noise_level = typed.number("sigma", true),
+                                                 .level = named.number("level").value_or(0.01),
+                                                 .noise_level = named.number("sigma", true),
                                                  .law = known})};
         }};
 }

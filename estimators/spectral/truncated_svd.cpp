@@ -7,8 +7,14 @@ namespace spiked::estimators {
 /// `svd:R`: the first R singular values as they are (Eckart and Young 1936). Values within rounding of 0 are not
 /// components. R may be a rank rule, `svd:rd`, `svd:ed` (rank_rule.hpp).
 SpectralFamily truncated_svd_family() {
-    return {{"svd", "truncated SVD at the given rank, values kept as they are", rank_options(), "Eckart & Young 1936",
-             false, "1", true},
+    return {{{"svd",
+              "truncated SVD at the given rank, values kept as they are",
+              rank_options(),
+              "Eckart & Young 1936",
+              {"pca", "tsvd"}},
+             false,
+             "1",
+             true},
             [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
                 const GivenRank rank = required_rank(parsed, "svd:1");
                 return {parsed.text,

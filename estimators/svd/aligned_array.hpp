@@ -10,7 +10,7 @@
 
 namespace spiked::estimators {
 
-/// Numbers that start at a cache line, many of them in large pages; zero at first.
+/// An array that starts at a cache line and is zero at first. Large arrays use huge pages.
 template <class Real>
 class AlignedArray {
 public:

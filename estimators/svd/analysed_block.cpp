@@ -9,9 +9,9 @@
 namespace spiked::estimators {
 namespace {
 
-constexpr std::size_t longest_short_side = 1024;
+constexpr std::size_t largest_short_side = 1024;
 
-arma::mat in_place(const arma::mat& vectors, const arma::uvec& kept, std::size_t length) {
+arma::mat scatter_rows(const arma::mat& vectors, const arma::uvec& kept, std::size_t length) {
     arma::mat full(length, vectors.n_cols);
     full.rows(kept) = vectors;
     return full;
@@ -23,7 +23,7 @@ arma::uvec all_of(arma::uword count) { return count == 0 ? arma::uvec() : arma::
 
 std::string_view name_of(Precision precision) { return precision == Precision::float32 ? "float" : "double"; }
 
-/// Of the cores of blocks of one shape, made at the first question.
+/// Decomposition of the cores of blocks of one shape, computed when a result is first requested.
 class AnalysedBlock::Decomposition {
 public:
     virtual ~Decomposition() = default;
@@ -47,7 +47,7 @@ public:
     [[nodiscard]] std::vector<double> values(std::size_t at) override {
         const auto found = batch().singular_values(at);
         std::vector<double> values(found.begin(), found.end());
-        // Estimators know the rounding of double: what is rounding in float must not look like noise to them.
+        // Estimators allow for the rounding of double only: rounding errors of float must not look like noise to them.
         if (std::is_same_v<Real, float> && !values.empty()) {
             const double floor =
                 static_cast<double>(shape_.long_side()) * std::numeric_limits<float>::epsilon() * values.front();
@@ -79,22 +79,24 @@ private:
     std::optional<BatchDecomposition<Real>> batch_;
 };
 
-void AnalysedBlock::decompose_together(std::vector<AnalysedBlock*> blocks, Precision precision) {
+void AnalysedBlock::prepare_decompositions(std::vector<AnalysedBlock*> blocks, Precision precision) {
     std::map<std::pair<std::size_t, std::size_t>, std::vector<AnalysedBlock*>> by_shape;
     std::vector<std::vector<AnalysedBlock*>> alone;
     for (AnalysedBlock* block : blocks) {
         const Shape shape = block->shape();
-        // What is left out has nothing to decompose, is refused when it is asked, or is LAPACK's.
-        if (shape.short_side() == 0 || shape.short_side() > longest_short_side || !block->block_.is_finite()) continue;
+        // Blocks that are skipped here have nothing to decompose, are rejected when a result is requested, or are
+        // decomposed by LAPACK.
+        if (shape.short_side() == 0 || shape.short_side() > largest_short_side || !block->block_.is_finite()) continue;
         const bool fits = precision == Precision::float64 ||
                           arma::abs(block->block_).max() <= static_cast<double>(std::numeric_limits<float>::max());
-        // One that does not fit is refused by itself, when it is asked.
+        // A block that does not fit float is decomposed separately, so that it alone is rejected when a result is
+        // requested.
         (fits ? by_shape[{shape.rows, shape.columns}] : alone.emplace_back()).push_back(block);
     }
-    const auto join = [](auto together, const std::vector<AnalysedBlock*>& members) {
+    const auto join = [](auto decomposition, const std::vector<AnalysedBlock*>& members) {
         for (std::size_t i = 0; i < members.size(); ++i) {
-            together->put(i, members[i]->complete() ? members[i]->block_ : members[i]->core());
-            members[i]->place_ = {together, i};
+            decomposition->put(i, members[i]->complete() ? members[i]->block_ : members[i]->core());
+            members[i]->place_ = {decomposition, i};
         }
     };
     std::vector<std::vector<AnalysedBlock*>> groups = std::move(alone);
@@ -108,7 +110,7 @@ void AnalysedBlock::decompose_together(std::vector<AnalysedBlock*> blocks, Preci
     }
 }
 
-std::vector<AnalysedBlock> AnalysedBlock::together(std::vector<arma::mat> blocks, EmptyLines empty_lines,
+std::vector<AnalysedBlock> AnalysedBlock::as_batch(std::vector<arma::mat> blocks, EmptyLines empty_lines,
                                                    Precision precision) {
     std::vector<AnalysedBlock> analysed;
     analysed.reserve(blocks.size());
@@ -117,13 +119,13 @@ std::vector<AnalysedBlock> AnalysedBlock::together(std::vector<arma::mat> blocks
         analysed.push_back(AnalysedBlock(Unplaced{}, std::move(block), empty_lines));
         members.push_back(&analysed.back());
     }
-    decompose_together(members, precision);
+    prepare_decompositions(members, precision);
     return analysed;
 }
 
 AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines, Precision precision)
     : AnalysedBlock(Unplaced{}, std::move(block), empty_lines) {
-    decompose_together({this}, precision);
+    prepare_decompositions({this}, precision);
 }
 
 AnalysedBlock::AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines) : block_(std::move(block)) {
@@ -152,22 +154,22 @@ SingularVectors AnalysedBlock::vectors(std::size_t count) {
 
 SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
     if (complete()) return of_core;
-    return {in_place(of_core.left, rows_, block_.n_rows), in_place(of_core.right, columns_, block_.n_cols)};
+    return {scatter_rows(of_core.left, rows_, block_.n_rows), scatter_rows(of_core.right, columns_, block_.n_cols)};
 }
 
 arma::mat AnalysedBlock::denoised(std::span<const double> shrunk) {
     if (shrunk.empty()) return arma::mat(arma::size(block_), arma::fill::zeros);
     const std::vector<double>& observed = singular_values();
     const SingularVectors leading = vectors(shrunk.size());
-    arma::vec share(shrunk.size());
-    for (std::size_t i = 0; i < shrunk.size(); ++i) share(i) = observed[i] > 0.0 ? shrunk[i] / observed[i] : 0.0;
+    arma::vec fraction(shrunk.size());
+    for (std::size_t i = 0; i < shrunk.size(); ++i) fraction(i) = observed[i] > 0.0 ? shrunk[i] / observed[i] : 0.0;
     if (block_.n_rows >= block_.n_cols) {
         arma::mat scores = block_ * leading.right;
-        scores.each_row() %= share.t();
+        scores.each_row() %= fraction.t();
         return scores * leading.right.t();
     }
     arma::mat scores = leading.left.t() * block_;
-    scores.each_col() %= share;
+    scores.each_col() %= fraction;
     return leading.left * scores;
 }
 

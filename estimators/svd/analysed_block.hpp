@@ -11,48 +11,49 @@
 
 namespace spiked::estimators {
 
-/// What blocks are decomposed in. Singular values come in double either way; those of float within its rounding of 0,
-/// long side times epsilon of the largest, are 0.
+/// Precision of a decomposition. Singular values are returned in double either way; values of a float decomposition
+/// within its rounding error of 0, long side times float epsilon times the largest value, become 0.
 enum class Precision { float32, float64 };
 [[nodiscard]] std::string_view name_of(Precision precision);  ///< float, double
 
-/// A block with what several methods need of it, computed once and only when asked: singular values, leading vectors.
-/// Exactly zero rows and columns are left out of the spectrum, because they would change the shape it is judged by.
+/// A block with its singular values and leading vectors, which several methods need and which are computed once, when
+/// they are first requested. Rows and columns that are exactly zero are left out of the spectrum, because they would
+/// change the shape that the spectrum is judged by.
 ///
-/// Decomposed by BatchDecomposition up to a short side of 1024, beyond it by LAPACK in double. Objects that were made
-/// together share one workspace: they are for one thread.
+/// Blocks are decomposed by BatchDecomposition up to a short side of 1024, and beyond it by LAPACK in double. Objects
+/// that come from the same call of as_batch share a workspace and must be used by one thread.
 class AnalysedBlock {
 public:
     enum class EmptyLines { strip, keep };
 
     explicit AnalysedBlock(arma::mat block, EmptyLines empty_lines = EmptyLines::strip,
                            Precision precision = Precision::float64);
-    /// The same blocks, the same numbers, found faster: those of one shape are decomposed at once, when the first of
-    /// them is asked.
-    [[nodiscard]] static std::vector<AnalysedBlock> together(std::vector<arma::mat> blocks,
+    /// The same blocks with the same results, computed faster: all blocks of one shape are decomposed at once, when a
+    /// result of one of them is first requested.
+    [[nodiscard]] static std::vector<AnalysedBlock> as_batch(std::vector<arma::mat> blocks,
                                                              EmptyLines empty_lines = EmptyLines::strip,
                                                              Precision precision = Precision::float64);
 
     [[nodiscard]] const arma::mat& block() const { return block_; }
-    /// Shape of what was decomposed.
+    /// Shape of the core.
     [[nodiscard]] Shape shape() const { return {rows_.n_elem, columns_.n_elem}; }
-    /// What was decomposed: the block without stripped lines.
+    /// The matrix that is decomposed: the block without its stripped rows and columns.
     [[nodiscard]] arma::mat core() const;
     [[nodiscard]] const arma::uvec& kept_rows() const { return rows_; }
     [[nodiscard]] const arma::uvec& kept_columns() const { return columns_; }
 
     [[nodiscard]] const std::vector<double>& singular_values();
-    /// The first `count` left and right vectors, with zeros where lines were stripped.
+    /// The first `count` left and right vectors, with zeros for stripped rows and columns.
     [[nodiscard]] SingularVectors vectors(std::size_t count);
-    /// Vectors of the core, with zeros where lines were stripped.
+    /// Extends vectors of the core by zeros for stripped rows and columns.
     [[nodiscard]] SingularVectors at_full_length(SingularVectors of_core) const;
 
     /// The estimate of the signal, in the shape of the whole block: Y V diag(shrunk / observed) V^T, or the same from
-    /// the left where rows are fewer. `shrunk` replaces as many of the largest singular values, the others become 0.
-    /// Only the short side's vectors enter, and what is kept of a component is a share of the data itself, so it is as
-    /// accurate at the smallest singular values.
+    /// the left where there are fewer rows than columns. `shrunk` replaces as many of the largest singular values; the
+    /// others become 0. Only vectors of the short side are used, and the retained part of a component is a fraction of
+    /// the data itself, so the estimate is equally accurate for the smallest singular values.
     [[nodiscard]] arma::mat denoised(std::span<const double> shrunk);
-    /// The block without it.
+    /// The block minus this estimate.
     [[nodiscard]] arma::mat residual(std::span<const double> shrunk);
 
 private:
@@ -65,10 +66,10 @@ private:
     };
     struct Unplaced {};
     AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines);
-    static void decompose_together(std::vector<AnalysedBlock*> blocks, Precision precision);
+    static void prepare_decompositions(std::vector<AnalysedBlock*> blocks, Precision precision);
 
     arma::mat block_;
-    arma::uvec rows_;  ///< kept
+    arma::uvec rows_;  ///< indices of the kept rows
     arma::uvec columns_;
     Place place_;
     std::optional<std::vector<double>> values_;

@@ -34,10 +34,11 @@ Path<Real> path(Instructions wanted) {
     };
     for (const auto& [instructions, candidate] : all)
         if ((wanted == Instructions::best || wanted == instructions) && candidate.kernels != nullptr) return candidate;
-    throw input_error("this processor lacks the instructions asked for (AVX2 or AVX-512): take the best it has");
+    throw input_error("this processor lacks the requested instructions (AVX2 or AVX-512): use the best it has");
 }
 
-/// Columns a multiple of 1 KiB apart would share few cache sets, and stores would look like loads of the next column.
+/// Distance between stored columns of this length. It is not a multiple of 1 KiB: such columns would share few cache
+/// sets, and the processor would mistake stores to one for loads of the next.
 template <class Real>
 std::size_t padded(std::size_t length) {
     constexpr std::size_t line = kernels::alignment / sizeof(Real);
@@ -81,7 +82,8 @@ public:
             std::vector<Bidiagonal> some;
             for (std::size_t block = first; block < std::min(count, first + kernels::value_lanes); ++block)
                 some.push_back(bidiagonal(block));
-            // In float the reduction itself leaves an error of 1e-7 of the largest value.
+            // Small values are computed to full accuracy in double only: in float the reduction itself leaves an error
+            // of 1e-7 of the largest value.
             bidiagonal_.values(some, sizeof(Real) == 8, scaled_values_.data() + first * short_side_);
         }
         for (std::size_t block = 0; gram_ && block < count; ++block) {
@@ -92,16 +94,16 @@ public:
             bidiagonal_.values(std::vector<Bidiagonal>{bidiagonal(block)}, true, values);
         }
         for (std::size_t block = 0; block < count; ++block) {
-            const double unit = std::ldexp(1.0, -exponents_[block]);
+            const double scale = std::ldexp(1.0, -exponents_[block]);
             for (std::size_t i = block * short_side_; i < (block + 1) * short_side_; ++i)
-                values_[i] = scaled_values_[i] * unit;
+                values_[i] = scaled_values_[i] * scale;
         }
         count_ = count;
     }
 
     void leading_vectors(std::size_t block, std::size_t wanted, arma::Mat<Real>* left, arma::Mat<Real>* right) {
         check(block);
-        if (wanted > short_side_) throw bug("{} singular vectors asked of {}", wanted, short_side_);
+        if (wanted > short_side_) throw bug("{} singular vectors requested of {}", wanted, short_side_);
         if (left != nullptr) left->set_size(shape_.rows, wanted);
         if (right != nullptr) right->set_size(shape_.columns, wanted);
         if (wanted == 0 || (left == nullptr && right == nullptr)) return;
@@ -109,7 +111,8 @@ public:
         const std::span<const double> values(scaled_values_.data() + block * short_side_, short_side_);
         const bool by_gram =
             gram_ && by_gram_[block] && values[wanted - 1] > GramReduction::smallest_for_vectors * values[0];
-        // With the Gram matrix, left reflectors are there for one block at a time, in the place behind the others.
+        // With the Gram matrix, left reflectors are stored for one block at a time; the other arrays of that block lie
+        // behind those of the batch, at index `room_`.
         const std::size_t place = gram_ && !by_gram ? room_ : block;
         if (place != block) bidiagonalise_again(block, place);
         bidiagonal_.vectors(bidiagonal(place), values, wanted);
@@ -130,7 +133,7 @@ public:
     }
 
     void check(std::size_t block) const {
-        if (block >= count_) throw bug("block {} asked of a batch of {}", block, count_);
+        if (block >= count_) throw bug("block {} requested of a batch of {}", block, count_);
     }
     [[nodiscard]] std::size_t count() const { return count_; }
     [[nodiscard]] std::span<const double> values(std::size_t block) const {
@@ -178,7 +181,7 @@ private:
         if (!by_gram_[block]) bidiagonalise_again(block, block);
     }
 
-    /// Of `entries_`.
+    /// Reduces the block in `entries_` and stores the result at index `place`.
     void bidiagonalise(std::size_t place) {
         path_.kernels->bidiagonalise(
             {long_side_, short_side_, entries_.data(), stride_, left_.data() + (gram_ ? 0 : place) * left_size_,
@@ -186,7 +189,7 @@ private:
              right_scale_.data() + place * short_side_, diagonal_.data() + place * short_side_,
              off_diagonal_.data() + place * short_side_, row_work_.data(), column_work_.data()});
     }
-    /// Of a block whose Gram matrix does not serve.
+    /// Reduces a block again, from its saved copy, where its Gram matrix is not accurate enough.
     void bidiagonalise_again(std::size_t block, std::size_t place) {
         const std::size_t size = stride_ * short_side_;
         std::copy_n(kept_.data() + block * size, size, entries_.data());
@@ -198,7 +201,7 @@ private:
                 {off_diagonal_.data() + block * short_side_, short_side_ - 1}};
     }
 
-    /// Vectors of the bidiagonal matrix to those of the block.
+    /// Transforms vectors of the bidiagonal matrix into those of the block.
     void transform_back(void (BidiagonalSvd<Real>::*side)(std::size_t, Real*) const, std::size_t wanted,
                         const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
                         arma::Mat<Real>& to) {
@@ -218,14 +221,14 @@ private:
     std::size_t long_side_, short_side_;
     Path<Real> path_;
     std::size_t stride_;
-    std::size_t left_size_, right_size_;  ///< of the reflectors of a block
+    std::size_t left_size_, right_size_;  ///< sizes of the packed reflectors of a block
     std::size_t room_ = 0;
     std::size_t count_ = 0;
-    AlignedArray<Real> left_, right_;  ///< reflectors, block after block
+    AlignedArray<Real> left_, right_;  ///< reflectors, one block after the other
     AlignedArray<Real> left_scale_, right_scale_;
-    AlignedArray<Real> entries_;  ///< of the block that is being reduced
+    AlignedArray<Real> entries_;  ///< entries of the block that is being reduced
     std::optional<GramReduction> gram_;
-    AlignedArray<Real> kept_;  ///< scaled blocks, for their Gram matrices and left vectors
+    AlignedArray<Real> kept_;  ///< scaled blocks, from which Gram matrices and left vectors are computed
     std::vector<bool> by_gram_;
     AlignedArray<Real> row_work_, column_work_, vectors_;
     std::vector<double> diagonal_, off_diagonal_;

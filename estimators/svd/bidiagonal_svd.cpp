@@ -26,14 +26,14 @@ namespace {
 
 double flushed(double entry) { return std::abs(entry) < smallest_entry ? 0.0 : entry; }
 
-/// Whether the first columns are orthonormal well within what batch_decomposition.hpp promises.
+/// Whether the columns are orthonormal, with a margin to the bound of batch_decomposition.hpp.
 bool orthonormal(const arma::mat& vectors) {
     const arma::mat products = vectors.t() * vectors;
     return arma::abs(products - arma::eye(arma::size(products))).max() < 2e-13;
 }
 
-/// Beyond this LAPACK is faster.
-std::size_t most_for_twisted(std::size_t size) { return std::max<std::size_t>(32, size / 4); }
+/// Largest number of vectors for which twisted factorisations are faster than LAPACK.
+std::size_t most_twisted_vectors(std::size_t size) { return std::max<std::size_t>(32, size / 4); }
 
 }  // namespace
 
@@ -56,7 +56,8 @@ void BidiagonalSvd<Real>::values(std::span<const Bidiagonal> matrices, bool exac
     for (std::size_t lane = 0; lane < lanes; ++lane) {
         batch.present[lane] = lane < matrices.size();
         for (std::size_t i = 0; i < size_; ++i) {
-            // B B^T from its last row up: its large entries are most often in the first rows, and QL wants them last.
+            // B B^T is stored from its last row upwards: its large entries are most often in the first rows, and QL
+            // needs them last.
             const std::size_t row = size_ - 1 - i;
             const auto at = i * lanes + lane;
             diagonals_[at] = off_diagonals_[at] = 0.0;
@@ -87,12 +88,13 @@ void BidiagonalSvd<Real>::values(std::span<const Bidiagonal> matrices, bool exac
         const auto small = std::lower_bound(found.begin(), found.end(), limit, std::greater<>());
         if (small == found.end()) continue;
         bisect(matrices[lane], generous_bound * limit, {small, found.end()});
-        // Equal values that lay on both sides of the limit.
+        // Sort again, because equal values may have been on both sides of the limit.
         std::sort(found.begin(), found.end(), std::greater<>());
     }
 }
 
-/// The smallest values, all below `upper`, by multisection: 16 points a round, shared by up to 16 values.
+/// Computes the smallest values, all below `upper`, by multisection: 16 points per round, divided among up to 16
+/// values.
 template <class Real>
 void BidiagonalSvd<Real>::bisect(const Bidiagonal& matrix, double upper, std::span<double> smallest) {
     constexpr std::size_t lanes = kernels::value_lanes;
@@ -139,7 +141,7 @@ void BidiagonalSvd<Real>::bisect(const Bidiagonal& matrix, double upper, std::sp
 template <class Real>
 void BidiagonalSvd<Real>::vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted) {
     if (wanted == 0) return;
-    if (wanted > most_for_twisted(size_) || !(values[wanted - 1] > smallest_for_twisted * values[0]) ||
+    if (wanted > most_twisted_vectors(size_) || !(values[wanted - 1] > smallest_for_twisted * values[0]) ||
         !twisted(matrix, values, wanted))
         lapack(matrix, wanted);
 }
@@ -174,7 +176,8 @@ bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const doub
     return make_orthogonal(values, wanted);
 }
 
-/// Each vector to those before it whose values are close. Only these leave the lanes.
+/// Makes each vector orthogonal to the preceding ones whose values are close. Only these vectors are copied out of the
+/// lanes.
 template <class Real>
 bool BidiagonalSvd<Real>::make_orthogonal(std::span<const double> values, std::size_t wanted) {
     constexpr std::size_t lanes = kernels::vector_lanes;
@@ -205,19 +208,19 @@ bool BidiagonalSvd<Real>::twisted_group(std::span<const double> values, double l
     alignas(64) double eigenvalues[lanes];
     alignas(64) double right_square[lanes];
     alignas(64) double left_square[lanes];
-    alignas(64) double miss[lanes];
+    alignas(64) double remainders[lanes];
     for (std::size_t lane = 0; lane < lanes; ++lane) eigenvalues[lane] = values[std::min(lane, values.size() - 1)];
     const kernels::GolubKahan matrix{2 * size_, links_.data(), vector_work_.data()};
     for (int round = 0;; ++round) {
-        kernels_.twisted_vectors(matrix, eigenvalues, values.size(), right_square, left_square, miss);
+        kernels_.twisted_vectors(matrix, eigenvalues, values.size(), right_square, left_square, remainders);
         bool again = false;
         for (std::size_t lane = 0; lane < values.size(); ++lane) {
             const double square = right_square[lane] + left_square[lane];
-            const double residual = std::abs(miss[lane]) / std::sqrt(square);
+            const double residual = std::abs(remainders[lane]) / std::sqrt(square);
             if (!(residual < acceptable_residual * largest) && round == last_round) return false;
             if (residual < good_residual<Real> * largest) continue;
             again = true;
-            eigenvalues[lane] += miss[lane] / square;  // Rayleigh's quotient
+            eigenvalues[lane] += remainders[lane] / square;  // Rayleigh quotient
         }
         if (!again || round == last_round) break;
     }
@@ -252,7 +255,7 @@ void BidiagonalSvd<Real>::lapack(const Bidiagonal& matrix, std::size_t wanted) {
     dbdsdc_("U", "I", &size, diagonal.data(), off_diagonal.data(), left.memptr(), &size, right.memptr(), &size, nullptr,
             nullptr, work.data(), integers.data(), &info, 1, 1);
     if (info != 0 || !orthonormal(left.head_cols(wanted)) || !orthonormal(right.head_rows(wanted).t())) {
-        // Divide and conquer gives up, or loses orthogonality, on values in a few tight clusters; QL is slower.
+        // Divide and conquer fails, or loses orthogonality, when the values lie in a few tight clusters. QL is slower.
         load();
         left.eye();
         right.eye();
@@ -263,7 +266,7 @@ void BidiagonalSvd<Real>::lapack(const Bidiagonal& matrix, std::size_t wanted) {
                 left.memptr(), &size, &unused, &one, work.data(), &info, 1);
         if (info != 0)
             throw input_error(
-                "the singular vectors of a block did not converge (LAPACK's bdsdc and bdsqr gave up): take it out");
+                "the singular vectors of a block did not converge (LAPACK's bdsdc and bdsqr failed): leave it out");
     }
     constexpr std::size_t lanes = kernels::vector_lanes;
     for (std::size_t first = 0; first < wanted; first += lanes) {

@@ -10,26 +10,28 @@ namespace spiked::estimators {
 /// An upper bidiagonal matrix whose largest entry is neither tiny nor huge.
 struct Bidiagonal {
     std::span<const double> diagonal;
-    std::span<const double> off_diagonal;  ///< one less
+    std::span<const double> off_diagonal;  ///< one entry less
 
     [[nodiscard]] std::size_t size() const { return diagonal.size(); }
 };
 
-/// Singular values and vectors of bidiagonal matrices of one size, by the kernels of an instruction set and, where
-/// those vectors fail their checks, by LAPACK. The kernels in double are the same for both precisions.
+/// Singular values and vectors of bidiagonal matrices of one size, computed by the kernels of an instruction set and,
+/// where their vectors fail the checks, by LAPACK. Both precisions use the same kernels in double.
 template <class Real>
 class BidiagonalSvd {
 public:
     BidiagonalSvd(const kernels::Kernels<Real>& kernels, std::size_t size);
 
-    /// All singular values, descending, of up to `kernels::value_lanes` matrices; `values` has `size` for each. Within
-    /// a few units of the last place of the largest one; where not `exact_small`, small ones only within 1e-8 of it.
+    /// Computes all singular values, in descending order, of up to `kernels::value_lanes` matrices; `values` has room
+    /// for `size` numbers per matrix. Errors are a few units in the last place of the largest value; without
+    /// `exact_small`, small values have errors of up to 1e-8 of it.
     void values(std::span<const Bidiagonal> matrices, bool exact_small, double* values);
 
-    /// Vectors of the largest values.
+    /// Computes the vectors of the `wanted` largest values.
     void vectors(const Bidiagonal& matrix, std::span<const double> values, std::size_t wanted);
-    /// Of the last call: `kernels::applied_lanes` right or left vectors from `first`, a multiple of that, on; entry i
-    /// of vector `lane` at i * applied_lanes + lane of `to`. Those beyond the wanted ones mean nothing.
+    /// Right or left vectors of the last call of vectors(): `kernels::applied_lanes` of them from `first` on, which
+    /// must be a multiple of this number. Entry i of vector `lane` is stored at i * applied_lanes + lane of `to`.
+    /// Vectors beyond the wanted ones are meaningless.
     void right(std::size_t first, Real* to) const { copy(right_, first, to); }
     void left(std::size_t first, Real* to) const { copy(left_, first, to); }
 
@@ -48,8 +50,8 @@ private:
     AlignedArray<double> diagonals_, off_diagonals_, eigenvalues_;
     AlignedArray<double> links_;  ///< off-diagonal of the Golub-Kahan matrix
     AlignedArray<double> vector_work_;
-    AlignedArray<Real> right_, left_;  ///< `vector_lanes` side by side, as they are found
-    AlignedArray<double> columns_;     ///< those with others close by, to be made orthogonal
+    AlignedArray<Real> right_, left_;  ///< groups of `vector_lanes` vectors side by side, as computed
+    AlignedArray<double> columns_;     ///< copies of vectors of close values, to be made orthogonal
 };
 
 extern template class BidiagonalSvd<float>;

@@ -6,26 +6,27 @@
 #define SPIKED_KERNEL SPIKED_DEVICE
 #endif
 
-/// Singular values of bidiagonal matrices, many at once.
+/// Singular values of many bidiagonal matrices at once.
 namespace spiked::estimators::kernels {
 
 /// Eigenvalues of symmetric tridiagonal matrices by the root-free QL method of Pal, Walker and Kahan (Parlett, The
-/// Symmetric Eigenvalue Problem, 8.15), one matrix a lane. A sweep runs over every lane from the last row up; each lane
-/// has its own shift and its own end, the first row not yet deflated, so that no lane changes what another one gets.
-/// The two divisions of a step are one: with p = gamma^2 / c, the next p is n^2 / (p (p + b)), n = p (a - shift) - b
-/// gamma. For the first `vectors` registers of lanes; a GPU has a thread for each lane.
+/// Symmetric Eigenvalue Problem, 8.15), one matrix per lane. A sweep runs over all lanes from the last row upwards.
+/// Each lane has its own shift and its own end, the first row that is not yet deflated, so that no lane changes the
+/// result of another one. The two divisions of a step are combined into one: with p = gamma^2 / c, the next p is n^2 /
+/// (p (p + b)), n = p (a - shift) - b gamma. Works on the first `vectors` registers of lanes; on a GPU each lane has
+/// its own thread.
 template <class Pack, std::size_t vectors = value_lanes / Pack::width>
 struct RootFreeQl {
     using Vector = typename Pack::Vector;
     static constexpr std::size_t width = Pack::width;
     static constexpr std::size_t lanes = vectors * width;
     static constexpr std::size_t stride = value_lanes;
-    static constexpr double smallest_gamma = 0x1p-160;  ///< its sixth power is still a number
+    static constexpr double smallest_gamma = 0x1p-160;  ///< its sixth power does not underflow
     static constexpr double smallest_square = 0x1p-700;
-    static constexpr std::size_t most_sweeps = 12;  ///< a row, on average
+    static constexpr std::size_t most_sweeps = 12;  ///< per row, on average
 
     struct Lanes {
-        alignas(64) double end[lanes];  ///< row not yet deflated
+        alignas(64) double end[lanes];  ///< first row that is not yet deflated
         alignas(64) double shift[lanes];
         alignas(64) double floor[lanes];  ///< squares of off-diagonal entries below this are zero
         bool running[lanes];
@@ -53,7 +54,8 @@ struct RootFreeQl {
         }
     }
 
-    /// The eigenvalue of the two rows at the end that is nearer to the last one.
+    /// The shift: of the two eigenvalues of the 2 x 2 matrix at the end, the one nearer to the diagonal entry of the
+    /// end.
     SPIKED_KERNEL static void choose_shift(const TridiagonalBatch& batch, Lanes& state, std::size_t lane) {
         const std::size_t at = static_cast<std::size_t>(state.end[lane]) * stride + lane;
         const double square = batch.off_diagonal_squared[at];
@@ -66,14 +68,15 @@ struct RootFreeQl {
         Vector p[vectors], gamma[vectors], sine[vectors], shift[vectors];
     };
 
-    /// Rows `from` - 1 down to `to`; where `ragged`, some lanes end on the way.
+    /// Processes the rows `from` - 1 down to `to`. With `ragged`, some lanes end within this range.
     template <bool ragged>
     SPIKED_KERNEL static void sweep(TridiagonalBatch& batch, const Lanes& state, Running& run, std::size_t from,
                                     std::size_t to) {
         const Vector least = Pack::set(smallest_gamma);
         const Vector tiny = Pack::set(smallest_square);
         if (from <= to) return;
-        // What the next row needs is read before this row is written: they never meet, which a compiler does not see.
+        // The entries of the next row are read before this row is written. The two never overlap, but a compiler does
+        // not know this.
         Vector next_square[vectors], next_alpha[vectors];
         for (std::size_t g = 0; g < vectors; ++g) {
             next_square[g] = Pack::load(batch.off_diagonal_squared + (from - 1) * stride + g * width);
@@ -177,8 +180,9 @@ struct RootFreeQl {
     }
 };
 
-/// Signs of the differential stationary quotient-difference transform of B^T B - point^2 (Dhillon and Parlett 2004):
-/// relatively accurate counts, however small the singular values are.
+/// Counts singular values below given points by the signs of the differential stationary quotient-difference transform
+/// of B^T B - point^2 (Dhillon and Parlett 2004). The counts have high relative accuracy, however small the singular
+/// values are.
 template <class Pack, std::size_t vectors = value_lanes / Pack::width>
 struct SturmCounts {
     using Vector = typename Pack::Vector;

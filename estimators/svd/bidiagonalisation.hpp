@@ -6,15 +6,17 @@
 #define SPIKED_KERNEL
 #endif
 
-/// Householder bidiagonalisation in one pass over the block a column (fused as in Howell, Demmel, Fulton, Hammarling,
-/// Marmol 2008 and Van Zee, van de Geijn, Quintana-Orti 2014): while the rank-2 update of the step before is applied to
-/// a panel of columns, their products with the new left reflector are formed, and from these the products of the block
-/// with the row that the right reflector is made of. 4 fma an entry and step, one load and one store.
+/// Householder bidiagonalisation with one pass over the block per column (fused as in Howell, Demmel, Fulton,
+/// Hammarling, Marmol 2008 and Van Zee, van de Geijn, Quintana-Orti 2014): while the rank-2 update of the previous step
+/// is applied to a panel of columns, their products with the new left reflector are formed, and from these the products
+/// of the block with the row that defines the right reflector. The cost per entry and step is 4 fma, one load and one
+/// store.
 ///
-/// Reflectors are not normalised: w is the column or row itself with beta taken off its head, so nothing is divided
-/// and what the right reflector needs (its norm, its product with y) grows with the pass. The pass itself multiplies by
-/// the column as it is and corrects for beta after, so that it need not wait for the root. Passes alternate between
-/// rightward and leftward: what one leaves in the first cache, the next one finds there.
+/// Reflectors are not normalised: w is the column or row itself with beta subtracted from its head. Thus nothing is
+/// divided, and the quantities that the right reflector needs (its norm, its product with y) are accumulated during the
+/// pass. The pass multiplies by the unmodified column and corrects for beta afterwards, so that it need not wait for
+/// the square root. Passes alternate between rightward and leftward, so that each finds in the L1 cache what the
+/// previous one left there.
 namespace spiked::estimators::kernels {
 
 template <class Pack>
@@ -30,7 +32,8 @@ struct Bidiagonalisation {
 
     SPIKED_KERNEL static std::size_t floor(std::size_t i) { return i / width * width; }
 
-    /// I - scale w w^T with w = (head - beta, tail) makes (head, tail) beta times the first unit vector.
+    /// The reflector I - scale w w^T with w = (head - beta, tail) maps (head, tail) to beta times the first unit
+    /// vector.
     struct Reflector {
         Real beta, scale;
     };
@@ -43,21 +46,21 @@ struct Bidiagonalisation {
                 static_cast<Real>(1.0 / (square + __builtin_fabs(alpha) * norm))};
     }
 
-    /// Zero from the first entry of the group of reflector k to the register of its head.
+    /// Sets the entries from the start of the group of reflector k to the register of its head to zero.
     SPIKED_KERNEL static void clear(Real* w, std::size_t k, std::size_t head) {
         for (std::size_t i = floor(k / reflector_group * reflector_group); i + width <= head; i += width)
             Pack::store(w + i, Pack::set(0));
     }
 
-    /// Takes beta off the head of a column or row.
-    SPIKED_KERNEL static void take_off(Real* w, std::size_t head, Real beta) {
+    /// Subtracts beta from the head of a column or row.
+    SPIKED_KERNEL static void subtract_from_head(Real* w, std::size_t head, Real beta) {
         const std::size_t i = floor(head);
         const Vector betas = Pack::set(beta);
         const Vector at_head = Pack::from(betas, head - i) - Pack::from(betas, head + 1 - i);
         Pack::store(w + i, Pack::load(w + i) - at_head);
     }
 
-    /// The column or row from its head on, zero before.
+    /// Copies a column or row from its head on; entries before the head become zero.
     SPIKED_KERNEL static void copy(const Real* from, Real* to, std::size_t head, std::size_t end) {
         std::size_t i = floor(head);
         Pack::store(to + i, Pack::from(Pack::load(from + i), head - i));
@@ -76,25 +79,25 @@ struct Bidiagonalisation {
 
     struct Step {
         std::size_t row, first, end;
-        const Real* u;  ///< left reflector of the step before
+        const Real* u;  ///< left reflector of the previous step
         const Real* z;
-        const Real* w;  ///< this step's column
+        const Real* w;  ///< column of this step
         Reflector left;
-        Real head;           ///< of the left reflector
-        std::size_t stride;  ///< of the block
-        Real* y;             ///< of the step before, then of this one
-        Real* r;             ///< right reflector of the step before, then this step's row
+        Real head;           ///< head of the left reflector
+        std::size_t stride;  ///< stride of the block
+        Real* y;             ///< first that of the previous step, then that of this one
+        Real* r;             ///< first the right reflector of the previous step, then the row of this one
         Real* q;
     };
 
-    /// Columns that share loads of u, z and w, from `first` on.
+    /// Columns, from `first` on, that share the loads of u, z and w.
     struct Panel {
         Real* entries;
         std::size_t first;
     };
 
-    /// a <- a - u y - z v for the columns of a panel, and a^T w. Also, where `waiting`, q <- q + b r for an earlier
-    /// one.
+    /// Updates the columns of a panel, a <- a - u y - z v, and computes a^T w. With `waiting`, it also adds the
+    /// contribution of an earlier panel: q <- q + b r.
     template <bool pending, bool waiting, std::size_t wide>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void update_and_project(const Step& step,
                                                                                        const Panel& panel,
@@ -133,7 +136,7 @@ struct Bidiagonalisation {
         }
     }
 
-    /// q <- q + a r.
+    /// Adds the contribution of a panel: q <- q + a r.
     template <std::size_t wide>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void accumulate(const Step& step, const Panel& panel) {
         Vector by[wide];
@@ -146,8 +149,9 @@ struct Bidiagonalisation {
         }
     }
 
-    /// Of the row r that the right reflector is made of: its square without its head, its product with y. In double,
-    /// because the rounding of many equal terms adds up, and a reflector is as orthogonal as the square is right.
+    /// Sums over the row r that defines the right reflector: its squared norm without its head, and its product with y.
+    /// They are in double, because the rounding errors of many equal terms add up, and a reflector is only as
+    /// orthogonal as its squared norm is accurate.
     template <std::size_t wide>
     struct Sums {
         typename Short<double, wide>::Type squares{}, overlaps{};
@@ -171,7 +175,8 @@ struct Bidiagonalisation {
         return sum;
     }
 
-    /// Compilers convert eight numbers in two halves.
+    /// Converts to double. Pack::widened is used where it exists, because compilers convert eight numbers in two
+    /// halves.
     template <class Reals, class Doubles>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void widen(const Reals& x, Doubles& to) {
         if constexpr (requires { Pack::widened(x); })
@@ -180,7 +185,7 @@ struct Bidiagonalisation {
             to = __builtin_convertvector(x, Doubles);
     }
 
-    /// A panel's part of y and r, and where `waiting`, of q for an earlier panel.
+    /// Computes a panel's entries of y and r and, with `waiting`, the contribution of an earlier panel to q.
     template <bool pending, bool waiting, std::size_t wide>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void project(const Step& step, const Panel& panel,
                                                                             const Panel& earlier, Row& found) {
@@ -207,7 +212,7 @@ struct Bidiagonalisation {
         sums.squares += exact * exact;
     }
 
-    /// The panels of `wide` columns of a step, from either end.
+    /// The panels of `wide` columns of a step, counted from the left or from the right.
     template <std::size_t wide>
     struct Panels {
         SPIKED_KERNEL Panels(const Reduction<Real>& block, const Step& step)
@@ -225,8 +230,8 @@ struct Bidiagonalisation {
         bool leftward;
     };
 
-    /// What a panel adds to q is added while the next one is updated: loads and fma are in balance, and nothing waits
-    /// for the sums across registers.
+    /// The contribution of a panel to q is added while the next panel is updated. This balances loads and fma, and
+    /// nothing waits for the sums across registers.
     template <bool pending>
     SPIKED_KERNEL static void pass(const Reduction<Real>& block, const Step& step, Row& found) {
         const Panels<4> panels(block, step);
@@ -235,7 +240,8 @@ struct Bidiagonalisation {
         accumulate<4>(step, panels[panels.count - 1]);
     }
 
-    /// The same for short columns, whose panels cost more than what is in them: fewer and wider ones.
+    /// The same for short columns, where the overhead of a panel exceeds the work on its entries: panels are fewer and
+    /// wider.
     template <bool pending>
     SPIKED_KERNEL static void pass_short(const Reduction<Real>& block, const Step& step, Row& found) {
         const Panels<8> panels(block, step);
@@ -267,8 +273,8 @@ struct Bidiagonalisation {
             pass<pending>(block, step, found);
     }
 
-    /// z = scale (q - beta a - overlap w) from entry `from` on (0 before), and a - w y - z head, which is the next
-    /// column, to `to`. Returns its square after entry `from`.
+    /// Computes z = scale (q - beta a - overlap w) from entry `from` on (0 before), and writes the next column, a - w y
+    /// - z head, to `to`. Returns the squared norm of this column after entry `from`.
     SPIKED_KERNEL static double finish(const Step& step, Real* z, const Real* a, Real* to, const Reflector& right,
                                        Real overlap, Real head, Real y, std::size_t from) {
         const Vector by_q = Pack::set(right.scale);
@@ -312,7 +318,7 @@ struct Bidiagonalisation {
             block.diagonal[k] = left.beta;
             block.left_scale[k] = left.scale;
             if (k + 1 == n) {
-                take_off(w, k, left.beta);
+                subtract_from_head(w, k, left.beta);
                 break;
             }
             const Step step{k, floor(k), block.rows, u, z, w, left, head, block.stride, y, r, q};
@@ -321,7 +327,7 @@ struct Bidiagonalisation {
                 pass_any<false>(block, step, found);
             else
                 pass_any<true>(block, step, found);
-            take_off(w, k, left.beta);
+            subtract_from_head(w, k, left.beta);
 
             const double square = total<4>(found.of_four.squares) + total<8>(found.of_eight.squares);
             const double overlap = total<4>(found.of_four.overlaps) + total<8>(found.of_eight.overlaps);
@@ -336,7 +342,7 @@ struct Bidiagonalisation {
             Real* const row = block.right + right_place.column(k);
             clear(row, k, k + 1);
             copy(r, row, k + 1, n);
-            take_off(row, k + 1, right.beta);
+            subtract_from_head(row, k + 1, right.beta);
         }
     }
 };

@@ -4,8 +4,8 @@
 
 namespace spiked::estimators {
 
-/// All min(n, d) singular values, descending; no vectors. Reference path: LAPACK, double. Throws input_error when the
-/// block holds NaN or infinity, or when LAPACK does not converge.
+/// All min(n, d) singular values in descending order, without vectors. This is the reference path: LAPACK in double.
+/// Throws input_error when the block holds NaN or infinity, or when LAPACK does not converge.
 [[nodiscard]] std::vector<double> singular_values(const arma::mat& block);
 
 /// The singular vectors of the `count` largest singular values: left n x count, right d x count.

@@ -1,26 +1,26 @@
 #pragma once
 #include <cstddef>
 
-/// The inner loops of batch_decomposition.hpp, once for each instruction set. Each set is compiled from the same
-/// templates (bidiagonalisation.hpp, tridiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp,
-/// twisted_vectors.hpp) with its own registers.
+/// The inner loops of batch_decomposition.hpp as a table of functions for each instruction set. All tables are compiled
+/// from the same templates (bidiagonalisation.hpp, tridiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp,
+/// twisted_vectors.hpp), each with its own registers.
 namespace spiked::estimators::kernels {
 
-/// Columns start at multiples of this many bytes, so that every register load is aligned; what pads them is zero.
+/// Columns start at multiples of this number of bytes, so that every register load is aligned; the padding is zero.
 inline constexpr std::size_t alignment = 64;
-/// Blocks whose singular values are found together, one a lane.
+/// Number of blocks whose singular values are computed at once, one per lane.
 inline constexpr std::size_t value_lanes = 16;
-/// Singular values whose vectors are found together.
+/// Number of singular values whose vectors are computed at once.
 inline constexpr std::size_t vector_lanes = 16;
-/// Reflectors applied together.
+/// Number of reflectors that are applied at once.
 inline constexpr std::size_t reflector_group = 4;
-/// Columns that the reduction takes together: as many zero columns less one follow the block.
+/// Number of columns that the reduction processes at once; as many zero columns less one must follow the block.
 inline constexpr std::size_t reduction_strip = 8;
-/// Vectors that reflectors are applied to together.
+/// Number of vectors to which reflectors are applied at once.
 inline constexpr std::size_t applied_lanes = vector_lanes;
 
-/// Where reflectors of a side of `length` lie: a group of them from the line of its first entry on, nothing between.
-/// Entry i of reflector k is at column(k) + i.
+/// Positions of packed reflectors of vectors of `length` entries. The reflectors of a group are stored without gaps,
+/// each from the cache line of the first entry of the group on. Entry i of reflector k is at column(k) + i.
 template <class Real>
 class Packed {
 public:
@@ -47,11 +47,12 @@ private:
 };
 
 /// A = H_0 H_1 .. B (G_0 G_1 ..)^T with B upper bidiagonal, rows >= columns, H = I - scale u u^T, G = I - scale v v^T.
-/// u_k begins at entry k, v_k at entry k + 1; before are zeros from the start of the group of reflectors on.
+/// u_k begins at entry k and v_k at entry k + 1; the entries before, back to the start of the group of reflectors, are
+/// zero.
 template <class Real>
 struct Reduction {
     std::size_t rows, columns;
-    Real* entries;  ///< of A; destroyed
+    Real* entries;  ///< of A; overwritten
     std::size_t stride;
     Real* left;   ///< u, packed
     Real* right;  ///< v, packed
@@ -59,33 +60,34 @@ struct Reduction {
     Real* right_scale;
     double* diagonal;
     double* off_diagonal;
-    Real* row_work;     ///< 2 stride
-    Real* column_work;  ///< zero at first; 2 (columns + reduction_strip), each a multiple of `alignment` bytes
+    Real* row_work;     ///< 2 stride numbers
+    Real* column_work;  ///< zero at first; twice columns + reduction_strip numbers, each rounded up to a multiple of
+                        ///< `alignment` bytes
 };
 
 /// A symmetric matrix = (G_0 G_1 ..) T (G_0 G_1 ..)^T with T tridiagonal, G as above.
 struct SymmetricReduction {
     std::size_t size;
-    double* entries;  ///< each column from its `alignment` bytes before or at the diagonal on; zero rows and columns
-                      ///< follow up to a multiple of those; destroyed
+    double* entries;  ///< each column is stored from the last multiple of `alignment` bytes at or before its diagonal
+                      ///< on; zero rows and columns follow up to such a multiple; overwritten
     std::size_t stride;
     double* reflectors;  ///< packed
     double* scales;
     double* diagonal;
     double* off_diagonal;
-    double* work;  ///< zero at first; 2 stride
+    double* work;  ///< zero at first; 2 stride numbers
 };
 
 /// `value_lanes` symmetric tridiagonal matrices side by side: entry i of matrix `lane` at i * value_lanes + lane.
 struct TridiagonalBatch {
     std::size_t size;
-    double tolerance;  ///< square of an off-diagonal entry that counts as zero, as a share of the product of its
+    double tolerance;  ///< square of an off-diagonal entry that counts as zero, as a fraction of the product of its
                        ///< neighbours
-    double* diagonal;  ///< destroyed
-    double* off_diagonal_squared;  ///< destroyed; the last row is zero
-    double* eigenvalues;           ///< out: matrix after matrix, `size` each, in no order
-    bool converged[value_lanes];   ///< out
-    bool present[value_lanes];     ///< in: false for matrices that are not there
+    double* diagonal;  ///< overwritten
+    double* off_diagonal_squared;  ///< overwritten; the last row is zero
+    double* eigenvalues;           ///< output: `size` for each matrix in turn, unordered
+    bool converged[value_lanes];   ///< output
+    bool present[value_lanes];     ///< input: false for lanes without a matrix
 };
 
 /// The symmetric tridiagonal matrix with zero diagonal whose eigenvalues are plus and minus the singular values of a
@@ -93,40 +95,43 @@ struct TridiagonalBatch {
 struct GolubKahan {
     std::size_t size;            ///< twice the size of the bidiagonal matrix
     const double* off_diagonal;  ///< size - 1 entries d_0, e_0, d_1, e_1, .., d_last
-    double* work;                ///< 2 size vector_lanes
+    double* work;                ///< 2 size vector_lanes numbers
 };
 
 template <class Real>
 struct Kernels {
     void (*bidiagonalise)(const Reduction<Real>& block);
-    /// vectors <- H_0 H_1 .. H_(count-1) vectors for `applied_lanes` vectors side by side, the first `wanted` of which
-    /// are needed: entry i of vector `lane` at i * applied_lanes + lane. Reflectors as in Reduction, u_k beginning at
-    /// entry k or later.
+    /// vectors <- H_0 H_1 .. H_(count-1) vectors for `applied_lanes` vectors side by side, of which the first `wanted`
+    /// are needed: entry i of vector `lane` is at i * applied_lanes + lane. Reflectors as in Reduction, where u_k may
+    /// begin later than at entry k.
     void (*apply_reflectors)(const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
                              Real* vectors, std::size_t wanted);
-    /// to <- factor from, entry for entry; both may be the same. Returns the largest size of an entry of `from`, NaN
-    /// where one is NaN or infinite.
+    /// to <- factor from, entry by entry; both may be the same matrix. Returns the largest magnitude of an entry of
+    /// `from`, or NaN when an entry is NaN or infinite.
     double (*scale)(const Real* from, std::size_t from_stride, std::size_t rows, std::size_t columns, Real factor,
                     Real* to, std::size_t to_stride);
     void (*tridiagonalise)(const SymmetricReduction& matrix);
     void (*eigenvalues)(TridiagonalBatch& batch);
-    /// For each lane the number of singular values of a bidiagonal matrix below `points[lane]`. Squares of its entries.
+    /// Computes for each lane the number of singular values of a bidiagonal matrix below `points[lane]`. The matrix is
+    /// given by the squares of its entries.
     void (*count_below)(std::size_t size, const double* diagonal_squared, const double* off_diagonal_squared,
                         const double* points, double* counts);
-    /// Eigenvectors of the first `wanted` of `vector_lanes` eigenvalues, with one entry equal to 1: entry i at i *
-    /// vector_lanes + lane of `work`. Also the squares of the norms of their even and odd parts, and what eigenvalue
-    /// times vector misses (the residual is a multiple of one unit vector).
+    /// Computes eigenvectors of the first `wanted` of `vector_lanes` eigenvalues, each with one entry equal to 1: entry
+    /// i is at i * vector_lanes + lane of `work`. Also returns the squared norms of their even and odd parts, and the
+    /// remainders of the factorisations: the residual of an eigenvector is its remainder times a unit vector.
     void (*twisted_vectors)(const GolubKahan& matrix, const double* eigenvalues, std::size_t wanted, double* even_norm,
-                            double* odd_norm, double* miss);
-    /// Vectors that the one before leaves, times a scale for each lane: right ones from the even entries, left ones
-    /// from the odd ones, entry i at i * vector_lanes + lane. Entries below `least` are 0.
+                            double* odd_norm, double* remainders);
+    /// Multiplies the vectors that twisted_vectors leaves in `work` by a scale for each lane: right vectors are their
+    /// even entries, left vectors their odd ones, with entry i at i * vector_lanes + lane. Entries below `least` become
+    /// 0.
     void (*scale_vectors)(const GolubKahan& matrix, const double* right_scale, const double* left_scale, double least,
                           Real* right, Real* left);
-    /// Makes the last of `count` columns of norm 1 orthogonal to the others; returns the square of what was left of it.
+    /// Makes the last of `count` columns of norm 1 orthogonal to the others and normalises it; returns its squared norm
+    /// before the normalisation.
     double (*orthogonalise)(double* columns, std::size_t stride, std::size_t length, std::size_t count);
 };
 
-/// Null where the processor or the compiler lacks them.
+/// The tables of kernels; null where the processor or the compiler lacks the instructions.
 template <class Real>
 [[nodiscard]] const Kernels<Real>* generic();
 template <class Real>

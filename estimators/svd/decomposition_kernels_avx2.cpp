@@ -4,7 +4,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-// Only functions that exist in this file alone may use these instructions: a processor without them runs others.
+// These instructions may be used only by functions that are compiled in this file alone, because a processor without
+// them must never run such a function.
 #define SPIKED_KERNEL __attribute__((target("avx2,fma")))
 #include "estimators/svd/decomposition_kernels_table.hpp"
 

@@ -4,7 +4,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-// Only functions that exist in this file alone may use these instructions: a processor without them runs others.
+// These instructions may be used only by functions that are compiled in this file alone, because a processor without
+// them must never run such a function.
 #define SPIKED_KERNEL __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma")))
 #include "estimators/svd/decomposition_kernels_table.hpp"
 
@@ -34,8 +35,9 @@ struct Avx512Double {
     }
     SPIKED_INLINE Vector abs(Vector x) { return _mm512_abs_pd(x); }
     SPIKED_INLINE Vector max(Vector a, Vector b) { return _mm512_maskz_max_pd(0xFF, a, b); }
-    /// 1 / x, |x| from 2^-1000 to 2^1000, as a first guess g and the correction c of g (1 + c): with the error e <
-    /// 2^-14 of the guess, c = e + e^2 + e^3. Half of what a division takes, and a product needs not wait for c.
+    /// 1 / x for |x| from 2^-1000 to 2^1000, as a first guess g and a correction c, 1 / x = g (1 + c). With the error e
+    /// < 2^-14 of the guess, c = e + e^2 + e^3. This takes half the time of a division, and a product need not wait for
+    /// c.
     struct Inverse {
         Vector guess, correction;
     };
@@ -63,7 +65,7 @@ struct Avx512Double {
         const __m256d cd = _mm256_hadd_pd(halved(of[2]), halved(of[3]));
         _mm256_storeu_pd(to, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
     }
-    /// Sums of neighbours of a in even places, of b in odd ones.
+    /// Sums of neighbouring entries: of a in even positions, of b in odd ones.
     SPIKED_INLINE Vector neighbours(Vector a, Vector b) {
         return __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
                __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);

@@ -5,7 +5,7 @@ namespace {
 
 #define SPIKED_INLINE static inline __attribute__((always_inline))
 
-/// 16 bytes, which every processor has registers for; without an fma instruction two roundings.
+/// Registers of 16 bytes, which every processor has. Without an fma instruction, fma and fnma round twice.
 template <class Number, class Bits>
 struct Plain {
     using Real = Number;
@@ -64,7 +64,7 @@ struct Plain {
         for (std::size_t i = 0; i < width; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
     }
     SPIKED_INLINE double total(const Squares& sum) { return sum; }
-    /// x with zeros for the first `count` entries.
+    /// x with its first `count` entries set to zero.
     SPIKED_INLINE Vector from(Vector x, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) x[i] = 0;
         return x;

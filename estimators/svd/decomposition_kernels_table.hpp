@@ -5,7 +5,7 @@
 #include "estimators/svd/tridiagonalisation.hpp"
 #include "estimators/svd/twisted_vectors.hpp"
 
-/// The table of kernels for given registers: included by the one file of each instruction set.
+/// The table of kernels for given registers. It is included by one source file for each instruction set.
 namespace spiked::estimators::kernels {
 
 template <class Pack>
@@ -58,14 +58,14 @@ SPIKED_KERNEL void apply_reflectors(const typename Pack::Real* reflectors, const
     Reflectors<Pack>::apply_all(reflectors, scales, count, length, vectors, wanted);
 }
 
-/// A few lanes cost less than all.
+/// A single register of lanes is faster than all of them and is used where it suffices.
 template <class Pack>
 SPIKED_KERNEL void twisted_vectors(const GolubKahan& matrix, const double* eigenvalues, std::size_t wanted,
-                                   double* even_norm, double* odd_norm, double* miss) {
+                                   double* even_norm, double* odd_norm, double* remainders) {
     if (wanted <= Pack::width)
-        TwistedVectors<Pack, 1>::solve(matrix, eigenvalues, even_norm, odd_norm, miss);
+        TwistedVectors<Pack, 1>::solve(matrix, eigenvalues, even_norm, odd_norm, remainders);
     else
-        TwistedVectors<Pack, vector_lanes / Pack::width>::solve(matrix, eigenvalues, even_norm, odd_norm, miss);
+        TwistedVectors<Pack, vector_lanes / Pack::width>::solve(matrix, eigenvalues, even_norm, odd_norm, remainders);
 }
 
 template <class Pack, class DoublePack>

@@ -26,7 +26,7 @@ GramReduction::GramReduction(void (*tridiagonalise)(const kernels::SymmetricRedu
     : tridiagonalise_(tridiagonalise),
       long_side_(long_side),
       short_side_(short_side),
-      // An odd number of cache lines: columns share no sets.
+      // The stride is an odd number of cache lines, so that columns do not share cache sets.
       stride_(tiled(short_side) + (tiled(short_side) % (2 * tile) == 0 ? tile : 0)),
       gram_(stride_ * tiled(short_side)),
       work_(2 * stride_) {}

@@ -3,7 +3,7 @@
 
 namespace spiked::estimators {
 
-/// A matrix in factors: orthonormal columns, values descending.
+/// A low-rank matrix in factors: orthonormal columns on both sides and values in descending order.
 struct LowRank {
     arma::mat left;  ///< n x r
     arma::vec values;

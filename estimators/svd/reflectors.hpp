@@ -5,8 +5,8 @@
 #define SPIKED_KERNEL
 #endif
 
-/// Products of Householder reflectors applied to vectors that lie side by side, one a lane, four reflectors at a time:
-/// H_0 H_1 H_2 H_3 = I - Y T Y^T with T upper triangular.
+/// Applies products of Householder reflectors to vectors that lie side by side, one per lane. Four reflectors are
+/// applied at a time: H_0 H_1 H_2 H_3 = I - Y T Y^T with T upper triangular.
 namespace spiked::estimators::kernels {
 
 template <class Pack>
@@ -24,21 +24,21 @@ struct Reflectors {
     };
 
     SPIKED_KERNEL static void gather(const Real* reflectors, const Packed<Real>& place, const Real* scales,
-                                     std::size_t start, std::size_t count, std::size_t length, Group& those) {
+                                     std::size_t start, std::size_t count, std::size_t length, Group& current) {
         static_assert(group == 4);
-        those.first = start;
-        those.end = length;
+        current.first = start;
+        current.end = length;
         Real scale[group];
         for (std::size_t j = 0; j < group; ++j) {
             const bool there = start + j < count;
-            those.y[j] = reflectors + place.column(there ? start + j : start);
+            current.y[j] = reflectors + place.column(there ? start + j : start);
             scale[j] = there ? scales[start + j] : 0;
         }
         Vector sum[6];
         for (Vector& some : sum) some = Pack::set(0);
         for (std::size_t i = start / width * width; i < length; i += width) {
             Vector y[group];
-            for (std::size_t j = 0; j < group; ++j) y[j] = Pack::load(those.y[j] + i);
+            for (std::size_t j = 0; j < group; ++j) y[j] = Pack::load(current.y[j] + i);
             for (std::size_t j = 1, at = 0; j < group; ++j)
                 for (std::size_t l = 0; l < j; ++l, ++at) sum[at] = Pack::fma(y[l], y[j], sum[at]);
         }
@@ -48,10 +48,10 @@ struct Reflectors {
         for (std::size_t j = 0, at = 0; j < group; at += j, ++j) {
             for (std::size_t i = 0; i < j; ++i) {
                 Real product = 0;
-                for (std::size_t l = i; l < j; ++l) product += those.triangle[i][l] * overlap[at + l];
-                those.triangle[i][j] = -scale[j] * product;
+                for (std::size_t l = i; l < j; ++l) product += current.triangle[i][l] * overlap[at + l];
+                current.triangle[i][j] = -scale[j] * product;
             }
-            those.triangle[j][j] = scale[j];
+            current.triangle[j][j] = scale[j];
         }
     }
 
@@ -59,46 +59,46 @@ struct Reflectors {
         for (std::size_t i = 0; i < size; i += alignment / sizeof(Real)) __builtin_prefetch(from + i);
     }
 
-    /// sum += (a row of Y)^T (a row of x).
+    /// Adds (a row of Y)^T (a row of x) to the sums.
     template <std::size_t registers>
-    SPIKED_KERNEL static inline __attribute__((always_inline)) void add_row(const Group& those, const Real* x,
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void add_row(const Group& current, const Real* x,
                                                                             std::size_t i,
                                                                             Vector (&sum)[group][registers]) {
         Vector row[registers];
         for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::load(x + i * lanes + g * width);
         for (std::size_t j = 0; j < group; ++j) {
-            const Vector y = Pack::set(those.y[j][i]);
+            const Vector y = Pack::set(current.y[j][i]);
             for (std::size_t g = 0; g < registers; ++g) sum[j][g] = Pack::fma(y, row[g], sum[j][g]);
         }
     }
 
-    /// To a few registers of lanes. Even and odd rows have their own sums.
+    /// Applies a group to `registers` registers of lanes. Even and odd rows have separate sums.
     template <std::size_t registers>
-    SPIKED_KERNEL static void apply(const Group& those, Real* x) {
+    SPIKED_KERNEL static void apply(const Group& current, Real* x) {
         Vector sum[group][registers];
         Vector odd[group][registers];
         for (std::size_t j = 0; j < group; ++j)
             for (std::size_t g = 0; g < registers; ++g) sum[j][g] = odd[j][g] = Pack::set(0);
-        std::size_t i = those.first;
-        for (; i + 2 <= those.end; i += 2) {
-            add_row<registers>(those, x, i, sum);
-            add_row<registers>(those, x, i + 1, odd);
+        std::size_t i = current.first;
+        for (; i + 2 <= current.end; i += 2) {
+            add_row<registers>(current, x, i, sum);
+            add_row<registers>(current, x, i + 1, odd);
         }
-        if (i < those.end) add_row<registers>(those, x, i, sum);
+        if (i < current.end) add_row<registers>(current, x, i, sum);
         Vector weight[group][registers];
         for (std::size_t g = 0; g < registers; ++g) {
             for (std::size_t j = 0; j < group; ++j) sum[j][g] = sum[j][g] + odd[j][g];
             for (std::size_t j = 0; j < group; ++j) {
-                weight[j][g] = Pack::set(those.triangle[j][j]) * sum[j][g];
+                weight[j][g] = Pack::set(current.triangle[j][j]) * sum[j][g];
                 for (std::size_t l = j + 1; l < group; ++l)
-                    weight[j][g] = Pack::fma(Pack::set(those.triangle[j][l]), sum[l][g], weight[j][g]);
+                    weight[j][g] = Pack::fma(Pack::set(current.triangle[j][l]), sum[l][g], weight[j][g]);
             }
         }
-        for (i = those.first; i < those.end; ++i) {
+        for (i = current.first; i < current.end; ++i) {
             Vector row[registers];
             for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::load(x + i * lanes + g * width);
             for (std::size_t j = 0; j < group; ++j) {
-                const Vector y = Pack::set(those.y[j][i]);
+                const Vector y = Pack::set(current.y[j][i]);
                 for (std::size_t g = 0; g < registers; ++g) row[g] = Pack::fnma(y, weight[j][g], row[g]);
             }
             for (std::size_t g = 0; g < registers; ++g) Pack::store(x + i * lanes + g * width, row[g]);
@@ -110,13 +110,13 @@ struct Reflectors {
         const Packed<Real> place(length);
         for (std::size_t start = (count + group - 1) / group * group; start > 0;) {
             start -= group;
-            Group those;
-            gather(reflectors, place, scales, start, count, length, those);
+            Group current;
+            gather(reflectors, place, scales, start, count, length, current);
             if (start > 0) prefetch(reflectors + place.column(start - group) + start - group, group * (length - start));
             std::size_t lane = 0;
             if constexpr (Pack::many_registers && 2 * width <= lanes)
-                for (; lane + width < wanted; lane += 2 * width) apply<2>(those, vectors + lane);
-            for (; lane < wanted; lane += width) apply<1>(those, vectors + lane);
+                for (; lane + width < wanted; lane += 2 * width) apply<2>(current, vectors + lane);
+            for (; lane < wanted; lane += width) apply<1>(current, vectors + lane);
         }
     }
 };

@@ -5,8 +5,9 @@
 
 namespace spiked::estimators {
 
-/// The power of two that brings a block whose largest entry has this size to [1, 2), or as near as it is a number.
-/// None where it is near 1.
+/// The exponent of the power of two that scales a block, whose largest entry has the magnitude `largest`, so that this
+/// magnitude lies in [1, 2), or as near to it as the range of Real allows. It is 0 (no scaling) for a zero block and
+/// where the magnitude is near 1 already, within 2^8.
 template <class Real>
 SPIKED_DEVICE inline int scaling_exponent(double largest) {
     constexpr int most = sizeof(Real) == 8 ? 1020 : 124;

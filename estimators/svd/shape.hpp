@@ -4,7 +4,8 @@
 
 namespace spiked::estimators {
 
-/// Rows and columns of a block. p = the short side, q = the long side; left vectors have length `rows`.
+/// The numbers of rows and columns of a block; p is the short side and q the long side. Left vectors have length
+/// `rows`.
 struct Shape {
     std::size_t rows = 0;
     std::size_t columns = 0;

@@ -1,9 +1,10 @@
 #pragma once
 #include "estimators/svd/bidiagonalisation.hpp"
 
-/// Householder tridiagonalisation of a symmetric matrix, of which columns from their diagonal tile on are kept, in one
-/// pass a column: while the rank-2 update of the step before is applied, the product with the next reflector is formed
-/// from both halves at once. 4 fma an entry of the lower half and step, one load and one store.
+/// Householder tridiagonalisation of a symmetric matrix, whose columns are stored from their diagonal tile on, with one
+/// pass over the matrix per column: while the rank-2 update of the previous step is applied, the product with the next
+/// reflector is formed from both triangles at once. The cost per step and entry of the lower triangle is 4 fma, one
+/// load and one store.
 namespace spiked::estimators::kernels {
 
 template <class Pack>
@@ -16,14 +17,14 @@ struct Tridiagonalisation {
 
     struct Step {
         std::size_t first, end;
-        const double* u;  ///< reflector of the step before and its z
+        const double* u;  ///< reflector of the previous step, with its z
         const double* z;
-        const double* w;  ///< of this step
-        double* p;        ///< out: matrix times w
+        const double* w;  ///< reflector of this step
+        double* p;        ///< output: the matrix times w
     };
 
-    /// Rows `from` to `to` of a panel of columns: a <- a - u z^T - z u^T, sum += a^T w and, below the diagonal tile, p
-    /// += a w.
+    /// For the rows `from` to `to` of a panel of columns: a <- a - u z^T - z u^T, sum += a^T w and, below the diagonal
+    /// tile, p += a w.
     template <bool pending, bool below>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void rows(const Step& step, double* a,
                                                                          std::size_t stride, std::size_t column,
@@ -95,7 +96,7 @@ struct Tridiagonalisation {
         double square = Columns::tail_square(w, 2, end);
         for (std::size_t k = 0; k + 1 < n; ++k) {
             const auto [beta, scale] = Columns::reflector(w[k + 1], square);
-            Columns::take_off(w, k + 1, beta);
+            Columns::subtract_from_head(w, k + 1, beta);
             matrix.off_diagonal[k] = beta;
             matrix.scales[k] = scale;
             const Step step{(k + 1) / tile * tile, end, u, z, w, p};

@@ -6,11 +6,12 @@
 #define SPIKED_KERNEL SPIKED_DEVICE
 #endif
 
-/// Eigenvectors of a Golub-Kahan matrix by twisted factorisations (Dhillon and Parlett 2004), one eigenvalue a lane:
-/// eliminated from both ends, the two eliminations meet at the row where the eigenvector is largest.
+/// Eigenvectors of a Golub-Kahan matrix by twisted factorisations (Dhillon and Parlett 2004), one eigenvalue per lane.
+/// The matrix is eliminated from both ends, and the two eliminations meet at the row where the eigenvector is largest
+/// (the twist).
 namespace spiked::estimators::kernels {
 
-/// For the first `vectors` registers of lanes.
+/// Works on the first `vectors` registers of lanes.
 template <class Pack, std::size_t vectors>
 struct TwistedVectors {
     using Vector = typename Pack::Vector;
@@ -25,11 +26,11 @@ struct TwistedVectors {
 
     struct Eliminated {
         Vector first, second;  ///< multipliers of two rows
-        Vector pivot;          ///< what is left of the next one
+        Vector pivot;          ///< pivot that remains in the next row
     };
 
-    /// Two rows with pivot p: link / p, next / p' and -value - next^2 / p' with p' = -value - link^2 / p, by one
-    /// division.
+    /// Eliminates two rows, the first with pivot p: computes link / p, next / p' and -value - next^2 / p', with p' =
+    /// -value - link^2 / p, by a single division.
     SPIKED_KERNEL static inline __attribute__((always_inline)) Eliminated eliminate(Vector value, Vector pivot,
                                                                                     Vector link, Vector next) {
         const Vector p = bounded(pivot);
@@ -39,7 +40,7 @@ struct TwistedVectors {
         return {link * Pack::times(t, inverse), second, Pack::fnma(next, second, -value)};
     }
 
-    /// Multipliers of both eliminations, the one at `up + i` for row i + 1.
+    /// Computes the multipliers of both eliminations. The multiplier at `up + i` belongs to row i + 1.
     SPIKED_KERNEL static void eliminate_all(const GolubKahan& matrix, const double* eigenvalues, double* down,
                                             double* up) {
         const std::size_t n = matrix.size;
@@ -71,9 +72,9 @@ struct TwistedVectors {
         }
     }
 
-    /// The row where the two eliminations leave least, and what they leave.
+    /// Finds for each lane the row where the two eliminations leave the smallest remainder, and this remainder.
     SPIKED_KERNEL static void find_twists(const GolubKahan& matrix, const double* eigenvalues, const double* down,
-                                          const double* up, double* twists, double* miss) {
+                                          const double* up, double* twists, double* remainders) {
         const std::size_t n = matrix.size;
         const double* const off = matrix.off_diagonal;
         Vector smallest[vectors];
@@ -88,23 +89,23 @@ struct TwistedVectors {
             const Vector below = Pack::set(i + 1 < n ? off[i] : 0.0);
             const Vector row = Pack::set(static_cast<double>(i));
             for (std::size_t g = 0; g < vectors; ++g) {
-                Vector left = -Pack::load(eigenvalues + g * width);
-                if (i > 0) left = Pack::fnma(above, Pack::load(down + (i - 1) * lanes + g * width), left);
-                if (i + 1 < n) left = Pack::fnma(below, Pack::load(up + i * lanes + g * width), left);
-                const Vector size = Pack::abs(left);
+                Vector remainder = -Pack::load(eigenvalues + g * width);
+                if (i > 0) remainder = Pack::fnma(above, Pack::load(down + (i - 1) * lanes + g * width), remainder);
+                if (i + 1 < n) remainder = Pack::fnma(below, Pack::load(up + i * lanes + g * width), remainder);
+                const Vector size = Pack::abs(remainder);
                 const Vector best = Pack::abs(smallest[g]);
                 twist[g] = Pack::where_less(size, best, row, twist[g]);
-                smallest[g] = Pack::where_less(size, best, left, smallest[g]);
+                smallest[g] = Pack::where_less(size, best, remainder, smallest[g]);
             }
         }
         for (std::size_t g = 0; g < vectors; ++g) {
             Pack::store(twists + g * width, twist[g]);
-            Pack::store(miss + g * width, smallest[g]);
+            Pack::store(remainders + g * width, smallest[g]);
         }
     }
 
-    /// Multipliers to entries: 1 at the twist, those above it from `down`, those below from `up`. Zero stays zero on
-    /// the other side.
+    /// Turns multipliers into entries of the eigenvectors: 1 at the twist, entries above it from `down`, entries below
+    /// it from `up`. Each array stays zero on the other side of the twist.
     SPIKED_KERNEL static void multiply_out(std::size_t n, const double* twists, double* down, double* up) {
         const Vector one = Pack::set(1.0);
         Vector rising[vectors];
@@ -116,7 +117,8 @@ struct TwistedVectors {
             falling[g] = Pack::where_equal(twist[g], Pack::set(0.0), one, Pack::set(0.0));
             Pack::store(down + (n - 1) * lanes + g * width, rising[g]);
         }
-        // A thread of a GPU, which has one lane, reads the multipliers of some rows before it writes the first of them.
+        // On a GPU, where a thread has one lane, the multipliers of several rows are read before the first of them is
+        // overwritten.
         constexpr std::size_t ahead = vectors == 1 ? 8 : 1;
         Vector from_up[ahead][vectors];
         Vector from_down[ahead][vectors];
@@ -147,18 +149,18 @@ struct TwistedVectors {
     }
 
     SPIKED_KERNEL static void solve(const GolubKahan& matrix, const double* eigenvalues, double* even_norm,
-                                    double* odd_norm, double* miss) {
+                                    double* odd_norm, double* remainders) {
         const std::size_t n = matrix.size;
         double* const down = matrix.work;            // multipliers from the first row on, later the vectors
         double* const up = matrix.work + n * lanes;  // multipliers from the last row on
         alignas(64) double twists[lanes];
         eliminate_all(matrix, eigenvalues, down, up);
-        find_twists(matrix, eigenvalues, down, up, twists, miss);
+        find_twists(matrix, eigenvalues, down, up, twists, remainders);
         multiply_out(n, twists, down, up);
         join(n, down, up, even_norm, odd_norm);
     }
 
-    /// Both parts of the vectors to `down`, and the squares of the norms of their even and odd entries.
+    /// Adds both parts of the vectors up in `down`, and sums the squares of their even and odd entries.
     SPIKED_KERNEL static void join(std::size_t n, double* down, const double* up, double* even_norm, double* odd_norm) {
         Vector squares[2][vectors];
         for (std::size_t g = 0; g < vectors; ++g) squares[0][g] = squares[1][g] = Pack::set(0.0);
@@ -194,7 +196,8 @@ struct TwistedVectors {
         return Pack::sum(sum);
     }
 
-    /// Gram-Schmidt for the last of `count` columns, whose norms are 1. Returns the square of what was left of it.
+    /// Gram-Schmidt: makes the last of `count` columns of norm 1 orthogonal to the others and normalises it. Returns
+    /// its squared norm before the normalisation.
     SPIKED_KERNEL static double orthogonalise(double* columns, std::size_t stride, std::size_t length,
                                               std::size_t count) {
         double* const last = columns + (count - 1) * stride;

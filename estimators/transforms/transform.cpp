@@ -19,14 +19,14 @@ struct Row {
 };
 
 Enter make_whiten(const ParsedName& parsed, const KnownNoise& known) {
-    const NameOptions typed(parsed, {}, {"diagonal", "full"});
-    if (typed.words().size() > 1)
+    const NameOptions named(parsed, {{"diagonal", {}}, {"full", {}}});
+    if (named.words().size() > 1)
         throw usage_error("\"{}\": diagonal and full exclude each other: leave one out", parsed.text);
-    if (!known.empty() && !typed.words().empty())
+    if (!known.empty() && !named.words().empty())
         throw usage_error("\"{}\": covariances are told, none is estimated: leave :{} out", parsed.text,
-                          typed.words().front());
+                          named.words().front());
     if (!known.empty()) return [known](AnalysedBlock& block) { return whiten_known(block, known); };
-    return [full = typed.has_word("full")](AnalysedBlock& block) { return whiten_estimated(block, full); };
+    return [full = named.has_word("full")](AnalysedBlock& block) { return whiten_estimated(block, full); };
 }
 
 Enter make_dyson(const ParsedName& parsed, const KnownNoise&) {
@@ -41,45 +41,47 @@ Enter reject_positions(const ParsedName& parsed, const KnownNoise&) {
         parsed.text);
 }
 
-const std::vector<Row>& rows() {
-    static const std::vector<Row> table = {
-        {{"whiten",
-          "around an estimator, whiten+gd-shrink: shrinks where the noise is white, then colours again",
-          {":diagonal|:full (what is estimated; default diagonal)",
-           "--row-spectrum, --col-spectrum (law = \"known\" in a study) tell the covariances instead"},
-          "Leeb & Romanov 2021",
-          true},
-         make_whiten},
-        {{"dyson",
-          "around an estimator, dyson+gd-shrink: whitening by row and column variances from the resolvent of the block",
-          {},
-          "Landa & Kluger 2023"},
-         make_dyson},
-        {{"unrope",
-          "in front of a method of kv run or kv encode, unrope+eoptshrink+tq-mse: keys as before their rotary "
-          "embedding",
-          {},
-          "KVQuant codes such keys"},
-         reject_positions},
-    };
+const Registry<Row>& rows() {
+    static const Registry<Row> table(
+        "transform",
+        {
+            {{{"whiten",
+               "around an estimator, whiten+gd-shrink: shrinks where the noise is white, then colours again",
+               {{"diagonal", {}, "row and column variances are estimated, the default"},
+                {"full", {}, "whole covariances are estimated"},
+                {"--row-spectrum", any_text("SPEC|FILE.npy"), "the covariance is known: law = \"known\" in a study"},
+                {"--col-spectrum", any_text("SPEC|FILE.npy"), "the same of columns"}},
+               "Leeb & Romanov 2021"},
+              true},
+             make_whiten},
+            {{{"dyson",
+               "around an estimator, dyson+gd-shrink: whitening by row and column variances from the resolvent of the "
+               "block",
+               {},
+               "Landa & Kluger 2023"}},
+             make_dyson},
+            {{{"unrope",
+               "in front of a method of kv run or kv encode, unrope+eoptshrink+tq-mse: keys as before their rotary "
+               "embedding",
+               {},
+               "KVQuant codes such keys"}},
+             reject_positions},
+        });
     return table;
 }
 
 }  // namespace
 
 const std::vector<EstimatorEntry>& transforms() {
-    static const auto entries = entries_of<EstimatorEntry>(rows());
+    static const auto entries = rows().entries<EstimatorEntry>();
     return entries;
 }
 
-bool is_transform(std::string_view text) {
-    const std::string name = parse_name(text).name;
-    return std::any_of(rows().begin(), rows().end(), [&](const Row& row) { return row.entry.name == name; });
-}
+bool is_transform(std::string_view text) { return rows().find(parse_name(text).name) != nullptr; }
 
 Transform transform(std::string_view text, const KnownNoise& known) {
     const ParsedName parsed = parse_name(text);
-    const Row& row = row_named(rows(), parsed.name, "transform");
+    const Row& row = rows().named(parsed.name);
     return {parsed.text, row.make(parsed, known), row.entry.takes_noise_law && !known.empty()};
 }
 

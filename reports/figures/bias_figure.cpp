@@ -1,4 +1,4 @@
-// How much of the inner-product bias of a plain quantizer is left, by what the query shares with the rows.
+// Inner-product bias of methods by kind of query, itself or relative to a plain quantizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,28 +32,29 @@ std::optional<std::size_t> column_of(const MethodTable& table, const std::string
     return std::nullopt;
 }
 
-/// A bias, or its ratio to that of the first method where that one is off zero.
-struct Ratio {
+/// The value of one kind of query: a bias, or its ratio to the bias of the first method.
+struct QueryValue {
     std::string query;
     validation::MeanAndError value;
 };
 
-std::vector<Ratio> ratios(const MethodTable& table, const MethodRow& row, const MethodRow& first) {
-    std::vector<Ratio> found;
+/// The ratios of biases, for the kinds of query whose bias in the first method differs from zero.
+std::vector<QueryValue> ratios(const MethodTable& table, const MethodRow& row, const MethodRow& first) {
+    std::vector<QueryValue> found;
     for (const auto& model : validation::query_models()) {
         const auto column = column_of(table, "ip_bias_plain" + std::string(model.suffix));
         if (!column || row.means[*column].parts.sums.empty()) continue;
-        const auto& below = first.means[*column].parts;
-        if (!below.mean().beyond_noise()) continue;
-        const auto ratio = paired_ratio(row.means[*column].parts, below);
+        const auto& denominator = first.means[*column].parts;
+        if (!denominator.mean().beyond_noise()) continue;
+        const auto ratio = paired_ratio(row.means[*column].parts, denominator);
         found.push_back({short_query(model.suffix), {ratio.value, ratio.error()}});
     }
     return found;
 }
 
-/// The biases themselves, of every kind of query that was asked.
-std::vector<Ratio> biases(const MethodTable& table, const MethodRow& row) {
-    std::vector<Ratio> found;
+/// The biases themselves, for every kind of query that was measured.
+std::vector<QueryValue> biases(const MethodTable& table, const MethodRow& row) {
+    std::vector<QueryValue> found;
     for (const auto& model : validation::query_models()) {
         const auto column = column_of(table, "ip_bias_plain" + std::string(model.suffix));
         if (!column || row.means[*column].n == 0) continue;
@@ -62,10 +63,10 @@ std::vector<Ratio> biases(const MethodTable& table, const MethodRow& row) {
     return found;
 }
 
-/// The squared relative L2 error beside the biases.
+/// Label of the squared relative L2 error, which is shown beside the ratios of biases.
 const std::string squared_error = "error\u00B2";
 
-/// Kinds of query from left to right, and what stands behind them.
+/// The kinds of query from left to right, then the squared error where ratios are shown.
 std::vector<std::string> columns_of_queries(bool ratio_wanted) {
     std::vector<std::string> queries;
     for (const auto& model : validation::query_models()) queries.push_back(short_query(model.suffix));
@@ -73,19 +74,20 @@ std::vector<std::string> columns_of_queries(bool ratio_wanted) {
     return queries;
 }
 
-/// The method `plain` among codecs of the same B, or the first of them.
+/// The method `plain` among the codecs of the same group and B, or the first of them.
 const MethodRow& first_of(const MethodTable& table, const MethodRow& row, const std::string& plain) {
-    const auto rival = [&](const MethodRow& other) {
+    const auto comparable = [&](const MethodRow& other) {
         return other.kind == "codec" && other.group == row.group && other.bits == row.bits &&
                other.cell_id == row.cell_id;
     };
     const auto named = std::find_if(table.rows.begin(), table.rows.end(),
-                                    [&](const MethodRow& other) { return rival(other) && other.method == plain; });
-    return named != table.rows.end() ? *named : *std::find_if(table.rows.begin(), table.rows.end(), rival);
+                                    [&](const MethodRow& other) { return comparable(other) && other.method == plain; });
+    return named != table.rows.end() ? *named : *std::find_if(table.rows.begin(), table.rows.end(), comparable);
 }
 
-/// What one method shows: biases, or their ratios with that of the squared error behind them.
-std::vector<Ratio> shown_of(const MethodTable& table, const MethodRow& row, const MethodRow& first, bool ratio_wanted) {
+/// The values of one method: biases, or their ratios followed by the ratio of the squared errors.
+std::vector<QueryValue> values_of(const MethodTable& table, const MethodRow& row, const MethodRow& first,
+                                  bool ratio_wanted) {
     if (!ratio_wanted) return biases(table, row);
     if (first.method_id == row.method_id) return {};
     auto found = ratios(table, row, first);
@@ -99,8 +101,8 @@ std::vector<Ratio> shown_of(const MethodTable& table, const MethodRow& row, cons
 struct BiasPoints {
     PanelSeries series;
     Range y_range;
-    std::set<std::string> queries;  ///< that something stands in
-    std::size_t of_biases = 0;
+    std::set<std::string> queries;  ///< kinds that have a value
+    std::size_t bias_count = 0;     ///< values without those of the squared error
     double largest = 0.0;
     std::string largest_text;
 };
@@ -115,45 +117,45 @@ BiasPoints gather_biases(validation::Database& store, const Json& spec, bool rat
     const std::string plain = text_of(spec, "over", "tq-mse");
     const std::string bits = text_of(spec, "bits");
     const auto queries = columns_of_queries(ratio_wanted);
-    std::map<std::string, std::size_t> neighbours;
+    std::map<std::string, std::size_t> method_index;
     for (const auto& row : table.rows) {
         if (row.kind != "codec" || (!bits.empty() && row.bits != bits)) continue;
         const MethodRow& first = first_of(table, row, plain);
-        const auto found = shown_of(table, row, first, ratio_wanted);
+        const auto found = values_of(table, row, first, ratio_wanted);
         if (found.empty()) continue;
         const auto name = names.find(row.cell_id);
         const std::string panel =
             fmt::format("{}, B = {}", name == names.end() || name->second.empty() ? row.group : name->second, row.bits);
         Series* series = all.series.find(panel, row.method, style_of.at(row.method));
         if (series == nullptr) continue;
-        const std::size_t neighbour = neighbours.emplace(row.method, neighbours.size()).first->second;
-        for (const auto& ratio : found) {
-            const auto place = std::find(queries.begin(), queries.end(), ratio.query) - queries.begin();
-            // Methods side by side, so that their bars do not hide each other.
-            const double beside = 0.12 * (static_cast<double>(neighbour % 5) - 2.0);
-            series->points.push_back({static_cast<double>(place) + beside, ratio.value.mean, ratio.value.mcse});
-            all.y_range.take(ratio.value.mean - ratio.value.mcse);
-            all.y_range.take(ratio.value.mean + ratio.value.mcse);
-            const std::string text = with_error(ratio.value.mean, ratio.value.mcse);
+        const std::size_t index = method_index.emplace(row.method, method_index.size()).first->second;
+        for (const auto& entry : found) {
+            const auto position = std::find(queries.begin(), queries.end(), entry.query) - queries.begin();
+            // Methods are shifted so that their error bars do not hide each other.
+            const double shift = 0.12 * (static_cast<double>(index % 5) - 2.0);
+            series->points.push_back({static_cast<double>(position) + shift, entry.value.mean, entry.value.mcse});
+            all.y_range.take(entry.value.mean - entry.value.mcse);
+            all.y_range.take(entry.value.mean + entry.value.mcse);
+            const std::string text = with_error(entry.value.mean, entry.value.mcse);
             const std::string over = ratio_wanted ? first.method : "";
-            figure.rows.push_back({panel, row.group, ratio.query, row.method, over, text});
+            figure.rows.push_back({panel, row.group, entry.query, row.method, over, text});
             figure.csv += csv_line(
-                {panel, row.group, ratio.query, row.method, over, exact(ratio.value.mean), exact(ratio.value.mcse)});
-            all.queries.insert(ratio.query);
-            if (ratio.query == squared_error) continue;
-            ++all.of_biases;
-            if (std::abs(ratio.value.mean) > all.largest) {
-                all.largest = std::abs(ratio.value.mean);
-                all.largest_text = fmt::format("{} ({}, {}, queries: {})", text, row.method, panel, ratio.query);
+                {panel, row.group, entry.query, row.method, over, exact(entry.value.mean), exact(entry.value.mcse)});
+            all.queries.insert(entry.query);
+            if (entry.query == squared_error) continue;
+            ++all.bias_count;
+            if (std::abs(entry.value.mean) > all.largest) {
+                all.largest = std::abs(entry.value.mean);
+                all.largest_text = fmt::format("{} ({}, {}, queries: {})", text, row.method, panel, entry.query);
             }
         }
     }
     return all;
 }
 
-/// A panel has the columns that something stands in (values meet no queries of the model): moves points there and
-/// returns which kinds of query they are.
-std::map<std::string, std::set<std::size_t>> close_columns(PanelSeries& all) {
+/// Removes the columns of a panel that have no points (values have no queries of the model) by moving the other points
+/// to the left. Returns the kinds of query that remain in each panel.
+std::map<std::string, std::set<std::size_t>> remove_empty_columns(PanelSeries& all) {
     std::map<std::string, std::set<std::size_t>> columns;
     for (auto& [panel, of_panel] : all.panels) {
         auto& used = columns[panel];
@@ -180,15 +182,15 @@ std::string description_of(const BiasPoints& all, std::size_t rows, bool ratio_w
             counted(rows, "mean error"), fmt::join(kinds, "; "), all.largest_text);
     std::string text = fmt::format(
         "{} of mean errors of inner products (not renormalised) to those of the plain quantizer of the same B; "
-        "queries: {}. Bars are one standard error, parts paired. Largest in size: {}. Left out where the plain "
-        "one's bias is within the noise: less than two standard errors off zero, with few parts what Student's law "
-        "puts as rarely outside.",
-        counted(all.of_biases, "ratio"), fmt::join(kinds, "; "), all.largest_text);
+        "queries: {}. Bars are one standard error, from paired parts. Largest in size: {}. Left out where the "
+        "bias of the plain quantizer is within the noise: less than two standard errors from zero, or with few parts "
+        "less than the quantile of Student's law of the same probability.",
+        counted(all.bias_count, "ratio"), fmt::join(kinds, "; "), all.largest_text);
     if (all.queries.contains(squared_error))
         text += fmt::format(
-            " {} of error\u00B2, the squared relative L2 error, which a bias in proportion to the distortion "
-            "follows.",
-            counted(rows - all.of_biases, "ratio"));
+            " {} of error\u00B2, the squared relative L2 error: a bias in proportion to the distortion has the same "
+            "ratio.",
+            counted(rows - all.bias_count, "ratio"));
     return text;
 }
 
@@ -206,11 +208,11 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
     figure.csv = csv_line({"panel", "cell", "query", "method", "over", of, "mcse"});
     BiasPoints all = gather_biases(store, spec, ratio_wanted, figure);
     if (figure.rows.empty())
-        return {without_data(figure.title,
-                             ratio_wanted ? "the store holds no two codecs of one bit width whose first has a bias off "
-                                            "zero"
-                                          : "the store holds no bias of a codec")};
-    const auto columns = close_columns(all.series);
+        return {without_data(
+            figure.title, ratio_wanted ? "the store holds no two codecs of one bit width where the bias of the first "
+                                         "differs from zero"
+                                       : "the store holds no bias of a codec")};
+    const auto columns = remove_empty_columns(all.series);
     const auto queries = columns_of_queries(ratio_wanted);
     const auto& order = all.series.order;
     auto [data, drawn] = draw_panels(all.series, false);

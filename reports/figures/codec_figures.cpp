@@ -29,7 +29,7 @@ struct CodecPoint {
     std::int64_t n = 0;
 };
 
-/// A line of each panel behind the points.
+/// A line in each panel behind the points.
 struct Backdrop {
     LegendEntry legend;
     std::map<std::string, std::vector<Point>> lines;
@@ -84,15 +84,15 @@ Figure codec_figure(Database& store, const std::string& title, const std::vector
                                  "noenhanced\nset ylabel {} noenhanced\n",
                                  settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(), quoted(x_name),
                                  quoted(y_name)),
-                     drawn, legend, {.left = y_range.low < 1e-2 ? 130 : 90});  // 0.0001 beside the name of the axis
+                     drawn, legend, {.left = y_range.low < 1e-2 ? 130 : 90});  // room for tic labels such as 0.0001
     draw(figure);
     return figure;
 }
 
-/// What normal entries lose at least (Shannon), over the bits of each panel: a straight line where errors are
-/// logarithmic.
+/// The smallest error of any code of independent normal entries (Shannon) over the bits of each panel, which is a
+/// straight line on a logarithmic axis.
 Backdrop shannon_bound(const std::vector<CodecPoint>& codecs) {
-    Backdrop bound{{"normal entries at least", "lines lw 1.5 dt 3 lc black"}, {}};
+    Backdrop bound{{"Shannon bound of normal entries", "lines lw 1.5 dt 3 lc black"}, {}};
     std::map<std::string, Range> ranges;
     for (const auto& codec : codecs) ranges[codec.panel].take(codec.point.x);
     for (const auto& [panel, range] : ranges)
@@ -116,7 +116,8 @@ Backdrop hull_of(const std::vector<CodecPoint>& codecs) {
     return hull;
 }
 
-/// Mean over cells weighted by their replicates, and its error; none where a cell has none.
+/// SQL for the mean over cells weighted by their replicates, its standard error, and the number of replicates. The
+/// error is NULL where a cell has none.
 constexpr const char* pooled_mean =
     "SUM(s.n * s.mean) / SUM(s.n), CASE WHEN COUNT(s.mcse) = COUNT(*) THEN sqrt(SUM(s.n * s.mcse * s.n * s.mcse)) / "
     "SUM(s.n) END, SUM(s.n)";
@@ -125,8 +126,8 @@ constexpr const char* pooled_mean =
 
 std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
     const std::string metric = text_of(spec, "y", "distortion");
-    const std::string title = words_of(metric) + " of codecs by their bits";
-    // A prediction for a codec stands beside its check.
+    const std::string title = long_name_of(metric) + " of codecs by their bits";
+    // The prediction for a codec is stored with its check.
     Statement query(
         store,
         fmt::format("SELECT c.d, m.base, m.bits, {}, AVG(v.expected), COUNT(DISTINCT s.cell_id) "
@@ -157,7 +158,7 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
         codecs.push_back(std::move(codec));
     }
     if (codecs.empty()) return {without_data(title, fmt::format("the store holds no {} of a codec", metric))};
-    Figure figure = codec_figure(store, title, codecs, "index bits B", words_of(metric), "set xtics nomirror 1\n");
+    Figure figure = codec_figure(store, title, codecs, "index bits B", long_name_of(metric), "set xtics nomirror 1\n");
     figure.description = fmt::format(
         "{} over at most {} each. {}", counted(codecs.size(), "mean"), counted(static_cast<std::size_t>(cells), "cell"),
         worst < 0.0 ? std::string("The store holds no theory for them. Bars are one standard error.")
@@ -170,7 +171,7 @@ std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
 std::vector<Figure> frontier(Database& store, const Json& spec) {
     const bool dump = is_dump_study(store);
     const std::string metric = text_of(spec, "y", "relative_l2");
-    const std::string title = words_of(metric) + " against stored bits";
+    const std::string title = long_name_of(metric) + " against stored bits";
     const auto cells = read_cells(store);
     const bool by_cell = !dump && cells.size() > 1 && cells.size() <= most_panels;
     const auto names = short_names(cells);
@@ -179,7 +180,7 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
                "FROM v_cluster e JOIN "
                "v_cluster b ON "
                "b.side = e.side AND b.method_id = e.method_id AND b.metric = 'bits_per_entry' WHERE e.metric = ?1 "
-               // Values have no rotary embedding: unrope does nothing to them.
+               // Values have no rotary embedding, so methods with unrope are left out for them.
                "AND NOT (e.side = 'value' AND EXISTS(SELECT 1 FROM method o WHERE 'unrope+' || o.base = e.method)) "
                "ORDER BY e.side, e.method_id"
              : fmt::format(
@@ -208,23 +209,23 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     const std::string not_drawn =
         lossless.empty() ? ""
                          : fmt::format(
-                               "Not drawn on this scale, as their mean is not above 0 (nothing is lost that could be "
-                               "told): {}. ",
+                               "Not drawn on the logarithmic scale, because their mean is not above 0 (no measurable "
+                               "loss): {}. ",
                                fmt::join(lossless, ", "));
     if (codecs.empty())
         return {without_data(title, not_drawn.empty() ? fmt::format("the store holds no {} with bits_per_entry", metric)
                                                       : not_drawn.substr(0, not_drawn.size() - 2))};
     std::vector<Backdrop> backdrops = {hull_of(codecs)};
     if (metric == "relative_l2") backdrops.push_back(shannon_bound(codecs));
-    Figure figure = codec_figure(store, title, codecs, "stored bits an entry", words_of(metric), "", backdrops);
+    Figure figure = codec_figure(store, title, codecs, "stored bits an entry", long_name_of(metric), "", backdrops);
     std::vector<const CodecPoint*> best;  // of each panel, in their order
     for (const auto& codec : codecs) {
-        const auto place = std::find_if(best.begin(), best.end(),
+        const auto known = std::find_if(best.begin(), best.end(),
                                         [&](const CodecPoint* other) { return other->panel == codec.panel; });
-        if (place == best.end())
+        if (known == best.end())
             best.push_back(&codec);
-        else if (codec.point.y < (*place)->point.y)
-            *place = &codec;
+        else if (codec.point.y < (*known)->point.y)
+            *known = &codec;
     }
     figure.description =
         fmt::format("{} of methods at one bit width each. ", counted(codecs.size(), "mean")) + not_drawn;
@@ -238,8 +239,8 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         "Lower and further left is better; bars are one standard error. The grey line is the convex hull.";
     if (metric == "relative_l2")
         figure.description +=
-            " The dotted line is what any code of normal entries loses (Shannon), below "
-            "which only rows that share something can come.";
+            " The dotted line is the smallest error of any code of independent normal "
+            "entries (Shannon). Only codes that use what rows have in common can be below it.";
     return {figure};
 }
 

@@ -11,9 +11,9 @@ namespace {
 Color between(std::span<const Color> anchors, double position) {
     const double at = std::clamp(position, 0.0, 1.0) * static_cast<double>(anchors.size() - 1);
     const auto left = std::min(static_cast<std::size_t>(at), anchors.size() - 2);
-    const double share = at - static_cast<double>(left);
+    const double weight = at - static_cast<double>(left);
     const auto mix = [&](std::uint8_t a, std::uint8_t b) {
-        return static_cast<std::uint8_t>(std::lround(a + share * (static_cast<double>(b) - static_cast<double>(a))));
+        return static_cast<std::uint8_t>(std::lround(a + weight * (static_cast<double>(b) - static_cast<double>(a))));
     };
     const Color& a = anchors[left];
     const Color& b = anchors[left + 1];
@@ -33,7 +33,7 @@ Color sequential_color(double position) {
     return between(anchors, position);
 }
 
-arma::mat shrunk_to(const arma::mat& matrix, std::size_t largest) {
+arma::mat downsampled(const arma::mat& matrix, std::size_t largest) {
     const arma::uword rows = std::min<arma::uword>(matrix.n_rows, largest);
     const arma::uword columns = std::min<arma::uword>(matrix.n_cols, largest);
     if (rows == matrix.n_rows && columns == matrix.n_cols) return matrix;

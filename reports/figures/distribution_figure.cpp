@@ -18,18 +18,18 @@ constexpr std::size_t most_cells = 4;
 constexpr std::size_t most_rows = 2000;
 constexpr double band_level = 0.95;
 
-/// Every draw lies in some bin; a width after Freedman and Diaconis, 5 to 60 bins.
+/// A histogram over the whole range of the draws, with the bin width of Freedman and Diaconis and 5 to 60 bins.
 struct Histogram {
     double low = 0.0;
     double width = 1.0;
     std::vector<std::size_t> counts;
 
     explicit Histogram(const std::vector<double>& sorted) {
-        const auto quantile = [&](double share) {
-            return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+        const auto quantile = [&](double probability) {
+            return sorted[static_cast<std::size_t>(probability * static_cast<double>(sorted.size() - 1))];
         };
         const double range = sorted.back() - sorted.front();
-        if (!std::isfinite(range)) {  // numbers that no picture shows
+        if (!std::isfinite(range)) {  // such numbers cannot be drawn
             counts.assign(1, sorted.size());
             return;
         }
@@ -43,7 +43,7 @@ struct Histogram {
     }
 };
 
-/// The first metric of which draws are kept.
+/// The first metric with kept draws.
 std::string first_metric(Database& store) {
     Statement first(store,
                     "SELECT name FROM metric WHERE metric_id = (SELECT metric_id FROM value ORDER BY method_id, "
@@ -51,7 +51,7 @@ std::string first_metric(Database& store) {
     return first.step() ? first.text(0) : "";
 }
 
-/// The first method that has draws of a metric.
+/// The first method with kept draws of a metric.
 std::string first_method(Database& store, const std::string& metric) {
     Statement first(store,
                     "SELECT m.name FROM method m WHERE EXISTS(SELECT 1 FROM value v JOIN metric mt USING(metric_id) "
@@ -66,15 +66,16 @@ struct Draws {
     std::string metric;
     std::vector<double> sorted;
     double theory = std::numeric_limits<double>::quiet_NaN();
-    std::size_t number = 0;  ///< of the cell in the figure
+    std::size_t number = 0;  ///< index of the cell in the figure
 
-    /// What the distribution function lies in over its whole length, to either side of the draws'.
+    /// Half the width of the simultaneous confidence band around the empirical distribution function.
     [[nodiscard]] double band() const {
         return std::sqrt(std::log(2.0 / (1.0 - band_level)) / (2.0 * static_cast<double>(sorted.size())));
     }
 };
 
-/// Blocks `$b0` of the histogram and `$e0` of the distribution function; rows of the data table and the CSV.
+/// The data blocks `$b0` of the histogram and `$e0` of the distribution function. Adds rows to the data table and the
+/// CSV.
 std::string data_of(const Draws& draws, const Histogram& histogram, Figure& figure) {
     const auto& sorted = draws.sorted;
     std::string data = fmt::format("$b{} << END\n", draws.number);
@@ -82,25 +83,25 @@ std::string data_of(const Draws& draws, const Histogram& histogram, Figure& figu
         data += fmt::format("{:.8g} {} {:.4g}\n", histogram.low + (static_cast<double>(b) + 0.5) * histogram.width,
                             histogram.counts[b], std::sqrt(static_cast<double>(histogram.counts[b])));
     data += fmt::format("END\n$e{} << END\n", draws.number);
-    // At most 500 steps are drawn: no eye sees more.
+    // At most 500 steps are drawn, because more are not visible.
     const std::size_t step = 1 + sorted.size() / 500;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
-        const double share = (static_cast<double>(i) + 1.0) / static_cast<double>(sorted.size());
-        const double low = std::max(0.0, share - draws.band());
-        const double high = std::min(1.0, share + draws.band());
+        const double fraction = (static_cast<double>(i) + 1.0) / static_cast<double>(sorted.size());
+        const double low = std::max(0.0, fraction - draws.band());
+        const double high = std::min(1.0, fraction + draws.band());
         if (i % step == 0 || i + 1 == sorted.size())
-            data += fmt::format("{:.8g} {:.6g} {:.6g} {:.6g}\n", sorted[i], share, low, high);
+            data += fmt::format("{:.8g} {:.6g} {:.6g} {:.6g}\n", sorted[i], fraction, low, high);
         if (figure.rows.size() < most_rows)
             figure.rows.push_back({draws.cell, std::to_string(i + 1), fmt::format("{:.5g}", sorted[i]),
-                                   fmt::format("{:.4f}", share), fmt::format("{:.4f}", low),
+                                   fmt::format("{:.4f}", fraction), fmt::format("{:.4f}", low),
                                    fmt::format("{:.4f}", high)});
         figure.csv +=
-            csv_line({draws.cell, std::to_string(i + 1), exact(sorted[i]), exact(share), exact(low), exact(high)});
+            csv_line({draws.cell, std::to_string(i + 1), exact(sorted[i]), exact(fraction), exact(low), exact(high)});
     }
     return data + "END\n";
 }
 
-/// The histogram, and beside it the distribution function.
+/// Adds the panel of the histogram and the panel of the distribution function.
 void add_panels(const Draws& draws, const Histogram& histogram, const validation::Moments& moments,
                 std::vector<Panel>& panels) {
     const std::string range =
@@ -123,19 +124,19 @@ void add_panels(const Draws& draws, const Histogram& histogram, const validation
                   error_bars(fmt::format("$b{}", draws.number), "lw 1.1 lc rgb '#004C7F'")};
     Panel steps;
     steps.title = fmt::format("{} draws", draws.sorted.size());
-    steps.settings = settings + "set ylabel 'share up to'\nset yrange [0:1]\n";
+    steps.settings = settings + "set ylabel 'cumulative fraction'\nset yrange [0:1]\n";
     steps.plots = {
         fmt::format("$e{} using 1:3:4 with filledcurves fill solid 0.35 noborder lc rgb '#1573D1'", draws.number),
         fmt::format("$e{} using 1:2 with steps lw 1.6 lc rgb '#004C7F'", draws.number)};
-    const double spread = std::sqrt(moments.m2 / static_cast<double>(moments.count - 1));
-    if (spread > 0.0)
+    const double deviation = std::sqrt(moments.m2 / static_cast<double>(moments.count - 1));
+    if (deviation > 0.0)
         steps.plots.push_back(
-            fmt::format("norm((x - {:.8g}) / {:.8g}) with lines lw 1.2 dt 3 lc black", moments.mean, spread));
+            fmt::format("norm((x - {:.8g}) / {:.8g}) with lines lw 1.2 dt 3 lc black", moments.mean, deviation));
     panels.push_back(std::move(bars));
     panels.push_back(std::move(steps));
 }
 
-std::string words_of(const Draws& draws, const validation::Moments& moments) {
+std::string summary_of(const Draws& draws, const validation::Moments& moments) {
     const auto& sorted = draws.sorted;
     return fmt::format("{}: {} draws from {:.4g} to {:.4g}, median {:.4g}, mean {}{}", draws.cell, sorted.size(),
                        sorted.front(), sorted.back(), sorted[sorted.size() / 2],
@@ -143,7 +144,7 @@ std::string words_of(const Draws& draws, const validation::Moments& moments) {
                        std::isfinite(draws.theory) ? fmt::format(" where theory says {:.4g}", draws.theory) : "");
 }
 
-/// Of every cell of which draws are kept.
+/// The kept draws of every cell, or of the cells `wanted`. Beyond most_cells, cells have empty draws.
 std::vector<Draws> kept_draws(Database& store, const std::string& metric, const std::string& method,
                               const std::vector<std::string>& wanted) {
     Statement cells(store,
@@ -184,7 +185,7 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
     const std::vector<Draws> cells = kept_draws(store, metric, method, texts_of(spec, "cell", {}));
     if (cells.empty())
         return {without_data(figure.title,
-                             fmt::format("the store keeps no draws of {}{} ([store] raw says how many are kept)",
+                             fmt::format("the store keeps no draws of {}{} ([store] raw sets how many are kept)",
                                          metric.empty() ? "any metric" : metric, of))};
     std::string data;
     std::vector<Panel> panels;
@@ -195,14 +196,15 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
         for (const double value : cells[c].sorted) moments.add(value);
         data += data_of(cells[c], histogram, figure);
         add_panels(cells[c], histogram, moments, panels);
-        sentences.push_back(words_of(cells[c], moments));
+        sentences.push_back(summary_of(cells[c], moments));
     }
     figure.description = fmt::format(
         "{}. Bars on the histogram are the root of the count; the band holds the whole distribution function with "
-        "probability {:g} (Dvoretzky, Kiefer, Wolfowitz, Massart); dotted: the normal law of the same mean and spread.",
+        "probability {:g} (Dvoretzky, Kiefer, Wolfowitz, Massart); dotted: the normal law of the same mean and "
+        "standard deviation.",
         fmt::join(sentences, "; "), band_level);
     if (cells.size() > most_cells)
-        figure.problem = fmt::format("{} more cells are not drawn (at most {} are); name one by cell",
+        figure.problem = fmt::format("{} more cells are not drawn (at most {} are); choose one by cell",
                                      cells.size() - most_cells, most_cells);
     std::vector<LegendEntry> legend = {{"draws", "linespoints pt 5 ps 1.4 lw 2 lc rgb '#1573D1'"},
                                        {"distribution function, 95 % band", "lines lw 2 lc rgb '#004C7F'"},

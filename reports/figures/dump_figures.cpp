@@ -21,8 +21,8 @@ namespace {
 using validation::Database;
 using validation::Statement;
 
-constexpr std::size_t most_pictures = 8;    // a spectrum and heatmaps each, about 150 kB
-constexpr std::size_t largest_image = 192;  // pixels a side; larger blocks are averaged
+constexpr std::size_t most_pictures = 8;    // each is a spectrum and heatmaps of about 150 kB
+constexpr std::size_t largest_image = 192;  // pixels per side; larger blocks are averaged
 
 struct RankBox {
     std::string panel;
@@ -38,7 +38,7 @@ std::vector<Figure> rank_map(Database& store, const Json& spec) {
     Figure figure;
     std::string method = text_of(spec, "method");
     if (method.empty()) {
-        // The first method whose rank is not the same everywhere, else the first that has one.
+        // The first method whose rank varies, else the first one that has a rank.
         Statement query(
             store,
             "SELECT method FROM v_summary JOIN method m USING(method_id) WHERE metric = 'rank' AND mean IS NOT NULL "
@@ -114,35 +114,36 @@ std::vector<Figure> rank_map(Database& store, const Json& spec) {
 
 namespace {
 
-/// The value that a share of the entries does not exceed in size.
-double size_quantile(const arma::mat& matrix, double share) {
+/// The quantile of the absolute values of the finite entries.
+double absolute_quantile(const arma::mat& matrix, double probability) {
     std::vector<double> sizes;
     for (const double value : matrix)
         if (std::isfinite(value)) sizes.push_back(std::abs(value));
     if (sizes.empty()) return 1.0;
-    const auto rank = static_cast<std::ptrdiff_t>(share * static_cast<double>(sizes.size() - 1));
+    const auto rank = static_cast<std::ptrdiff_t>(probability * static_cast<double>(sizes.size() - 1));
     std::nth_element(sizes.begin(), sizes.begin() + rank, sizes.end());
     return sizes[static_cast<std::size_t>(rank)];
 }
 
-/// A part of a block as its picture and its data show it.
+/// A block, its signal or its residual, in full and as shown.
 struct Part {
     std::string name;
     arma::mat whole;
     arma::mat shown;
 };
 
-/// Heatmaps of a block and of what a method takes it apart into, on one scale.
+/// Heatmaps of a block and of the signal and residual of a method, on one colour scale.
 Figure heatmaps(const std::string& label, std::int64_t rep, const std::string& method, const std::vector<Part>& parts) {
     Figure figure;
     figure.title = fmt::format("{}: block {}{}", label, rep, parts.size() > 1 ? ", signal and residual" : "");
     const arma::mat& block = parts.front().whole;
     const arma::mat& shown = parts.front().shown;
-    const double limit = size_quantile(block, 0.99);
+    const double limit = absolute_quantile(block, 0.99);
     const bool averaged = shown.n_rows < block.n_rows || shown.n_cols < block.n_cols;
     figure.description = fmt::format(
-        "{} rows (tokens) down, {} channels across{}, in the unit of the dump's entries. One colour scale; it ends at "
-        "{:.3g}, which 99 % of the block's entries do not exceed in size, larger ones have its last colours.",
+        "{} rows (tokens) down, {} channels across{}, in the units of the dump. All panels have one colour scale, "
+        "which ends "
+        "at {:.3g}: 99 % of the block's entries do not exceed it in absolute value, larger ones have the last colours.",
         block.n_rows, block.n_cols,
         averaged ? fmt::format(", drawn as means over rectangles, {} x {}", shown.n_rows, shown.n_cols) : "", limit);
     const double energy = arma::accu(arma::square(block));
@@ -187,7 +188,7 @@ Figure heatmaps(const std::string& label, std::int64_t rep, const std::string& m
             figure.csv += csv_line(fields);
         }
     std::string palette;
-    for (const double at : {-1.0, -0.5, 0.0, 0.5, 1.0}) {  // where diverging_color has its corners
+    for (const double at : {-1.0, -0.5, 0.0, 0.5, 1.0}) {  // the anchors of diverging_color
         const Color color = diverging_color(at);
         palette += fmt::format("{}{} '#{:02x}{:02x}{:02x}'", palette.empty() ? "" : ", ", at, color.red, color.green,
                                color.blue);
@@ -228,7 +229,7 @@ std::vector<Figure> head_picture(Database& store, std::int64_t cell, std::int64_
     for (const char* name : {"block", "signal", "residual"})
         if (const auto part =
                 stored_array(store, cell, rep, method, name, std::string_view(name) == "signal" ? &used : nullptr))
-            parts.push_back({name, *part, shrunk_to(*part, largest_image)});
+            parts.push_back({name, *part, downsampled(*part, largest_image)});
     if (!parts.empty() && parts.front().name == "block" && !parts.front().whole.is_empty())
         figures.push_back(heatmaps(label, rep, used, parts));
     return figures;
@@ -279,7 +280,7 @@ std::vector<Figure> head_pictures(Database& store, const Json& spec) {
     }
     if (left_out > 0)
         figures.back().problem =
-            fmt::format("{} more blocks with arrays are not shown; name one by side, layer and head", left_out);
+            fmt::format("{} more blocks with arrays are not shown; choose one by side, layer and head", left_out);
     return figures;
 }
 

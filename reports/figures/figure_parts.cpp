@@ -11,16 +11,16 @@
 namespace spiked::reports {
 namespace {
 
-bool any(const std::vector<Point>& points, double Point::*field) {
+bool any_finite(const std::vector<Point>& points, double Point::*field) {
     return std::any_of(points.begin(), points.end(), [&](const Point& p) { return std::isfinite(p.*field); });
 }
 
-/// Error bars, points and theory of a series.
+/// Adds the plots of a series: theory, error bars, points.
 void add_plots(Panel& panel, std::size_t block, const Series& series, bool joined, bool log_y) {
     const auto style = series_style(series.style);
-    if (any(series.points, &Point::theory))
+    if (any_finite(series.points, &Point::theory))
         panel.plots.push_back(fmt::format("$s{} using 1:4 with lines lw 1.5 dt 2 lc rgb '{}'", block, style.color));
-    if (any(series.points, &Point::error))
+    if (any_finite(series.points, &Point::error))
         panel.plots.push_back(
             error_bars(fmt::format("$s{}", block), fmt::format("lw 1.2 lc rgb '{}'", style.color), log_y));
     if (joined) panel.plots.push_back(fmt::format("$s{} using 1:2 with lines lw 1.2 lc rgb '{}'", block, style.color));
@@ -29,14 +29,14 @@ void add_plots(Panel& panel, std::size_t block, const Series& series, bool joine
 }
 
 std::size_t longest(const std::vector<std::string>& names) {
-    std::size_t letters = 0;
-    for (const auto& name : names) letters = std::max(letters, name.size());
-    return letters;
+    std::size_t characters = 0;
+    for (const auto& name : names) characters = std::max(characters, name.size());
+    return characters;
 }
 
-constexpr std::size_t letter_width = 7;  // pixels, roughly
+constexpr std::size_t character_width = 7;  // approximate, in pixels
 
-/// Names of columns in lines of their parts; no lines where one is wider than its column.
+/// The names of the columns, wrapped into lines. `lines` is empty where a name does not fit into its column.
 struct ColumnNames {
     std::size_t width = 0;  ///< pixels of all columns
     std::vector<std::vector<std::string>> lines = {};
@@ -45,7 +45,7 @@ struct ColumnNames {
 
 ColumnNames column_names(const std::vector<std::string>& columns, int width) {
     ColumnNames names{static_cast<std::size_t>(width)};
-    const std::size_t room = names.width / (letter_width * columns.size());
+    const std::size_t room = names.width / (character_width * columns.size());
     for (const auto& column : columns) {
         names.lines.push_back(wrapped(column, room));
         if (longest(names.lines.back()) > room) return {names.width};
@@ -54,11 +54,12 @@ ColumnNames column_names(const std::vector<std::string>& columns, int width) {
     return names;
 }
 
-/// Makes room for the names of a map; those of columns may need its panels wider, one below another.
+/// Makes room for the names of a map. When the names of the columns need wider panels, the panels are placed below each
+/// other.
 ColumnNames lay_out_names(const MapAxes& axes, std::size_t panels, PanelLayout& layout) {
     constexpr int widest = 660;
     const int usual = panels == 1 ? widest : panels == 2 || panels == 4 ? 480 : 330;
-    layout.left = std::max(layout.left, 66 + static_cast<int>(letter_width * longest(axes.rows)));
+    layout.left = std::max(layout.left, 66 + static_cast<int>(character_width * longest(axes.rows)));
     ColumnNames names = column_names(axes.columns, usual - layout.left);
     if (names.lines.empty() && panels <= 4) {
         ColumnNames wide = column_names(axes.columns, widest - layout.left);
@@ -71,7 +72,7 @@ ColumnNames lay_out_names(const MapAxes& axes, std::size_t panels, PanelLayout& 
     return names;
 }
 
-/// Tics of the names, or of every second, third ... where there are more than `most`.
+/// Tics at the names, or at every second, third ... name where there are more than `most`.
 template <typename Name, typename Quote>
 std::string name_tics(const std::vector<Name>& names, Quote quote, std::size_t most) {
     const std::size_t step = (names.size() + most - 1) / most;
@@ -80,12 +81,12 @@ std::string name_tics(const std::vector<Name>& names, Quote quote, std::size_t m
     return fmt::format("({})", fmt::join(tics, ", "));
 }
 
-/// What the panels of a map are drawn from.
+/// The data from which the panels of a map are drawn.
 struct MapDrawing {
     const std::vector<MapBox>& boxes;
     const MapAxes& axes;
     ColorScale scale;
-    std::optional<int> places;  ///< of the numbers in boxes, nothing where they do not fit
+    std::optional<int> places;  ///< decimal places of the numbers in boxes; none where they do not fit
     bool as_image;
 };
 
@@ -99,7 +100,7 @@ ColorScale map_scale(const std::vector<MapBox>& boxes, const std::string& unit) 
     return {sequential_color, 0.0, low, high, unit};
 }
 
-/// A number is written whole where two places can, and needs its letters and some air.
+/// The decimal places of the numbers in boxes: no more than needed, at most two, and as many as fit into a box.
 std::optional<int> places_that_fit(const std::vector<MapBox>& boxes, const ColorScale& scale, std::size_t columns,
                                    std::size_t width) {
     constexpr std::size_t most_labelled = 400;
@@ -115,8 +116,8 @@ std::optional<int> places_that_fit(const std::vector<MapBox>& boxes, const Color
     return std::nullopt;
 }
 
-/// The data block `$p0`, `$p1` ... of a panel. After column and row an image has red, green, blue and opacity, a box
-/// its colour, that of its number, and the number.
+/// The data block `$p0`, `$p1` ... of a panel. After column and row, an image has red, green, blue and opacity; a box
+/// has its colour, the colour of its number, and the number.
 std::string map_block(const MapDrawing& map, std::size_t number, const std::string& panel) {
     const std::size_t columns = map.axes.columns.size();
     const double low = map.scale.low;
@@ -132,15 +133,15 @@ std::string map_block(const MapDrawing& map, std::size_t number, const std::stri
             if (map.as_image) block += fmt::format("{} {} 0 0 0 0\n", column, row);
             continue;
         }
-        const double share = high > low ? (grid[i]->value - low) / (high - low) : 0.0;
-        const Color color = sequential_color(share);
+        const double fraction = high > low ? (grid[i]->value - low) / (high - low) : 0.0;
+        const Color color = sequential_color(fraction);
         if (map.as_image)
             block += fmt::format("{} {} {} {} {} 255\n", column, row, color.red, color.green, color.blue);
         else
             block += fmt::format(
                 "{} {} {} {} {:.{}f}\n", column, row,
                 std::uint32_t{color.red} << 16 | std::uint32_t{color.green} << 8 | std::uint32_t{color.blue},
-                share < 0.55 ? 0x111111 : 0xFFFFFF, grid[i]->value, map.places.value_or(0));
+                fraction < 0.55 ? 0x111111 : 0xFFFFFF, grid[i]->value, map.places.value_or(0));
     }
     return block + "END\n";
 }
@@ -222,17 +223,17 @@ std::map<std::int64_t, std::string> panels_of(const std::vector<CellRow>& cells,
         ++members[name];
         panel[cell.id] = std::move(name);
     }
-    // Panels of one point each are better one, unless points of it would stand at the same place.
-    std::set<std::vector<std::string>> places;
+    // When every panel would have a single cell, one panel is better, unless two cells would coincide on the axes.
+    std::set<std::vector<std::string>> positions;
     for (const auto& cell : cells) {
-        std::vector<std::string> place;
+        std::vector<std::string> position;
         for (const auto& axis : axes) {
             const auto found = cell.factors.find(axis);
-            place.push_back(found == cell.factors.end() ? "" : found->second.text);
+            position.push_back(found == cell.factors.end() ? "" : found->second.text);
         }
-        places.insert(std::move(place));
+        positions.insert(std::move(position));
     }
-    if (!alone && members.size() == cells.size() && places.size() == cells.size() && cells.size() > 1)
+    if (!alone && members.size() == cells.size() && positions.size() == cells.size() && cells.size() > 1)
         for (auto& [id, name] : panel) name.clear();
     return panel;
 }
@@ -261,12 +262,12 @@ Series* PanelSeries::find(const std::string& panel, const std::string& label, st
 }
 
 std::string data_block(std::size_t number, const std::vector<Point>& points) {
-    const auto word = [](double value) {
+    const auto field = [](double value) {
         return std::isnan(value) ? std::string("NaN") : fmt::format("{:.8g}", value);
     };
     std::string block = fmt::format("$s{} << END\n", number);
     for (const auto& point : points)
-        block += fmt::format("{} {} {} {}\n", word(point.x), word(point.y), word(point.error), word(point.theory));
+        block += fmt::format("{} {} {} {}\n", field(point.x), field(point.y), field(point.error), field(point.theory));
     return block + "END\n";
 }
 
@@ -316,8 +317,8 @@ void Range::take(double value) {
     high = std::max(high, value);
 }
 
-std::string Range::text(double share) const {
-    const double room = high > low ? share * (high - low) : std::max(0.5, 0.05 * std::abs(high));
+std::string Range::text(double margin) const {
+    const double room = high > low ? margin * (high - low) : std::max(0.5, 0.05 * std::abs(high));
     return fmt::format("[{:.8g}:{:.8g}]", low - room, high + room);
 }
 
@@ -350,15 +351,15 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
         if (std::find(order.begin(), order.end(), box.panel) == order.end()) order.push_back(box.panel);
     PanelLayout layout;
     const ColumnNames names = lay_out_names(axes, order.size(), layout);
-    // Names in lines of their parts where they fit so, else every second, third ... name.
-    const std::size_t most_names = names.width / (letter_width * (longest(axes.columns) + 1));
+    // All names wrapped into lines where they fit, else every second, third ... name.
+    const std::size_t most_names = names.width / (character_width * (longest(axes.columns) + 1));
     const std::string x_tics = names.lines.empty()
                                    ? name_tics(axes.columns, quoted, std::max<std::size_t>(1, most_names))
                                    : name_tics(names.lines, lines_quoted, names.lines.size());
     const std::string tics =
         fmt::format("set xtics nomirror {}\nset ytics nomirror {}\n", x_tics, name_tics(axes.rows, quoted, 16));
     const ColorScale scale = map_scale(boxes, unit);
-    const bool as_image = boxes.size() > 2000;  // shapes of their own would take megabytes
+    const bool as_image = boxes.size() > 2000;  // separate shapes would take megabytes
     const MapDrawing map{boxes, axes, scale, places_that_fit(boxes, scale, axes.columns.size(), names.width), as_image};
     std::string data;
     std::vector<Panel> panels;

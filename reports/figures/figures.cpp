@@ -17,7 +17,7 @@ namespace spiked::reports {
 using validation::Database;
 using validation::Statement;
 
-// The makers: each is defined in a file that nothing else needs to know.
+// The functions that make figures; each is defined in a file of its own without a header.
 std::vector<Figure> estimate_against_theory(Database& store, const Json& spec);
 std::vector<Figure> distortion_by_bits(Database& store, const Json& spec);
 std::vector<Figure> frontier(Database& store, const Json& spec);
@@ -31,43 +31,38 @@ std::vector<Figure> head_pictures(Database& store, const Json& spec);
 const std::vector<FigureKind>& figure_kinds() {
     static const std::vector<FigureKind> kinds = {
         {"estimate-vs-theory",
-         "metrics y against a factor x (\"cell\": every cell by itself) with standard errors, and what theory says",
+         "metrics y against a factor x (\"cell\": every cell by itself), with standard errors and theory",
          {"x", "y"},
          false,
          true,
          estimate_against_theory},
-        {"distortion",
-         "distortion of codecs against their bits, and what theory says",
-         {"y"},
-         true,
-         true,
-         distortion_by_bits},
+        {"distortion", "distortion of codecs against their bits, with theory", {"y"}, true, true, distortion_by_bits},
         {"frontier",
-         "an error y, relative_l2 without it, against stored bits an entry, one line a method",
+         "an error y (default relative_l2) against stored bits an entry, one curve for each method",
          {"y"},
          true,
          true,
          frontier},
         {"map",
-         "a metric over two factors, or by how much of its margin the worst check of a cell is off",
+         "a metric over two factors, or the deviation of the worst check of each cell in units of its margin",
          {"x", "by", "y", "method"},
          false,
          true,
          factor_map},
         {"distribution",
-         "histogram and distribution function of kept draws, with a band",
+         "histogram and distribution function of kept draws, with a confidence band",
          {"y", "method", "cell"},
          true,
          true,
          distribution},
         {"rate",
-         "how a deviation from theory, or a spread, falls with a factor: fitted slope",
+         "how a deviation from theory, or a standard deviation, falls with a factor, with the fitted slope",
          {"x", "y", "of", "slope"},
          false,
          true,
          rate},
         {"bias-by-query",
-         "inner-product bias of methods by kind of query, itself or over that of the plain quantizer of the same bits",
+         "inner-product bias of methods by kind of query, itself or relative to the plain quantizer of the same bits",
          {"over", "bits", "of"},
          true,
          true,
@@ -80,7 +75,7 @@ const std::vector<FigureKind>& figure_kinds() {
          false,
          head_pictures},
         {"needle-attention",
-         "what questions attend to before and after coding (studies of a retrieval model)",
+         "attention of the questions before and after coding (studies of a retrieval model)",
          {},
          true,
          false,
@@ -105,26 +100,26 @@ std::vector<Figure> figures_of_kind(const std::string& name, Database& store, co
 }
 
 std::vector<Figure> figures_of(Database& store) {
-    constexpr std::size_t most_figures = 50;  // each is a run of gnuplot
+    constexpr std::size_t most_figures = 50;  // each one runs gnuplot
     std::vector<std::pair<std::string, Json>> wanted;
     Statement query(store, "SELECT kind, spec FROM figure ORDER BY figure_id");
     while (wanted.size() < most_figures && query.step())
         wanted.emplace_back(query.text(0), Json::parse(query.text(1), store.path() + ": table figure"));
     if (wanted.empty()) {
-        const auto of = [](Json::Array y) { return Json::object({{"y", std::move(y)}}); };
+        const auto with_y = [](Json::Array y) { return Json::object({{"y", std::move(y)}}); };
         if (is_dump_study(store)) {
             wanted.emplace_back("frontier", Json::object({{"y", frontier_metric(store)}}));
-            if (replicate_word(store) == "block")
+            if (replicate_name(store) == "block")
                 for (const char* kind : {"rank-map", "head-picture"}) wanted.emplace_back(kind, Json::object());
         } else {
-            // A study without spikes has false alarms, or ranks.
+            // A study without spikes measures false alarms or ranks.
             const bool spikes = has_means(store, "overlap.left") || has_means(store, "outlier");
             const char* rank = has_means(store, "rank_over") ? "rank_over" : "rank";
             if (spikes || !has_means(store, rank)) {
-                wanted.emplace_back("estimate-vs-theory", of({"overlap.left", "overlap.right"}));
-                wanted.emplace_back("estimate-vs-theory", of({"outlier"}));
+                wanted.emplace_back("estimate-vs-theory", with_y({"overlap.left", "overlap.right"}));
+                wanted.emplace_back("estimate-vs-theory", with_y({"outlier"}));
             } else {
-                wanted.emplace_back("estimate-vs-theory", of({rank}));
+                wanted.emplace_back("estimate-vs-theory", with_y({rank}));
             }
         }
     }
@@ -144,7 +139,7 @@ std::vector<Figure> figures_of(Database& store) {
         auto made = figures_of_kind(kind, store, spec);
         for (auto& figure : made) {
             figure.kind = kind;
-            // Several under one title are told apart by their own.
+            // Several figures of one entry keep their own titles behind the common one.
             if (const std::string title = text_of(spec, "title"); !title.empty())
                 figure.title = made.size() > 1 ? title + ", " + figure.title : title;
             figures.push_back(std::move(figure));
@@ -152,7 +147,7 @@ std::vector<Figure> figures_of(Database& store) {
     }
     if (const auto all = static_cast<std::size_t>(store.integer("SELECT count(*) FROM figure")); all > most_figures) {
         figures.push_back(
-            without_data("The others", fmt::format("{} more figures of the study are left out (a page has {})",
+            without_data("The others", fmt::format("{} more figures of the study are left out (a page has at most {})",
                                                    all - most_figures, most_figures)));
         figures.back().kind = "more";
     }
@@ -166,7 +161,8 @@ void draw(Figure& figure) {
         svg = run_gnuplot(figure.script);
     } catch (const Error& error) {
         if (error.code() != ExitCode::bug) throw;
-        figure.problem = fmt::format("the picture is missing ({})", error.what());  // numbers beyond what can be drawn
+        figure.problem =
+            fmt::format("the picture is missing ({})", error.what());  // for example numbers too large to draw
         return;
     }
     if (svg)
@@ -178,7 +174,7 @@ void draw(Figure& figure) {
             (figure.problem.empty() ? std::string() : ". " + figure.problem);
 }
 
-void write_picture(const Figure& figure, const std::string& path, Beside beside) {
+void write_picture(const Figure& figure, const std::string& path, SideFiles side_files) {
     const PictureFormat format = picture_format(path);
     if (figure.script.empty()) throw input_error("{}: not written ({})", path, figure.problem);
     auto picture = run_gnuplot(picture_script(figure.script, format));
@@ -186,8 +182,8 @@ void write_picture(const Figure& figure, const std::string& path, Beside beside)
         throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
     if (format == PictureFormat::svg) picture = titled_svg(*picture, figure.title, figure.description);
     write_file(path, *picture);
-    if (beside == Beside::nothing) return;
-    // The whole name in front: data.svg beside data.csv is drawn from it.
+    if (side_files == SideFiles::none) return;
+    // The full name with an extension added, because a data.csv beside data.svg may be the input of the picture.
     write_derived_file(path + ".gp", figure.script);
     if (!figure.csv.empty()) write_derived_file(path + ".csv", figure.csv);
 }

@@ -9,44 +9,44 @@
 
 namespace spiked::reports {
 
-/// A figure as data: everything that a page or a folder of files needs to show it.
+/// A figure as data: everything needed to show it on a page or to write it to files.
 struct Figure {
     std::string kind;
     std::string title;
-    std::string description;           ///< sentences made from the numbers shown
-    std::string problem;               ///< why there is no picture, or what of it is left out; empty when all is shown
-    std::string svg;                   ///< as gnuplot wrote it; empty without gnuplot
-    std::vector<std::string> columns;  ///< of the data table; a leading '#' marks numbers
+    std::string description;  ///< sentences with the most important numbers
+    std::string problem;      ///< reason for a missing picture, or what is left out of it; empty when all is shown
+    std::string svg;          ///< output of gnuplot; empty without gnuplot
+    std::vector<std::string> columns;  ///< headings of the data table; a leading '#' marks numbers
     std::vector<std::vector<std::string>> rows;
-    std::string script;  ///< gnuplot
+    std::string script;  ///< for gnuplot
     std::string csv;
 };
 
-/// A kind of figure by name. `make` reads the store and the JSON of [[figure]]; one entry may yield several figures.
+/// A kind of figure. `make` reads the store and the JSON of one [[figure]], which may yield several figures.
 struct FigureKind {
     const char* name;
     const char* summary;
-    std::vector<std::string> keys;  ///< beside kind and title
-    bool of_dumps;
-    bool of_blocks;
+    std::vector<std::string> keys;  ///< keys of [[figure]] besides kind and title
+    bool of_dumps;                  ///< possible for studies of dumps and models
+    bool of_blocks;                 ///< possible for studies of simulated blocks
     std::vector<Figure> (*make)(validation::Database& store, const Json& spec);
 };
 [[nodiscard]] const std::vector<FigureKind>& figure_kinds();
 
-/// Those of one kind; none where no kind has this name.
+/// The figures of one kind; none where no kind has this name.
 [[nodiscard]] std::vector<Figure> figures_of_kind(const std::string& name, validation::Database& store,
                                                   const Json& spec);
 
-/// The figures of a store: those asked for in table `figure`, else the default set of its kind. A kind that is not
-/// known, or one without data, gives a figure that says so.
+/// The figures of a store: those requested in table `figure`, else the default set of its kind of study. An unknown
+/// kind, or one without data, gives a figure whose `problem` is the reason.
 [[nodiscard]] std::vector<Figure> figures_of(validation::Database& store);
 
-/// Runs gnuplot on figure.script; without gnuplot the figure says so.
+/// Runs gnuplot on figure.script. Without gnuplot, figure.problem is set.
 void draw(Figure& figure);
-enum class Beside { script_and_data, nothing };
-/// The picture as a file of the format that its extension says (.svg, .png or .pdf), whole or not at all, its script
-/// and data beside it under the same name with .gp and .csv behind. Throws usage_error for another extension,
-/// input_error for a figure without a picture, write_error without gnuplot too.
-void write_picture(const Figure& figure, const std::string& path, Beside beside = Beside::script_and_data);
+enum class SideFiles { script_and_data, none };
+/// Writes the picture atomically, in the format of the extension (.svg, .png or .pdf), and its script and data to
+/// `path`.gp and `path`.csv. Throws usage_error for another extension, input_error for a figure without a picture, and
+/// write_error when the file cannot be written or gnuplot is missing.
+void write_picture(const Figure& figure, const std::string& path, SideFiles side_files = SideFiles::script_and_data);
 
 }  // namespace spiked::reports

@@ -27,19 +27,19 @@ struct FileCloser {
 };
 using TemporaryFile = std::unique_ptr<std::FILE, FileCloser>;
 
-/// Without a name, in $TMPDIR; std::tmpfile() knows only /tmp.
+/// A temporary file without a name, in $TMPDIR; std::tmpfile() only uses /tmp.
 TemporaryFile temporary_file() {
     std::string path = temporary_root() + "/spiked-figure-XXXXXX";
-    const int number = ::mkostemp(path.data(), O_CLOEXEC);
-    if (number >= 0) ::unlink(path.c_str());
-    TemporaryFile file(number < 0 ? nullptr : ::fdopen(number, "w+"));
+    const int descriptor = ::mkostemp(path.data(), O_CLOEXEC);
+    if (descriptor >= 0) ::unlink(path.c_str());
+    TemporaryFile file(descriptor < 0 ? nullptr : ::fdopen(descriptor, "w+"));
     if (!file)
         throw write_error("{}: no temporary file for a figure ({}): set TMPDIR to a folder with room", path,
                           std::strerror(errno));
     return file;
 }
 
-std::string whole(std::FILE* file) {
+std::string read_all(std::FILE* file) {
     std::string text;
     std::array<char, 65536> buffer;
     std::rewind(file);
@@ -48,14 +48,15 @@ std::string whole(std::FILE* file) {
     return text;
 }
 
-/// Drawn to its end, in any of the formats.
+/// Whether the picture ends as one of the formats must end.
 bool is_complete(const std::string& picture) {
     const std::string_view end =
         std::string_view(picture).substr(picture.size() - std::min<std::size_t>(picture.size(), 16));
     return end.find("</svg>") != end.npos || end.find("IEND") != end.npos || end.find("%%EOF") != end.npos;
 }
 
-/// The same script gives the same bytes: the one date of a PDF becomes blanks, which move nothing.
+/// Replaces the date of a PDF by blanks, so that the same script gives the same bytes. The offsets in the file stay
+/// valid.
 void remove_date(std::string& picture) {
     if (!picture.starts_with("%PDF")) return;
     const std::size_t start = picture.rfind("/CreationDate (");
@@ -64,7 +65,7 @@ void remove_date(std::string& picture) {
     picture.replace(start, end + 1 - start, end + 1 - start, ' ');
 }
 
-/// With the end of the line before: a title, which stands in a comment, may hold these words, but no end of a line.
+/// Begins with the preceding line break: a title, which stands in a comment, may contain this text but no line break.
 constexpr std::string_view page_terminal = "\nset terminal svg size ";
 
 }  // namespace
@@ -76,7 +77,7 @@ std::string quoted(std::string_view text) {
         if (character.code == '\'')
             out += "''";
         else
-            out += character.valid && !is_obeyed(character.code) ? text.substr(0, character.bytes) : " ";
+            out += character.valid && !is_control(character.code) ? text.substr(0, character.bytes) : " ";
         text.remove_prefix(character.bytes);
     }
     return out + "'";
@@ -111,12 +112,12 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
     while (waitpid(child, &ended, 0) < 0 && errno == EINTR) {
     }
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 127) return std::nullopt;
-    std::string picture = whole(output.get());
+    std::string picture = read_all(output.get());
     if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0 || !is_complete(picture)) {
-        std::string why = whole(errors.get());
+        std::string why = read_all(errors.get());
         if (why.find("unknown or ambiguous terminal") != std::string::npos)
-            throw write_error("this gnuplot cannot draw such a picture (it was built without Cairo): write .svg");
-        throw bug("gnuplot refuses the script of a figure ({})", one_line(why.substr(0, 400)));
+            throw write_error("gnuplot cannot draw this format (it was built without Cairo): write .svg");
+        throw bug("gnuplot rejects the script of a figure ({})", one_line(why.substr(0, 400)));
     }
     remove_date(picture);
     return picture;
@@ -130,7 +131,7 @@ PictureFormat picture_format(const std::string& path) {
     if (extension == ".svg") return PictureFormat::svg;
     if (extension == ".png") return PictureFormat::png;
     if (extension == ".pdf") return PictureFormat::pdf;
-    throw usage_error("{}: no format of a picture ({}): end the name in .svg, .png or .pdf", path,
+    throw usage_error("{}: unknown format of a picture ({}): end the name in .svg, .png or .pdf", path,
                       extension.empty() ? "the name has no extension" : extension + " is not known");
 }
 
@@ -142,7 +143,7 @@ std::string picture_script(const std::string& script, PictureFormat format) {
     if (end == std::string::npos ||
         std::sscanf(script.c_str() + start + page_terminal.size(), "%d,%d", &width, &height) != 2)
         throw bug("the script of a figure sets no size");
-    // Cairo's letters are wider and its dashes longer than those of a browser.
+    // Text of Cairo is wider, and its dashes are longer, than in a browser.
     std::string terminal;
     switch (format) {
         case PictureFormat::svg:
@@ -170,7 +171,7 @@ SeriesStyle series_style(std::size_t index) {
     return {colors[index % colors.size()], points[index % points.size()]};
 }
 
-std::vector<std::string> wrapped(const std::string& text, std::size_t letters) {
+std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
     std::vector<std::string> lines = {""};
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t mark = text.find_first_of(",:", at);
@@ -178,7 +179,7 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t letters) {
             mark == std::string::npos ? text.size() : std::min(text.find_first_not_of(' ', mark + 1), text.size());
         const std::string part = text.substr(at, end - at);
         const std::size_t shown = part.find_last_not_of(' ') + 1;
-        if (!lines.back().empty() && lines.back().size() + shown > letters) lines.emplace_back();
+        if (!lines.back().empty() && lines.back().size() + shown > width) lines.emplace_back();
         lines.back() += part;
         at = end;
     }
@@ -189,25 +190,25 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t letters) {
 std::string lines_quoted(const std::vector<std::string>& lines) {
     if (lines.size() == 1) return quoted(lines.front());
     std::string format;
-    std::string words;
+    std::string arguments;
     for (const auto& line : lines) {
         format += format.empty() ? "%s" : "\\n%s";
-        words += ", " + quoted(line);
+        arguments += ", " + quoted(line);
     }
-    return fmt::format("sprintf(\"{}\"{})", format, words);
+    return fmt::format("sprintf(\"{}\"{})", format, arguments);
 }
 
 std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
                          const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
                          const PanelLayout& layout) {
-    // Sizes in pixels of the drawing; the page scales it.
+    // Sizes are in pixels of the drawing, which a page scales.
     const std::string_view heading = layout.heading;
     const int left = layout.left;
     constexpr int right = 16;
     std::size_t own_rows = 0;
     for (const auto& panel : panels) own_rows = std::max(own_rows, panel.legend.size());
     const int own_legend = own_rows == 0 ? 0 : 14 + 20 * static_cast<int>(own_rows);
-    const int bottom = 62 + layout.more_bottom;  // less, and gnuplot leaves out the label of the axis
+    const int bottom = 62 + layout.more_bottom;  // with less, gnuplot leaves out the label of the axis
     const int heading_height = heading.empty() ? 0 : 34;
     const int columns = layout.columns > 0                         ? layout.columns
                         : panels.size() == 1                       ? 1
@@ -218,8 +219,9 @@ std::string panel_script(std::string_view title, const std::string& data, const 
     std::vector<std::vector<std::string>> titles;
     std::size_t title_lines = 1;
     for (const auto& panel : panels) {
-        constexpr double letter = 6.7;  // pixels
-        titles.push_back(wrapped(panel.title, static_cast<std::size_t>((panel_width - left + right) / letter)));
+        constexpr double character_width = 6.7;  // pixels
+        titles.push_back(
+            wrapped(panel.title, static_cast<std::size_t>((panel_width - left + right) / character_width)));
         title_lines = std::max(title_lines, titles.back().size());
     }
     const int more_title = 16 * static_cast<int>(title_lines - 1);
@@ -245,14 +247,14 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         quoted(title), page_terminal, width, height, data,
         heading.empty() ? "" : fmt::format(" title {} font ',14'", quoted(heading)));
     const auto margins = [&](int x0, int x1, int y0, int y1) {
-        const auto share = [](int part, int of) { return static_cast<double>(part) / of; };
+        const auto fraction = [](int part, int total) { return static_cast<double>(part) / total; };
         return fmt::format(
             "set lmargin at screen {:.6f}\nset rmargin at screen {:.6f}\nset bmargin at screen {:.6f}\nset tmargin at "
             "screen {:.6f}\n",
-            share(x0, width), share(x1, width), share(y0, height), share(y1, height));
+            fraction(x0, width), fraction(x1, width), fraction(y0, height), fraction(y1, height));
     };
     if (!legend.empty()) {
-        // Drawn by an empty plot over the whole canvas: the curves lie outside of its range.
+        // The common legend is drawn by a plot over the whole canvas whose curves lie outside its range.
         script += margins(0, width, 0, height);
         script += fmt::format(
             "unset border\nunset tics\nset key at screen 0.5,{:.6f} center top horizontal maxcols {} samplen 3\n"
@@ -286,7 +288,7 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         script += "\n";
     }
     if (layout.scale) {
-        // An image of its own: gnuplot's box of colours is a hundred polygons in every picture.
+        // Drawn as an image, because gnuplot's own colour box consists of a hundred polygons.
         const auto& scale = *layout.scale;
         constexpr int steps = 64;
         const bool one = !(scale.high > scale.low);
@@ -294,9 +296,9 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         const double step = ((one ? scale.low + 0.5 : scale.high) - low) / steps;
         script += "$scale << END\n";
         for (int i = 0; i < steps; ++i) {
-            const double share = one ? 0.0 : (i + 0.5) / steps;
-            const Color color = scale.color(scale.lowest + share * (1.0 - scale.lowest));
-            for (const int column : {0, 1})  // an image has two columns at least
+            const double fraction = one ? 0.0 : (i + 0.5) / steps;
+            const Color color = scale.color(scale.lowest + fraction * (1.0 - scale.lowest));
+            for (const int column : {0, 1})  // gnuplot needs at least two columns
                 script += fmt::format("{} {:.8g} {} {} {}\n", column, low + (i + 0.5) * step, color.red, color.green,
                                       color.blue);
         }

@@ -8,23 +8,23 @@
 
 namespace spiked::reports {
 
-/// A text for a script: in single quotes, where gnuplot expands nothing; control characters and what is no UTF-8 become
+/// A text for a script in single quotes, in which gnuplot expands nothing. Control characters and invalid UTF-8 become
 /// spaces.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-/// Runs `gnuplot` on the script, with its own defaults and none of the user's, and returns what it draws. Nothing when
-/// there is no gnuplot. Throws bug when gnuplot refuses the script, write_error when it was built without the format.
-/// Cost: a process of about 20 ms.
+/// Runs `gnuplot` on the script without the user's settings and returns the picture, or nothing when gnuplot is not
+/// installed. Throws bug when gnuplot rejects the script, and write_error when it was built without the format. Cost: a
+/// process of about 20 ms.
 [[nodiscard]] std::optional<std::string> run_gnuplot(const std::string& script);
 
 enum class PictureFormat { svg, png, pdf };
-/// What the extension says, in either case. Throws usage_error for another.
+/// The format of the extension in upper or lower case. Throws usage_error for an unknown extension.
 [[nodiscard]] PictureFormat picture_format(const std::string& path);
 
-/// The script of panel_script for a file of its own: that format on white, PNG at two pixels for one.
+/// A script of panel_script changed for a separate file: in this format, on white, PNG with twice the pixels.
 [[nodiscard]] std::string picture_script(const std::string& script, PictureFormat format);
 
-/// Okabe-Ito colours with a point shape each, so that neither is needed to tell two series apart.
+/// A colour of the Okabe-Ito palette and a point shape; two series can be distinguished by either of them.
 struct SeriesStyle {
     std::string color;
     int point;
@@ -36,8 +36,8 @@ struct LegendEntry {
     std::string style;  ///< `points pt 6 lc rgb '...'`
 };
 
-/// One set of axes: `settings` are lines of script, `plots` the parts of one plot command, `legend` what stands under
-/// the title of this panel alone.
+/// One set of axes. `settings` are lines of script, `plots` the elements of one plot command, and `legend` is shown
+/// under the title of this panel only.
 struct Panel {
     std::string title;
     std::string settings;
@@ -45,30 +45,32 @@ struct Panel {
     std::vector<LegendEntry> legend = {};
 };
 
-/// Lines of at most so many letters, broken behind commas and colons; a part that is longer stands alone.
-[[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t letters);
-/// Lines as one string of a script, in single quotes, where gnuplot reads nothing but text.
+/// The text in lines of at most `width` characters, broken after commas and colons. A longer part has a line of its
+/// own.
+[[nodiscard]] std::vector<std::string> wrapped(const std::string& text, std::size_t width);
+/// Lines as one string expression of a script, in single quotes, in which gnuplot expands nothing.
 [[nodiscard]] std::string lines_quoted(const std::vector<std::string>& lines);
 
-/// A colour scale to the right of all panels, `low` below; `low` = `high`: a single value, in the colour of `low`.
+/// A colour scale to the right of all panels, with `low` at the bottom. When `low` equals `high` it has that single
+/// value, in the colour of `low`.
 struct ColorScale {
     Color (*color)(double) = sequential_color;
-    double lowest = 0.0;  ///< what `color` takes at `low`; 1 at `high`
+    double lowest = 0.0;  ///< argument of `color` at `low`; at `high` it is 1
     double low = 0.0;
     double high = 1.0;
     std::string unit;
 };
 
 struct PanelLayout {
-    std::string_view heading = {};  ///< a line drawn on top
-    int columns = 0;                ///< 0: as many as look well
+    std::string_view heading = {};  ///< title of the whole picture
+    int columns = 0;                ///< 0: depends on the number of panels
     int left = 90;                  ///< pixels for the names along the y axis
-    int more_bottom = 0;            ///< pixels for names of more than one line along the x axis
+    int more_bottom = 0;            ///< more pixels for names of several lines along the x axis
     std::optional<ColorScale> scale = {};
 };
 
-/// A script that draws the panels in a grid under one legend as SVG of a size that follows from them.
-/// `data` holds the data blocks the plots read, `settings` what all panels share.
+/// A script that draws the panels in a grid under one legend, as SVG whose size follows from them. `data` holds the
+/// data blocks of the plots, `settings` the settings of all panels.
 [[nodiscard]] std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
                                        const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
                                        const PanelLayout& layout = {});

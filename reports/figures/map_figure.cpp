@@ -1,4 +1,4 @@
-// Maps over two factors: detections, false alarms, errors, or how far off the checks of a cell are.
+// Maps over two factors: detections, false alarms, errors, or the deviations of the checks of each cell.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct CellNumber {
     std::int64_t n = 0;
 };
 
-/// |estimate - expected| in units of the margin, of the worst check of each cell.
+/// For the worst check of each cell, |estimate - expected| in units of the margin.
 std::vector<CellNumber> check_deviations(Database& store) {
     std::map<std::int64_t, CellNumber> worst;
     for (const auto& check : read_checks(store)) {
@@ -50,7 +50,7 @@ std::vector<CellNumber> metric_means(Database& store, const std::string& metric,
     return numbers;
 }
 
-/// Factors by how many values they take, most first.
+/// The varying factors in decreasing order of the number of their values.
 std::vector<std::string> by_values(const std::vector<CellRow>& cells) {
     std::map<std::string, std::set<std::string>> values;
     for (const auto& cell : cells)
@@ -61,7 +61,7 @@ std::vector<std::string> by_values(const std::vector<CellRow>& cells) {
     return names;
 }
 
-/// Values of a factor along an axis: texts in the order of the cells, then numbers by size.
+/// The values of a factor along an axis: texts in the order of the cells, then numbers in increasing order.
 std::vector<std::string> axis_values(const std::vector<CellRow>& cells, const std::string& factor) {
     std::vector<FactorValue> values;
     for (const auto& cell : cells) {
@@ -79,7 +79,7 @@ std::vector<std::string> axis_values(const std::vector<CellRow>& cells, const st
     return texts;
 }
 
-/// The factors asked for, else those of the most values.
+/// The requested factors, else those with the most values.
 MapAxes choose_axes(const std::vector<CellRow>& cells, const Json& spec) {
     MapAxes axes{text_of(spec, "x"), text_of(spec, "by"), {}, {}};
     for (const auto& name : by_values(cells)) {
@@ -95,13 +95,15 @@ std::size_t index_of(const std::vector<std::string>& all, const std::string& one
     return static_cast<std::size_t>(std::distance(all.begin(), std::find(all.begin(), all.end(), one)));
 }
 
-/// Boxes of the panels in the order they came. Where cells share a box (more factors than there is room for), it has
-/// the worst of them. What would need more than most_panels is counted and left out.
+/// The boxes of the panels in order of appearance. Where several cells fall into one box, because there are more
+/// factors than axes and panels, it has the largest of their values. Values that would need more than most_panels are
+/// counted and left out.
 struct PanelBoxes {
     std::vector<std::string> order;
-    std::map<std::string, std::map<std::pair<std::size_t, std::size_t>, double>> panels;  ///< by column and row in each
+    std::map<std::string, std::map<std::pair<std::size_t, std::size_t>, double>>
+        panels;  ///< by title, then by column and row
     std::size_t left_out = 0;
-    std::size_t shared = 0;
+    std::size_t shared = 0;  ///< values that fall into a box which has one
 };
 
 void add_box(PanelBoxes& boxes, const MapBox& box) {
@@ -112,10 +114,10 @@ void add_box(PanelBoxes& boxes, const MapBox& box) {
         }
         boxes.order.push_back(box.panel);
     }
-    const auto [place, fresh] = boxes.panels[box.panel].emplace(std::pair(box.column, box.row), box.value);
-    if (fresh) return;
+    const auto [known, is_new] = boxes.panels[box.panel].emplace(std::pair(box.column, box.row), box.value);
+    if (is_new) return;
     ++boxes.shared;
-    place->second = std::max(place->second, box.value);
+    known->second = std::max(known->second, box.value);
 }
 
 std::vector<MapBox> in_order(const PanelBoxes& boxes) {
@@ -126,20 +128,20 @@ std::vector<MapBox> in_order(const PanelBoxes& boxes) {
     return map;
 }
 
-struct Mapped {
+struct MappedNumbers {
     PanelBoxes boxes;
     double largest = 0.0;
     std::string largest_at;
 };
 
-/// Boxes of the numbers of those cells, all of them in the tables of the figure.
-Mapped map_numbers(const std::vector<CellRow>& cells, const std::vector<CellNumber>& numbers, const MapAxes& axes,
-                   bool of_checks, Figure& figure) {
-    Mapped mapped;
+/// Puts the numbers of the cells into boxes and adds all of them to the table and the CSV of the figure.
+MappedNumbers map_numbers(const std::vector<CellRow>& cells, const std::vector<CellNumber>& numbers,
+                          const MapAxes& axes, bool of_checks, Figure& figure) {
+    MappedNumbers mapped;
     const auto panel_name = panels_of(cells, {axes.x, axes.y});
     std::set<std::string> panel_names;
     for (const auto& [id, name] : panel_name) panel_names.insert(name);
-    const bool pooled = of_checks && panel_names.size() > most_panels;  // all of a large study in one map
+    const bool pooled = of_checks && panel_names.size() > most_panels;  // a large study is one map
     bool several_methods = false;
     for (const auto& number : numbers) several_methods = several_methods || number.method != numbers.front().method;
     for (const auto& number : numbers) {
@@ -170,7 +172,7 @@ std::vector<Figure> factor_map(Database& store, const Json& spec) {
     auto cells = read_cells(store);
     const std::string metric = texts_of(spec, "y", {""}).front();
     MapAxes axes = choose_axes(cells, spec);
-    const std::string what = metric.empty() ? "Deviation of the worst check in margins" : words_of(metric);
+    const std::string what = metric.empty() ? "Deviation of the worst check in margins" : long_name_of(metric);
     const std::string title = fmt::format("{} by {} and {}", what, axes.x, axes.y);
     if (axes.x.empty() || axes.y.empty() || axes.x == axes.y)
         return {without_data(title, "a map needs two factors that take more than one value")};
@@ -184,7 +186,7 @@ std::vector<Figure> factor_map(Database& store, const Json& spec) {
     constexpr std::size_t most_boxes = 100'000;
     if (axes.columns.size() * axes.rows.size() > most_boxes)
         return {without_data(
-            title, fmt::format("a map of {} x {} boxes shows nothing", axes.columns.size(), axes.rows.size()))};
+            title, fmt::format("a map of {} x {} boxes is too large to draw", axes.columns.size(), axes.rows.size()))};
 
     Figure figure;
     figure.title = title;
@@ -201,7 +203,7 @@ std::vector<Figure> factor_map(Database& store, const Json& spec) {
         boxes.order.size() > 1 ? fmt::format(" in {} panels", boxes.order.size()) : "", largest, largest_at);
     if (metric.empty())
         figure.description += " Below 1 the estimate lies inside the margin of the check, above 1 outside.";
-    if (boxes.shared > 0) figure.description += " Where several cells share a box it has the largest of them.";
+    if (boxes.shared > 0) figure.description += " Where several cells fall into one box it shows the largest of them.";
     if (boxes.left_out > 0)
         figure.problem = fmt::format("{} values are not drawn (at most {} panels are); the data has them",
                                      boxes.left_out, most_panels);

@@ -14,22 +14,21 @@ namespace spiked::reports {
 
 namespace {
 
-/// What questions attend to under one method: questions x (their needles, elsewhere).
+/// The attention of the questions under one method: questions x (needles, then elsewhere).
 struct NeedlePanel {
     std::string name;
-    arma::mat where;
+    arma::mat attention;
 };
 
 Figure figure_of(const std::vector<NeedlePanel>& all, std::size_t layer, std::size_t head) {
     constexpr std::size_t most = 12;
     const std::size_t shown = std::min(all.size(), most);
-    const std::size_t questions = all.front().where.n_rows;
+    const std::size_t questions = all.front().attention.n_rows;
     Figure figure;
     figure.title = fmt::format("attention of {} questions on their needles, layer {}, head {}", questions, layer, head);
     figure.description =
-        "Rows are questions, columns the needles they ask for, darker is more attention (white none, the darkest blue "
-        "all of it): a question that finds its own needle is dark on the diagonal. The last column is attention "
-        "elsewhere.";
+        "Rows are questions, columns are needles, and darker is more attention (white: none, darkest blue: all). A "
+        "question that finds its own needle is dark on the diagonal. The last column is the attention elsewhere.";
     if (shown < all.size()) figure.problem = fmt::format("the first {} of {} methods are shown", shown, all.size());
     figure.columns = {"method", "#question", "#needle", "#attention"};
     figure.csv = csv_line({"method", "question", "needle", "attention"});
@@ -44,11 +43,11 @@ Figure figure_of(const std::vector<NeedlePanel>& all, std::size_t layer, std::si
         "out\nset xtics {2}\nset ytics {2}\nunset colorbox\n",
         questions, questions - 1, questions > 12 ? 8 : 2);
     for (std::size_t i = 0; i < shown; ++i) {
-        const auto& [name, where] = all[i];
+        const auto& [name, attention] = all[i];
         data += fmt::format("$m{} << END\n", i);
-        for (arma::uword question = 0; question < where.n_rows; ++question)
-            for (arma::uword needle = 0; needle < where.n_cols; ++needle) {
-                const double weight = where(question, needle);
+        for (arma::uword question = 0; question < attention.n_rows; ++question)
+            for (arma::uword needle = 0; needle < attention.n_cols; ++needle) {
+                const double weight = attention(question, needle);
                 data += fmt::format("{} {} {:.4f}\n", needle, question, weight);
                 const std::vector<std::string> cells = {
                     name, std::to_string(question),
@@ -88,20 +87,22 @@ std::vector<Figure> needle_attention(validation::Database& store, const Json&) {
         "a.name = 'needle_attention' AND a.cell_id = (SELECT min(cell_id) FROM array WHERE name = 'needle_attention') "
         "ORDER BY m.method_id");
     std::vector<NeedlePanel> all;
-    std::optional<arma::mat> place;
+    std::optional<arma::mat> layer_and_head;
     while (query.step()) {
         const std::string method = query.text(2);
-        const auto where = stored_array(store, query.integer(0), query.integer(1), method, "needle_attention");
-        std::string shown = method;  // tells stored bits: index bits are a part of them
+        const auto attention = stored_array(store, query.integer(0), query.integer(1), method, "needle_attention");
+        std::string shown = method;  // without the index bits, because the panel shows all stored bits
         if (const std::size_t at = shown.find(" B="); at != std::string::npos)
             shown.erase(at, shown.find(' ', at + 1) - at);
-        all.push_back({query.text(3) == "sample" ? "full precision" : panel_name(shown, query.real(4)), *where});
-        if (!place) place = stored_array(store, query.integer(0), query.integer(1), method, "needle_head");
+        all.push_back({query.text(3) == "sample" ? "full precision" : panel_name(shown, query.real(4)), *attention});
+        if (!layer_and_head)
+            layer_and_head = stored_array(store, query.integer(0), query.integer(1), method, "needle_head");
     }
-    if (all.empty() || !place || place->n_elem != 2)
+    if (all.empty() || !layer_and_head || layer_and_head->n_elem != 2)
         return {without_data("attention of questions on their needles",
-                             "the store holds no needle_attention yet: its first prompt has not been asked")};
-    Figure figure = figure_of(all, static_cast<std::size_t>(place->at(0)), static_cast<std::size_t>(place->at(1)));
+                             "the store holds no needle_attention yet (the first prompt has not run)")};
+    Figure figure = figure_of(all, static_cast<std::size_t>(layer_and_head->at(0)),
+                              static_cast<std::size_t>(layer_and_head->at(1)));
     draw(figure);
     return {figure};
 }

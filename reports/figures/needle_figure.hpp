@@ -4,13 +4,13 @@
 
 namespace spiked::reports {
 
-/// Where the questions of the first prompt attend to, before and after: for full precision and each method (the first
-/// eleven) a square of questions by needles, in the head that finds its needles best in full precision. A question that
-/// finds its needle is a dark square on the diagonal; the last column is attention on anything but needles.
+/// The attention of the questions of the first prompt before and after compression: for full precision and each of the
+/// first eleven methods a map of questions by needles, in the head that finds the needles best in full precision. A
+/// question that finds its needle is a dark square on the diagonal. The last column is the attention elsewhere.
 [[nodiscard]] Figure needle_figure(const validation::Retrieval& found);
 
-/// The same from a store of retrieval, whose first prompt keeps arrays `needle_attention` by method and `needle_head`
-/// (layer and head): kind "needle-attention".
+/// The same from the store of a retrieval study, as the kind "needle-attention". Its first prompt has the arrays
+/// `needle_attention` for each method and `needle_head` (layer and head).
 [[nodiscard]] std::vector<Figure> needle_attention(validation::Database& store, const Json& spec);
 
 }  // namespace spiked::reports

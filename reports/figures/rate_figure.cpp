@@ -1,4 +1,4 @@
-// How a deviation or a spread falls with size: points on logarithmic axes and the slope fitted to them.
+// How a deviation or a standard deviation falls with size: points on logarithmic axes and the slope fitted to them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,23 +17,23 @@ using validation::Database;
 using validation::Statement;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double errors_off_zero = 2.0;  // below, the logarithm of a deviation says little
+constexpr double least_errors = 2.0;  // a deviation of fewer standard errors has no usable logarithm
 
 struct Slope {
     double value = nan;
     double error = nan;
-    double center_x = nan;  ///< logarithms of a point on the line
+    double center_x = nan;  ///< logarithms of the coordinates of a point on the line
     double center_y = nan;
     double misfit = nan;  ///< sum of squared deviations in units of their errors
     std::size_t points = 0;
 };
 
-/// Weighted least squares on the logarithms, with errors to first order; three points at least.
+/// Weighted least squares on the logarithms, with errors to first order. Needs at least three points.
 Slope fit(const std::vector<Point>& points) {
     double weights = 0.0;
     double sum_x = 0.0;
     double sum_y = 0.0;
-    const auto usable = [](const Point& p) { return p.x > 0.0 && p.error > 0.0 && p.y > errors_off_zero * p.error; };
+    const auto usable = [](const Point& p) { return p.x > 0.0 && p.error > 0.0 && p.y > least_errors * p.error; };
     const auto weight = [](const Point& p) { return (p.y / p.error) * (p.y / p.error); };
     Slope slope;
     for (const auto& p : points) {
@@ -65,7 +65,7 @@ Slope fit(const std::vector<Point>& points) {
     return slope;
 }
 
-/// A number of the JSON, or a text that is one.
+/// A number of the JSON, or a text with a number; NaN where there is none.
 double number_of(const Json& spec, std::string_view key) {
     const Json* value = spec.find(key);
     if (value == nullptr) return nan;
@@ -74,25 +74,25 @@ double number_of(const Json& spec, std::string_view key) {
     return value->string() != nullptr ? to_number(*value->string()).value_or(nan) : nan;
 }
 
-/// What is drawn of means: how far they are from theory, how they spread, or how large they are.
-struct Question {
+/// The quantity that is drawn: the deviation of means from theory, the standard deviation, or the size of means.
+struct RateSpec {
     std::string x;
     std::string of;
     std::vector<std::string> metrics;
 
-    [[nodiscard]] std::string words() const {
+    [[nodiscard]] std::string quantity() const {
         return of == "deviation" ? "|mean - theory|" : of == "spread" ? "standard deviation" : "|mean|";
     }
 };
 
-/// Cells at values of x above 0, by id.
+/// The cells with a positive value of x, by id.
 std::vector<CellRow> cells_along(Database& store, const std::string& x) {
     std::vector<CellRow> cells = read_cells(store);
     for (auto& cell : cells) {
         if (x == "n" || x == "d")
             cell.factors.try_emplace(x, FactorValue{static_cast<double>(x == "n" ? cell.n : cell.d),
                                                     std::to_string(x == "n" ? cell.n : cell.d)});
-        // Sizes that grow together are one axis.
+        // n and d grow together, so d is not a factor of its own.
         if (x == "n") cell.factors.erase("d");
     }
     std::erase_if(cells, [&](const CellRow& cell) {
@@ -108,9 +108,9 @@ struct Gathered {
     Range y_range;
 };
 
-Gathered gather(Database& store, const std::vector<CellRow>& cells, const Question& question, Figure& figure) {
+Gathered gather(Database& store, const std::vector<CellRow>& cells, const RateSpec& rate_spec, Figure& figure) {
     Gathered found;
-    const auto panel_name = panels_of(cells, {question.x, "n", "d"});
+    const auto panel_name = panels_of(cells, {rate_spec.x, "n", "d"});
     Statement query(
         store,
         fmt::format(
@@ -121,24 +121,24 @@ Gathered gather(Database& store, const std::vector<CellRow>& cells, const Questi
             "LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = s.method_id AND v.metric = s.metric AND "
             "v.k = s.k WHERE s.metric = ?1 AND s.mean IS NOT NULL ORDER BY s.cell_id, s.method_id, s.k",
             first_expectations));
-    for (const auto& metric : question.metrics) {
+    for (const auto& metric : rate_spec.metrics) {
         query.reset();
         query.bind(1, metric);
         while (query.step()) {
             const CellRow* const cell = cell_of(cells, query.integer(0));
             if (cell == nullptr) continue;
-            const FactorValue& value = cell->factors.at(question.x);
+            const FactorValue& value = cell->factors.at(rate_spec.x);
             Point point{value.number, nan, nan, nan};
             const double count = query.real(4);
-            if (question.of == "spread") {
-                // The error of a standard deviation, from the fourth moment.
+            if (rate_spec.of == "spread") {
+                // The standard error of a standard deviation follows from the fourth moment.
                 const validation::Moments all =
                     pooled_moments(store, query.integer(0), query.integer(10), query.integer(11), query.integer(3));
                 point.y = query.real(7);
                 const double variance = point.y * point.y;
                 point.error = std::sqrt(std::max(0.0, all.m4 / count - variance * variance) / count) / (2.0 * point.y);
             } else {
-                point.y = std::abs(query.real(5) - (question.of == "deviation" ? query.real(8) : 0.0));
+                point.y = std::abs(query.real(5) - (rate_spec.of == "deviation" ? query.real(8) : 0.0));
                 point.error = query.real(6);
             }
             if (!(point.y > 0.0)) continue;
@@ -153,15 +153,15 @@ Gathered gather(Database& store, const std::vector<CellRow>& cells, const Questi
             if (series == nullptr) continue;
             series->points.push_back(point);
             found.x_range.take(point.x);
-            // A deviation within the noise may be anywhere below it: its bar goes down to the frame.
+            // The bar of a deviation within the noise ends at the frame, because the deviation may be zero.
             found.y_range.take(point.y + point.error);
-            found.y_range.take(point.y > errors_off_zero * point.error ? point.y - point.error : point.error);
+            found.y_range.take(point.y > least_errors * point.error ? point.y - point.error : point.error);
         }
     }
     return found;
 }
 
-/// Points so close to zero that only the upper end of their bar is in the frame.
+/// The number of points so close to zero that only the upper end of their bar lies inside the frame.
 std::size_t points_below(const Gathered& found) {
     std::size_t below = 0;
     for (const auto& [panel, of_panel] : found.series.panels)
@@ -171,11 +171,11 @@ std::size_t points_below(const Gathered& found) {
 }
 
 struct Slopes {
-    std::vector<std::string> words;
-    std::size_t too_few = 0;  ///< series without one
+    std::vector<std::string> sentences;
+    std::size_t too_few = 0;  ///< series with too few points for a slope
 };
 
-/// Adds the fitted lines, and those of the slope to compare with, to their panels.
+/// Adds the fitted lines, and lines of the reference slope, to the panels.
 Slopes draw_slopes(const PanelSeries& all, const std::string& x, double reference, std::vector<Panel>& drawn) {
     Slopes slopes;
     for (std::size_t p = 0; p < all.order.size(); ++p) {
@@ -194,7 +194,7 @@ Slopes draw_slopes(const PanelSeries& all, const std::string& x, double referenc
             if (std::isfinite(reference)) drawn[p].plots.push_back(line(reference, "dt 2"));
             const std::string text = with_error(slope.value, slope.error);
             drawn[p].legend.push_back({fmt::format("slope {}", text), fmt::format("lines lw 1.4 lc rgb '{}'", color)});
-            slopes.words.push_back(fmt::format(
+            slopes.sentences.push_back(fmt::format(
                 "{}{}: {}^{} over {} points, chi-square {:.2g} on {} degrees of freedom{}", label,
                 all.order[p].empty() ? "" : " (" + all.order[p] + ")", x, text, slope.points, slope.misfit,
                 slope.points - 2,
@@ -207,7 +207,7 @@ Slopes draw_slopes(const PanelSeries& all, const std::string& x, double referenc
     return slopes;
 }
 
-/// A tic at every value of the factor.
+/// Tics at all values of the factor.
 std::vector<std::string> tics_of(const std::vector<CellRow>& cells, const std::string& x) {
     std::vector<std::string> tics;
     for (const auto& cell : cells)
@@ -220,18 +220,18 @@ std::vector<std::string> tics_of(const std::vector<CellRow>& cells, const std::s
 }  // namespace
 
 std::vector<Figure> rate(Database& store, const Json& spec) {
-    const Question question{text_of(spec, "x", "n"), text_of(spec, "of", "deviation"),
-                            texts_of(spec, "y", {"outlier"})};
-    const auto& [x, of, metrics] = question;
+    const RateSpec rate_spec{text_of(spec, "x", "n"), text_of(spec, "of", "deviation"),
+                             texts_of(spec, "y", {"outlier"})};
+    const auto& [x, of, metrics] = rate_spec;
     const double reference = number_of(spec, "slope");
     Figure figure;
-    figure.title = fmt::format("{} of {} against {}", question.words(), fmt::join(metrics, ", "), x);
+    figure.title = fmt::format("{} of {} against {}", rate_spec.quantity(), fmt::join(metrics, ", "), x);
     if (of != "deviation" && of != "spread" && of != "mean")
         return {without_data(figure.title, fmt::format("of = \"{}\" is none of deviation, spread, mean", of))};
-    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + question.words()};
+    figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + rate_spec.quantity()};
     figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "value", "error"});
     const std::vector<CellRow> cells = cells_along(store, x);
-    Gathered found = gather(store, cells, question, figure);
+    Gathered found = gather(store, cells, rate_spec, figure);
     if (figure.rows.empty())
         return {without_data(
             figure.title, fmt::format("the store holds no {} of {} at values of {} above 0",
@@ -241,9 +241,9 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
     const Slopes slopes = draw_slopes(found.series, x, reference, drawn);
     figure.description = fmt::format(
         "{} on logarithmic axes, slopes fitted by weighted least squares{}{}. Bars are one standard error; points "
-        "within {:g} errors of zero are not fitted{}.{}{}",
-        counted(figure.rows.size(), "value"), slopes.words.empty() ? "" : ". ", fmt::join(slopes.words, "; "),
-        errors_off_zero,
+        "within {:g} standard errors of zero are not fitted{}.{}{}",
+        counted(figure.rows.size(), "value"), slopes.sentences.empty() ? "" : ". ", fmt::join(slopes.sentences, "; "),
+        least_errors,
         below > 0 ? fmt::format("; {} of them so close to it that only the upper end of the bar is drawn", below) : "",
         slopes.too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", slopes.too_few) : "",
         std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");
@@ -257,7 +257,7 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
                                  "{} noenhanced\nset ylabel {} noenhanced\n",
                                  found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
                                  found.x_range.high * 1.15, found.y_range.log_text(), reports::quoted(x),
-                                 reports::quoted(question.words())),
+                                 reports::quoted(rate_spec.quantity())),
                      drawn, legend_of(found.series.styles, false, false));
     draw(figure);
     return {figure};

@@ -18,7 +18,7 @@ constexpr std::size_t most_singular_values = 1024;
 
 Figure spectrum_figure(const std::string& title, std::vector<double> singular, std::optional<Eigenvalue> bulk_edge,
                        std::size_t long_side, std::vector<double> noise) {
-    // Eigenvalues are drawn, too: a square that overflows is no number to draw, one that underflows is 0.
+    // Eigenvalues are drawn too: a square that overflows cannot be drawn, and one that underflows is 0.
     const auto finite = [](double s) { return std::isfinite(s * s); };
     if (!std::all_of(singular.begin(), singular.end(), finite) ||
         !std::all_of(noise.begin(), noise.end(), [](double value) { return std::isfinite(value); }))
@@ -50,26 +50,27 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
         const double chance = theory::chance_distance(fitted->count);
         const bool square = long_side == count;
         const std::string falling = fmt::format(
-            "with variances that fall off as exp(-{:.3g} share){}, to {:.2g} of the largest,", fitted->decay,
-            fitted->at_limit ? " (the fastest that is tried)" : "", std::exp(-fitted->decay));
+            "with variances that fall off as exp(-{:.3g} x), x from 0 to 1{}, to {:.2g} of the largest,", fitted->decay,
+            fitted->at_limit ? " (the fastest decay that is tried)" : "", std::exp(-fitted->decay));
         figure.description += fmt::format(
             " The rank rule takes {} of them for signal. The density is fitted to {} of the other {}{}: Gaussian "
             "noise, "
-            "{}. Kolmogorov distance {:.3g}; a spectrum of a law known beforehand stays below {:.3g} in 19 cases of "
+            "{}. Kolmogorov distance {:.3g}; the distance of a spectrum to its own law is below {:.3g} in 19 cases of "
             "20, so "
-            "this noise {}. The bars hold the signal too{}.",
+            "this noise {}. The bars include the signal{}.",
             signal, fitted->count, noise.size(),
-            fitted->count < noise.size() ? " (below 1e-10 of their largest eigenvalue they count as 0)" : "",
+            fitted->count < noise.size() ? " (those below 1e-10 of the largest count as 0)" : "",
             fitted->decay == 0.0 ? "white on both sides"
             : square             ? fmt::format("white on one side, {} on the other", falling)
                                  : fmt::format("{} on the side of {}, white on the side of {}", falling,
                                    fitted->on_long_side ? long_side : count, fitted->on_long_side ? count : long_side),
             fitted->distance, chance,
-            fitted->distance <= chance ? "is not told from it" : "is another, and the curve shows its rough shape",
-            zeros > 0 ? ", zeros they leave out" : "");
+            fitted->distance <= chance ? "is compatible with the fit"
+                                       : "differs from the fit, and the curve shows its rough shape only",
+            zeros > 0 ? ", but not the zeros" : "");
     }
 
-    // Histogram of eigenvalues up to somewhat beyond the edge: the spikes would squeeze the bulk into one bin.
+    // The histogram ends a little beyond the edge, because spikes would squeeze the bulk into one bin.
     const double high = std::isfinite(edge) && edge > 0.0 ? 1.6 * edge : 1.02 * singular.front() * singular.front();
     constexpr int bins = 40;
     const double width = high / bins;
@@ -123,7 +124,8 @@ Figure spectrum_figure(const std::string& title, std::vector<double> singular, s
                               "rgb '#A63C00'\n",
                               at);
     };
-    // Values of repeated tokens are rounding errors, dozens of decades down: they would squeeze all others into a line.
+    // Repeated tokens give singular values that are rounding errors, dozens of decades smaller: they would squeeze all
+    // others into a line.
     const double floor = 1e-4 * singular.front();
     Panel spectrum;
     if (singular.back() < floor)

@@ -20,13 +20,13 @@ using validation::Statement;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// A list beside others below an axis: its first value.
+/// The tic label of a value: a long list is shortened to its first element.
 std::string tick_name(const std::string& text) {
     constexpr std::size_t longest = 14;
     return text.size() <= longest ? text : text.substr(0, std::min(longest, text.find(','))) + ", …]";
 }
 
-/// The numbers of `[8, 4]`, or of one that is no list; nothing where an element is no number.
+/// The numbers of a list such as `[8, 4]`, or a single number; empty where an element is not a number.
 std::vector<double> numbers_of(std::string text) {
     if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
     std::vector<double> numbers;
@@ -38,14 +38,14 @@ std::vector<double> numbers_of(std::string text) {
     return numbers;
 }
 
-/// In what strengths of all cells are given; empty where cells differ.
+/// The unit of the strengths of all cells; empty where cells have different units.
 std::string strength_unit(Database& store) {
     Statement units(store, "SELECT DISTINCT coalesce(json_extract(params, '$.signal.unit'), 'threshold') FROM cell");
     const std::string unit = units.step() ? units.text(0) : "";
     return units.step() ? "" : unit;
 }
 
-/// Whether every mean of these metrics is of a spike or component: k counts from 1.
+/// Whether all means of these metrics belong to spikes or components, whose k counts from 1.
 bool of_spikes(Database& store, const std::vector<std::string>& metrics) {
     Statement query(store,
                     "SELECT count(*), min(m.k) FROM moment m JOIN metric USING(metric_id) WHERE metric.name = ?1");
@@ -58,19 +58,19 @@ bool of_spikes(Database& store, const std::vector<std::string>& metrics) {
     return true;
 }
 
-/// Where cells and their spikes stand along a factor.
+/// The positions of cells and their spikes along a factor.
 struct FactorAxis {
     std::string factor;
-    std::vector<CellRow> cells;  ///< those that have it, by id
-    bool spikes = false;         ///< each spike stands at its own strength
-    bool ordinal = false;        ///< values side by side, in the order of the cells
+    std::vector<CellRow> cells;  ///< cells that have the factor, by id
+    bool spikes = false;         ///< each spike is placed at its own strength
+    bool ordinal = false;        ///< values are equally spaced in the order of the cells
     std::vector<std::string> ticks;
-    bool alike = false;  ///< lists that begin alike are told apart by their length
+    bool lengths_shown = false;  ///< lists with the same first element are distinguished by their length
     std::map<std::int64_t, std::vector<double>> strengths;
     std::map<std::string, double> ordinal_of;
 
-    /// Of component k of a cell; a spike that is estimated beyond the list stands at 0.
-    [[nodiscard]] double place(const CellRow& cell, std::int64_t k) const {
+    /// The position of component k of a cell. An estimated spike beyond the list of strengths has strength 0.
+    [[nodiscard]] double position(const CellRow& cell, std::int64_t k) const {
         const auto& value = cell.factors.at(factor);
         if (!spikes) return ordinal ? ordinal_of.at(value.text) : value.number;
         const auto& list = strengths.at(cell.id);
@@ -78,10 +78,10 @@ struct FactorAxis {
     }
 };
 
-/// The factor asked for, else the strength or the first that varies.
-std::string factor_asked(const std::vector<CellRow>& cells, const Json& spec) {
-    const std::string asked = text_of(spec, "x");
-    if (!asked.empty()) return asked;
+/// The requested factor, else the strength if it varies, else the first factor that varies.
+std::string chosen_factor(const std::vector<CellRow>& cells, const Json& spec) {
+    const std::string requested = text_of(spec, "x");
+    if (!requested.empty()) return requested;
     const auto varying = varying_factors(cells);
     const bool strength = std::find(varying.begin(), varying.end(), "signal.strength") != varying.end();
     return strength || varying.empty() ? "signal.strength" : varying.front();
@@ -90,7 +90,7 @@ std::string factor_asked(const std::vector<CellRow>& cells, const Json& spec) {
 FactorAxis factor_axis(Database& store, const std::vector<std::string>& metrics, const Json& spec) {
     FactorAxis axis;
     axis.cells = read_cells(store);
-    axis.factor = factor_asked(axis.cells, spec);
+    axis.factor = chosen_factor(axis.cells, spec);
     const std::string& x = axis.factor;
     if (x == "cell")
         for (std::size_t c = 0; c < axis.cells.size(); ++c) axis.cells[c].factors[x] = {nan, std::to_string(c + 1)};
@@ -118,31 +118,31 @@ FactorAxis factor_axis(Database& store, const std::vector<std::string>& metrics,
         std::string name = tick_name(text);
         if (of_name.at(name) > 1) {
             name += fmt::format(" ({})", std::count(text.begin(), text.end(), ',') + 1);
-            axis.alike = true;
+            axis.lengths_shown = true;
         }
         axis.ticks.push_back(fmt::format("{} {:g}", quoted(name), place));
     }
     return axis;
 }
 
-/// Means of metrics along an axis, as points and as rows of a figure's data.
-struct MeansAlong {
+/// Means of metrics along an axis.
+struct AxisMeans {
     PanelSeries series;
     std::size_t points = 0;
     bool theory_shown = false;
-    double worst = -1.0;  ///< distance from theory in units of its error
+    double worst = -1.0;  ///< largest distance from theory in standard errors
     std::string worst_text;
     Range x_range;
     Range y_range;
 };
 
-MeansAlong gather_means(Database& store, const FactorAxis& axis, const std::vector<std::string>& metrics,
-                        Figure& figure) {
-    MeansAlong means;
+AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vector<std::string>& metrics,
+                       Figure& figure) {
+    AxisMeans means;
     const auto panel_name = panels_of(axis.cells, {axis.factor}, axis.spikes);
     Statement query(
         store,
-        // Table theory knows no methods; what is predicted for a codec stands beside its check.
+        // The table theory has no methods; the prediction for a codec is stored with its check.
         fmt::format("SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN "
                     "t.value ELSE "
                     "v.expected END, "
@@ -162,7 +162,7 @@ MeansAlong gather_means(Database& store, const FactorAxis& axis, const std::vect
             const std::string& value = cell->factors.at(axis.factor).text;
             const std::string method = query.text(2);
             const std::int64_t k = query.integer(3);
-            const Point point{axis.place(*cell, k), query.real(5), query.real(6), query.real(7)};
+            const Point point{axis.position(*cell, k), query.real(5), query.real(6), query.real(7)};
             figure.csv += csv_line({query.text(1), value, metric, method, std::to_string(k), query.text(4),
                                     exact(point.y), exact(point.error), exact(point.theory)});
             figure.rows.push_back({query.text(1), value, metric, method, std::to_string(k), query.text(4),
@@ -175,7 +175,7 @@ MeansAlong gather_means(Database& store, const FactorAxis& axis, const std::vect
                     "{}{} at {}, {} against {:.4g} ({})", metric, k > 1 ? fmt::format(" of spike {}", k) : "",
                     query.text(1), with_error(point.y, point.error), point.theory, standard_errors(deviation));
             }
-            // One metric is the name of the axis.
+            // A single metric is the label of the axis, so it is not repeated in the legend.
             std::string label = method == "sample" ? metric : metrics.size() == 1 ? method : metric + " " + method;
             if (!axis.spikes && query.integer(8) > 1) label += fmt::format(" k = {}", k);
             if (means.points >= most_points) {
@@ -195,21 +195,21 @@ MeansAlong gather_means(Database& store, const FactorAxis& axis, const std::vect
     return means;
 }
 
-std::string description_of(const FactorAxis& axis, const MeansAlong& means, const std::vector<std::string>& metrics,
+std::string description_of(const FactorAxis& axis, const AxisMeans& means, const std::vector<std::string>& metrics,
                            const std::string& unit) {
     std::string text =
         fmt::format("{} of {} over {}{}. ", counted(means.points, "mean"), fmt::join(metrics, " and "),
                     counted(axis.cells.size(), "cell"),
                     means.series.panels.size() > 1 ? fmt::format(" in {} panels", means.series.panels.size()) : "");
     text += means.worst < 0.0 ? std::string("The store holds no theory for them.")
-                              : "Farthest from theory in units of its error: " + means.worst_text + ".";
+                              : "Farthest from theory in standard errors: " + means.worst_text + ".";
     text += " Bars are one standard error";
     text += means.theory_shown ? "; dashed lines join theory at the study's points." : ".";
     if (unit == "threshold") text += " Strength in units of the detection threshold.";
     if (unit == "sqrt_n") text += " Strength in units of sqrt(n).";
     if (unit == "absolute") text += " Strength is the singular value of the clean signal.";
     if (axis.spikes) text += " Every spike stands at its own strength.";
-    if (axis.alike) text += " Lists that begin alike have their length in brackets.";
+    if (axis.lengths_shown) text += " Lists with the same first element have their length in brackets.";
     if (axis.factor == "cell") {
         const auto names = short_names(axis.cells);
         std::vector<std::string> known;
@@ -231,7 +231,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
     if (axis.cells.empty()) return {without_data(figure.title, fmt::format("no cell has a factor called {}", x))};
     figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#estimate", "#theory"};
     figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "mean", "mcse", "theory"});
-    MeansAlong means = gather_means(store, axis, metrics, figure);
+    AxisMeans means = gather_means(store, axis, metrics, figure);
     if (figure.rows.empty())
         return {
             without_data(figure.title, fmt::format("the store holds no values of {} yet", fmt::join(metrics, ", ")))};
@@ -253,7 +253,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
     constexpr std::size_t most_named = 20;
     auto& styles = means.series.styles;
     if (styles.size() > most_named) {
-        figure.description += fmt::format(" {} curves have no legend: their data name them.", styles.size());
+        figure.description += fmt::format(" {} curves are too many for a legend; the data name them.", styles.size());
         styles.clear();
     }
     figure.script = panel_script(figure.title, data, settings, drawn, legend_of(styles, means.theory_shown, false));

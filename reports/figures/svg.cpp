@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::string_view blanks = " \t\r\n";
 
-/// The element `svg` of a document that keeps every blank, since those of labels count.
+/// The element `svg` of the parsed document. All blanks are kept, because those in labels are significant.
 pugi::xml_node parse(const std::string& svg, pugi::xml_document& document) {
     const auto parsed = document.load_buffer(svg.data(), svg.size(), pugi::parse_full | pugi::parse_ws_pcdata);
     const pugi::xml_node root = document.child("svg");
-    if (!parsed || !root) throw bug("gnuplot's SVG is no document ({})", parsed.description());
+    if (!parsed || !root) throw bug("gnuplot's SVG cannot be parsed ({})", parsed.description());
     return root;
 }
 
@@ -28,7 +28,7 @@ void each_element(pugi::xml_node node, const Action& action) {
     for (pugi::xml_node child = node.first_child(); child;) {
         const pugi::xml_node next = child.next_sibling();
         if (child.type() == pugi::node_element) {
-            each_element(child, action);  // its children first: an action may remove it
+            each_element(child, action);  // children first, because the action may remove the element
             action(child);
         }
         child = next;
@@ -42,8 +42,8 @@ bool is_blank(const pugi::xml_node& node) {
 
 void remove(pugi::xml_node node) { node.parent().remove_child(node); }
 
-/// What nobody sees: gnuplot's own titles, filters, the white disc it draws under points with error bars, points of
-/// size 0, and groups around nothing, of which it opens one at every change of pen.
+/// Whether an element is invisible: gnuplot's own titles, filters, the white discs under points with error bars, points
+/// of size 0, and empty groups, which gnuplot writes at every change of pen.
 bool is_invisible(const pugi::xml_node& node) {
     const std::string_view name = node.name();
     if (name == "title" || name == "desc" || name == "filter") return true;
@@ -62,7 +62,7 @@ std::string reference(const pugi::xml_attribute& attribute) {
     return "";
 }
 
-/// Point shapes that no other element uses; a shape may refer to another.
+/// Removes definitions of point shapes that no other element uses. It repeats, because a shape may refer to another.
 void remove_unused_shapes(pugi::xml_node root) {
     for (bool removed = true; removed;) {
         removed = false;
@@ -86,14 +86,14 @@ void make_fit_for_page(pugi::xml_node node, const std::string& id) {
         if (colour && (value == "black" || value == "rgb(0,0,0)" || value == "rgb(  0,   0,   0)"))
             attribute.set_value("currentColor");
         if (name == "id") attribute.set_value((id + "-" + value).c_str());
-        if (const std::string of = reference(attribute); !of.empty())
+        if (const std::string target = reference(attribute); !target.empty())
             attribute.set_value(
-                (value.starts_with("url(") ? "url(#" + id + "-" + of + ")" : "#" + id + "-" + of).c_str());
+                (value.starts_with("url(") ? "url(#" + id + "-" + target + ")" : "#" + id + "-" + target).c_str());
         if (name == "xlink:href") attribute.set_name("href");
     }
 }
 
-/// Blanks between elements become one line break; those of labels stay.
+/// Replaces the blanks between elements by one line break. Blanks in labels stay.
 void remove_blank_lines(pugi::xml_node node) {
     if (std::string_view(node.name()) == "text") return;
     bool after_blank = false;
@@ -109,15 +109,15 @@ void remove_blank_lines(pugi::xml_node node) {
 }
 
 void set_titles(pugi::xml_node root, std::string_view title, std::string_view description) {
-    // Enlarged, a map of few cells stays a map of cells.
+    // An enlarged map of few cells must not be smoothed.
     each_element(root, [](pugi::xml_node node) {
         if (node.attribute("preserveAspectRatio").as_string() == std::string_view("none"))
             node.append_attribute("image-rendering") = "pixelated";
     });
-    pugi::xml_node words = root.prepend_child("desc");
-    words.text() = xml_text(description).c_str();
-    words = root.prepend_child("title");
-    words.text() = xml_text(title).c_str();
+    pugi::xml_node element = root.prepend_child("desc");
+    element.text() = xml_text(description).c_str();
+    element = root.prepend_child("title");
+    element.text() = xml_text(title).c_str();
 }
 
 std::string serialised(const pugi::xml_node& node) {
@@ -143,7 +143,7 @@ std::string inline_svg(const std::string& svg, const std::string& id, std::strin
                        std::string_view description) {
     pugi::xml_document document;
     pugi::xml_node root = parse(svg, document);
-    // The size is in the viewBox: 0 0 W H.
+    // The size is in the viewBox: 0 0 width height.
     const std::string box = root.attribute("viewBox").value();
     const auto sizes = split(box, ' ');
     if (sizes.size() != 4) throw bug("gnuplot's SVG has no viewBox");

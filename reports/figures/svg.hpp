@@ -2,14 +2,14 @@
 #include <string>
 #include <string_view>
 
-// What gnuplot draws as SVG, edited as a document: a label may hold any text, also one that looks like markup.
+// Edits the SVG of gnuplot as an XML document, because a label may hold any text, including one that looks like markup.
 namespace spiked::reports {
 
-/// A file of its own, under that title and description instead of gnuplot's name.
+/// The SVG as a separate file, with this title and description instead of those of gnuplot.
 [[nodiscard]] std::string titled_svg(const std::string& svg, std::string_view title, std::string_view description);
 
-/// Made fit for a page: ids prefixed by `id`, black in currentColor, title and description for those who cannot see it,
-/// and what nothing refers to left out.
+/// The SVG as part of an HTML page: ids get the prefix `id`, black becomes currentColor, title and description are
+/// added for screen readers, and definitions without a reference are removed.
 [[nodiscard]] std::string inline_svg(const std::string& svg, const std::string& id, std::string_view title,
                                      std::string_view description);
 

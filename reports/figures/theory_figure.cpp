@@ -16,8 +16,8 @@ namespace {
 using theory::Loss;
 using theory::SpikePrediction;
 
-/// Columns of the data: strength, observed, left, right, frobenius, operator, nuclear; all but the overlaps are
-/// singular values.
+/// The columns of the data: strength, observed, left overlap, right overlap, frobenius, operator, nuclear. All but the
+/// overlaps are singular values.
 using Numbers = std::array<double, 7>;
 
 Numbers numbers(const SpikePrediction& spike) {
@@ -30,20 +30,20 @@ Numbers numbers(const SpikePrediction& spike) {
             spike.shrunk(Loss::nuclear).value};
 }
 
-/// A line of the script, singular values in that unit.
-std::string line_of(const Numbers& values, double unit) {
+/// A line of the script, with singular values divided by `scale`.
+std::string line_of(const Numbers& values, double scale) {
     std::string line;
     for (std::size_t i = 0; i < values.size(); ++i)
-        line += fmt::format("{}{:.8g}", i == 0 ? "" : " ", i == 2 || i == 3 ? values[i] : values[i] / unit);
+        line += fmt::format("{}{:.8g}", i == 0 ? "" : " ", i == 2 || i == 3 ? values[i] : values[i] / scale);
     return line + "\n";
 }
 
-/// Axes of very large or small numbers count in a power of ten, which leaves room for their labels.
-double unit_of(double right) {
+/// The scale of the axes: very large or small numbers are divided by a power of ten, so that their labels are short.
+double scale_of_axes(double right) {
     return right < 0.01 || right >= 1e4 ? std::pow(10.0, std::floor(std::log10(right))) : 1.0;
 }
 
-/// At most six tics, so that labels do not touch.
+/// The distance of the tics: at most six, so that labels do not touch.
 double tic_step(double right) {
     const double power = std::pow(10.0, std::floor(std::log10(right)));
     return power * (right <= 2.5 * power ? 0.5 : right <= 6.0 * power ? 1.0 : 2.0);
@@ -55,18 +55,18 @@ std::vector<std::string> fields(const Numbers& values, std::string first) {
     return texts;
 }
 
-/// From the threshold, where the curves bend, in steps that grow.
+/// Strengths above the threshold, close together near it, where the curves bend.
 std::vector<SignalStrength> strengths_above(double threshold, double right) {
     constexpr int steps = 300;
     std::vector<SignalStrength> strengths = {{threshold * (1.0 + 1e-6)}};
     for (int i = 1; i <= steps; ++i) {
-        const double share = static_cast<double>(i) / steps;
-        strengths.push_back({threshold + (right - threshold) * share * share});
+        const double fraction = static_cast<double>(i) / steps;
+        strengths.push_back({threshold + (right - threshold) * fraction * fraction});
     }
     return strengths;
 }
 
-/// A column of the data as a curve, its marked points and its place in the legend.
+/// A column of the data as a curve with marked points and an entry in the legend.
 struct Curve {
     int column;
     std::string label;
@@ -94,8 +94,8 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
     for (const auto strength : marked) largest = std::max(largest, strength.value);
     const double right = std::max(3.5 * threshold, 1.15 * largest);
 
-    const double unit = unit_of(right);
-    const std::string scale = unit == 1.0 ? "" : fmt::format(", in {:.0e}", unit);
+    const double scale = scale_of_axes(right);
+    const std::string scale_note = scale == 1.0 ? "" : fmt::format(", in {:.0e}", scale);
 
     Figure figure;
     figure.title = fmt::format(
@@ -109,13 +109,13 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
     std::string data = "$curve << END\n";
     const auto add_to_curve = [&](SignalStrength strength) {
         const Numbers values = numbers(law.spike(strength));
-        data += line_of(values, unit);
+        data += line_of(values, scale);
         figure.csv += csv_line(fields(values, "curve"));
         return values;
     };
     add_to_curve({0.0});
     add_to_curve({threshold});
-    data += "\n";  // the operator norm's curve jumps here
+    data += "\n";  // the curve of the operator norm jumps here
     Numbers last{};
     for (const auto strength : strengths_above(threshold, right)) last = add_to_curve(strength);
     data += "END\n$marked << END\n";
@@ -123,7 +123,7 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
     for (const auto strength : marked) {
         const SpikePrediction spike = law.spike(strength);
         const Numbers values = numbers(spike);
-        data += line_of(values, unit);
+        data += line_of(values, scale);
         figure.csv += csv_line(fields(values, "marked"));
         figure.rows.push_back({spike.detectable ? "yes" : "no"});
         for (const double value : values) figure.rows.back().push_back(fmt::format("{:.6g}", value));
@@ -132,10 +132,11 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
     data += "END\n";
 
     const bool points = !marked.empty();
-    Panel outlier{"outlier",
-                  fmt::format("set ylabel 'singular value{}'\nset yrange [0:{:.8g}]\n", scale, 1.04 * last[1] / unit),
-                  {}};
-    outlier.plots.push_back(fmt::format("{:.8g} with lines lw 1.5 dt 3 lc black", edge / unit));
+    Panel outlier{
+        "outlier",
+        fmt::format("set ylabel 'singular value{}'\nset yrange [0:{:.8g}]\n", scale_note, 1.04 * last[1] / scale),
+        {}};
+    outlier.plots.push_back(fmt::format("{:.8g} with lines lw 1.5 dt 3 lc black", edge / scale));
     outlier.plots.push_back("$curve using 1:1 with lines lw 1.5 dt 2 lc rgb '#888888'");
     add(outlier, {2, "observed", series_style(0).color, 1, 6}, points);
     outlier.legend.push_back({"signal strength itself", "lines lw 1.5 dt 2 lc rgb '#888888'"});
@@ -167,7 +168,7 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
             "set xrange [0:{0:.8g}]\nset xtics {1:.8g}\nset xlabel 'signal strength{2}'\n"
             "set arrow 1 from first {3:.8g}, graph 0 to first {3:.8g}, graph 1 nohead lw 1.5 dt 3 lc rgb '#666666'\n"
             "set label 1 'threshold' at first {3:.8g}, graph 1 center offset 0,0.6 font ',11'\n",
-            right / unit, tic_step(right / unit), unit == 1.0 ? " (singular value)" : scale, threshold / unit),
+            right / scale, tic_step(right / scale), scale == 1.0 ? " (singular value)" : scale_note, threshold / scale),
         {outlier, overlaps, shrinkers}, {}, {.heading = figure.title});
     return figure;
 }

@@ -6,12 +6,12 @@
 
 namespace spiked::reports {
 
-/// The phase transition under one law, against strength: the observed singular value (the root of the outlier), the
-/// squared overlaps and the three shrunk values, with the bulk edge and the detection threshold. `marked` strengths
-/// are points on the curves. The strength axis runs from 0 to 3.5 thresholds, or past the largest marked one.
+/// The phase transition under one law: the observed singular value (the root of the outlier), the squared overlaps and
+/// the three shrunk values against the signal strength, with the bulk edge and the detection threshold. The `marked`
+/// strengths are points on the curves. The strength axis runs from 0 to 3.5 thresholds, or past the largest marked one.
 ///
-/// `rows` are the marked strengths in the order given, `csv` these and the curves. Nothing is drawn yet: write_picture
-/// or draw does. Throws what law.spike throws. Cost: about 300 queries of the law.
+/// The rows of the figure are the marked strengths in the order given; its csv holds these and the curves. Draw the
+/// result with write_picture or draw. Throws the errors of law.spike. Cost: about 300 queries of the law.
 [[nodiscard]] Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalStrength> marked);
 
 }  // namespace spiked::reports

@@ -73,8 +73,9 @@ Figure timing_figure(const std::string& title, const std::vector<Timing>& timing
             fmt::format("$t{} using 7:2:8 with labels left offset 0.9,0 font ',11'", p)};
         panels.push_back(std::move(panel));
     }
-    figure.description = fmt::format("{}: {} rows. Fastest: {}, {} a second ({:.4g} microseconds, median).", title,
-                                     timings.size(), fastest->what, shortened(1e6 / fastest->median), fastest->median);
+    figure.description =
+        fmt::format("{}: {} benchmarks. Fastest: {}, {} a second ({:.4g} microseconds, median).", title, timings.size(),
+                    fastest->what, shortened(1e6 / fastest->median), fastest->median);
     figure.script =
         panel_script(title, data,
                      fmt::format("set logscale x\nset xrange [{:.6g}:{:.6g}]\nset format x '%.0s%c'\nset "
@@ -82,7 +83,7 @@ Figure timing_figure(const std::string& title, const std::vector<Timing>& timing
                                  left, high * std::pow(high / left, 0.3)),
                      panels,
                      {{"median", "points pt 5 ps 1.4 lc rgb '#1573D1'"},
-                      {"p10: a quiet machine", "points pt 9 ps 1 lc rgb '#A63C00'"}},
+                      {"p10 (quiet machine)", "points pt 9 ps 1 lc rgb '#A63C00'"}},
                      {.heading = title, .columns = count == 1 ? 1 : 2, .left = 30 + 9 * static_cast<int>(longest)});
     return figure;
 }

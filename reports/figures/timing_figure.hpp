@@ -7,8 +7,8 @@
 
 namespace spiked::reports {
 
-/// What a benchmark found, as bars: how many of each a second by the median time, a mark where p10 puts it. Not drawn
-/// yet: see draw and write_picture.
+/// The results of a benchmark as bars: the rate per second from the median time, with a mark at the rate from the 10th
+/// percentile. Draw the result with draw or write_picture.
 [[nodiscard]] Figure timing_figure(const std::string& title, const std::vector<Timing>& timings);
 
 }  // namespace spiked::reports

@@ -73,10 +73,9 @@ std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, 
     if (passed.rows() > 0) markup += folded(fmt::format("{} more passed", passed.rows()), passed.html());
     if (hidden > 0)
         markup += paragraph(
-            fmt::format("{} at other cells are left out, {} of them not passed: spiked export STORE --table checks.",
+            fmt::format("{} at other cells are left out, {} of them did not pass: spiked export STORE --table checks.",
                         counted(hidden, "check"), hidden_bad));
-    HtmlTable claims("What each claim says, and the fault its control plants",
-                     {"claim", "place", "statement", "control"});
+    HtmlTable claims("Statements of the claims and their controls", {"claim", "place", "statement", "control"});
     Statement query(
         store, "SELECT id, place, statement, control FROM claim WHERE id IN (SELECT claim FROM verdict) ORDER BY id");
     while (query.step()) claims.add({code(query.text(0)), query.text(1), query.text(2), query.text(3)});
@@ -84,9 +83,9 @@ std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, 
     markup += paragraph(
         "Estimates carry their standard error in the last digits: 0.7525(22) is 0.7525 with an error of 0.0022. "
         "Interval: of the mean, at "
-        "this check's share of the false-alarm rate. Detectable: the smallest deviation that would have failed "
+        "this check's part of the false-alarm rate. Detectable: the smallest deviation that would have failed "
         "with probability 0.99. "
-        "Control: the same data judged against what a planted fault predicts; it must fail, and a check whose "
+        "Control: the same data compared with the prediction under a planted defect; it must fail, and a check whose "
         "control passes counts as "
         "failed.");
     return markup;

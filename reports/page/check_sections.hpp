@@ -10,13 +10,14 @@
 
 namespace spiked::reports {
 
-/// The word of a verdict, or `none`, and a mark beside it: colour alone tells nothing.
+/// The name of a verdict, or `none`, with a symbol, because colour alone is not accessible.
 [[nodiscard]] Html verdict_mark(const std::string& verdict);
-/// Of checks together; `none` where there are none.
+/// The overall verdict of several checks; `none` where there are no checks.
 [[nodiscard]] std::string verdict_of(const validation::VerdictCounts& counts);
 
-/// The checks at the cells shown, what did not pass first and most passes folded, and what each claim says; tables of
-/// at most a tenth of `most_bytes`. A row is called `check-` and its verdict's number. Empty when there are none.
+/// The checks at the cells shown, with failures and inconclusive checks first and most passes folded, and the
+/// statements of their claims. Each table takes at most a tenth of `most_bytes`. The id of a row is `check-` and the
+/// number of its verdict. Empty when there are no checks.
 [[nodiscard]] std::string checks_markup(validation::Database& store, const std::vector<CheckRow>& checks,
                                         const PagePlace& place, const ShownCells& cells, std::size_t most_bytes);
 

@@ -15,14 +15,14 @@ std::string claims_html(const validation::Validation& validation, std::string_vi
     std::string page = page_head("The paper, statement by statement", "spiked validate");
     page +=
         fmt::format("<h1>The paper, statement by statement</h1>\n<p class=\"note\">{}</p>\n<p class=\"note\">{}</p>\n",
-                    escape(origin), escape(how_claims_read(validation)));
+                    escape(origin), escape(claims_legend(validation)));
     HtmlTable verdicts("", {"claim", "statement", "printed", "corrected"});
     std::string sections;
     std::size_t number = 0;
     for (const auto& claim : validation.claims) {
         const std::string id = fmt::format("claim-{}", ++number);
         verdicts.add({Html::raw(fmt::format("<a href=\"#{}\">{}</a>", id, escape(claim_title(claim)))),
-                      claim.claim->statement, name_of(claim.printed), corrected_word(claim)});
+                      claim.claim->statement, name_of(claim.printed), corrected_verdict(claim)});
         HtmlTable evidence("", {"form", "measured", "where", "#value", "#allowed", "#detectable", "verdict"});
         for (const auto& cells : evidence_rows(claim)) evidence.add(std::vector<Html>(cells.begin(), cells.end()));
         sections += fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n<p><b>{}</b>: {}. <i>{}.</i></p>\n", id,

@@ -6,7 +6,7 @@
 
 namespace spiked::reports {
 
-/// What claims_markdown tells, as one self-contained HTML page. `origin` says what made it.
+/// The content of claims_markdown as one self-contained HTML page. `origin` names the program and command that made it.
 [[nodiscard]] std::string claims_html(const validation::Validation& validation, std::string_view origin);
 
 }  // namespace spiked::reports

@@ -9,7 +9,7 @@
 
 namespace spiked::reports {
 
-/// A piece of HTML; made from text by escaping it, or declared to be markup.
+/// A fragment of HTML, made from text by escaping or declared to be markup.
 struct Html {
     std::string markup;
     Html(std::string_view text) : markup(escape(text)) {}
@@ -22,12 +22,12 @@ struct Html {
 class HtmlTable {
 public:
     HtmlTable(std::string_view caption, const std::vector<std::string>& columns);
-    /// Rows that would make the table longer are counted and left out; below the table stands how many, and `where` all
-    /// of them are.
+    /// Limits the body of the table: further rows are left out and counted, and a note below the table gives their
+    /// number and `where` all rows can be found.
     void limit(std::size_t bytes, std::string_view where);
     /// `id` and `css_class` may be empty.
     void add(const std::vector<Html>& cells, std::string_view id = "", std::string_view css_class = "");
-    /// Those left out among them.
+    /// The number of rows, including those left out.
     [[nodiscard]] std::size_t rows() const { return rows_; }
     [[nodiscard]] std::string html() const;
 
@@ -41,11 +41,11 @@ private:
     std::string where_;
 };
 
-/// What a self-contained page begins and ends with: style sheet, and a policy that lets it load nothing.
+/// The beginning and the end of a self-contained page, with the style sheet and a policy that forbids loading anything.
 [[nodiscard]] std::string page_head(std::string_view title, std::string_view generator);
 inline constexpr std::string_view page_end = "</main>\n</body>\n</html>\n";
 
-/// Where on a page something stands: what its ids begin with, and the level of its section headings.
+/// A position on a page: the prefix of its ids and the level of its section headings.
 struct PagePlace {
     std::string prefix = {};
     int level = 2;
@@ -57,7 +57,7 @@ struct PagePlace {
 [[nodiscard]] Html code(std::string_view text);
 [[nodiscard]] std::string paragraph(std::string_view text, std::string_view css_class = "note");
 
-/// A block that opens on a click (and in print).
+/// A block that opens on a click and in print.
 [[nodiscard]] std::string folded(std::string_view summary, const std::string& markup);
 
 }  // namespace spiked::reports

@@ -35,14 +35,14 @@ namespace {
 using validation::Database;
 using validation::Statement;
 
-/// By which a page is known to be one of these.
+/// Identifies pages of html_report.
 constexpr const char* generator = "spiked report";
 constexpr std::size_t all_cells_up_to = 200;
 constexpr std::size_t worst_cells_shown = 50;
 constexpr std::size_t failures_shown = 50;
 constexpr std::size_t events_shown = 100;
 constexpr std::size_t data_rows_shown = 200;
-/// Of a page, however large its studies are: below 5 MB with what stands around its parts.
+/// Size of the content of a page; the whole page stays below 5 MB for studies of any size.
 constexpr std::size_t page_bytes = 4'700'000;
 
 struct Progress {
@@ -58,15 +58,15 @@ Progress read_progress(Database& store) {
             store.integer("SELECT coalesce(SUM(failed), 0) FROM batch")};
 }
 
-/// A section of a part; left out when it has no markup.
+/// A section for one store; left out when it has no markup.
 struct Section {
     const char* id;
     const char* title;
     std::string markup;
 };
 
-/// What a page says of one store: the whole page, or one of several parts, in at most some bytes: first fewer cells
-/// stand in tables, then pictures are left out, then whole sections are, and the page says each.
+/// The part of a page for one store, or the whole page for a single store, with a limited size: first tables show fewer
+/// cells, then pictures and finally whole sections are left out, each with a note on the page.
 class StorePart {
 public:
     StorePart(Database& store, const ReportOptions& options, PagePlace place)
@@ -78,21 +78,21 @@ public:
           checks_(read_checks(store)),
           questions_(static_cast<std::size_t>(store.integer("SELECT count(*) FROM question"))),
           dump_(validation::of_dumps_or_models(study_.kind)),
-          replicate_(replicate_word(store)) {}
+          replicate_(replicate_name(store)) {}
 
     [[nodiscard]] const StudyRow& study() const { return study_; }
     [[nodiscard]] const Progress& progress() const { return progress_; }
     [[nodiscard]] validation::VerdictCounts counts() const { return count_checks(checks_); }
-    /// The worst of the checks; none where all passed.
+    /// The worst check; null where all passed.
     [[nodiscard]] const CheckRow* worst() const {
         return checks_.empty() || checks_.front().verdict == "pass" ? nullptr : &checks_.front();
     }
-    /// Empty where all checks passed. After html().
-    [[nodiscard]] std::string first_to_look_at(const std::string& where) const {
+    /// A paragraph on the worst check; empty where all checks passed. Call it after html().
+    [[nodiscard]] std::string worst_check_markup(const std::string& where) const {
         const CheckRow* first = worst();
         if (first == nullptr) return "";
         return fmt::format(
-            "<p>First to look at: {}{} at {}: {} against {}, {}.</p>\n", escape(where),
+            "<p>Worst check: {}{} at {}: {} against {}, {}.</p>\n", escape(where),
             shown(first->cell_id) && !checks_left_out_
                 ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first->id, escape(first->check))
                 : escape(first->check),
@@ -103,12 +103,12 @@ public:
 
     std::string html(std::size_t most_bytes) {
         most_bytes_ = most_bytes;
-        std::string result_tables = results();  // which decides what cells are shown
+        std::string result_tables = results();  // first, because it determines the cells shown
         std::vector<Section> sections = {
             {"checks", "Checks", checks_markup(store_, checks_, place_, shown_, most_bytes_)},
             {"figures", "Figures", figures()},
             {"results", "Results", std::move(result_tables)},
-            {"printed", "Beside printed values",
+            {"printed", "Comparison with printed values",
              options_.against.empty() ? "" : printed_markup(store_, options_.against)},
             {"ledger", "Bits ledger", ledger_markup(store_, place_, most_bytes_ / 10)},
             {"failures", "Failures", failures()},
@@ -146,7 +146,7 @@ private:
         }
     }
 
-    /// As many cells as fit in a quarter of the bytes: all, or the worst.
+    /// Tables of all cells, or of as many of the worst cells as fit in a quarter of the bytes.
     std::string results() {
         const auto all = static_cast<std::size_t>(progress_.cells);
         const std::size_t room = most_bytes_ / 4;
@@ -194,7 +194,7 @@ private:
             markup += fmt::format(
                 "<div class=\"partial\" id=\"{}partial\"><p><strong>PARTIAL</strong> ({}): {} of {} cells "
                 "done, {} of {}{} "
-                "{}s measured. Everything below is about these; {}.</p></div>\n",
+                "{}s measured. Everything below covers only these; {}.</p></div>\n",
                 place_.prefix,
                 escape(shard                        ? study_.status + " of the study"
                        : study_.status == "running" ? "the study is running, or was killed"
@@ -203,7 +203,7 @@ private:
                 progress_.least < progress_.target ? "at most " : "", progress_.target, replicate_,
                 shard                       ? "spiked merge joins it with the others"
                 : study_.status == "failed" ? "more replicates of a cell failed than run.failure_budget allows, so the "
-                                              "same command goes no further: mend the study, or allow more"
+                                              "same command would stop again: correct the study, or allow more"
                                             : "the same command resumes");
         }
         const auto counts = count_checks(checks_);
@@ -215,10 +215,11 @@ private:
         markup += fmt::format(
             "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>False-alarm rate declared for "
             "all "
-            "checks together: {:g}. A pass lies inside its margin, a fail outside, both beyond the noise.</p>\n",
+            "checks together: {:g}. A check passes when its interval lies inside the margin and fails when it lies "
+            "outside.</p>\n",
             verdict, place_.prefix, verdict_mark(verdict).markup,
             escape(counts_text(counts) + fmt::format(" of {}", checks_.size())), study_.false_alarm);
-        return markup + first_to_look_at("") + "</div>\n";
+        return markup + worst_check_markup("") + "</div>\n";
     }
 
     std::string figures() {
@@ -226,7 +227,7 @@ private:
         std::size_t index = 0;
         auto all = figures_of(store_);
         if (progress_.cells > static_cast<std::int64_t>(all_cells_up_to) && !dump_) {
-            // Tables show the worst cells; a map shows them all.
+            // Tables show only the worst cells; a map shows all cells.
             auto map = figures_of_kind("map", store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
             map.front().kind = "map";
             all.insert(all.begin(), map.begin(), map.end());
@@ -236,16 +237,16 @@ private:
             if (!options_.figure_folder.empty()) write_figure(figure, index);
             std::string one = figure_html(figure, index);
             if (markup.size() + one.size() > most_bytes_ / 2) {
-                // The data of a figure is smaller than its picture, its words are smaller than both.
+                // The data of a figure is smaller than its picture, and its caption is smaller than both.
                 figure.svg.clear();
                 figure.problem += fmt::format(
-                    "{}the picture is left out to keep the page small, spiked report STORE "
-                    "--figures FOLDER draws it",
+                    "{}the picture is left out to keep the page small (spiked report STORE "
+                    "--figures FOLDER draws it)",
                     figure.problem.empty() ? "" : "; ");
                 one = figure_html(figure, index);
                 if (markup.size() + one.size() > most_bytes_ / 2) {
                     figure.rows.clear();
-                    figure.problem += ", its data beside it";
+                    figure.problem += ", and so is its data";
                     one = figure_html(figure, index);
                 }
             }
@@ -254,7 +255,7 @@ private:
         return markup;
     }
 
-    /// The error that worst_cells goes by where there are no checks.
+    /// The error by which worst_cells orders cells where there are no checks.
     [[nodiscard]] std::string error_metric() const {
         Statement query(store_,
                         "SELECT name FROM metric WHERE name IN ('relative_error', 'relative_l2') AND metric_id IN "
@@ -300,7 +301,7 @@ private:
         write(stem + ".gp", figure.script);
         write(stem + ".csv", figure.csv);
         for (const auto& format : options_.figure_formats)
-            if (!figure.svg.empty()) write_picture(figure, stem + "." + format, Beside::nothing);
+            if (!figure.svg.empty()) write_picture(figure, stem + "." + format, SideFiles::none);
     }
 
     std::string failures() {
@@ -387,13 +388,13 @@ void reject_repeated(const std::vector<std::string>& paths) {
 std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options) {
     for (const auto& format : options.figure_formats) (void)picture_format("." + format);
     if (!options.against.empty() && store_paths.size() > 1)
-        throw usage_error("--against {}: {} stores (printed values stand beside one): name one store", options.against,
-                          store_paths.size());
+        throw usage_error("--against {}: {} stores (printed values are compared with one): name one store",
+                          options.against, store_paths.size());
     reject_repeated(store_paths);
     std::vector<Database> stores;
     for (const auto& path : store_paths) {
         stores.push_back(validation::open_store(path));
-        stores.back().execute("BEGIN");  // one state of the store, even while a study still writes
+        stores.back().execute("BEGIN");  // a consistent state of the store, even while a study writes to it
     }
     if (stores.size() == 1) {
         StorePart part(stores.front(), options, {});
@@ -403,7 +404,7 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     validation::VerdictCounts counts;
     bool partial = false;
     CheckRow worst;
-    std::string first_to_look_at;
+    std::string worst_markup;
     HtmlTable table("", {"study", "verdict", "#passed", "#failed", "#inconclusive", "#cells", "state"});
     for (std::size_t i = 0; i < stores.size(); ++i) {
         const std::string prefix = fmt::format("study-{}-", i + 1);
@@ -416,13 +417,12 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
         table.add({Html::raw(fmt::format("<a href=\"#{}top\">{}</a>", prefix, escape(part.title()))),
                    verdict_mark(verdict_of(one)), std::to_string(one.passed), std::to_string(one.failed),
                    std::to_string(one.inconclusive), std::to_string(part.progress().cells), part.study().status});
-        // What small studies leave is for those after them.
+        // Bytes that small studies do not use go to the studies after them.
         const std::size_t room = (page_bytes - std::min(page_bytes, parts.size())) / (stores.size() - i);
         parts += fmt::format("<article id=\"{}top\">\n{}</article>\n", prefix, part.html(room));
-        if (const CheckRow* own = part.worst();
-            own != nullptr && (first_to_look_at.empty() || farther_off(*own, worst))) {
+        if (const CheckRow* own = part.worst(); own != nullptr && (worst_markup.empty() || farther_off(*own, worst))) {
             worst = *own;
-            first_to_look_at = part.first_to_look_at(part.title() + ", ");
+            worst_markup = part.worst_check_markup(part.title() + ", ");
         }
     }
     const std::string title = fmt::format("{} studies", stores.size());
@@ -430,16 +430,16 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     std::string page = page_head(title, generator) + "<header>\n<h1>" + title + "</h1>\n</header>\n";
     if (partial)
         page +=
-            "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong>: some of them are not complete; the "
-            "table says which.</p></div>\n";
+            "<div class=\"partial\" id=\"partial\"><p><strong>PARTIAL</strong>: some of them are not complete, as the "
+            "table shows.</p></div>\n";
     page += fmt::format("<div class=\"band {}\" id=\"verdict\">\n<p class=\"word\">{} {}</p>\n{}</div>\n", verdict,
-                        verdict_mark(verdict).markup, escape(counts_text(counts)), first_to_look_at);
+                        verdict_mark(verdict).markup, escape(counts_text(counts)), worst_markup);
     return (page + table.html() + parts).append(page_end);
 }
 
 bool may_replace(const std::string& path) {
     std::error_code absent;
-    const auto status = std::filesystem::symlink_status(path, absent);  // a link would be followed
+    const auto status = std::filesystem::symlink_status(path, absent);  // does not follow links
     if (status.type() == std::filesystem::file_type::not_found) return true;
     if (status.type() != std::filesystem::file_type::regular) return false;
     std::ifstream file(path, std::ios::binary);

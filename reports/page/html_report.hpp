@@ -5,24 +5,24 @@
 namespace spiked::reports {
 
 struct ReportOptions {
-    /// When set, every figure's gnuplot script, CSV, pictures and heatmaps are written there; the page stays the same.
+    /// When set, the gnuplot script, CSV and pictures of every figure are written there; the page does not change.
     std::string figure_folder = {};
-    std::vector<std::string> figure_formats = {"svg"};  ///< of the pictures there: svg, pdf, png
-    std::string against = {};  ///< printed values (see printed_values) that stand beside the means of one store
+    std::vector<std::string> figure_formats = {"svg"};  ///< formats of these pictures: svg, pdf, png
+    std::string against = {};  ///< file of printed values to compare with the means of one store (printed_values.hpp)
 };
 
-/// Stores as one self-contained page: no script, no network, light, dark and print; the same bytes for the same stores
-/// and the same gnuplot. Every number is a query on a store. Several stores stand below each other under one verdict.
-/// Throws input_error for what is no store, usage_error for a format that is none and a store given twice. Cost: a
-/// gnuplot process a figure. The page is below 5 MB whatever the stores hold: of more than 200 cells (fewer where there
-/// are many methods) tables show the worst and a map all; then pictures, then sections are left out, and the page says
-/// so. Several stores share it.
+/// Stores as one self-contained page without scripts and network access, for light and dark screens and for print. The
+/// same stores and the same gnuplot give the same bytes. Every number comes from a query on a store. Several stores are
+/// shown below each other under one overall verdict. The page is smaller than 5 MB for any stores, which share this
+/// size: with more than 200 cells (fewer where there are many methods) tables show the worst cells and a map shows all;
+/// then pictures and finally sections are left out, each with a note. Throws input_error for a file that is not a
+/// store, and usage_error for an unknown format or a store that is given twice. Cost: one gnuplot process per figure.
 [[nodiscard]] std::string html_report(const std::vector<std::string>& store_paths, const ReportOptions& options = {});
 
-/// Whether a page may be written at a path that nobody typed: nothing is there, or a page of html_report.
+/// Whether a page may be written to a default path: no file exists there, or it is a page of html_report.
 [[nodiscard]] bool may_replace(const std::string& path);
 
-/// The page as a file that appears whole or not at all. Throws write_error too.
+/// Writes the page atomically. Throws the errors of html_report and write_error.
 void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,
                        const ReportOptions& options = {});
 

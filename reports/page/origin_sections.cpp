@@ -14,11 +14,11 @@ using validation::Statement;
 
 constexpr std::size_t sessions_shown = 50;
 constexpr std::size_t inputs_shown = 200;
-constexpr std::size_t long_text = 60'000;  // bytes of a configuration shown
+constexpr std::size_t long_text = 60'000;  // bytes shown of a configuration
 
 std::string preformatted(const std::string& text) {
     const std::string end =
-        text.size() > long_text ? fmt::format("\n... {} bytes more; the store has them", text.size() - long_text) : "";
+        text.size() > long_text ? fmt::format("\n... {} more bytes are in the store", text.size() - long_text) : "";
     return "<pre>" + escape(std::string_view(text).substr(0, long_text)) + escape(end) + "</pre>\n";
 }
 
@@ -32,7 +32,7 @@ void flatten(const Json& json, const std::string& prefix, std::string& terms) {
     terms += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape(prefix), escape(text));
 }
 
-/// Build of the first session; later ones are named in the table of sessions when they differ.
+/// The build of the first session; the table of sessions marks later sessions with another build.
 Json provenance(Database& store) {
     Statement query(store, "SELECT provenance FROM session ORDER BY session_id LIMIT 1");
     if (!query.step()) return {};
@@ -58,8 +58,7 @@ std::string reproduce_markup(Database& store, const StudyRow& study) {
     term("created", study.created);
     term("status", study.status);
     std::string markup =
-        paragraph(
-            "The command as the store records it, written by whoever made the store: read it before you run it.") +
+        paragraph("The command as recorded in the store by the author of the store: read it before you run it.") +
         preformatted(command) + "<dl>\n" + terms + "</dl>\n";
     markup += folded("Study as its author wrote it", preformatted(study.config_source));
     markup += folded("Study as it was run, defaults included", preformatted(study.config_resolved));

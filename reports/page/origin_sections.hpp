@@ -6,10 +6,10 @@
 
 namespace spiked::reports {
 
-/// What the study was made from and by: its command and files, seed, build, inputs and sessions.
+/// The origin of the results: command, study file, seed, build, inputs and sessions.
 [[nodiscard]] std::string reproduce_markup(validation::Database& store, const StudyRow& study);
 
-/// What to write where its numbers are used.
+/// The text for citing the results.
 [[nodiscard]] std::string cite_markup(validation::Database& store, const StudyRow& study);
 
 }  // namespace spiked::reports

@@ -28,7 +28,7 @@ namespace {
 constexpr std::uint64_t most_bytes = 1 << 24;
 const std::string header = "table,cell,method,metric,printed,note";
 
-/// Of the last digit of a number as it is printed: 0.005 for 0.34 and for 3.4e-1.
+/// Half a unit of the last printed digit of a number: 0.005 for 0.34 and for 3.4e-1.
 double half_unit(const std::string& number) {
     const std::size_t end = std::min(number.find_first_of("eE"), number.size());
     const std::size_t point = std::min(number.find('.'), end);
@@ -38,10 +38,10 @@ double half_unit(const std::string& number) {
     return 0.5 * std::pow(10.0, exponent - decimals);
 }
 
-/// Whose means a printed value stands beside.
+/// The cell or side whose means a printed value is compared with.
 struct Place {
     std::int64_t cell_id = 0;  ///< 0 in a dump study
-    std::string side;          ///< of a dump study, all of its blocks together
+    std::string side;          ///< in a dump study, the side, with all of its blocks
 };
 
 bool holds(const CellRow& cell, const std::string& factor, const std::string& value) {
@@ -51,7 +51,7 @@ bool holds(const CellRow& cell, const std::string& factor, const std::string& va
     return found->second.text == value || (number && found->second.number == *number);
 }
 
-/// Finds what `side=key n=128` is in a store: the one cell that has these factors, or a side of a dump study.
+/// Finds the only cell of a store with factors such as `side=key n=128`, or the side of a dump study.
 class PlaceFinder {
 public:
     explicit PlaceFinder(Database& store)
@@ -78,13 +78,13 @@ public:
         }
         if (dump_ && !all_sides)
             throw input_error(
-                "{}: {} is no side (values beside a dump study are of all its keys or all its values): write "
+                "{}: {} is not a side (values for a dump study cover all its keys or all its values): write "
                 "side=key or side=value",
                 where, in_quotes(text));
         if (left.empty() || (!dump_ && left.size() > 1))
             throw input_error(
-                "{}: {} cells of {} are {} (one is expected): name a store of the study that the values are beside, or "
-                "the factors that tell its cells apart",
+                "{}: {} cells of {} match {} (one is expected): name a store of the study that the values belong to, "
+                "or the factors that distinguish its cells",
                 where, left.size(), path_, printable(text));
         return known_[text] = dump_ ? Place{0, side} : Place{left.front()->id, ""};
     }
@@ -96,7 +96,8 @@ private:
     std::map<std::string, Place> known_;
 };
 
-/// `overlap.left 2` is the metric overlap.left of component 2, as tables write it; without a number, of none.
+/// Splits `overlap.left 2`, as tables write it, into the metric overlap.left and component 2; without a number the
+/// component is 0.
 std::pair<std::string, std::int64_t> metric_and_component(const std::string& text) {
     const std::size_t space = text.rfind(' ');
     const auto k = space == std::string::npos ? std::nullopt : to_integer(text.substr(space + 1));
@@ -112,7 +113,7 @@ struct PrintedRow {
     double printed = 0.0;
 };
 
-/// The whole file is read before anything of it is kept.
+/// Reads and validates the whole file.
 std::vector<PrintedRow> read_rows(Database& store, const std::string& path) {
     std::istringstream file(read_text_file(path, most_bytes, "a file of printed values"));
     std::vector<PrintedRow> rows;
@@ -130,17 +131,18 @@ std::vector<PrintedRow> read_rows(Database& store, const std::string& path) {
             Statement study(store, "SELECT name FROM study");
             (void)study.step();
             if (study.text(0) != fields[1])
-                throw input_error("{}: {} is a store of study {}, these values are beside study {}: name another store",
-                                  where, store.path(), study.text(0), fields[1]);
+                throw input_error(
+                    "{}: {} is a store of study {}, but these values belong to study {}: name another store", where,
+                    store.path(), study.text(0), fields[1]);
             continue;
         }
         if (!begun) {
-            if (line != header) throw input_error("{}: the first line is not \"{}\": mend it", where, header);
+            if (line != header) throw input_error("{}: the first line is not \"{}\": correct it", where, header);
             begun = true;
             continue;
         }
         const auto value = fields.size() == 6 ? to_number(fields[4]) : std::nullopt;
-        if (!value) throw input_error("{}: the line is not {} (6 fields, printed a number): mend it", where, header);
+        if (!value) throw input_error("{}: the line is not {} (6 fields, printed a number): correct it", where, header);
         if (!places) places.emplace(store);
         Place place = places->find(fields[1], where);
         rows.push_back({number, std::move(fields), std::move(place), *value});
@@ -150,8 +152,8 @@ std::vector<PrintedRow> read_rows(Database& store, const std::string& path) {
     return rows;
 }
 
-/// The rows of the file joined with the means, in its order. Of a mean that stands alone (one replicate) the error is
-/// missing; a value without a mean has no partner in the store.
+/// The rows of the file joined with the means of the store, in the order of the file. The error of a mean over one
+/// replicate is missing, and so is the mean of a value that the store does not have.
 Statement joined(Database& store, const std::string& path, const std::string& columns) {
     const std::vector<PrintedRow> rows = read_rows(store, path);
     store.execute(
@@ -175,11 +177,11 @@ Statement joined(Database& store, const std::string& path, const std::string& co
                 " AND s.method = p.method AND s.metric = p.base ORDER BY p.line"};
 }
 
-/// A rounding of the doubles is no disagreement.
+/// The factor 1.000001 allows for rounding errors of doubles.
 const std::string agreement =
     "CASE WHEN s.mean IS NULL THEN 'not measured' WHEN abs(s.mean - p.printed) <= p.half_unit * 1.000001 + 2 * "
     "coalesce(s.mcse, 0) THEN 'yes' ELSE 'no' END";
-/// A note says why a value differs, where it does.
+/// The note of the file is shown only where the values differ.
 const std::string reason =
     "CASE WHEN " + agreement + " <> 'no' THEN '' WHEN p.note = '' THEN 'no reason is given' ELSE p.note END";
 
@@ -230,7 +232,7 @@ std::string printed_markup(Database& store, const std::string& path) {
     std::string markup = paragraph(
         fmt::format("{} printed values, {} of them measured here: {} agree, {} differ with a reason, {} without. "
                     "Agree: within half "
-                    "a unit of the last printed digit and two standard errors. What is printed has no standard error.",
+                    "a unit of the last printed digit and two standard errors. Printed values have no standard error.",
                     std::accumulate(tables.begin(), tables.end(), std::size_t{0},
                                     [](std::size_t sum, const auto& table) { return sum + table.second.rows(); }),
                     compared, agreed, compared - agreed - unexplained, unexplained));

@@ -25,11 +25,12 @@ constexpr std::size_t rows_unfolded = 20;
 constexpr std::size_t most_columns = 24;  // of a table
 constexpr const char* all_means = "spiked export STORE --table summary";
 
-constexpr const char* what_is_bold =
-    "Bold: ahead of the others of its kind and bit width B by over two standard errors of the paired difference "
-    "(over few parts by as much as Student's law exceeds as rarely); methods of one B differ in stored bits.";
+constexpr const char* meaning_of_bold =
+    "Bold: better than the others of its kind and bit width B by more than two standard errors of the paired "
+    "difference (for few parts, by the quantile of Student's law at the same level); methods of one B differ in stored "
+    "bits.";
 
-/// Below a table that has no room for all its columns.
+/// The note below a table that lacks room for all its columns.
 std::string columns_left_out(const std::vector<std::string>& names) {
     if (names.empty()) return "";
     constexpr std::size_t most_named = 8;
@@ -41,7 +42,7 @@ std::string columns_left_out(const std::vector<std::string>& names) {
         names.size() > most_named ? fmt::format(" and {} more", names.size() - most_named) : "", all_means));
 }
 
-/// Long tables open on a click.
+/// A table with its title; long tables open on a click.
 std::string titled(const PagePlace& place, const std::string& title, const HtmlTable& table,
                    const std::vector<std::string>& left_out) {
     if (table.rows() == 0) return "";
@@ -54,7 +55,7 @@ std::string name_of(const std::string& metric, std::int64_t k) {
     return k > 0 ? fmt::format("{} {}", metric, k) : metric;
 }
 
-/// Where the number of replicates depends on what they showed, the page says so.
+/// A note where the number of replicates depends on their results.
 std::string stopping_note(Database& store) {
     std::vector<std::string> rules;
     Statement rule(store,
@@ -73,18 +74,18 @@ std::string stopping_note(Database& store) {
         return counted(static_cast<std::size_t>(query.integer(0)), "cell");
     };
     return paragraph(
-        fmt::format("The number of replicates was chosen as they came in: a cell stops when every mean of {}, or "
+        fmt::format("The number of replicates was chosen during the run: a cell stops when every mean of {}, or "
                     "with its last replicate. {} stopped with that accuracy, {} ran to the end without it, {} "
-                    "measured nothing that the rule is about and stopped at the least number.",
+                    "measured none of these metrics and stopped at the smallest number.",
                     fmt::join(rules, " and of "), cells("met"), cells("max"), cells("absent")));
 }
 
-constexpr const char* what_is_partial =
-    "10 of 160: defined in 10 of the 160 that were measured, and the mean is over these. The others have no such value "
-    "and did not fail: where a method finds no component there is no strength of it, and nothing has a share of an "
-    "error or a block that is zero. What failed is counted apart, under Failures. -: this method has no such quantity.";
+constexpr const char* meaning_of_partial =
+    "10 of 160: the value is defined in 10 of the 160 measured replicates, and the mean is over these. The others "
+    "did not fail: a component that a method does not find has no strength, and errors relative to zero are not "
+    "defined. Failed replicates are counted separately, under Failures. -: the method has no such quantity.";
 
-/// Replicates of a cell.
+/// Numbers of replicates of a cell.
 struct Replicates {
     std::int64_t failed = 0;
     std::int64_t measured = 0;
@@ -102,19 +103,19 @@ std::map<std::int64_t, Replicates> replicates_of_cells(Database& store) {
     return cells;
 }
 
-/// Beside a mean that is not over all that was measured.
+/// The note beside a mean that is not over all measured replicates.
 std::string partial(std::int64_t defined, std::int64_t measured) {
     return defined < measured ? fmt::format("<small class=\"part\">{} of {}</small>", defined, measured) : "";
 }
 
-/// A mean with its error, the best in bold.
+/// A mean with its standard error, in bold for the best method.
 Html shown_mean(const MethodMean& mean, std::int64_t measured, double scale = 1.0, int digits = 4) {
     if (mean.n + mean.failed == 0) return "-";
     const std::string text = escape(with_error(scale * mean.mean, scale * mean.error, digits));
     return Html::raw((mean.best ? "<b>" + text + "</b>" : text) + partial(mean.n, measured));
 }
 
-/// The paper's table, one a side.
+/// The paper's table, one for each side.
 std::string paper_tables(Database& store, std::size_t most_bytes) {
     std::vector<std::string> all;
     for (const auto group : {MetricGroup::of_codecs, MetricGroup::of_attention, MetricGroup::of_models})
@@ -163,23 +164,24 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
     if (!blockwise)
         return markup +
                paragraph(fmt::format(
-                   "Means over documents or prompts, with standard errors over them ({}); what is lost is paired "
-                   "with full precision case by case. {} bits: stored bits an entry.",
-                   clusters, what_is_bold));
+                   "Means over documents or prompts, with standard errors over them ({}); losses are differences "
+                   "from full precision on the same document or prompt. {} bits: stored bits an entry.",
+                   clusters, meaning_of_bold));
     return markup +
            paragraph(fmt::format(
                "Means over blocks; standard errors clustered ({} clusters). {} bits: stored bits an entry, counted "
                "from "
                "the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
                "rows, decoded rows renormalised as in the paper; plain: not renormalised.{}",
-               clusters, what_is_bold,
+               clusters, meaning_of_bold,
                attention ? " Attention over the whole sequence: root mean square error of a logit, divergence of the "
-                           "weights in nats, largest weight and 8 largest that stay; relative error of the output with "
+                           "weights in nats, agreement of the largest and of the 8 largest weights; relative error of "
+                           "the output with "
                            "this side coded, and with both."
                          : ""));
 }
 
-/// Relative error of every codec, head by head.
+/// Relative error of every codec for each head.
 std::string heads_table(Database& store, const ShownCells& shown, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", "#n", "#d"};
     std::map<std::int64_t, std::size_t> column;
@@ -225,7 +227,8 @@ std::string heads_table(Database& store, const ShownCells& shown, std::size_t mo
                   table.html() + columns_left_out(left_out));
 }
 
-/// What no method computes: cells down, metrics across, theory below the estimate it is about.
+/// Metrics of the sample itself, which do not depend on a method: one row per cell, one column per metric, with theory
+/// below each mean.
 std::string sample_table(Database& store, const PagePlace& place, const ShownCells& shown, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", "#n"};
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> column;
@@ -272,10 +275,10 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
         cells[1] = replicates.html();
         table.add(cells);
     }
-    return titled(place, "What the sample shows", table, left_out);
+    return titled(place, "Sample", table, left_out);
 }
 
-/// Methods of one kind in every cell shown.
+/// The methods of one kind in all cells shown.
 std::string kind_table(Database& store, const MethodTable& methods, const PagePlace& place, const std::string& kind,
                        const std::string& title, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", kind, "#n"};
@@ -308,7 +311,7 @@ std::string kind_table(Database& store, const MethodTable& methods, const PagePl
     return titled(place, title, table, left_out);
 }
 
-/// By side in a dump study, by cell where these are few, else over all cells.
+/// Stored bits by item: by side in a dump study, by cell where there are few cells, otherwise over all cells.
 std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
     const auto cells = read_cells(store);
     const bool by_cell = !dump && cells.size() > 1 && cells.size() <= most_panels;
@@ -342,38 +345,38 @@ std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
                     : by_cell ? "m.cell_id"
                               : "''"));
     std::pair<std::int64_t, std::string> current{-1, ""};
-    std::vector<Html> line;
+    std::vector<Html> row;
     double total = 0.0;
     const auto finish = [&] {
-        if (line.empty()) return;
-        line.back() = fmt::format("{:.4f}", total);
-        table.add(line);
+        if (row.empty()) return;
+        row.back() = fmt::format("{:.4f}", total);
+        table.add(row);
     };
     while (query.step()) {
-        if (const std::pair key{query.integer(0), query.text(2)}; line.empty() || key != current) {
+        if (const std::pair key{query.integer(0), query.text(2)}; row.empty() || key != current) {
             finish();
             current = key;
             total = 0.0;
-            line.assign(columns.size(), Html("0"));
-            line[0] = query.text(1);
-            if (fixed > 1) line[1] = dump ? query.text(2) : names.at(query.integer(2));
+            row.assign(columns.size(), Html("0"));
+            row[0] = query.text(1);
+            if (fixed > 1) row[1] = dump ? query.text(2) : names.at(query.integer(2));
         }
         total += query.real(4);
         if (const auto found = column.find(query.text(3)); found != column.end() && query.real(4) > 0.0)
-            line[found->second] = fmt::format("{:.4f}", query.real(4));
+            row[found->second] = fmt::format("{:.4f}", query.real(4));
     }
     finish();
     return (table.rows() > rows_unfolded
-                ? folded(fmt::format("Item by item: {}", counted(table.rows(), "row")), table.html())
+                ? folded(fmt::format("Stored bits by item: {}", counted(table.rows(), "row")), table.html())
                 : table.html()) +
            paragraph("Counted from the bytes a decoder reads; items that no method stores are left out.");
 }
 
-/// Methods below each other, bit levels beside each other, one table a side or cell.
+/// Errors at equal bits: one row per method, one column per number of bits, one table per side or cell.
 std::string equal_bits_tables(Database& store, bool dump) {
     const auto equal = validation::equal_bits(store);
     const auto groups = equal.groups();
-    std::map<std::string, std::string> names;  // of a group
+    std::map<std::string, std::string> names;  // by group
     const auto cells = read_cells(store);
     const auto short_name = short_names(cells);
     for (const auto& cell : cells) {
@@ -383,12 +386,12 @@ std::string equal_bits_tables(Database& store, bool dump) {
     std::string markup;
     for (std::size_t g = 0; g < std::min(groups.size(), most_panels); ++g) {
         const auto& group = groups[g];
-        auto [heads, lines, outside] = equal_bits_lines(equal, group);
-        for (std::size_t h = 1; h < heads.size(); ++h) heads[h] = "#" + heads[h];  // numbers
+        auto [header, rows, outside] = equal_bits_rows(equal, group);
+        for (std::size_t h = 1; h < header.size(); ++h) header[h] = "#" + header[h];  // numeric columns
         HtmlTable table(
             fmt::format("{}: relative L2 error in percent at equal stored bits", dump ? group + "s" : names[group]),
-            heads);
-        for (const auto& line : lines) table.add(std::vector<Html>(line.begin(), line.end()));
+            header);
+        for (const auto& row : rows) table.add(std::vector<Html>(row.begin(), row.end()));
         if (table.rows() > 0) markup += table.html();
         if (!outside.empty())
             markup += paragraph(table.rows() > 0 ? outside : (dump ? group + "s" : names[group]) + ": " + outside);
@@ -400,8 +403,8 @@ std::string equal_bits_tables(Database& store, bool dump) {
                                   "export STORE --table methods.",
                                   most_panels, groups.size()));
     return markup + paragraph(fmt::format(
-                        "The logarithm of the mean error interpolated between bit widths; ratio to the first method, "
-                        "{} paired.",
+                        "The logarithm of the mean error is interpolated between bit widths; ratios are to the first "
+                        "method, with paired {}.",
                         dump ? "clusters" : "batches"));
 }
 
@@ -417,10 +420,10 @@ std::string results_markup(Database& store, const PagePlace& place, const ShownC
         const MethodTable methods = method_table(store, {.cells = cells.ids});
         const std::string tables = kind_table(store, methods, place, "estimator", "Estimators", most_bytes) +
                                    kind_table(store, methods, place, "codec", "Codecs", most_bytes);
-        by_cell += tables + (tables.empty() ? "" : paragraph(what_is_bold));
+        by_cell += tables + (tables.empty() ? "" : paragraph(meaning_of_bold));
     }
     if (!by_cell.empty()) markup += stopping_note(store) + cells.note + by_cell;
-    if (markup.find("<small class=\"part\">") != std::string::npos) markup += paragraph(what_is_partial);
+    if (markup.find("<small class=\"part\">") != std::string::npos) markup += paragraph(meaning_of_partial);
     return markup;
 }
 

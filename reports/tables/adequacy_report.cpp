@@ -22,8 +22,8 @@ std::string name_of(const AdequacyRow& row) {
     return name;
 }
 
-/// In percent; `!` behind a share whose binomial interval lies above what the model allows.
-std::string share(const Interval& rejected, double allowed) {
+/// A rejected fraction in percent, with `!` where its binomial interval lies above what the model allows.
+std::string percent_text(const Interval& rejected, double allowed) {
     return with_error(100.0 * rejected.estimate, 100.0 * rejected.error, 3) + (rejected.low > allowed ? "!" : " ");
 }
 
@@ -42,8 +42,8 @@ std::string spectrum_sentence(const AdequacyRow& row, double level) {
         100.0 * shape.low, 100.0 * shape.high, verdict);
 }
 
-/// Whether its blocks are those of the row of everything it is part of: the same numbers once more.
-bool says_the_same(const std::vector<AdequacyRow>& rows, std::size_t at) {
+/// Whether a row has the same blocks as the row that includes it, so that its numbers are the same.
+bool repeats_including_row(const std::vector<AdequacyRow>& rows, std::size_t at) {
     if (rows[at].head || at == 0) return false;
     std::size_t whole = at - 1;
     while (rows[whole].head || (rows[at].layer && rows[whole].layer) || (!rows[at].layer && rows[whole].side)) --whole;
@@ -67,19 +67,19 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
         TextTable table(header);
         for (std::size_t at = 0; at < adequacy.rows.size(); ++at) {
             const auto& row = adequacy.rows[at];
-            // Of one side, or of one layer, only the narrower row stands.
-            if (at + 1 < adequacy.rows.size() && says_the_same(adequacy.rows, at + 1)) continue;
+            // With a single side or a single layer only the more specific row is shown.
+            if (at + 1 < adequacy.rows.size() && repeats_including_row(adequacy.rows, at + 1)) continue;
             if (row.head && !heads) continue;
             std::vector<std::string> line = {name_of(row), std::to_string(row.blocks)};
             for (std::size_t test = 0; test < tests.size(); ++test)
-                if (tests[test].of_model == model) line.push_back(share(row.rejected[test], adequacy.level));
+                if (tests[test].of_model == model) line.push_back(percent_text(row.rejected[test], adequacy.level));
             if (model)
-                line.insert(line.end(), {share(row.rejected.back(), std::min(1.0, of_model * adequacy.level)),
+                line.insert(line.end(), {percent_text(row.rejected.back(), std::min(1.0, of_model * adequacy.level)),
                                          plain(row.rank), plain(row.half_rank), plain(row.peak_over_bound)});
             table.add(line);
         }
-        text += model ? "\nThe spiked model: share of blocks rejected, %\n"
-                      : "\nIndependent entries, which is more than the model asks: share of blocks rejected, %\n";
+        text += model ? "\nThe spiked model: fraction of blocks rejected, %\n"
+                      : "\nIndependent entries, which the model does not require: fraction of blocks rejected, %\n";
         text += table.text();
     }
     text += "\n";
@@ -88,13 +88,14 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
     text += fmt::format(
         "\nEach test rejects {:g} % of blocks that its null law describes ({} draws of it a block); any of the "
         "model's: "
-        "at most {:g} %.\n! more than that, by the binomial law at 95 %. In brackets the standard error in the last "
+        "at most {:g} %.\n! marks more than that, by a binomial interval at 95 %. In brackets the standard error in "
+        "the last "
         "digits, clustered by {}.\n",
         100.0 * adequacy.level, adequacy.draws, std::min(100.0, 100.0 * of_model * adequacy.level),
         adequacy.cluster == "head" ? "layer and head" : adequacy.cluster);
     for (const auto& test : tests) text += fmt::format("{:<16}{}\n", test.name, test.rejects);
     text += fmt::format(
-        "{:<16}rank of the edge fit, in whole blocks and in random halves of their rows\n"
+        "{:<16}rank found by the edge fit, in whole blocks and in random halves of their rows\n"
         "{:<16}largest coordinate of a residual's row over its norm, over the sub-Gaussian bound\n",
         "rank, of halves", "peak/bound");
     const auto skipped = adequacy.rows.front().skipped;
@@ -105,9 +106,9 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
 
 Json adequacy_json(const validation::Adequacy& adequacy) {
     const auto& tests = validation::adequacy_tests();
-    Json asked = Json::array();
+    Json test_list = Json::array();
     for (const auto& test : tests)
-        asked.push(Json::object({{"name", test.name}, {"rejects", test.rejects}, {"of_model", test.of_model}}));
+        test_list.push(Json::object({{"name", test.name}, {"rejects", test.rejects}, {"of_model", test.of_model}}));
     Json rows = Json::array();
     for (const auto& row : adequacy.rows) {
         Json rejected = Json::object();
@@ -137,7 +138,7 @@ Json adequacy_json(const validation::Adequacy& adequacy) {
                          {"level", adequacy.level},
                          {"draws", adequacy.draws},
                          {"cluster", adequacy.cluster},
-                         {"tests", std::move(asked)},
+                         {"tests", std::move(test_list)},
                          {"rows", std::move(rows)}});
 }
 

@@ -6,11 +6,11 @@
 
 namespace spiked::reports {
 
-/// Shares of rejected blocks by side and layer, what each test asks, and what the spectra look like. `heads` adds a
-/// line a head.
+/// The fraction of rejected blocks by side and layer, what each test rejects, and the shape of the spectra. With
+/// `heads` the tables have a row for every head too.
 [[nodiscard]] std::string adequacy_text(const validation::Adequacy& adequacy, bool heads);
 
-/// `spiked.adequacy/1`; its fields are described in docs/MEASUREMENTS.md.
+/// JSON of schema `spiked.adequacy/1`. Its fields are described in docs/MEASUREMENTS.md.
 [[nodiscard]] Json adequacy_json(const validation::Adequacy& adequacy);
 
 }  // namespace spiked::reports

@@ -12,21 +12,22 @@
 namespace spiked::reports {
 namespace {
 
+using validation::AcceptanceRegion;
 using validation::ClaimOutcome;
 using validation::ControlOutcome;
 using validation::CriterionOutcome;
 using validation::Finding;
-using validation::Region;
 using validation::Validation;
 
 /// `0 +- 0.03`, `<= 0.05`, `>= 0.95`.
-std::string region_text(const Region& region) {
+std::string region_text(const AcceptanceRegion& region) {
     if (std::isinf(region.low)) return fmt::format("<= {:.4g}", region.high);
     if (std::isinf(region.high)) return fmt::format(">= {:.4g}", region.low);
     return fmt::format("{:.4g} +- {:.2g}", region.predicted, region.margin);
 }
 
-std::string caught(const ClaimOutcome& claim) {
+/// `2/3`: negative controls that fail, of all of a claim.
+std::string failing_controls(const ClaimOutcome& claim) {
     std::size_t fails = 0;
     std::size_t all = 0;
     for (const auto& one : claim.criteria)
@@ -37,9 +38,9 @@ std::string caught(const ClaimOutcome& claim) {
     return all == 0 ? "" : fmt::format("{}/{}", fails, all);
 }
 
-std::string_view verdict_word(validation::Verdict verdict) {
-    constexpr std::string_view words[] = {"holds", "refuted", "open"};
-    return words[static_cast<int>(verdict)];
+std::string_view verdict_text(validation::Verdict verdict) {
+    constexpr std::string_view names[] = {"holds", "refuted", "open"};
+    return names[static_cast<int>(verdict)];
 }
 
 std::string at_size(const Finding& finding) {
@@ -63,8 +64,8 @@ Json finding_json(const Finding& finding) {
 
 Json control_json(const ControlOutcome& control) {
     const Finding& finding = control.outcome.deciding();
-    return Json::object({{"name", control.fault.name},
-                         {"fault", control.fault.words},
+    return Json::object({{"name", control.definition.name},
+                         {"fault", control.definition.description},
                          {"fails", control.fails()},
                          {"size", finding.size == 0 ? Json() : Json(finding.size)},
                          {"deviation", std::abs(finding.interval.estimate - finding.region.predicted)},
@@ -72,16 +73,18 @@ Json control_json(const ControlOutcome& control) {
                          {"mcse", finding.interval.error}});
 }
 
-/// For each finding of a criterion a line, and for each control and true case, with its words.
-template <class Line>
-void each_line(const CriterionOutcome& one, const Line& line) {
-    for (const auto& finding : one.outcome.findings) line("", finding);
-    const auto changed = [&](std::string_view kind, const std::vector<ControlOutcome>& all) {
+/// Calls add_row(change, finding) for each finding of a criterion, then for the deciding finding of each negative and
+/// positive control, where `change` describes the control.
+template <class AddRow>
+void for_each_finding(const CriterionOutcome& one, const AddRow& add_row) {
+    for (const auto& finding : one.outcome.findings) add_row("", finding);
+    const auto add_controls = [&](std::string_view kind, const std::vector<ControlOutcome>& all) {
         for (const auto& each : all)
-            line(fmt::format("{} {}: {}", kind, each.fault.name, each.fault.words), each.outcome.deciding());
+            add_row(fmt::format("{} {}: {}", kind, each.definition.name, each.definition.description),
+                    each.outcome.deciding());
     };
-    changed("control", one.controls);
-    changed("true case", one.positive_controls);
+    add_controls("control", one.controls);
+    add_controls("positive control", one.positive_controls);
 }
 
 }  // namespace
@@ -96,7 +99,7 @@ std::string claims_text(const Validation& validation, bool details) {
         const Finding& finding = shown.outcome.deciding();
         table.add({claim_title(claim), std::string(name_of(claim.printed)), std::string(name_of(claim.corrected)),
                    with_error(finding.interval.estimate, finding.interval.error), region_text(finding.region),
-                   fmt::format("{:.2g}", finding.detectable), caught(claim)});
+                   fmt::format("{:.2g}", finding.detectable), failing_controls(claim)});
         failed += claim.failed ? 1 : 0;
         open += claim.open() ? 1 : 0;
         if (!claim.reason.empty())
@@ -110,10 +113,10 @@ std::string claims_text(const Validation& validation, bool details) {
             if (!claim.claim->corrected.empty()) text += fmt::format("  corrected: {}\n", claim.claim->corrected);
             for (const auto& one : claim.criteria) {
                 text += fmt::format("  {} {}: {}{}\n", name_of(one.criterion->form), one.criterion->name,
-                                    one.criterion->measures, one.extended ? " (drawn on)" : "");
-                each_line(one, [&](const std::string& change, const Finding& finding) {
+                                    one.criterion->measures, one.extended ? " (with more trials)" : "");
+                for_each_finding(one, [&](const std::string& change, const Finding& finding) {
                     text += fmt::format(
-                        "    {:<9} {:<13} {:>14}  {}  detectable {:.2g}{}\n", verdict_word(finding.verdict),
+                        "    {:<9} {:<13} {:>14}  {}  detectable {:.2g}{}\n", verdict_text(finding.verdict),
                         at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
                         region_text(finding.region), finding.detectable, change.empty() ? "" : "  " + change);
                 });
@@ -121,8 +124,8 @@ std::string claims_text(const Validation& validation, bool details) {
         }
     text += "\n" + notes;
     text += fmt::format(
-        "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}; controls: planted faults that were "
-        "caught.\n",
+        "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}; controls: negative controls that "
+        "fail, of all.\n",
         counted(validation.claims.size(), "claim"), name_of(validation.tier), failed, open, validation.false_alarm,
         counted(validation.comparisons, "comparison"));
     return text;
@@ -208,20 +211,22 @@ std::string claim_title(const ClaimOutcome& claim) {
     return claim.claim->id + (claim.claim->on.empty() ? "" : " on " + claim.claim->on);
 }
 
-std::string how_claims_read(const Validation& validation) {
+std::string claims_legend(const Validation& validation) {
     return fmt::format(
-        "A statement is judged in its printed form and, where that fails or says nothing, in a corrected one. Holds, "
-        "refuted, inconclusive are meant against the margin that is named; vacuous: a planted violation passes. Every "
-        "criterion that holds has controls, its own trials with one fault planted, that must fail; one that is refuted "
-        "has true cases, its own trials changed so that the sentence is true, that must pass, and a corrected form "
-        "beside it. Intervals cover all {} "
-        "comparisons together with probability 1 - {:g}. Rates and growth are slopes of a root mean square or a "
-        "quantile against the size, on logarithmic scales. Values carry their standard error in the last digits; "
-        "detectable is the smallest deviation that would have failed with probability 0.99.",
+        "Each statement is judged as printed and, where the printed form is refuted or vacuous, in a corrected form. "
+        "The verdicts holds, refuted and inconclusive refer to the stated margin. Vacuous means that a negative "
+        "control "
+        "passed. Every criterion that holds has negative controls, its own trials with one planted defect, which must "
+        "fail. Every refuted criterion has positive controls, its own trials changed so that the statement is true, "
+        "which must pass, and a corrected form. All {} confidence intervals hold simultaneously with probability "
+        "1 - {:g}. Rates and growth are slopes of a root mean square or a quantile against the size on logarithmic "
+        "scales. Brackets contain the standard error in the last digits; detectable is the smallest deviation that "
+        "would "
+        "have failed with probability 0.99.",
         validation.comparisons, validation.false_alarm);
 }
 
-std::string_view corrected_word(const ClaimOutcome& claim) {
+std::string_view corrected_verdict(const ClaimOutcome& claim) {
     return claim.corrected == validation::PrintedVerdict::none ? std::string_view() : name_of(claim.corrected);
 }
 
@@ -229,14 +234,14 @@ std::vector<std::vector<std::string>> evidence_rows(const ClaimOutcome& claim) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& one : claim.criteria) {
         bool first = true;
-        each_line(one, [&](const std::string& change, const Finding& finding) {
+        for_each_finding(one, [&](const std::string& change, const Finding& finding) {
             rows.push_back({first ? std::string(name_of(one.criterion->form)) : "",
                             !change.empty() ? change
                             : first         ? one.criterion->measures
                                             : "",
                             at_size(finding), with_error(finding.interval.estimate, finding.interval.error),
                             region_text(finding.region), fmt::format("{:.2g}", finding.detectable),
-                            std::string(verdict_word(finding.verdict))});
+                            std::string(verdict_text(finding.verdict))});
             first = false;
         });
     }
@@ -245,8 +250,8 @@ std::vector<std::vector<std::string>> evidence_rows(const ClaimOutcome& claim) {
 
 namespace {
 
-/// Text inside a cell of a Markdown table, where a bar would end it: norms have bars.
-std::string in_cell(std::string_view text) {
+/// Text for a cell of a Markdown table. The bars of norms are escaped, because a bar would end the cell.
+std::string markdown_cell(std::string_view text) {
     std::string escaped;
     for (const char c : text) {
         if (c == '|') escaped += '\\';
@@ -261,9 +266,10 @@ std::string claims_markdown(const Validation& validation, std::string_view origi
     std::string text = fmt::format(
         "# The paper, statement by statement\n\n{}\n\n{}\n\n| claim | printed | corrected "
         "|\n|---|---|---|\n",
-        origin, how_claims_read(validation));
+        origin, claims_legend(validation));
     for (const auto& claim : validation.claims)
-        text += fmt::format("| `{}` | {} | {} |\n", claim_title(claim), name_of(claim.printed), corrected_word(claim));
+        text +=
+            fmt::format("| `{}` | {} | {} |\n", claim_title(claim), name_of(claim.printed), corrected_verdict(claim));
     for (const auto& claim : validation.claims) {
         text += fmt::format("\n## {}\n\n**{}**: {}. *{}.*\n", claim_title(claim), name_of(claim.printed),
                             claim.claim->statement, claim.claim->place);
@@ -272,7 +278,7 @@ std::string claims_markdown(const Validation& validation, std::string_view origi
         text +=
             "\n| form | measured | where | value | allowed | detectable | verdict |\n|---|---|---|---|---|---|---|\n";
         for (const auto& cells : evidence_rows(claim)) {
-            for (const auto& cell : cells) text += fmt::format("| {} ", in_cell(cell));
+            for (const auto& cell : cells) text += fmt::format("| {} ", markdown_cell(cell));
             text += "|\n";
         }
     }
@@ -287,12 +293,12 @@ std::string selftest_text(const validation::Selftest& selftest) {
                      region_text(one.finding.region),
                      one.caught   ? "yes"
                      : one.intact ? "NO"
-                                  : "NO: refused without it, too"});
+                                  : "NO: refuted without it too"});
     TextTable calibrations({"calibration", "with a mistake", "p", "p with mistake", "passed"}, 2);
     for (const auto& one : selftest.calibrations)
         calibrations.add({one.name + ": " + one.measures, one.control, fmt::format("{:.2g}", one.p_value),
                           fmt::format("{:.2g}", one.control_p_value),
-                          one.passed && one.control_refused ? "yes" : "NO"});
+                          one.passed && one.control_rejected ? "yes" : "NO"});
     return fmt::format("{}\n{}\n{} of {} defects caught; {}.\n", defects.text(), calibrations.text(), selftest.caught(),
                        selftest.defects.size(), selftest.passed() ? "the self-test passed" : "the self-test FAILED");
 }
@@ -317,7 +323,7 @@ Json selftest_json(const validation::Selftest& selftest) {
                                         {"passed", one.passed},
                                         {"control", one.control},
                                         {"control_p_value", one.control_p_value},
-                                        {"control_refused", one.control_refused}}));
+                                        {"control_refused", one.control_rejected}}));
     return Json::object({{"schema", "spiked.selftest/1"},
                          {"defects", selftest.defects.size()},
                          {"caught", selftest.caught()},

@@ -9,32 +9,34 @@
 
 namespace spiked::reports {
 
-/// Judged claims for a terminal: a line each, then what failed and what is open. `details` adds every criterion with
-/// its controls.
+/// Judged claims for a terminal: one row per claim, then the failed and the open ones with their reasons. `details`
+/// adds every criterion with its controls.
 [[nodiscard]] std::string claims_text(const validation::Validation& validation, bool details);
 
-/// `spiked.validate/1`.
+/// JSON of schema `spiked.validate/1`.
 [[nodiscard]] Json claims_json(const validation::Validation& validation);
 
-/// One test case a claim; open ones are skipped cases.
+/// JUnit XML with one test case per claim. Open claims are skipped cases.
 [[nodiscard]] std::string claims_junit(const validation::Validation& validation);
 
-/// A page to read and to cite: statement, verdicts, evidence, corrected statement. `origin` says what made it.
+/// A Markdown page with statement, verdicts, evidence and corrected statement of every claim. `origin` is the sentence
+/// that names the program and the command which made it.
 [[nodiscard]] std::string claims_markdown(const validation::Validation& validation, std::string_view origin);
 
-/// What such pages are made of, on whatever they are written. The title of a claim: `one-bit-saved`, or
-/// `one-bit-saved on a.safetensors`.
+// The parts that the Markdown page and the HTML page of claims have in common.
+
+/// The title of a claim: `one-bit-saved`, or `one-bit-saved on a.safetensors`.
 [[nodiscard]] std::string claim_title(const validation::ClaimOutcome& claim);
-/// How verdicts, controls and intervals are to be read.
-[[nodiscard]] std::string how_claims_read(const validation::Validation& validation);
-/// The verdict on the corrected form; empty where there is none.
-[[nodiscard]] std::string_view corrected_word(const validation::ClaimOutcome& claim);
-/// The evidence of a claim, row by row: form, measured, where, value, allowed, detectable, verdict.
+/// A paragraph that explains verdicts, controls and intervals.
+[[nodiscard]] std::string claims_legend(const validation::Validation& validation);
+/// The verdict on the corrected form, empty where there is no corrected form.
+[[nodiscard]] std::string_view corrected_verdict(const validation::ClaimOutcome& claim);
+/// The rows of the table of evidence of a claim: form, measured, where, value, allowed, detectable, verdict.
 [[nodiscard]] std::vector<std::vector<std::string>> evidence_rows(const validation::ClaimOutcome& claim);
 
-/// What the self-test found: a line a defect and a calibration.
+/// The result of the self-test: one row per planted defect and one per calibration.
 [[nodiscard]] std::string selftest_text(const validation::Selftest& selftest);
-/// `spiked.selftest/1`.
+/// JSON of schema `spiked.selftest/1`.
 [[nodiscard]] Json selftest_json(const validation::Selftest& selftest);
 
 }  // namespace spiked::reports

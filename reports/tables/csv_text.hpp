@@ -4,10 +4,10 @@
 
 namespace spiked::reports {
 
-/// `a,b\n` with quotes where needed. A text that a spreadsheet would run as a formula gets an apostrophe in front, what
-/// a terminal would obey becomes `?`.
+/// A line of CSV: `a,b\n`, with quotes where needed. A text that a spreadsheet would evaluate as a formula gets an
+/// apostrophe in front, and control characters become `?`.
 [[nodiscard]] std::string csv_line(const std::vector<std::string>& fields);
-/// Shortest text that reads back as the same number; empty for NaN.
+/// The shortest text that reads back as the same number, empty for NaN.
 [[nodiscard]] std::string exact(double value);
 
 }  // namespace spiked::reports

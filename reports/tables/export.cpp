@@ -71,15 +71,15 @@ Json as_json(Statement& row, const std::string& table) {
     return Json::object({{"schema", "spiked.export/1"}, {"table", table}, {"rows", std::move(rows)}});
 }
 
-/// Columns of a row as a person reads them: a mean and its error share one column.
-struct Shown {
+/// A table as it is printed: a mean and its standard error are one column.
+struct PrintedTable {
     std::vector<std::string> header;
     std::vector<std::vector<std::string>> rows;
     std::vector<bool> numeric;  ///< columns without any text
 };
 
-Shown shown(Statement& row) {
-    Shown result;
+PrintedTable printed_table(Statement& row) {
+    PrintedTable result;
     int mean = -1;
     int error = -1;
     for (int c = 0; c < row.columns(); ++c) {
@@ -109,7 +109,7 @@ Shown shown(Statement& row) {
     return result;
 }
 
-std::string as_latex(const Shown& table) {
+std::string as_latex(const PrintedTable& table) {
     std::vector<std::string> header;
     for (const auto& name : table.header) header.push_back(latex_text(name));
     std::vector<std::vector<std::string>> rows;
@@ -122,7 +122,7 @@ std::string as_latex(const Shown& table) {
     return fmt::format("% Needs {}. 0.7525(22): the standard error is 0.0022.\n", latex_packages(text)) + text;
 }
 
-/// What a table in a paper came from, as a comment.
+/// A comment with the study and its science hash, so that a table in a paper can be traced.
 std::string latex_origin(Database& store, const std::string& table) {
     Statement study(store, "SELECT name, science_hash FROM study");
     (void)study.step();
@@ -135,10 +135,10 @@ Statement rows_of(Database& store, const std::string& query) {
     return rows;
 }
 
-std::string as_text(const Shown& table) {
+std::string as_text(const PrintedTable& table) {
     TextTable text(table.header, 3);
     for (std::size_t c = 0; c < table.numeric.size(); ++c)
-        if (!table.numeric[c]) text.of_words(c);
+        if (!table.numeric[c]) text.align_left(c);
     for (const auto& row : table.rows) text.add(row);
     return text.text();
 }
@@ -147,20 +147,20 @@ std::string as_text(const Shown& table) {
 
 const std::vector<StoreTable>& store_tables() {
     static const std::vector<StoreTable> tables = {
-        {"summary", "mean, spread and error of every metric of every method and cell",
+        {"summary", "mean, standard deviation and standard error of every metric of every method and cell",
          "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
          " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
-        {"methods", "methods down, metrics across, the best of each kind and bit width marked", ""},
+        {"methods", "a row for each method, a column for each metric, the best of each kind and bit width marked", ""},
         {"values", "every draw that was kept",
          "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
          "v.method_id,"
          " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt "
          "USING(metric_id)"
          " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
-        {"cells", "the points of the design",
+        {"cells", "the design points",
          "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
          "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
-        {"failures", "replicates that failed, with the command that shows each again",
+        {"failures", "replicates that failed, with the command that replays each",
          "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || f.cell_id "
          "|| ' --rep ' || "
          "f.rep AS replay"
@@ -174,7 +174,7 @@ const std::vector<StoreTable>& store_tables() {
          "v.margin,"
          " v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, v.control_verdict, v.reason FROM verdict v"
          " JOIN cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id"},
-        {"theory", "what the theory says for each cell",
+        {"theory", "the theoretical values of each cell",
          "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
          "USING(cell_id)"
          " ORDER BY t.cell_id, t.quantity, t.k"},
@@ -185,8 +185,8 @@ const std::vector<StoreTable>& store_tables() {
 std::string formatted(Statement& rows, const std::string& table, const std::string& format) {
     if (format == "csv") return as_csv(rows);
     if (format == "json") return as_json(rows, table).text(2) + "\n";
-    if (format == "latex") return as_latex(shown(rows));
-    if (format == "text") return as_text(shown(rows));
+    if (format == "latex") return as_latex(printed_table(rows));
+    if (format == "text") return as_text(printed_table(rows));
     throw usage_error("--format \"{}\" is not possible{}", format,
                       suggestion(format, std::vector<std::string>{"csv", "json", "npy", "latex"}));
 }
@@ -205,7 +205,7 @@ std::string export_table(Database& store, const std::string& table, const std::s
 std::string export_npy(Database& store, const std::string& table) {
     const std::string& query = find_table(table).query;
     if (query.empty())
-        throw usage_error("--format npy has no room for the names in table {}: use csv, json or latex", table);
+        throw usage_error("--format npy cannot hold the names in table {}: use csv, json or latex", table);
     Statement rows = rows_of(store, query);
     std::vector<std::vector<double>> numbers;
     std::vector<bool> numeric(static_cast<std::size_t>(rows.columns()), true);

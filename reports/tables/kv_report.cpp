@@ -18,8 +18,10 @@ namespace {
 
 using validation::MeanAndError;
 
-std::string percent(const MeanAndError& share) { return with_error(100.0 * share.mean, 100.0 * share.mcse); }
-std::string in_figures(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
+std::string percent_text(const MeanAndError& fraction) {
+    return with_error(100.0 * fraction.mean, 100.0 * fraction.mcse);
+}
+std::string value_text(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
 
 using Columns = std::vector<std::string>;
 const Columns query_columns = {"ip_bias_random",  "ip_std_random",  "ip_bias_plain_random",  "ip_std_plain_random",
@@ -32,20 +34,20 @@ std::string shown(const std::string& metric, const MeanAndError& value) {
     return with_error(scale * value.mean, scale * value.mcse);
 }
 
-/// Method and bits, then the columns that have a heading and, for some row of the side, a number.
-std::string table_of(const validation::KvTable& table, const std::string& side, const Columns& columns) {
+/// A table of one side: method and bits, then the metrics of `columns` that have a heading and were measured.
+std::string side_table(const validation::KvTable& table, const std::string& side, const Columns& columns) {
     Columns filled;
-    std::vector<std::string> heads = {"method", "B"};
+    std::vector<std::string> header = {"method", "B"};
     for (const auto& metric : columns) {
-        const std::string head = narrow_heading_of(metric);
-        if (head.empty() || std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+        const std::string heading = narrow_heading_of(metric);
+        if (heading.empty() || std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
                 return row.side == side && !std::isnan(row.of(metric).mean);
             }))
             continue;
         filled.push_back(metric);
-        heads.push_back(head);
+        header.push_back(heading);
     }
-    TextTable text(heads);
+    TextTable text(header);
     for (const auto& row : table.rows) {
         if (row.side != side) continue;
         std::vector<std::string> cells = {row.method, fmt::format("{}", row.bits)};
@@ -55,13 +57,13 @@ std::string table_of(const validation::KvTable& table, const std::string& side, 
     return text.text();
 }
 
-/// Who is not compared below it; empty when there is neither.
+/// Methods at equal bits, then a sentence with those that are not compared. Empty when there are neither.
 std::string equal_bits_table(const validation::EqualBitsTable& equal, const std::string& side) {
-    const EqualBitsLines found = equal_bits_lines(equal, side);
+    const EqualBitsRows found = equal_bits_rows(equal, side);
     std::string text;
-    if (!found.lines.empty()) {
-        TextTable table(found.heads);
-        for (const auto& line : found.lines) table.add(line);
+    if (!found.rows.empty()) {
+        TextTable table(found.header);
+        for (const auto& row : found.rows) table.add(row);
         text = table.text();
     }
     return found.outside.empty() ? text : text + one_line(found.outside) + "\n";
@@ -69,27 +71,28 @@ std::string equal_bits_table(const validation::EqualBitsTable& equal, const std:
 
 double shared_bits(const validation::KvRow& row) { return row.of("shared_bits").mean; }
 
-/// What the best code of normal entries loses at as many bits (Shannon): the bound where rows are coded alone.
+/// The smallest relative L2 error of any code of independent normal entries at this number of bits (Shannon). It bounds
+/// codes that treat each row alone.
 double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(bits)); }
 
-std::string cluster_words(const std::string& cluster) {
+std::string cluster_name(const std::string& cluster) {
     return cluster == "head" ? "layer and head" : one_line(cluster);
 }
 
 }  // namespace
 
-EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const std::string& group) {
-    EqualBitsLines found{{"method"}, {}, equal.outside_text(group)};
-    auto& lines = found.lines;
-    std::map<std::string, std::size_t> line_of;
+EqualBitsRows equal_bits_rows(const validation::EqualBitsTable& equal, const std::string& group) {
+    EqualBitsRows found{{"method"}, {}, equal.outside_text(group)};
+    auto& rows = found.rows;
+    std::map<std::string, std::size_t> index_of;
     for (const auto& at : equal.rows) {
         if (at.group != group) continue;
-        const bool first = lines.empty() || at.method == lines.front().front();
-        if (first) found.heads.insert(found.heads.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
-        const auto [place, is_new] = line_of.try_emplace(at.method, lines.size());
-        if (is_new) lines.push_back({at.method});
-        auto& line = lines[place->second];
-        line.insert(line.end(), {percent(at.error), first ? "1" : in_figures(at.ratio)});
+        const bool first = rows.empty() || at.method == rows.front().front();
+        if (first) found.header.insert(found.header.end(), {fmt::format("{:.4g} bits", at.bits_per_entry), "ratio"});
+        const auto [index, is_new] = index_of.try_emplace(at.method, rows.size());
+        if (is_new) rows.push_back({at.method});
+        auto& row = rows[index->second];
+        row.insert(row.end(), {percent_text(at.error), first ? "1" : value_text(at.ratio)});
     }
     return found;
 }
@@ -120,9 +123,9 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
                           const std::vector<validation::EqualBits>& at) {
     const auto hull = validation::convex_hull(table, metric);
     std::string text;
-    bool attends = false;
+    bool attention_shown = false;
     bool of_blocks = false;
-    bool shares = false;
+    bool shared_bits_shown = false;
     for (const char* side : {"key", "value", "cache"}) {
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < table.rows.size(); ++i)
@@ -140,20 +143,20 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         std::vector<std::string> columns;
         std::copy_if(frontier_metrics().begin(), frontier_metrics().end(), std::back_inserter(columns), measured);
         of_blocks = of_blocks || measured("relative_l2");
-        attends = attends || measured("attention_logits") || measured("attention_output");
-        std::vector<std::string> heads = {"", "method", "B", "bits"};
+        attention_shown = attention_shown || measured("attention_logits") || measured("attention_output");
+        std::vector<std::string> header = {"", "method", "B", "bits"};
         for (const auto& column : columns) {
-            heads.push_back(narrow_heading_of(column));
-            if (column == "relative_l2") heads.emplace_back("normal entries %");
+            header.push_back(narrow_heading_of(column));
+            if (column == "relative_l2") header.emplace_back("normal entries %");
         }
-        shares = shares || calibrated;
-        if (calibrated) heads.emplace_back("shared bits");
-        TextTable lines(heads);
+        shared_bits_shown = shared_bits_shown || calibrated;
+        if (calibrated) header.emplace_back("shared bits");
+        TextTable lines(header);
         for (const std::size_t i : order) {
             const auto& row = table.rows[i];
             const auto bits = row.of("bits_per_entry");
             std::vector<std::string> cells = {hull[i] ? "*" : "", method_at(row.method, row.budget),
-                                              fmt::format("{}", row.bits), in_figures(bits)};
+                                              fmt::format("{}", row.bits), value_text(bits)};
             for (const auto& column : columns) {
                 const auto value = row.of(column);
                 cells.push_back(std::isnan(value.mean) ? "" : shown(column, value));
@@ -172,7 +175,7 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         for (const auto& one : at)
             if (one.group == side) {
                 methods.push_back(&one);
-                best.add({one.method, shown(metric, one.error), methods.size() == 1 ? "1" : in_figures(one.ratio)});
+                best.add({one.method, shown(metric, one.error), methods.size() == 1 ? "1" : value_text(one.ratio)});
             }
         if (!methods.empty())
             text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
@@ -195,13 +198,14 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
     text += fmt::format(
         "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({}); "
         "at equal bits interpolated between bit widths, ratios with paired clusters.\n",
-        words_of(metric), cluster_words(table.cluster), counted(table.clusters, "cluster"));
-    if (of_blocks) text += "normal entries: the least any code of them loses (Shannon).\n";
-    if (shares)
+        long_name_of(metric), cluster_name(table.cluster), counted(table.clusters, "cluster"));
+    if (of_blocks) text += "normal entries: the smallest error of any code of independent normal entries (Shannon).\n";
+    if (shared_bits_shown)
         text +=
-            "shared bits: of a calibrated basis, an entry of these sequences; it serves all sequences and is not among "
-            "the bits.\n";
-    if (attends)
+            "shared bits: those of a calibrated basis, per entry of these sequences; it serves all sequences and is "
+            "not "
+            "part of the bits.\n";
+    if (attention_shown)
         text +=
             "logits: root mean square error of an attention logit; attention: relative error of the output with this "
             "side coded.\n";
@@ -252,14 +256,14 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
             if (row.side == side) blocks = row.blocks;
         if (blocks == 0) continue;
         text += fmt::format("\n{}s, {}\n{}", side, counted(blocks, "block"),
-                            table_of(table, side, metrics_of(MetricGroup::of_codecs)));
+                            side_table(table, side, metrics_of(MetricGroup::of_codecs)));
         text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
-                            table_of(table, side, query_columns));
+                            side_table(table, side, query_columns));
         if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
                 return row.side == side && !std::isnan(row.of("attention_output").mean);
             }))
             text += fmt::format("\n{}s, attention over the whole sequence\n{}", side,
-                                table_of(table, side, metrics_of(MetricGroup::of_attention)));
+                                side_table(table, side, metrics_of(MetricGroup::of_attention)));
         const std::string compared = equal_bits_table(equal, side);
         if (!compared.empty())
             text += fmt::format("\n{}s, {} at equal bits\n{}", side, narrow_heading_of("relative_l2"), compared);
@@ -270,7 +274,7 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
         "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
         "own.\n",
-        cluster_words(table.cluster), counted(table.clusters, "cluster"));
+        cluster_name(table.cluster), counted(table.clusters, "cluster"));
     if (!equal.rows.empty())
         text +=
             "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
@@ -278,7 +282,8 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
                     [](const auto& row) { return !std::isnan(row.of("attention_output").mean); }))
         text +=
             "Attention: root mean square error of a logit; divergence of the weights from the exact ones, in nats; "
-            "share of largest weights,\nand of the 8 largest, that stay; relative error of the output with this side "
+            "fraction of largest weights,\nand of the 8 largest, that stay; relative error of the output with this "
+            "side "
             "coded, and with both.\n";
     return text;
 }

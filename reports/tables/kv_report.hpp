@@ -8,37 +8,38 @@
 
 namespace spiked::reports {
 
-/// The paper's table of compression quality, one block a side, for a terminal.
+/// The paper's table of compression quality for a terminal, one table for keys and one for values.
 [[nodiscard]] std::string kv_text(const validation::KvTable& table, const validation::EqualBitsTable& equal);
 
-/// The same with every digit, `spiked.kv/1`.
+/// The same with every digit, as JSON of schema `spiked.kv/1`.
 [[nodiscard]] Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable& equal);
 
-/// Methods below each other, bit levels beside each other, of one group; what stands in `lines` is to be escaped.
-struct EqualBitsLines {
-    std::vector<std::string> heads;
-    std::vector<std::vector<std::string>> lines;
-    std::string outside;  ///< who is not compared, as a sentence; empty where all are
+/// The methods of one group at equal bits: one row per method, an error and a ratio per bit level. The texts are not
+/// escaped.
+struct EqualBitsRows {
+    std::vector<std::string> header;
+    std::vector<std::vector<std::string>> rows;
+    std::string outside;  ///< a sentence with the methods that are not compared; empty where all are compared
 };
-[[nodiscard]] EqualBitsLines equal_bits_lines(const validation::EqualBitsTable& equal, const std::string& group);
+[[nodiscard]] EqualBitsRows equal_bits_rows(const validation::EqualBitsTable& equal, const std::string& group);
 
-/// The dumps of a table: a line each for a terminal, an object each.
+/// The dumps that a table was measured on: one line per dump for a terminal, one object per dump as JSON.
 [[nodiscard]] std::string inputs_text(const std::vector<validation::KvInput>& inputs);
 [[nodiscard]] Json inputs_json(const std::vector<validation::KvInput>& inputs);
 
-/// Every method and bit width by stored bits with the errors of frontier_metrics, the convex hull of one marked; then,
-/// where asked, methods at one number of bits by the same.
+/// Every method and bit width in the order of stored bits, with the errors of frontier_metrics; a star marks the convex
+/// hull of `metric`. Then the methods of `at`, which compares them at one number of bits, the best first.
 [[nodiscard]] std::string frontier_text(const validation::KvTable& table, const std::string& metric,
                                         const std::vector<validation::EqualBits>& at);
-/// The same, `spiked.frontier/1`.
+/// The same as JSON of schema `spiked.frontier/1`.
 [[nodiscard]] Json frontier_json(const validation::KvTable& table, const std::string& metric,
                                  const std::vector<validation::EqualBits>& at);
 
-/// Bits an entry by item.
+/// Stored bits per entry of each item of the ledger.
 [[nodiscard]] std::vector<double> per_entry(const estimators::Ledger& ledger, std::uint64_t entries);
-/// The items that hold any, and all together: a line each.
+/// A table of the items that hold bits, and the total.
 [[nodiscard]] std::string ledger_text(const std::vector<double>& bits_per_entry);
-/// Bits an entry by item, every item present.
+/// Stored bits per entry of every item, also of those without bits.
 [[nodiscard]] Json ledger_json(const std::vector<double>& bits_per_entry);
 
 }  // namespace spiked::reports

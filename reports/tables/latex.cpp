@@ -17,12 +17,12 @@ std::string latex_text(const std::string& text) {
             escaped += "\\textbackslash{}";
         else if (c == '^' || c == '~')
             escaped += std::string("\\") + c + "{}";
-        else if (c == '<' || c == '>' || c == '|' || c == '"')  // other signs in the oldest font encoding
+        else if (c == '<' || c == '>' || c == '|' || c == '"')  // other characters in LaTeX's default font encoding
             escaped += c == '<' ? "$<$" : c == '>' ? "$>$" : c == '|' ? "$|$" : "''";
         else
             escaped += std::strchr("&%$#_{}", c) != nullptr ? std::string("\\") + c : std::string(1, c);
     }
-    // At the beginning of a row LaTeX would read these as arguments of the line break or rule before it.
+    // At the beginning of a row LaTeX would read these as arguments of the preceding line break or rule.
     return escaped.starts_with('[') || escaped.starts_with('*') ? "{}" + escaped : escaped;
 }
 
@@ -40,13 +40,15 @@ std::string latex_number(const std::string& text, bool bold) {
 
 namespace {
 
-constexpr double page_rows = 38.0;        // what fits a page of 10 points
-constexpr double group_rows = 1.6;        // a line over all columns and the rule above it
-constexpr std::size_t line_letters = 70;  // with the signs that LaTeX swallows: a line holds at least so many
-constexpr const char* shrunk_to_line =
+constexpr double page_rows = 38.0;           // of a page in 10 point type
+constexpr double group_rows = 1.6;           // height of the heading of a group and the rule above it, in rows
+constexpr std::size_t line_characters = 70;  // of LaTeX source, markup included; a line of text holds at least these
+constexpr const char* scale_to_line =
     "\\noindent\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n";
 
-std::size_t letters(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
+/// Characters of the widest row if every column were as wide as its widest cell.
+std::size_t table_characters(const std::vector<std::string>& header,
+                             const std::vector<std::vector<std::string>>& rows) {
     std::size_t sum = 0;
     for (std::size_t c = 0; c < header.size(); ++c) {
         std::size_t widest = header[c].size();
@@ -63,10 +65,10 @@ std::string latex_table(const std::vector<std::string>& header, const std::vecto
                         const std::vector<std::vector<std::string>>& rows) {
     std::string columns;
     for (const bool number : numeric) columns += number ? 'r' : 'l';
-    const bool wide = letters(header, rows) > line_letters;
+    const bool wide = table_characters(header, rows) > line_characters;
     const auto part = [&](std::size_t from, std::size_t to) {
         std::string text = fmt::format("{}\\begin{{tabular}}{{{}}}\n\\toprule\n{} \\\\\n\\midrule\n",
-                                       wide ? shrunk_to_line : "", columns, fmt::join(header, " & "));
+                                       wide ? scale_to_line : "", columns, fmt::join(header, " & "));
         for (std::size_t r = from; r < to; ++r) {
             const auto& row = rows[r];
             const bool group = row.size() == 1 && header.size() > 1;
@@ -86,7 +88,7 @@ std::string latex_table(const std::vector<std::string>& header, const std::vecto
             ++to;
         }
         if (to < rows.size() && to > from + 1 && rows[to - 1].size() == 1 && header.size() > 1)
-            --to;  // no group ends a page with its name
+            --to;  // no page ends with the heading of a group
         text += (text.empty() ? "" : "\n\\bigskip\n") + part(from, to);
         from = to;
     }

@@ -26,7 +26,7 @@ using validation::Statement;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Metric and spike, in the order of the store.
+/// metric_id and number of the spike; the map is ordered as the store is.
 using Quantity = std::pair<std::int64_t, std::int64_t>;
 
 struct MethodColumns {
@@ -45,9 +45,9 @@ MethodColumns read_columns(Database& store, const std::vector<std::string>& metr
     while (query.step()) {
         const std::string name = query.text(2);
         if (names.empty() || names.back() != name) names.push_back(name);
-        const bool asked = metrics.empty() ? !name.starts_with("bits.")
-                                           : std::find(metrics.begin(), metrics.end(), name) != metrics.end();
-        if (!asked) continue;
+        const bool wanted = metrics.empty() ? !name.starts_with("bits.")
+                                            : std::find(metrics.begin(), metrics.end(), name) != metrics.end();
+        if (!wanted) continue;
         found.insert(name);
         columns.position[{query.integer(0), query.integer(1)}] = columns.list.size();
         columns.list.push_back({name, query.integer(1), query.text(3)});
@@ -55,7 +55,7 @@ MethodColumns read_columns(Database& store, const std::vector<std::string>& metr
     for (const auto& metric : metrics)
         if (!found.contains(metric))
             throw usage_error("metric \"{}\" is not in {}{}", metric, store.path(), suggestion(metric, names));
-    // As they were asked for; spikes of a metric in their order.
+    // Metrics in the order of the request, the spikes of a metric in their own order.
     std::vector<std::pair<MethodColumn, Quantity>> order;
     for (const auto& [quantity, at] : columns.position) order.emplace_back(columns.list[at], quantity);
     std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
@@ -82,10 +82,10 @@ std::map<std::int64_t, Method> read_methods(Database& store) {
     return methods;
 }
 
-/// What the table may grow to: most of the means of a table with many columns are missing, and take room all the same.
-class TableRoom {
+/// Limits the size of the table: in a table of many columns most means are missing, but they take memory all the same.
+class TableLimit {
 public:
-    TableRoom(const Database& store, std::size_t columns) : store_(store), columns_(columns) {}
+    TableLimit(const Database& store, std::size_t columns) : store_(store), columns_(columns) {}
     [[nodiscard]] std::size_t columns() const { return columns_; }
     void add_row() {
         constexpr std::size_t most = 1'000'000;
@@ -102,25 +102,26 @@ private:
     std::size_t rows_ = 0;
 };
 
-/// Rows of one group by method, made as means come in.
+/// The rows of one group by method, created when their first mean is read.
 class Group {
 public:
-    Group(std::int64_t cell, std::string label, const std::map<std::int64_t, Method>& methods, TableRoom& room)
-        : cell_(cell), label_(std::move(label)), methods_(methods), room_(room) {}
+    Group(std::int64_t cell, std::string label, const std::map<std::int64_t, Method>& methods, TableLimit& limit)
+        : cell_(cell), label_(std::move(label)), methods_(methods), limit_(limit) {}
 
     MethodMean& at(std::int64_t method, std::size_t column) {
         auto found = rows_.find(method);
         if (found == rows_.end()) {
-            room_.add_row();
+            limit_.add_row();
             const Method& known = methods_.at(method);
             MethodRow row{cell_, label_, method, known.name, known.kind, known.bits, {}};
-            row.means.assign(room_.columns(), MethodMean{nan, nan, 0, 0, false, {}});
+            row.means.assign(limit_.columns(), MethodMean{nan, nan, 0, 0, false, {}});
             found = rows_.emplace(method, std::move(row)).first;
         }
         return found->second.means[column];
     }
 
-    /// Marks the best and hands over the rows, in the order of the methods. Means not set yet are those of the parts.
+    /// Computes the means that are not set from their parts, marks the best, and appends the rows in the order of the
+    /// methods.
     void finish(const std::vector<MethodColumn>& columns, std::vector<MethodRow>& rows) {
         for (auto& [method, row] : rows_)
             for (auto& mean : row.means)
@@ -153,14 +154,14 @@ private:
     std::int64_t cell_;
     std::string label_;
     const std::map<std::int64_t, Method>& methods_;
-    TableRoom& room_;
+    TableLimit& limit_;
     std::map<std::int64_t, MethodRow> rows_;
 };
 
-/// Errors over clusters, as v_cluster has them.
+/// Reads a dump study: one group per side, standard errors over clusters as in the view v_cluster.
 void read_sides(Database& store, const MethodColumns& columns, MethodTable& table) {
     const auto methods = read_methods(store);
-    TableRoom room(store, columns.list.size());
+    TableLimit limit(store, columns.list.size());
     std::map<std::string, Group> sides;
     std::map<std::string, std::int64_t> clusters;
     Statement query(
@@ -173,7 +174,7 @@ void read_sides(Database& store, const MethodColumns& columns, MethodTable& tabl
         if (column == columns.position.end() || !methods.contains(query.integer(1))) continue;
         const std::string name = query.text(0);
         auto side = sides.find(name);
-        if (side == sides.end()) side = sides.emplace(name, Group(0, name + "s", methods, room)).first;
+        if (side == sides.end()) side = sides.emplace(name, Group(0, name + "s", methods, limit)).first;
         MethodMean& mean = side->second.at(query.integer(1), column->second);
         mean.n += query.integer(5);
         mean.failed += query.integer(7);
@@ -184,12 +185,13 @@ void read_sides(Database& store, const MethodColumns& columns, MethodTable& tabl
     for (auto& [name, group] : sides) group.finish(columns.list, table.rows);
 }
 
-/// Kept draws as parts where all of them are kept, else batches.
+/// Reads the groups of a study without dumps. The parts for pairing methods are the kept draws where all of them were
+/// kept, else the batches.
 class CellReader {
 public:
     CellReader(Database& store, const MethodColumns& columns)
         : columns_(columns),
-          room_(store, columns.list.size()),
+          limit_(store, columns.list.size()),
           methods_(read_methods(store)),
           batches_(store,
                    "SELECT method_id, metric_id, k, batch, n, n_null, mean, m2 FROM moment WHERE cell_id = ?1 ORDER BY "
@@ -199,7 +201,7 @@ public:
                  "IS NOT NULL ORDER BY rep") {}
 
     void read(std::int64_t cell, const std::string& label, MethodTable& table) {
-        Group group(cell, label, methods_, room_);
+        Group group(cell, label, methods_, limit_);
         std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, validation::Moments> pooled;
         batches_.reset();
         batches_.bind(1, cell);
@@ -239,7 +241,7 @@ public:
 
 private:
     const MethodColumns& columns_;
-    TableRoom room_;
+    TableLimit limit_;
     std::map<std::int64_t, Method> methods_;
     Statement batches_;
     Statement draws_;
@@ -283,7 +285,7 @@ Json as_json(const MethodTable& table) {
     return Json::object({{"schema", "spiked.export/1"}, {"table", "methods"}, {"rows", std::move(rows)}});
 }
 
-/// Groups with the columns that have a number in some row of them.
+/// One table per group, without the columns that are empty in it.
 std::string as_text(const MethodTable& table) {
     std::string text;
     for (std::size_t first = 0; first < table.rows.size();) {
@@ -332,15 +334,15 @@ std::string as_latex(const MethodTable& table) {
     const std::string text = latex_table(header, numeric, rows);
     return fmt::format(
                "% Needs {}. 0.7525(22): the standard error is 0.0022. Bold: ahead of the others of its kind and\n"
-               "% bit width B by over two standard errors of the paired difference (over few parts by as much as\n"
-               "% Student's law exceeds as rarely).\n",
+               "% bit width B by over two standard errors of the paired difference (with few parts by the\n"
+               "% quantile of Student's law of the same probability).\n",
                latex_packages(text)) +
            text;
 }
 
 }  // namespace
 
-/// Every method has every column: where each cell has columns of its own, that is their product.
+/// Every row has all columns. Where each cell has columns of its own, the size is the product of cells and columns.
 MethodTable method_table(Database& store, const MethodQuery& query) {
     const MethodColumns columns = read_columns(store, query.metrics);
     MethodTable table{columns.list, {}};

@@ -9,20 +9,20 @@
 namespace spiked::reports {
 namespace {
 
-struct MetricWords {
+struct MetricNames {
     const char* metric;
     const char* heading;
-    const char* narrow;  ///< null: the heading
-    const char* words;   ///< null: its name, with spaces
+    const char* narrow;     ///< heading for a terminal; null where it is the same
+    const char* long_name;  ///< null where it is the name with spaces for underscores
     MetricGroup group = MetricGroup::none;
 };
 
-constexpr MetricWords metric_table[] = {
+constexpr MetricNames metric_table[] = {
     {"overlap.left", "", nullptr, "overlap of left vectors"},
     {"overlap.right", "", nullptr, "overlap of right vectors"},
     {"rank", "mean rank", nullptr, nullptr, MetricGroup::of_codecs},
-    {"rank_over", "", nullptr, "share of ranks too high"},
-    {"rank_right", "", nullptr, "share of ranks that are right"},
+    {"rank_over", "", nullptr, "fraction of ranks that are too high"},
+    {"rank_right", "", nullptr, "fraction of ranks that are right"},
     {"bits_per_entry", "bits", nullptr, nullptr, MetricGroup::of_codecs},
     {"paper_bits", "paper bits", nullptr, nullptr, MetricGroup::of_codecs},
     {"relative_l2", "relative L2", "rel. L2", "relative L2 error", MetricGroup::of_codecs},
@@ -39,8 +39,8 @@ constexpr MetricWords metric_table[] = {
     {"added_nats", "added nats", nullptr, "added nats a token", MetricGroup::of_models},
     {"retrieval", "log-probability lost", "lost log p", "nats lost of the answers' log-probability",
      MetricGroup::of_models},
-    {"wrong_answers", "wrong answers", "wrong", "share of answers that are wrong", MetricGroup::of_models},
-    // A mean and its spread by whom the queries are.
+    {"wrong_answers", "wrong answers", "wrong", "fraction of answers that are wrong", MetricGroup::of_models},
+    // Bias and standard deviation for each kind of query.
     {"ip_bias_plain_random", "random", nullptr, nullptr},
     {"ip_std_plain_random", "std", nullptr, nullptr},
     {"ip_bias_plain_aligned", "aligned", nullptr, nullptr},
@@ -51,7 +51,7 @@ constexpr MetricWords metric_table[] = {
     {"ip_std_plain_query", "std", nullptr, nullptr},
 };
 
-const MetricWords* find_metric(std::string_view metric) {
+const MetricNames* find_metric(std::string_view metric) {
     const auto* found = std::find_if(std::begin(metric_table), std::end(metric_table),
                                      [&](const auto& m) { return m.metric == metric; });
     return found == std::end(metric_table) ? nullptr : found;
@@ -62,7 +62,7 @@ bool is_fraction(std::string_view metric) {
     return std::any_of(all.begin(), all.end(), [&](const auto& m) { return m.name == metric && m.unit == "share"; });
 }
 
-std::string with_unit(std::string heading, std::string_view metric) {
+std::string with_percent_sign(std::string heading, std::string_view metric) {
     return heading + (!heading.empty() && is_fraction(metric) ? " %" : "");
 }
 
@@ -85,16 +85,17 @@ const std::vector<std::string>& frontier_metrics() {
 
 std::string heading_of(std::string_view metric) {
     const auto* found = find_metric(metric);
-    return found == nullptr ? "" : with_unit(found->heading, metric);
+    return found == nullptr ? "" : with_percent_sign(found->heading, metric);
 }
 
 std::string narrow_heading_of(std::string_view metric) {
     const auto* found = find_metric(metric);
-    return found == nullptr || found->narrow == nullptr ? heading_of(metric) : with_unit(found->narrow, metric);
+    return found == nullptr || found->narrow == nullptr ? heading_of(metric) : with_percent_sign(found->narrow, metric);
 }
 
-std::string words_of(std::string_view metric) {
-    if (const auto* found = find_metric(metric); found != nullptr && found->words != nullptr) return found->words;
+std::string long_name_of(std::string_view metric) {
+    if (const auto* found = find_metric(metric); found != nullptr && found->long_name != nullptr)
+        return found->long_name;
     std::string plain(metric);
     std::replace(plain.begin(), plain.end(), '_', ' ');
     return plain;

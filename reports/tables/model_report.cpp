@@ -10,20 +10,19 @@
 namespace spiked::reports {
 namespace {
 
-/// Parts of bits_per_entry.
+/// The parts of bits_per_entry by what they store.
 Json ledger_json(const codec::CacheBits& bits) {
     return Json::object(
         {{"rows", bits.rows}, {"positions", bits.positions}, {"scores", bits.scores}, {"exact_rows", bits.exact}});
 }
 
-/// What bits hold besides rows and positions, where they do.
+/// A sentence on what the bits hold besides rows and positions, empty where they hold nothing else.
 template <class Rows>
-std::string held_text(const Rows& rows) {
+std::string eviction_note(const Rows& rows) {
     return std::any_of(rows.begin(), rows.end(),
                        [](const auto& row) { return row.ledger.scores + row.ledger.exact > 0.0; })
-               ? " Bits of evictions hold what they need to choose again: scores (h2o), exact rows behind a method "
-                 "that "
-                 "codes blocks."
+               ? " The bits of evictions include what later evictions need: scores (h2o), exact rows (methods that "
+                 "code whole blocks)."
                : "";
 }
 
@@ -44,11 +43,12 @@ std::string perplexity_text(const validation::Perplexity& found) {
     }
     return text +
            fmt::format(
-               "\n{} tokens of {} documents: those that see a compressed block of {}. Keys and values of full past "
-               "blocks are compressed, the block\nbeing read is exact. In brackets standard errors over documents, "
+               "\n{} tokens of {} documents, all of which see a compressed block of {} tokens. Keys and values of full "
+               "past "
+               "blocks are compressed, the current\nblock is exact. In brackets standard errors over documents, "
                "of paired differences for added nats{}; each document is coded with its own random rotations.{}\n",
-               found.tokens, found.documents, found.block_tokens, found.documents < 2 ? "; one document has none" : "",
-               held_text(found.rows));
+               found.tokens, found.documents, found.block_tokens,
+               found.documents < 2 ? " (none with one document)" : "", eviction_note(found.rows));
 }
 
 Json perplexity_json(const validation::Perplexity& found) {
@@ -72,19 +72,19 @@ Json perplexity_json(const validation::Perplexity& found) {
 
 std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     const auto shown = [](const validation::MeanAndError& value) { return with_error(value.mean, value.mcse); };
-    // Between methods, where there are two.
+    // Differences between methods need at least two methods besides full precision.
     const bool compared = found.rows.size() > 2;
     std::vector<std::string> titles = {"method", "B ", "bits/entry ", "right ", "lost ", "log p of answer "};
     if (compared) titles.insert(titles.end(), {"right - first ", "log p - first "});
     titles.emplace_back("attention on needle");
     TextTable table(titles);
     for (const auto& row : found.rows) {
-        const auto number = &row - found.rows.data();
+        const auto index = &row - found.rows.data();
         std::vector<std::string> cells = {method_at(row.method, row.budget),         fmt::format("{:g}", row.bits),
                                           fmt::format("{:.3f}", row.ledger.total()), shown(row.right),
-                                          number == 0 ? "" : shown(row.lost),        shown(row.log_probability)};
+                                          index == 0 ? "" : shown(row.lost),         shown(row.log_probability)};
         for (const auto* gain : {&row.right_over_first, &row.log_probability_over_first})
-            if (compared) cells.push_back(number == 1 ? "" : shown(*gain));
+            if (compared) cells.push_back(index == 1 ? "" : shown(*gain));
         cells.push_back(shown(row.mass));
         table.add(cells);
     }
@@ -99,13 +99,13 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
     }
     return text +
            fmt::format(
-               "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: of the head that finds the "
+               "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: that of the head that finds the "
                "needles best in full precision.{} Means over questions{}; each prompt is coded with its own random "
                "rotations.\n",
                found.dumps.empty()
                    ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
                                  found.questions / found.prompts, found.prompts, found.needles, found.context)
-                   : fmt::format("{} questions of {}, log p among their answers", found.questions,
+                   : fmt::format("{} questions of {}, log p among the answer tokens only", found.questions,
                                  found.prompts == 1 ? "a dump" : fmt::format("{} dumps", found.prompts)),
                found.exact_questions ? "the context" : "all tokens",
                found.last_layer_only ? "the last layer" : "all layers", found.at_once ? ", after it has been read" : "",
@@ -113,7 +113,7 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
                compared ? fmt::format(" First: {} of {:g} bits.", method_at(found.rows[1].method, found.rows[1].budget),
                                       found.rows[1].bits)
                         : "",
-               found.prompts < 2 ? ", without standard errors: one prompt has none"
+               found.prompts < 2 ? ", without standard errors because there is one prompt"
                                  : fmt::format(", in brackets standard errors over prompts, paired for what is lost{}",
                                                compared ? " and for differences to the first" : ""));
 }

@@ -7,14 +7,15 @@
 
 namespace spiked::reports {
 
-/// What compression costs a model, a line a method and bit width.
+/// The loss of a language model through compression of its cache, one row per method and bit width.
 [[nodiscard]] std::string perplexity_text(const validation::Perplexity& found);
-/// `spiked.perplexity/1`.
+/// JSON of schema `spiked.perplexity/1`.
 [[nodiscard]] Json perplexity_json(const validation::Perplexity& found);
 
-/// Which answers survive, a line a method and bit width; `heads` adds a table of attention on the needles by head.
+/// The answers that stay right under compression, one row per method and bit width. `heads` adds a table of the
+/// attention of every head on the needles.
 [[nodiscard]] std::string retrieval_text(const validation::Retrieval& found, bool heads);
-/// `spiked.retrieve/1`.
+/// JSON of schema `spiked.retrieve/1`.
 [[nodiscard]] Json retrieval_json(const validation::Retrieval& found);
 
 }  // namespace spiked::reports

@@ -23,13 +23,13 @@ int severity(const std::string& verdict) { return verdict == "fail" ? 0 : verdic
 }  // namespace
 
 std::string short_factor(const std::string& factor) {
-    for (const std::string_view room : {"noise.", "signal."})
-        if (factor.starts_with(room)) return factor.substr(room.size());
+    for (const std::string_view section : {"noise.", "signal."})
+        if (factor.starts_with(section)) return factor.substr(section.size());
     return factor;
 }
 
 std::string short_numbers(const std::string& text) {
-    constexpr std::size_t places = 6;  // from which on a number is shortened
+    constexpr std::size_t places = 6;  // numbers with at least as many decimal places are shortened
     const auto digits_end = [&](std::size_t from) {
         return std::min(text.find_first_not_of("0123456789", from), text.size());
     };
@@ -75,9 +75,9 @@ bool is_dump_study(Database& store) {
     return kind.step() && validation::of_dumps_or_models(kind.text(0));
 }
 
-std::string replicate_word(Database& store) {
+std::string replicate_name(Database& store) {
     if (!is_dump_study(store)) return "replicate";
-    // Cells of a model are its documents or prompts, which are the clusters, too; of a dump they are heads.
+    // The cells of a model are its documents or prompts, which are also the clusters. The cells of a dump are heads.
     Statement whole(store,
                     "SELECT min(by.txt) FROM factor by JOIN factor side USING(cell_id) WHERE by.name = 'cluster_by' "
                     "AND side.name = 'side' AND side.txt = 'cache'");
@@ -150,11 +150,11 @@ std::vector<CheckRow> read_checks(Database& store) {
 }
 
 bool farther_off(const CheckRow& a, const CheckRow& b) {
-    const auto place = [](const CheckRow& row) {
+    const auto sort_key = [](const CheckRow& row) {
         const double off = std::abs(row.estimate - row.expected) / row.margin;
         return std::pair(severity(row.verdict), row.verdict == "pass" || std::isnan(off) ? 0.0 : -off);
     };
-    return place(a) < place(b);
+    return sort_key(a) < sort_key(b);
 }
 
 validation::VerdictCounts count_checks(const std::vector<CheckRow>& checks) {
@@ -194,8 +194,8 @@ const CellRow* cell_of(const std::vector<CellRow>& cells, std::int64_t id) {
 
 std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells) {
     std::map<std::int64_t, std::string> names;
-    constexpr std::size_t most_factors = 16;      // each is tried with each; more than a study has
-    std::vector<std::string> factors = {"side"};  // first: it says what the blocks are
+    constexpr std::size_t most_factors = 16;      // limits the search; studies have fewer
+    std::vector<std::string> factors = {"side"};  // first, because it tells keys from values
     for (const auto& cell : cells) {
         names[cell.id];
         for (const auto& [factor, value] : cell.factors)
@@ -203,7 +203,7 @@ std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cell
                 factors.push_back(factor);
     }
     const auto extended = [&](const std::string& factor) {
-        std::map<std::string, std::set<std::string>> values;  // of the cells that still share a name
+        std::map<std::string, std::set<std::string>> values;  // by name of the cells that still have the same one
         for (const auto& cell : cells)
             if (const auto value = cell.factors.find(factor); value != cell.factors.end())
                 values[names.at(cell.id)].insert(value->second.text);
@@ -218,19 +218,19 @@ std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cell
         }
         return longer;
     };
-    const auto apart = [](const std::map<std::int64_t, std::string>& of) {
+    const auto distinct = [](const std::map<std::int64_t, std::string>& name_of) {
         std::set<std::string> all;
-        for (const auto& [id, name] : of) all.insert(name);
+        for (const auto& [id, name] : name_of) all.insert(name);
         return all.size();
     };
     for (;;) {
         auto best = names;
         for (const auto& factor : factors) {
             auto longer = extended(factor);
-            if (apart(longer) > apart(best)) best = std::move(longer);
-            if (factor == "side" && apart(best) > apart(names)) break;
+            if (distinct(longer) > distinct(best)) best = std::move(longer);
+            if (factor == "side" && distinct(best) > distinct(names)) break;
         }
-        if (apart(best) == apart(names)) return names;
+        if (distinct(best) == distinct(names)) return names;
         names = std::move(best);
     }
 }

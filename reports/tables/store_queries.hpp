@@ -11,21 +11,22 @@
 
 namespace spiked::reports {
 
-/// Whether a study's cells are heads of dumps, or documents and prompts of a model: tables by side, clustered.
+/// Whether the cells of a study are heads of dumps, or documents or prompts of a model. Its tables are then by side,
+/// with clustered standard errors.
 [[nodiscard]] bool is_dump_study(validation::Database& store);
-/// What one replicate of a study is: `block` of a dump, `document` or `prompt` of a model, else `replicate`.
-[[nodiscard]] std::string replicate_word(validation::Database& store);
-/// What a frontier of the store is about: `y` of its first such figure, without one the first of frontier_metrics that
-/// it has means of; relative_l2 while there are none.
+/// The name of one replicate of a study: `block` of a dump, `document` or `prompt` of a model, else `replicate`.
+[[nodiscard]] std::string replicate_name(validation::Database& store);
+/// The error of the frontier of a store: `y` of its first figure of this kind, else the first of frontier_metrics that
+/// has means, else relative_l2.
 [[nodiscard]] std::string frontier_metric(validation::Database& store);
 [[nodiscard]] bool has_means(validation::Database& store, const std::string& metric);
-/// What the first check of a quantity expects, as a table (cell_id, method_id, metric, k, expected, first): joined,
-/// SQLite makes an index of it; asked for each row it would walk all verdicts.
+/// A subquery with the expected value of the first check of each quantity: (cell_id, method_id, metric, k, expected,
+/// first). It is meant for a join, for which SQLite builds an index; as a query per row it would scan all verdicts.
 inline constexpr const char* first_expectations =
     "(SELECT cell_id, method_id, metric, k, expected, min(verdict_id) AS first FROM verdict GROUP BY cell_id, "
     "method_id, "
     "metric, k)";
-/// Of all batches of one quantity.
+/// The moments of one quantity over all its batches.
 [[nodiscard]] validation::Moments pooled_moments(validation::Database& store, std::int64_t cell, std::int64_t method,
                                                  std::int64_t metric, std::int64_t k);
 
@@ -56,29 +57,30 @@ struct CheckRow {
     double high = 0.0;
     double detectable = 0.0;
     std::int64_t n = 0;
-    std::int64_t needed = 0;  ///< 0: not known
+    std::int64_t needed = 0;  ///< replicates for a decision; 0 where unknown
     double control_expected = 0.0;
     std::string control;  ///< pass | fail | inconclusive
     std::string verdict;
     std::string reason;
 };
 
-/// Failures first, then inconclusive checks, each by how far they are off in units of their margin; then passes in the
-/// order of the store.
+/// The checks of a store: failures first, then inconclusive ones, each by decreasing deviation in units of their
+/// margin, then passes in the order of the store.
 [[nodiscard]] std::vector<CheckRow> read_checks(validation::Database& store);
-/// The order of those that did not pass, also of several stores: a worse verdict, then farther off in margins.
+/// Whether `a` comes before `b` in this order, which also holds across stores: a worse verdict, then a larger deviation
+/// in units of the margin.
 [[nodiscard]] bool farther_off(const CheckRow& a, const CheckRow& b);
 
 [[nodiscard]] validation::VerdictCounts count_checks(const std::vector<CheckRow>& checks);
 
 /// `2 passed, 0 failed, 1 inconclusive`
 [[nodiscard]] std::string counts_text(const validation::VerdictCounts& counts);
-/// The same as members of an object.
+/// The same counts as a JSON object.
 [[nodiscard]] Json counts_json(const validation::VerdictCounts& counts);
 
-/// What a cell is, factor by factor.
+/// The value of one factor of a cell.
 struct FactorValue {
-    double number = 0.0;  ///< NaN where it is no number
+    double number = 0.0;  ///< NaN where the value is not a number
     std::string text;
 };
 struct CellRow {
@@ -88,23 +90,23 @@ struct CellRow {
     std::int64_t d = 0;
     std::map<std::string, FactorValue> factors;
 };
-/// By cell_id.
+/// All cells by increasing cell_id.
 [[nodiscard]] std::vector<CellRow> read_cells(validation::Database& store);
-/// Among cells in the order of read_cells; null where it is not.
+/// The cell of this id; `cells` are in the order of read_cells. Null when it is not among them.
 [[nodiscard]] const CellRow* cell_of(const std::vector<CellRow>& cells, std::int64_t id);
 
-/// A factor without the section of the model it is in.
+/// The name of a factor without its section of the model: `row_cov.rho` for `noise.row_cov.rho`.
 [[nodiscard]] std::string short_factor(const std::string& factor);
 
-/// Numbers of a text with six places or more to four digits, for names in pictures.
+/// The text with all numbers of six or more decimal places rounded to four digits, for labels in pictures.
 [[nodiscard]] std::string short_numbers(const std::string& text);
 
-/// What tells cells apart, in few words: their side, then the factors that part most of those still alike. By cell_id;
-/// empty names where there is one cell.
+/// Short names that distinguish the cells, by cell_id: their side, then greedily the factor that gives the most
+/// distinct names. A single cell has an empty name.
 [[nodiscard]] std::map<std::int64_t, std::string> short_names(const std::vector<CellRow>& cells);
 
-/// Cells worth showing when not all fit: those with the worst verdicts first, then those farthest from the expected
-/// value in units of their margin, then those with the largest relative error. At most `limit`, by cell_id.
+/// The cells to show when not all fit, at most `limit`, by cell_id. Cells with the worst verdicts are chosen first,
+/// then those farthest from the expected value in units of the margin, then those with the largest relative error.
 [[nodiscard]] std::vector<std::int64_t> worst_cells(validation::Database& store, const std::vector<CheckRow>& checks,
                                                     std::size_t limit);
 

@@ -13,9 +13,10 @@
 namespace spiked::reports {
 namespace {
 
-constexpr std::size_t passes_unfolded = 20;
+constexpr std::size_t most_passes_shown = 20;  // with more, only the closest pass of each claim is shown
 
-/// How much of its margin an interval takes: 1 where it would pass no more.
+/// The largest distance of the interval from the expected value as a fraction of the margin; above 1 a check fails to
+/// pass.
 double nearness(const CheckRow& check) {
     return std::max(std::abs(check.low - check.expected), std::abs(check.high - check.expected)) / check.margin;
 }
@@ -27,30 +28,30 @@ std::string checks_text(validation::Database& store) {
     validation::Statement study(store, "SELECT false_alarm FROM study");
     const double false_alarm = study.step() ? study.real(0) : std::nan("");
     const auto counts = count_checks(checks);
-    const bool folds = counts.passed > passes_unfolded;
+    const bool folds = counts.passed > most_passes_shown;
     TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
-    const auto add = [&](const CheckRow& check, const std::string& of_how_many) {
-        rows.add({check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim, check.cell + of_how_many,
+    const auto add = [&](const CheckRow& check, const std::string& note) {
+        rows.add({check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim, check.cell + note,
                   with_error(check.estimate, check.standard_error), fmt::format("{:.4g}", check.expected),
                   fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2), check.verdict,
-                  check.control == "pass"   ? "passes: sees nothing"
-                  : check.control == "fail" ? "fails, as it must"
+                  check.control == "pass"   ? "passes: no power"
+                  : check.control == "fail" ? "fails, as it should"
                                             : "inconclusive"});
     };
-    // Passes of one claim and spike: how many, and the one whose interval comes closest to its margin.
+    // For each claim and spike: the number of passes, and the one whose interval comes closest to its margin.
     std::vector<std::pair<std::size_t, const CheckRow*>> passed;
-    std::map<std::pair<std::string, std::int64_t>, std::size_t> place_of;
+    std::map<std::pair<std::string, std::int64_t>, std::size_t> index_of;
     for (const auto& check : checks) {
         if (check.verdict != "pass" || !folds) {
             add(check, "");
             continue;
         }
-        const auto [place, first] = place_of.try_emplace({check.claim, check.k}, passed.size());
-        if (first) {
+        const auto [index, is_first] = index_of.try_emplace({check.claim, check.k}, passed.size());
+        if (is_first) {
             passed.emplace_back(1, &check);
             continue;
         }
-        auto& [count, closest] = passed[place->second];
+        auto& [count, closest] = passed[index->second];
         ++count;
         if (nearness(check) > nearness(*closest)) closest = &check;
     }
@@ -58,7 +59,7 @@ std::string checks_text(validation::Database& store) {
     std::string text = checks.empty() ? "" : rows.text() + "\n";
     if (!checks.empty()) text += "detectable: the smallest deviation that would have failed with probability 0.99.\n";
     if (folds)
-        text += fmt::format("Of the passes of a claim the one closest to its margin is shown{}\n",
+        text += fmt::format("Of the passes of a claim only the one closest to its margin is shown{}\n",
                             store.path() == ":memory:" ? "."
                                                        : fmt::format("; all of them: spiked show {} --table checks",
                                                                      shell_word(store.path())));

@@ -10,12 +10,12 @@
 namespace spiked::reports {
 
 void TextTable::add(std::vector<std::string> row) {
-    constexpr std::size_t widest = 1000;  // every row is as wide as the widest
+    constexpr std::size_t widest = 1000;  // limits the output: every row is padded to the widest cell
     for (auto& cell : row) {
         cell = one_line(std::move(cell));
         if (cell.size() <= widest) continue;
         cell.resize(widest);
-        leave_whole_characters(cell);
+        trim_partial_character(cell);
         cell += "...";
     }
     rows_.push_back(std::move(row));
@@ -29,8 +29,8 @@ std::string TextTable::text() const {
     for (const auto& row : rows_) {
         std::string line;
         for (std::size_t c = 0; c < row.size(); ++c)
-            line += c < left_aligned_ || words_.contains(c) ? fmt::format("{:<{}}  ", row[c], width[c])
-                                                            : fmt::format("{:>{}}  ", row[c], width[c]);
+            line += c < left_aligned_ || left_columns_.contains(c) ? fmt::format("{:<{}}  ", row[c], width[c])
+                                                                   : fmt::format("{:>{}}  ", row[c], width[c]);
         line.erase(line.find_last_not_of(' ') + 1);
         text += line + "\n";
     }
@@ -47,7 +47,7 @@ std::string with_error(double value, double standard_error, int digits) {
     if (!(standard_error > rounding * std::abs(value)) || !std::isfinite(standard_error))
         return fmt::format("{:.{}g}", value, digits);
     int exponent = static_cast<int>(std::floor(std::log10(standard_error)));
-    // 0.0996 rounds to 0.10: one place fewer, so that two digits remain.
+    // An error of 0.0996 rounds to 0.10, so one place fewer leaves two digits.
     if (std::round(standard_error * std::pow(10.0, 1 - exponent)) >= 100.0) ++exponent;
     const int places = std::max(0, 1 - exponent);
     const double units = std::round(standard_error * std::pow(10.0, places));

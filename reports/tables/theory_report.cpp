@@ -96,19 +96,20 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
         }
         rules.add(std::move(line));
     }
-    text += rules.text() +
-            "smallest strength: whose outlier the rule counts; false alarms: eigenvalues of pure noise it counts, on "
-            "average.\nThe right half has the rule estimate its edge from a block of this size.\n"
-            "The rules of `spiked list ranks` weigh several values at once and have no such place.\n";
+    text +=
+        rules.text() +
+        "smallest strength: the smallest whose outlier the rule counts; false alarms: mean number of eigenvalues of "
+        "pure noise it counts.\nIn the right half the rule estimates the edge from a block of this size.\n"
+        "The other rules of `spiked list ranks` compare several values at once and have no such cutoff.\n";
     if (!finite.spikes.empty()) {
         TextTable spikes({"strength", "sd of outlier", "sd of overlap left", "sd of overlap right"}, 0);
         for (const auto& spike : finite.spikes)
             spikes.add({number(spike.strength.value) + (spike.reliable ? "" : " *"), small(spike.outlier),
                         small(spike.overlap_left), small(spike.overlap_right)});
-        text += "\nFrom block to block, first order in 1/sqrt(d):\n" + spikes.text();
+        text += "\nStandard deviations between blocks, first order in 1/sqrt(d):\n" + spikes.text();
         for (const auto& spike : finite.spikes) {
             if (spike.reliable) continue;
-            text += "* within d^(-1/3) of the threshold: these do not describe blocks of this size.\n";
+            text += "* within d^(-1/3) of the threshold, where first order does not describe blocks of this size.\n";
             break;
         }
     }
@@ -228,9 +229,11 @@ std::string quantization_text(const theory::QuantizationOverview& answers) {
     return fmt::format(
         "\nQuantization of rows of {} entries. Squared error per unit of energy (Lloyd-Max: on the sphere of that\n"
         "dimension; normal: the same for independent normal entries; entropy-coded and Shannon: at that rate):\n{}\n"
-        "Predicted for blocks of {} x {}, residual energy share {:.6g}, rank {} (factors of 4 bits, 16-bit norms):\n{}"
-        "inner products relative to |query| |row|; the query along the row is a token looking for itself.\n"
-        "QJL with one sketch row an entry, query across the row: variance {:.6g} (Gaussian rows), {:.6g} (orthogonal; "
+        "Predicted for blocks of {} x {}, residual energy fraction {:.6g}, rank {} (factors of 4 bits, 16-bit "
+        "norms):\n{}"
+        "inner products relative to |query| |row|; a query along the row is a token that looks for itself.\n"
+        "QJL with one sketch row per entry, query orthogonal to the row: variance {:.6g} (Gaussian rows), {:.6g} "
+        "(orthogonal; "
         "mean "
         "factor {:.6g}).\n",
         answers.setting.dimension, codebooks.text(), answers.setting.rows, answers.setting.dimension,
@@ -267,7 +270,7 @@ std::string theory_text(const TheoryAnswers& answers) {
     std::string text = fmt::format(
         "rows {}, columns {}, aspect ratio n/d = {:.6g}, entries of X have variance 1/d\n\n"
         "bulk edge            {:.10g}   (eigenvalue of Z Z^T; singular value {:.10g})\n"
-        "lower edge           {:.10g}   (share of eigenvalues that are zero: {:.6g})\n"
+        "lower edge           {:.10g}   (fraction of eigenvalues that are zero: {:.6g})\n"
         "mean, median         {:.10g}, {:.10g}\n"
         "detection threshold  {:.10g}   (signal strength, singular-value scale)\n"
         "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW1)\n",

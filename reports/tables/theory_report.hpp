@@ -13,29 +13,29 @@
 
 namespace spiked::reports {
 
-/// What the theory says of one law, as far as it was asked.
+/// The theory of one law, as far as it was requested.
 struct TheoryAnswers {
-    /// Density and cdf on a grid, quantiles, transforms at one point: asked for one by one.
+    /// Density and cdf on a grid, quantiles, and transforms at one point, each only when requested.
     struct Bulk {
         std::vector<theory::BulkPoint> curve;
         std::vector<std::pair<double, Eigenvalue>> quantiles;
         std::optional<std::pair<std::complex<double>, theory::StieltjesPair>> transforms;
     };
 
-    std::string row_spectrum;  ///< as they were named
+    std::string row_spectrum;  ///< names as given by the user
     std::string column_spectrum;
     const theory::SeparableLaw& law;
     const theory::BulkDistribution& bulk;
-    std::vector<theory::SpikePrediction> spikes;  ///< in the order asked
+    std::vector<theory::SpikePrediction> spikes;  ///< in the order given
     theory::EdgeRegularity regularity;
     Bulk of_bulk;
     std::optional<theory::FiniteSize> finite;
     std::optional<theory::QuantizationOverview> quantization;
 };
 
-/// For a terminal.
+/// The answers for a terminal.
 [[nodiscard]] std::string theory_text(const TheoryAnswers& answers);
-/// `spiked.theory/1`.
+/// JSON of schema `spiked.theory/1`.
 [[nodiscard]] Json theory_json(const TheoryAnswers& answers);
 
 }  // namespace spiked::reports

@@ -32,7 +32,7 @@ inline std::size_t occurrences(const std::string& text, const std::string& what)
 
 inline bool has(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 
-/// A folder that is gone at the end of the test.
+/// A temporary folder, removed at the end of the test.
 class Scratch {
 public:
     Scratch() {
@@ -48,7 +48,7 @@ private:
     std::filesystem::path folder_;
 };
 
-/// Version 1 .npy, float64, Fortran order.
+/// A matrix as the bytes of a .npy file: version 1, float64, Fortran order.
 inline std::vector<std::uint8_t> npy_bytes(const arma::mat& matrix) {
     std::string header =
         fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows, matrix.n_cols);
@@ -62,7 +62,7 @@ inline std::vector<std::uint8_t> npy_bytes(const arma::mat& matrix) {
     return {bytes.begin(), bytes.end()};
 }
 
-/// A store by hand: the schema of validation/, and rows as a test wants them.
+/// A store with the schema of validation/ and rows inserted by the test.
 class FixtureStore {
 public:
     FixtureStore(const std::string& path, const std::string& kind, const std::string& name = "bbp-square",
@@ -131,7 +131,7 @@ public:
         factor(cell, name, fmt::format("{:g}", number), number);
     }
 
-    /// `count` replicates with that mean and a standard error of the mean of `error`, in two batches.
+    /// Moments of `count` replicates in two batches, with this mean and the standard error `error` of the mean.
     void moment(std::int64_t cell, std::int64_t method, const std::string& name, int k, double mean, double error,
                 int count = 100) {
         for (int batch = 0; batch < 2; ++batch) {
@@ -143,13 +143,19 @@ public:
         }
     }
 
-    /// What one batch adds.
+    /// The moments of one batch.
     void moments(std::int64_t cell, std::int64_t batch, std::int64_t method, const std::string& name, int k,
-                 const validation::Moments& of) {
+                 const validation::Moments& batch_moments) {
         validation::Statement insert(database, "INSERT INTO moment VALUES(?,?,?,?,?,?,0,?,?,?,?,?,?)");
         insert.bind(1, cell).bind(2, batch).bind(3, method).bind(4, metric(name)).bind(5, k);
-        insert.bind(6, static_cast<std::int64_t>(of.count)).bind_real(7, of.mean).bind_real(8, of.m2);
-        insert.bind_real(9, of.m3).bind_real(10, of.m4).bind_real(11, of.low).bind_real(12, of.high).run();
+        insert.bind(6, static_cast<std::int64_t>(batch_moments.count))
+            .bind_real(7, batch_moments.mean)
+            .bind_real(8, batch_moments.m2);
+        insert.bind_real(9, batch_moments.m3)
+            .bind_real(10, batch_moments.m4)
+            .bind_real(11, batch_moments.low)
+            .bind_real(12, batch_moments.high)
+            .run();
     }
 
     void theory(std::int64_t cell, const std::string& quantity, int k, double value) {
@@ -159,7 +165,8 @@ public:
 
     void claim(const std::string& id) {
         validation::Statement insert(
-            database, "INSERT OR IGNORE INTO claim VALUES(?,'Section 3','what ' || ?1 || ' states','a planted fault')");
+            database,
+            "INSERT OR IGNORE INTO claim VALUES(?,'Section 3','what ' || ?1 || ' states','a planted defect')");
         insert.bind(1, id).run();
     }
 
@@ -196,7 +203,7 @@ private:
     int hashes_ = 0;
 };
 
-/// Strengths across the threshold, two shapes, white and coloured noise; estimators, a codec and checks.
+/// A study with strengths across the threshold, two shapes, white and coloured noise, estimators, codecs and checks.
 inline void make_study(const std::string& path, const std::string& name = "bbp-square",
                        const std::string& status = "complete") {
     FixtureStore store(path, "spiked", name, status);
@@ -248,7 +255,7 @@ inline void make_study(const std::string& path, const std::string& name = "bbp-s
     store.finish();
 }
 
-/// Two files, layers and heads of keys and values; arrays of two blocks.
+/// A dump study with layers and heads of keys and values, and with the arrays of two blocks.
 inline void make_dump_store(const std::string& path, int layers = 4, int heads = 4) {
     FixtureStore store(path, "kv_dump", "kv-run");
     store.database.execute("INSERT INTO input VALUES(1,'dumps/a.safetensors',123456,'" + std::string(64, 'b') +

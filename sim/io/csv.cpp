@@ -25,7 +25,7 @@ struct Cell {
     std::size_t column;  ///< of its first character, from 1
 };
 
-/// Until `use` says false. A list of them would take many times the bytes of the line.
+/// Calls `use` for each cell until it returns false. A list of cells would take many times the bytes of the line.
 template <class Use>
 void each_cell(std::string_view line, const Use& use) {
     std::size_t from = 0;
@@ -40,14 +40,15 @@ void each_cell(std::string_view line, const Use& use) {
     }
 }
 
-/// Also NaN and infinities, which the caller counts; nothing for anything that is no number or too large for a double.
+/// Parses a number, NaN and infinities included (the caller counts them). Returns nothing for any other text and for
+/// numbers too large for a double.
 std::optional<double> number(std::string_view text) {
     if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
     double value = 0.0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || end != text.data() + text.size()) return std::nullopt;
     if (status == std::errc::result_out_of_range) {
-        // from_chars does not tell too large from too small; the latter is a zero or subnormal.
+        // from_chars does not distinguish too large from too small; strtod turns the latter into 0 or a subnormal.
         value = std::strtod(std::string(text).c_str(), nullptr);
         if (!std::isfinite(value)) return std::nullopt;
     } else if (status != std::errc{}) {
@@ -73,21 +74,21 @@ public:
     }
 
     [[nodiscard]] arma::mat matrix() {
-        if (rows_ == 0) throw input_error("{}: empty matrix (no line of numbers in it): give at least one row", path_);
+        if (rows_ == 0) throw input_error("{}: empty matrix (it has no line of numbers): give at least one row", path_);
         return arma::mat(values_.data(), columns_, rows_, false, true).t();
     }
 
 private:
-    /// Every cell a word: what begins like a number and is none is a mistake, not a header.
+    /// Whether no cell begins like a number. A cell that begins like one and is not is an error, not a header.
     static bool is_header(std::string_view line) {
-        bool words = true;
+        bool header = true;
         each_cell(line, [&](const Cell& cell) {
             const char first = cell.text.empty() ? '0' : cell.text.front();
-            words =
+            header =
                 !number(cell.text) && !(first >= '0' && first <= '9') && first != '-' && first != '+' && first != '.';
-            return words;
+            return header;
         });
-        return words;
+        return header;
     }
     void row(std::string_view line) {
         const auto cells = static_cast<std::size_t>(1 + std::count(line.begin(), line.end(), ','));
@@ -96,7 +97,7 @@ private:
             first_line_ = line_;
         }
         std::size_t i = 0;
-        std::size_t odd_column = 0;  // where a cell is too many, or the last of too few begins
+        std::size_t wrong_column = 0;  // where the first superfluous cell, or the last of too few, begins
         each_cell(line, [&](const Cell& cell) {
             const auto value = number(cell.text);
             if (!value)
@@ -105,15 +106,15 @@ private:
                     "correct the cell",
                     path_, line_, cell.column, in_quotes(cell.text), i + 1, cells);
             if (check_)
-                if (const auto complaint = check_(i, *value); !complaint.empty())
-                    throw input_error("{}:{}:{}: {}", path_, line_, cell.column, complaint);
+                if (const auto reason = check_(i, *value); !reason.empty())
+                    throw input_error("{}:{}:{}: {}", path_, line_, cell.column, reason);
             values_.push_back(*value);
-            if (i++ <= columns_) odd_column = cell.column;
+            if (i++ <= columns_) wrong_column = cell.column;
             return true;
         });
         if (cells != columns_)
             throw input_error("{}:{}:{}: {} cells (line {} has {}; every row needs the same number): correct the line",
-                              path_, line_, odd_column, cells, first_line_, columns_);
+                              path_, line_, wrong_column, cells, first_line_, columns_);
         ++rows_;
     }
 
@@ -137,13 +138,14 @@ arma::mat read_csv(const std::string& path, const CellCheck& check) {
     Reader reader(path, check);
     std::string pending;
     for (std::uint64_t offset = 0; offset < file.size();) {
-        const std::size_t kept = pending.size();
+        const std::size_t before = pending.size();
         const std::uint64_t count = std::min<std::uint64_t>(chunk_bytes, file.size() - offset);
-        pending.resize(kept + count);
-        file.read(offset, std::as_writable_bytes(std::span(pending).subspan(kept)));
+        pending.resize(before + count);
+        file.read(offset, std::as_writable_bytes(std::span(pending).subspan(before)));
         offset += count;
         std::size_t from = 0;
-        for (std::size_t end = 0; (end = pending.find('\n', std::max(from, kept))) != std::string::npos; from = end + 1)
+        for (std::size_t end = 0; (end = pending.find('\n', std::max(from, before))) != std::string::npos;
+             from = end + 1)
             reader.line(std::string_view(pending).substr(from, end - from));
         pending.erase(0, from);
     }

@@ -6,14 +6,15 @@
 
 namespace spiked::sim {
 
-/// Lines of numbers separated by commas. A first line without any number is taken as a header and skipped, so are blank
-/// lines and lines that begin with '#'. CRLF, a byte-order mark and blanks around cells are fine. NaN and infinities
-/// are read as such. A bad cell or a line of another length is an input_error with file:line:column.
+/// Reads lines of numbers separated by commas. A first line without any number is a header and skipped, as are blank
+/// lines and lines that begin with '#'. CRLF, a byte-order mark and blanks around cells are accepted. NaN and
+/// infinities are read as such. Throws an input_error with file:line:column for a cell that is not a number and for a
+/// line with another number of cells.
 [[nodiscard]] arma::mat read_csv(const std::string& path);
 
-/// What is wrong with the number in this cell of its line (from 0), empty when nothing is.
+/// Why the number in this cell of its line (counted from 0) is not legal; empty where it is.
 using CellCheck = std::function<std::string(std::size_t cell, double value)>;
-/// The same for numbers that mean something: a complaint becomes an input_error with file:line:column.
+/// The same; what `check` returns, unless empty, becomes an input_error with file:line:column.
 [[nodiscard]] arma::mat read_csv(const std::string& path, const CellCheck& check);
 
 }  // namespace spiked::sim

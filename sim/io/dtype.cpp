@@ -11,38 +11,38 @@
 namespace spiked::sim {
 namespace {
 
-struct Row {
+struct TypeEntry {
     DType dtype;
     std::string_view name;
     unsigned bits;
 };
 
 constexpr std::array table{
-    Row{DType::boolean, "BOOL", 8},
-    Row{DType::f4, "F4", 4},
-    Row{DType::f6_e2m3, "F6_E2M3", 6},
-    Row{DType::f6_e3m2, "F6_E3M2", 6},
-    Row{DType::u8, "U8", 8},
-    Row{DType::i8, "I8", 8},
-    Row{DType::f8_e5m2, "F8_E5M2", 8},
-    Row{DType::f8_e4m3, "F8_E4M3", 8},
-    Row{DType::f8_e8m0, "F8_E8M0", 8},
-    Row{DType::f8_e4m3fnuz, "F8_E4M3FNUZ", 8},
-    Row{DType::f8_e5m2fnuz, "F8_E5M2FNUZ", 8},
-    Row{DType::i16, "I16", 16},
-    Row{DType::u16, "U16", 16},
-    Row{DType::f16, "F16", 16},
-    Row{DType::bf16, "BF16", 16},
-    Row{DType::i32, "I32", 32},
-    Row{DType::u32, "U32", 32},
-    Row{DType::f32, "F32", 32},
-    Row{DType::c64, "C64", 64},
-    Row{DType::f64, "F64", 64},
-    Row{DType::i64, "I64", 64},
-    Row{DType::u64, "U64", 64},
+    TypeEntry{DType::boolean, "BOOL", 8},
+    TypeEntry{DType::f4, "F4", 4},
+    TypeEntry{DType::f6_e2m3, "F6_E2M3", 6},
+    TypeEntry{DType::f6_e3m2, "F6_E3M2", 6},
+    TypeEntry{DType::u8, "U8", 8},
+    TypeEntry{DType::i8, "I8", 8},
+    TypeEntry{DType::f8_e5m2, "F8_E5M2", 8},
+    TypeEntry{DType::f8_e4m3, "F8_E4M3", 8},
+    TypeEntry{DType::f8_e8m0, "F8_E8M0", 8},
+    TypeEntry{DType::f8_e4m3fnuz, "F8_E4M3FNUZ", 8},
+    TypeEntry{DType::f8_e5m2fnuz, "F8_E5M2FNUZ", 8},
+    TypeEntry{DType::i16, "I16", 16},
+    TypeEntry{DType::u16, "U16", 16},
+    TypeEntry{DType::f16, "F16", 16},
+    TypeEntry{DType::bf16, "BF16", 16},
+    TypeEntry{DType::i32, "I32", 32},
+    TypeEntry{DType::u32, "U32", 32},
+    TypeEntry{DType::f32, "F32", 32},
+    TypeEntry{DType::c64, "C64", 64},
+    TypeEntry{DType::f64, "F64", 64},
+    TypeEntry{DType::i64, "I64", 64},
+    TypeEntry{DType::u64, "U64", 64},
 };
 
-const Row& row(DType dtype) {
+const TypeEntry& entry_of(DType dtype) {
     for (const auto& entry : table)
         if (entry.dtype == dtype) return entry;
     throw bug("dtype {} is not in the table", static_cast<int>(dtype));
@@ -73,7 +73,7 @@ void encode_each(std::span<const double> values, std::span<std::byte> out, Conve
     }
 }
 
-/// Smallest double that rounds to infinity: half a step above the largest finite value, where the tie goes up.
+/// The smallest double that rounds to infinity: half a step above the largest finite value, where the tie goes up.
 double first_overflow(DType dtype) {
     if (dtype == DType::f16) return 65520.0;
     if (dtype == DType::bf16) return 0x1.FFp127;
@@ -83,7 +83,7 @@ double first_overflow(DType dtype) {
 
 }  // namespace
 
-std::string_view dtype_name(DType dtype) { return row(dtype).name; }
+std::string_view dtype_name(DType dtype) { return entry_of(dtype).name; }
 
 std::optional<DType> dtype_of_name(std::string_view name) {
     for (const auto& entry : table)
@@ -91,7 +91,7 @@ std::optional<DType> dtype_of_name(std::string_view name) {
     return std::nullopt;
 }
 
-unsigned dtype_bits(DType dtype) { return row(dtype).bits; }
+unsigned dtype_bits(DType dtype) { return entry_of(dtype).bits; }
 
 bool is_block_dtype(DType dtype) {
     return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
@@ -128,7 +128,7 @@ void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out
         case DType::u64:
             return decode_number<std::uint64_t>(bytes, out, order);
         default:
-            throw bug("decode: {} is not decodable", dtype_name(dtype));
+            throw bug("decode: {} cannot be decoded", dtype_name(dtype));
     }
 }
 
@@ -149,7 +149,7 @@ std::optional<std::size_t> encode(std::span<const double> values, DType dtype, s
             encode_each<double>(values, out, [](double v) { return v; });
             break;
         default:
-            throw bug("encode: {} is not written", dtype_name(dtype));
+            throw bug("encode: {} cannot be written", dtype_name(dtype));
     }
     const double limit = first_overflow(dtype);
     const auto lost =

@@ -8,7 +8,7 @@
 
 namespace spiked::sim {
 
-/// Element types of stored tensors: all that a safetensors header may name.
+/// Element types of stored tensors: all types of the safetensors format.
 enum class DType : std::uint8_t {
     boolean,
     f4,
@@ -34,21 +34,21 @@ enum class DType : std::uint8_t {
     u64,
 };
 
-/// The word of the safetensors format: `F16`.
+/// Its name in the safetensors format, for example `F16`.
 [[nodiscard]] std::string_view dtype_name(DType dtype);
 [[nodiscard]] std::optional<DType> dtype_of_name(std::string_view name);
-/// Bits of one element; F4 and F6 are not whole bytes.
+/// Bits of one element (F4 and F6 do not fill whole bytes).
 [[nodiscard]] unsigned dtype_bits(DType dtype);
-/// F16, BF16, F32 or F64: what KV blocks are read from and written to.
+/// Whether the type is F16, BF16, F32 or F64: KV blocks are read from and written to these types only.
 [[nodiscard]] bool is_block_dtype(DType dtype);
 
-/// Stored bytes to doubles, exactly (64-bit integers are rounded). bytes.size() is out.size() elements of a block
-/// type, an integer or a boolean; anything else is a bug.
+/// Converts stored bytes to doubles, exactly (64-bit integers are rounded). `bytes` must hold out.size() elements of a
+/// block type, an integer or a boolean; throws bug otherwise.
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out,
             std::endian order = std::endian::little);
 
-/// Doubles to little-endian bytes of a block type, rounded to nearest even. Returns the position of the first finite
-/// value that became infinite, if any: the caller decides whether that is an error.
+/// Converts doubles to little-endian bytes of a block type, rounded to nearest even. Returns the position of the first
+/// finite value that became infinite, if any; the caller decides whether that is an error.
 [[nodiscard]] std::optional<std::size_t> encode(std::span<const double> values, DType dtype, std::span<std::byte> out);
 
 }  // namespace spiked::sim

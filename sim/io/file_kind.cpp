@@ -18,7 +18,8 @@
 namespace spiked::sim {
 namespace {
 
-struct Disguise {
+/// What a file is instead of the expected kind, as it stands in the message.
+struct OtherFormat {
     std::string what;
     std::string advice;
 };
@@ -37,8 +38,8 @@ std::string_view format_name(FileKind kind) {
     throw bug("file kind {} has no name", static_cast<int>(kind));
 }
 
-Disguise lfs_pointer(std::string_view head) {
-    Disguise found{"a git-lfs pointer file that stands for the real one", "fetch it with: git lfs pull"};
+OtherFormat lfs_pointer(std::string_view head) {
+    OtherFormat found{"a git-lfs pointer file that stands for the real one", "fetch it with: git lfs pull"};
     const std::size_t at = head.find("\nsize ");
     if (at == std::string_view::npos) return found;
     std::string_view number = head.substr(at + 6);
@@ -48,26 +49,28 @@ Disguise lfs_pointer(std::string_view head) {
     return found;
 }
 
-std::optional<Disguise> recognise(std::string_view head, FileKind expected) {
+std::optional<OtherFormat> recognise(std::string_view head, FileKind expected) {
     const auto starts = [&](std::string_view magic) { return head.starts_with(magic); };
-    // The length at the front of a safetensors file may spell the magic of another format; the brace settles it.
+    // The first bytes of a safetensors file are a length and may equal the magic bytes of another format; the brace
+    // behind them decides.
     const bool safetensors = head.size() > 9 && head[8] == '{' && head[7] == '\0';
     if (safetensors && expected == FileKind::safetensors) return std::nullopt;
     if (starts("version https://git-lfs")) return lfs_pointer(head);
     if (starts("<!DOCTYPE") || starts("<!doctype") || starts("<html"))
-        return Disguise{"a web page", "the download saved an error or login page; fetch the file itself"};
-    if (expected != FileKind::npy && starts("\x93NUMPY")) return Disguise{"a .npy array", "name it FILE.npy"};
+        return OtherFormat{"a web page", "the download saved an error or login page; fetch the file itself"};
+    if (expected != FileKind::npy && starts("\x93NUMPY")) return OtherFormat{"a .npy array", "name it FILE.npy"};
     if (expected != FileKind::zip && starts("PK\x03\x04"))
-        return Disguise{"a zip archive", "name it FILE.npz if NumPy wrote it; save PyTorch .pt files as safetensors"};
-    if (starts("GGUF")) return Disguise{"a GGUF model", "convert it to safetensors"};
-    if (starts("\x89HDF")) return Disguise{"an HDF5 file", "save the array as .npy or safetensors"};
-    if (starts("\x1f\x8b")) return Disguise{"gzip-compressed", "unpack it first"};
-    if (starts("\x28\xb5\x2f\xfd")) return Disguise{"zstd-compressed", "unpack it first"};
+        return OtherFormat{"a zip archive",
+                           "name it FILE.npz if NumPy wrote it; save PyTorch .pt files as safetensors"};
+    if (starts("GGUF")) return OtherFormat{"a GGUF model", "convert it to safetensors"};
+    if (starts("\x89HDF")) return OtherFormat{"an HDF5 file", "save the array as .npy or safetensors"};
+    if (starts("\x1f\x8b")) return OtherFormat{"gzip-compressed", "unpack it first"};
+    if (starts("\x28\xb5\x2f\xfd")) return OtherFormat{"zstd-compressed", "unpack it first"};
     if (starts("\x80\x02") || starts("\x80\x03") || starts("\x80\x04") || starts("\x80\x05"))
-        return Disguise{"a Python pickle", "pickles can run programs and are never opened; save it as safetensors"};
-    if (safetensors) return Disguise{"a safetensors file", "name it FILE.safetensors"};
+        return OtherFormat{"a Python pickle", "pickles can run programs and are never opened; save it as safetensors"};
+    if (safetensors) return OtherFormat{"a safetensors file", "name it FILE.safetensors"};
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
-        return Disguise{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
+        return OtherFormat{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
     return std::nullopt;
 }
 

@@ -5,8 +5,8 @@ namespace spiked::sim {
 
 enum class FileKind { safetensors, npy, zip, text };
 
-/// Throws input_error when the file is empty or its first bytes show it to be something else than `expected`:
-/// a git-lfs pointer, a web page saved in its place, another format.
+/// Throws input_error when the file is empty, or when its first bytes show that it is not of the expected kind but a
+/// git-lfs pointer, a web page saved in its place, or another format.
 void reject_other_format(const ByteFile& file, FileKind expected);
 
 }  // namespace spiked::sim

@@ -38,8 +38,8 @@ bool exists(const std::string& path) {
     return std::filesystem::exists(path, none);
 }
 
-/// The longest beginning that is an existing file is the path; when there is none, the shortest with a known suffix,
-/// so that the message names what the user meant.
+/// The path is the longest prefix that is an existing file. If there is none, it is the shortest prefix with a known
+/// suffix, so that the error message names the file that the user meant.
 Spec split_spec(const std::string& spec) {
     if (exists(spec)) return {spec, std::nullopt};
     for (std::size_t at = spec.rfind(':'); at != std::string::npos && at > 0; at = spec.rfind(':', at - 1))
@@ -64,7 +64,7 @@ Selected select(const TensorContainer& file, const std::optional<std::string>& s
     };
     if (!selector) {
         if (names.size() == 1) return {0, std::nullopt};
-        throw input_error("{}: {} tensors in it ({}): name one as {}:NAME", file.path(), names.size(),
+        throw input_error("{}: it holds {} tensors ({}): name one as {}:NAME", file.path(), names.size(),
                           names.empty() ? "nothing can be read" : list_text(names), file.path());
     }
     if (const auto whole = found(*selector)) return {*whole, std::nullopt};
@@ -99,7 +99,7 @@ TensorLayout layout_for(const TensorContainer& file, const StoredTensor& tensor,
     return *layout;
 }
 
-/// A matrix, or a column, as the one head of a tensor.
+/// The axes of a matrix or a column, regarded as a tensor with one head.
 TensorAxes axes_of_matrix(const StoredTensor& tensor) {
     const std::size_t rows = tensor.shape[0];
     const std::size_t columns = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
@@ -110,7 +110,7 @@ TensorAxes axes_of_matrix(const StoredTensor& tensor) {
             .dim_step = tensor.fortran_order ? rows : 1};
 }
 
-/// What is computed from a matrix takes some 20 copies of it.
+/// The limit is stricter than for dumps, because computing with a matrix takes some 20 copies of it.
 void reject_packed(const StoredTensor& tensor, const TensorAxes& axes, const std::string& where) {
     constexpr std::uint64_t always = 12 << 20;
     if (tensor.packed)
@@ -122,7 +122,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     const auto& tensor = file.tensors()[selected.tensor];
     const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
     const auto read = [&](std::uint64_t first, std::span<double> out) { file.read(selected.tensor, first, out); };
-    read(0, {});  // refuses what are no numbers
+    read(0, {});  // throws for types that are not numbers
     if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end())
         throw input_error("{} is empty (shape {}): nothing can be computed from it", where, shape_text(tensor.shape));
     if (tensor.shape.size() == 1 || tensor.shape.size() == 2) {
@@ -134,7 +134,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     }
     const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape, tensor.fortran_order);
     if (!selected.head)
-        throw input_error("{} of shape {} has {} heads (a matrix is one of them): name it as {}:0", where,
+        throw input_error("{} of shape {} has {} heads (one of them is read as a matrix): name it as {}:0", where,
                           shape_text(tensor.shape), axes.heads, tensor.name);
     if (*selected.head >= axes.heads)
         throw input_error("{} of shape {} has no head {} (it has {}, counted from 0): name one of 0 to {}", where,
@@ -146,7 +146,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
 arma::mat read_any(const Spec& spec, const std::string& layout) {
     if (has_suffix(spec.path, text_suffix)) {
         if (spec.selector)
-            throw input_error("{}: holds one matrix (nothing can be selected with :{}): leave that out", spec.path,
+            throw input_error("{}: holds one matrix (no part can be selected with :{}): leave that out", spec.path,
                               *spec.selector);
         return read_csv(spec.path);
     }
@@ -155,13 +155,13 @@ arma::mat read_any(const Spec& spec, const std::string& layout) {
         return read_tensor(*file, select(*file, spec.selector), layout);
     }
     const ByteFile file(spec.path);
-    throw input_error("{}: unknown kind of file (its suffix is none of {}, {}): rename or convert it", spec.path,
+    throw input_error("{}: unknown kind of file (its suffix is not one of {}, {}): rename or convert it", spec.path,
                       fmt::join(dump_suffixes(), ", "), text_suffix);
 }
 
 }  // namespace
 
-std::string matrix_words() { return fmt::format("FILE({}|{})", tensor_words(), text_suffix); }
+std::string matrix_forms() { return fmt::format("FILE({}|{})", tensor_forms(), text_suffix); }
 
 arma::mat read_matrix(const TensorContainer& file) { return read_tensor(file, select(file, std::nullopt), ""); }
 

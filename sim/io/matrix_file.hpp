@@ -9,18 +9,19 @@
 namespace spiked::sim {
 
 /// Reads `FILE.npy`, `FILE.npz[:name]`, `FILE.csv` or `FILE.safetensors[:tensor[:head]]` as a matrix (rows x columns).
-/// A 1-D array is a column. A tensor with 3 axes (or a batch axis of 1 in front) needs the head; its layout comes from
-/// `layout`, else from the file's metadata; it is tokens x dim. FILE itself may contain colons.
-/// Throws input_error: whatever is wrong with the file, an empty matrix, NaN or infinities (count and first place).
+/// A 1-D array is a column. Of a tensor with 3 axes (or 4 with a batch axis of size 1 in front) one head, tokens x dim,
+/// is read and must be named; its layout is `layout`, or that of the file's metadata. FILE itself may contain colons.
+/// Throws input_error for a file that cannot be read, an empty matrix, NaN and infinities (with their count and the
+/// first position).
 [[nodiscard]] arma::mat read_matrix(const std::string& spec, const std::string& layout = "");
 
-/// What read_matrix reads, as help says it: `FILE(.npz:name|.npy|.csv)`.
-[[nodiscard]] std::string matrix_words();
+/// The forms that read_matrix accepts, for help texts: `FILE(.npz:name|.npy|.csv)`.
+[[nodiscard]] std::string matrix_forms();
 
-/// The only tensor of a container, NaN and infinities with it.
+/// The only tensor of a container; NaN and infinities are accepted.
 [[nodiscard]] arma::mat read_matrix(const TensorContainer& file);
 
-/// Entries that are NaN or infinite: how many, and the first, row by row.
+/// The number of entries that are NaN or infinite, and the position of the first one in row order.
 struct Nonfinite {
     std::size_t count = 0;
     std::size_t row = 0;
@@ -28,7 +29,7 @@ struct Nonfinite {
 };
 [[nodiscard]] std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix);
 
-/// Throws input_error with the count and the first place when the matrix holds NaN or infinities.
+/// Throws input_error with the count and the first position when the matrix holds NaN or infinities.
 void reject_nonfinite(const arma::mat& matrix, const std::string& where);
 
 }  // namespace spiked::sim

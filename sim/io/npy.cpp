@@ -16,7 +16,7 @@ constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::uint64_t largest_header = 1 << 16;  // a header describes one array; NumPy itself warns at 10000
 constexpr std::size_t chunk_bytes = 1 << 16;
 
-/// The Python dict that NumPy writes: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+/// Parses the Python dict that NumPy writes: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderText {
 public:
     HeaderText(std::string_view text, const std::string& where) : text_(text), where_(where) {}
@@ -34,7 +34,7 @@ public:
                 header.descr = descr();
                 has_descr = true;
             } else if (key == "fortran_order" && !has_order) {
-                header.fortran_order = truth();
+                header.fortran_order = boolean();
                 has_order = true;
             } else if (key == "shape" && !has_shape) {
                 header.shape = shape();
@@ -86,12 +86,12 @@ private:
         skip_blanks();
         if (at_ < text_.size() && text_[at_] == '[')
             throw input_error(
-                "{}: holds records with named fields (one number an element is needed): save the field "
+                "{}: holds records with named fields (one number per element is needed): save the field "
                 "you want, for example with np.save(FILE, a[\"field\"])",
                 where_);
         return quoted_text();
     }
-    bool truth() {
+    bool boolean() {
         skip_blanks();
         for (const std::string_view word : {"True", "False"})
             if (text_.substr(at_).starts_with(word)) {
@@ -133,17 +133,18 @@ private:
 };
 
 std::optional<DType> dtype_of_code(std::string_view code) {
-    struct Row {
+    struct CodeEntry {
         std::string_view code;
         DType dtype;
     };
     constexpr std::array table{
-        Row{"f2", DType::f16}, Row{"f4", DType::f32}, Row{"f8", DType::f64}, Row{"b1", DType::boolean},
-        Row{"i1", DType::i8},  Row{"i2", DType::i16}, Row{"i4", DType::i32}, Row{"i8", DType::i64},
-        Row{"u1", DType::u8},  Row{"u2", DType::u16}, Row{"u4", DType::u32}, Row{"u8", DType::u64},
+        CodeEntry{"f2", DType::f16},     CodeEntry{"f4", DType::f32}, CodeEntry{"f8", DType::f64},
+        CodeEntry{"b1", DType::boolean}, CodeEntry{"i1", DType::i8},  CodeEntry{"i2", DType::i16},
+        CodeEntry{"i4", DType::i32},     CodeEntry{"i8", DType::i64}, CodeEntry{"u1", DType::u8},
+        CodeEntry{"u2", DType::u16},     CodeEntry{"u4", DType::u32}, CodeEntry{"u8", DType::u64},
     };
-    for (const auto& row : table)
-        if (row.code == code) return row.dtype;
+    for (const auto& entry : table)
+        if (entry.code == code) return entry.dtype;
     return std::nullopt;
 }
 
@@ -249,7 +250,8 @@ void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::u
                        std::span<double> out) {
     const DType dtype = require_dtype(header, source.where);
     if (first_element > header.elements || out.size() > header.elements - first_element)
-        throw bug("{}: {} elements asked for at {} of {}", source.where, out.size(), first_element, header.elements);
+        throw bug("{}: {} elements are requested at {} of {}", source.where, out.size(), first_element,
+                  header.elements);
     const std::size_t width = width_of(dtype);
     const std::size_t chunk = chunk_bytes / width;
     std::vector<std::byte> bytes(std::min(out.size(), chunk) * width);

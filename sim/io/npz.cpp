@@ -18,11 +18,11 @@ namespace spiked::sim {
 namespace {
 
 constexpr std::string_view suffix = ".npy";
-/// Deflate never packs more than 1032 bytes into one.
+/// Deflate compresses at most 1032 bytes into one.
 constexpr std::uint64_t largest_expansion = 1032;
 constexpr std::size_t chunk_bytes = 1 << 20;
-/// Of all headers and of the members that are unpacked.
-constexpr ExpansionLimit together{.always = 32 << 20, .times = 16};
+/// For the sum of all headers and of the members that are unpacked.
+constexpr ExpansionLimit archive_limit{.always = 32 << 20, .times = 16};
 
 struct CloseArchive {
     void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -33,13 +33,13 @@ struct CloseMember {
 using Archive = std::unique_ptr<zip_t, CloseArchive>;
 using OpenMember = std::unique_ptr<zip_file_t, CloseMember>;
 
-/// What the end of an archive says of its directory.
+/// The sizes that an end record of an archive states of its directory.
 struct Directory {
     std::uint64_t members = 0;
     std::uint64_t bytes = 0;
 };
 
-/// Empty where the file ends before.
+/// Returns an empty text where the file ends before offset + count.
 std::string bytes_at(const ByteFile& file, std::uint64_t offset, std::size_t count) {
     if (count > file.size() || offset > file.size() - count) return "";
     std::string bytes(count, '\0');
@@ -56,7 +56,7 @@ std::uint64_t little_endian(std::string_view bytes) {
 constexpr std::size_t end_bytes = 22;
 constexpr std::size_t locator_bytes = 20;
 
-/// Where a record for long archives stands before the end record, as its locator says, that one is believed.
+/// The sizes of a zip64 end record where a locator in front of the end record names one, otherwise of the end record.
 Directory directory_of(const ByteFile& file, std::string_view locator, std::string_view end) {
     if (locator.starts_with("PK\x06\x07")) {
         const std::string record = bytes_at(file, little_endian(locator.substr(8, 8)), 56);
@@ -69,8 +69,9 @@ Directory directory_of(const ByteFile& file, std::string_view locator, std::stri
             little_endian(end.substr(12, 4))};
 }
 
-/// libzip reads the whole directory, that of each end record which it finds in the last 64 KiB, and compares each name
-/// with all whose hash is the same; where there are more than 65536 members, the record need not say so.
+/// Limits the work of libzip, which reads the whole directory of each end record that it finds in the last 64 KiB and
+/// compares each name with all names of the same hash. Beyond 65536 members the record need not state their number, so
+/// the bytes are limited too.
 void reject_large_directory(const ByteFile& file) {
     constexpr std::uint64_t most_members = 4096;
     constexpr std::uint64_t most_bytes = 2 << 20;
@@ -92,7 +93,8 @@ void reject_large_directory(const ByteFile& file) {
             file.path(), most_members, bytes_text(most_bytes));
 }
 
-/// The file that was opened, whoever has its name by now: members of two files are never mixed.
+/// Opens the file that `file` holds open, even if its path names another file by now, so that members of two files are
+/// never mixed.
 Archive open_archive(const ByteFile& file) {
     int code = 0;
     Archive archive(zip_open(file.own_path().c_str(), ZIP_RDONLY, &code));
@@ -131,7 +133,7 @@ void read_exactly(const ByteFile& file, zip_file_t* member, std::span<std::byte>
     }
 }
 
-/// Unpacks as far as it is read, once: what was unpacked is kept, and a header is short.
+/// A source that unpacks a member only as far as it is read and keeps those bytes (for headers, which are short).
 ByteSource prefix_source(const ByteFile& file, zip_t* archive, std::uint64_t index, std::uint64_t size,
                          const std::string& where) {
     const std::shared_ptr member = open_member(file, archive, index, where);
@@ -150,16 +152,16 @@ void check_member(const zip_stat_t& status, const std::string& where) {
     if ((status.valid & needed) != needed)
         throw input_error("{} has no size (the archive does not say how long it is): save the .npz again", where);
     if ((status.valid & ZIP_STAT_ENCRYPTION_METHOD) != 0 && status.encryption_method != ZIP_EM_NONE)
-        throw input_error("{} is encrypted (no password is asked for): save the .npz without a password", where);
+        throw input_error("{} is encrypted (passwords are not supported): save the .npz without a password", where);
     if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
         throw input_error(
-            "{} is packed by zip method {} (0 stored and 8 deflated are read): save it with "
+            "{} is packed by zip method {} (methods 0, stored, and 8, deflated, are read): save it with "
             "np.savez or np.savez_compressed",
             where, status.comp_method);
     const bool stored = status.comp_method == ZIP_CM_STORE;
     if (stored ? status.size != status.comp_size : status.size / largest_expansion > status.comp_size)
         throw input_error(
-            "{} claims {} out of {} packed (more than its packing can hold): the file is damaged "
+            "{} claims {} out of {} packed (impossible for its compression): the file is damaged "
             "or forged",
             where, bytes_text(status.size), bytes_text(status.comp_size));
 }
@@ -183,27 +185,28 @@ NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
         if (!name.ends_with(suffix)) continue;
         name.resize(name.size() - suffix.size());
         if (!names.insert(name).second)
-            throw input_error("{}: two members named {} (each name may stand once): save the .npz again", file_.path(),
+            throw input_error("{}: two members named {} (names must be unique): save the .npz again", file_.path(),
                               in_quotes(name));
         NpzMember member{name, {}, status.size, status.comp_size, index};
         const std::string at = where(member);
         check_member(status, at);
         member.header = read_npy_header(prefix_source(file_, archive.get(), index, status.size, at));
         unpacked_bytes_ += member.header.data_offset;
-        reject_expansion(unpacked_bytes_, file_.size(), together, at);
+        reject_expansion(unpacked_bytes_, file_.size(), archive_limit, at);
         members_.push_back(std::move(member));
     }
     if (members_.empty())
-        throw input_error("{}: no array in it (a .npz holds members named *.npy): save it with np.savez", file_.path());
+        throw input_error("{}: it holds no array (a .npz has members named *.npy): save it with np.savez",
+                          file_.path());
 }
 
 void reject_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit,
                       const std::string& where) {
     if (bytes > std::max(limit.always, limit.times * packed))
         throw input_error(
-            "{} unpacks, with what was read before, to {} from {} (of what is packed so well at most {} are read): if "
-            "it "
-            "really is so, save it with np.savez or as .npy, which pack nothing",
+            "{} unpacks, with what was read before, to {} from {} (at most {} are read of data compressed so "
+            "strongly): "
+            "if the data really are so large, save them uncompressed, with np.savez or as .npy",
             where, bytes_text(bytes), bytes_text(packed), bytes_text(std::max(limit.always, limit.times * packed)));
 }
 
@@ -215,13 +218,13 @@ std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
     {
         const std::lock_guard lock(mutex_);
         if (unpacked_.insert(member.index).second) unpacked_bytes_ += member.size - member.header.data_offset;
-        // Members may share their packed bytes: what counts is the file.
-        reject_expansion(unpacked_bytes_, file_.size(), together, where(member));
+        // Members may overlap in the file, so the limit is relative to the bytes of the whole file.
+        reject_expansion(unpacked_bytes_, file_.size(), archive_limit, where(member));
     }
     const Archive archive = open_archive(file_);
     const std::string at = where(member);
     const auto open = open_member(file_, archive.get(), member.index, at);
-    // Memory grows with what really arrives, not with what the archive claims.
+    // Memory grows with the bytes that are unpacked, not with the size that the archive claims.
     std::vector<std::byte> bytes;
     while (bytes.size() < member.size) {
         const std::size_t before = bytes.size();
@@ -241,7 +244,7 @@ std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
 ByteSource source_of(const std::vector<std::byte>& bytes, std::string where) {
     return {std::move(where), bytes.size(), [&bytes](std::uint64_t offset, std::span<std::byte> out) {
                 if (offset > bytes.size() || out.size() > bytes.size() - offset)
-                    throw bug("{} bytes asked for at {} of {} in memory", out.size(), offset, bytes.size());
+                    throw bug("{} bytes are requested at {} of {} in memory", out.size(), offset, bytes.size());
                 std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
             }};
 }

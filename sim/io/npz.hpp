@@ -13,25 +13,25 @@ namespace spiked::sim {
 
 struct NpzMember {
     std::string name;          ///< without .npy
-    NpyHeader header;          ///< fills the member exactly
+    NpyHeader header;          ///< its array fills the member exactly
     std::uint64_t size = 0;    ///< bytes when unpacked
     std::uint64_t packed = 0;  ///< bytes in the archive
-    std::uint64_t index = 0;   ///< in the archive
+    std::uint64_t index = 0;   ///< position in the archive
 };
 
-/// Deflate packs zeros a thousand times, and a file of megabytes would take gigabytes: memory that a packed array may
-/// take is limited, by what it takes in the file and whatever that is.
+/// A limit of the memory that compressed arrays may take: `always` bytes, or `times` their compressed bytes where that
+/// is more. Deflate compresses zeros a thousand times, so without it a file of megabytes could take gigabytes.
 struct ExpansionLimit {
     std::uint64_t always;  ///< bytes
-    std::uint64_t times;   ///< of the packed bytes
+    std::uint64_t times;   ///< factor on the compressed bytes
 };
 /// Throws an input_error where `bytes` of memory are beyond the limit.
 void reject_expansion(std::uint64_t bytes, std::uint64_t packed, const ExpansionLimit& limit, const std::string& where);
 
-/// A .npz (zip of .npy members, stored or deflated). Sizes are checked before anything is unpacked: a member may claim
-/// no more than deflate can pack into its compressed bytes, and exactly what its array needs; all headers and the
-/// members that are unpacked may take 32 MiB together, or 16 times the bytes of the file. Failures are input_errors.
-/// Reading is safe from several threads.
+/// A .npz (zip of .npy members, stored or deflated). Sizes are checked before anything is unpacked: a member may not
+/// claim more bytes than deflate can produce from its compressed bytes, and must claim exactly what its array needs;
+/// all headers and the members that are unpacked may take 32 MiB in total, or 16 times the bytes of the file where that
+/// is more. Failures are input_errors. Reading is safe from several threads.
 class NpzFile {
 public:
     explicit NpzFile(std::string path);
@@ -40,16 +40,16 @@ public:
     [[nodiscard]] const std::vector<NpzMember>& members() const { return members_; }
     /// For messages: `FILE: member "name"`.
     [[nodiscard]] std::string where(const NpzMember& member) const;
-    /// The member unpacked and its checksum verified. Costs memory of its size. Throws an input_error for one that is
-    /// packed too well.
+    /// Unpacks a member and verifies its checksum. Takes memory of its size. Throws an input_error beyond the limit
+    /// above.
     [[nodiscard]] std::vector<std::byte> unpack(const NpzMember& member) const;
 
 private:
     ByteFile file_;
     std::vector<NpzMember> members_;
     mutable std::mutex mutex_;
-    mutable std::set<std::uint64_t> unpacked_;  ///< members
-    mutable std::uint64_t unpacked_bytes_ = 0;  ///< of all of them, and of the headers of all others
+    mutable std::set<std::uint64_t> unpacked_;  ///< indices of members
+    mutable std::uint64_t unpacked_bytes_ = 0;  ///< of these members, and of the headers of all others
 };
 
 /// Bytes in memory as a source; `bytes` must outlive it.

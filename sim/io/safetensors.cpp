@@ -18,12 +18,12 @@
 namespace spiked::sim {
 namespace {
 
-constexpr std::uint64_t largest_header = 100'000'000;  // as the format's reference reader
+constexpr std::uint64_t largest_header = 100'000'000;  // the limit of the format's reference implementation
 constexpr std::uint64_t length_bytes = 8;
 constexpr std::size_t chunk_elements = 8192;
 constexpr std::string_view metadata_key = "__metadata__";
 
-/// Nothing on overflow of 64 bits.
+/// The product; empty on overflow of 64 bits.
 std::optional<std::uint64_t> product(std::span<const std::size_t> factors) {
     std::uint64_t result = 1;
     for (const std::uint64_t factor : factors)
@@ -37,7 +37,7 @@ std::uint64_t little_endian(std::span<const std::byte, length_bytes> bytes) {
     return value;
 }
 
-/// Non-negative integers of a JSON list; nothing when it is anything else.
+/// The entries of a JSON list of non-negative integers; empty for anything else.
 std::optional<std::vector<std::size_t>> sizes_of(const Json* list) {
     if (list == nullptr || list->items() == nullptr) return std::nullopt;
     std::vector<std::size_t> sizes;
@@ -59,7 +59,7 @@ Metadata parse_metadata(const Json& json, const std::string& path) {
     for (const auto& [key, value] : *json.members()) {
         if (value.string() == nullptr)
             throw input_error(
-                "{}: metadata {} is not a text (the format allows only texts there): write it as a "
+                "{}: metadata {} is not a text (the format allows only texts): write it as a "
                 "string",
                 path, in_quotes(key));
         metadata.emplace_back(key, *value.string());
@@ -67,7 +67,7 @@ Metadata parse_metadata(const Json& json, const std::string& path) {
     return metadata;
 }
 
-/// One tensor's entry; `offset` is still relative to the data.
+/// Parses the entry of one tensor; its `offset` is relative to the beginning of the data.
 TensorInfo parse_tensor(const std::string& name, const Json& json, const std::string& path) {
     const std::string where = fmt::format("{}: tensor {}", path, in_quotes(name));
     const auto* dtype_text = json.find("dtype") != nullptr ? json.find("dtype")->string() : nullptr;
@@ -101,7 +101,7 @@ TensorInfo parse_tensor(const std::string& name, const Json& json, const std::st
     const auto needed = tensor_bytes(*shape, *dtype);
     if (!needed)
         throw input_error(
-            "{} has shape {} of {} (its size overflows 64 bits or is no whole number of bytes): the "
+            "{} has shape {} of {} (its size overflows 64 bits or is not a whole number of bytes): the "
             "header is damaged or forged",
             where, shape_text(*shape), *dtype_text);
     if (*needed != end - begin)
@@ -112,7 +112,8 @@ TensorInfo parse_tensor(const std::string& name, const Json& json, const std::st
     return {name, *dtype, *shape, begin, *needed};
 }
 
-/// The tensors must tile the data exactly, in some order. `data_begin` is where the data starts in the file.
+/// Throws unless the tensors, in some order, cover the data exactly once. `data_begin` is the data's offset in the
+/// file.
 void check_tiling(const std::vector<TensorInfo>& tensors, const ByteFile& file, std::uint64_t data_begin) {
     const std::uint64_t present = file.size() - data_begin;
     std::vector<const TensorInfo*> order;
@@ -297,7 +298,7 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element
             path(), in_quotes(tensor.name), dtype_name(tensor.dtype));
     const std::uint64_t elements = tensor.elements();
     if (first_element > elements || out.size() > elements - first_element)
-        throw bug("{}: tensor {}: {} elements asked for at {} of {}", path(), in_quotes(tensor.name), out.size(),
+        throw bug("{}: tensor {}: {} elements are requested at {} of {}", path(), in_quotes(tensor.name), out.size(),
                   first_element, elements);
     const std::size_t width = dtype_bits(tensor.dtype) / 8;
     std::vector<std::byte> bytes(std::min(out.size(), chunk_elements) * width);
@@ -314,7 +315,7 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element
 
 void SafetensorsFile::read_bytes(const TensorInfo& tensor, std::uint64_t first_byte, std::span<std::byte> out) const {
     if (first_byte > tensor.bytes || out.size() > tensor.bytes - first_byte)
-        throw bug("{}: tensor {}: {} bytes asked for at {} of {}", path(), in_quotes(tensor.name), out.size(),
+        throw bug("{}: tensor {}: {} bytes are requested at {} of {}", path(), in_quotes(tensor.name), out.size(),
                   first_byte, tensor.bytes);
     file_.read(tensor.offset + first_byte, out);
 }

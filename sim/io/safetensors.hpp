@@ -15,37 +15,37 @@
 
 namespace spiked::sim {
 
-/// Texts of a file header, in file order.
+/// The texts of a file header by key, in file order.
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] const std::string* find_metadata(const Metadata& metadata, std::string_view key);
 
 struct TensorInfo {
     std::string name;
     DType dtype = DType::f32;
-    std::vector<std::size_t> shape;  ///< C order: the last axis is adjacent in the file; empty: one number
-    std::uint64_t offset = 0;        ///< of the first byte, from the beginning of the file
+    std::vector<std::size_t> shape;  ///< C order: the last axis is contiguous in the file; empty: a single number
+    std::uint64_t offset = 0;        ///< of its first byte in the file
     std::uint64_t bytes = 0;
 
     [[nodiscard]] std::uint64_t elements() const { return bytes * 8 / dtype_bits(dtype); }
 };
 
-/// A safetensors file. The header is checked whole when it is opened: every tensor then lies inside the file, none
-/// overlap, none leave holes, and each has the bytes that its shape and dtype need. Failures are input_errors that
-/// name file and tensor. Reading is safe from several threads.
+/// A safetensors file. The whole header is checked when the file is opened: all tensors lie inside the file, without
+/// overlaps or gaps, and each has the bytes that its shape and dtype need. Failures are input_errors that name file and
+/// tensor. Reading is safe from several threads.
 class SafetensorsFile {
 public:
     explicit SafetensorsFile(std::string path);
 
     [[nodiscard]] const std::string& path() const { return file_.path(); }
     [[nodiscard]] const Metadata& metadata() const { return metadata_; }
-    /// In the order of the header.
+    /// The tensors in the order of the header.
     [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return tensors_; }
     /// Throws input_error with the nearest name.
     [[nodiscard]] const TensorInfo& tensor(const std::string& name) const;
-    /// Elements first_element ... of a tensor of this file, in file order. Only F16, BF16, F32 and F64 are read as
-    /// numbers; other types are an input_error.
+    /// Reads out.size() elements of a tensor from number first_element on, in file order. Throws input_error for types
+    /// other than F16, BF16, F32 and F64.
     void read(const TensorInfo& tensor, std::uint64_t first_element, std::span<double> out) const;
-    /// The same as stored, of any type.
+    /// Reads stored bytes of a tensor of any type.
     void read_bytes(const TensorInfo& tensor, std::uint64_t first_byte, std::span<std::byte> out) const;
 
 private:
@@ -54,36 +54,37 @@ private:
     ByteFile file_;
     Metadata metadata_;
     std::vector<TensorInfo> tensors_;
-    std::map<std::string, std::size_t> index_;  ///< no hash table: a file chooses its names
+    std::map<std::string, std::size_t>
+        index_;  ///< not a hash table, because a hostile file could choose colliding names
 };
 
-/// Bytes of a tensor of this shape; nothing when they overflow 64 bits or are not whole.
+/// The bytes of a tensor of this shape; empty when they overflow 64 bits or are not a whole number.
 [[nodiscard]] std::optional<std::uint64_t> tensor_bytes(std::span<const std::size_t> shape, DType dtype);
 
-/// A tensor to write, without its content.
+/// The name, type and shape of a tensor to write.
 struct TensorForm {
     std::string name;
     DType dtype = DType::f32;
     std::vector<std::size_t> shape;
 };
 
-/// A file whose tensors are written piece by piece, in any order and of any dtype; whole or not at all (see
-/// OutputFile). Wider dtypes come first in the file so that every tensor is aligned; the header keeps the given order.
-/// The pieces must cover every tensor.
+/// Writes a file atomically (see OutputFile), its tensors in chunks, in any order and of any dtype. Wider dtypes come
+/// first in the file so that every tensor is aligned; the header keeps the given order. The chunks must cover every
+/// tensor.
 class SafetensorsWriter {
 public:
     SafetensorsWriter(const std::string& path, const Metadata& metadata, const std::vector<TensorForm>& tensors);
 
     void write(std::size_t tensor, std::uint64_t first_byte, std::span<const std::byte> bytes);
     void commit() { out_.commit(); }
-    /// Of the whole file.
+    /// The bytes of the whole file.
     [[nodiscard]] std::uint64_t size() const { return plan_.size; }
 
-    /// Where everything lies.
+    /// The layout of the file.
     struct Plan {
         std::string head;                    ///< length and header
-        std::vector<std::uint64_t> offsets;  ///< of the tensors, from the beginning of the file
-        std::vector<std::size_t> order;      ///< of the tensors in the file
+        std::vector<std::uint64_t> offsets;  ///< of the tensors in the file
+        std::vector<std::size_t> order;      ///< in which the tensors lie in the file
         std::uint64_t size = 0;
     };
 
@@ -92,7 +93,8 @@ private:
     OutputFile out_;
 };
 
-/// One tensor to write; `values` fills elements first_element ... in C order and is called in ascending order.
+/// A tensor to write. `values` fills `out` with the elements from number first_element on, in C order; it is called in
+/// ascending order.
 struct TensorSource {
     std::string name;
     DType dtype = DType::f32;
@@ -103,8 +105,8 @@ struct TensorSource {
 [[nodiscard]] TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> shape,
                                      std::vector<double> values);
 
-/// Laid out as by SafetensorsWriter, whole or not at all. A finite value that its dtype cannot hold is a write_error
-/// naming it.
+/// Writes a file atomically, with the layout of SafetensorsWriter. Throws a write_error that names the element for a
+/// finite value that its dtype cannot hold.
 void write_safetensors(const std::string& path, const Metadata& metadata, const std::vector<TensorSource>& tensors);
 
 }  // namespace spiked::sim

@@ -27,7 +27,7 @@ void read_npy_bytes(const ByteSource& source, const NpyHeader& header, std::uint
     if (!header.dtype || (header.fortran_order && header.shape.size() > 1) ||
         (header.order != std::endian::little && !one_byte))
         throw input_error(
-            "{}: array of type {} cannot be copied as it is (little-endian numbers in C order can): save it so",
+            "{}: array of type {} cannot be copied (only little-endian numbers in C order can): save it in that form",
             source.where, header.descr);
     source.read(header.data_offset + first_byte, out);
 }
@@ -106,7 +106,8 @@ private:
         const std::lock_guard lock(mutex_);
         for (const auto& [known, bytes] : kept_)
             if (known == index) return bytes;
-        // Room first: the peak is then three members, not four. Small ones are kept as long as they are few bytes.
+        // Old members are dropped first, so that at most three large ones are in memory. Small ones are kept up to
+        // kept_bytes in total.
         const auto held = [&] {
             std::size_t sum = file_.members()[index].size;
             for (const auto& [known, bytes] : kept_) sum += bytes->size();
@@ -131,7 +132,7 @@ std::unique_ptr<TensorContainer> opened(const std::string& path) {
 
 struct Kind {
     const char* suffix;
-    const char* selector;  ///< how one of its tensors is named behind it
+    const char* selector;  ///< how one of its tensors is named behind the suffix
     std::unique_ptr<TensorContainer> (*open)(const std::string& path);
 };
 constexpr Kind kinds[] = {{".safetensors", ":tensor[:head]", opened<SafetensorsContainer>},
@@ -154,10 +155,10 @@ const std::vector<std::string>& dump_suffixes() {
     return suffixes;
 }
 
-std::string tensor_words() {
-    std::string words;
-    for (const auto& kind : kinds) words += (words.empty() ? "" : "|") + std::string(kind.suffix) + kind.selector;
-    return words;
+std::string tensor_forms() {
+    std::string forms;
+    for (const auto& kind : kinds) forms += (forms.empty() ? "" : "|") + std::string(kind.suffix) + kind.selector;
+    return forms;
 }
 
 std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {

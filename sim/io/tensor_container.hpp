@@ -12,17 +12,17 @@
 
 namespace spiked::sim {
 
-/// A tensor as some file stores it.
+/// The description of a tensor in a file.
 struct StoredTensor {
     std::string name;
-    std::optional<DType> dtype;  ///< nothing: of a kind that is not read
-    std::string dtype_text;      ///< as the file writes it
+    std::optional<DType> dtype;  ///< empty: a type that is not read
+    std::string dtype_text;      ///< as the file names it
     std::vector<std::size_t> shape;
     bool fortran_order = false;
-    std::optional<std::uint64_t> packed;  ///< bytes in the file, where it is packed there
+    std::optional<std::uint64_t> packed;  ///< its compressed bytes in the file, where it is compressed
 };
 
-/// Named tensors behind one interface: .safetensors, .npz, or one .npy (whose name is the file's without suffix).
+/// The named tensors of a file: .safetensors, .npz, or .npy (one tensor, named like the file without its suffix).
 class TensorContainer {
 public:
     virtual ~TensorContainer() = default;
@@ -30,26 +30,27 @@ public:
     /// Empty where the format has none.
     [[nodiscard]] virtual const Metadata& metadata() const = 0;
     [[nodiscard]] virtual const std::vector<StoredTensor>& tensors() const = 0;
-    /// Elements first ... of tensors()[index] in storage order. Safe from several threads. Throws input_error.
+    /// Reads elements of tensors()[index] from number `first` on, in storage order. Safe from several threads. Throws
+    /// input_error.
     virtual void read(std::size_t index, std::uint64_t first, std::span<double> out) const = 0;
-    /// Bytes first_byte ... of tensors()[index] as a safetensors file holds them: little-endian, C order. Safe from
-    /// several threads. Throws input_error where the file stores them in another way.
+    /// Reads bytes of tensors()[index] from first_byte on in the format of safetensors: little-endian, C order. Safe
+    /// from several threads. Throws input_error where the file stores another format.
     virtual void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const = 0;
 };
 
-/// Whether a path ends in these lower-case letters, itself in any case.
+/// Whether the path ends with this suffix in lower or upper case; `suffix` must be lower case.
 [[nodiscard]] bool has_suffix(const std::string& path, std::string_view suffix);
-/// Of the files that are read so.
+/// The suffixes of the files that open_tensors reads.
 [[nodiscard]] const std::vector<std::string>& dump_suffixes();
-/// How a tensor of each is named: `.npz:name|.npy`.
-[[nodiscard]] std::string tensor_words();
+/// How a tensor of each kind of file is named, for help texts: `.npz:name|.npy`.
+[[nodiscard]] std::string tensor_forms();
 
-/// By suffix. A .npz keeps its three last used members unpacked in memory, more where they are small; the others read
-/// from the disk.
+/// Opens a file by its suffix. A .npz keeps its three last used members unpacked in memory, and more where they are
+/// small; the other formats read from the disk.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
-/// A .npy file, whatever it is called.
+/// Opens a .npy file of any suffix.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(const std::string& path);
-/// An array of NumPy that lies elsewhere, under this name.
+/// Opens a .npy array of another source under this name.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name);
 
 }  // namespace spiked::sim

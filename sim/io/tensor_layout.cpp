@@ -22,12 +22,12 @@ std::vector<TensorLayout> make_layouts() {
 }  // namespace
 
 std::string TensorLayout::text() const {
-    std::vector<std::string> words(axes, "batch");
-    words[head] = "head";
-    words[token] = "token";
-    words[dim] = "dim";
-    std::string joined = words[0];
-    for (std::size_t i = 1; i < words.size(); ++i) joined += ',' + words[i];
+    std::vector<std::string> names(axes, "batch");
+    names[head] = "head";
+    names[token] = "token";
+    names[dim] = "dim";
+    std::string joined = names[0];
+    for (std::size_t i = 1; i < names.size(); ++i) joined += ',' + names[i];
     return joined;
 }
 
@@ -73,42 +73,43 @@ arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t fir
                        const ElementReader& read) {
     if (head >= axes.heads || first_token > axes.tokens || tokens > axes.tokens - first_token || tokens == 0 ||
         axes.dim == 0)
-        throw bug("block of head {} and tokens {}+{} asked of {} heads and {} tokens", head, first_token, tokens,
-                  axes.heads, axes.tokens);
+        throw bug("a block of head {} and tokens {}+{} is requested of {} heads and {} tokens", head, first_token,
+                  tokens, axes.heads, axes.tokens);
     arma::mat block(tokens, axes.dim, arma::fill::none);
     const std::uint64_t first = head * axes.head_step + first_token * axes.token_step;
-    const bool rows_outside = axes.token_step > axes.dim_step;
-    const std::size_t outer = rows_outside ? tokens : axes.dim;
-    const std::size_t inner = rows_outside ? axes.dim : tokens;
-    const std::uint64_t outer_step = rows_outside ? axes.token_step : axes.dim_step;
-    const std::uint64_t inner_step = rows_outside ? axes.dim_step : axes.token_step;
+    const bool by_rows = axes.token_step > axes.dim_step;
+    const std::size_t outer = by_rows ? tokens : axes.dim;
+    const std::size_t inner = by_rows ? axes.dim : tokens;
+    const std::uint64_t outer_step = by_rows ? axes.token_step : axes.dim_step;
+    const std::uint64_t inner_step = by_rows ? axes.dim_step : axes.token_step;
     const std::uint64_t run = (inner - 1) * inner_step + 1;
     const std::uint64_t whole = (outer - 1) * outer_step + run;
     const auto put = [&](std::size_t i, std::size_t j, double value) {
-        (rows_outside ? block.at(i, j) : block.at(j, i)) = value;
+        (by_rows ? block.at(i, j) : block.at(j, i)) = value;
     };
     constexpr std::uint64_t most_waste = 4;
     constexpr std::uint64_t most_at_once = 1 << 18;
     std::vector<double> buffer;
     if (whole <= most_waste * block.n_elem && run <= most_at_once) {
-        // Lines in groups, with what lies between them: most of that is wanted.
+        // Vectors (rows or columns of the block) are read in groups, with the elements between them, which are few.
         const std::size_t group = 1 + std::min<std::size_t>(outer - 1, (most_at_once - run) / outer_step);
         for (std::size_t i = 0; i < outer; i += group) {
-            const std::size_t lines = std::min(group, outer - i);
-            buffer.resize((lines - 1) * outer_step + run);
+            const std::size_t count = std::min(group, outer - i);
+            buffer.resize((count - 1) * outer_step + run);
             read(first + i * outer_step, buffer);
-            // The block is filled down its columns.
-            if (rows_outside) {
+            // In either case the block is filled column by column.
+            if (by_rows) {
                 for (std::size_t j = 0; j < inner; ++j)
-                    for (std::size_t k = 0; k < lines; ++k) put(i + k, j, buffer[k * outer_step + j * inner_step]);
+                    for (std::size_t k = 0; k < count; ++k) put(i + k, j, buffer[k * outer_step + j * inner_step]);
             } else {
-                for (std::size_t k = 0; k < lines; ++k)
+                for (std::size_t k = 0; k < count; ++k)
                     for (std::size_t j = 0; j < inner; ++j) put(i + k, j, buffer[k * outer_step + j * inner_step]);
             }
         }
         return block;
     }
-    // Line by line, a long one in pieces; what lies far apart one by one, since what lies between is of other heads.
+    // Each vector is read on its own, a long one in chunks. Elements that are far apart are read one by one, because
+    // the elements between them belong to other heads.
     constexpr std::uint64_t far_apart = 64;
     const std::size_t chunk =
         inner_step > far_apart ? 1 : 1 + std::min<std::uint64_t>(inner - 1, (most_at_once - 1) / inner_step);

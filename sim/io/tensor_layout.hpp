@@ -9,8 +9,8 @@
 
 namespace spiked::sim {
 
-/// Which axis of a stored tensor is what: a permutation of head,token,dim, or one behind a batch axis of size 1.
-/// Never guessed: a tensor of one shape is legal in several layouts.
+/// The meaning of the axes of a stored tensor: a permutation of head,token,dim, or one behind a batch axis of size 1.
+/// It is never guessed, because a shape is legal in several layouts.
 struct TensorLayout {
     std::size_t head = 0;  ///< position of the axis
     std::size_t token = 1;
@@ -23,18 +23,18 @@ struct TensorLayout {
     [[nodiscard]] bool fits(std::span<const std::size_t> shape) const;
 };
 
-/// Nothing when the text is not one of all_layouts().
+/// Empty when the text is not one of all_layouts().
 [[nodiscard]] std::optional<TensorLayout> parse_layout(const std::string& text);
 
 /// The six permutations, then the six behind a batch axis.
 [[nodiscard]] const std::vector<TensorLayout>& all_layouts();
 
-/// Layouts that a tensor of this shape may have. When the number of tokens is known and some axis has that size, only
-/// those whose token axis has it.
+/// The layouts that a tensor of this shape may have. When the number of tokens is known and some axis has that size,
+/// only those whose token axis has it.
 [[nodiscard]] std::vector<std::string> legal_layouts(std::span<const std::size_t> shape,
                                                      std::optional<std::size_t> tokens = std::nullopt);
 
-/// A tensor's axes as sizes and steps between neighbours, in elements.
+/// The sizes of a tensor's axes and their strides in elements.
 struct TensorAxes {
     std::size_t heads = 0;
     std::size_t tokens = 0;
@@ -44,15 +44,15 @@ struct TensorAxes {
     std::uint64_t dim_step = 0;
 };
 
-/// The layout must fit the shape. fortran_order: the first axis is adjacent in storage, not the last.
+/// The layout must fit the shape. fortran_order: the first axis is contiguous in storage instead of the last.
 [[nodiscard]] TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shape,
                                  bool fortran_order = false);
 
-/// Reads elements first ... of a tensor in storage order.
+/// Reads elements of a tensor from number `first` on, in storage order.
 using ElementReader = std::function<void(std::uint64_t first, std::span<double> out)>;
 
-/// tokens x dim of one head. At most four times the block is read, or its lines one by one; memory beside the block is
-/// that of 2^18 numbers.
+/// Reads a block of one head, tokens x dim. Reads at most four times the elements of the block in large chunks,
+/// otherwise its rows or columns one by one. Needs memory for 2^18 numbers beside the block.
 [[nodiscard]] arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t first_token,
                                      std::size_t tokens, const ElementReader& read);
 

@@ -30,7 +30,7 @@ DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
         const auto text = given(key);
         if (!text)
             throw input_error(
-                "{}: the rotary embedding cannot be undone (metadata \"{}\" is missing): say it where the "
+                "{}: the rotary embedding cannot be undone (metadata \"{}\" is missing): add it where the "
                 "dump is made",
                 where, key);
         return *text;
@@ -42,8 +42,8 @@ DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
             where, keys);
     if (const auto scaling = given("rope_scaling"))
         throw input_error(
-            "{}: the rotary embedding cannot be undone (metadata rope_scaling is \"{}\", whose frequencies no dump "
-            "says): ask the model itself with --model, or study the keys as they are",
+            "{}: the rotary embedding cannot be undone (metadata rope_scaling is \"{}\", whose frequencies "
+            "are not in the metadata): use the model with --model, or study the keys as they are",
             where, *scaling);
     DumpRotary rotary;
     rotary.rope.base = number_of(where, "rope_base", required("rope_base"));

@@ -9,10 +9,10 @@
 
 namespace spiked::sim {
 
-/// How a study looks at a dump. Both leave every token's row norm as it is.
+/// How a study reads a dump. Neither option changes the norm of a token's row.
 struct DumpView {
-    bool undo_rotary = false;  ///< keys as they were before the rotary embedding; values are as they are
-    bool shuffle = false;      ///< tokens in random order over the whole sequence: what order alone contributes
+    bool undo_rotary = false;  ///< read keys as they were before the rotary embedding; values are unchanged
+    bool shuffle = false;  ///< read the tokens of the sequence in random order, which shows the effect of their order
 };
 
 /// The rotary embedding of a dump's keys, from its metadata.
@@ -20,23 +20,23 @@ struct DumpRotary {
     Rope rope = {};
     double position_start = 0.0;
 };
-/// Throws input_error naming the metadata key when the dump does not say that its keys are post-rope, with which base
-/// (rope_base) and style (rope_style); position_start is 0 where it is not given.
+/// Throws an input_error that names the metadata key unless the dump states that its keys are post-rope, and the base
+/// (rope_base) and style (rope_style); position_start is 0 where it is missing.
 [[nodiscard]] DumpRotary dump_rotary(const KvDump& dump);
-/// The same of the metadata of a dump; `where` names it.
+/// The same for the metadata of a dump; `where` names the dump in messages.
 [[nodiscard]] DumpRotary dump_rotary(const Metadata& metadata, const std::string& where);
 
-/// Whether the metadata say that keys are post-rope, and how: dump_rotary has an answer.
+/// Whether the metadata state the rotary embedding, so that dump_rotary does not throw.
 [[nodiscard]] bool has_rotary(const KvDump& dump);
 
-/// Blocks of one head under a view. Immutable: safe to share between threads.
+/// Reads blocks of one head under a view. It is immutable, so safe to share between threads.
 class DumpHead {
 public:
-    /// `order` addresses the shuffle. Throws like dump_rotary when the rotary embedding is to be undone.
+    /// `order` is the random stream of the shuffle. Throws like dump_rotary when view.undo_rotary is set for keys.
     DumpHead(const KvDump& dump, const DumpTensor& tensor, std::size_t head, DumpView view,
              const stream::Stream& order);
 
-    /// tokens x dim. Throws like KvDump::read_block. Cost of a shuffled block: one short read a token.
+    /// A block of tokens x dim. Throws like KvDump::read_block. A shuffled block costs one short read for each token.
     [[nodiscard]] arma::mat read_block(std::size_t first_token, std::size_t tokens) const;
 
 private:
@@ -44,7 +44,7 @@ private:
     const DumpTensor* tensor_;
     std::size_t head_;
     std::optional<DumpRotary> rotary_;
-    std::vector<std::size_t> order_;  ///< empty: as they are
+    std::vector<std::size_t> order_;  ///< empty: the order of the dump
 };
 
 }  // namespace spiked::sim

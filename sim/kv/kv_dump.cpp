@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view layer_mark = "{layer}";
 constexpr std::string_view side_mark = "{side}";
 
-constexpr std::array<std::array<std::string_view, 3>, 3> side_words{{
+constexpr std::array<std::array<std::string_view, 3>, 3> side_names{{
     {"key", "value", "query"},
     {"keys", "values", "queries"},
     {"k", "v", "q"},
@@ -35,12 +35,12 @@ std::size_t count_of(std::string_view text, std::string_view part) {
 void check_pattern(const std::string& pattern) {
     if (count_of(pattern, layer_mark) != 1 || count_of(pattern, side_mark) != 1)
         throw usage_error(
-            "tensor pattern {} is not usable ({{layer}} and {{side}} must stand in it once each): write "
+            "tensor pattern {} is not usable ({{layer}} and {{side}} must occur in it once each): write "
             "for example layers.{{layer}}.{{side}}",
             in_quotes(pattern));
 }
 
-/// The layer in `name` when it is the pattern with this word for its side.
+/// The layer in `name` when it matches the pattern with {side} replaced by `side`.
 std::optional<std::size_t> layer_in(std::string_view name, std::string pattern, std::string_view side) {
     pattern.replace(pattern.find(side_mark), side_mark.size(), side);
     const std::size_t at = pattern.find(layer_mark);
@@ -57,10 +57,10 @@ std::optional<std::size_t> layer_in(std::string_view name, std::string pattern, 
 
 std::vector<DumpTensor> matching(const std::vector<StoredTensor>& stored, const std::string& pattern) {
     std::vector<DumpTensor> found;
-    for (const auto& words : side_words) {
+    for (const auto& names : side_names) {
         for (std::size_t i = 0; i < stored.size(); ++i)
-            for (std::size_t side = 0; side < words.size(); ++side)
-                if (const auto layer = layer_in(stored[i].name, pattern, words[side])) {
+            for (std::size_t side = 0; side < names.size(); ++side)
+                if (const auto layer = layer_in(stored[i].name, pattern, names[side])) {
                     DumpTensor tensor;
                     tensor.name = stored[i].name;
                     tensor.layer = *layer;
@@ -77,15 +77,15 @@ std::vector<DumpTensor> matching(const std::vector<StoredTensor>& stored, const 
     return found;
 }
 
-std::vector<std::string> layout_words() {
-    std::vector<std::string> words;
-    for (const auto& layout : all_layouts()) words.push_back(layout.text());
-    return words;
+std::vector<std::string> layout_names() {
+    std::vector<std::string> names;
+    for (const auto& layout : all_layouts()) names.push_back(layout.text());
+    return names;
 }
 
 }  // namespace
 
-std::string_view side_name(Side side) { return side_words[0].at(static_cast<std::size_t>(side)); }
+std::string_view side_name(Side side) { return side_names[0].at(static_cast<std::size_t>(side)); }
 
 std::optional<std::size_t> stated_tokens(const Metadata& metadata) {
     const auto* text = find_metadata(metadata, "tokens");
@@ -99,9 +99,9 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
     check_pattern(options_.tensor_pattern);
     if (!options_.layout.empty() && !parse_layout(options_.layout))
         throw usage_error(
-            "layout {} is not one (the stored axes in their order, for example head,token,dim or "
+            "layout {} is unknown (it names the stored axes in their order, for example head,token,dim or "
             "batch,head,token,dim){}",
-            in_quotes(options_.layout), suggestion(options_.layout, layout_words()));
+            in_quotes(options_.layout), suggestion(options_.layout, layout_names()));
     file_ = open_tensors(path);
     const auto& stored = file_->tensors();
     tensors_ = matching(stored, options_.tensor_pattern);
@@ -109,7 +109,7 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
         std::vector<std::string> names;
         for (const auto& tensor : stored) names.push_back(tensor.name);
         throw input_error(
-            "{}: no tensor is named like {} (it has {}): say how the cache is named with --tensor, for "
+            "{}: no tensor is named like {} (it has {}): give the names of the cache with --tensor, for "
             "example {{side}}_cache.{{layer}}",
             path, in_quotes(options_.tensor_pattern), names.empty() ? "no tensors" : list_text(names));
     }
@@ -124,17 +124,18 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
     reject_long_texts();
 }
 
-/// What every head is told apart by is written once a head: of a header of a megabyte that would be gigabytes.
+/// Names, model and prompt are stored once for each head, so long texts in a header of a megabyte could become
+/// gigabytes.
 void KvDump::reject_long_texts() const {
     constexpr std::size_t longest = 1000;
-    const auto refuse = [&](const std::string& what, std::size_t size) {
+    const auto check = [&](const std::string& what, std::size_t size) {
         if (size > longest)
-            throw input_error("{}: {} has {} bytes (at most {} tell heads apart): shorten it", path(), what, size,
-                              longest);
+            throw input_error("{}: {} has {} bytes (at most {} are read, because every head repeats them): shorten it",
+                              path(), what, size, longest);
     };
-    for (const auto& tensor : tensors_) refuse("the name of tensor " + in_quotes(tensor.name), tensor.name.size());
+    for (const auto& tensor : tensors_) check("the name of tensor " + in_quotes(tensor.name), tensor.name.size());
     for (const std::string& key : {std::string("model"), options_.prompt_id_key})
-        refuse("its metadata " + key, metadata(key).value_or("").size());
+        check("its metadata " + key, metadata(key).value_or("").size());
 }
 
 void KvDump::choose_layout(const std::vector<DumpTensor>& found) {
@@ -150,14 +151,14 @@ void KvDump::choose_layout(const std::vector<DumpTensor>& found) {
         const auto* stated = find_metadata(metadata(), "layout");
         if (stated == nullptr)
             throw input_error(
-                "{}: layout of tensor {} unknown (shape {} can be {}; the file names none): say which "
+                "{}: layout of tensor {} unknown (shape {} can be {}; the file names none): give it "
                 "with --layout",
                 path(), in_quotes(first.name), shape_text(first.shape), fmt::join(legal, " or "));
         text = *stated;
     }
     const auto layout = parse_layout(text);
     if (!layout)
-        throw input_error("{}: metadata layout {} is not one (shape {} can be {}): say which with --layout", path(),
+        throw input_error("{}: metadata layout {} is unknown (shape {} can be {}): give it with --layout", path(),
                           in_quotes(text), shape_text(first.shape), fmt::join(legal, " or "));
     layout_ = *layout;
 }
@@ -222,16 +223,17 @@ void KvDump::reject_tiny_heads() const {
     for (const auto& tensor : tensors_) heads += tensor.heads;
     if (heads > std::max(always, bytes / bytes_a_head))
         throw input_error(
-            "{}: {} heads in {} (a head has some kilobytes): is the layout right, {}? say it with --layout", path(),
-            heads, bytes_text(bytes), layout_.text());
+            "{}: {} heads in {} (a head has some kilobytes, so layout {} may be wrong): give the right one with "
+            "--layout",
+            path(), heads, bytes_text(bytes), layout_.text());
 }
 
 const DumpTensor* KvDump::find(std::size_t layer, Side side) const {
-    // They stand by layer and side, each once.
-    const auto place = std::lower_bound(
+    // Sorted by layer and side, each pair occurs once.
+    const auto found = std::lower_bound(
         tensors_.begin(), tensors_.end(), std::pair(layer, side),
         [](const DumpTensor& tensor, const auto& wanted) { return std::pair(tensor.layer, tensor.side) < wanted; });
-    return place != tensors_.end() && place->layer == layer && place->side == side ? &*place : nullptr;
+    return found != tensors_.end() && found->layer == layer && found->side == side ? &*found : nullptr;
 }
 
 arma::mat KvDump::read_block(const DumpTensor& tensor, std::size_t head, std::size_t first_token,

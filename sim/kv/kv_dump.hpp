@@ -15,16 +15,16 @@ namespace spiked::sim {
 enum class Side { key, value, query };
 [[nodiscard]] std::string_view side_name(Side side);
 
-/// How to read a dump where the file does not say, or says it in other words.
+/// How to read a dump whose metadata are missing or have other names.
 struct DumpOptions {
     std::string layout;  ///< "head,token,dim"; empty: the file's metadata must name it
-    /// Holds {layer} and {side} once each. {side} stands for key|value|query, or, when no tensor has these words, for
-    /// keys|values|queries, or k|v|q.
+    /// Holds {layer} and {side} once each. {side} stands for key|value|query or, when no tensor has such a name, for
+    /// keys|values|queries or k|v|q.
     std::string tensor_pattern = "layers.{layer}.{side}";
     std::string prompt_id_key = "prompt_id";
 };
 
-/// A tensor of the cache.
+/// A tensor of the cache in a dump.
 struct DumpTensor {
     std::string name;
     std::size_t layer = 0;
@@ -33,41 +33,43 @@ struct DumpTensor {
     std::size_t tokens = 0;
     std::size_t dim = 0;
     DType dtype = DType::f16;
-    std::size_t index = 0;  ///< in the file's own list
+    std::size_t index = 0;  ///< in the file's list of tensors
 };
 
-/// A KV-cache dump (.safetensors, .npz or .npy) read block by block. Opening reads headers only and checks that every
-/// tensor of the pattern has a float type and fits the layout, and that key and value of a layer agree in heads and
-/// tokens. Failures are input_errors naming file and tensor; a bad option is a usage_error. Reading is safe from
-/// several threads.
+/// A KV-cache dump (.safetensors, .npz or .npy) that is read block by block. Opening it reads the headers only and
+/// checks that every tensor of the pattern has a float type and fits the layout, and that key and value of a layer
+/// agree in heads and tokens. Failures are input_errors that name file and tensor; a bad option is a usage_error.
+/// Reading is safe from several threads.
 class KvDump {
 public:
     explicit KvDump(const std::string& path, const DumpOptions& options = {});
 
     [[nodiscard]] const std::string& path() const { return file_->path(); }
-    /// All texts of the header: model, keys, attention, rope_base, rope_style, position_start, needles, ...
+    /// All metadata of the file: model, keys, attention, rope_base, rope_style, position_start, needles, ...
     [[nodiscard]] const Metadata& metadata() const { return file_->metadata(); }
     [[nodiscard]] std::optional<std::string> metadata(std::string_view key) const;
-    /// Empty when the file does not name it.
+    /// Empty when the metadata do not name it.
     [[nodiscard]] const std::string& model() const { return model_; }
     [[nodiscard]] const std::optional<std::string>& prompt_id() const { return prompt_id_; }
     [[nodiscard]] const TensorLayout& layout() const { return layout_; }
-    /// Every tensor of the file, those outside the cache too.
+    /// The file with all its tensors, also those outside the cache.
     [[nodiscard]] const TensorContainer& file() const { return *file_; }
 
-    /// By layer, then key, value, query.
+    /// The tensors of the cache by layer, then key, value, query.
     [[nodiscard]] const std::vector<DumpTensor>& tensors() const { return tensors_; }
-    /// Null when the dump has none.
+    /// Null when the dump has no such tensor.
     [[nodiscard]] const DumpTensor* find(std::size_t layer, Side side) const;
-    /// Names outside the pattern, in file order.
+    /// Names of the tensors outside the pattern, in file order.
     [[nodiscard]] const std::vector<std::string>& ignored() const { return ignored_; }
 
-    /// tokens x dim of one head. NaN and infinities are an input_error with their count and the first place.
+    /// A block of one head, tokens x dim. Throws an input_error for NaN and infinities, with their count and the first
+    /// position.
     [[nodiscard]] arma::mat read_block(const DumpTensor& tensor, std::size_t head, std::size_t first_token,
                                        std::size_t tokens) const;
 
-    /// Each head costs whoever measures or codes it some kilobytes and a millisecond: throws an input_error where there
-    /// are more than 1024 and more than one for each kilobyte of the file, as a wrong layout makes them.
+    /// Throws an input_error where there are more than 1024 heads and more than one for each kilobyte of the file,
+    /// which is the effect of a wrong layout. Measuring or coding a head costs some kilobytes and a millisecond,
+    /// however small it is.
     void reject_tiny_heads() const;
 
 private:
@@ -81,11 +83,11 @@ private:
     std::unique_ptr<TensorContainer> file_;
     TensorLayout layout_;
     std::vector<DumpTensor> tensors_;
-    std::vector<TensorAxes> axes_;  ///< of file_->tensors(), set where the pattern matches
+    std::vector<TensorAxes> axes_;  ///< by index in file_->tensors(), set where the pattern matches
     std::vector<std::string> ignored_;
 };
 
-/// The number of tokens that the metadata state, if they do.
+/// The number of tokens that the metadata state; empty when they do not.
 [[nodiscard]] std::optional<std::size_t> stated_tokens(const Metadata& metadata);
 
 }  // namespace spiked::sim

@@ -27,25 +27,25 @@ constexpr std::array<std::string_view, 2> course_names = {"smooth", "random"};
 constexpr std::array<std::string_view, 2> place_names = {"slow", "any"};
 
 template <class Choice>
-std::string_view word_of(const std::array<std::string_view, 2>& names, Choice choice) {
+std::string_view name_of(const std::array<std::string_view, 2>& names, Choice choice) {
     return names.at(static_cast<std::size_t>(choice));
 }
 
 template <class Choice>
-Choice parse_word(std::string_view what, const std::array<std::string_view, 2>& names, std::string_view text) {
+Choice parse_name_of(std::string_view what, const std::array<std::string_view, 2>& names, std::string_view text) {
     for (std::size_t i = 0; i < names.size(); ++i)
         if (names[i] == text) return static_cast<Choice>(i);
     throw usage_error("unknown {} \"{}\"{}", what, text,
                       suggestion(text, std::vector<std::string>(names.begin(), names.end())));
 }
 
-/// One number of the options and where it may lie.
+/// A number of the options and its range.
 struct Bounds {
     std::string_view name;
     double value;
     double least;
     double most;
-    bool open = false;  ///< the ends themselves are not allowed
+    bool open = false;  ///< whether the ends are excluded
 };
 
 void require_within(const Bounds& bounds) {
@@ -60,7 +60,7 @@ void require_within(const Bounds& bounds) {
                       bounds.value, range, std::isinf(bounds.most) && !bounds.open ? " on" : "");
 }
 
-/// Channels that may be outliers.
+/// The channels that may be outliers.
 std::vector<std::size_t> outlier_candidates(const KvLikeOptions& options) {
     std::vector<std::size_t> candidates;
     const std::size_t pairs = options.head_dim / 2;
@@ -96,7 +96,7 @@ void require_numbers(const KvLikeOptions& options) {
             require_within(bounds);
     if (options.rotary) {
         require_within({"rotary.base", options.rotary->rope.base, 1.0, any, true});
-        // Beyond, the angle of a position loses what tells it from its neighbours.
+        // For larger positions the rounded angles no longer distinguish neighbouring positions.
         require_within({"rotary.position_start", static_cast<double>(options.rotary->position_start), 0.0, 1e9});
     }
 }
@@ -117,15 +117,15 @@ void require_sizes(const KvLikeOptions& options) {
         throw usage_error(
             "a context of rank {} does not fit {} tokens of head dimension {} and hidden width {}: give at most {}",
             options.context.rank, options.tokens, options.head_dim, options.hidden, most);
-    const std::size_t places = outlier_candidates(options).size();
-    if (options.outliers.channels > places)
+    const std::size_t candidates = outlier_candidates(options).size();
+    if (options.outliers.channels > candidates)
         throw usage_error("{} outlier channels do not fit (head dimension {} has {} channels{}): give at most {}{}",
-                          options.outliers.channels, options.head_dim, places,
-                          places < options.head_dim ? " in the slower half of its rotary pairs" : "", places,
-                          places < options.head_dim ? ", or place = \"any\"" : "");
+                          options.outliers.channels, options.head_dim, candidates,
+                          candidates < options.head_dim ? " in the slower half of its rotary pairs" : "", candidates,
+                          candidates < options.head_dim ? ", or place = \"any\"" : "");
 }
 
-/// Of the token part over the hidden states, mean 1.
+/// Eigenvalues of B, the covariance of the token part over the hidden coordinates; their mean is 1.
 arma::vec hidden_eigenvalues(const KvLikeOptions& options) {
     arma::vec values(options.hidden);
     for (std::size_t k = 0; k < options.hidden; ++k)
@@ -134,7 +134,7 @@ arma::vec hidden_eigenvalues(const KvLikeOptions& options) {
     return values / arma::mean(values);
 }
 
-/// hidden x tokens, a token a column, so that more tokens are more of the same stream.
+/// The token part, hidden x tokens. Tokens are columns, so that more tokens continue the same stream.
 arma::mat draw_token_part(const KvLikeOptions& options, const Stream& stream) {
     arma::mat states(options.hidden, options.tokens);
     fill_entries(options.noise.entries, stream, {states.memptr(), states.n_elem});
@@ -148,28 +148,28 @@ arma::mat draw_token_part(const KvLikeOptions& options, const Stream& stream) {
     return states;
 }
 
-/// Strengths of the context directions, their squares summing to 1.
+/// Strengths of the context directions; their squares sum to 1.
 arma::rowvec direction_strengths(const KvContext& context) {
     arma::rowvec strengths(context.rank);
     for (std::size_t i = 0; i < context.rank; ++i) strengths(i) = std::pow(context.decay, static_cast<double>(i));
     return arma::normalise(strengths);
 }
 
-/// tokens x rank.
+/// Coefficients times strengths of the context directions, tokens x rank.
 arma::mat draw_course(const KvLikeOptions& options, const Stream& stream) {
     const auto& context = options.context;
     arma::mat course(context.rank, options.tokens);
     if (context.course == ContextCourse::random) {
         stream::fill_normal(stream, {course.memptr(), course.n_elem});
     } else {
-        constexpr double turn = 2.0 * std::numbers::pi;
+        constexpr double full_turn = 2.0 * std::numbers::pi;
         for (std::size_t i = 0; i < context.rank; ++i) {
             const auto words = stream.words(static_cast<std::uint32_t>(i));
             const double frequency =
                 (static_cast<double>(i) + (static_cast<double>(words[0]) + 0.5) * 0x1p-32) / context.period;
-            const double phase = turn * (static_cast<double>(words[1]) + 0.5) * 0x1p-32;
+            const double phase = full_turn * (static_cast<double>(words[1]) + 0.5) * 0x1p-32;
             for (std::size_t t = 0; t < options.tokens; ++t)
-                course(i, t) = std::numbers::sqrt2 * std::cos(turn * frequency * static_cast<double>(t) + phase);
+                course(i, t) = std::numbers::sqrt2 * std::cos(full_turn * frequency * static_cast<double>(t) + phase);
         }
     }
     if (options.sink) course.col(0).zeros();
@@ -178,7 +178,7 @@ arma::mat draw_course(const KvLikeOptions& options, const Stream& stream) {
     return by_token;
 }
 
-/// (hidden + 1) x d, entries N(0, 1/d); the last row is where the sink's own hidden state goes.
+/// A projection of (hidden + 1) x d entries N(0, 1/d). Its last row is the image of the sink's hidden state.
 arma::mat draw_projection(const KvLikeOptions& options, const Stream& stream, std::uint64_t first) {
     arma::mat projection(options.hidden + 1, options.head_dim);
     stream::fill_normal(stream, first, {projection.memptr(), projection.n_elem});
@@ -187,8 +187,8 @@ arma::mat draw_projection(const KvLikeOptions& options, const Stream& stream, st
 
 struct Channels {
     arma::uvec outliers;
-    arma::rowvec signs;      ///< of the outliers, 0 elsewhere
-    arma::rowvec direction;  ///< unit, on the outliers with their signs; on all candidates if there are none
+    arma::rowvec signs;      ///< of the outlier channels, 0 elsewhere
+    arma::rowvec direction;  ///< the signs of the outliers, or of all candidates if there are no outliers, with norm 1
 };
 
 Channels draw_channels(const KvLikeOptions& options, const Stream& stream, std::size_t head) {
@@ -226,20 +226,20 @@ arma::mat column_covariance(const KvLikeOptions& options, const arma::mat& proje
     return weighted.t() * weighted;
 }
 
-/// Keys or queries at their positions; values go without.
-arma::mat placed(const KvLikeOptions& options, arma::mat rows) {
+/// Applies the rotary embedding to keys or queries (values have none).
+arma::mat with_rotary(const KvLikeOptions& options, arma::mat rows) {
     if (!options.rotary) return rows;
     return apply_rope(rows, options.rotary->rope, static_cast<double>(options.rotary->position_start));
 }
 
-/// What all heads of a replicate share.
+/// The hidden states of a replicate, common to all heads.
 struct States {
     arma::mat token_part;  ///< hidden x tokens
     arma::mat course;      ///< tokens x rank
     arma::mat directions;  ///< hidden x rank
 };
 
-/// Context through a projection, `strength` times.
+/// The projected context, times `strength`.
 arma::mat context_rows(const States& states, double strength, const arma::mat& projection) {
     return strength * states.course * (states.directions.t() * projection);
 }
@@ -247,11 +247,11 @@ arma::mat context_rows(const States& states, double strength, const arma::mat& p
 }  // namespace
 
 ContextCourse parse_context_course(std::string_view text) {
-    return parse_word<ContextCourse>("context course", course_names, text);
+    return parse_name_of<ContextCourse>("context course", course_names, text);
 }
 
 OutlierPlace parse_outlier_place(std::string_view text) {
-    return parse_word<OutlierPlace>("place of outlier channels", place_names, text);
+    return parse_name_of<OutlierPlace>("place of outlier channels", place_names, text);
 }
 
 void require_possible(const KvLikeOptions& options) {
@@ -277,7 +277,7 @@ Json describe(const KvLikeOptions& options) {
                          {"hidden", options.hidden},
                          {"context", Json::object({{"rank", rank},
                                                    {"decay", decay},
-                                                   {"course", word_of(course_names, course)},
+                                                   {"course", name_of(course_names, course)},
                                                    {"period", period},
                                                    {"key", key},
                                                    {"value", value},
@@ -289,7 +289,7 @@ Json describe(const KvLikeOptions& options) {
                          {"outliers", Json::object({{"channels", options.outliers.channels},
                                                     {"mean", options.outliers.mean},
                                                     {"scale", options.outliers.scale},
-                                                    {"place", word_of(place_names, options.outliers.place)}})},
+                                                    {"place", name_of(place_names, options.outliers.place)}})},
                          {"sink", std::move(sink)},
                          {"rotary", std::move(rotary)},
                          {"queries", Json::object({{"heads", options.queries.heads},
@@ -335,8 +335,8 @@ KvLikeHead::KvLikeHead(const KvLikeOptions& options, const stream::StudySeed& se
     : options_(options), seed_(seed), cell_(std::move(cell)), head_(head) {
     require_possible(options_);
     const std::uint64_t projection = (std::uint64_t{options_.hidden} + 1) * options_.head_dim;
-    const std::uint64_t a_head = projection * std::max<std::uint64_t>(2, options_.queries.heads);
-    if (options_.queries.heads > stream_elements / projection || head_ >= stream_elements / a_head)
+    const std::uint64_t per_head = projection * std::max<std::uint64_t>(2, options_.queries.heads);
+    if (options_.queries.heads > stream_elements / projection || head_ >= stream_elements / per_head)
         throw usage_error(
             "head {} with {} query heads, hidden width {} and head dimension {} is beyond the 2^32 numbers of a "
             "stream: lower one of them",
@@ -359,7 +359,7 @@ KvLikeModel KvLikeHead::draw_model(std::uint64_t replicate) const {
     for (const auto c : channels.outliers) model.key_projection.col(c) *= options_.outliers.scale;
     const arma::mat value = draw_projection(options_, stream, (2 * head_ + 1) * size);
     model.value_projection = value.head_rows(options_.hidden);
-    // The upper half of the stream, so that the number of query heads changes no key or value.
+    // Queries use the upper half of the stream, so that the number of query heads does not affect keys and values.
     for (std::size_t q = 0; q < options_.queries.heads; ++q)
         model.query_projections.emplace_back(
             draw_projection(options_, stream, stream_elements + (head_ * options_.queries.heads + q) * size)
@@ -388,8 +388,8 @@ KvLikeSample KvLikeHead::sample(std::uint64_t replicate) const {
         sample.key.signal.row(0) = model.sink_key;
         sample.value.signal.row(0) = model.sink_value;
     }
-    sample.key.signal = placed(options_, std::move(sample.key.signal));
-    sample.key.noise = placed(options_, states.token_part.t() * model.key_projection);
+    sample.key.signal = with_rotary(options_, std::move(sample.key.signal));
+    sample.key.noise = with_rotary(options_, states.token_part.t() * model.key_projection);
     sample.value.noise = states.token_part.t() * model.value_projection;
     for (KvLikePart* part : {&sample.key, &sample.value}) part->observed = part->signal + part->noise;
 
@@ -397,7 +397,7 @@ KvLikeSample KvLikeHead::sample(std::uint64_t replicate) const {
     for (const auto& projection : model.query_projections) {
         arma::mat query = context_rows(states, options_.context.query, projection) + states.token_part.t() * projection;
         query.each_row() += model.query_mean;
-        sample.queries.push_back(placed(options_, query * query_scale));
+        sample.queries.push_back(with_rotary(options_, query * query_scale));
     }
     return sample;
 }

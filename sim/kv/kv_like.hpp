@@ -14,52 +14,54 @@
 
 namespace spiked::sim {
 
-/// Coefficients of a context direction over the tokens t = 0, 1, ..; each has mean square 1.
+/// How the coefficient of a context direction varies over the tokens t = 0, 1, ..; its mean square is 1.
 ///   smooth   sqrt(2) cos(2 pi f t + p), p uniform, f uniform on (i, i + 1) / period for direction i = 0, 1, ..
 ///   random   independent standard normals
 enum class ContextCourse { smooth, random };
-/// Where the outlier channels may lie: anywhere, or only in the slower half of the rotary pairs, as in trained models.
+/// The channels that may be outliers: all, or only those of the slower half of the rotary pairs, as in trained models.
 enum class OutlierPlace { slow, any };
 
-/// `smooth` or `random`, `slow` or `any`; throw usage_error with the nearest.
+/// `smooth` or `random`, `slow` or `any`; throw usage_error with the nearest name.
 [[nodiscard]] ContextCourse parse_context_course(std::string_view text);
 [[nodiscard]] OutlierPlace parse_outlier_place(std::string_view text);
 
-/// What the tokens of a prompt share: `rank` orthonormal directions of the hidden states, drawn for each replicate.
+/// The part of the hidden states that the tokens of a prompt have in common: `rank` orthonormal directions, drawn for
+/// each replicate.
 struct KvContext {
     std::size_t rank = 4;
-    double decay = 0.7;  ///< strength of a direction over that of the one before it, 0 < decay <= 1
+    double decay = 0.7;  ///< ratio of the strengths of successive directions, 0 < decay <= 1
     ContextCourse course = ContextCourse::smooth;
-    double period = 256.0;  ///< tokens; of smooth courses
-    /// Root mean square norm of the context's part of a row, where the noise's is 1. The sides differ because a
-    /// projection may read context better than it reads tokens.
+    double period = 256.0;  ///< in tokens; for smooth courses
+    /// Root mean square norm of the context part of a row, relative to a noise norm of 1. The sides have different
+    /// values because a projection may keep more of the context than of the token part.
     double key = 1.4;
     double value = 0.7;
     double query = 0.7;
 };
 
-/// The part of each token's own: A^{1/2} X B^{1/2} over tokens and hidden states.
+/// The part of the hidden states that is specific to each token: A^{1/2} X B^{1/2} over tokens and hidden coordinates.
 struct KvNoise {
-    double scale = 1.0;  ///< root mean square norm of its rows
+    double scale = 1.0;  ///< root mean square norm of the rows of Z
     EntryLaw entries = {};
     double token_correlation = 0.0;  ///< A is AR(1) over the tokens, -1 < rho < 1
     double hidden_decay = 6.0;       ///< B is diagonal, eigenvalues proportional to exp(-decay (j - 1/2) / hidden)
 };
 
-/// Key channels of large mean and spread, the same for all tokens, before the rotary embedding.
+/// Key channels of large mean and standard deviation, the same for all tokens, before the rotary embedding.
 struct KvOutliers {
     std::size_t channels = 6;
     double mean = 5.0;   ///< absolute mean, in units of d^(-1/2); signs are random
-    double scale = 1.5;  ///< factor on those columns of the key projection: both context and noise
+    double scale = 1.5;  ///< factor on those columns of the key projection, so on context and noise
     OutlierPlace place = OutlierPlace::slow;
 };
 
-/// Row 0. Its hidden state is one that no other token has, so its rows are fixed vectors of the model: the key points
-/// where the queries' mean points, opposite to the other keys' mean, and draws attention; the value is small.
+/// The attention sink, row 0. Its hidden state differs from those of all other tokens, so its rows are fixed vectors of
+/// the model. The key is parallel to the mean of the queries, opposite to the mean of the other keys, so it attracts
+/// attention; the value is small.
 struct KvSink {
     double key = 1.2;         ///< norm of the signal of its key
-    double value = 0.05;      ///< and of its value, in a random direction
-    double token_part = 0.1;  ///< factor on its own noise
+    double value = 0.05;      ///< norm of the signal of its value, in a random direction
+    double token_part = 0.1;  ///< factor on the noise of its row
 };
 
 struct KvRotary {
@@ -68,29 +70,32 @@ struct KvRotary {
 };
 
 struct KvQueries {
-    std::size_t heads = 2;  ///< query heads that share a key and value head; 0: no queries are made
-    double mean = 0.25;     ///< norm of the mean that all queries have, in units of their noise
-    /// Queries are multiplied by scale d, so that noise against noise gives products over sqrt(d), the logits of
-    /// attention, a standard deviation of `scale`.
+    std::size_t heads = 2;  ///< query heads of each key and value head; 0: no queries
+    double mean = 0.25;     ///< norm of the mean of all queries, relative to their noise
+    /// Queries are multiplied by scale d. The attention logits q k / sqrt(d) of noise with noise then have the standard
+    /// deviation `scale`.
     double scale = 1.0;
 };
 
-/// Blocks like those of a KV cache with a known split S~ = S + Z (not in the paper, which has real dumps only).
+/// A generator of blocks like those of a KV cache, with a known decomposition S~ = S + Z (not in the paper, which uses
+/// real dumps only).
 ///
 /// Hidden states (tokens x hidden) are h = context + token part; keys, values and queries are h W_K, h W_V, h W_Q with
 /// independent N(0, 1/d) entries of W, plus the mean of the outlier channels (keys, queries), then the rotary embedding
-/// (keys, queries). S is all that comes from context, outlier mean and sink; Z is what comes from the token part. Both
-/// go through the same projection and embedding, so the split is exact.
+/// (keys, queries). S is the sum of context, outlier mean and sink, Z is the token part. Both are projected and
+/// embedded in the same way, so the decomposition is exact.
 ///
-/// Scale: entries of Z have variance noise.scale^2 / d over the draw of W, rows norm about 1; in
-/// outlier channels scale^2 times that, in the sink's row token_part^2 times that. For given W values, and keys before
-/// the embedding, have separable noise with the covariances below; after it a key's column covariance depends on its
-/// position. S has rank signal_rank() before the embedding; after it more singular values are not zero (defaults:
-/// some 43 above 1e-10 of the first, 34 above 1e-3, 14 above 1e-1), which true_signal() counts.
+/// Scale: over the draw of W, entries of Z have variance noise.scale^2 / d, so its rows have norm about noise.scale.
+/// The variance is scale^2 times that in outlier channels and token_part^2 times that in the sink's row. Given W, the
+/// noise of values, and of keys before the embedding, is separable with the covariances below; after the embedding the
+/// column covariance of a key depends on its position. S has rank signal_rank() before the embedding. After it more
+/// singular values are not zero (with the defaults some 43 above 1e-10 of the first, 34 above 1e-3, 14 above 1e-1);
+/// true_signal() counts them.
 ///
-/// The defaults follow what the dumps of small models (rope-lm, MiniLM, needle) and the paper's tables for
-/// Llama-3.1-8B have in common. Share ||S~ - its best rank-r part|| / ||S~|| in blocks of 128 x 128, mean pairwise
-/// cosine of rows, largest channel (root mean square) over the median one:
+/// The defaults reproduce what the dumps of small models (rope-lm, MiniLM, needle) and the paper's tables for
+/// Llama-3.1-8B have in common. The table gives the relative error ||S~ - best rank-r approximation|| / ||S~|| in
+/// blocks of 128 x 128, the mean pairwise cosine of rows, and the largest root mean square of a channel over the median
+/// one:
 ///
 ///                        r = 1       r = 5       r = 20      cosine      channel
 ///   key, before RoPE     .71         .47         .34         .43         4.7       here
@@ -104,9 +109,9 @@ struct KvQueries {
 ///                        .89         .66                     .14         1.6       MiniLM
 ///                        .90         .78 (r 5.6)             .12                   the paper
 ///
-/// As in MiniLM, token 0 has a small value, a key turned away from the others, and a good part of the attention (a half
-/// at the defaults, .1-.3 there; rope-lm and needle have no sink). What real spectra have and these do not: a fast
-/// decay of the tail (r = 20 before RoPE).
+/// As in MiniLM, token 0 has a small value, a key opposite to the others, and a large part of the attention (a half
+/// with the defaults, .1-.3 in MiniLM; rope-lm and needle have no sink). The tail of real spectra decays faster than
+/// here (r = 20 before RoPE).
 struct KvLikeOptions {
     std::size_t tokens = 128;
     std::size_t head_dim = 128;  ///< d, even
@@ -117,43 +122,45 @@ struct KvLikeOptions {
     std::optional<KvSink> sink = KvSink{};
     std::optional<KvRotary> rotary = KvRotary{};
     KvQueries queries = {};
-    bool fresh_projections = false;  ///< W and outlier channels drawn for each replicate, not once for the cell
+    bool fresh_projections = false;  ///< draw W and outlier channels for each replicate, not once for the cell
 };
 
-/// Throws usage_error for a number outside its range, naming it as `describe` does, and for parts that do not fit.
+/// Throws usage_error for a number outside its range, with its name in `describe`, and for sizes that do not fit
+/// together.
 void require_possible(const KvLikeOptions& options);
 
-/// The options as a study file writes its [model]: what can change a number, in a fixed order.
+/// The options like the [model] of a study file: everything that affects the numbers, in a fixed order.
 [[nodiscard]] Json describe(const KvLikeOptions& options);
 
-/// Rank of S before the rotary embedding, at most tokens and d: the context's, one more for the outlier mean or the
-/// sink of keys (they share a direction), one more for the sink of values.
+/// The rank of S before the rotary embedding, at most min(tokens, d): that of the context, plus one for keys with an
+/// outlier mean or a sink (which are parallel), plus one for values with a sink.
 struct KvSignalRank {
     std::size_t key = 0;
     std::size_t value = 0;
 };
 [[nodiscard]] KvSignalRank signal_rank(const KvLikeOptions& options);
 
-/// A, tokens x tokens: the row covariance of Z, the sink's row with its factor.
+/// A, tokens x tokens: the row covariance of Z, including the factor of the sink's row.
 [[nodiscard]] arma::mat row_covariance(const KvLikeOptions& options);
 
-/// The fixed part of one head. Projections are hidden x d and hold the scale of the outlier channels.
+/// The parameters of one head. Projections are hidden x d and include the scale of the outlier channels.
 struct KvLikeModel {
     arma::mat key_projection;
     arma::mat value_projection;
-    std::vector<arma::mat> query_projections;  ///< one a query head
+    std::vector<arma::mat> query_projections;  ///< one for each query head
     arma::uvec outlier_channels;
-    arma::rowvec key_mean;    ///< before the embedding, like all means
-    arma::rowvec query_mean;  ///< of norm queries.mean: not yet multiplied by queries.scale d
-    arma::rowvec sink_key;    ///< empty without a sink, like sink_value
+    arma::rowvec key_mean;    ///< before the embedding, as all means here
+    arma::rowvec query_mean;  ///< has norm queries.mean, without the factor queries.scale d
+    arma::rowvec sink_key;    ///< empty without a sink, as is sink_value
     arma::rowvec sink_value;
 
-    /// B, d x d: the column covariance of Z before the embedding, Z = A^{1/2} X B^{1/2}, entries of X of variance 1/d.
+    /// B, d x d: the column covariance of Z = A^{1/2} X B^{1/2} before the embedding, with entries of X of variance
+    /// 1/d.
     [[nodiscard]] arma::mat key_covariance(const KvLikeOptions& options) const;
     [[nodiscard]] arma::mat value_covariance(const KvLikeOptions& options) const;
 };
 
-/// tokens x d each; observed = signal + noise.
+/// Three tokens x d matrices with observed = signal + noise.
 struct KvLikePart {
     arma::mat observed;
     arma::mat signal;
@@ -163,24 +170,24 @@ struct KvLikePart {
 struct KvLikeSample {
     KvLikePart key;
     KvLikePart value;
-    std::vector<arma::mat> queries;  ///< tokens x d, one a query head
-    arma::mat course;  ///< tokens x rank: coefficients times strengths of the directions (squares sum to 1)
+    std::vector<arma::mat> queries;  ///< tokens x d, one for each query head
+    arma::mat course;  ///< tokens x rank: coefficients times strengths of the directions (squared strengths sum to 1)
 };
 
-/// One key and value head with its query heads. Heads of one seed and cell share the hidden states of a replicate and
-/// have projections of their own.
+/// A key and value head with its query heads. Heads of one seed and cell have the same hidden states in a replicate,
+/// but different projections.
 class KvLikeHead {
 public:
     /// Throws like require_possible, and usage_error for a head beyond the 2^32 entries of a stream.
     KvLikeHead(const KvLikeOptions& options, const stream::StudySeed& seed, std::string cell, std::size_t head = 0);
 
     [[nodiscard]] const KvLikeOptions& options() const { return options_; }
-    /// A pure function of (seed, cell, replicate, head): the same in any order and on any thread. Adding tokens, heads,
-    /// replicates or query heads leaves the others what they were (up to rounding). Cost: a Gaussian of tokens x
-    /// hidden, a product with hidden x d for keys, values and each query head: 3 ms at the defaults, 2 without queries,
-    /// 4 more for fresh projections.
+    /// Draws a replicate, a pure function of (seed, cell, replicate, head): the same in any order and on any thread.
+    /// Adding tokens, heads, replicates or query heads does not change the others (up to rounding). Costs a Gaussian of
+    /// tokens x hidden and a product with hidden x d for keys, values and each query head: 3 ms with the defaults, 2
+    /// without queries, 4 more for fresh projections.
     [[nodiscard]] KvLikeSample sample(std::uint64_t replicate) const;
-    /// The projections behind a replicate; the same for all of them unless they are fresh.
+    /// The parameters of a replicate; the same for all replicates unless options.fresh_projections is set.
     [[nodiscard]] KvLikeModel model(std::uint64_t replicate = 0) const;
 
 private:
@@ -190,37 +197,37 @@ private:
     stream::StudySeed seed_;
     std::string cell_;
     std::size_t head_;
-    std::optional<KvLikeModel> shared_;  ///< unless fresh
+    std::optional<KvLikeModel> shared_;  ///< empty for fresh projections
 };
 
-/// What an estimator should find: the singular values of S that are not zero next to the first, with their vectors.
+/// The target of estimators: the singular values of S that are not negligible, with their vectors.
 struct TrueSignal {
     arma::vec singular_values;  ///< r, descending
     arma::mat left;             ///< tokens x r
     arma::mat right;            ///< d x r
 };
-/// Values at most `floor` times the largest are left out. Throws bug when LAPACK fails.
+/// Omits singular values of at most `floor` times the largest. Throws bug when LAPACK fails.
 [[nodiscard]] TrueSignal true_signal(const arma::mat& signal, double floor = 1e-10);
 
-/// Which cache to write. `replicate` stands for a prompt: dumps of one seed and cell with different ones have the same
-/// model and other tokens.
+/// The cache that write_kv_like writes. `replicate` is the number of a prompt: dumps of one seed and cell that differ
+/// in it have the same model and different tokens.
 struct KvLikeCache {
-    std::size_t layers = 2;  ///< each a model of its own
+    std::size_t layers = 2;  ///< each with its own model
     std::size_t heads = 2;   ///< key and value heads
     DType dtype = DType::f16;
     stream::StudySeed seed = {};
     std::string cell = "kv-like";
     std::uint64_t replicate = 0;
-    std::string prompt_id;     ///< empty: made of cell, seed and replicate
-    std::size_t needles = 0;   ///< planted in the last layer, and asked for (kv_needles.hpp)
-    double needle_logit = 12;  ///< of a question with its needle
+    std::string prompt_id;     ///< empty: composed of cell, seed and replicate
+    std::size_t needles = 0;   ///< planted in the last layer, with a question for each (kv_needles.hpp)
+    double needle_logit = 12;  ///< of a question and its needle
 };
 
-/// A dump in safetensors with the names and metadata that kv_dump.hpp and dump_view.hpp read: tensors
-/// layers.{layer}.key|value|query, [head, token, dim], model "kv-like", keys post-rope (none without an embedding),
-/// attention causal. Query head q reads key and value head floor(q / number of query heads of each). Head h of layer l
-/// is KvLikeHead(options, seed, "CELL layer l", h), with needles in the last one where they are asked for. Whole or not
-/// at all; memory of one layer. Throws usage_error like require_possible and for a type that holds no blocks,
+/// Writes a dump in safetensors, atomically, with the names and metadata that kv_dump.hpp and dump_view.hpp read:
+/// tensors layers.{layer}.key|value|query, [head, token, dim], model "kv-like", keys post-rope ("none" without an
+/// embedding), attention causal. Query head q attends to key and value head floor(q / number of query heads of each).
+/// Head h of layer l is KvLikeHead(options, seed, "CELL layer l", h), in the last layer with needles if there are any.
+/// Needs memory for one layer. Throws usage_error like require_possible and for a type that is_block_dtype rejects,
 /// write_error like write_safetensors.
 void write_kv_like(const std::string& path, const KvLikeOptions& options, const KvLikeCache& cache);
 

@@ -16,7 +16,7 @@
 namespace spiked::sim {
 namespace {
 
-/// The rows of one layer as they stand in the file: key, value and query, each [head, token, dim].
+/// The values of one layer in file order: key, value and query, each [head, token, dim].
 struct LayerRows {
     std::optional<std::size_t> layer;
     std::array<std::vector<double>, 3> sides;
@@ -74,11 +74,11 @@ void write_kv_like(const std::string& path, const KvLikeOptions& options, const 
     if (!is_block_dtype(cache.dtype))
         throw usage_error("a kv_like cache cannot be written as {} (it holds real numbers): give F16, BF16, F32 or F64",
                           dtype_name(cache.dtype));
-    (void)KvLikeHead(options, cache.seed, cache.cell,
-                     cache.heads - 1);  // beyond a stream's end: before anything is written
+    // Throws for a head beyond the end of a stream before anything is written.
+    (void)KvLikeHead(options, cache.seed, cache.cell, cache.heads - 1);
     std::optional<KvNeedles> needles;
     if (cache.needles > 0) needles.emplace(options, cache);
-    // The writer asks for the tensors in their order, so one layer at a time is enough.
+    // The writer reads the tensors in their order, so one layer in memory is enough.
     auto rows = std::make_shared<LayerRows>();
     std::vector<TensorSource> tensors;
     for (std::size_t layer = 0; layer < cache.layers; ++layer)

@@ -23,27 +23,29 @@ KvNeedles::KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache)
       logit_(cache.needle_logit),
       dtype_(cache.dtype),
       directions_(answers, options.head_dim) {
-    // A needle takes two tokens behind the first, its question one.
+    // The first token is free; a needle takes two tokens and its question one.
     const std::size_t most = (options.tokens - 1) / 3;
     if (cache.needles > most)
         throw usage_error("{} needles and as many questions do not fit {} tokens ({} do): give fewer, or more tokens",
                           cache.needles, options.tokens, most);
     if (!(options.noise.scale > 0.0))
         throw usage_error(
-            "needles are found by each token's own noise, and noise.scale = {} leaves none: give noise.scale above 0",
+            "needles are distinguished by the noise of their tokens, and noise.scale = {} leaves none: give "
+            "noise.scale "
+            "above 0",
             options.noise.scale);
-    if (heads_ == 0) throw usage_error("needles are asked for by queries and there are none: give query heads");
+    if (heads_ == 0) throw usage_error("needles need queries as questions and there are none: give query heads");
     if (!(logit_ > 0.0) || !std::isfinite(logit_))
         throw usage_error("a needle with a logit of {} is not found: give a number above 0", logit_);
     context_ = options.tokens - cache.needles;
-    const auto stream = [&](const char* of, stream::Role role, std::uint64_t replicate) {
-        return stream::Stream(cache.seed, fmt::format("{} {}", cache.cell, of), role, replicate);
+    const auto stream = [&](const char* purpose, stream::Role role, std::uint64_t replicate) {
+        return stream::Stream(cache.seed, fmt::format("{} {}", cache.cell, purpose), role, replicate);
     };
-    const auto where =
+    const auto order =
         stream::random_order(stream("needle places", stream::Role::token_order, cache.replicate), (context_ - 1) / 2);
     const auto draws = stream("needle answers", stream::Role::query, cache.replicate);
     for (std::size_t n = 0; n < cache.needles; ++n) {
-        const std::size_t key_at = 1 + 2 * where[n];
+        const std::size_t key_at = 1 + 2 * order[n];
         const auto answer = static_cast<std::int32_t>(draws.words(static_cast<std::uint32_t>(n))[0] % answers);
         needles_.push_back({key_at, key_at + 1, context_ + n, answer});
     }
@@ -56,13 +58,13 @@ void KvNeedles::plant(KvLikeSample& sample) const {
     const double root = std::sqrt(static_cast<double>(dim_));
     const arma::mat& keys = sample.key.observed;
     arma::mat moments = keys.t() * keys;
-    moments.diag() += smallest_fraction * arma::trace(moments);  // where tokens are fewer than channels
+    moments.diag() += smallest_fraction * arma::trace(moments);  // regular also with fewer tokens than channels
     const double value_norm = arma::norm(sample.value.observed, "fro") / std::sqrt(static_cast<double>(keys.n_rows));
     for (const Needle& needle : needles_) {
         const arma::rowvec key = keys.row(needle.value_at);
-        const arma::rowvec telling = arma::solve(moments, key.t(), arma::solve_opts::likely_sympd).t();
+        const arma::rowvec discriminant = arma::solve(moments, key.t(), arma::solve_opts::likely_sympd).t();
         for (auto& queries : sample.queries)
-            queries.row(needle.asked_at) = logit_ * root / arma::dot(telling, key) * telling;
+            queries.row(needle.asked_at) = logit_ * root / arma::dot(discriminant, key) * discriminant;
         sample.value.observed.row(needle.value_at) +=
             value_norm * directions_.row(static_cast<arma::uword>(needle.answer));
     }

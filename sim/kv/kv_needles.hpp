@@ -8,27 +8,30 @@
 
 namespace spiked::sim {
 
-/// Needles planted in the last layer of an attention-like cache, as a dump that `kv retrieve` asks: what a method loses
-/// of them is studied over tokens, noise and rank where no dump of a model exists. The last tokens of the sequence ask
-/// for one needle each. In every query head a question's query is the direction w that tells the needle's key k best
-/// from all keys of the head (a linear discriminant, sum of k_t k_t^T w = k), as long as gives w and k a product of
-/// cache.needle_logit over sqrt(d). Products with all n keys then have a root mean square of needle_logit / sqrt(n h),
-/// h the leverage of k among them, d / n on average: whatever shares S and Z have of the keys. The needle's value gets
-/// its answer's vector, as long as values are. The readout is the mean of the heads against the answers' vectors.
+/// Needles planted in the last layer of an attention-like cache, for a dump that `kv retrieve` evaluates. With it the
+/// needles that a method loses can be studied as a function of tokens, noise and rank without a dump of a model.
 ///
-/// So the logit and d, not the noise, say whether full precision finds a needle: with the default of 12, 128 channels
-/// and F16 it does from noise of .001 to 100. What a method loses does depend on the noise: the less of it, the finer
-/// is what tells tokens apart (`tq-mse` at 2 bits finds all at .5 and an eighth at .1).
+/// The last tokens of the sequence are questions, one for each needle. In every query head the query of a question is
+/// w, which separates the needle's key k best from all keys k_t of the head (a linear discriminant, the solution of
+/// sum_t k_t k_t^T w = k), scaled so that w^T k / sqrt(d) is cache.needle_logit. The logits of all n keys then have the
+/// root mean square needle_logit / sqrt(n h), where h is the leverage of k, d / n on average, in whatever proportion
+/// the keys consist of S and Z. The vector of the answer, scaled to the norm of values, is added to the needle's value.
+/// The readout is the inner product of the mean over heads with the vectors of the answers.
 ///
-/// No model gave answers, so metadata do not say how many are `correct`: `kv retrieve` asks for half of them.
+/// Whether full precision finds a needle therefore depends on the logit and d, not on the noise: with the default of
+/// 12, 128 channels and F16 it does from noise of .001 to 100. What a method loses does depend on the noise: with less
+/// of it, tokens differ by less (`tq-mse` at 2 bits finds all needles at .5 and an eighth at .1).
+///
+/// There are no answers of a model, so the metadata do not state how many are `correct`; `kv retrieve` then requires
+/// half of them.
 class KvNeedles {
 public:
     static constexpr std::size_t answers = 64;
 
-    /// Throws usage_error where so many needles and questions do not fit, or nothing asks.
+    /// Throws usage_error where the needles and questions do not fit into the tokens, and without queries.
     KvNeedles(const KvLikeOptions& options, const KvLikeCache& cache);
 
-    /// Puts them into one head of the last layer.
+    /// Plants the needles in one head of the last layer.
     void plant(KvLikeSample& sample) const;
     [[nodiscard]] Metadata metadata() const;
     [[nodiscard]] std::vector<TensorSource> tensors() const;

@@ -4,10 +4,11 @@
 
 namespace spiked::sim {
 
-/// A key token directly followed by a value token in a context, asked for behind it.
+/// A needle of a retrieval test: a key token and a value token in the context, and a later question that should be
+/// answered with the value.
 struct Needle {
-    std::size_t key_at = 0, value_at = 0;  ///< tokens
-    std::size_t asked_at = 0;              ///< token whose prediction is the answer
+    std::size_t key_at = 0, value_at = 0;  ///< positions of the two tokens
+    std::size_t asked_at = 0;              ///< position of the token whose next-token prediction is the answer
     std::int32_t answer = 0;
 };
 

@@ -22,7 +22,7 @@ std::pair<std::size_t, std::size_t> coordinates(RopeStyle style, std::size_t pai
 void require_usable(const arma::mat& block, const Rope& rope, std::span<const double> positions) {
     if (block.n_cols % 2 != 0)
         throw usage_error(
-            "a rotary embedding of {} columns is not possible (coordinates turn in pairs): give an even "
+            "a rotary embedding of {} columns is not possible (coordinates are rotated in pairs): give an even "
             "number",
             block.n_cols);
     if (!(rope.base > 1.0) || !std::isfinite(rope.base))
@@ -34,17 +34,17 @@ void require_usable(const arma::mat& block, const Rope& rope, std::span<const do
         throw usage_error("a position of the rotary embedding is not a finite number: correct it");
 }
 
-/// Of a pair, angle by token.
+/// The angle of a pair per position.
 double frequency_of(const Rope& rope, std::size_t pair, std::size_t dim) {
     const double plain = std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(dim));
     if (!rope.scaling) return plain;
     const RopeScaling& to = *rope.scaling;
     const double turns = to.context * plain / (2.0 * arma::datum::pi);
-    const double share = std::clamp((turns - to.low_frequency) / (to.high_frequency - to.low_frequency), 0.0, 1.0);
-    return plain * (share + (1.0 - share) / to.factor);
+    const double weight = std::clamp((turns - to.low_frequency) / (to.high_frequency - to.low_frequency), 0.0, 1.0);
+    return plain * (weight + (1.0 - weight) / to.factor);
 }
 
-arma::mat turned(const arma::mat& block, const Rope& rope, std::span<const double> positions, Direction direction) {
+arma::mat rotated(const arma::mat& block, const Rope& rope, std::span<const double> positions, Direction direction) {
     require_usable(block, rope, positions);
     const std::size_t dim = block.n_cols;
     arma::mat result(block.n_rows, dim, arma::fill::none);
@@ -88,11 +88,11 @@ std::size_t rope_pair(RopeStyle style, std::size_t coordinate, std::size_t dim) 
 }
 
 arma::mat apply_rope(const arma::mat& block, const Rope& rope, std::span<const double> positions) {
-    return turned(block, rope, positions, Direction::apply);
+    return rotated(block, rope, positions, Direction::apply);
 }
 
 arma::mat undo_rope(const arma::mat& block, const Rope& rope, std::span<const double> positions) {
-    return turned(block, rope, positions, Direction::undo);
+    return rotated(block, rope, positions, Direction::undo);
 }
 
 arma::mat apply_rope(const arma::mat& block, const Rope& rope, double first_position) {

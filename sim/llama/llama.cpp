@@ -23,23 +23,23 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_index_bytes = 1 << 24;
 
-/// The tensors of a model, in one file or in several named by an index.
+/// The tensors of a model in one file, or in several files named by an index.
 class Weights {
 public:
     explicit Weights(const std::string& folder) : folder_(folder) {
         for (const auto& name : weight_files(folder)) {
             files_.push_back(std::make_unique<SafetensorsFile>(name));
             for (const auto& tensor : files_.back()->tensors())
-                place_of_.try_emplace(tensor.name, files_.back().get(), &tensor);
+                location_of_.try_emplace(tensor.name, files_.back().get(), &tensor);
         }
     }
 
-    /// A vector, or a matrix stored as output x input: columns x rows of what is given back.
+    /// Reads a vector (columns = 0) or a matrix; the file stores the transpose of the result, output x input.
     [[nodiscard]] arma::fmat matrix(const std::string& name, std::size_t rows, std::size_t columns = 0) const {
         const std::vector<std::size_t> shape =
             columns == 0 ? std::vector<std::size_t>{rows} : std::vector<std::size_t>{columns, rows};
-        const auto at = place_of_.find(name);
-        if (at == place_of_.end())
+        const auto at = location_of_.find(name);
+        if (at == location_of_.end())
             throw input_error("{}: tensor {} is missing: is this a Llama-shaped model in Hugging Face's names?",
                               folder_, name);
         const auto& [file, tensor] = at->second;
@@ -60,20 +60,20 @@ public:
         return result;
     }
 
-    /// Throws input_error where a file holds more than was asked for: the model would not be the one stored.
+    /// Throws input_error where a file holds tensors that were not read, because the stored model is then another one.
     void require_all_read(bool tied) const {
         for (const auto& file : files_) {
-            std::vector<std::string> left;
+            std::vector<std::string> unused;
             for (const auto& tensor : file->tensors())
-                // Tables of the rotary embedding follow from config.json, a tied head is the embedding.
+                // Tables of the rotary embedding follow from config.json, and a tied head equals the embedding.
                 if (!read_.contains(tensor.name) && !tensor.name.ends_with("rotary_emb.inv_freq") &&
                     !(tied && tensor.name == head_name))
-                    left.push_back(tensor.name);
-            if (!left.empty())
+                    unused.push_back(tensor.name);
+            if (!unused.empty())
                 throw input_error(
                     "{}: {} tensors do not belong to a plain Llama model of the sizes in config.json ({}): biases, "
                     "extra norms and more layers are not supported",
-                    file->path(), left.size(), list_text(left));
+                    file->path(), unused.size(), list_text(unused));
         }
     }
 
@@ -82,28 +82,28 @@ public:
 private:
     std::string folder_;
     std::vector<std::unique_ptr<SafetensorsFile>> files_;
-    std::map<std::string, std::pair<const SafetensorsFile*, const TensorInfo*>> place_of_;
+    std::map<std::string, std::pair<const SafetensorsFile*, const TensorInfo*>> location_of_;
     mutable std::set<std::string> read_;
 };
 
-/// Cosines and sines of a block of tokens: tokens x head_dim / 2 each. Not of all the positions that a configuration
-/// allows, which may be millions.
+/// Cosines and sines of a block of tokens, tokens x head_dim / 2 each. They are not computed for all positions that a
+/// configuration allows, which may be millions.
 struct Rotation {
     arma::fmat cosines, sines;
 
     Rotation(const LlamaConfig& config, std::size_t first, std::size_t count) {
-        // (1, 0) in every pair becomes (cos, sin): the angles are those of rope.hpp.
+        // apply_rope turns (1, 0) in every pair into (cos, sin), so the angles are those of rope.hpp.
         const std::size_t half = config.head_dim / 2;
         arma::mat pairs(count, config.head_dim, arma::fill::zeros);
         pairs.head_cols(half).ones();
-        const arma::mat turned = apply_rope(pairs, config.rope, static_cast<double>(first));
-        cosines = arma::conv_to<arma::fmat>::from(turned.head_cols(half));
-        sines = arma::conv_to<arma::fmat>::from(turned.tail_cols(half));
+        const arma::mat rotated = apply_rope(pairs, config.rope, static_cast<double>(first));
+        cosines = arma::conv_to<arma::fmat>::from(rotated.head_cols(half));
+        sines = arma::conv_to<arma::fmat>::from(rotated.tail_cols(half));
     }
 };
 
-/// Turns every head of a block of tokens to its positions.
-void turn(arma::fmat& rows, const Rotation& by) {
+/// Applies the rotary embedding to every head of a block of tokens.
+void rotate(arma::fmat& rows, const Rotation& by) {
     const arma::uword half = by.cosines.n_cols;
     for (arma::uword head = 0; head < rows.n_cols; head += 2 * half)
         for (arma::uword i = 0; i < half; ++i)
@@ -174,7 +174,7 @@ Llama::Llama(const std::string& folder) : config_(read_llama_config(folder)) {
     weights.require_all_read(c.tied);
 }
 
-void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& reading) const {
+void Llama::forward(std::span<const std::int32_t> tokens, const ForwardOptions& options) const {
     const auto& c = config_;
     if (tokens.empty() || tokens.size() > c.context)
         throw input_error("a sequence of {} tokens (expected 1 to {}, the model's context): cut it", tokens.size(),
@@ -183,36 +183,36 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
         if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= c.vocabulary)
             throw input_error("token {} of a sequence is {} (expected 0 to {}): is it of another vocabulary?", t,
                               tokens[t], c.vocabulary - 1);
-    if (reading.context && *reading.context > tokens.size())
-        throw input_error("a context of {} tokens in a sequence of {}: make it shorter", *reading.context,
+    if (options.context && *options.context > tokens.size())
+        throw input_error("a context of {} tokens in a sequence of {}: make it shorter", *options.context,
                           tokens.size());
-    if (reading.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
+    if (options.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
 
-    if (reading.evict && reading.keep_own)
-        throw bug("an eviction before a block is read: nothing has attended to its tokens");
+    if (options.evict && options.keep_own)
+        throw bug("evict and keep_own are combined (nothing has attended to the tokens of a block yet)");
 
     std::vector<std::vector<CachedHead>> caches(c.layers, std::vector<CachedHead>(c.kv_heads));
 
-    const std::size_t context = reading.context.value_or(0);
+    const std::size_t context = options.context.value_or(0);
     for (std::size_t first = 0, end = 0; first < tokens.size(); first = end) {
-        end = std::min(first + reading.block_tokens, first < context ? context : tokens.size());
+        end = std::min(first + options.block_tokens, first < context ? context : tokens.size());
         const std::size_t count = end - first;
         const Rotation rotation(c, first, count);
-        const bool kept = !reading.context  ? count == reading.block_tokens
-                          : reading.at_once ? end == context
-                                            : end <= context;
+        const bool replaceable = !options.context  ? count == options.block_tokens
+                                 : options.at_once ? end == context
+                                                   : end <= context;
         arma::fmat state(count, c.hidden);
         for (std::size_t t = 0; t < count; ++t)
             state.row(t) = embedding_.col(static_cast<arma::uword>(tokens[first + t])).t();
         for (std::size_t l = 0; l < c.layers; ++l) {
             const Layer& layer = layers_[l];
-            const arma::fmat seen = rms_norm(state, layer.attention_norm, c.norm_epsilon);
-            arma::fmat queries = seen * layer.query;
-            arma::fmat keys = seen * layer.key;
-            const arma::fmat values = seen * layer.value;
-            turn(queries, rotation);
-            turn(keys, rotation);
-            if (reading.layer) reading.layer({l, first, queries, keys, values});
+            const arma::fmat normalised = rms_norm(state, layer.attention_norm, c.norm_epsilon);
+            arma::fmat queries = normalised * layer.query;
+            arma::fmat keys = normalised * layer.key;
+            const arma::fmat values = normalised * layer.value;
+            rotate(queries, rotation);
+            rotate(keys, rotation);
+            if (options.layer) options.layer({l, first, queries, keys, values});
 
             const auto of_head = [&](const arma::fmat& rows, std::size_t h) {
                 return rows.cols(h * c.head_dim, (h + 1) * c.head_dim - 1);
@@ -223,41 +223,41 @@ void Llama::read(std::span<const std::int32_t> tokens, const LlamaReading& readi
                 cached.values = arma::join_cols(cached.values, of_head(values, h));
                 for (std::size_t t = first; t < end; ++t) cached.tokens.push_back(t);
             }
-            /// The rows from a token on.
+            // Replaces the cached blocks from token `from` on, or evicts.
             const auto replace = [&](std::size_t from) {
                 for (std::size_t h = 0; h < c.kv_heads; ++h) {
                     CachedHead& cached = caches[l][h];
-                    if (reading.evict) {
-                        reading.evict(l, h, end, cached);
+                    if (options.evict) {
+                        options.evict(l, h, end, cached);
                         continue;
                     }
                     for (const Side side : {Side::key, Side::value})
-                        for (std::size_t at = from; at < end; at += reading.block_tokens) {
+                        for (std::size_t at = from; at < end; at += options.block_tokens) {
                             arma::fmat& rows = side == Side::key ? cached.keys : cached.values;
-                            const std::size_t last = std::min(at + reading.block_tokens, end) - 1;
-                            rows.rows(at, last) = reading.keep({l, side, h, at}, arma::fmat(rows.rows(at, last)));
+                            const std::size_t last = std::min(at + options.block_tokens, end) - 1;
+                            rows.rows(at, last) = options.keep({l, side, h, at}, arma::fmat(rows.rows(at, last)));
                         }
                 }
             };
-            if (reading.keep && reading.keep_own) replace(first);
-            arma::fmat read(count, c.heads * c.head_dim);
+            if (options.keep && options.keep_own) replace(first);
+            arma::fmat attended(count, c.heads * c.head_dim);
             for (std::size_t h = 0; h < c.heads; ++h) {
                 const CachedHead& cached = caches[l][h / (c.heads / c.kv_heads)];
                 const arma::fmat weights = attention_weights(of_head(queries, h), cached.keys);
-                if (reading.attention) reading.attention({l, h, first, weights, cached.tokens});
-                read.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) = weights * cached.values;
+                if (options.attention) options.attention({l, h, first, weights, cached.tokens});
+                attended.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) = weights * cached.values;
             }
-            state += read * layer.output;
-            // Nobody reads the last block again.
-            if ((reading.keep || reading.evict) && !reading.keep_own && kept && end < tokens.size())
-                replace(reading.at_once ? 0 : first);
-            const arma::fmat inner = rms_norm(state, layer.mlp_norm, c.norm_epsilon);
-            state += swiglu(inner, layer.gate, layer.up, layer.down);
+            state += attended * layer.output;
+            // No later token attends to the last block.
+            if ((options.keep || options.evict) && !options.keep_own && replaceable && end < tokens.size())
+                replace(options.at_once ? 0 : first);
+            const arma::fmat mlp_input = rms_norm(state, layer.mlp_norm, c.norm_epsilon);
+            state += swiglu(mlp_input, layer.gate, layer.up, layer.down);
         }
-        if (!reading.predicted) continue;
+        if (!options.predicted) continue;
         arma::fmat logits = rms_norm(state, norm_, c.norm_epsilon) * (c.tied ? embedding_ : head_);
         to_log_probabilities(logits);
-        reading.predicted(first, logits);
+        options.predicted(first, logits);
     }
 }
 

@@ -13,16 +13,16 @@ namespace spiked::sim {
 namespace {
 
 constexpr std::uint64_t most_bytes = 1 << 20;
-constexpr std::int64_t most = 1 << 24;  // of any size in a model of this shape
+constexpr std::int64_t most = 1 << 24;  // limit of every size
 
-/// One config.json, whose keys are asked for with what they must be.
+/// A config.json with functions that check the type and range of its keys.
 class Keys {
 public:
     explicit Keys(std::string path) : path_(std::move(path)) {
         json_ = Json::parse(read_text_file(path_, most_bytes, "a configuration"), path_);
     }
 
-    /// Null for absent and for null: both mean "not used" in these files.
+    /// Returns null for an absent key and for null, because both mean "not used" in these files.
     [[nodiscard]] const Json* find(const char* key) const {
         const Json* value = json_.find(key);
         return value == nullptr || value->is_null() ? nullptr : value;
@@ -31,8 +31,8 @@ public:
         const Json* value = find(key);
         const std::int64_t* number = value == nullptr ? nullptr : value->integer();
         if (number == nullptr || *number < 1 || *number > most)
-            throw input_error("{}: {} is {} (expected a whole number from 1 to {}): is this a Llama-shaped model?",
-                              path_, key, value == nullptr ? "missing" : value->text(), most);
+            throw input_error("{}: {} is {} (expected an integer from 1 to {}): is this a Llama-shaped model?", path_,
+                              key, value == nullptr ? "missing" : value->text(), most);
         return static_cast<std::size_t>(*number);
     }
     [[nodiscard]] std::size_t size(const char* key, std::size_t otherwise) const {
@@ -68,7 +68,8 @@ private:
     Json json_;
 };
 
-/// Scaling of the rotary embedding: an object, without a type or of type "default" where there is none.
+/// Reads the scaling of the rotary embedding from an object. Returns nothing for an object without a type or of type
+/// "default".
 std::optional<RopeScaling> read_scaling(const Keys& keys, const char* name, const Json& object) {
     const Json* kind = nullptr;
     for (const char* key : {"type", "rope_type"})
@@ -111,7 +112,7 @@ LlamaConfig read_llama_config(const std::string& folder) {
     if (parameters != nullptr) scaling = read_scaling(keys, "rope_parameters", *parameters);
     if (const Json* part = keys.find("partial_rotary_factor");
         part != nullptr && part->text() != "1.0" && part->text() != "1")
-        throw keys.wrong("partial_rotary_factor", "1: all coordinates turn");
+        throw keys.wrong("partial_rotary_factor", "1, so that all coordinates are rotated");
     for (const char* key : {"sliding_window", "attn_logit_softcapping", "final_logit_softcapping"})
         if (keys.find(key) != nullptr) throw keys.wrong(key, "none");
     if (const Json* types = keys.find("layer_types"))

@@ -11,19 +11,19 @@ namespace spiked::sim {
 void write_llama_dump(const std::string& path, const Llama& model, std::span<const std::int32_t> tokens,
                       const LlamaDumpOptions& options) {
     const auto& shape = model.config();
-    /// By layer; key, value, query: tokens x heads * dim.
+    // Key, value and query of each layer, tokens x heads * dim.
     std::vector<std::array<arma::fmat, 3>> cache(shape.layers);
     for (auto& layer : cache)
         for (std::size_t side = 0; side < 3; ++side)
             layer[side].set_size(tokens.size(), (side == 2 ? shape.heads : shape.kv_heads) * shape.head_dim);
-    LlamaReading reading;
-    reading.layer = [&](const LayerBlock& block) {
+    ForwardOptions forward;
+    forward.layer = [&](const LayerBlock& block) {
         const arma::uword last = block.first_token + block.keys.n_rows - 1;
         cache[block.layer][0].rows(block.first_token, last) = block.keys;
         cache[block.layer][1].rows(block.first_token, last) = block.values;
         cache[block.layer][2].rows(block.first_token, last) = block.queries;
     };
-    model.read(tokens, reading);
+    model.forward(tokens, forward);
 
     std::vector<TensorSource> tensors;
     for (std::size_t layer = 0; layer < shape.layers; ++layer)
@@ -47,7 +47,8 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
                          {"attention", "causal"},
                          {"position_start", "0"}};
     if (shape.rope.scaling) {
-        metadata.emplace_back("rope_scaling", "llama3");  // no base: readers that know no scaling must not undo it
+        metadata.emplace_back("rope_scaling",
+                              "llama3");  // no base, so that readers without support for scaling do not undo it wrongly
     } else {
         metadata.emplace_back("rope_base", fmt::format("{}", shape.rope.base));
         metadata.emplace_back("rope_style", rope_style_name(shape.rope.style));

@@ -22,58 +22,61 @@ Json metadata_json(const KvDump& dump, const char* key, const char* what) {
     return Json::parse(*text, fmt::format("{}: metadata {}", dump.path(), key));
 }
 
-/// A whole number of at least 0.
-std::int64_t whole(const KvDump& dump, const Json& object, const std::string& of, const char* key) {
+/// Reads an integer of at least 0.
+std::int64_t non_negative(const KvDump& dump, const Json& object, const std::string& of, const char* key) {
     const Json* value = object.find(key);
     if (value == nullptr || value->integer() == nullptr || *value->integer() < 0)
-        throw input_error("{}: metadata {}: {} is {} (expected a whole number): correct it where the dump is made",
-                          dump.path(), of, key, value == nullptr ? "missing" : value->text());
+        throw input_error(
+            "{}: metadata {}: {} is {} (expected an integer of at least 0): correct it where the dump is made",
+            dump.path(), of, key, value == nullptr ? "missing" : value->text());
     return *value->integer();
 }
 
 std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
-    const Json list = metadata_json(dump, "needles", "what was asked for and where it lies");
+    const Json list = metadata_json(dump, "needles", "positions and answers of the needles");
     if (list.items() == nullptr || list.items()->empty())
-        throw input_error("{}: metadata needles is no list of needles (key_at, value_at, asked_at, answer)",
+        throw input_error("{}: metadata needles is not a list of needles (key_at, value_at, asked_at, answer)",
                           dump.path());
-    constexpr std::size_t most_needles = 1000;  // each is weighed against each
+    constexpr std::size_t most_needles = 1000;  // each is compared with each
     if (list.items()->size() > most_needles)
-        throw input_error("{}: metadata needles has {} (at most {}): ask for fewer at a time", dump.path(),
-                          list.items()->size(), most_needles);
+        throw input_error("{}: metadata needles has {} entries (at most {} are read): give fewer in one dump",
+                          dump.path(), list.items()->size(), most_needles);
     std::vector<Needle> needles;
-    std::map<std::size_t, std::size_t> key_places, value_places, questions;  // token to needle
+    std::map<std::size_t, std::size_t> key_tokens, value_tokens, questions;  // token to needle
     for (const Json& entry : *list.items()) {
         const std::string name = fmt::format("needles[{}]", needles.size());
-        const auto place = [&](const char* key) {
-            const auto at = static_cast<std::size_t>(whole(dump, entry, name, key));
+        const auto token_of = [&](const char* key) {
+            const auto at = static_cast<std::size_t>(non_negative(dump, entry, name, key));
             if (at >= tokens)
-                throw input_error("{}: metadata {}: {} is {} (the sequence has tokens 0 to {}): is it of another dump?",
-                                  dump.path(), name, key, at, tokens - 1);
+                throw input_error(
+                    "{}: metadata {}: {} is {} (the sequence has tokens 0 to {}): does it belong to another dump?",
+                    dump.path(), name, key, at, tokens - 1);
             return at;
         };
-        Needle needle{place("key_at"), place("value_at"), place("asked_at"), 0};
+        Needle needle{token_of("key_at"), token_of("value_at"), token_of("asked_at"), 0};
         if (needle.value_at <= needle.key_at)
             throw input_error(
                 "{}: metadata {}: value_at is {} and key_at is {} (expected the value behind its key): "
                 "correct it where the dump is made",
                 dump.path(), name, needle.value_at, needle.key_at);
         if (needle.value_at >= needle.asked_at)
-            throw input_error("{}: metadata {} lies at {} and {} and is asked for at {} (expected behind it)",
+            throw input_error("{}: metadata {} lies at {} and {} and is asked for at {} (expected after both)",
                               dump.path(), name, needle.key_at, needle.value_at, needle.asked_at);
-        const auto apart_at = [&](std::map<std::size_t, std::size_t>& taken, std::size_t token) {
-            const auto [at, alone] = taken.try_emplace(token, needles.size());
-            if (alone) return;
+        const auto require_distinct = [&](std::map<std::size_t, std::size_t>& taken, std::size_t token) {
+            const auto [at, distinct] = taken.try_emplace(token, needles.size());
+            if (distinct) return;
             const Needle& other = needles[at->second];
             throw input_error(
                 "{}: metadata {} lies at {} and {} and is asked for at {}, needles[{}] at {}, {} and {} (expected "
-                "places of their own): leave one out where the dump is made",
+                "distinct tokens): leave one out where the dump is made",
                 dump.path(), name, needle.key_at, needle.value_at, needle.asked_at, at->second, other.key_at,
                 other.value_at, other.asked_at);
         };
-        apart_at(key_places, needle.key_at);
-        apart_at(value_places, needle.value_at);
-        apart_at(questions, needle.asked_at);
-        needle.answer = static_cast<std::int32_t>(std::min<std::int64_t>(whole(dump, entry, name, "answer"), 1 << 30));
+        require_distinct(key_tokens, needle.key_at);
+        require_distinct(value_tokens, needle.value_at);
+        require_distinct(questions, needle.asked_at);
+        needle.answer =
+            static_cast<std::int32_t>(std::min<std::int64_t>(non_negative(dump, entry, name, "answer"), 1 << 30));
         needles.push_back(needle);
     }
     return needles;
@@ -90,21 +93,21 @@ double norm_epsilon(const KvDump& dump, const Json& readout) {
     return *number;
 }
 
-/// Scores are scaled by one over the root of the channels; a readout may say so, and nothing else.
+/// Attention scores are scaled by dim^-0.5; throws where the readout states another scale.
 void check_attention_scale(const KvDump& dump, const Json& readout, std::size_t dim) {
     const Json* value = readout.find("attention_scale");
     if (value == nullptr) return;
     const double scale = 1.0 / std::sqrt(static_cast<double>(dim));
     const auto number = to_number(value->text());
-    const bool named = value->string() != nullptr && *value->string() == "dim^-0.5";
-    if (!named && !(number && std::abs(*number / scale - 1.0) < 1e-6))
+    const bool by_name = value->string() != nullptr && *value->string() == "dim^-0.5";
+    if (!by_name && !(number && std::abs(*number / scale - 1.0) < 1e-6))
         throw input_error(
             "{}: metadata readout: attention_scale is {} (expected dim^-0.5, {:.8g} of {} channels): other scales are "
-            "not redone",
+            "not supported",
             dump.path(), value->text(), scale, dim);
 }
 
-/// Tokens before the first question, or as many as the metadata say.
+/// The number of context tokens that the metadata state, otherwise that of the tokens before the first question.
 std::size_t read_context(const KvDump& dump, const std::vector<Needle>& needles) {
     std::size_t first_question = needles.front().asked_at;
     std::size_t last_needle = 0;
@@ -118,22 +121,25 @@ std::size_t read_context(const KvDump& dump, const std::vector<Needle>& needles)
     if (!tokens || *tokens <= static_cast<std::int64_t>(last_needle) ||
         *tokens > static_cast<std::int64_t>(first_question))
         throw input_error(
-            "{}: metadata context is {} (expected {} to {} tokens: needles lie within, questions behind): correct it "
+            "{}: metadata context is {} (expected {} to {} tokens, with all needles inside and all questions behind): "
+            "correct it "
             "where the dump is made",
             dump.path(), in_quotes(*stated), last_needle + 1, first_question);
     return static_cast<std::size_t>(*tokens);
 }
 
-/// rows x columns as the file has them; 0: any.
+/// Reads a matrix of rows x columns in the file's orientation; 0: any number.
 arma::fmat read_weights(const KvDump& dump, const std::string& name, std::size_t rows, std::size_t columns) {
     const auto& tensors = dump.file().tensors();
     const auto at = std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; });
     if (at == tensors.end())
-        throw input_error("{}: tensor {} is missing: it redoes the last layer; ask the model itself by --model",
-                          dump.path(), name);
+        throw input_error(
+            "{}: tensor {} is missing (it is needed to recompute the last layer): dump it, or give the model with "
+            "--model",
+            dump.path(), name);
     const std::vector<std::size_t> given = at->shape.size() == 1 ? std::vector{1UL, at->shape[0]} : at->shape;
-    const auto fits = [&](std::size_t found, std::size_t wanted) {
-        return found > 0 && (wanted == 0 || found == wanted);
+    const auto fits = [&](std::size_t found, std::size_t expected) {
+        return found > 0 && (expected == 0 || found == expected);
     };
     if (!at->dtype || at->fortran_order || given.size() != 2 || !fits(given[0], rows) || !fits(given[1], columns))
         throw input_error("{}: {} is {} {} (expected numbers, {} x {}): do its tensors belong together?", dump.path(),
@@ -155,12 +161,12 @@ std::vector<arma::fmat> read_heads(const KvDump& dump, const DumpTensor& tensor)
 }  // namespace
 
 LlamaReadout::LlamaReadout(const KvDump& dump) {
-    const Json readout = metadata_json(dump, "readout", "how the last layer is redone");
-    const auto layer = static_cast<std::size_t>(whole(dump, readout, "readout", "layer"));
-    constexpr std::size_t most_layers = 1000;  // a score has a row for each
+    const Json readout = metadata_json(dump, "readout", "how the last layer is recomputed");
+    const auto layer = static_cast<std::size_t>(non_negative(dump, readout, "readout", "layer"));
+    constexpr std::size_t most_layers = 1000;  // results have an entry for each layer
     if (layer >= most_layers)
-        throw input_error("{}: metadata readout: layer is {} (at most {}): is it of this dump?", dump.path(), layer,
-                          most_layers - 1);
+        throw input_error("{}: metadata readout: layer is {} (at most {}): does it belong to this dump?", dump.path(),
+                          layer, most_layers - 1);
     const DumpTensor* of[3];
     for (const Side side : {Side::query, Side::key, Side::value}) {
         const DumpTensor* tensor = dump.find(layer, side);
@@ -174,12 +180,14 @@ LlamaReadout::LlamaReadout(const KvDump& dump) {
     const DumpTensor& query = *of[static_cast<std::size_t>(Side::query)];
     if (query.heads % key.heads != 0 || query.tokens != key.tokens || query.dim != key.dim || value.dim != key.dim)
         throw input_error(
-            "{}: {} has {} heads, {} tokens and {} channels beside {}, {} and {} of {} (expected a multiple of heads, "
-            "tokens and channels the same)",
+            "{}: {} has {} heads, {} tokens and {} channels, but there are {}, {} and {} of {} (expected a multiple of "
+            "its "
+            "heads, and the same tokens and channels)",
             dump.path(), query.name, query.heads, query.tokens, query.dim, key.heads, key.tokens, key.dim, key.name);
     if (dump.metadata("attention").value_or("causal") != "causal")
-        throw input_error("{}: metadata attention is {} (a question sees what lies before it: expected causal)",
-                          dump.path(), in_quotes(*dump.metadata("attention")));
+        throw input_error(
+            "{}: metadata attention is {} (expected causal, because a question attends to the tokens before it)",
+            dump.path(), in_quotes(*dump.metadata("attention")));
     needles_ = read_needles(dump, key.tokens);
 
     shape_.layers = layer + 1;
@@ -191,12 +199,12 @@ LlamaReadout::LlamaReadout(const KvDump& dump) {
     shape_.norm_epsilon = norm_epsilon(dump, readout);
     check_attention_scale(dump, readout, key.dim);
     first_answer_ = static_cast<std::int32_t>(
-        std::min<std::int64_t>(whole(dump, readout, "readout", "first_value_token"), 1 << 30));
+        std::min<std::int64_t>(non_negative(dump, readout, "readout", "first_value_token"), 1 << 30));
     if (readout.find("correct") != nullptr)
-        correct_ = static_cast<std::size_t>(whole(dump, readout, "readout", "correct"));
+        correct_ = static_cast<std::size_t>(non_negative(dump, readout, "readout", "correct"));
     if (correct_ && *correct_ > needles_.size())
         throw input_error(
-            "{}: metadata readout: correct is {} (expected at most {}, the needles): are they of one dump?",
+            "{}: metadata readout: correct is {} (expected at most {}, the needles): do they belong to one dump?",
             dump.path(), *correct_, needles_.size());
     context_ = read_context(dump, needles_);
 

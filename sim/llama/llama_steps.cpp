@@ -5,7 +5,7 @@
 
 namespace spiked::sim {
 
-// Columns outside, rows inside: as they lie in memory.
+// Loops run over columns outside and rows inside, the order of memory.
 
 arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double epsilon) {
     arma::vec sums(rows.n_rows, arma::fill::zeros);
@@ -23,7 +23,7 @@ arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double eps
 arma::fmat attention_weights(const arma::fmat& queries, const arma::fmat& keys) {
     arma::fmat weights = queries * keys.t() / std::sqrt(static_cast<float>(keys.n_cols));
     const arma::uword before = keys.n_rows - queries.n_rows;
-    /// The first query that sees a key.
+    // The first query that attends to key j.
     const auto first = [&](arma::uword j) { return j > before ? j - before : 0; };
     arma::fvec largest = weights.col(0);
     for (arma::uword j = 1; j < weights.n_cols; ++j)
@@ -43,9 +43,9 @@ arma::fmat attention_weights(const arma::fmat& queries, const arma::fmat& keys) 
 }
 
 arma::fmat swiglu(const arma::fmat& rows, const arma::fmat& gate, const arma::fmat& up, const arma::fmat& down) {
-    arma::fmat open = rows * gate;
-    open.transform([](float x) { return x / (1.0F + std::exp(-x)); });
-    return (open % (rows * up)) * down;
+    arma::fmat gated = rows * gate;
+    gated.transform([](float x) { return x / (1.0F + std::exp(-x)); });
+    return (gated % (rows * up)) * down;
 }
 
 void to_log_probabilities(arma::fmat& rows) {

@@ -13,17 +13,17 @@ StudySeed StudySeed::parse(std::string_view text) {
     std::string_view digits = text;
     if (digits.starts_with("0x") || digits.starts_with("0X")) digits.remove_prefix(2);
     StudySeed seed;
-    std::size_t place = 0;
-    for (auto at = digits.rbegin(); at != digits.rend(); ++at, ++place) {
+    std::size_t position = 0;
+    for (auto at = digits.rbegin(); at != digits.rend(); ++at, ++position) {
         const char lower = static_cast<char>(*at | 0x20);
         const bool decimal = *at >= '0' && *at <= '9';
-        if (place >= 32 || !(decimal || (lower >= 'a' && lower <= 'f')))
+        if (position >= 32 || !(decimal || (lower >= 'a' && lower <= 'f')))
             throw usage_error(
-                "seed \"{}\" is not usable (it must be up to 32 hex digits, 0x in front or not): "
+                "seed \"{}\" is not usable (it must be up to 32 hex digits, with or without 0x in front): "
                 "give for example 0x5eed",
                 text);
         const int value = decimal ? *at - '0' : lower - 'a' + 10;
-        seed.bytes[15 - place / 2] |= static_cast<std::uint8_t>(value << (place % 2 * 4));
+        seed.bytes[15 - position / 2] |= static_cast<std::uint8_t>(value << (position % 2 * 4));
     }
     if (digits.empty()) throw usage_error("the seed is empty: give for example 0x5eed");
     return seed;

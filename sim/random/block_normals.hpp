@@ -4,7 +4,8 @@
 
 namespace spiked::stream {
 
-/// The normals of one word block, a number at a time: two in double, four in float.
+/// The standard normals from one word block (the four words of a Philox counter), computed one at a time: two in
+/// double, four in float.
 SPIKED_DEVICE inline void normals_of_block(const PhiloxCounter& words, double* out) {
     box_muller::double_normals<box_muller::PlainDouble>(words[0], words[1], words[2], words[3], out[0], out[1]);
 }

@@ -5,21 +5,22 @@
 
 #include "core/device/host_device.hpp"
 
-/// Box-Muller from random words, one source for every processor: bit-equal results wherever +, -, *, /, sqrt and fma
-/// round correctly. No product that rounds meets a sum outside fma(), so a compiler that contracts changes nothing. No
-/// table, no branch, no libm.
+/// The Box-Muller transform of random words, with one source for every processor. Results are bit-equal wherever +, -,
+/// *, /, sqrt and fma are correctly rounded. No rounded product is added outside fma(), so that a compiler that
+/// contracts expressions changes nothing. The code uses no table, no branch and no libm.
 ///
-/// Two normals are sqrt(-2 log u) times cos and sin of 2 pi v. Of v the nearest quarter is taken off exactly, so a
-/// normal is relatively accurate also next to the zeros of cos and sin; u next to 1 loses nothing either. The
-/// polynomials are minimax (Remez), their coefficients rounded one after the other. What they leave out, relative: log
-/// 2^-59, sin 2^-58, cos 2^-61 in double; 2^-28, 2^-28, 2^-31 in float.
+/// The two normals are sqrt(-2 log u) times cos and sin of 2 pi v. The nearest multiple of 1/4 is subtracted from v
+/// exactly, so that a normal keeps its relative accuracy near the zeros of cos and sin; u near 1 loses no accuracy
+/// either. The polynomials are minimax (Remez), with coefficients that are rounded one after the other. Their relative
+/// approximation errors are 2^-59 (log), 2^-58 (sin) and 2^-61 (cos) in double; 2^-28, 2^-28 and 2^-31 in float.
 ///
-/// Error against exact Box-Muller of the same u and v, in units in the last place: double 2.7 at most in 2 10^8
-/// normals; float 3.5 at most in 4 10^8, and below 4.9 always (every radius and every angle was tried). Cost of two
-/// normals: about 75 instructions in double, a division and a root among them; 60 with one root in float.
+/// The error against exact Box-Muller of the same u and v, in units in the last place, is at most 2.7 in double (in
+/// 2 10^8 normals) and at most 3.5 in float (in 4 10^8 normals), where it is always below 4.9 (every radius and every
+/// angle was tried). Two normals cost about 75 instructions in double, with one division and one square root, and 60
+/// in float, with one square root.
 ///
-/// `Ops` is an arithmetic, of one number (below) or of several at once: types Real and Bits (unsigned, as wide as
-/// Real), for double also Word (32 random bits), and what no operator does.
+/// `Ops` is an arithmetic on one number (below) or on several at once. It has the types Real and Bits (unsigned, as
+/// wide as Real), for double also Word (32 random bits), and the operations that operators do not provide.
 namespace spiked::stream::box_muller {
 
 struct PlainDouble {
@@ -41,7 +42,7 @@ struct PlainDouble {
         std::memcpy(&x, &bits, sizeof x);
         return x;
     }
-    /// `yes` where the top bit is set.
+    /// `yes` if the top bit is set, else `no`.
     SPIKED_DEVICE static Real choose(Bits top, Real yes, Real no) { return top >> 63 != 0 ? yes : no; }
     /// The upper 53 of 64 bits as a fraction in [0, 1), exactly.
     SPIKED_DEVICE static Real fraction(Word low, Word high) {
@@ -72,7 +73,7 @@ struct PlainFloat {
     SPIKED_DEVICE static Real of_signed(Bits bits) { return static_cast<float>(static_cast<std::int32_t>(bits)); }
 };
 
-/// Coefficients from the constant one up.
+/// Evaluates a polynomial by Horner's rule; the constant coefficient comes first.
 template <class Ops, class Number, class... Numbers>
 SPIKED_DEVICE inline typename Ops::Real polynomial([[maybe_unused]] typename Ops::Real x, Number first,
                                                    Numbers... rest) {
@@ -82,10 +83,11 @@ SPIKED_DEVICE inline typename Ops::Real polynomial([[maybe_unused]] typename Ops
         return Ops::fma(polynomial<Ops>(x, rest...), x, Ops::constant(first));
 }
 
-/// Turns (cosine, sine) of the rest by the quadrant in the two top bits of `quadrant`, and scales.
+/// Rotates (cosine, sine) of the remaining angle by the quadrant in the two top bits of `quadrant`, and multiplies it
+/// by the radius.
 template <class Ops>
-SPIKED_DEVICE inline void place(typename Ops::Real radius, typename Ops::Real cosine, typename Ops::Real sine,
-                                typename Ops::Bits quadrant, typename Ops::Real& even, typename Ops::Real& odd) {
+SPIKED_DEVICE inline void rotate(typename Ops::Real radius, typename Ops::Real cosine, typename Ops::Real sine,
+                                 typename Ops::Bits quadrant, typename Ops::Real& even, typename Ops::Real& odd) {
     using Bits = typename Ops::Bits;
     const Bits swap = quadrant << 1;
     const Bits even_sign = (quadrant + (Ops::sign >> 1)) & Ops::sign;
@@ -101,7 +103,7 @@ SPIKED_DEVICE inline typename Ops::Real minus_two_log(typename Ops::Real u) {
     using Bits = typename Ops::Bits;
     constexpr std::uint64_t one = 0x3FF0000000000000U;
     constexpr std::uint64_t root_half = 0x3FE6A09E667F3BCDU;
-    // u = m 2^-e with m from sqrt(1/2) to sqrt(2): nothing cancels next to u = 1.
+    // u = m 2^-e with m from sqrt(1/2) to sqrt(2), which avoids cancellation near u = 1.
     const Bits shifted = Ops::to_bits(u) + (one - root_half);
     const Real m = Ops::from_bits((shifted & 0x000FFFFFFFFFFFFFU) + root_half);
     const Real e = Ops::constant(0x1p52 + 1023.0) - Ops::from_bits(shifted >> 52 | 0x4330000000000000U);
@@ -113,13 +115,13 @@ SPIKED_DEVICE inline typename Ops::Real minus_two_log(typename Ops::Real u) {
         polynomial<Ops>(z, 0x1.5555555555592p+0, 0x1.999999997ff03p-1, 0x1.24924941e3507p-1, 0x1.c71c521240700p-2,
                         0x1.74663d6d2f743p-2, 0x1.39a1da3e8dd78p-2, 0x1.2f045b906bbc5p-2);
     const Real near_one = Ops::fma(s, Ops::fma(z, p, g), g);
-    // e times 2 log 2 in two parts.
+    // Adds e times 2 log 2, which is stored in two parts.
     return Ops::fma(e, Ops::constant(0x1.62e42fefa39efp+0),
                     Ops::fma(e, Ops::constant(0x1.abc9e3b39803fp-55), near_one));
 }
 
-/// Two normals in double from four words: u = (53 bits + 1) 2^-53 of the first two, v = 53 bits 2^-53 of the others.
-/// Reaches 8.57.
+/// Two normals in double from four words: u = (53 bits + 1) 2^-53 from the first two words, v = 53 bits 2^-53 from the
+/// others. The largest possible absolute value is 8.57.
 template <class Ops>
 SPIKED_DEVICE inline void double_normals(typename Ops::Word word_0, typename Ops::Word word_1,
                                          typename Ops::Word word_2, typename Ops::Word word_3, typename Ops::Real& even,
@@ -127,7 +129,8 @@ SPIKED_DEVICE inline void double_normals(typename Ops::Word word_0, typename Ops
     using Real = typename Ops::Real;
     const Real u = Ops::fraction(word_0, word_1) + Ops::constant(0x1p-53);
     const Real v = Ops::fraction(word_2, word_3);
-    // At this size the spacing of doubles is 1/4, so the sum rounds to quarters, counted by its last bits.
+    // At this magnitude the spacing of doubles is 1/4: the sum is rounded to a multiple of 1/4, counted by its last
+    // bits.
     const Real shift = Ops::constant(0x1.8p50);
     const Real rounded = v + shift;
     const Real rest = v - (rounded - shift);
@@ -137,22 +140,23 @@ SPIKED_DEVICE inline void double_normals(typename Ops::Word word_0, typename Ops
         polynomial<Ops>(z, -0x1.3bd3cc9be45dep+4, 0x1.03c1f081b5a52p+6, -0x1.55d3c7e3bfe55p+6, 0x1.e1f50675b1d7ap+5,
                         -0x1.a6d1e238afff3p+4, 0x1.f9c4ad81bf258p+2, -0x1.b03447ddbd173p+0),
         Ops::constant(1.0));
-    // 2 pi in two parts.
+    // 2 pi is stored in two parts.
     const Real sine_rest =
         polynomial<Ops>(z, 0x1.1a62633145c07p-52, -0x1.4abbce625be47p+5, 0x1.466bc67758dfap+6, -0x1.32d2cce33a55ep+6,
                         0x1.50783021c7146p+5, -0x1.e300abb168fe1p+3, 0x1.e40581b997de7p+1);
     const Real sine = Ops::fma(rest, Ops::constant(0x1.921fb54442d18p+2), rest * sine_rest);
-    place<Ops>(Ops::sqrt(minus_two_log<Ops>(u)), cosine, sine, Ops::to_bits(rounded) << 62, even, odd);
+    rotate<Ops>(Ops::sqrt(minus_two_log<Ops>(u)), cosine, sine, Ops::to_bits(rounded) << 62, even, odd);
 }
 
-/// Two normals in float from two words: u = (first + 1) 2^-32, v = second 2^-32. Reaches 6.66. All 32 bits count: u
-/// next to 1 is taken as 1 - u.
+/// Two normals in float from two words: u = (first + 1) 2^-32, v = second 2^-32. The largest possible absolute value is
+/// 6.66. All 32 bits are used: u near 1 is represented by 1 - u.
 template <class Ops>
 SPIKED_DEVICE inline void float_normals(typename Ops::Bits first, typename Ops::Bits second, typename Ops::Real& even,
                                         typename Ops::Real& odd) {
     using Real = typename Ops::Real;
     using Bits = typename Ops::Bits;
-    // As a signed number ~first is -u 2^32 up to u = 1/2 and (1 - u) 2^32 beyond: one conversion serves both.
+    // As a signed number ~first is -u 2^32 for u <= 1/2 and (1 - u) 2^32 otherwise, so one conversion covers both
+    // cases.
     const Real scaled = Ops::of_signed(~first);
     const Bits half = Ops::to_bits(scaled);
     const Bits magnitude = half & 0x7FFFFFFFU;
@@ -173,7 +177,7 @@ SPIKED_DEVICE inline void float_normals(typename Ops::Bits first, typename Ops::
         z, polynomial<Ops>(z, -0x1.3bd3ccp+0F, 0x1.03c1b0p-2F, -0x1.55b2b6p-6F, 0x1.d4f7eep-11F), Ops::constant(1.0F));
     const Real sine_rest = polynomial<Ops>(z, -0x1.777a5cp-25F, -0x1.4abbc0p-1F, 0x1.46607ep-4F, -0x1.2ddcecp-8F);
     const Real sine = Ops::fma(rest, Ops::constant(0x1.921fb6p+0F), rest * sine_rest);
-    place<Ops>(Ops::sqrt(minus_two_log), cosine, sine, quadrant, even, odd);
+    rotate<Ops>(Ops::sqrt(minus_two_log), cosine, sine, quadrant, even, odd);
 }
 
 }  // namespace spiked::stream::box_muller

@@ -7,8 +7,8 @@
 
 namespace spiked::stream {
 
-/// One element's own sub-stream as a generator that Boost.Random and the standard laws accept. It may use up to
-/// 2^18 words before it throws; elements never share a word.
+/// The sub-stream of one element, as a generator for the distributions of Boost.Random and the standard library. It
+/// provides 2^18 words and throws bug after that. No two elements use the same word.
 class ElementEngine {
 public:
     using result_type = std::uint32_t;
@@ -20,7 +20,7 @@ public:
 
     result_type operator()() {
         if (used_ % 4 == 0) {
-            if (used_ >= 4U << 16) throw bug("element {} used up its sub-stream of 2^18 words", element_);
+            if (used_ >= 4U << 16) throw bug("element {} has used all 2^18 words of its sub-stream", element_);
             block_ = stream_->words(element_, static_cast<std::uint16_t>(used_ / 4));
         }
         return block_[used_++ % 4];

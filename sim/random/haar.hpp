@@ -5,8 +5,8 @@
 
 namespace spiked::stream {
 
-/// `columns` orthonormal vectors of length `dimension`, uniform over all such frames (QR of a Gaussian matrix with the
-/// signs of R's diagonal made positive). Cost of one QR.
+/// A `dimension` x `columns` matrix with orthonormal columns, uniformly distributed over all such frames (QR of a
+/// Gaussian matrix, with the signs chosen so that R has a positive diagonal). Costs one QR.
 [[nodiscard]] arma::mat haar_frame(const Stream& stream, std::size_t dimension, std::size_t columns);
 
 }  // namespace spiked::stream

@@ -41,11 +41,11 @@ void fill_normal(const NormalPath<Real>& path, const Stream& stream, std::uint64
     constexpr std::size_t group = group_blocks * block;
     constexpr std::uint64_t all = block << 32;
     if (first > all || out.size() > all - first)
-        throw bug("{} normals from entry {} on asked of one stream, which holds {}", out.size(), first, all);
+        throw bug("{} normals from entry {} on exceed the {} of one stream", out.size(), first, all);
     if (out.empty()) return;
 
     PhiloxCounter counter = stream.counter(static_cast<std::uint32_t>(first / block));
-    const auto part_of_a_group = [&](std::size_t skip) {
+    const auto fill_part_of_group = [&](std::size_t skip) {
         Real buffer[group];
         path.fill_groups(counter, stream.key(), 1, buffer);
         const std::size_t count = std::min(group - skip, out.size());
@@ -53,12 +53,12 @@ void fill_normal(const NormalPath<Real>& path, const Stream& stream, std::uint64
         counter[0] += group_blocks;
         out = out.subspan(count);
     };
-    if (const std::size_t skip = first % block; skip != 0) part_of_a_group(skip);
+    if (const std::size_t skip = first % block; skip != 0) fill_part_of_group(skip);
     const std::size_t groups = out.size() / group;
     path.fill_groups(counter, stream.key(), groups, out.data());
     counter[0] += static_cast<std::uint32_t>(groups * group_blocks);
     out = out.subspan(groups * group);
-    if (!out.empty()) part_of_a_group(0);
+    if (!out.empty()) fill_part_of_group(0);
 }
 
 template void fill_normal(const NormalPath<double>&, const Stream&, std::uint64_t, std::span<double>);
@@ -67,7 +67,7 @@ template void fill_normal(const NormalPath<float>&, const Stream&, std::uint64_t
 namespace {
 
 template <class Real>
-void fill_by_the_best_path(const Stream& stream, std::uint64_t first, std::span<Real> out) {
+void fill_by_fastest_path(const Stream& stream, std::uint64_t first, std::span<Real> out) {
     static const NormalPath<Real>& path = avx2_path<Real>() != nullptr ? *avx2_path<Real>() : plain_path<Real>();
     fill_normal(path, stream, first, out);
 }
@@ -76,10 +76,10 @@ void fill_by_the_best_path(const Stream& stream, std::uint64_t first, std::span<
 }  // namespace detail
 
 void fill_normal(const Stream& stream, std::uint64_t first, std::span<double> out) {
-    detail::fill_by_the_best_path(stream, first, out);
+    detail::fill_by_fastest_path(stream, first, out);
 }
 void fill_normal(const Stream& stream, std::uint64_t first, std::span<float> out) {
-    detail::fill_by_the_best_path(stream, first, out);
+    detail::fill_by_fastest_path(stream, first, out);
 }
 void fill_normal(const Stream& stream, std::span<double> out) { fill_normal(stream, 0, out); }
 void fill_normal(const Stream& stream, std::span<float> out) { fill_normal(stream, 0, out); }

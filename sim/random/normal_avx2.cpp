@@ -4,7 +4,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-// Only functions that exist in this file alone may use these instructions: a processor without them runs the others.
+// Only functions that are local to this file may use these instructions, because a processor without them runs the
+// other functions.
 #define SPIKED_DEVICE __attribute__((target("avx2,fma"), always_inline))
 #include "sim/random/box_muller.hpp"
 
@@ -17,7 +18,7 @@ using Lanes32 [[gnu::vector_size(32)]] = std::uint32_t;
 struct Avx2Double {
     using Real = __m256d;
     using Bits = Lanes64;
-    using Word = __m256i;  // in the lower half of each 64 bits; the upper half is anything
+    using Word = __m256i;  // in the lower half of each 64 bits; the upper half is arbitrary
     static constexpr std::uint64_t sign = std::uint64_t{1} << 63;
 
     SPIKED_DEVICE static Real constant(double x) { return _mm256_set1_pd(x); }
@@ -26,7 +27,8 @@ struct Avx2Double {
     SPIKED_DEVICE static Bits to_bits(Real x) { return reinterpret_cast<Bits>(x); }
     SPIKED_DEVICE static Real from_bits(Bits bits) { return reinterpret_cast<Real>(bits); }
     SPIKED_DEVICE static Real choose(Bits top, Real yes, Real no) { return _mm256_blendv_pd(no, yes, from_bits(top)); }
-    /// Words as last bits of 2^20 and of 1/2, whose spacings are 2^-32 and 2^-53; every sum is exact.
+    /// Places the words in the last bits of 2^20 and of 1/2, where the spacings of doubles are 2^-32 and 2^-53; every
+    /// sum is exact.
     SPIKED_DEVICE static Real fraction(Word low, Word high) {
         const __m256i upper = _mm256_blend_epi32(high, _mm256_set1_epi64x(0x4130000000000000), 0xAA);
         const __m256i lower =
@@ -49,13 +51,13 @@ struct Avx2Float {
     SPIKED_DEVICE static Real of_signed(Bits bits) { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(bits)); }
 };
 
-/// Four word blocks: word j of each in the lower halves of `word[j]`.
+/// Four word blocks; the lower halves of `word[j]` hold word j of each.
 struct FourBlocks {
     __m256i word[4];
 };
 
-/// The order in which two FourBlocks hold the eight blocks of a group, such that the stores need no shuffle across the
-/// halves of a register.
+/// The order in which two FourBlocks hold the eight blocks of a group, chosen so that the stores need no shuffle across
+/// the halves of a register.
 template <class Real>
 inline constexpr int block_order[8] = {};
 template <>
@@ -63,8 +65,8 @@ inline constexpr int block_order<double>[8] = {0, 2, 1, 3, 4, 6, 5, 7};
 template <>
 inline constexpr int block_order<float>[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
-/// Philox4x32-10 (philox.hpp) of blocks that differ in the first counter word only: half of the first two rounds is the
-/// same for all of them and done once.
+/// Philox4x32-10 (philox.hpp) for blocks that differ only in the first counter word: half of the first two rounds is
+/// the same for all of them and is done once.
 struct Philox {
     __m256i keys[10][2];
     __m256i word_2_part, word_0_part, other_word_2_part, word_3;
@@ -120,14 +122,14 @@ SPIKED_DEVICE inline void to_normals(const FourBlocks& a, const FourBlocks& b, d
     four_to_normals(b, out + 8);
 }
 
-SPIKED_DEVICE inline Lanes32 together(__m256i a, __m256i b) {
+SPIKED_DEVICE inline Lanes32 interleaved(__m256i a, __m256i b) {
     return reinterpret_cast<Lanes32>(_mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xAA));
 }
 
 SPIKED_DEVICE inline void to_normals(const FourBlocks& a, const FourBlocks& b, float* out) {
     __m256 x0, x1, x2, x3;
-    box_muller::float_normals<Avx2Float>(together(a.word[0], b.word[0]), together(a.word[1], b.word[1]), x0, x1);
-    box_muller::float_normals<Avx2Float>(together(a.word[2], b.word[2]), together(a.word[3], b.word[3]), x2, x3);
+    box_muller::float_normals<Avx2Float>(interleaved(a.word[0], b.word[0]), interleaved(a.word[1], b.word[1]), x0, x1);
+    box_muller::float_normals<Avx2Float>(interleaved(a.word[2], b.word[2]), interleaved(a.word[3], b.word[3]), x2, x3);
     const __m256d low_01 = _mm256_castps_pd(_mm256_unpacklo_ps(x0, x1));
     const __m256d low_23 = _mm256_castps_pd(_mm256_unpacklo_ps(x2, x3));
     const __m256d high_01 = _mm256_castps_pd(_mm256_unpackhi_ps(x0, x1));

@@ -6,30 +6,30 @@
 
 #include "sim/random/address.hpp"
 
-/// The ways to the normals of normal.hpp, for it and for tests: each gives the same bits.
+/// The implementations ("paths") of the normals in normal.hpp, for that file and for tests. All give the same bits.
 namespace spiked::stream::detail {
 
-/// Word blocks a path makes at a time.
+/// The number of word blocks that a path processes at a time.
 inline constexpr std::size_t group_blocks = 8;
 using WordGroup = std::array<PhiloxCounter, group_blocks>;
 
-/// Entries that come from one word block.
+/// The number of entries that come from one word block.
 template <class Real>
 inline constexpr std::size_t block_normals = sizeof(PhiloxCounter) / (sizeof(Real) == 8 ? 8 : 4);
 
-/// One path: what it makes of given words, and of the words at `counter`, `counter` + 1, ... for whole groups.
-/// An element beyond 2^32 wraps.
+/// One path: the normals from given words, and the normals from the words at `counter`, `counter` + 1, ... for whole
+/// groups. Element numbers wrap at 2^32.
 template <class Real>
 struct NormalPath {
     void (*from_words)(const WordGroup& words, Real* out);
     void (*fill_groups)(PhiloxCounter counter, PhiloxKey key, std::size_t groups, Real* out);
 };
 
-/// One number at a time, on any processor: the reference.
+/// The reference, which computes one number at a time and runs on any processor.
 template <class Real>
 [[nodiscard]] const NormalPath<Real>& plain_path();
 
-/// Eight (float) or four (double) pairs at a time. Null where the processor lacks AVX2 or FMA.
+/// Computes eight (float) or four (double) pairs at a time. Null if the processor lacks AVX2 or FMA.
 template <class Real>
 [[nodiscard]] const NormalPath<Real>* avx2_path();
 

@@ -6,7 +6,7 @@
 
 namespace spiked::stream {
 
-/// A uniform permutation of 0 .. count - 1, a pure function of the stream (Fisher and Yates).
+/// A uniformly distributed permutation of 0 .. count - 1 (Fisher and Yates), which is a pure function of the stream.
 [[nodiscard]] std::vector<std::size_t> random_order(const Stream& stream, std::size_t count);
 
 }  // namespace spiked::stream

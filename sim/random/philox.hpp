@@ -7,8 +7,8 @@ namespace spiked::stream {
 using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 
-/// Philox4x32 with 10 rounds (Salmon et al., SC 2011): four random words, a pure function of counter and key.
-/// Agrees word for word with Random123 and with the generator of that name in CUDA.
+/// Philox4x32 with 10 rounds (Salmon et al., SC 2011): four random words, which are a pure function of counter and key.
+/// The words are those of Random123 and of the CUDA generator of the same name.
 [[nodiscard]] constexpr PhiloxCounter philox_4x32_10(PhiloxCounter counter, PhiloxKey key) {
     constexpr std::uint64_t multiplier_0 = 0xD2511F53U;
     constexpr std::uint64_t multiplier_1 = 0xCD9E8D57U;

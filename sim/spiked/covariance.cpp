@@ -31,7 +31,7 @@ Covariance Covariance::toeplitz(theory::Spectrum spectrum, const arma::vec& firs
     covariance.dense_root_ = vectors * arma::diagmat(values) * vectors.t();
     covariance.eigenvalues_ = expand(covariance.spectrum_, size);
     covariance.eigenvalue_roots_ = arma::sqrt(covariance.eigenvalues_);
-    covariance.basis_ = arma::fliplr(vectors);  // LAPACK's order is smallest first
+    covariance.basis_ = arma::fliplr(vectors);  // LAPACK returns the smallest eigenvalue first
     return covariance;
 }
 
@@ -55,7 +55,7 @@ Covariance Covariance::diagonal(const arma::vec& eigenvalues) {
 Covariance Covariance::on_basis(const arma::vec& eigenvalues, arma::mat basis) {
     const arma::uword size = eigenvalues.n_elem;
     if (basis.n_rows != size || basis.n_cols != size)
-        throw bug("a basis of {} x {} for {} eigenvalues", basis.n_rows, basis.n_cols, size);
+        throw bug("the basis of a covariance is {} x {} for {} eigenvalues", basis.n_rows, basis.n_cols, size);
     arma::mat gram = basis.t() * basis;
     gram.diag() -= 1.0;
     if (!(arma::abs(gram).max() < 1e-10)) throw bug("the basis of a covariance of size {} is not orthonormal", size);
@@ -92,7 +92,7 @@ arma::mat Covariance::to_eigenbasis(const arma::mat& vectors) const {
 
 arma::mat Covariance::eigenvectors(std::size_t first, std::size_t count) const {
     if (first < 1 || first - 1 + count > size_)
-        throw bug("{} eigenvectors from number {} on, of a covariance of size {}", count, first, size_);
+        throw bug("{} eigenvectors from number {} on are requested of a covariance of size {}", count, first, size_);
     const arma::uvec order = arma::stable_sort_index(eigenvalues_, "descend");
     arma::mat vectors(size_, count, arma::fill::zeros);
     for (arma::uword k = 0; k < count; ++k) {
@@ -107,12 +107,13 @@ arma::mat Covariance::eigenvectors(std::size_t first, std::size_t count) const {
 
 arma::vec expand(const theory::Spectrum& spectrum, std::size_t size) {
     arma::vec values(size);
-    long double share = 0.0L;
+    long double cumulative = 0.0L;
     std::size_t filled = 0;
     for (const theory::Atom& atom : spectrum.atoms()) {
-        share += atom.weight;
-        // A hair more than a half: shares are sums of rounded weights, and 0.3 of 5 is meant to be a tie.
-        const auto target = static_cast<std::size_t>(std::floor(share * static_cast<long double>(size) + 0.5L + 1e-9L));
+        cumulative += atom.weight;
+        // Slightly more than 1/2, because sums of weights are rounded and a tie (0.3 times 5) must count as one.
+        const auto target =
+            static_cast<std::size_t>(std::floor(cumulative * static_cast<long double>(size) + 0.5L + 1e-9L));
         for (; filled < std::min(target, size); ++filled) values(filled) = atom.value;
     }
     for (; filled < size; ++filled) values(filled) = spectrum.atoms().back().value;

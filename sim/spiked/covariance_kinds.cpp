@@ -24,8 +24,8 @@ using theory::Spectrum;
 using Numbers = CovarianceKind::Numbers;
 using Size = CovarianceKind::Size;
 
-/// Share of the largest eigenvalue below which one is rounding: of the arithmetic that made the matrix, in double
-/// unless the file holds less, and of the entries when they were stored as halves.
+/// An eigenvalue below this fraction of the largest one is rounding error: of the arithmetic that computed the matrix
+/// (assumed double, or float for a float32 file), or of the stored entries where they are fp16 values.
 double rounding_fraction(const std::string& path, std::size_t size) {
     const auto count = static_cast<double>(size);
     std::optional<DType> dtype;
@@ -41,7 +41,7 @@ Spectrum from_sample(const std::string& path) {
         throw input_error("{}: {} x {} is not square (a covariance matrix is needed): save X.T @ X / n, not X", path,
                           matrix.n_rows, matrix.n_cols);
     const double scale = arma::abs(matrix).max();
-    constexpr double symmetric_to = 1e-6;  // float32 files are symmetric only to their rounding
+    constexpr double symmetric_to = 1e-6;  // a float32 file is symmetric only up to rounding
     for (std::size_t j = 0; j < matrix.n_cols; ++j)
         for (std::size_t i = 0; i < j; ++i)
             if (std::abs(matrix(i, j) - matrix(j, i)) > symmetric_to * scale)
@@ -57,7 +57,7 @@ Spectrum from_sample(const std::string& path) {
     if (values.min() < -rounding)
         throw input_error("{}: smallest eigenvalue {} is negative (a covariance has none): give a covariance matrix",
                           path, values.min());
-    // A zero that stayed positive by rounding would be an atom far below the bulk.
+    // Without this, a zero that rounding made positive would become an atom far below the bulk.
     values.transform([&](double value) { return value > zero_below ? value : 0.0; });
     if (values.max() <= 0.0)
         throw input_error("{}: all-zero covariance (noise without variance has no edge): give a sample that varies",
@@ -65,19 +65,21 @@ Spectrum from_sample(const std::string& path) {
     return Spectrum::of_values({values.memptr(), values.n_elem});
 }
 
-std::string wrong_cell(std::size_t cell, double number) {
-    if (cell == 0 && !(number >= 0.0 && std::isfinite(number)))
+/// Why `number` is not legal in that column of value,weight; empty where it is.
+std::string reject_number(std::size_t column, double number) {
+    if (column == 0 && !(number >= 0.0 && std::isfinite(number)))
         return fmt::format(
             "value {} (eigenvalues of a covariance are finite and not negative): correct the first number", number);
-    if (cell == 1 && !(number > 0.0 && std::isfinite(number)))
+    if (column == 1 && !(number > 0.0 && std::isfinite(number)))
         return fmt::format("weight {} (weights are positive and finite): correct it or leave the line out", number);
     return "";
 }
 
 Spectrum from_list(const std::string& path) {
-    const arma::mat table = read_csv(path, wrong_cell);
+    const arma::mat table = read_csv(path, reject_number);
     if (table.n_cols != 2)
-        throw input_error("{}: {} columns (value,weight are needed): write two numbers a line", path, table.n_cols);
+        throw input_error("{}: {} columns (value,weight are needed): write two numbers on each line", path,
+                          table.n_cols);
     std::vector<theory::Atom> atoms;
     for (std::size_t i = 0; i < table.n_rows; ++i) atoms.push_back({table(i, 0), table(i, 1)});
     try {
@@ -104,7 +106,7 @@ std::vector<CovarianceKind> make_table() {
         {.name = "ar1",
          .parameters = {"rho"},
          .size = Size::optional,
-         .summary = "the matrix rho^|i-j|; in words the symbol of the AR(1) process at N points",
+         .summary = "the matrix rho^|i-j|; as a SPEC the symbol of the AR(1) process at N points",
          .source = kms,
          .law = toeplitz_law,
          .symbol = [](const Numbers& v, std::size_t n) { return theory::ar1_symbol_spectrum(v[0], n); },
@@ -112,13 +114,13 @@ std::vector<CovarianceKind> make_table() {
         {.name = "toeplitz",
          .parameters = {"rho"},
          .size = Size::required,
-         .summary = "the matrix rho^|i-j|, in words its own eigenvalues",
+         .summary = "the matrix rho^|i-j|; as a SPEC its exact eigenvalues",
          .source = kms,
          .law = toeplitz_law,
          .first_column = powers},
         {.name = "two-atom",
          .parameters = {"low", "high", "weight"},
-         .summary = "high on a share `weight` of the coordinates, low on the others",
+         .summary = "high on a fraction `weight` of the coordinates, low on the others",
          .law = [](const Numbers& v, std::size_t) { return theory::two_atom_spectrum(v[0], v[1], v[2]); }},
         {.name = "uniform",
          .parameters = {"low", "high"},
@@ -141,7 +143,7 @@ std::vector<CovarianceKind> make_table() {
          .summary = "Marchenko-Pastur quantiles at midpoints",
          .source = "Marchenko & Pastur 1967",
          .law = [](const Numbers& v, std::size_t n) { return theory::wishart_spectrum(AspectRatio(v[0]), n); }},
-        {.name = "file", .summary = "csv lines value,weight", .read = from_list},
+        {.name = "file", .summary = "a csv file with lines value,weight", .read = from_list},
         {.name = "sample", .summary = "eigenvalues of the covariance matrix in a file", .read = from_sample},
     };
 }
@@ -162,7 +164,7 @@ const CovarianceKind& covariance_kind(const std::string& name, std::string_view 
     throw usage_error("unknown {} \"{}\"{}", what, name, suggestion(name, names));
 }
 
-std::string CovarianceKind::words() const {
+std::string CovarianceKind::spec_form() const {
     if (reads_file()) return name + ":PATH";
     std::string text = fmt::format("{}{}{}", name, parameters.empty() ? "" : ":", fmt::join(parameters, ","));
     std::transform(text.begin() + static_cast<std::ptrdiff_t>(name.size()), text.end(),
@@ -171,7 +173,7 @@ std::string CovarianceKind::words() const {
     return text + (size == Size::none ? "" : size == Size::optional ? "[:N]" : ":N");
 }
 
-std::string CovarianceKind::table() const {
+std::string CovarianceKind::table_form() const {
     std::string text = fmt::format("{{ kind = \"{}\"", name);
     for (const auto& parameter : parameters) text += fmt::format(", {} = ..", parameter);
     if (reads_file()) text += ", path = \"..\"";

@@ -8,36 +8,40 @@
 
 namespace spiked::sim {
 
-/// A kind of covariance: one row serves the tables of study files (covariance_spec.hpp), the words of --row-spectrum
-/// and --col-spectrum (spectrum_spec.hpp) and `spiked list covariances`.
+/// A kind of covariance. Its entry serves the tables of study files (covariance_spec.hpp), the SPEC texts of
+/// --row-spectrum and --col-spectrum (spectrum_spec.hpp) and `spiked list covariances`.
 struct CovarianceKind {
     using Numbers = std::vector<double>;
-    enum class Size { none, optional, required };  ///< the N of the words; none: the law knows weights, not a size
+    enum class Size {
+        none,
+        optional,
+        required
+    };  ///< whether a SPEC ends with :N; none: the law has weights, not a size
 
     std::string name;
-    std::vector<std::string> parameters;  ///< numbers, all needed; in words in this order
+    std::vector<std::string> parameters;  ///< names of numbers; all are required, a SPEC lists them in this order
     Size size = Size::none;
     std::string summary;
     std::string source;
-    /// Eigenvalues of the matrix of that size, or their law.
+    /// The eigenvalues of the matrix of that size, or the law they follow.
     theory::Spectrum (*law)(const Numbers& parameters, std::size_t size) = nullptr;
-    /// What the words mean instead of `law`: the limit of large matrices at N points.
+    /// Where not null, a SPEC means this instead of `law`: the limit for large matrices, sampled at N points.
     theory::Spectrum (*symbol)(const Numbers& parameters, std::size_t size) = nullptr;
-    /// Of kinds that are Toeplitz matrices.
+    /// The first column of the matrix; null for kinds that are not Toeplitz matrices.
     arma::vec (*first_column)(const Numbers& parameters, std::size_t size) = nullptr;
-    /// In the place of `law`: reads a file.
+    /// Reads the law from a file; such kinds have no `law`.
     theory::Spectrum (*read)(const std::string& path) = nullptr;
 
     [[nodiscard]] bool reads_file() const { return read != nullptr; }
     [[nodiscard]] std::string default_basis() const { return first_column == nullptr ? "identity" : "toeplitz"; }
-    /// As words: ar1:RHO[:N].
-    [[nodiscard]] std::string words() const;
-    /// As a table of a study file: { kind = "ar1", rho = .. }.
-    [[nodiscard]] std::string table() const;
+    /// How it is written as a SPEC: ar1:RHO[:N].
+    [[nodiscard]] std::string spec_form() const;
+    /// How it is written as a table of a study file: { kind = "ar1", rho = .. }.
+    [[nodiscard]] std::string table_form() const;
 };
 
 [[nodiscard]] const std::vector<CovarianceKind>& covariance_kinds();
-/// Throws usage_error with the nearest name; `what` says of what it is a kind.
+/// Throws usage_error "unknown WHAT" with the nearest name.
 [[nodiscard]] const CovarianceKind& covariance_kind(const std::string& name, std::string_view what);
 
 }  // namespace spiked::sim

@@ -38,19 +38,20 @@ Numbers parameters_of(const CovarianceSpec& spec, const CovarianceKind& kind) {
     for (const auto& [name, value] : spec.parameters)
         if (std::find(legal.begin(), legal.end(), name) == legal.end())
             throw usage_error("covariance \"{}\" has no parameter \"{}\"{}", kind.name, name,
-                              legal.empty() ? fmt::format(": write {}", kind.table()) : suggestion(name, legal));
+                              legal.empty() ? fmt::format(": write {}", kind.table_form()) : suggestion(name, legal));
     Numbers values;
     for (const auto& name : kind.parameters) {
         const auto found = spec.parameters.find(name);
         if (found == spec.parameters.end())
-            throw usage_error("covariance \"{}\" lacks its parameter \"{}\": write {}", kind.name, name, kind.table());
+            throw usage_error("covariance \"{}\" lacks its parameter \"{}\": write {}", kind.name, name,
+                              kind.table_form());
         if (!std::isfinite(found->second))
             throw usage_error("covariance \"{}\": {} = {} is not a finite number: correct it", kind.name, name,
                               found->second);
         values.push_back(found->second);
     }
     if (kind.reads_file() && spec.path.empty())
-        throw usage_error("covariance \"{}\" names no file: write {}", kind.name, kind.table());
+        throw usage_error("covariance \"{}\" names no file: write {}", kind.name, kind.table_form());
     if (!kind.reads_file() && !spec.path.empty())
         throw usage_error("covariance \"{}\" reads no file, but a path \"{}\" is given: leave it out", kind.name,
                           spec.path);
@@ -61,7 +62,7 @@ arma::mat cosine_basis(std::size_t size) {
     const double count = static_cast<double>(size);
     arma::mat basis(size, size);
     for (std::size_t k = 0; k < size; ++k)
-        for (std::size_t t = 0; t < size; ++t)  // the angle is reduced while it is a whole number
+        for (std::size_t t = 0; t < size; ++t)  // the angle is reduced exactly, as an integer
             basis(t, k) =
                 std::sqrt((k == 0 ? 1.0 : 2.0) / count) *
                 std::cos(std::numbers::pi * static_cast<double>((2 * t + 1) * k % (4 * size)) / (2.0 * count));
@@ -70,8 +71,8 @@ arma::mat cosine_basis(std::size_t size) {
 
 }  // namespace
 
-const std::vector<CatalogueLine>& covariance_bases() {
-    static const std::vector<CatalogueLine> lines = {
+const std::vector<RegistryEntry>& covariance_bases() {
+    static const std::vector<RegistryEntry> lines = {
         {"identity",
          "a diagonal matrix, largest eigenvalue first; those of the kind exponential in the order of its formula",
          {},
@@ -97,12 +98,12 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
     const CovarianceKind& kind = kind_of(spec);
     (void)basis_of(spec, kind);
     const Numbers parameters = parameters_of(spec, kind);
-    // The cells of a sweep ask for few laws many times.
-    constexpr std::size_t most_remembered = 4096;
+    // The cells of a sweep need few different laws many times.
+    constexpr std::size_t largest_cached = 4096;
     static Memo<std::pair<std::string, std::size_t>, Spectrum> laws;
     const auto make = [&] { return kind.law(parameters, size); };
     Spectrum law = kind.reads_file() ? kind.read(spec.path)
-                   : size <= most_remembered
+                   : size <= largest_cached
                        ? laws.of({fmt::format("{}:{:a}", kind.name, fmt::join(parameters, ",")), size}, make)
                        : make();
     if (kind.size != CovarianceKind::Size::none) return law;
@@ -111,8 +112,7 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
     if (!kind.reads_file() && expanded.atoms().size() < law.atoms().size())
         throw usage_error(
             "covariance \"{}\": at size {} one of its atoms has no eigenvalue (its weight is below {:.3g}): give it "
-            "more "
-            "weight, or another kind",
+            "more weight, or choose another kind",
             kind.name, size, 0.5 / static_cast<double>(size));
     return expanded;
 }
@@ -141,30 +141,30 @@ arma::mat covariance_matrix(const std::string& spec, std::size_t size) {
         arma::mat matrix = read_matrix(path);
         if (matrix.n_rows == 1) matrix = matrix.t();
         if (matrix.n_rows != size || (matrix.n_cols != size && matrix.n_cols != 1))
-            throw input_error("{}: {} x {} is no covariance of {} coordinates: give a {} x {} matrix or {} variances",
-                              path, matrix.n_rows, matrix.n_cols, size, size, size, size);
+            throw input_error(
+                "{}: {} x {} is not a covariance of {} coordinates: give a {} x {} matrix or {} variances", path,
+                matrix.n_rows, matrix.n_cols, size, size, size, size);
         return matrix;
     }
     const auto parts = split(spec, ':');
-    CovarianceSpec words{.kind = parts.front()};
-    if (words.kind == "file") {
-        words.path = spec.substr(std::min(spec.size(), words.kind.size() + 1));
+    CovarianceSpec parsed{.kind = parts.front()};
+    if (parsed.kind == "file") {
+        parsed.path = spec.substr(std::min(spec.size(), parsed.kind.size() + 1));
     } else {
-        (void)parse_spectrum(spec);  // its words, with their own errors
-        const CovarianceKind& facts = kind_of(words);
+        (void)parse_spectrum(spec);  // for its errors
+        const CovarianceKind& kind = kind_of(parsed);
         std::size_t next = 1;
-        if (!facts.parameters.empty()) {
+        if (!kind.parameters.empty()) {
             const auto numbers = split(parts[next++], ',');
-            for (std::size_t i = 0; i < facts.parameters.size(); ++i)
-                words.parameters[facts.parameters[i]] = *to_number(numbers[i]);
+            for (std::size_t i = 0; i < kind.parameters.size(); ++i)
+                parsed.parameters[kind.parameters[i]] = *to_number(numbers[i]);
         }
         if (parts.size() > next && to_integer(parts[next]) != static_cast<std::int64_t>(size))
             throw usage_error(
-                "covariance \"{}\" is of size {} (there are {} coordinates): leave the size out or correct "
-                "it",
-                spec, parts[next], size);
+                "covariance \"{}\" has size {} (there are {} coordinates): leave the size out or correct it", spec,
+                parts[next], size);
     }
-    const Covariance covariance = build_covariance(words, size, MatrixSide::row, stream::StudySeed{}, "");
+    const Covariance covariance = build_covariance(parsed, size, MatrixSide::row, stream::StudySeed{}, "");
     if (covariance.is_diagonal()) return covariance.eigenvalues();
     return covariance.basis() * arma::diagmat(covariance.eigenvalues()) * covariance.basis().t();
 }

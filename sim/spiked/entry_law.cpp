@@ -15,8 +15,8 @@
 namespace spiked::sim {
 
 struct EntryLaw::Kind {
-    CatalogueLine entry;
-    std::string_view parameter;  ///< its letter and range; empty: none
+    RegistryEntry entry;
+    std::string_view parameter;  ///< its name and range; empty where the law has none
     bool (*legal)(double parameter);
     EntryMoments (*moments)(double parameter);
     void (*fill)(double parameter, const stream::Stream& stream, std::span<double> out);
@@ -27,16 +27,17 @@ namespace {
 using stream::Stream;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr double least_probability = 1e-9;  // draws resolve 1e-16: a share this small is still right to 1e-7
+constexpr double least_probability = 1e-9;  // draws resolve 1e-16, so it is still accurate to 1e-7
 
-/// 53 bits of a block, a whole number from 0 to 2^53 - 1.
+/// The upper 53 bits of the first two words, an integer from 0 to 2^53 - 1.
 double bits_53(const stream::PhiloxCounter& words) {
     return static_cast<double>((std::uint64_t{words[1]} << 32 | words[0]) >> 11);
 }
 
 template <class Draw>
 void each_element(std::span<double> out, Draw draw) {
-    if (out.size() > std::size_t{1} << 32) throw bug("{} entries asked of one stream, which holds 2^32", out.size());
+    if (out.size() > std::size_t{1} << 32)
+        throw bug("{} entries are requested of one stream, which holds 2^32", out.size());
     for (std::size_t e = 0; e < out.size(); ++e) out[e] = draw(static_cast<std::uint32_t>(e));
 }
 
@@ -50,13 +51,13 @@ EntryMoments student_moments(double nu) {
 }
 
 EntryMoments two_point_moments(double p) {
-    const double spread = p * (1.0 - p);
-    return {.skewness = (1.0 - 2.0 * p) / std::sqrt(spread), .kurtosis = 1.0 / spread - 3.0};
+    const double variance = p * (1.0 - p);  // of the indicator
+    return {.skewness = (1.0 - 2.0 * p) / std::sqrt(variance), .kurtosis = 1.0 / variance - 3.0};
 }
 
 const std::vector<EntryLaw::Kind>& kinds() {
     static const std::vector<EntryLaw::Kind> table = {
-        {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958"},
+        {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958", {"normal"}},
          "",
          any,
          [](double) { return EntryMoments{.skewness = 0.0}; },
@@ -74,7 +75,7 @@ const std::vector<EntryLaw::Kind>& kinds() {
          [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.8}; },
          [](double, const Stream& stream, std::span<double> out) {
              each_element(out, [&](std::uint32_t e) {
-                 // Midpoints of 2^53 intervals: exactly symmetric about 0.
+                 // The midpoints of 2^53 intervals are exactly symmetric about 0.
                  return std::numbers::sqrt3 * ((2.0 * bits_53(stream.words(e)) + 1.0) * 0x1p-53 - 1.0);
              });
          }},
@@ -90,7 +91,7 @@ const std::vector<EntryLaw::Kind>& kinds() {
          }},
         {{"student:NU",
           "Student's t scaled to variance 1: moments of order below NU only",
-          {"NU: degrees of freedom, above 2"},
+          {{"", number("NU"), "degrees of freedom, above 2"}},
           "Boost.Random"},
          "NU (degrees of freedom, above 2: the variance is infinite otherwise)",
          [](double nu) { return nu > 2.0; },
@@ -104,7 +105,7 @@ const std::vector<EntryLaw::Kind>& kinds() {
          }},
         {{"two-point:P",
           "sqrt((1-P)/P) with probability P, else -sqrt(P/(1-P)): skewed unless P = 1/2",
-          {"P: probability of the upper value, in (0, 1)"},
+          {{"", number("P"), "probability of the upper value, in (0, 1)"}},
           ""},
          "P (probability of the upper value, from 1e-9 to 1 - 1e-9)",
          [](double p) { return p >= least_probability && p <= 1.0 - least_probability; },
@@ -116,9 +117,9 @@ const std::vector<EntryLaw::Kind>& kinds() {
          }},
         {{"sparse:P",
           "a random sign times 1/sqrt(P) with probability P, else 0",
-          {"P: share of entries that are not 0, in (0, 1]"},
+          {{"", number("P"), "fraction of entries that are not 0, in (0, 1]"}},
           ""},
-         "P (share of entries that are not 0, from 1e-9 to 1)",
+         "P (fraction of entries that are not 0, from 1e-9 to 1)",
          [](double p) { return p >= least_probability && p <= 1.0; },
          [](double p) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0 / p}; },
          [](double p, const Stream& stream, std::span<double> out) {
@@ -152,7 +153,7 @@ EntryLaw EntryLaw::parse(std::string_view text) {
         if (names.back() == parsed.name) law.kind_ = &kind;
     }
     if (law.kind_ == nullptr)
-        throw usage_error("unknown entry law \"{}\"{}", parsed.name, suggestion(parsed.name, names));
+        throw usage_error("unknown entry law \"{}\"{}", parsed.name, suggestion(parsed.name, names, aliases_in(entry_laws())));
     const Kind& kind = *law.kind_;
     if (!parsed.options.empty())
         throw usage_error("entry law \"{}\": there is no option \"{}\": write {}", text, parsed.options.front().first,
@@ -180,8 +181,8 @@ void fill_entries(const EntryLaw& law, const stream::Stream& stream, std::span<d
     law.kind_->fill(law.parameter_, stream, out);
 }
 
-const std::vector<CatalogueLine>& entry_laws() {
-    static const std::vector<CatalogueLine> lines = entries_of(kinds());
+const std::vector<RegistryEntry>& entry_laws() {
+    static const std::vector<RegistryEntry> lines = entries_of(kinds());
     return lines;
 }
 

@@ -19,7 +19,7 @@ using stream::Stream;
 
 enum class Sides { both, row, column };
 
-/// What a law draws from.
+/// The arguments of the functions that draw.
 struct Request {
     const Stream& stream;
     const Covariance& covariance;
@@ -31,7 +31,7 @@ struct Request {
     [[nodiscard]] std::size_t size() const { return covariance.size(); }
 };
 
-/// QR with positive diagonal of R, in place; whether the columns were independent.
+/// Replaces the columns by Q of their QR decomposition (diagonal of R positive); returns whether they were independent.
 bool orthonormalise(arma::mat& columns) {
     arma::mat frame;
     arma::mat triangle;
@@ -56,10 +56,10 @@ arma::mat draw_qr(const Request& request) {
         arma::mat columns(entries.data() + draw * count, request.size(), request.rank);
         if (orthonormalise(columns)) return columns;
     }
-    // The words are fine, this draw is not: another replicate may have luck.
+    // Not a usage error: the text is legal, and draws of another replicate may be independent.
     throw input_error(
         "signal vectors \"{}\": {} draws of {} vectors of length {} were linearly dependent each time (too few "
-        "different entries): choose another entry law or a lower rank",
+        "distinct entries): choose another entry law or a lower rank",
         request.text, most_draws, request.rank, request.size());
 }
 
@@ -76,8 +76,8 @@ arma::mat draw_localised(const Request& request) {
 
 arma::mat draw_sparse(const Request& request) {
     const std::size_t width = request.number;
-    // A random order of the coordinates: by 64-bit keys, from the second draw of each element because the values on
-    // the supports use the first.
+    // The coordinates are put in random order by 64-bit keys. These come from the second draw of each element, because
+    // the values on the supports use the first.
     std::vector<std::pair<std::uint64_t, std::size_t>> order(request.size());
     for (std::size_t t = 0; t < order.size(); ++t) {
         const auto words = request.stream.words(static_cast<std::uint32_t>(t), 1);
@@ -98,7 +98,7 @@ arma::mat draw_eigen(const Request& request) { return request.covariance.eigenve
 
 arma::mat draw_smooth(const Request& request) {
     constexpr double rotary_base = 10000.0;
-    const double turn = 2.0 * std::numbers::pi;
+    const double full_turn = 2.0 * std::numbers::pi;
     const double size = static_cast<double>(request.size());
     arma::mat vectors(request.size(), request.rank);
     for (std::size_t i = 0; i < request.rank; ++i) {
@@ -108,8 +108,8 @@ arma::mat draw_smooth(const Request& request) {
         const double slow = std::numbers::pi * (static_cast<double>(i) + uniform[0]) / size;
         const double rotary = std::pow(rotary_base, -uniform[2]);
         for (std::size_t t = 0; t < request.size(); ++t)
-            vectors(t, i) = std::cos(slow * (static_cast<double>(t) + 0.5) + turn * uniform[1]) *
-                            std::cos(rotary * static_cast<double>(t + 1) + turn * uniform[3]);
+            vectors(t, i) = std::cos(slow * (static_cast<double>(t) + 0.5) + full_turn * uniform[1]) *
+                            std::cos(rotary * static_cast<double>(t + 1) + full_turn * uniform[3]);
     }
     (void)orthonormalise(vectors);
     return vectors;
@@ -118,64 +118,64 @@ arma::mat draw_smooth(const Request& request) {
 }  // namespace
 
 struct VectorLaw::Kind {
-    CatalogueLine entry;
+    RegistryEntry entry;
     Sides sides;
-    std::string_view number;  ///< what the number is called; empty: none
-    std::size_t (*needs)(std::size_t rank, std::size_t number);
+    std::string_view number;                                     ///< name of its number; empty where it has none
+    std::size_t (*needs)(std::size_t rank, std::size_t number);  ///< coordinates
     arma::mat (*draw)(const Request& request);
 };
 
 namespace {
 
 std::size_t rank_alone(std::size_t rank, std::size_t /*number*/) { return rank; }
-/// Numbers from a study file reach 2^63.
-std::size_t blocks(std::size_t rank, std::size_t number) {
+/// rank * number, saturated because numbers from a study file reach 2^63.
+std::size_t rank_blocks(std::size_t rank, std::size_t number) {
     return rank > 0 && number > SIZE_MAX / rank ? SIZE_MAX : rank * number;
 }
-std::size_t run(std::size_t rank, std::size_t number) { return rank == 0 ? 0 : number - 1 + rank; }
+std::size_t rank_from(std::size_t rank, std::size_t number) { return rank == 0 ? 0 : number - 1 + rank; }
 
 const std::array<VectorLaw::Kind, 7>& kinds() {
     static const std::array<VectorLaw::Kind, 7> table{{
         {{"haar", "uniform under rotation", {}, "Stewart 1980"}, Sides::both, "", rank_alone, draw_haar},
         {{"qr:ENTRY",
           "QR of a matrix with independent entries of that law",
-          {"ENTRY: an entry law, e.g. qr:rademacher or qr:student:5"},
+          {{"", any_text("ENTRY"), "an entry law, e.g. qr:rademacher or qr:student:5"}},
           "paper assumption (v)"},
          Sides::both,
          "",
          rank_alone,
          draw_qr},
         {{"localised:J",
-          "each on J coordinates of its own, the first ones, with equal sizes and random signs",
-          {"J: coordinates of each vector; 1: unit vectors"},
+          "vector i on coordinates (i-1) J + 1 .. i J, entries of equal size with random signs",
+          {{"", whole("J"), "coordinates of each vector; 1: unit vectors"}},
           ""},
          Sides::both,
          "J",
-         blocks,
+         rank_blocks,
          draw_localised},
         {{"sparse:K",
-          "each on K random coordinates of its own, uniform on their sphere",
-          {"K: coordinates of each vector"},
+          "each uniform on the sphere over K random coordinates, disjoint from those of the others",
+          {{"", whole("K"), "coordinates of each vector"}},
           ""},
          Sides::both,
          "K",
-         blocks,
+         rank_blocks,
          draw_sparse},
         {{"eigen:row:INDEX",
           "left vectors are eigenvectors INDEX, INDEX + 1, .. of the row covariance",
-          {"INDEX: 1 is the largest eigenvalue"},
+          {{"", whole("INDEX"), "1 is the largest eigenvalue"}},
           ""},
          Sides::row,
          "INDEX",
-         run,
+         rank_from,
          draw_eigen},
         {{"eigen:col:INDEX",
           "right vectors are eigenvectors INDEX, INDEX + 1, .. of the column covariance",
-          {"INDEX: 1 is the largest eigenvalue"},
+          {{"", whole("INDEX"), "1 is the largest eigenvalue"}},
           ""},
          Sides::column,
          "INDEX",
-         run,
+         rank_from,
          draw_eigen},
         {{"smooth",
           "left vectors are slow waves over the tokens times rotary (RoPE) ones, orthonormalised",
@@ -195,14 +195,14 @@ struct ParsedVectors {
     EntryLaw entries;
 };
 
-std::string_view first_word(std::string_view name) { return name.substr(0, name.find(':')); }
+std::string_view first_part(std::string_view name) { return name.substr(0, name.find(':')); }
 
-ParsedVectors parse_words(std::string_view text) {
+ParsedVectors parse_vectors(std::string_view text) {
     const ParsedName parsed = parse_name(text);
     std::vector<std::string> names;
     std::vector<const VectorLaw::Kind*> candidates;
     for (const auto& kind : kinds()) {
-        const std::string_view name = first_word(kind.entry.name);
+        const std::string_view name = first_part(kind.entry.name);
         if (names.empty() || names.back() != name) names.emplace_back(name);
         if (name == parsed.name) candidates.push_back(&kind);
     }
@@ -238,13 +238,12 @@ ParsedVectors parse_words(std::string_view text) {
         return found;
     }
     const auto number = values.size() == 1 ? to_integer(values.front()) : std::nullopt;
-    if (!number || *number < 1)
-        throw malformed(std::string(found.kind->number) + " must be one whole number from 1 on");
+    if (!number || *number < 1) throw malformed(std::string(found.kind->number) + " must be one integer from 1 on");
     found.number = static_cast<std::size_t>(*number);
     return found;
 }
 
-bool serves(Sides sides, MatrixSide side) {
+bool applies_to(Sides sides, MatrixSide side) {
     return sides == Sides::both || (sides == Sides::row) == (side == MatrixSide::row);
 }
 
@@ -269,15 +268,15 @@ SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength
         case StrengthUnit::sqrt_n:
             return {value * std::sqrt(static_cast<double>(rows))};
     }
-    throw bug("a unit of strengths that does not exist");
+    throw bug("unknown unit of strengths");
 }
 
 VectorLaw::VectorLaw() : kind_(&kinds().front()), text_("haar") {}
 
 VectorLaw VectorLaw::parse(std::string_view text, MatrixSide side) {
-    const ParsedVectors parsed = parse_words(text);
-    if (!serves(parsed.kind->sides, side))
-        throw usage_error("signal vectors \"{}\" are {} vectors, not {} ones: give them for the other side", text,
+    const ParsedVectors parsed = parse_vectors(text);
+    if (!applies_to(parsed.kind->sides, side))
+        throw usage_error("signal vectors \"{}\" are {} vectors, not {} vectors: give them for the other side", text,
                           side == MatrixSide::row ? "right" : "left", side == MatrixSide::row ? "left" : "right");
     VectorLaw law;
     law.kind_ = parsed.kind;
@@ -300,15 +299,15 @@ arma::mat VectorLaw::draw(const stream::Stream& stream, const Covariance& covari
 }
 
 SignalVectors parse_signal_vectors(std::string_view text) {
-    const Sides sides = parse_words(text).kind->sides;
+    const Sides sides = parse_vectors(text).kind->sides;
     SignalVectors vectors;
-    if (serves(sides, MatrixSide::row)) vectors.left = VectorLaw::parse(text, MatrixSide::row);
-    if (serves(sides, MatrixSide::column)) vectors.right = VectorLaw::parse(text, MatrixSide::column);
+    if (applies_to(sides, MatrixSide::row)) vectors.left = VectorLaw::parse(text, MatrixSide::row);
+    if (applies_to(sides, MatrixSide::column)) vectors.right = VectorLaw::parse(text, MatrixSide::column);
     return vectors;
 }
 
-const std::vector<CatalogueLine>& vector_laws() {
-    static const std::vector<CatalogueLine> lines = entries_of(kinds());
+const std::vector<RegistryEntry>& vector_laws() {
+    static const std::vector<RegistryEntry> lines = entries_of(kinds());
     return lines;
 }
 

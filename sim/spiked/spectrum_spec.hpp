@@ -5,11 +5,11 @@
 
 namespace spiked::sim {
 
-/// Reads the SPEC of `spiked theory`:
-/// words() of a kind of covariance_kinds.hpp, ar1:RHO[:N]; N defaults to 64.
-/// sample: the eigenvalues of a symmetric covariance matrix, those within rounding of 0 (N epsilon of the largest,
-/// float's epsilon for a float32 file) as exact zeros; file: csv lines value,weight, whatever the suffix. Throws
-/// usage_error for the words, input_error for the files.
+/// Parses a SPEC of `spiked theory`, the spec_form() of a kind of covariance_kinds.hpp such as ar1:RHO[:N]; N defaults
+/// to
+/// 64. sample:PATH gives the eigenvalues of a symmetric covariance matrix; eigenvalues within rounding of 0 (N epsilon
+/// times the largest; float's epsilon for a float32 file, 2^-10 sqrt(N) for fp16 values) become exact zeros. file:PATH
+/// reads csv lines value,weight, whatever the suffix. Throws usage_error for the SPEC, input_error for the files.
 [[nodiscard]] theory::Spectrum parse_spectrum(const std::string& spec);
 
 }  // namespace spiked::sim

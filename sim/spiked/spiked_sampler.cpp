@@ -18,7 +18,7 @@ void require_possible(const SpikedModel& model) {
     model.right_vectors.require_room(d, rank);
     if (model.colouring == Colouring::eigenbasis && !model.entries.gaussian())
         throw usage_error(
-            "colouring in the eigenbasis of \"{}\" entries is not possible (only Gaussian ones stay the same under "
+            "colouring in the eigenbasis of \"{}\" entries is not possible (only Gaussian entries are invariant under "
             "rotation): use dense colouring",
             model.entries.text());
 }

@@ -12,14 +12,14 @@
 namespace spiked::sim {
 
 /// How a block is coloured: with the dense roots of A and B, or in their eigenbases, where colouring scales rows and
-/// columns. For Gaussian X the two have one law up to the rotations by Q_A and Q_B: singular values, overlaps with the
-/// true vectors and errors of every rotation-invariant estimator have the same distribution, and what is not invariant
-/// (entries, a quantizer without rotation) has another. To undo the rotation of the columns, multiply by
-/// column.basis().t() from the right.
+/// columns. For Gaussian X the two have the same law up to the rotations by Q_A and Q_B: singular values, overlaps with
+/// the true vectors and errors of every rotation-invariant estimator have the same distribution; quantities that are
+/// not invariant (entries, the error of a quantizer without rotation) have another. Multiplying by column.basis().t()
+/// from the right rotates the columns of an eigenbasis sample back.
 enum class Colouring { dense, eigenbasis };
 
-/// S~ = S + A^{1/2} X B^{1/2} (paper, spiked model): n x d, independent entries of X with variance 1/d, S of the given
-/// strengths (absolute, singular-value scale), at most min(n, d) of them.
+/// S~ = S + A^{1/2} X B^{1/2} (paper, spiked model): n x d, entries of X independent with variance 1/d, singular values
+/// of S given by `strengths` (absolute, singular-value scale), at most min(n, d) of them.
 struct SpikedModel {
     Covariance row;     ///< A, n x n
     Covariance column;  ///< B, d x d
@@ -44,15 +44,15 @@ struct SpikedSample {
 };
 
 /// Throws usage_error when no sample can be drawn: more strengths than min(n, d), vectors that do not fit, eigenbasis
-/// colouring of entries that are not Gaussian. `sample` calls it.
+/// colouring of entries that are not Gaussian. `sample` calls this function.
 void require_possible(const SpikedModel& model);
 
 /// The true vectors of one replicate, in the coordinates of the block.
 [[nodiscard]] SignalSides signal_sides(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
                                        std::uint64_t replicate);
 
-/// One replicate, a pure function of (seed, cell, replicate). Cost: two dense products where a covariance is dense; in
-/// the eigenbasis only the vectors are multiplied.
+/// Draws one replicate, a pure function of (seed, cell, replicate). Costs one dense product for each covariance that is
+/// not diagonal; in the eigenbasis only the vectors are multiplied.
 [[nodiscard]] SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
                                   std::uint64_t replicate);
 

@@ -14,16 +14,16 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 
-/// To the last bits of the unknown.
+/// A root to the last bits of the unknown.
 template <class Function>
-double last_bits(Function f, double low, double high) {
+double root_to_last_bits(Function f, double low, double high) {
     return bracketed_root(f, low, high, within(4e-16), 200);
 }
 
 }  // namespace
 
 BulkDistribution::Side::Side(const Spectrum& spectrum) {
-    // Exactly 1 where no atom is zero, whatever the rounding of the weights.
+    // positive_weight is exactly 1 if no atom is zero, whatever the rounding of the weights.
     long double zero = 0.0L;
     for (const Atom& atom : spectrum.atoms()) {
         value.push_back(atom.value / spectrum.largest());
@@ -38,11 +38,11 @@ BulkDistribution::BulkDistribution(const SeparableLaw& law)
       column_(law.column()),
       beta_(law.aspect().value()),
       rank_gap_(column_.positive_weight - beta_ * row_.positive_weight),
-      unit_(law.row().largest() * law.column().largest()),
+      scale_(law.row().largest() * law.column().largest()),
       mass_at_zero_(std::max(0.0, 1.0 - std::min(row_.positive_weight, column_.positive_weight / beta_))),
       mean_(law.row().mean() * law.column().mean()),
       lower_(0.0),
-      upper_(law.bulk_edge().value / unit_) {
+      upper_(law.bulk_edge().value / scale_) {
     if (std::abs(rank_gap_) <= 4e-15 * std::max(column_.positive_weight, beta_ * row_.positive_weight)) rank_gap_ = 0.0;
     lower_ = find_lower_edge();
 }
@@ -74,8 +74,8 @@ BulkDistribution::Sums BulkDistribution::sums(const Side& side, Complex m) {
 }
 
 // M2 = -(1/z) sum v y / (1 + y M1), then M1 = -(beta/z) sum w x / (1 + x M2). Newton solves the same equation as
-// sum v / (1 + y M1) - beta sum w / (1 + x M2) = (rank of B - rank of A) / d: both sums are small where the support
-// reaches zero, and there the first form would lose everything to rounding.
+// sum v / (1 + y M1) - beta sum w / (1 + x M2) = (rank of B - rank of A) / d. Both sums are small where the support
+// reaches zero, and there the first form would lose all its digits to rounding.
 BulkDistribution::Round BulkDistribution::round(Complex z, Complex column) const {
     const Sums right = sums(column_, column);
     const Complex row = -right.first / z;
@@ -87,8 +87,8 @@ BulkDistribution::Round BulkDistribution::round(Complex z, Complex column) const
 }
 
 // The round maps the half plane Im M > 0, Im zM > 0 into itself. It has one fixed point there, and that is the
-// solution; on the real axis outside the support the fixed point is real, and it is the attracting one (Denjoy and
-// Wolff). So whatever path led to a candidate, these two conditions recognise it.
+// solution; on the real axis outside the support the fixed point is real and attracting (Denjoy and Wolff). These two
+// conditions therefore identify the solution, however a candidate was found.
 bool BulkDistribution::newton(Complex z, Complex& column) const {
     Complex m = column;
     double last = std::numeric_limits<double>::infinity();
@@ -99,14 +99,14 @@ bool BulkDistribution::newton(Complex z, Complex& column) const {
         const double size = std::abs(step) / std::abs(m);
         m += step;
         if (size <= 1e-15 || (size < 1e-7 && size >= 0.5 * last)) {
-            // Where M2 = 0 Newton's equation holds without M1 being a fixed point.
+            // Where M2 = 0, Newton's equation holds although M1 is not a fixed point.
             if (!(std::abs(now.column - m) <= 1e-4 * std::abs(m))) return false;
             if (z.imag() > 0.0) {
                 if (!(m.imag() > 0.0 && (z * m).imag() >= 0.0)) return false;
                 column = m;
                 return true;
             }
-            // On the axis the mirror image is a solution too.
+            // On the real axis the complex conjugate is a solution too.
             column = {m.real(), std::abs(m.imag())};
             if (column.imag() > 1e-9 * std::abs(m)) return true;
             if (!(std::abs(now.slope) <= 1.0)) return false;
@@ -127,14 +127,14 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
         Complex column = *near;
         if (newton(z, column)) return finish(column);
     }
-    // Damped rounds settle quickly inside the bulk and away from the real axis.
+    // Damped rounds converge quickly inside the bulk and away from the real axis.
     Complex column = Complex(0.0, std::sqrt(beta_)) / std::sqrt(z);
     for (int attempt = 0; attempt < 4; ++attempt) {
         for (int iteration = 0; iteration < 20; ++iteration) column = 0.5 * (column + round(z, column).column);
         Complex candidate = column;
         if (newton(z, candidate)) return finish(candidate);
     }
-    // Otherwise come down from far above the real axis; the step shrinks whenever Newton loses the solution.
+    // Otherwise the solution is continued from far above the real axis, with shorter steps whenever Newton fails.
     const double start = 10.0 * std::max(upper_, std::abs(z));
     double height = start;
     double factor = 0.5;
@@ -152,23 +152,24 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
             factor = std::max(0.1, factor * factor);
         } else {
             factor = std::sqrt(factor);
-            // What is left is within rounding of an edge: the last height is as near as a double can say.
+            // z is within rounding of an edge, and the last height is as close to it as doubles allow.
             if (factor > 0.999 && height - z.imag() < 1e-9 * start) return finish(column);
             if (factor > 0.99999)
                 throw usage_error(
-                    "the density of this noise near {:.6g} is beyond double precision (eigenvalues, weights or sides "
-                    "too far apart): make the spectra narrower, with fewer atoms, or the sides more alike",
-                    z.real() * unit_);
+                    "the density of this noise near {:.6g} cannot be computed in double precision (eigenvalues, "
+                    "weights or "
+                    "sides are too different): make the spectra narrower, with fewer atoms, or the sides more alike",
+                    z.real() * scale_);
         }
     }
 }
 
-// Between 0 and the lower edge M1 and M2 are real and t = z M1 M2 is negative. Say A is the side of smaller rank
-// (otherwise the sides change places). With h = M1 > 0, p = y h / (1 + y h), tau = sum v p, and k = -1/M2 in
+// Between 0 and the lower edge M1 and M2 are real and t = z M1 M2 is negative. Let A be the side of smaller rank
+// (otherwise the sides are exchanged). With h = M1 > 0, p = y h / (1 + y h), tau = sum v p, and k = -1/M2 in
 // (0, smallest x):
-//   sum over x > 0 of w (k/x) / (1 - k/x) = tau / beta - a,   a = share of A that is not zero,   z = -t k / h.
-// z rises from 0 at tau = beta a; the first place where it stops rising is the edge. Later ones can exist when the
-// support has gaps. All terms vary on a scale of order 1 in log h, so a short step cannot pass over a change of sign.
+//   sum over x > 0 of w (k/x) / (1 - k/x) = tau / beta - a,   a = weight of the positive atoms of A,   z = -t k / h.
+// z increases from 0 at tau = beta a, and the edge is the first maximum. Later ones can exist when the support has
+// gaps. All terms vary on a scale of order 1 in log h, so a short step cannot miss a change of sign.
 double BulkDistribution::find_lower_edge() const {
     if (rank_gap_ == 0.0) return 0.0;
     const bool row_smaller = rank_gap_ > 0.0;
@@ -188,7 +189,7 @@ double BulkDistribution::find_lower_edge() const {
     }
 
     struct Rise {
-        double slope = 0.0;  ///< dlog z / dlog tau; the sign is what counts
+        double slope = 0.0;  ///< dlog z / dlog tau; only its sign is used
         double z = 0.0;
         double excess = 0.0;  ///< tau / ratio - a
     };
@@ -205,7 +206,7 @@ double BulkDistribution::find_lower_edge() const {
         Rise result;
         result.excess = tau / ratio - small.positive_weight;
         if (!(result.excess > 0.0)) return result;
-        // s = (k / smallest) / (1 - k / smallest): the same equation as above the upper edge, with inverse atoms.
+        // For s = (k / smallest) / (1 - k / smallest) this is the equation above the upper edge, with inverse atoms.
         double s = result.excess;
         double first = 0.0;
         double second = 0.0;
@@ -218,15 +219,15 @@ double BulkDistribution::find_lower_edge() const {
                 second += weight[i] * u * u;
             }
             const double next = std::max(s, s + (result.excess - first) * (1.0 + s) * s / (first + second));
-            const bool settled = next - s <= 1e-15 * s;
+            const bool converged = next - s <= 1e-15 * s;
             s = next;
-            if (settled) break;
+            if (converged) break;
         }
         result.z = (row_smaller ? tau : beta_ * tau) * smallest * (s / (1.0 + s)) / h;
         result.slope = 1.0 + first / (first + second) * (tau / ratio) / result.excess - tau / rest;
         return result;
     };
-    // Where the curve begins: tau = ratio * a.
+    // The curve begins at tau = ratio * a.
     double low = -std::log(std::max(ratio, 1.0 / ratio)) - 1.0;
     while (at(low).excess > 0.0) low -= 5.0;
     double high = low + 5.0;
@@ -234,7 +235,7 @@ double BulkDistribution::find_lower_edge() const {
         high += 5.0;
         if (high > 700.0) return 0.0;
     }
-    const double begin = last_bits([&](double x) { return at(x).excess > 0.0 ? 1.0 : -1.0; }, low, high);
+    const double begin = root_to_last_bits([&](double x) { return at(x).excess > 0.0 ? 1.0 : -1.0; }, low, high);
     constexpr double step = 0.05;
     double left = begin;
     double right = begin + step;
@@ -242,7 +243,7 @@ double BulkDistribution::find_lower_edge() const {
         left = right;
         right += step;
     }
-    const double top = last_bits(
+    const double top = root_to_last_bits(
         [&](double x) {
             const Rise rise = at(x);
             return rise.excess > 0.0 ? -rise.slope : -std::numeric_limits<double>::max();
@@ -257,7 +258,7 @@ double BulkDistribution::density_of(double x, const Solution& at) const {
 }
 
 // With L(z) = int log(x - z) = log(-z) + sum w log(1 + x M2) + (1/beta) sum v log(1 + y M1) + z M1 M2 / beta, the
-// self-consistent equations say that L is stationary in M1 and M2, and dL/dz = -m1; on the axis Im L = -pi cdf.
+// self-consistent equations state that L is stationary in M1 and M2, and dL/dz = -m1; on the real axis Im L = -pi cdf.
 double BulkDistribution::survival_of(const Solution& at) const {
     double row_sum = 0.0;
     for (std::size_t i = 0; i < row_.value.size(); ++i)
@@ -266,19 +267,19 @@ double BulkDistribution::survival_of(const Solution& at) const {
     for (std::size_t j = 0; j < column_.value.size(); ++j)
         column_sum += column_.weight[j] *
                       std::atan2(column_.value[j] * at.column.imag(), 1.0 + column_.value[j] * at.column.real());
-    const double share = (row_sum + (column_sum + at.plain.imag()) / beta_) / pi;
-    return std::clamp(share, 0.0, 1.0 - mass_at_zero_);
+    const double survival = (row_sum + (column_sum + at.plain.imag()) / beta_) / pi;
+    return std::clamp(survival, 0.0, 1.0 - mass_at_zero_);
 }
 
 double BulkDistribution::density(Eigenvalue x) const {
-    const double scaled = x.value / unit_;
+    const double scaled = x.value / scale_;
     if (scaled == 0.0 && lower_ == 0.0) return std::numeric_limits<double>::infinity();
     if (!inside(scaled)) return 0.0;
-    return density_of(scaled, solve(scaled, nullptr)) / unit_;
+    return density_of(scaled, solve(scaled, nullptr)) / scale_;
 }
 
 double BulkDistribution::survival(Eigenvalue x) const {
-    const double scaled = x.value / unit_;
+    const double scaled = x.value / scale_;
     if (!(scaled >= 0.0)) return 1.0;
     if (scaled <= lower_) return 1.0 - mass_at_zero_;
     if (scaled >= upper_) return 0.0;
@@ -289,34 +290,34 @@ double BulkDistribution::cdf(Eigenvalue x) const { return x.value >= 0.0 ? 1.0 -
 
 Eigenvalue BulkDistribution::quantile(double probability) const {
     if (!(probability >= 0.0 && probability <= 1.0))
-        throw usage_error("probability {} is not usable (outside 0 to 1): give a share", probability);
+        throw usage_error("probability {} is not usable (outside 0 to 1): give a number from 0 to 1", probability);
     if (probability <= mass_at_zero_) return mass_at_zero_ > 0.0 ? Eigenvalue{0.0} : lower_edge();
     if (probability == 1.0) return upper_edge();
     const double tail = 1.0 - probability;
-    // In this angle both edges are smooth, a lower edge of 0 included.
-    const auto place = [&](double angle) {
+    // As a function of this angle the law is smooth at both edges, also at a lower edge of 0.
+    const auto position = [&](double angle) {
         const double sine = std::sin(angle / 2.0);
         const double cosine = std::cos(angle / 2.0);
         return upper_ * sine * sine + lower_ * cosine * cosine;
     };
     std::optional<Complex> last;
-    const double angle = last_bits(
+    const double angle = root_to_last_bits(
         [&](double trial) {
             if (trial <= 0.0) return -probability;
             if (trial >= pi) return tail;
-            const double x = place(trial);
+            const double x = position(trial);
             const Solution at = solve(x, last ? &*last : nullptr);
             if (at.column.imag() > 0.0) last = at.column;
-            // The last bits of a sum of angles must not decide on which side of a gap the quantile lies.
+            // The offset keeps the rounding of a sum of angles from deciding on which side of a gap the quantile lies.
             return tail - survival_of(at) + 2e-15;
         },
         0.0, pi);
-    return {place(angle) * unit_};
+    return {position(angle) * scale_};
 }
 
 std::vector<BulkPoint> BulkDistribution::curve(std::size_t count) const {
     if (count < 2)
-        throw usage_error("curve of {} points is not one (it goes from edge to edge): ask for 2 or more", count);
+        throw usage_error("curve of {} points is not usable (it goes from edge to edge): ask for 2 or more", count);
     std::vector<BulkPoint> points(count);
     std::optional<Complex> last;
     for (std::size_t i = count; i-- > 0;) {
@@ -325,28 +326,28 @@ std::vector<BulkPoint> BulkDistribution::curve(std::size_t count) const {
         const double sine = std::sin(angle / 2.0);
         const double cosine = std::cos(angle / 2.0);
         const double x = upper_ * sine * sine + lower_ * cosine * cosine;
-        points[i].x = {x * unit_};
+        points[i].x = {x * scale_};
         if (!inside(x)) {
             points[i].cdf = i == 0 ? mass_at_zero_ : 1.0;
             continue;
         }
         const Solution at = solve(x, last ? &*last : nullptr);
         if (at.column.imag() > 0.0) last = at.column;
-        points[i].density = density_of(x, at) / unit_;
+        points[i].density = density_of(x, at) / scale_;
         points[i].cdf = 1.0 - survival_of(at);
     }
     return points;
 }
 
 StieltjesPair BulkDistribution::stieltjes(std::complex<double> z) const {
-    const double size = std::abs(z) / unit_;
+    const double size = std::abs(z) / scale_;
     if (!(z.imag() > 0.0 && size > 1e-250 && size < 1e250))
         throw usage_error(
             "z = {} + {}i is not usable here (Im z > 0, |z| within 1e-250 to 1e250 of the largest atoms): give "
             "such a z, or use the transforms of the law above the edge",
             z.real(), z.imag());
-    const Solution at = solve(z / unit_, nullptr);
-    // m = -(1/z) sum w / (1 + x M), summed as it stands: near z = 0 the shorter form would cancel.
+    const Solution at = solve(z / scale_, nullptr);
+    // m = -(1/z) sum w / (1 + x M) is summed in this form, because near z = 0 the shorter form would cancel.
     const auto transform = [&](const Side& side, Complex m) {
         Complex sum;
         for (std::size_t i = 0; i < side.value.size(); ++i) sum += side.weight[i] / (1.0 + side.value[i] * m);

@@ -14,29 +14,31 @@ struct StieltjesPair {
     std::complex<double> right;  ///< of the law of Z^T Z (over d)
 };
 
-/// One point of the curve that a plot needs.
+/// One point of the curve of density and distribution function, for plots.
 struct BulkPoint {
     Eigenvalue x;
     double density = 0.0;
     double cdf = 0.0;
 };
 
-/// The whole eigenvalue distribution of Z Z^T under a SeparableLaw: MarchenkoPastur for any A and B. Arguments are
-/// eigenvalues. It may have an atom at zero, gaps, and an infinite density at a lower edge of 0.
+/// The whole eigenvalue distribution of Z Z^T under a SeparableLaw, which generalises MarchenkoPastur to any A and B.
+/// Arguments are eigenvalues. The law may have an atom at zero, gaps, and an infinite density at a lower edge of 0.
 ///
 /// Source: research note theory.md 1.1 and 1.4 for the self-consistent equations. Their solution is the stationary
-/// point of a potential whose imaginary part is the cdf, so the cdf is a closed form in the solution: no quadrature.
+/// point of a potential whose imaginary part is the cdf, so the cdf is a closed form in the solution, without
+/// quadrature.
 /// Accuracy: cdf and survival 1e-14 absolute, also where the support reaches zero; density 1e-13 times edge / distance
 /// to the nearest end of the support, relative; lower edge 1e-14 times 1 / |1 - n/d|; quantile inverts the cdf to
-/// 1e-14. Cost: about 50 passes over the atoms for a point by itself, 5 along `curve`; a quantile is about 10 points.
+/// 1e-14. Cost: about 50 passes over the atoms for a single point, 5 per point of `curve`; a quantile costs about 10
+/// points.
 class BulkDistribution {
 public:
     explicit BulkDistribution(const SeparableLaw& law);
 
     /// Left end of the continuous part; 0 when it reaches zero (n/d = 1 with invertible A and B).
-    [[nodiscard]] Eigenvalue lower_edge() const { return {lower_ * unit_}; }
-    [[nodiscard]] Eigenvalue upper_edge() const { return {upper_ * unit_}; }
-    /// Share of the n eigenvalues that are exactly zero.
+    [[nodiscard]] Eigenvalue lower_edge() const { return {lower_ * scale_}; }
+    [[nodiscard]] Eigenvalue upper_edge() const { return {upper_ * scale_}; }
+    /// The fraction of the n eigenvalues that are exactly zero.
     [[nodiscard]] double mass_at_zero() const { return mass_at_zero_; }
     /// tr A / n times tr B / d.
     [[nodiscard]] double mean() const { return mean_; }
@@ -47,7 +49,7 @@ public:
     [[nodiscard]] double cdf(Eigenvalue x) const;
     /// P(eigenvalue > x), without the cancellation of 1 - cdf.
     [[nodiscard]] double survival(Eigenvalue x) const;
-    /// Smallest x with cdf(x) >= probability, in [0, 1]; throws usage_error outside.
+    /// The smallest x with cdf(x) >= probability. Throws usage_error unless the probability lies in [0, 1].
     [[nodiscard]] Eigenvalue quantile(double probability) const;
     [[nodiscard]] Eigenvalue median() const { return quantile(0.5); }
 
@@ -61,7 +63,7 @@ public:
 private:
     using Complex = std::complex<double>;
 
-    /// Values divided by the largest, so that no product of them can overflow.
+    /// The atoms of one covariance, with values divided by the largest so that no product of them can overflow.
     struct Side {
         std::vector<double> value;
         std::vector<double> weight;
@@ -69,14 +71,14 @@ private:
         double positive_weight = 0.0;
     };
 
-    /// The solution of the self-consistent equations at one z, in units of the largest atoms.
+    /// The solution of the self-consistent equations at one z, scaled by the largest atoms.
     struct Solution {
-        Complex column;  ///< M1: belongs to the sums over B
-        Complex row;     ///< M2: to the sums over A
-        Complex plain;   ///< sum v / (1 + y M1) over positive atoms: -z m2 up to the zero ones
+        Complex column;  ///< M1, which enters the sums over B
+        Complex row;     ///< M2, which enters the sums over A
+        Complex plain;   ///< sum v / (1 + y M1) over positive atoms, which is -z m2 without the atoms at zero
     };
 
-    /// Over the positive atoms of a side, m = 1 / (1 + x M).
+    /// Sums over the positive atoms of a side, with m = 1 / (1 + x M).
     struct Sums {
         Complex plain;   ///< sum w m
         Complex first;   ///< sum w x m
@@ -84,7 +86,7 @@ private:
         Complex second;  ///< sum w x^2 m^2
     };
 
-    /// M1 -> M1 by one round through both equations, with its derivative, and Newton's step.
+    /// One round M1 -> M2 -> M1 through both equations, with its derivative and Newton's step.
     struct Round {
         Complex column;
         Complex slope;
@@ -106,7 +108,7 @@ private:
     Side column_;
     double beta_;
     double rank_gap_;  ///< (rank of B - rank of A) / d; exactly 0 when they agree
-    double unit_;      ///< largest atom of A times largest of B: eigenvalues are stored in this unit
+    double scale_;     ///< largest atom of A times largest atom of B; eigenvalues are stored divided by it
     double mass_at_zero_;
     double mean_;
     double lower_;

@@ -23,28 +23,29 @@ void require_size(const SeparableLaw& law, std::size_t rows, std::size_t columns
             rows, columns, aspect, law.aspect().value());
 }
 
-/// Pure noise of one size: where its eigenvalues typically are, and how many lie above a level.
+/// Pure noise of one size: the typical positions of its eigenvalues, and the expected number above a level.
 class Noise {
 public:
     Noise(const SeparableLaw& law, std::size_t rows, std::size_t columns)
         : bulk_(law),
           edge_(law.bulk_edge().value),
-          unit_(1.0 / (law.tracy_widom_scale() * std::pow(static_cast<double>(columns), 2.0 / 3.0))),
+          edge_scale_(1.0 / (law.tracy_widom_scale() * std::pow(static_cast<double>(columns), 2.0 / 3.0))),
           rows_(static_cast<double>(rows)),
           columns_(static_cast<double>(columns)) {}
 
     [[nodiscard]] double edge() const { return edge_; }
-    [[nodiscard]] double unit() const { return unit_; }
+    [[nodiscard]] double edge_scale() const { return edge_scale_; }
 
-    /// The typical position of the j-th largest eigenvalue. The limiting process of real noise holds a quarter point
-    /// more above a level deep in the bulk than the density says, and the j-th point lies where j - 1/2 are above.
+    /// The typical position of the j-th largest eigenvalue. Deep in the bulk, the limiting process of real noise has a
+    /// quarter of a point more above a level than the density predicts, and the j-th point lies where j - 1/2 are
+    /// above.
     [[nodiscard]] double position(std::size_t j) const {
         const double above = (static_cast<double>(j) - 0.75) / rows_;
         return bulk_.quantile(std::max(0.0, 1.0 - above)).value;
     }
 
     [[nodiscard]] double expected_above(double level) const {
-        const double s = (level - edge_) / unit_;
+        const double s = (level - edge_) / edge_scale_;
         if (s >= 0.0) return edge_points_above(s);
         const double counted = rows_ * bulk_.survival({level});
         constexpr double far = -8.0;
@@ -52,16 +53,16 @@ public:
         return counted + edge_points_above(s) - 2.0 / (3.0 * std::numbers::pi) * std::pow(-s, 1.5);
     }
 
-    /// Median of the min(n, d) eigenvalues that a decomposition returns.
+    /// The median of the min(n, d) eigenvalues that a decomposition returns.
     [[nodiscard]] double median() const {
-        const double share = std::min(1.0, columns_ / rows_);
-        return bulk_.quantile(1.0 - 0.5 * share).value;
+        const double fraction = std::min(1.0, columns_ / rows_);
+        return bulk_.quantile(1.0 - 0.5 * fraction).value;
     }
 
 private:
     BulkDistribution bulk_;
     double edge_;
-    double unit_;
+    double edge_scale_;
     double rows_;
     double columns_;
 };
@@ -101,12 +102,12 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     FiniteSize result;
     result.rows = rows;
     result.columns = columns;
-    result.top_noise_shift = tracy_widom_mean * noise.unit();
-    result.top_noise_standard_deviation = std::sqrt(tracy_widom_variance) * noise.unit();
+    result.top_noise_shift = tracy_widom_mean * noise.edge_scale();
+    result.top_noise_standard_deviation = std::sqrt(tracy_widom_variance) * noise.edge_scale();
     result.regularity = law.edge_regularity(3.0 / p);
 
     const auto smallest_strength = [&](double cutoff) {
-        // Below the edge the limit has no outlier to show, whatever the rule counts.
+        // Below the edge the limit has no outlier, whatever the rule counts.
         return cutoff > edge ? law.strength_of({cutoff}) : law.detection_threshold();
     };
     const auto add = [&](std::string name, double cutoff) -> RankCutoff& {
@@ -114,12 +115,13 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
         rule.name = std::move(name);
         rule.cutoff = {cutoff};
         rule.smallest_strength = smallest_strength(cutoff);
-        rule.false_alarm_probability = tracy_widom_survival((cutoff - edge) / noise.unit());
+        rule.false_alarm_probability = tracy_widom_survival((cutoff - edge) / noise.edge_scale());
         rule.expected_false_alarms = noise.expected_above(cutoff);
         result.rules.push_back(std::move(rule));
         return result.rules.back();
     };
-    // The edge estimate under `spikes` spikes, which move noise eigenvalues down the list; power 2 squares them first.
+    // The edge estimate with `spikes` spikes, which shift the noise eigenvalues in the list; power 2 squares them
+    // first.
     const auto estimate = [&](std::size_t k, double factor, int power, std::size_t spikes) -> std::optional<double> {
         if (k == 0) return std::nullopt;
         const double upper = std::pow(noise.position(k + 1 - spikes), power);
@@ -140,7 +142,7 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     add_estimating("eoptshrink", k, 1.0, 1, margin);
     add_estimating("eoptshrink:margin=0", k, 1.0, 1, 0.0);
     {
-        // Least squares through the top 2k typical positions; a spike leaves the list before the line is drawn.
+        // Least-squares line through the top 2k typical positions; a spike is removed from the list before the fit.
         RankCutoff& rule = add("eoptshrink:edgefit", edge * (1.0 + margin));
         if (k > 0) {
             double sums[4] = {};  // x, y, x^2, x y
@@ -158,7 +160,7 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     add_estimating("eoptshrink:paper", pilot_within(pilot_count(columns), short_side), 1.0, 2,
                    1.0 / std::cbrt(static_cast<double>(columns)));
     add_estimating("eoptshrink:author", k, 1.1, 1, 0.0);
-    add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.unit());
+    add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.edge_scale());
     const double beta = std::min(law.aspect().value(), 1.0 / law.aspect().value());
     const double noise_level = noise.median() / MarchenkoPastur(AspectRatio(beta)).median().value;
     add("gd-hard", noise_level * white::hard_threshold_squared(beta));
@@ -172,11 +174,11 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
 }
 
 // Conditionally on Z, the bilinear forms of Haar u, v in the resolvent R = (Z Z^T - z)^(-1) and its companion,
-//   e1 = z u' R u - z m1,   e2 = z v' R~ v - z m2,   e3 = D u' Z R~ v,   D the strength,
+//   e1 = z u' R u - z m1,   e2 = z v' R~ v - z m2,   e3 = D u' Z R~ v,   where D is the strength,
 // are independent to first order. The u u' entry of the spiked resolvent is (z m1 + e1) / (z G) with
 // G = (1 + e3)^2 - (z m1 + e1)(z m2 + e2) / ((1 + t)(1 + t/beta)): its pole is the outlier, its residue the overlap.
-// Both are linearised here; y = 1/(x/z - 1), a prime is z d/dz, and on the curve that is -p d/dlog t with p = 1/F.
-// Every quantity is written so that what is small for strong spikes is small by itself.
+// Both are linearised here with y = 1/(x/z - 1). A prime is z d/dz, which on the curve is -p d/dlog t with p = 1/F.
+// The formulas avoid cancellation: quantities that are small for strong spikes are computed directly.
 SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
                                    std::size_t columns) {
     require_size(law, rows, columns);
@@ -185,11 +187,11 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     const double t = curve.t;
     const double p = 1.0 / curve.fall;
     const double s = curve.slope;
-    const double dp = p * p * s;  // of p, in log t
+    const double dp = p * p * s;  // derivative of p with respect to log t
 
     struct Side {
         double q;              // t/beta for rows, t for columns; z m = -(1 + q)
-        double share;          // q / (1 + q)
+        double fraction;       // q / (1 + q)
         double yy, yyy, yyyy;  // covariances of (y, y), (y, y^2), (y^2, y^2)
     };
     const auto side = [&](double q) {
@@ -207,7 +209,7 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     };
     const Side left = side(t / law.aspect().value());
     const Side right = side(t);
-    // int x/z y^j, j = 2, 3, 4, over the n eigenvalues, and what bounds the differences of them below.
+    // int x/z y^j, j = 2, 3, 4, over the n eigenvalues, and the bounds for their differences below.
     const double curvature = 1.0 + p + dp;
     const double x2 = p * left.q;
     const double x3 = -p * left.q * curvature / 2.0;
@@ -219,28 +221,28 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     const double xxx4 = std::clamp(x2 + 2.0 * x3 + x4, 0.0, reach * reach * x4);
     const double cross = 1.0 / ((1.0 + t) * (1.0 + left.q));  // D^2 / z
 
-    const double h = left.share + right.share;
+    const double h = left.fraction + right.fraction;
     const double K = 1.0 + h * p;  // -z T' / T
-    const double bend = p * (p * (left.share / (1.0 + left.q) + right.share / (1.0 + right.q)) + h * dp) / K;
+    const double bend = p * (p * (left.fraction / (1.0 + left.q) + right.fraction / (1.0 + right.q)) + h * dp) / K;
     const double n = static_cast<double>(rows);
     const double d = static_cast<double>(columns);
     // a e + b e' of one side has the variance of a y + b y^2, times 2 over its size.
-    const auto spread = [](const Side& of, double size, double a, double b) {
+    const auto variance = [](const Side& of, double size, double a, double b) {
         return std::max(0.0, 2.0 / size * (a * a * of.yy + 2.0 * a * b * of.yyy + b * b * of.yyyy));
     };
     const auto overlap = [&](const Side& own, const Side& other, double own_size, double other_size) {
         const double own_mean = -(1.0 + own.q);
         const double other_mean = -(1.0 + other.q);
-        const double bends = K + 1.0 + bend;           // -z T'' / T'
-        const double own_ratio = 1.0 + p * own.share;  // -z m' / m
-        const double other_ratio = 1.0 + p * other.share;
-        const double own_part =
-            spread(own, own_size, (1.0 + (bends + 1.0 - own_ratio - other_ratio) / K) / own_mean, 1.0 / (K * own_mean));
+        const double bends = K + 1.0 + bend;              // -z T'' / T'
+        const double own_ratio = 1.0 + p * own.fraction;  // -z m' / m
+        const double other_ratio = 1.0 + p * other.fraction;
+        const double own_part = variance(own, own_size, (1.0 + (bends + 1.0 - own_ratio - other_ratio) / K) / own_mean,
+                                         1.0 / (K * own_mean));
         const double other_part =
-            spread(other, other_size, (bends + 1.0 - 2.0 * own_ratio) / (K * other_mean), 1.0 / (K * other_mean));
-        // a y + b y^2, or the same as (a x/z + c) y^2 with c = b - a: for strong spikes c is small, near the threshold
-        // a is what matters.
-        const double rest = p * other.share + bend;
+            variance(other, other_size, (bends + 1.0 - 2.0 * own_ratio) / (K * other_mean), 1.0 / (K * other_mean));
+        // a y + b y^2 equals (a x/z + c) y^2 with c = b - a: c is small for strong spikes, while a dominates near the
+        // threshold.
+        const double rest = p * other.fraction + bend;
         const double a = -2.0 / K * (1.0 + rest);
         const double b = -2.0 / K;
         const double c = 2.0 / K * rest;
@@ -252,8 +254,8 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     SpikeFluctuation result;
     result.strength = strength;
     result.outlier = curve.z / K *
-                     std::sqrt(spread(left, n, 1.0 / (1.0 + left.q), 0.0) +
-                               spread(right, d, 1.0 / (1.0 + right.q), 0.0) + 4.0 * cross / d * x2);
+                     std::sqrt(variance(left, n, 1.0 / (1.0 + left.q), 0.0) +
+                               variance(right, d, 1.0 / (1.0 + right.q), 0.0) + 4.0 * cross / d * x2);
     result.overlap_left = spike.overlap_left.value * overlap(left, right, n, d);
     result.overlap_right = spike.overlap_right.value * overlap(right, left, d, n);
     result.reliable = strength.value >= law.detection_threshold().value * (1.0 + 1.0 / std::cbrt(d));
@@ -261,11 +263,11 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
 }
 
 std::vector<TopNoiseQuantile> top_noise_quantiles(const FiniteSize& finite, Eigenvalue edge) {
-    const double unit = finite.top_noise_standard_deviation / std::sqrt(tracy_widom_variance);
+    const double edge_scale = finite.top_noise_standard_deviation / std::sqrt(tracy_widom_variance);
     std::vector<TopNoiseQuantile> quantiles;
     for (const double probability : {0.01, 0.05, 0.5, 0.95, 0.99}) {
         const double standard = tracy_widom_quantile(probability);
-        quantiles.push_back({probability, standard, {edge.value + unit * standard}});
+        quantiles.push_back({probability, standard, {edge.value + edge_scale * standard}});
     }
     return quantiles;
 }

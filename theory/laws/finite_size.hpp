@@ -11,35 +11,37 @@
 
 namespace spiked::theory {
 
-/// What a rank rule does at one size when the edge it compares with is itself read off the noise: at its average
-/// cutoff, from the typical positions of the top eigenvalues.
+/// The behaviour of a rank rule that estimates the edge from the data, for one size: its average cutoff, computed from
+/// the typical positions of the top eigenvalues.
 struct EstimatedCutoff {
-    Eigenvalue cutoff;                   ///< under pure noise
-    SignalStrength smallest_strength;    ///< whose outlier reaches the cutoff when it is the only spike
-    double expected_false_alarms = 0.0;  ///< at that cutoff; the cutoff of a block varies, so its average is larger
+    Eigenvalue cutoff;                   ///< average cutoff under pure noise
+    SignalStrength smallest_strength;    ///< smallest strength whose outlier reaches the cutoff, as the only spike
+    double expected_false_alarms = 0.0;  ///< at that cutoff; the true mean is larger, because cutoffs vary by block
 };
 
-/// Where one rank rule starts to count an eigenvalue as signal. The numbers at the top take its edge as known.
+/// The cutoff above which one rank rule counts an eigenvalue as signal. All members but `estimated` assume that the
+/// rule knows the edge.
 struct RankCutoff {
     std::string name;
     Eigenvalue cutoff;                         ///< the rule counts eigenvalues of Z Z^T above this
-    SignalStrength smallest_strength;          ///< whose limiting outlier reaches the cutoff
+    SignalStrength smallest_strength;          ///< smallest strength whose limiting outlier reaches the cutoff
     double false_alarm_probability = 0.0;      ///< that pure noise of this size has an eigenvalue above the cutoff
-    double expected_false_alarms = 0.0;        ///< how many, on average
-    std::optional<EstimatedCutoff> estimated;  ///< empty where the rule estimates nothing, or the block is too small to
+    double expected_false_alarms = 0.0;        ///< expected number of pure-noise eigenvalues above the cutoff
+    std::optional<EstimatedCutoff> estimated;  ///< empty if the rule estimates no edge or the block is too small for it
 };
 
-/// Standard deviations of what one spike shows over blocks of one size, first order in 1/sqrt(d). Vectors are Haar
-/// (any entry law of X then gives the same); near the threshold they grow without bound and describe nothing.
+/// Standard deviations of the observed outlier and overlaps of one spike over blocks of one size, to first order in
+/// 1/sqrt(d). The singular vectors are Haar distributed (then the entry law of X does not matter). Near the threshold
+/// the expansion diverges and is not valid.
 struct SpikeFluctuation {
     SignalStrength strength;
-    double outlier = 0.0;  ///< of the observed eigenvalue
+    double outlier = 0.0;  ///< standard deviation of the observed eigenvalue
     double overlap_left = 0.0;
     double overlap_right = 0.0;
-    bool reliable = false;  ///< strength at least (1 + d^(-1/3)) thresholds
+    bool reliable = false;  ///< whether the strength is at least (1 + d^(-1/3)) thresholds
 };
 
-/// What the asymptotic law leaves out at one size.
+/// Finite-size corrections to the asymptotic law for one size.
 struct FiniteSize {
     std::size_t rows = 0;
     std::size_t columns = 0;
@@ -48,13 +50,12 @@ struct FiniteSize {
     std::optional<Eigenvalue> edge_estimate;    ///< what eOptShrink's edge estimator returns on average for pure noise
     std::vector<RankCutoff> rules;
     std::vector<SpikeFluctuation> spikes;  ///< of the detectable strengths, in the order given
-    EdgeRegularity regularity;             ///< not regular: none of the numbers above is to be trusted
+    EdgeRegularity regularity;             ///< if not regular, none of the numbers above is reliable
 };
 
-/// k of eOptShrink for p = min(n, d): floor(p^c), c = 1/2.01, or 1/loglog p once that is smaller (spectral.md 1.1).
-/// 0 for p < 3.
+/// The k of eOptShrink for p = min(n, d): floor(p^c) with c = min(1/2.01, 1/loglog p) (spectral.md 1.1). 0 for p < 3.
 [[nodiscard]] std::size_t pilot_count(std::size_t side);
-/// k as far as p = min(n, d) has eigenvalues for it, of which the edge takes the (2k + 1)-th: at most (p - 1)/2.
+/// k limited to (p - 1)/2, p = min(n, d), because the edge estimate needs the (2k + 1)-th eigenvalue.
 [[nodiscard]] std::size_t pilot_within(std::size_t k, std::size_t short_side);
 
 /// First-order finite-size theory of n x d noise under `law` (research note theory.md C1, C6, C7): the top eigenvalue
@@ -64,11 +65,11 @@ struct FiniteSize {
 ///   eoptshrink:margin=0    the same without the margin
 ///   eoptshrink:edgefit     the same margin, edge from a line through the top 2k eigenvalues over (j - 1/2)^(2/3)
 ///   eoptshrink:paper       squares the eigenvalues first, margin d^(-1/3), k from d
-///   eoptshrink:author      no margin, the distance between those two eigenvalues counted 1.1 times
-///   tw-test:level=L        above the upper L quantile of the top noise eigenvalue, the law being known
+///   eoptshrink:author      no margin, the distance between those two eigenvalues times 1.1
+///   tw-test:level=L        above the upper L quantile of the top noise eigenvalue, for a known law
 ///   gd-hard, gd-shrink     Gavish and Donoho's threshold and the white edge, noise level from the median
-///   screenot               Donoho, Gavish and Romanov's threshold for this law: shrinkage beyond one half
-/// Under coloured noise the edge estimate is low by 5 to 50 % at n = d = 128; `estimated` says what follows.
+///   screenot               Donoho, Gavish and Romanov's threshold for this law: where shrinkage exceeds one half
+/// Under coloured noise the edge estimate is too low by 5 to 50 % at n = d = 128; `estimated` gives the consequences.
 /// Throws usage_error when n/d is not the aspect of the law (1e-9), a size is 0, or level is outside (0, 1).
 /// Accuracy of `estimated`: a few percent of the cutoff at p = 128. Cost: about 15 ms, nearly all of it quantiles.
 [[nodiscard]] FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t columns,
@@ -83,8 +84,8 @@ struct TopNoiseQuantile {
     double tracy_widom = 0.0;
     Eigenvalue eigenvalue;
 };
-/// Of the largest noise eigenvalue at that size, at 1, 5, 50, 95 and 99 %: Tracy-Widom quantiles in the scale of the
-/// law above its edge.
+/// Quantiles of the largest noise eigenvalue at that size, at 1, 5, 50, 95 and 99 %: the edge plus Tracy-Widom
+/// quantiles in the scale of the law.
 [[nodiscard]] std::vector<TopNoiseQuantile> top_noise_quantiles(const FiniteSize& finite, Eigenvalue edge);
 
 }  // namespace spiked::theory

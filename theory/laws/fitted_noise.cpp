@@ -13,9 +13,9 @@ FittedNoise with_decay(const std::vector<double>& eigenvalues, double mean, Aspe
                        bool on_long_side) {
     constexpr std::size_t atoms = 64;
     constexpr std::size_t points = 200;
-    const Spectrum falling = decay > 0.0 ? exponential_spectrum(decay, atoms) : identity_spectrum();
-    const BulkDistribution bulk(on_long_side ? SeparableLaw(identity_spectrum(), falling, aspect)
-                                             : SeparableLaw(falling, identity_spectrum(), aspect));
+    const Spectrum decaying = decay > 0.0 ? exponential_spectrum(decay, atoms) : identity_spectrum();
+    const BulkDistribution bulk(on_long_side ? SeparableLaw(identity_spectrum(), decaying, aspect)
+                                             : SeparableLaw(decaying, identity_spectrum(), aspect));
     FittedNoise fitted{decay, on_long_side, 0.0, eigenvalues.size(), bulk.curve(points)};
     const double scale = mean / bulk.mean();
     for (auto& point : fitted.curve) {
@@ -33,7 +33,7 @@ FittedNoise with_decay(const std::vector<double>& eigenvalues, double mean, Aspe
             const auto& b = fitted.curve[right];
             cdf = a.cdf + (b.cdf - a.cdf) * (x - a.x.value) / (b.x.value - a.x.value);
         } else if (right == 0) {
-            cdf *= x / fitted.curve.front().x.value;  // a lower edge of zero, which the curve begins beside
+            cdf *= x / fitted.curve.front().x.value;  // the curve begins just above a lower edge of zero
         }
         const auto below = static_cast<double>(i);
         fitted.distance = std::max({fitted.distance, cdf - below / count, (below + 1.0) / count - cdf});

@@ -8,7 +8,7 @@
 namespace spiked::theory {
 namespace {
 
-/// (arg(1 + c e^{ia}) - c sin a) / c^2, by its series where the difference would cancel.
+/// (arg(1 + c e^{ia}) - c sin a) / c^2, computed by its series where the difference would cancel.
 double scaled_argument(double c, double a) {
     if (c > 0.2) {
         const double half = std::sin(a / 2.0);
@@ -43,8 +43,8 @@ double MarchenkoPastur::density(Eigenvalue x) const {
 }
 
 // The angle a of x = 1 + beta + 2 sqrt(beta) cos a runs from 0 at the upper edge to pi at the lower one. In it the
-// continuous part, scaled to mass 1, is (2/pi) sin^2 a / (1 + c^2 + 2 c cos a) with c = min(sqrt beta, 1/sqrt beta):
-// one formula serves beta and 1/beta, and both edges are smooth.
+// continuous part, scaled to mass 1, is (2/pi) sin^2 a / (1 + c^2 + 2 c cos a) with c = min(sqrt beta, 1/sqrt beta).
+// The same formula holds for beta and 1/beta, and it is smooth at both edges.
 double MarchenkoPastur::angle_of(double x) const {
     return 2.0 * std::atan2(std::sqrt(std::max(0.0, upper_ - x)), std::sqrt(std::max(0.0, x - lower_)));
 }
@@ -67,7 +67,7 @@ double MarchenkoPastur::cdf(Eigenvalue x) const {
 
 Eigenvalue MarchenkoPastur::quantile(double probability) const {
     if (!(probability >= 0.0 && probability <= 1.0))
-        throw usage_error("probability {} is not usable (outside 0 to 1): give a share", probability);
+        throw usage_error("probability {} is not usable (outside 0 to 1): give a number from 0 to 1", probability);
     if (probability <= mass_at_zero_) return {mass_at_zero_ > 0.0 ? 0.0 : lower_};
     const double target = (1.0 - probability) / (1.0 - mass_at_zero_);
     const double c = ratio_;

@@ -3,11 +3,10 @@
 
 namespace spiked::theory {
 
-/// The law of the eigenvalues of X X^T, X of n x d with independent entries of variance 1/d and n/d -> aspect
-/// (Marchenko and Pastur 1967). All arguments are eigenvalues, not singular values. For aspect > 1 the law has an
-/// atom of mass 1 - 1/aspect at zero.
-/// Accuracy: edges, density and moments to a few ulp; cdf to 1e-15 absolute; quantile inverts the cdf to 1e-15.
-/// Cost: under a microsecond, quantile about ten times that.
+/// The limiting law of the eigenvalues of X X^T for an n x d matrix X with independent entries of variance 1/d and
+/// n/d -> aspect (Marchenko and Pastur 1967). All arguments are eigenvalues, not singular values. For aspect > 1 the
+/// law has an atom of mass 1 - 1/aspect at zero. Accuracy: edges, density and moments to a few ulp; cdf to 1e-15
+/// absolute; quantile inverts the cdf to 1e-15. Cost: under a microsecond; a quantile costs about ten times that.
 class MarchenkoPastur {
 public:
     explicit MarchenkoPastur(AspectRatio aspect);
@@ -22,7 +21,7 @@ public:
     [[nodiscard]] double cdf(Eigenvalue x) const;
     /// P(eigenvalue > x), without the cancellation of 1 - cdf.
     [[nodiscard]] double survival(Eigenvalue x) const;
-    /// Smallest x with cdf(x) >= probability, in [0, 1]; throws usage_error outside.
+    /// The smallest x with cdf(x) >= probability. Throws usage_error unless the probability lies in [0, 1].
     [[nodiscard]] Eigenvalue quantile(double probability) const;
     [[nodiscard]] Eigenvalue median() const { return quantile(0.5); }
 
@@ -31,7 +30,7 @@ private:
     [[nodiscard]] double angle_of(double x) const;
 
     double beta_;
-    double ratio_;  ///< min(sqrt beta, 1 / sqrt beta), the eccentricity that the angle form needs
+    double ratio_;  ///< min(sqrt beta, 1 / sqrt beta), the parameter c of the angle form (see angle_of)
     double lower_;
     double upper_;
     double mass_at_zero_;

@@ -7,8 +7,8 @@
 
 namespace spiked {
 
-/// Scales that were confused in published code are types here: an eigenvalue is the square of a singular value, and
-/// neither turns into the other by itself.
+/// Scales that published code has confused are distinct types here: an eigenvalue is the square of a singular value,
+/// and there is no implicit conversion between them.
 struct SingularValue {
     double value = 0.0;
     auto operator<=>(const SingularValue&) const = default;
@@ -22,7 +22,7 @@ struct Eigenvalue {
 [[nodiscard]] inline SingularValue root(Eigenvalue e) { return {std::sqrt(e.value)}; }
 [[nodiscard]] inline Eigenvalue squared(SingularValue s) { return {s.value * s.value}; }
 
-/// A singular value of the clean signal, before noise moves it.
+/// A singular value of the clean signal, without noise.
 struct SignalStrength {
     double value = 0.0;
     auto operator<=>(const SignalStrength&) const = default;
@@ -34,7 +34,7 @@ struct Overlap {
     auto operator<=>(const Overlap&) const = default;
 };
 
-/// Rows over columns, n/d: a ratio of floating numbers, never an integer division.
+/// Rows over columns, n/d, as a floating-point number; it is never computed by an integer division.
 class AspectRatio {
 public:
     explicit AspectRatio(double rows_over_columns) : value_(rows_over_columns) {

@@ -13,11 +13,11 @@ struct ValueAndSlope {
     double slope = 0.0;
 };
 
-/// The zero of an increasing function of one positive unknown, by Newton steps in the logarithm, kept inside a
-/// bracket that every evaluation tightens: it ends for any increasing function, flat stretches and jumps included.
-/// `f` maps t to ValueAndSlope; `guess` lies in [lower, upper], lower may be 0 and upper infinite. The relative error
-/// is about the square of `tolerance` for a smooth function, and never below what the rounding of f allows.
-/// Cost: one evaluation a step, usually 4 to 8.
+/// The zero of an increasing function of one positive unknown, by Newton steps in the logarithm that stay inside a
+/// bracket. Every evaluation tightens the bracket, so the method ends for any increasing function, including those with
+/// flat parts and jumps. `f` maps t to ValueAndSlope; `guess` lies in [lower, upper], where lower may be 0 and upper
+/// infinite. The relative error is about the square of `tolerance` for a smooth function, but is limited by the
+/// rounding of f. Cost: one evaluation per step, usually 4 to 8.
 template <class Function>
 [[nodiscard]] double increasing_root(Function f, double guess, double lower, double upper, double tolerance = 1e-9) {
     constexpr double longest_step = 3.0;  // in log t, while one end of the bracket is open
@@ -31,7 +31,7 @@ template <class Function>
         step = std::clamp(step, -longest_step, longest_step);
         double next = t * std::exp(step);
         if (!(next > lower && next < upper)) {
-            // Rounding noise around the root also ends here: then the bracket is already as narrow as it can be.
+            // Rounding errors near the root also lead here; the bracket is then already as narrow as possible.
             if (std::abs(step) <= tolerance) return std::clamp(next, lower, upper);
             if (lower > 0.0 && std::isfinite(upper)) {
                 next = std::sqrt(lower) * std::sqrt(upper);
@@ -40,7 +40,7 @@ template <class Function>
             }
         }
         if (std::abs(step) <= tolerance) return next;
-        // Steps that stop shrinking once they are tiny are rounding, not progress.
+        // Tiny steps that no longer shrink are rounding errors, not progress.
         if (std::abs(step) < 1e-6 && std::abs(step) > 0.5 * previous) return next;
         previous = std::abs(step);
         t = next;
@@ -48,8 +48,8 @@ template <class Function>
     return t;
 }
 
-/// The zero of a function that changes sign between `low` and `high` (Alefeld, Potra and Shi 1995), the middle of a
-/// bracket that is `narrow(low, high)`, or of what `evaluations` leave.
+/// The zero of a function that changes sign between `low` and `high` (Alefeld, Potra and Shi 1995): the midpoint of the
+/// bracket when `narrow(low, high)` holds or when `evaluations` are used up.
 template <class Function, class Narrow>
 [[nodiscard]] double bracketed_root(Function f, double low, double high, Narrow narrow,
                                     std::uintmax_t evaluations = 100) {
@@ -57,9 +57,9 @@ template <class Function, class Narrow>
     return 0.5 * (ends.first + ends.second);
 }
 
-/// Ends that agree to this share of the upper one.
-[[nodiscard]] inline auto within(double share) {
-    return [share](double low, double high) { return std::abs(high - low) <= share * std::abs(high); };
+/// A stopping criterion for bracketed_root: the ends differ by at most this fraction of the upper one.
+[[nodiscard]] inline auto within(double tolerance) {
+    return [tolerance](double low, double high) { return std::abs(high - low) <= tolerance * std::abs(high); };
 }
 
 }  // namespace spiked::theory

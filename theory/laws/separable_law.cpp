@@ -10,7 +10,7 @@
 namespace spiked::theory {
 namespace {
 
-/// Sums of u, u^2, u^3 over a side, where u = r s / (1 + s (1 - r)).
+/// Weighted sums of u, u^2, u^3 over a side, where u = r s / (1 + s (1 - r)).
 struct Moments {
     double first = 0.0;
     double second = 0.0;
@@ -18,17 +18,17 @@ struct Moments {
 };
 
 Moments moments(const std::vector<double>& relative, const std::vector<double>& weight, double s) {
-    // Four running sums: faster, and the rounding of 10^4 terms stays near 1e-15.
-    constexpr std::size_t lanes = 4;
-    std::array<double, lanes> first{};
-    std::array<double, lanes> second{};
-    std::array<double, lanes> third{};
+    // Four partial sums are faster, and keep the rounding error of 10^4 terms near 1e-15.
+    constexpr std::size_t partial_sums = 4;
+    std::array<double, partial_sums> first{};
+    std::array<double, partial_sums> second{};
+    std::array<double, partial_sums> third{};
     const std::size_t count = relative.size();
-    const std::size_t whole = count - count % lanes;
+    const std::size_t whole = count - count % partial_sums;
     const double* r = relative.data();
     const double* w = weight.data();
-    for (std::size_t i = 0; i < whole; i += lanes) {
-        for (std::size_t lane = 0; lane < lanes; ++lane) {
+    for (std::size_t i = 0; i < whole; i += partial_sums) {
+        for (std::size_t lane = 0; lane < partial_sums; ++lane) {
             const double u = r[i + lane] * s / (1.0 + s * (1.0 - r[i + lane]));
             const double one = w[i + lane] * u;
             const double two = one * u;
@@ -47,7 +47,7 @@ Moments moments(const std::vector<double>& relative, const std::vector<double>& 
             (third[0] + third[1]) + (third[2] + third[3])};
 }
 
-/// log(value / reference) without the loss of a logarithm near 1.
+/// log(value / reference), accurate also for ratios near 1.
 double log_ratio(double value, double reference) {
     const double difference = (value - reference) / reference;
     return std::abs(difference) < 0.5 ? std::log1p(difference) : std::log(value) - std::log(reference);
@@ -64,15 +64,15 @@ SeparableLaw::Side::Side(const Spectrum& spectrum) : largest(spectrum.largest())
     }
 }
 
-// f(s) = sum w u(s) = target. f is concave, increasing and below s, so a Newton step from anywhere lands left of the
-// root, where the next ones climb; s = target is always left of it.
+// Solves f(s) = sum w u(s) = target. f is concave, increasing and below s, so a Newton step from any point lands left
+// of the root and the next ones increase towards it; s = target is always left of the root.
 SeparableLaw::SidePoint SeparableLaw::solve(const Side& side, double target, double start) {
     double s = std::max(start, target);
     Moments sum;
     double last_step = std::numeric_limits<double>::infinity();
     for (int iteration = 0; iteration < 2000; ++iteration) {
         sum = moments(side.relative, side.weight, s);
-        // The last step was small enough for its square to vanish: these sums are the final ones.
+        // The square of the last step is negligible, so these sums are final.
         if (last_step <= 1e-8 * s) break;
         const double next = std::max(target, s + (target - sum.first) * (1.0 + s) * s / (sum.first + sum.second));
         last_step = std::abs(next - s);
@@ -93,7 +93,7 @@ SeparableLaw::SidePoint SeparableLaw::solve(const Side& side, double target, dou
 
 SeparableLaw::CurvePoint SeparableLaw::at(double t, const CurvePoint& near) const {
     const double beta = aspect_.value();
-    // s moves by dlog s = (1 + s) E dlog t: a start that leaves two or three Newton steps.
+    // The starting point follows dlog s = (1 + s) E dlog t, after which two or three Newton steps remain.
     const auto start = [&](const SidePoint& from) {
         if (from.s == 0.0) return 0.0;
         const double exponent = std::clamp((1.0 + from.s) * from.elasticity * std::log(t / near.t), -1.0, 1.0);
@@ -121,7 +121,7 @@ SeparableLaw::SeparableLaw(Spectrum row, Spectrum column, AspectRatio aspect)
       aspect_(aspect),
       row_(row_spectrum_),
       column_(column_spectrum_) {
-    // The edge is where z(t) is smallest: F = 0, F strictly decreasing.
+    // The edge is the minimum of z(t), where F = 0; F is strictly decreasing.
     CurvePoint last;
     const double t = increasing_root(
         [&](double trial) {
@@ -132,7 +132,7 @@ SeparableLaw::SeparableLaw(Spectrum row, Spectrum column, AspectRatio aspect)
     edge_ = at(t, last);
     if (!(edge_.z > 1e-280 && edge_.z < 1e280))
         throw usage_error(
-            "noise with its bulk edge at {:.3g} is not usable (beyond 1e-280 to 1e280 numbers lose their digits): "
+            "noise with its bulk edge at {:.3g} is not usable (outside 1e-280 to 1e280 doubles lose precision): "
             "scale the spectra",
             edge_.z);
     threshold_ = 1.0 / std::sqrt(d_transform_at(edge_));
@@ -157,14 +157,15 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_strength(double strength) cons
 }
 
 SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const {
-    constexpr double most = 1e140;  // as for strengths
+    constexpr double most = 1e140;  // the square of the limit for strengths
     if (!(z.value >= edge_.z && z.value < most * edge_.z && std::isfinite(z.value)))
         throw usage_error(
-            "eigenvalue {} is not usable here (it lies below the bulk edge {}, beyond 1e140 of it, or is not finite): "
-            "give one from the edge up",
+            "eigenvalue {} is not usable here (it lies below the bulk edge {}, is above 1e140 times the edge, or is "
+            "not finite): "
+            "give one at or above the edge",
             z.value, edge_.z);
     if (z.value == edge_.z) return edge_;
-    // log z(t) is convex in log t with its minimum at the edge; this guess is exact for white noise.
+    // log z(t) is convex in log t and has its minimum at the edge; this guess is exact for white noise.
     const double excess = (z.value / edge_.z - 1.0) / -edge_.fall_slope;
     const double distance = std::log1p(excess + std::sqrt(excess) * std::sqrt(2.0 + excess));
     CurvePoint last = edge_;
@@ -178,13 +179,13 @@ SeparableLaw::CurvePoint SeparableLaw::point_with_eigenvalue(Eigenvalue z) const
 }
 
 void SeparableLaw::require_strength(double d) const {
-    constexpr double most =
-        1e70;  // beyond it squares of t, which is (threshold / strength)^2, leave the range of a double
-    const double limit = std::min(most * threshold_, 1e150);  // the square must be a number too
+    constexpr double most = 1e70;  // above it squares of t = (threshold / strength)^2 underflow
+    const double limit = std::min(most * threshold_, 1e150);  // its square must be finite too
     if (!(d >= 0.0 && d < limit))
         throw usage_error(
-            "strength {} is not usable (from 0 up to 1e70 detection thresholds, {:.3g}): give one in between", d,
-            limit);
+            "strength {} is not usable (it must be from 0 up to 1e70 detection thresholds, {:.3g}): give one in this "
+            "range",
+            d, limit);
 }
 
 SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
@@ -212,7 +213,7 @@ SpikePrediction SeparableLaw::spike(SignalStrength strength) const {
 }
 
 // With r_k = S_k / (S_1 + S_2), S_k = sum w u^k: E = 1 - r_2, and u moves by u (1 + u) E dlog tau, so that
-// dr_k = k E (r_k + r_{k+1}) - r_k G with G = E + 2 E (r_2 + r_3). Nothing below cancels when u is small.
+// dr_k = k E (r_k + r_{k+1}) - r_k G with G = E + 2 E (r_2 + r_3). No term below cancels when u is small.
 SpikeCurve SeparableLaw::spike_curve(SignalStrength strength) const {
     require_strength(strength.value);
     if (!(strength.value > threshold_))
@@ -237,7 +238,7 @@ SpikeCurve SeparableLaw::spike_curve(SignalStrength strength) const {
         const double dr3 = 3.0 * e * (r3 + r4) - r3 * g;
         curve.one_minus_fall += r2;
         curve.slope += dr2;
-        // Twice differentiated: dr_2 = 2 e (r_2 + r_3) - r_2 g, de = -dr_2.
+        // The second derivative uses dr_2 = 2 e (r_2 + r_3) - r_2 g and de = -dr_2.
         const double dg = -dr2 * (1.0 + 2.0 * (r2 + r3)) + 2.0 * e * (dr2 + dr3);
         curve.slope_derivative += -2.0 * dr2 * (r2 + r3) + 2.0 * e * (dr2 + dr3) - dr2 * g - r2 * dg;
     }
@@ -265,7 +266,7 @@ double SeparableLaw::d_transform_derivative(Eigenvalue z) const {
 
 EdgeRegularity SeparableLaw::edge_regularity(double few) const {
     constexpr std::size_t most = 3;
-    // How many atoms a side may lose: small total weight, and something left that is not zero.
+    // The number of atoms that may be removed from a side: their total weight is small, and a nonzero atom remains.
     const auto removable = [&](const Spectrum& spectrum) {
         std::size_t count = 0;
         double weight = 0.0;
@@ -296,18 +297,18 @@ EdgeRegularity SeparableLaw::edge_regularity(double few) const {
         for (std::size_t columns = 0; columns <= column_most; ++columns) {
             if (rows + columns == 0) continue;
             const SeparableLaw rest(without(row_spectrum_, rows), without(column_spectrum_, columns), aspect_);
-            // A lone eigenvalue b of B leaves the bulk of the rest when b g_B(t*) > 1, and so for A.
+            // A single eigenvalue b of B leaves the bulk of the remaining law when b g_B(t*) > 1, and likewise for A.
             const bool row_detaches =
                 rows == 0 || row_spectrum_.atoms()[rows - 1].value * rest.edge_.row.transform > 1.0;
             const bool column_detaches =
                 columns == 0 || column_spectrum_.atoms()[columns - 1].value * rest.edge_.column.transform > 1.0;
             if (!row_detaches || !column_detaches) continue;
-            std::string who = rows > 0 ? name("row", row_spectrum_, rows) : std::string();
-            if (columns > 0) who += (rows > 0 ? " and " : "") + name("column", column_spectrum_, columns);
+            std::string atoms = rows > 0 ? name("row", row_spectrum_, rows) : std::string();
+            if (columns > 0) atoms += (rows > 0 ? " and " : "") + name("column", column_spectrum_, columns);
             return {false, fmt::format("irregular edge: {} detach{} from the bulk, whose own edge is {:.6g}; pure "
-                                       "noise has outliers there, bulk_edge is the edge of their blob, and "
+                                       "noise has outliers there, bulk_edge is the edge of their cluster, and "
                                        "Tracy-Widom does not apply",
-                                       who, rows + columns > 1 ? "" : "es", rest.edge_.z)};
+                                       atoms, rows + columns > 1 ? "" : "es", rest.edge_.z)};
         }
     }
     return {};

@@ -26,7 +26,7 @@ void require_finite(double value, const char* what) {
         throw usage_error("{} {} is not usable (not a finite number): give a number", what, value);
 }
 
-/// (1 - rho^2) / (1 - 2 rho cos(angle) + rho^2), the denominator as a sum of squares so that rho -> 1 loses nothing.
+/// (1 - rho^2) / (1 - 2 rho cos(angle) + rho^2), with the denominator as a sum of squares for accuracy as rho -> 1.
 double ar1_symbol(double rho, double angle) {
     const double near = 1.0 - rho;
     const double half = std::sin(angle / 2.0);
@@ -104,10 +104,11 @@ Spectrum ar1_symbol_spectrum(double rho, std::size_t count) {
 Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count) {
     require_correlation(rho);
     require_count(count);
-    // Eigenvalues are the symbol at the angles where the phase (N+1) x + 2 arg(1 - rho e^{-ix}) is k pi, k = 1..N.
-    // The phase increases from 0 to (N+1) pi with slope at least N, so each k has one angle and Newton is safe inside
-    // its bracket. The argument enters as pi/2 minus itself: for rho near 1 the first angle is tiny, and pi would
-    // drown it. Alternating signs on the diagonal turn -rho into rho, so |rho| is enough.
+    // The eigenvalues are the symbol at the angles where the phase (N+1) x + 2 arg(1 - rho e^{-ix}) is k pi, k = 1..N.
+    // The phase increases from 0 to (N+1) pi with slope at least N, so each k has one angle, and Newton's method is
+    // safe inside its bracket. The argument is computed as pi/2 minus itself, because for rho near 1 the first angle is
+    // tiny and would be lost in the rounding of pi. A diagonal similarity with alternating signs maps -rho to rho, so
+    // |rho| is sufficient.
     const double r = std::abs(rho);
     const double size = static_cast<double>(count);
     std::vector<double> values(count);
@@ -120,11 +121,11 @@ Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count) {
             const double half = std::sin(angle / 2.0);
             const double real = (1.0 - r) + 2.0 * r * half * half;  // 1 - r cos(angle)
             const double lead = std::atan2(real, r * std::sin(angle));
-            const double miss = (size + 1.0) * angle - 2.0 * lead - target;
+            const double residual = (size + 1.0) * angle - 2.0 * lead - target;
             const double squared_modulus = (1.0 - r) * (1.0 - r) + 4.0 * r * half * half;
             const double slope = size + 1.0 + 2.0 * r * (std::cos(angle) - r) / squared_modulus;
-            (miss < 0.0 ? low : high) = angle;
-            double next = angle - miss / slope;
+            (residual < 0.0 ? low : high) = angle;
+            double next = angle - residual / slope;
             if (!(next >= low && next <= high)) next = 0.5 * (low + high);
             const bool settled = std::abs(next - angle) <= 2e-16 * angle;
             angle = next;
@@ -138,7 +139,7 @@ Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count) {
 Spectrum two_atom_spectrum(double low, double high, double weight_of_high) {
     if (!(weight_of_high > 0.0 && weight_of_high < 1.0))
         throw usage_error(
-            "weight {} of the upper atom is not usable (a share strictly between 0 and 1): give one, or "
+            "weight {} of the upper atom is not usable (it must lie strictly between 0 and 1): change it, or "
             "use identity",
             weight_of_high);
     return Spectrum({{low, 1.0 - weight_of_high}, {high, weight_of_high}});

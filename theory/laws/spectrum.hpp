@@ -7,7 +7,7 @@
 
 namespace spiked::theory {
 
-/// One point of a population spectrum: an eigenvalue of a covariance and the share of eigenvalues that equal it.
+/// One point of a population spectrum: an eigenvalue of a covariance and the fraction of eigenvalues equal to it.
 struct Atom {
     double value = 0.0;
     double weight = 0.0;
@@ -18,9 +18,9 @@ struct Atom {
 class Spectrum {
 public:
     /// Sorts by value, largest first, merges equal values, and divides the weights by their sum.
-    /// Throws usage_error, naming the atom (counted from 1), on an empty list, a value that is negative or not
-    /// finite, a weight that is not positive and finite, weights whose sum is off 1 by more than 1e-9, and a spectrum
-    /// of zeros.
+    /// Throws usage_error, naming the atom (counted from 1), for an empty list, a value that is negative or not finite,
+    /// a weight that is not positive and finite, weights whose sum differs from 1 by more than 1e-9, and a spectrum of
+    /// zeros.
     explicit Spectrum(std::vector<Atom> atoms);
 
     /// The law of a list of eigenvalues, each with the same weight.
@@ -36,10 +36,10 @@ private:
     std::vector<Atom> atoms_;
 };
 
-/// Builders of the SPEC words of `spiked theory`. All throw usage_error on parameters outside the stated range and on
-/// count = 0.
+/// The builders below implement the SPEC names of `spiked theory`. All throw usage_error for parameters outside the
+/// stated range and for count = 0.
 
-/// Every eigenvalue 1: white noise.
+/// All eigenvalues 1, the spectrum of white noise.
 [[nodiscard]] Spectrum identity_spectrum();
 
 /// The spectral density of an AR(1) process of unit variance, rho in (-1, 1), at `count` midpoints of (0, pi):
@@ -48,10 +48,11 @@ private:
 [[nodiscard]] Spectrum ar1_symbol_spectrum(double rho, std::size_t count);
 
 /// The eigenvalues of the count x count matrix rho^|i-j|, rho in (-1, 1), from the trigonometric equation of Kac,
-/// Murdock and Szego (1953); no matrix is formed. The mean is 1 to rounding. Cost: about 5 Newton steps an eigenvalue.
+/// Murdock and Szego (1953); no matrix is formed. The mean is 1 up to rounding. Cost: about 5 Newton steps per
+/// eigenvalue.
 [[nodiscard]] Spectrum toeplitz_ar1_spectrum(double rho, std::size_t count);
 
-/// `high` on a share weight_of_high of the coordinates, `low` on the rest; the share lies in (0, 1).
+/// `high` with weight weight_of_high in (0, 1), and `low` with the remaining weight.
 [[nodiscard]] Spectrum two_atom_spectrum(double low, double high, double weight_of_high);
 
 /// low + (high - low) (j - 1/2) / count, j = 1..count.
@@ -63,8 +64,8 @@ private:
 /// j^(-exponent), j = 1..count.
 [[nodiscard]] Spectrum power_spectrum(double exponent, std::size_t count);
 
-/// Quantiles of the Marchenko-Pastur law of that aspect at (j - 1/2) / count: what a sample covariance of
-/// `aspect` variables an observation looks like.
+/// Quantiles of the Marchenko-Pastur law of that aspect at (j - 1/2) / count, which is the spectrum of a sample
+/// covariance with `aspect` variables per observation.
 [[nodiscard]] Spectrum wishart_spectrum(AspectRatio aspect, std::size_t count);
 
 }  // namespace spiked::theory

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t node_count = 64;
 constexpr double left_end = -10.0;
-/// Left of this the smallest eigenvalues of 1 - K sink towards the rounding of a double.
+/// Left of this point the smallest eigenvalues of 1 - K approach the rounding error of a double.
 constexpr double extended_below = -4.0;
-constexpr double least_tail = 1e-100;
+constexpr double smallest_tail = 1e-100;
 
 template <class Real>
 struct Nodes {
@@ -44,11 +44,11 @@ const Nodes<Real>& nodes() {
     return made;
 }
 
-/// log F1(s), accurate relative to itself when it is tiny.
+/// log F1(s), with relative accuracy also when it is tiny.
 template <class Real>
 Real log_determinant(Real s) {
     const Nodes<Real>& rule = nodes<Real>();
-    // The kernel dies where (x + y)/2 reaches about 12 - half an interval beyond s at its worst corner.
+    // The kernel is negligible where (x + y)/2 exceeds about 12; in the worst corner that is half an interval above s.
     const Real length = std::max(Real(16), 2 * (12 - s));
     std::vector<Real> kernel(node_count * node_count);
     for (std::size_t i = 0; i < node_count; ++i) {
@@ -60,8 +60,8 @@ Real log_determinant(Real s) {
             kernel[i * node_count + j] = kernel[j * node_count + i] = value;
         }
     }
-    // Elimination of 1 - K written on K itself: the pivots are 1 - k, and log1p keeps k when it is far below 1. The
-    // eigenvalues of K lie inside (-1, 1), so 1 - K is positive definite and needs no pivoting.
+    // Gaussian elimination of 1 - K, carried out on K: the pivots are 1 - k, and log1p is accurate when k is far
+    // below 1. The eigenvalues of K lie inside (-1, 1), so 1 - K is positive definite and needs no pivoting.
     Real logarithm = 0;
     for (std::size_t p = 0; p < node_count; ++p) {
         const Real pivot = kernel[p * node_count + p];
@@ -86,10 +86,11 @@ double log_cdf(double s) {
            11.0 / 48.0 * std::log(2.0) + zeta_slope / 2.0;
 }
 
-void require_fraction(double share, const char* what) {
-    if (!(share > 0.0 && share < 1.0))
-        throw usage_error("{} {} has no Tracy-Widom quantile (it must lie strictly between 0 and 1): give a share",
-                          what, share);
+void require_fraction(double value, const char* what) {
+    if (!(value > 0.0 && value < 1.0))
+        throw usage_error(
+            "{} {} has no Tracy-Widom quantile (it must lie strictly between 0 and 1): give such a number", what,
+            value);
 }
 
 /// The zero of an increasing function.
@@ -116,9 +117,10 @@ double tracy_widom_quantile(double probability) {
 
 double tracy_widom_upper_quantile(double tail) {
     require_fraction(tail, "tail");
-    if (tail < least_tail)
-        throw usage_error("tail {} has no Tracy-Widom quantile here (tails below {} are not solved for): give more",
-                          tail, least_tail);
+    if (tail < smallest_tail)
+        throw usage_error(
+            "tail {} has no Tracy-Widom quantile here (tails below {} are not supported): give a larger one", tail,
+            smallest_tail);
     if (tail > 0.5) return tracy_widom_quantile(1.0 - tail);
     const double target = std::log(tail);
     double high = 4.0;
@@ -139,7 +141,7 @@ double edge_points_above(double s) {
     const double airy = boost::math::airy_ai(s);
     const double slope = boost::math::airy_ai_prime(s);
     const double unitary = (2.0 * s * s * airy * airy - 2.0 * s * slope * slope - airy * slope) / 3.0;
-    // The unitary part cancels in the far right tail, where it is negligible next to the rest.
+    // The unitary part suffers from cancellation in the far right tail, where it is negligible.
     return std::max(0.0, unitary) + tail / 2.0 - tail * tail / 4.0;
 }
 

@@ -6,10 +6,10 @@
 #include "theory/laws/shrinkers.hpp"
 
 /// Closed forms for white noise, A = B = identity, entries of variance 1/d (Benaych-Georges and Nadakuditi 2012; Gavish
-/// and Donoho 2014 and 2017; Johnstone 2001), one source for CPU and GPU. They share no code with SeparableLaw: a
-/// second opinion. beta is rows over columns, x a signal strength, y an observed singular value. Below the threshold
-/// overlaps and shrunk values are 0. Accuracy: a few ulp, relative to the distance from the threshold for overlaps and
-/// shrunk values.
+/// and Donoho 2014 and 2017; Johnstone 2001), with one source for CPU and GPU. They share no code with SeparableLaw and
+/// serve as an independent check of it. beta is rows over columns, x a signal strength, y an observed singular value.
+/// Below the threshold overlaps and shrunk values are 0. Accuracy: a few ulp; for overlaps and shrunk values relative
+/// to the distance from the threshold.
 namespace spiked::theory::white {
 
 [[nodiscard]] SPIKED_DEVICE inline double bulk_edge(double beta) {
@@ -35,7 +35,7 @@ namespace spiked::theory::white {
     const double root_beta = std::sqrt(beta);
     const double upper = (1.0 + root_beta) * (1.0 + root_beta);
     const double lower = (1.0 - root_beta) * (1.0 - root_beta);
-    // Roots apart: a strength may be 1e100 times the noise.
+    // Two separate roots avoid overflow, because a strength may be 1e100 times the noise.
     const double discriminant =
         std::sqrt(std::max(0.0, eigenvalue - upper)) * std::sqrt(std::max(0.0, eigenvalue - lower));
     return 0.5 * ((eigenvalue - upper) + discriminant) + root_beta;
@@ -43,7 +43,7 @@ namespace spiked::theory::white {
 
 [[nodiscard]] SPIKED_DEVICE inline bool detectable(double x, double beta) { return x * x > std::sqrt(beta); }
 
-/// x^4 - beta over x^2: what every overlap is made of; factored, so that it is exact at the threshold.
+/// (x^4 - beta) / x^2, the common numerator of the overlaps, factored so that it is exact at the threshold.
 [[nodiscard]] SPIKED_DEVICE inline double excess(double x, double beta) {
     const double square = x * x;
     const double root_beta = std::sqrt(beta);
@@ -57,7 +57,7 @@ namespace spiked::theory::white {
     return detectable(x, beta) ? excess(x, beta) / (x * x + 1.0) : 0.0;
 }
 
-/// The optimal singular value for an observed one, as a function of the observation alone.
+/// The optimal singular value as a function of the observed one.
 [[nodiscard]] SPIKED_DEVICE inline double shrunk(double y, double beta, Loss loss) {
     if (!(y * y > bulk_edge(beta))) return 0.0;
     const double square = strength_squared(y * y, beta);

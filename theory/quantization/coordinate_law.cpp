@@ -16,20 +16,20 @@ CoordinateLaw::CoordinateLaw(theory::CodebookLaw law, std::size_t dimension)
 
 double CoordinateLaw::tail(double x) const {
     if (normal_) return 0.5 * std::erfc(x / std::numbers::sqrt2);
-    const double share = x * x / d_;
-    if (share >= 1.0) return 0.0;
+    const double fraction = x * x / d_;
+    if (fraction >= 1.0) return 0.0;
     if (d_ == 1.0) return 0.5;
-    return 0.5 * boost::math::ibetac(0.5, 0.5 * (d_ - 1.0), share);
+    return 0.5 * boost::math::ibetac(0.5, 0.5 * (d_ - 1.0), fraction);
 }
 
 double CoordinateLaw::tail_mean(double x) const {
     if (normal_) return std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
-    const double share = x * x / d_;
-    if (share >= 1.0) return 0.0;
+    const double fraction = x * x / d_;
+    if (fraction >= 1.0) return 0.0;
     if (d_ == 1.0) return 0.5;
-    // Half of E |z|, times what is beyond x of it.
+    // Half of E |z|, times the fraction of it beyond x.
     const double half = 0.5 * std::sqrt(d_ / std::numbers::pi) * boost::math::tgamma_delta_ratio(0.5 * d_, 0.5);
-    return half * std::pow(1.0 - share, 0.5 * (d_ - 1.0));
+    return half * std::pow(1.0 - fraction, 0.5 * (d_ - 1.0));
 }
 
 double CoordinateLaw::quantile(double p) const {

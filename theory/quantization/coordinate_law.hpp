@@ -5,9 +5,9 @@
 
 namespace spiked::theory {
 
-/// The law that a quantizer expects of a coordinate at unit variance: N(0, 1), or that of sqrt(d) times a coordinate of
-/// a uniform point of the sphere in d dimensions, which is the law of every coordinate of a Haar-rotated row (d = 1: a
-/// sign). In closed form by the incomplete beta function, 1e-14.
+/// The law of a coordinate, at unit variance, for which a quantizer is designed: N(0, 1), or the law of sqrt(d) times a
+/// coordinate of a uniform point of the sphere in d dimensions, which is the law of every coordinate of a Haar-rotated
+/// row (for d = 1, a sign). It is in closed form by the incomplete beta function. Accuracy: 1e-14.
 class CoordinateLaw {
 public:
     CoordinateLaw(theory::CodebookLaw law, std::size_t dimension);

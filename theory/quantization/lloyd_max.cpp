@@ -18,21 +18,21 @@ namespace {
 
 using Real = long double;
 
-/// A symmetric law of variance 1, by a coordinate in which its density is smooth up to the end of its support:
+/// A symmetric law of variance 1, given in a coordinate u in which its density is smooth up to the end of its support.
 /// position(u) increases, and `mass(u)` is the density of the law in u up to a constant factor.
 class NormalLaw {
 public:
     [[nodiscard]] Real coordinate(Real x) const { return x; }
     [[nodiscard]] Real position(Real u) const { return u; }
     [[nodiscard]] Real mass(Real u) const { return std::exp(-u * u / 2.0L); }
-    /// Density in x, up to the same factor.
+    /// The density in x, up to the same factor.
     [[nodiscard]] Real density(Real x) const { return mass(x); }
     [[nodiscard]] Real coordinate_end() const { return std::numeric_limits<Real>::infinity(); }
     [[nodiscard]] Real panel() const { return 0.5L; }
-    /// Quantile, for a share in (0, 1) of the positive half, of the law of density f^(1/3): the point density of good
-    /// quantizers (Panter and Dite 1951).
-    [[nodiscard]] Real companded(double share) const {
-        return std::sqrt(6.0L) * static_cast<Real>(boost::math::erf_inv(share));
+    /// A quantile of the positive half of the law with density proportional to f^(1/3), the point density of optimal
+    /// quantizers (Panter and Dite 1951). The probability lies in (0, 1).
+    [[nodiscard]] Real companded(double probability) const {
+        return std::sqrt(6.0L) * static_cast<Real>(boost::math::erf_inv(probability));
     }
 };
 
@@ -47,14 +47,16 @@ public:
     [[nodiscard]] Real density(Real x) const { return power_of_cosine(coordinate(x), dimension_ - 3) / scale_; }
     [[nodiscard]] Real coordinate_end() const { return std::numbers::pi_v<Real> / 2.0L; }
     [[nodiscard]] Real panel() const { return 0.5L / scale_; }
-    [[nodiscard]] Real companded(double share) const {
+    [[nodiscard]] Real companded(double probability) const {
         // The cube root of the density is the law of a sphere of dimension d/3 + 2.
-        const double square = boost::math::ibeta_inv(0.5, (static_cast<double>(dimension_) / 3.0 + 1.0) / 2.0, share);
+        const double square =
+            boost::math::ibeta_inv(0.5, (static_cast<double>(dimension_) / 3.0 + 1.0) / 2.0, probability);
         return scale_ * std::sqrt(static_cast<Real>(square));
     }
 
 private:
-    /// Relative accuracy for a dimension of any size: there the angle is small and log(cos) would lose it.
+    /// cos(u)^exponent with relative accuracy for any dimension; log(cos) would lose it at the small angles of a large
+    /// one.
     [[nodiscard]] static Real power_of_cosine(Real u, int exponent) {
         if (exponent == 0) return 1.0L;
         const Real sine = std::sin(u);
@@ -66,20 +68,20 @@ private:
     Real scale_;
 };
 
-/// Integrals over one cell, with the offset from a reference point inside it.
-struct CellMoments {
+/// Integrals over one bin, of powers of the offset from a reference point inside it.
+struct BinMoments {
     Real mass = 0.0L;
     Real offset = 0.0L;         ///< int (x - reference)
     Real offset_square = 0.0L;  ///< int (x - reference)^2
 };
 
-/// Integrates the cell [lower, upper] of positions; upper < 0 stands for the end of the support.
+/// Integrates over the bin [lower, upper] of positions; upper < 0 denotes the end of the support.
 template <class Law>
-CellMoments integrate(const Law& law, Real lower, Real upper, Real reference) {
+BinMoments integrate(const Law& law, Real lower, Real upper, Real reference) {
     using Rule = boost::math::quadrature::gauss<Real, 10>;
     const Real begin = law.coordinate(lower);
     const Real end = upper < 0.0L ? law.coordinate_end() : law.coordinate(upper);
-    CellMoments sum;
+    BinMoments sum;
     const auto panel = [&](Real from, Real to) {
         const Real half = (to - from) / 2.0L;
         const Real middle = (to + from) / 2.0L;
@@ -113,28 +115,28 @@ Codebook lloyd_max(const Law& law, int bits) {
     for (std::size_t i = 0; i < half; ++i)
         level[i] = law.companded((2.0 * static_cast<double>(i) + 1.0) / (2.0 * static_cast<double>(half)));
 
-    // Cell i reaches from edge(i) to edge(i + 1); the last has no end of its own.
+    // Bin i reaches from edge(i) to edge(i + 1); the last one extends to the end of the support.
     const auto edge = [&](std::size_t i) -> Real {
         if (i == 0) return 0.0L;
         return i == half ? -1.0L : (level[i - 1] + level[i]) / 2.0L;
     };
-    std::vector<CellMoments> cell(half);
+    std::vector<BinMoments> bin(half);
     std::vector<Real> step(half);
     std::vector<Real> upper(half);
     Real last = std::numeric_limits<Real>::infinity();
-    bool settled = false;
-    for (int iteration = 0; iteration < 200 && !settled; ++iteration) {
-        // Newton: the residual of cell i is c_i - E[x | cell i], and its centroid moves only with its two edges, so
-        // the system is tridiagonal; it is eliminated as it is built.
+    bool converged = false;
+    for (int iteration = 0; iteration < 200 && !converged; ++iteration) {
+        // Newton's method: the residual of bin i is c_i - E[x | bin i], and its centroid depends only on its two edges.
+        // The system is therefore tridiagonal; it is eliminated while it is assembled.
         Real before = 0.0L;
         Real coupling = 0.0L;
         for (std::size_t i = 0; i < half; ++i) {
-            cell[i] = integrate(law, edge(i), edge(i + 1), level[i]);
-            const Real shift = cell[i].offset / cell[i].mass;
+            bin[i] = integrate(law, edge(i), edge(i + 1), level[i]);
+            const Real shift = bin[i].offset / bin[i].mass;
             const Real centroid = level[i] + shift;
-            const Real pull_low = i == 0 ? 0.0L : law.density(edge(i)) * (centroid - edge(i)) / cell[i].mass / 2.0L;
+            const Real pull_low = i == 0 ? 0.0L : law.density(edge(i)) * (centroid - edge(i)) / bin[i].mass / 2.0L;
             const Real pull_high =
-                i + 1 == half ? 0.0L : law.density(edge(i + 1)) * (edge(i + 1) - centroid) / cell[i].mass / 2.0L;
+                i + 1 == half ? 0.0L : law.density(edge(i + 1)) * (edge(i + 1) - centroid) / bin[i].mass / 2.0L;
             const Real pivot = 1.0L - pull_low - pull_high - pull_low * coupling;
             coupling = pull_high / pivot;
             before = (shift + pull_low * before) / pivot;
@@ -144,7 +146,8 @@ Codebook lloyd_max(const Law& law, int bits) {
         for (std::size_t i = half - 1; i-- > 0;) step[i] += upper[i] * step[i + 1];
         Real size = 0.0L;
         for (const Real s : step) size = std::max(size, std::abs(s));
-        // Far from the solution a full step may cross a neighbour: shorten it until the order holds.
+        // Far from the solution a full step may move a level past its neighbour: the step is shortened until it does
+        // not.
         Real length = 1.0L;
         const auto ordered = [&] {
             Real previous = 0.0L;
@@ -157,17 +160,17 @@ Codebook lloyd_max(const Law& law, int bits) {
         };
         while (!ordered() && length > 1e-6L) length /= 2.0L;
         for (std::size_t i = 0; i < half; ++i) level[i] += length * step[i];
-        settled = size < 1e-17L || (size < 1e-12L && size > 0.5L * last);
+        converged = size < 1e-17L || (size < 1e-12L && size > 0.5L * last);
         last = size;
     }
-    if (!settled)
-        throw bug("Lloyd-Max levels for {} bits did not settle (last step {}): report this", bits,
+    if (!converged)
+        throw bug("Lloyd-Max levels for {} bits did not converge (last step {}): report this", bits,
                   static_cast<double>(last));
 
     Real total = 0.0L;
     for (std::size_t i = 0; i < half; ++i) {
-        cell[i] = integrate(law, edge(i), edge(i + 1), level[i]);
-        total += 2.0L * cell[i].mass;
+        bin[i] = integrate(law, edge(i), edge(i + 1), level[i]);
+        total += 2.0L * bin[i].mass;
     }
     Codebook book;
     book.bits = bits;
@@ -179,7 +182,7 @@ Codebook lloyd_max(const Law& law, int bits) {
     Real entropy = 0.0L;
     Real gain = 0.0L;
     for (std::size_t i = 0; i < half; ++i) {
-        const Real probability = cell[i].mass / total;
+        const Real probability = bin[i].mass / total;
         book.levels[half + i] = static_cast<double>(level[i]);
         book.levels[half - 1 - i] = -book.levels[half + i];
         book.probabilities[half + i] = book.probabilities[half - 1 - i] = static_cast<double>(probability);
@@ -187,9 +190,9 @@ Codebook lloyd_max(const Law& law, int bits) {
             book.thresholds[half - 1 + i] = static_cast<double>(edge(i));
             book.thresholds[half - 1 - i] = -book.thresholds[half - 1 + i];
         }
-        distortion += 2.0L * cell[i].offset_square / total;
+        distortion += 2.0L * bin[i].offset_square / total;
         entropy -= 2.0L * probability * std::log2(probability);
-        gain += 2.0L * level[i] * (level[i] * probability + cell[i].offset / total);
+        gain += 2.0L * level[i] * (level[i] * probability + bin[i].offset / total);
     }
     book.distortion = static_cast<double>(distortion);
     book.entropy_bits = static_cast<double>(entropy);
@@ -202,7 +205,7 @@ void require_bits(int bits) {
         throw usage_error("codebook of {} bits is not available (1 to 8 are): choose one of them", bits);
 }
 
-/// By dimension, 0 for the normal law, and bits.
+/// The cache of codebooks, by dimension (0 for the normal law) and bits.
 Memo<std::pair<int, int>, Codebook>& codebooks() {
     static Memo<std::pair<int, int>, Codebook> known;
     return known;
@@ -223,7 +226,7 @@ Codebook lloyd_max_sphere(int dimension, int bits) {
     if (dimension == 1) {
         if (bits > 1)
             throw usage_error(
-                "codebook of {} bits for dimension 1 does not exist (a normalised number is a sign, and "
+                "codebook of {} bits for dimension 1 does not exist (a normalised row of one number is a sign, and "
                 "1 bit stores it exactly): use 1 bit",
                 bits);
         return {1, {-1.0, 1.0}, {0.0}, {0.5, 0.5}, 0.0, 1.0, 1.0};

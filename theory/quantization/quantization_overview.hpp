@@ -7,14 +7,14 @@
 
 namespace spiked::theory {
 
-/// A row quantizer of one width on blocks of one size.
+/// One row quantizer at one bit width for blocks of one size.
 struct QuantizerOverview {
     RowQuantizerKind kind = RowQuantizerKind::tq_mse;
     RowReconstruction reconstruction;
     CompressorPrediction prediction;
 };
 
-/// Squared errors per unit of energy at one width, and what row quantizers make of them.
+/// Squared errors per unit variance at one bit width, and the row quantizers at this width.
 struct WidthOverview {
     Codebook codebook;  ///< Lloyd-Max on the sphere
     double normal_distortion = 0.0;
@@ -25,17 +25,17 @@ struct WidthOverview {
     std::vector<QuantizerOverview> quantizers;
 };
 
-/// What quantization theory says about blocks of one size, width by width.
+/// The predictions of quantization theory for blocks of one size, for each bit width.
 struct QuantizationOverview {
     static constexpr int min_max_group = 64;
 
-    CompressorSetting setting;  ///< its quantizer and bits are those of the last width
+    CompressorSetting setting;  ///< as given, but with the quantizer and bits of the last width
     std::vector<WidthOverview> widths;
-    SketchError gaussian_sketch;    ///< QJL with one sketch row an entry, the query across the row
-    SketchError orthogonal_sketch;  ///< the same of orthogonal rows
+    SketchError gaussian_sketch;    ///< QJL with one sketch row per entry, for a query orthogonal to the row
+    SketchError orthogonal_sketch;  ///< the same with orthogonal sketch rows
 };
 
-/// Throws usage_error for a setting or width out of range. Cost: that of its codebooks, and 1 to 100 ms a width.
+/// Throws usage_error for a setting or width out of range. Cost: the codebooks, and 1 to 100 ms per width.
 [[nodiscard]] QuantizationOverview quantization_overview(CompressorSetting setting, std::span<const int> widths);
 
 }  // namespace spiked::theory

@@ -35,7 +35,7 @@ void require_bits(int bits, const char* what) {
 
 void require_stored_bits(int bits, const char* what) {
     if (bits < 1 || bits > 64)
-        throw usage_error("{} of {} bits is not a stored number (1 to 64 bits are): choose one of them", what, bits);
+        throw usage_error("{} of {} bits is not available (1 to 64 are): choose one of them", what, bits);
 }
 
 void require_codebook(const Codebook& codebook) {
@@ -55,7 +55,7 @@ void require_codebook(const Codebook& codebook) {
                               thresholds[i]);
 }
 
-/// Integrals of z^k over the law beyond t >= 0, k = 0..3.
+/// Integrals of z^k over the tail of the law beyond t >= 0, k = 0..3.
 struct Tail {
     std::array<Real, 4> power{};
 };
@@ -82,7 +82,7 @@ private:
     Real peak_;
 };
 
-/// dimension 1: the atoms -1 and 1, half the mass each.
+/// The law of dimension 1: atoms at -1 and 1 of mass 1/2 each.
 class SignTails {
 public:
     [[nodiscard]] Tail beyond(Real t) const {
@@ -96,8 +96,8 @@ template <class Tails>
 CodebookOnLaw codebook_on(const Codebook& codebook, const Tails& tails) {
     require_codebook(codebook);
     const auto& levels = codebook.levels;
-    // E[z^j c^k] for odd j by parts: levels change at thresholds only, and the tail integrals are even functions.
-    // For even j cell by cell, each cell as a difference of tails on its own side of zero.
+    // E[z^j c^k] is summed by parts for odd j, since levels change only at thresholds and the tail integrals are even
+    // functions. For even j it is summed over bins, each as a difference of tails on its own side of zero.
     std::vector<Tail> tail;
     tail.reserve(codebook.thresholds.size());
     for (const double threshold : codebook.thresholds)
@@ -112,31 +112,31 @@ CodebookOnLaw codebook_on(const Codebook& codebook, const Tails& tails) {
         gain_cube += rise * (high * high + high * low + low * low) * tail[i].power[1];
         cubed_gain += rise * tail[i].power[3];
     }
-    const auto in_cell = [&](std::size_t cell, std::size_t power) -> Real {
-        const bool first = cell == 0;
-        const bool last = cell == tail.size();
-        const bool starts_low = first || codebook.thresholds[cell - 1] < 0.0;
-        const bool ends_high = last || codebook.thresholds[cell] >= 0.0;
-        const Real before = first ? 0.0L : tail[cell - 1].power[power];
-        const Real after = last ? 0.0L : tail[cell].power[power];
+    const auto in_bin = [&](std::size_t bin, std::size_t power) -> Real {
+        const bool first = bin == 0;
+        const bool last = bin == tail.size();
+        const bool starts_low = first || codebook.thresholds[bin - 1] < 0.0;
+        const bool ends_high = last || codebook.thresholds[bin] >= 0.0;
+        const Real before = first ? 0.0L : tail[bin - 1].power[power];
+        const Real after = last ? 0.0L : tail[bin].power[power];
         if (starts_low && ends_high) return 1.0L - before - after;
         return starts_low ? after - before : before - after;
     };
     Real energy = 0.0L, fourth = 0.0L, mixed = 0.0L, entropy = 0.0L;  // E[c^2], E[c^4], E[z^2 c^2]
-    for (std::size_t cell = 0; cell < levels.size(); ++cell) {
-        const Real square = static_cast<Real>(levels[cell]) * levels[cell];
-        const Real mass = in_cell(cell, 0);
+    for (std::size_t bin = 0; bin < levels.size(); ++bin) {
+        const Real square = static_cast<Real>(levels[bin]) * levels[bin];
+        const Real mass = in_bin(bin, 0);
         energy += square * mass;
         fourth += square * square * mass;
-        mixed += square * in_cell(cell, 2);
+        mixed += square * in_bin(bin, 2);
         if (mass > 0.0L) entropy -= mass * std::log2(mass);
     }
 
-    const Real spread = tails.variance_of_square();
+    const Real square_variance = tails.variance_of_square();
     const Real gain_slope = cubed_gain - gain;  // covariance of z c with z^2
-    const Real energy_slope = mixed - energy;   // and of c^2
+    const Real energy_slope = mixed - energy;   // covariance of c^2 with z^2
     const auto residual = [&](Real covariance, Real first, Real second) {
-        return static_cast<double>(spread > 0.0L ? covariance - first * second / spread : covariance);
+        return static_cast<double>(square_variance > 0.0L ? covariance - first * second / square_variance : covariance);
     };
     CodebookOnLaw result;
     result.distortion = static_cast<double>(std::max(0.0L, 1.0L - 2.0L * gain + energy));
@@ -157,9 +157,9 @@ constexpr std::array<std::pair<RowQuantizerKind, std::string_view>, 5> kind_name
     {RowQuantizerKind::eden_norm, "eden-norm"},
 }};
 
-/// The scales by the delta method: g and e, the means of z c and c^2 over one row, have means gain and energy exactly
-/// and covariances over d; per row the squared error is a function f(g, e) and the gain of the row a function h(g, e).
-/// With per_dimension = 1/d = 0 it is the limit.
+/// Evaluates the scales by the delta method. Let g and e be the means of z c and c^2 over one row: their means are
+/// exactly gain and energy, and their covariances are those of the codebook over d. The squared error of a row is a
+/// function f(g, e), and its gain a function h(g, e). per_dimension is 1/d; 0 gives the limit of long rows.
 RowReconstruction reconstruct(const CodebookOnLaw& codebook, double per_dimension, RowQuantizerKind kind) {
     const double gain = codebook.linear_gain;
     const double energy = codebook.energy;
@@ -210,8 +210,8 @@ RowReconstruction reconstruct(const CodebookOnLaw& codebook, double per_dimensio
     throw bug("row quantizer {} has no error (a value outside the enumeration): report this", static_cast<int>(kind));
 }
 
-/// Squared error of rounding to begin + k step, integrated over the normal density between begin and begin + count
-/// step.
+/// The squared error of rounding to begin + k step, integrated over the normal density from begin to
+/// begin + count step.
 double rounding_error(double begin, double step, int count) {
     const auto density = [](double x) { return std::exp(-x * x / 2.0) / std::sqrt(2.0 * std::numbers::pi); };
     const auto tail = [](double x) { return std::erfc(x / std::numbers::sqrt2) / 2.0; };
@@ -220,7 +220,7 @@ double rounding_error(double begin, double step, int count) {
     const double end_tail = tail(end);
     const double begin_density = density(begin);
     const double mass = tail(begin) - end_tail;
-    // With y = x - begin: y^2 - 2 (step k) y + (step k)^2, k a sum of ones over the thresholds below y.
+    // With y = x - begin the integrand is y^2 - 2 (step k) y + (step k)^2, where k is the number of thresholds below y.
     double error = (1.0 + begin * begin) * mass - begin * begin_density + (2.0 * begin - end) * end_density;
     for (int k = 1; k <= count; ++k) {
         const double threshold = begin + (k - 0.5) * step;
@@ -271,8 +271,8 @@ InnerProductError inner_product_error(const RowReconstruction& row, int dimensio
     const double shortfall = row.gain - 1.0;
     const double across = std::max(0.0, row.relative_mse - shortfall * shortfall - row.gain_variance);
     const double sine_square = (1.0 - cosine) * (1.0 + cosine);
-    const double spread = dimension > 1 ? sine_square * across / (dimension - 1.0) : 0.0;
-    return {shortfall * cosine, std::sqrt(cosine * cosine * row.gain_variance + spread)};
+    const double square_variance = dimension > 1 ? sine_square * across / (dimension - 1.0) : 0.0;
+    return {shortfall * cosine, std::sqrt(cosine * cosine * row.gain_variance + square_variance)};
 }
 
 InnerProductError random_query_error(double relative_mse, int dimension) {
@@ -300,8 +300,8 @@ SketchError qjl_error(SketchRows rows, int dimension, int sketch_rows, double co
     const double square = cosine * cosine;
     if (rows == SketchRows::gaussian) return {1.0, (half_pi - square) / sketch_rows};
 
-    // Two rows of one matrix share the sphere: E|z_1 z_2| = 2/pi along r, and across it their part of y has mean
-    // product -z_1 z_2 / (d - 1). Matrices are independent.
+    // Two rows of one Haar matrix are dependent: E|z_1 z_2| = 2/pi along r, and orthogonal to r their components along
+    // y have mean product -z_1 z_2 / (d - 1). Different matrices are independent.
     const double factor = std::sqrt(half_pi) * mean_absolute_coordinate(dimension);
     const double across = dimension > 1 ? (1.0 - cosine) * (1.0 + cosine) / (dimension - 1.0) : 0.0;
     const auto sum_variance = [&](double count) {
@@ -316,12 +316,14 @@ double min_max_relative_mse(int group, int bits) {
     require_bits(bits, "min-max quantizer");
     constexpr int largest_group = 1 << 20;
     if (group < 1 || group > largest_group)
-        throw usage_error("group of {} entries is not usable (1 to {} are): choose one between", group, largest_group);
+        throw usage_error("group of {} entries is not usable (1 to {} are): choose one in this range", group,
+                          largest_group);
     if (group <= 2) return 0.0;
 
-    // Extremes m - h and m + h have joint density group (group - 1) phi(m - h) phi(m + h) P^(group - 2), P the mass
-    // between; phi phi = exp(-m^2 - h^2) / (2 pi), da db = 2 dm dh, and an entry between has density phi / P. Even and
-    // analytic in m, hence the trapezoidal rule; panels in h, where the range starts at zero.
+    // The extremes m - h and m + h have joint density group (group - 1) phi(m - h) phi(m + h) P^(group - 2), where P is
+    // the mass between them; phi phi = exp(-m^2 - h^2) / (2 pi), da db = 2 dm dh, and an entry between has density
+    // phi / P. The integrand is even and analytic in m, so the trapezoidal rule is used there; h, whose range starts at
+    // zero, is integrated in panels.
     using Rule = boost::math::quadrature::gauss<double, 10>;
     const double concentration = std::sqrt(2.0 * std::log(std::max(64.0, static_cast<double>(group))));
     const double middle_step = 0.28 / concentration;  // extremes of many entries vary by 1 / concentration
@@ -362,10 +364,10 @@ CompressorPrediction predict_compressor(const CompressorSetting& setting) {
     require_dimension(setting.dimension);
     if (setting.rows < 1)
         throw usage_error("block of {} rows is empty (errors are per row): give at least one", setting.rows);
-    const double share = setting.residual_energy_fraction;
-    if (!(share >= 0.0 && share <= 1.0))
-        throw usage_error("residual energy share {} is impossible (it lies between 0 and 1): divide |R|^2 by |X|^2",
-                          share);
+    const double fraction = setting.residual_energy_fraction;
+    if (!(fraction >= 0.0 && fraction <= 1.0))
+        throw usage_error("residual energy fraction {} is impossible (it lies between 0 and 1): divide |R|^2 by |X|^2",
+                          fraction);
     if (setting.rank < 0 || setting.rank > std::min(setting.rows, setting.dimension))
         throw usage_error("rank {} does not fit {} x {} (a block has at most min(n, d) components): lower it",
                           setting.rank, setting.rows, setting.dimension);
@@ -377,7 +379,7 @@ CompressorPrediction predict_compressor(const CompressorSetting& setting) {
                                   : lloyd_max_normal(setting.bits);
     const RowReconstruction row =
         row_reconstruction(codebook_on_sphere(codebook, setting.dimension), setting.dimension, setting.quantizer);
-    const double length = std::sqrt(share);  // of the residual, relative to the row
+    const double length = std::sqrt(fraction);  // norm of the residual relative to the row
     const auto scaled = [&](InnerProductError error) {
         return InnerProductError{length * error.bias, length * error.standard_deviation};
     };

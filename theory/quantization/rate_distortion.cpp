@@ -24,7 +24,7 @@ Real normal_density(Real x) {
 void require_rate(double rate_bits) {
     if (!(rate_bits > 0.0) || !std::isfinite(rate_bits))
         throw usage_error(
-            "rate of {} bits an entry is not usable (it must be finite and above 0): give a positive rate", rate_bits);
+            "rate of {} bits per entry is not usable (it must be finite and above 0): give a positive rate", rate_bits);
 }
 
 void require_distortion(double distortion) {
@@ -34,7 +34,7 @@ void require_distortion(double distortion) {
             distortion);
 }
 
-/// Sums of the uniform mid-rise quantizer whose levels are counted in steps.
+/// Moments of the uniform mid-rise quantizer, whose levels u are counted in steps.
 struct StaircaseSums {
     long double correlation = 0.0L;  ///< E[z u(z)]
     long double energy = 0.0L;       ///< E[u(z)^2]
@@ -42,34 +42,34 @@ struct StaircaseSums {
 };
 
 StaircaseSums staircase_sums(long double step, int half) {
-    // u rises by one at every threshold, u^2 by 2 k at the k-th: sums by parts have terms of one sign.
+    // u increases by one at every threshold, and u^2 by 2 k at the k-th, so the sums by parts have terms of one sign.
     StaircaseSums sums{normal_density(0.0L), 0.25L, 0.25L};
-    long double moving = 0.0L;
+    long double correlation_slope = 0.0L;
     for (int k = 1; k < half; ++k) {
         const long double threshold = k * step;
         const long double density = normal_density(threshold);
         sums.correlation += 2.0L * density;
         sums.energy += 2.0L * k * std::erfc(threshold / std::numbers::sqrt2_v<long double>);
-        moving += 2.0L * threshold * k * density;
+        correlation_slope += 2.0L * threshold * k * density;
     }
-    sums.slope = step * (sums.energy - moving);
+    sums.slope = step * (sums.energy - correlation_slope);
     return sums;
 }
 
-/// Integrals of the normal density over a cell, of powers of the distance from a point where its mass lies.
-struct CellSums {
+/// Integrals over a bin of the normal density times powers of the distance from a reference point near its mass.
+struct BinSums {
     double reference = 0.0;
     double mass = 0.0;
     double offset = 0.0;
     double offset_square = 0.0;
 };
 
-CellSums cell_sums(double lower, double upper) {
+BinSums bin_sums(double lower, double upper) {
     using Rule = boost::math::quadrature::gauss<double, 10>;
-    constexpr double widest_panel = 1.0;  // where ten nodes are good for 20 digits
+    constexpr double widest_panel = 1.0;  // ten nodes give 20 digits on such a panel
     const double panels = std::ceil((upper - lower) / widest_panel);
     const double half = (upper - lower) / panels / 2.0;
-    CellSums sums;
+    BinSums sums;
     sums.reference = (lower + std::min(upper, lower + widest_panel)) / 2.0;
     for (double panel = 0.0; panel < panels; panel += 1.0) {
         const double middle = lower + (2.0 * panel + 1.0) * half;
@@ -99,22 +99,22 @@ struct EntropyAndDistortion {
 EntropyAndDistortion entropy_and_distortion(double step, Staircase staircase) {
     EntropyAndDistortion sums;
     const auto add = [&](double lower, double upper, double copies) {
-        const CellSums cell = cell_sums(lower, upper);
-        if (cell.mass > 0.0) {
-            const double bits = -std::log2(cell.mass);
-            sums.entropy_bits += copies * cell.mass * bits;
+        const BinSums bin = bin_sums(lower, upper);
+        if (bin.mass > 0.0) {
+            const double bits = -std::log2(bin.mass);
+            sums.entropy_bits += copies * bin.mass * bits;
             sums.entropy_slope += copies * bits * (upper * normal_density(upper) - lower * normal_density(lower));
-            sums.distortion += copies * (cell.offset_square - cell.offset * cell.offset / cell.mass);
+            sums.distortion += copies * (bin.offset_square - bin.offset * bin.offset / bin.mass);
         }
-        return cell.mass;
+        return bin.mass;
     };
     constexpr double negligible = 1e-22;
     double lower = 0.0;
-    double cells = 0.0;
+    double bins = 0.0;
     if (staircase == Staircase::mid_tread) {
         lower = step / 2.0;
-        // The cell around zero is two halves, and its mass is a tail away from 1.
-        const CellSums half = cell_sums(0.0, lower);
+        // The bin around zero is integrated as two halves, and its mass is computed as 1 minus its tails.
+        const BinSums half = bin_sums(0.0, lower);
         const double mass = std::erf(lower / std::numbers::sqrt2);
         const double bits = -std::log1p(-std::erfc(lower / std::numbers::sqrt2)) / std::numbers::ln2;
         sums.entropy_bits += mass * bits;
@@ -124,8 +124,8 @@ EntropyAndDistortion entropy_and_distortion(double step, Staircase staircase) {
     }
     const double first = lower;
     while (add(lower, lower + step, 2.0) > negligible) {
-        cells += 1.0;
-        lower = first + cells * step;
+        bins += 1.0;
+        lower = first + bins * step;
     }
     return sums;
 }
@@ -147,7 +147,7 @@ UniformQuantizer uniform_quantizer_normal(int bits) {
         throw usage_error("uniform quantizer of {} bits is not available (1 to 8 are): choose one of them", bits);
     const int half = 1 << (bits - 1);
     const double count = 2.0 * half;
-    // Rounding enters through a difference of order distortion^(1/2): it is taken before the sums become doubles.
+    // The difference loses digits by rounding, of order distortion^(1/2), so it is taken before conversion to double.
     const auto derivative = [&](double step) -> ValueAndSlope {
         const StaircaseSums sums = staircase_sums(step, half);
         return {static_cast<double>(step * sums.energy - sums.correlation), static_cast<double>(sums.slope)};
@@ -189,8 +189,8 @@ UniformQuantizer uniform_quantizer_normal(int bits) {
 EntropyCodedQuantizer entropy_coded_normal(double step, Staircase staircase) {
     if (!(step >= smallest_step && step <= largest_step))
         throw usage_error(
-            "step {} is not usable (entropy-coded cells are {} to {} standard deviations wide): "
-            "choose one between",
+            "step {} is not usable (entropy-coded bins are {} to {} standard deviations wide): "
+            "choose one in this range",
             step, smallest_step, largest_step);
     const EntropyAndDistortion sums = entropy_and_distortion(step, staircase);
     return {staircase, step, sums.entropy_bits, sums.distortion};
@@ -198,8 +198,9 @@ EntropyCodedQuantizer entropy_coded_normal(double step, Staircase staircase) {
 
 EntropyCodedQuantizer entropy_coded_normal_at_rate(double rate_bits) {
     if (!(rate_bits >= lowest_rate && rate_bits <= highest_rate))
-        throw usage_error("entropy-coded rate of {} bits an entry is out of range ({} to {}): choose one between",
-                          rate_bits, lowest_rate, highest_rate);
+        throw usage_error(
+            "entropy-coded rate of {} bits per entry is out of range ({} to {}): choose one in this range", rate_bits,
+            lowest_rate, highest_rate);
     const auto solve = [&](Staircase staircase) {
         const auto missing = [&](double step) -> ValueAndSlope {
             const EntropyAndDistortion sums = entropy_and_distortion(step, staircase);

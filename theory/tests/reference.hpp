@@ -16,7 +16,7 @@ inline constexpr double infinite = std::numeric_limits<double>::infinity();
 /// The path of a file in theory/.
 [[nodiscard]] std::string data_file(const std::string& name);
 
-/// One row of theory_reference.csv: numbers by column name (the last column is prose and is left out).
+/// One row of theory_reference.csv: numbers by column name. The last column is text and is left out.
 struct ReferenceRow {
     std::string setting;
     std::map<std::string, double> value;
@@ -29,15 +29,15 @@ struct ReferenceRow {
 
 void expect_relative(double found, double expected, double tolerance, const std::string& what);
 
-/// The action throws a usage error of one line whose text contains the words.
+/// Expects the action to throw a usage error with a one-line message that contains `text`.
 template <class Action>
-void expect_refused(Action action, const std::string& words) {
+void expect_rejected(Action action, const std::string& text) {
     try {
         action();
-        ADD_FAILURE() << "accepted, but should say: " << words;
+        ADD_FAILURE() << "accepted, but it should be rejected with: " << text;
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
-        EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
         EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }
 }

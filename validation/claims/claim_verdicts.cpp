@@ -15,8 +15,9 @@
 namespace spiked::validation {
 namespace {
 
-/// Looks at the same trials: at first, and four times as far where that decided nothing.
-constexpr std::uint64_t looks = 2;
+/// Interim analyses of the same trials: the second one, with four times as many trials, only where the first one was
+/// inconclusive.
+constexpr std::uint64_t interim_analyses = 2;
 constexpr std::uint64_t extension = 4;
 
 const std::vector<SizePlan>& plan_of(const Criterion& criterion, Tier tier) {
@@ -38,7 +39,7 @@ std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
     return std::max<std::size_t>(count, 1);
 }
 
-/// The trials of one size with one fault planted: made ready by the first thread that asks, drawn in any order.
+/// The trials of one size with at most one control: prepared by the first thread that draws, drawn in any order.
 class SizeRun {
 public:
     SizeRun(const Criterion& criterion, TrialPlace place) : criterion_(&criterion), place_(std::move(place)) {}
@@ -60,23 +61,23 @@ private:
     std::vector<double> values_;
 };
 
-/// A criterion with one fault, or with none.
+/// The trials of all sizes of a criterion, with one control or none.
 struct Run {
     const Criterion* criterion = nullptr;
     std::vector<std::unique_ptr<SizeRun>> sizes;
 };
 
-Run make_run(const Claim& claim, const Criterion& criterion, const std::string& fault, const ValidationPlan& plan) {
+Run make_run(const Claim& claim, const Criterion& criterion, const std::string& control, const ValidationPlan& plan) {
     Run run{&criterion, {}};
     for (const auto& [size, trials] : plan_of(criterion, plan.tier))
         run.sizes.push_back(std::make_unique<SizeRun>(
             criterion,
-            TrialPlace{size, fault, plan.seed, fmt::format("claim {} {} {}", claim.id, criterion.name, size)}));
+            TrialPlace{size, control, plan.seed, fmt::format("claim {} {} {}", claim.id, criterion.name, size)}));
     return run;
 }
 
-/// Runs that are drawn trial by trial together, because a control often asks of the block its criterion has just had: a
-/// criterion and its controls.
+/// The runs of a criterion and its controls. They are drawn trial by trial together because a control often uses the
+/// block that its criterion has just decomposed.
 using RunGroup = std::vector<Run*>;
 
 void draw_all(const std::vector<RunGroup>& run_groups, const ValidationPlan& plan, std::uint64_t times) {
@@ -99,7 +100,7 @@ void draw_all(const std::vector<RunGroup>& run_groups, const ValidationPlan& pla
                 tasks.push_back({runs, first, std::min(first + chunk, to)});
         }
     }
-    // Large blocks first, so that no thread is left with one at the end.
+    // Large blocks come first, so that no thread is left with a large one at the end.
     std::stable_sort(tasks.begin(), tasks.end(),
                      [](const Task& a, const Task& b) { return a.runs.front()->size() > b.runs.front()->size(); });
     std::mutex guard;
@@ -119,18 +120,18 @@ Interval summarise(const Criterion& criterion, std::size_t size, const std::vect
     const auto ones = std::count(values.begin(), values.end(), 1.0);
     if (ones + std::count(values.begin(), values.end(), 0.0) != static_cast<std::ptrdiff_t>(values.size()))
         return {.count = values.size()};
-    return share_interval(static_cast<std::uint64_t>(ones), values.size(), alpha);
+    return fraction_interval(static_cast<std::uint64_t>(ones), values.size(), alpha);
 }
 
 Finding find(const Criterion& criterion, std::size_t size, const Interval& interval, double alpha) {
-    const Region region = criterion.region(size);
+    const AcceptanceRegion region = criterion.region(size);
     const double detectable = criterion.summary == Summary::share
                                   ? smallest_detectable_fraction(interval.count, region, alpha)
                                   : smallest_detectable(interval, region);
     return {size, interval, region, detectable, judge(interval, region)};
 }
 
-Outcome look(const Run& run, double alpha) {
+Outcome analyse(const Run& run, double alpha) {
     const Criterion& criterion = *run.criterion;
     Outcome outcome;
     if (one_slope(criterion)) {
@@ -157,10 +158,10 @@ Outcome look(const Run& run, double alpha) {
     return outcome;
 }
 
-/// A criterion with its controls and true cases, drawn as far as any of them.
-struct Question {
+/// A criterion with its controls, all of which have the same number of trials.
+struct CriterionRuns {
     const Claim* claim = nullptr;
-    std::size_t at = 0;  ///< position among the claims asked
+    std::size_t at = 0;  ///< position of the claim in the result
     Run run;
     std::vector<Run> controls;
     std::vector<Run> positive_controls;
@@ -174,16 +175,16 @@ struct Question {
     }
     void judge(double alpha) {
         outcome.criterion = run.criterion;
-        outcome.outcome = look(run, alpha);
-        const auto look_at = [alpha](const std::vector<Fault>& changes, const std::vector<Run>& runs) {
+        outcome.outcome = analyse(run, alpha);
+        const auto analyse_all = [alpha](const std::vector<Control>& changes, const std::vector<Run>& runs) {
             std::vector<ControlOutcome> found;
-            for (std::size_t i = 0; i < runs.size(); ++i) found.push_back({changes[i], look(runs[i], alpha)});
+            for (std::size_t i = 0; i < runs.size(); ++i) found.push_back({changes[i], analyse(runs[i], alpha)});
             return found;
         };
-        outcome.controls = look_at(run.criterion->faults, controls);
-        outcome.positive_controls = look_at(run.criterion->positive_controls, positive_controls);
+        outcome.controls = analyse_all(run.criterion->negative_controls, controls);
+        outcome.positive_controls = analyse_all(run.criterion->positive_controls, positive_controls);
     }
-    /// Controls are asked where the criterion holds, true cases where it is refuted.
+    /// Negative controls matter where the criterion holds, positive controls where it is refuted.
     [[nodiscard]] bool open() const {
         const Verdict verdict = outcome.outcome.verdict;
         return verdict == Verdict::inconclusive ||
@@ -197,71 +198,74 @@ struct Question {
 };
 
 PrintedVerdict verdict_of(const std::vector<CriterionOutcome>& criteria, Form form) {
-    bool asked = false;
+    bool any = false;
     bool open = false;
-    bool blind = false;
+    bool without_power = false;
     for (const auto& one : criteria) {
         if (one.criterion->form != form) continue;
-        asked = true;
-        const bool shown =
+        any = true;
+        const bool controls_pass =
             std::all_of(one.positive_controls.begin(), one.positive_controls.end(),
                         [](const ControlOutcome& positive_control) { return positive_control.passes(); });
-        if (one.outcome.verdict == Verdict::fail && shown) return PrintedVerdict::refuted;
+        if (one.outcome.verdict == Verdict::fail && controls_pass) return PrintedVerdict::refuted;
         open = open || one.outcome.verdict == Verdict::fail;
         open = open || one.outcome.verdict == Verdict::inconclusive;
         for (const auto& control : one.controls) {
-            blind = blind || control.outcome.verdict == Verdict::pass;
+            without_power = without_power || control.outcome.verdict == Verdict::pass;
             open = open || control.outcome.verdict == Verdict::inconclusive;
         }
     }
-    if (!asked) return PrintedVerdict::none;
-    if (blind) return form == Form::printed ? PrintedVerdict::vacuous : PrintedVerdict::refuted;
+    if (!any) return PrintedVerdict::none;
+    if (without_power) return form == Form::printed ? PrintedVerdict::vacuous : PrintedVerdict::refuted;
     return open ? PrintedVerdict::inconclusive : PrintedVerdict::holds;
 }
 
-/// A printed criterion without controls stands there to be refuted: one that holds has shown nothing.
-const CriterionOutcome* unshown(const ClaimOutcome& claim) {
-    if (claim.claim->settled != PrintedVerdict::refuted) return nullptr;
+/// A printed criterion without negative controls is expected to be refuted; returns one that holds nevertheless.
+const CriterionOutcome* unexpected_pass(const ClaimOutcome& claim) {
+    if (claim.claim->expected_verdict != PrintedVerdict::refuted) return nullptr;
     for (const auto& one : claim.criteria)
         if (one.criterion->form == Form::printed && one.controls.empty() && one.outcome.verdict == Verdict::pass)
             return &one;
     return nullptr;
 }
 
-/// A true case that is refuted as well, and the criterion it is of.
-std::pair<const CriterionOutcome*, const ControlOutcome*> wronged(const ClaimOutcome& claim) {
+/// A positive control that fails, and its criterion.
+std::pair<const CriterionOutcome*, const ControlOutcome*> failed_positive_control(const ClaimOutcome& claim) {
     for (const auto& one : claim.criteria)
         for (const auto& positive_control : one.positive_controls)
             if (positive_control.fails()) return {&one, &positive_control};
     return {};
 }
 
-/// The first thing to say about a claim that failed or is open.
+/// The most important reason why a claim failed or is inconclusive.
 std::string reason_of(const ClaimOutcome& claim) {
-    if (const auto [one, positive_control] = wronged(claim); one != nullptr)
-        return fmt::format("{}: refutes \"{}\" too, which is true", one->criterion->name, positive_control->fault.name);
-    if (const auto* one = unshown(claim); one != nullptr)
-        return fmt::format("{}: holds, and was refuted before", one->criterion->name);
+    if (const auto [one, positive_control] = failed_positive_control(claim); one != nullptr)
+        return fmt::format("{}: the positive control \"{}\" fails, although the statement is true there",
+                           one->criterion->name, positive_control->definition.name);
+    if (const auto* one = unexpected_pass(claim); one != nullptr)
+        return fmt::format("{}: holds, but is expected to be refuted", one->criterion->name);
     if (claim.failed && claim.corrected != PrintedVerdict::refuted)
-        return fmt::format("the printed form is {}, and {} was found before", name_of(claim.printed),
-                           name_of(claim.claim->settled));
+        return fmt::format("the printed form is {}, but the expected verdict is {}", name_of(claim.printed),
+                           name_of(claim.claim->expected_verdict));
     for (const auto& one : claim.criteria) {
         const bool corrected = one.criterion->form == Form::corrected;
         if (claim.failed && corrected && one.outcome.verdict == Verdict::fail)
             return fmt::format("{}: outside its margin", one.criterion->name);
         for (const auto& control : one.controls)
             if (claim.failed && corrected && control.outcome.verdict == Verdict::pass)
-                return fmt::format("{}: the planted fault \"{}\" passes", one.criterion->name, control.fault.name);
+                return fmt::format("{}: the negative control \"{}\" passes", one.criterion->name,
+                                   control.definition.name);
     }
     for (const auto& one : claim.criteria) {
-        if (one.outcome.verdict == Verdict::inconclusive) return fmt::format("{} is open", one.criterion->name);
+        if (one.outcome.verdict == Verdict::inconclusive) return fmt::format("{} is inconclusive", one.criterion->name);
         for (const auto& control : one.controls)
             if (claim.open() && control.outcome.verdict == Verdict::inconclusive)
-                return fmt::format("{}: the control \"{}\" is open", one.criterion->name, control.fault.name);
+                return fmt::format("{}: the negative control \"{}\" is inconclusive", one.criterion->name,
+                                   control.definition.name);
         for (const auto& positive_control : one.positive_controls)
             if (claim.open() && positive_control.outcome.verdict == Verdict::inconclusive)
-                return fmt::format("{}: the true case \"{}\" is open", one.criterion->name,
-                                   positive_control.fault.name);
+                return fmt::format("{}: the positive control \"{}\" is inconclusive", one.criterion->name,
+                                   positive_control.definition.name);
     }
     return "";
 }
@@ -270,10 +274,10 @@ void decide(ClaimOutcome& claim) {
     claim.printed = verdict_of(claim.criteria, Form::printed);
     claim.corrected = verdict_of(claim.criteria, Form::corrected);
     const bool decided = claim.printed != PrintedVerdict::inconclusive && claim.printed != PrintedVerdict::none;
-    const bool settled = claim.claim->settled != PrintedVerdict::none;
+    const bool expected = claim.claim->expected_verdict != PrintedVerdict::none;
     claim.failed = claim.corrected == PrintedVerdict::refuted ||
-                   (decided && settled && claim.printed != claim.claim->settled) || unshown(claim) != nullptr ||
-                   wronged(claim).first != nullptr;
+                   (decided && expected && claim.printed != claim.claim->expected_verdict) ||
+                   unexpected_pass(claim) != nullptr || failed_positive_control(claim).first != nullptr;
     if (claim.failed || claim.open()) claim.reason = reason_of(claim);
 }
 
@@ -293,7 +297,7 @@ const Finding& Outcome::deciding() const {
 }
 
 const CriterionOutcome& ClaimOutcome::shown() const {
-    // Of the corrected form before the printed one, and one that failed or is open before others.
+    // The corrected form comes before the printed one, and a criterion that failed or is inconclusive before others.
     const auto place = [](const CriterionOutcome& one) {
         return std::pair{one.criterion->form == Form::printed, one.outcome.verdict == Verdict::pass};
     };
@@ -312,8 +316,9 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
                 id.find(' ') != std::string::npos ? ": separate several with commas" : suggestion(id, ids));
 
     Validation result{plan.tier, plan.seed, plan.false_alarm, comparisons_of(all, plan.tier), {}};
-    const double alpha = plan.false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(looks);
-    std::vector<std::unique_ptr<Question>> questions;
+    const double alpha =
+        plan.false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(interim_analyses);
+    std::vector<std::unique_ptr<CriterionRuns>> criteria;
     for (const auto& claim : all) {
         if (claim.criteria.empty()) continue;
         if (!plan.claims.empty() && std::find(plan.claims.begin(), plan.claims.end(), claim.id) == plan.claims.end())
@@ -322,43 +327,43 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
         outcome.claim = &claim;
         for (const auto& criterion : claim.criteria) {
             if (plan_of(criterion, plan.tier).empty()) continue;
-            auto question = std::make_unique<Question>();
-            question->claim = &claim;
-            question->at = result.claims.size();
-            question->run = make_run(claim, criterion, "", plan);
-            for (const auto& fault : criterion.faults)
-                question->controls.push_back(make_run(claim, criterion, fault.name, plan));
+            auto runs = std::make_unique<CriterionRuns>();
+            runs->claim = &claim;
+            runs->at = result.claims.size();
+            runs->run = make_run(claim, criterion, "", plan);
+            for (const auto& control : criterion.negative_controls)
+                runs->controls.push_back(make_run(claim, criterion, control.name, plan));
             for (const auto& positive_control : criterion.positive_controls)
-                question->positive_controls.push_back(make_run(claim, criterion, positive_control.name, plan));
-            questions.push_back(std::move(question));
+                runs->positive_controls.push_back(make_run(claim, criterion, positive_control.name, plan));
+            criteria.push_back(std::move(runs));
         }
         result.claims.push_back(std::move(outcome));
     }
 
-    std::vector<Question*> asked;
-    for (auto& question : questions) asked.push_back(question.get());
-    for (std::uint64_t times = 1; !asked.empty(); times *= extension) {
+    std::vector<CriterionRuns*> open;
+    for (auto& one : criteria) open.push_back(one.get());
+    for (std::uint64_t times = 1; !open.empty(); times *= extension) {
         std::vector<RunGroup> run_groups;
-        for (Question* question : asked) run_groups.push_back(question->run_group());
+        for (CriterionRuns* one : open) run_groups.push_back(one->run_group());
         draw_all(run_groups, plan, times);
-        for (Question* question : asked) {
-            question->judge(alpha);
-            question->outcome.extended = times > 1;
+        for (CriterionRuns* one : open) {
+            one->judge(alpha);
+            one->outcome.extended = times > 1;
         }
-        std::erase_if(asked, [&](const Question* question) { return times > 1 || !question->open(); });
+        std::erase_if(open, [&](const CriterionRuns* one) { return times > 1 || !one->open(); });
     }
-    for (auto& question : questions) result.claims[question->at].criteria.push_back(std::move(question->outcome));
+    for (auto& one : criteria) result.claims[one->at].criteria.push_back(std::move(one->outcome));
     for (auto& claim : result.claims) decide(claim);
     return result;
 }
 
 Validation validate_claims(const ValidationPlan& plan) { return validate_claims(plan, claims()); }
 
-Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& fault,
+Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& control,
                       const ValidationPlan& plan) {
-    Run run = make_run(claim, criterion, fault, plan);
+    Run run = make_run(claim, criterion, control, plan);
     draw_all({{&run}}, plan, 1);
-    return look(run, plan.false_alarm / static_cast<double>(looks));
+    return analyse(run, plan.false_alarm / static_cast<double>(interim_analyses));
 }
 
 }  // namespace spiked::validation

@@ -11,36 +11,37 @@
 
 namespace spiked::validation {
 
-/// Which sentence a criterion judges: the one in the paper, or what we put in its place.
+/// Which statement a criterion judges: the one in the paper, or the corrected one that replaces it.
 enum class Form { printed, corrected };
 [[nodiscard]] std::string_view name_of(Form form);
 
-/// What is made of the numbers that trials give, and compared with a region.
+/// The summary statistic of the trials, which is compared with an acceptance region.
 enum class Summary {
-    mean,      ///< of each size
-    share,     ///< of trials that gave 1; the others give 0; each size
-    rate,      ///< slope of log(root mean square) against log(size), all sizes together
-    growth,    ///< the same slope for a quantile
-    distance,  ///< Kolmogorov distance of the trials of a size from a law
+    mean,      ///< mean of the trials, for each size
+    share,     ///< fraction of trials with value 1 (the others have value 0), for each size
+    rate,      ///< slope of log(root mean square) against log(size) over all sizes
+    growth,    ///< slope of log(quantile) against log(size) over all sizes
+    distance,  ///< Kolmogorov distance of the trials from a law, for each size
 };
 [[nodiscard]] std::string_view name_of(Summary summary);
 
-/// One change of the trials.
-struct Fault {
+/// A positive or negative control of a criterion: one change of its trials.
+struct Control {
     std::string name;
-    std::string words;
+    std::string description;
 };
 
-/// Where the numbers of a criterion are drawn: a size, the address of the randomness, the fault planted (empty: none).
+/// The size of the trials of a criterion, the address of their random numbers, and the control that they run (empty:
+/// none).
 struct TrialPlace {
     std::size_t size = 0;
-    std::string fault;
+    std::string control;
     stream::StudySeed seed;
     std::string cell;
 
-    [[nodiscard]] bool planted(std::string_view name) const { return fault == name; }
+    [[nodiscard]] bool control_is(std::string_view name) const { return control == name; }
 };
-/// One number, a pure function of the replicate; asked from several threads at once.
+/// Computes one number as a pure function of the replicate; called from several threads at once.
 using Trial = std::function<double(std::uint64_t replicate)>;
 
 struct SizePlan {
@@ -48,50 +49,53 @@ struct SizePlan {
     std::uint64_t trials = 0;
 };
 
-/// A statement in a form that numbers can decide.
+/// A form of a statement that can be tested numerically.
 struct Criterion {
     Form form = Form::printed;
-    std::string name;  ///< unique in its claim; part of the address of its randomness
+    std::string name;  ///< unique in its claim; part of the address of its random numbers
     std::string measures;
     Summary summary = Summary::mean;
     std::function<Trial(const TrialPlace&)> prepare;
-    std::function<Region(std::size_t size)> region;  ///< of slopes: asked for size 0
-    std::vector<SizePlan> quick;                     ///< empty: the full tier only
-    std::vector<SizePlan> full;                      ///< empty: as quick
-    /// Violations that the same trials, sample size and region must not let pass.
-    std::vector<Fault> faults = {};
-    /// Of a printed form that is refuted: changes that make the sentence true, which the same must not refute.
-    std::vector<Fault> positive_controls = {};
-    double level = 0.95;                                               ///< of the quantile of `growth`
-    std::function<double(double)> (*law)(std::size_t size) = nullptr;  ///< of `distance`
+    /// For slopes it is called with size 0.
+    std::function<AcceptanceRegion(std::size_t size)> region;
+    std::vector<SizePlan> quick;  ///< empty: the criterion belongs to the full tier only
+    std::vector<SizePlan> full;   ///< empty: the same as quick
+    /// Violations that must fail with the same trials, sample sizes and acceptance region.
+    std::vector<Control> negative_controls = {};
+    /// For a printed form that is refuted: changes that make the statement true, so that they must pass.
+    std::vector<Control> positive_controls = {};
+    double level = 0.95;                                               ///< level of the quantile for `growth`
+    std::function<double(double)> (*law)(std::size_t size) = nullptr;  ///< law that `distance` compares with
 };
 
 enum class PrintedVerdict { none, holds, refuted, inconclusive, vacuous };
 [[nodiscard]] std::string_view name_of(PrintedVerdict verdict);
 
-/// A statement of the theory as data.
+/// A statement of the theory with its criteria.
 struct Claim {
     std::string id;
-    std::string place;      ///< in the paper or the literature
-    std::string statement;  ///< as printed, in our words
-    std::string corrected;  ///< what holds instead, or beside it; empty: nothing
-    /// What the full tier has found of the printed form: another decided verdict is a failure. None: any is news.
-    PrintedVerdict settled = PrintedVerdict::holds;
-    std::string on = {};  ///< the dump it is asked of; empty: of simulated blocks
+    std::string place;      ///< location in the paper or the literature
+    std::string statement;  ///< the printed statement, paraphrased
+    std::string corrected;  ///< the statement that holds instead or in addition; may be empty
+    /// The verdict of the full tier on the printed form; any other conclusive verdict is a failure. None: every verdict
+    /// is accepted.
+    PrintedVerdict expected_verdict = PrintedVerdict::holds;
+    std::string on = {};  ///< the dump whose blocks are judged; empty: simulated blocks
     std::vector<Criterion> criteria = {};
     std::optional<StudyForm> in_study = {};
 };
 
 [[nodiscard]] const std::vector<Claim>& claims();
 struct KvPlan;
-/// Ids of the claims that blocks of a dump can decide.
+/// Ids of the claims that can be judged on the blocks of a dump.
 inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive-rank", "rope.cost"};
-/// These for each dump of the plan, without those that it has no blocks for: rope.cost is about keys, and a side that
-/// is zero decides nothing. They are about that dump, not about others of its kind. Throws as open_dumps does.
+/// These claims for each dump of the plan. A claim is left out where the dump has no blocks for it: rope.cost needs
+/// keys, and a side that is all zero decides nothing. A verdict holds for that dump only, not for others of its kind.
+/// Throws the errors of open_dumps.
 [[nodiscard]] std::vector<Claim> claims_on_dumps(const KvPlan& plan);
-/// What `on` names each dump: its file name, where two are the same the whole path.
+/// The title of each dump in `on`: its file name, or the whole path where two file names are equal.
 [[nodiscard]] std::vector<std::string> dump_titles(const std::vector<std::string>& paths);
-/// Throws nothing: null when there is none of that id.
+/// Returns null when no claim has this id; does not throw.
 [[nodiscard]] const Claim* find_claim(std::string_view id);
 
 }  // namespace spiked::validation

@@ -22,7 +22,7 @@ std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& mod
                                                   AspectRatio::of(model.row.size(), model.column.size()));
 }
 
-Fixture make_fixture(const BedShape& shape, std::size_t columns) {
+Fixture make_fixture(const FixtureShape& shape, std::size_t columns) {
     using sim::Covariance;
     const auto rows = static_cast<std::size_t>(std::llround(shape.aspect * static_cast<double>(columns)));
     const auto row = [&] {
@@ -46,7 +46,7 @@ Fixture make_fixture(const BedShape& shape, std::size_t columns) {
                 return Covariance::identity(columns);
         }
     };
-    // What these claims ask does not change with the basis, which saves products.
+    // The statistics of these claims do not depend on the basis; the eigenbasis saves matrix products.
     Fixture fixture{{.row = row(), .column = column(), .strengths = {}, .colouring = sim::Colouring::eigenbasis},
                     nullptr};
     fixture.law = make_law(fixture.model);
@@ -56,19 +56,19 @@ Fixture make_fixture(const BedShape& shape, std::size_t columns) {
 }
 
 estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines) {
-    struct Known {
+    struct Cached {
         EmptyLines empty_lines;
         estimators::AnalysedBlock block;
     };
     constexpr std::size_t most = 4;
-    thread_local std::list<Known> latest;
-    const auto same = std::find_if(latest.begin(), latest.end(), [&](const Known& known) {
-        const arma::mat& other = known.block.block();
-        return known.empty_lines == empty_lines && arma::size(other) == arma::size(block) &&
+    thread_local std::list<Cached> latest;
+    const auto same = std::find_if(latest.begin(), latest.end(), [&](const Cached& cached) {
+        const arma::mat& other = cached.block.block();
+        return cached.empty_lines == empty_lines && arma::size(other) == arma::size(block) &&
                std::equal(block.begin(), block.end(), other.begin());
     });
     if (same != latest.end()) {
-        // To the front: what was asked last is forgotten last.
+        // The block used last moves to the front, because blocks are dropped from the back.
         latest.splice(latest.begin(), latest, same);
         return same->block;
     }

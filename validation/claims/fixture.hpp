@@ -14,7 +14,7 @@
 
 namespace spiked::validation {
 
-/// A pair of covariances that claims are asked under.
+/// A pair of noise covariances under which claims are judged.
 enum class Noise {
     white,     ///< A = B = I
     coloured,  ///< A = AR(1) with .5, B = exp(-3 (j - 1/2) / d)
@@ -23,7 +23,7 @@ enum class Noise {
 };
 [[nodiscard]] std::string_view name_of(Noise noise);
 
-/// A spiked model at one size with its law: where the trials of a criterion take their blocks from.
+/// A spiked model at one size with its law, from which the trials of a criterion draw their blocks.
 struct Fixture {
     sim::SpikedModel model;
     std::shared_ptr<const theory::SeparableLaw> law;
@@ -40,36 +40,36 @@ struct Fixture {
     }
 };
 
-struct BedShape {
+struct FixtureShape {
     Noise noise = Noise::white;
     double aspect = 1.0;                  ///< n / d
-    std::vector<double> thresholds = {};  ///< strengths, in units of the detection threshold
+    std::vector<double> thresholds = {};  ///< signal strengths in units of the detection threshold
 };
 
-[[nodiscard]] Fixture make_fixture(const BedShape& shape, std::size_t columns);
+[[nodiscard]] Fixture make_fixture(const FixtureShape& shape, std::size_t columns);
 [[nodiscard]] std::shared_ptr<const theory::SeparableLaw> make_law(const sim::SpikedModel& model);
 
 using EmptyLines = estimators::AnalysedBlock::EmptyLines;
-/// A block with its decomposition, kept a while: what the criterion has asked of a block its controls ask again. Valid
-/// until this thread has asked for four other blocks.
+/// A block with its decomposition, cached because the controls of a criterion use the same blocks. The reference stays
+/// valid until the same thread has called this for four other blocks.
 [[nodiscard]] estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines = EmptyLines::strip);
 
 /// Squared singular values, largest first.
 [[nodiscard]] arma::vec eigenvalues_of(const arma::mat& block);
 
-/// eOptShrink told the rank.
+/// eOptShrink with a known rank.
 [[nodiscard]] estimators::Shrinkage shrink_at_rank(const std::vector<double>& singular_values, estimators::Shape shape,
                                                    std::size_t rank, theory::Loss loss = theory::Loss::frobenius);
 
-/// Norms stored exactly and a rotation of the replicate's own.
+/// Options with exactly stored norms and a separate rotation for each replicate.
 [[nodiscard]] estimators::QuantizerOptions rotation_of_trial(const TrialPlace& place, std::uint64_t replicate);
-/// Rows sent through a quantizer and back.
+/// Rows after encoding and decoding by a quantizer.
 [[nodiscard]] arma::mat coded(const estimators::RowQuantizer& quantizer, const arma::mat& rows);
 
-/// margin at d = 128 that shrinks like d^-rate.
+/// A margin that is `at_128` at d = 128 and shrinks like d^-rate.
 [[nodiscard]] double margin_at(std::size_t size, double at_128, double rate);
 
-/// The lists of the files beside this one.
+/// The claims of each source file in this folder.
 [[nodiscard]] std::vector<Claim> outlier_claims();
 [[nodiscard]] std::vector<Claim> vector_claims();
 [[nodiscard]] std::vector<Claim> shrinkage_claims();

@@ -5,13 +5,14 @@
 #include "theory/laws/tracy_widom.hpp"
 #include "validation/claims/fixture.hpp"
 
-// Where the eigenvalues of S~ S~^T lie: outliers, threshold, sticking.
+// Claims on the eigenvalues of S~ S~^T: outlier locations, detection threshold, eigenvalue sticking.
 
 namespace spiked::validation {
 namespace {
 
-/// The observed top eigenvalue over what the law says, for one spike, with what can go wrong in either.
-Trial location_trial(const TrialPlace& place, const BedShape& shape, bool relative) {
+/// The observed top eigenvalue relative to its prediction for one spike, or their difference, with the negative
+/// controls of both.
+Trial location_trial(const TrialPlace& place, const FixtureShape& shape, bool relative) {
     Fixture fixture = make_fixture(shape, place.size);
     const double strength = fixture.strength(0);
     double predicted = fixture.spike(0).outlier.value;
@@ -22,14 +23,15 @@ Trial location_trial(const TrialPlace& place, const BedShape& shape, bool relati
     const theory::Spectrum& a = fixture.law->row();
     const theory::Spectrum& b = fixture.law->column();
     const double aspect = fixture.law->aspect().value();
-    if (place.planted("strength")) predicted = fixture.law->spike({1.1 * strength}).outlier.value;
-    if (place.planted("far")) predicted = fixture.law->spike({1.5 * strength}).outlier.value;
-    if (place.planted("white-law")) predicted = other(theory::identity_spectrum(), theory::identity_spectrum(), aspect);
-    if (place.planted("covariances-swapped")) predicted = other(b, a, aspect);
-    if (place.planted("sides-swapped")) predicted = other(a, b, 1.0 / aspect);
-    if (place.planted("scale")) scale = 1.02;
-    if (place.planted("variance-1/n")) scale = std::sqrt(1.0 / aspect);
-    const bool squared = place.planted("squared-again");
+    if (place.control_is("strength")) predicted = fixture.law->spike({1.1 * strength}).outlier.value;
+    if (place.control_is("far")) predicted = fixture.law->spike({1.5 * strength}).outlier.value;
+    if (place.control_is("white-law"))
+        predicted = other(theory::identity_spectrum(), theory::identity_spectrum(), aspect);
+    if (place.control_is("covariances-swapped")) predicted = other(b, a, aspect);
+    if (place.control_is("sides-swapped")) predicted = other(a, b, 1.0 / aspect);
+    if (place.control_is("scale")) scale = 1.02;
+    if (place.control_is("variance-1/n")) scale = std::sqrt(1.0 / aspect);
+    const bool squared = place.control_is("squared-again");
     return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
         const auto sample = fixture.draw(place, replicate);
         const double seen = eigenvalues_of(sample.observed + (scale - 1.0) * sample.noise)(0);
@@ -38,7 +40,7 @@ Trial location_trial(const TrialPlace& place, const BedShape& shape, bool relati
     };
 }
 
-Criterion location_level(Noise noise, double aspect, std::vector<Fault> faults) {
+Criterion location_level(Noise noise, double aspect, std::vector<Control> negative_controls) {
     return {.name = fmt::format("level-{}", name_of(noise)),
             .measures = fmt::format("top eigenvalue / theta(d) - 1, one spike at 1.5 thresholds, {} noise, n/d = {}",
                                     name_of(noise), aspect),
@@ -50,10 +52,10 @@ Criterion location_level(Noise noise, double aspect, std::vector<Fault> faults) 
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
             .quick = {{128, 1500}},
             .full = {{128, 4000}, {256, 2000}},
-            .faults = std::move(faults)};
+            .negative_controls = std::move(negative_controls)};
 }
 
-/// A fault of 2 % takes more trials than the others.
+/// A scale error of 2 % needs more trials than the other negative controls.
 Criterion level_of_scale() {
     Criterion criterion = location_level(Noise::white, 1.0, {{"scale", "noise 2 % too large"}});
     criterion.name = "scale";
@@ -62,7 +64,7 @@ Criterion level_of_scale() {
     return criterion;
 }
 
-Criterion location_rate(Noise noise, Fault fault) {
+Criterion location_rate(Noise noise, Control control) {
     return {.name = fmt::format("rate-{}", name_of(noise)),
             .measures = fmt::format("top eigenvalue - theta(d), one spike at 1.5 thresholds, {} noise", name_of(noise)),
             .summary = Summary::rate,
@@ -73,21 +75,23 @@ Criterion location_rate(Noise noise, Fault fault) {
             .region = [](std::size_t) { return at_most(-0.5, 0.15); },
             .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
             .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
-            .faults = {std::move(fault)}};
+            .negative_controls = {std::move(control)}};
 }
 
-const Fault wrong_strength{"strength", "theta at a strength 10 % too large"};
-const Fault white_law{"white-law", "theta of white noise"};
+const Control wrong_strength{"strength", "theta at a strength 10 % too large"};
+const Control white_law{"white-law", "theta of white noise"};
 
-/// Share of blocks with an eigenvalue above the 1 % cut of the noise, at a spike of that many thresholds.
-Criterion detection(std::string name, double thresholds, Region region, double fault_thresholds, std::string words) {
+/// Fraction of blocks with an eigenvalue above the .99 quantile of the noise, for a spike of `thresholds` detection
+/// thresholds.
+Criterion detection(std::string name, double thresholds, AcceptanceRegion region, double control_thresholds,
+                    std::string description) {
     return {.name = std::move(name),
             .measures = fmt::format("share of blocks with an eigenvalue above the edge by more than the .99 quantile "
                                     "of its fluctuation, spike at {} thresholds, coloured noise",
                                     thresholds),
             .summary = Summary::share,
             .prepare = [=](const TrialPlace& place) -> Trial {
-                const double multiple = place.fault.empty() ? thresholds : fault_thresholds;
+                const double multiple = place.control.empty() ? thresholds : control_thresholds;
                 const double cut = theory::tracy_widom_quantile(0.99);
                 return [=, fixture = make_fixture({Noise::coloured, 1.0, {multiple}}, place.size)](std::uint64_t r) {
                     return fixture.tracy_widom(eigenvalues_of(fixture.draw(place, r).observed)(0)) > cut ? 1.0 : 0.0;
@@ -96,14 +100,14 @@ Criterion detection(std::string name, double thresholds, Region region, double f
             .region = [=](std::size_t) { return region; },
             .quick = {{128, 800}},
             .full = {{256, 2000}, {512, 600}},
-            .faults = {{"strength", std::move(words)}}};
+            .negative_controls = {{"strength", std::move(description)}}};
 }
 
 /// d alpha_+ times the distance of the first three non-outlier eigenvalues from those of the noise itself.
 Trial sticking_trial(const TrialPlace& place, Noise noise) {
     const Fixture fixture = make_fixture({noise, 1.0, {1.6}}, place.size);
     const double gap = fixture.strength(0) - fixture.law->detection_threshold().value;
-    const arma::uword shift = place.planted("index") ? 1 : 0;
+    const arma::uword shift = place.control_is("index") ? 1 : 0;
     return [=](std::uint64_t replicate) {
         const auto sample = fixture.draw(place, replicate);
         const arma::vec seen = eigenvalues_of(sample.observed);
@@ -122,11 +126,11 @@ Criterion sticking(Noise noise) {
             .summary = Summary::growth,
             .prepare = [=](const TrialPlace& place) { return sticking_trial(place, noise); },
             .region = [](std::size_t) { return at_most(0.0, 0.25); },
-            // Colour takes larger blocks to show its rate.
+            // Coloured noise needs larger blocks to show the rate.
             .quick = noise == Noise::white ? std::vector<SizePlan>{{32, 2500}, {64, 1500}, {128, 800}}
                                            : std::vector<SizePlan>{},
             .full = {{128, 8000}, {256, 4000}, {512, 800}},
-            .faults = {{"index", "each eigenvalue compared with the next one of the noise"}},
+            .negative_controls = {{"index", "each eigenvalue compared with the next one of the noise"}},
             .level = 0.5};
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 
-// Numbers of the paper that claims are judged by.
+// Numbers of the paper that claims use.
 #include "validation/kv/equal_bits.hpp"
 
 namespace spiked::validation {
 
-/// As printed, the error in per cent.
+/// Bits per entry and errors as printed; errors are in percent.
 struct PrintedTable {
     BitsAndError one[3];     ///< tq-mse at 2, 3, 4 bits
-    BitsAndError first[3];   ///< rank 1 before it
+    BitsAndError first[3];   ///< tq-mse after removal of the rank-1 approximation, at 2, 3, 4 bits
     BitsAndError shrunk[2];  ///< eOptShrinkQ at 2 and 3 bits
 };
 

@@ -7,13 +7,13 @@
 #include "theory/laws/finite_size.hpp"
 #include "validation/claims/fixture.hpp"
 
-// How many components are counted, and what no rule that sees only singular values can count.
+// Claims on estimated ranks, and on components that no rule based on singular values alone can detect.
 
 namespace spiked::validation {
 namespace {
 
-/// Whether a rank rule answers `rank` for blocks of a bed.
-Trial rank_trial(const TrialPlace& place, const BedShape& shape, const std::string& estimator, std::size_t rank,
+/// 1 where a rank rule estimates `rank` for blocks of a fixture, otherwise 0.
+Trial rank_trial(const TrialPlace& place, const FixtureShape& shape, const std::string& estimator, std::size_t rank,
                  const estimators::KnownLaw& known = {}) {
     const Fixture fixture = make_fixture(shape, place.size);
     const auto rule = estimators::spectral_estimator(estimator, theory::Loss::frobenius, known);
@@ -23,8 +23,9 @@ Trial rank_trial(const TrialPlace& place, const BedShape& shape, const std::stri
     };
 }
 
-/// Whether a published port of the codec answers rank 0: its edge is the median over the root of the long side.
-Trial port_trial(const TrialPlace& place, const BedShape& shape) {
+/// 1 where the rule of a published port of the codec estimates rank 0, otherwise 0. Its noise level is the median
+/// singular value over the square root of the long side.
+Trial port_trial(const TrialPlace& place, const FixtureShape& shape) {
     const Fixture fixture = make_fixture(shape, place.size);
     return [=](std::uint64_t replicate) {
         estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
@@ -37,7 +38,8 @@ Trial port_trial(const TrialPlace& place, const BedShape& shape) {
     };
 }
 
-/// The strength from which on the rank rule's own cutoff is reached, in thresholds, times a factor.
+/// The smallest strength whose outlier reaches the cutoff of the rank rule, in units of the detection threshold, times
+/// a factor.
 double visible(Noise noise, std::size_t size, double factor) {
     const Fixture fixture = make_fixture({noise, 1.0, {}}, size);
     for (const auto& rule : theory::finite_size(*fixture.law, fixture.rows(), fixture.columns()).rules)
@@ -55,7 +57,7 @@ Criterion consistency_printed() {
             .summary = Summary::share,
             .prepare =
                 [](const TrialPlace& place) {
-                    const double above = place.planted("visible")
+                    const double above = place.control_is("visible")
                                              ? visible(Noise::white, place.size, 1.2)
                                              : 1.0 + 1.5 * std::pow(static_cast<double>(place.size), -1.0 / 3.0);
                     return rank_trial(place, {Noise::white, 1.0, {above}}, "eoptshrink", 1);
@@ -77,25 +79,25 @@ Criterion consistency_corrected() {
             .prepare =
                 [](const TrialPlace& place) {
                     const double strength = visible(Noise::white, place.size, 1.2);
-                    if (place.planted("masked")) {
+                    if (place.control_is("masked")) {
                         std::vector<double> many;
                         for (std::size_t i = pilot_of(place.size) + 2; i > 0; --i)
                             many.push_back(strength * (1.0 + 0.1 * static_cast<double>(i)));
                         return rank_trial(place, {Noise::white, 1.0, many}, "eoptshrink", many.size());
                     }
-                    if (place.planted("colour"))
+                    if (place.control_is("colour"))
                         return rank_trial(place, {Noise::strong, 1.0, {strength}}, "eoptshrink", 1);
                     return rank_trial(place, {Noise::white, 1.0, {strength}}, "eoptshrink", 1);
                 },
             .region = [](std::size_t) { return at_least(1.0, 0.05); },
             .quick = {{128, 600}},
             .full = {{128, 2000}, {256, 1000}, {512, 400}},
-            .faults = {{"masked", "k + 2 such spikes: more than the rule can count"},
-                       {"colour", "AR(1) noise of .7 on both sides"}}};
+            .negative_controls = {{"masked", "k + 2 such spikes: more than the rule can count"},
+                                  {"colour", "AR(1) noise of .7 on both sides"}}};
 }
 
 Criterion false_alarm(Form form, std::string name, std::string estimator, Noise coloured, bool known,
-                      std::vector<Fault> faults, std::vector<Fault> positive_controls = {}) {
+                      std::vector<Control> negative_controls, std::vector<Control> positive_controls = {}) {
     return {
         .form = form,
         .name = std::move(name),
@@ -103,8 +105,8 @@ Criterion false_alarm(Form form, std::string name, std::string estimator, Noise 
                                 known ? ", law told" : ""),
         .summary = Summary::share,
         .prepare = [=](const TrialPlace& place) -> Trial {
-            const Noise noise = place.planted("white") ? Noise::white : coloured;
-            if (place.planted("even-fall")) {
+            const Noise noise = place.control_is("white") ? Noise::white : coloured;
+            if (place.control_is("even-fall")) {
                 std::vector<double> values;
                 for (std::size_t i = 0; i < place.size; ++i)
                     values.push_back(std::sqrt(1.0 - 0.5 * static_cast<double>(i) / static_cast<double>(place.size)));
@@ -112,27 +114,28 @@ Criterion false_alarm(Form form, std::string name, std::string estimator, Noise 
                 const std::size_t side = place.size;
                 return [=](std::uint64_t) { return rule.estimate(values, {side, side}).rank == 0 ? 1.0 : 0.0; };
             }
-            if (place.planted("median")) return port_trial(place, {noise, 1.0, {}});
+            if (place.control_is("median")) return port_trial(place, {noise, 1.0, {}});
             const Fixture fixture = make_fixture({noise, 1.0, {}}, place.size);
             estimators::KnownLaw law;
             if (known) law = {fixture.law->row(), fixture.law->column()};
-            const std::string rule = place.planted("author")  ? "eoptshrink:author"
-                                     : place.planted("level") ? "tw-test:level=0.5"
-                                                              : estimator;
+            const std::string rule = place.control_is("author")  ? "eoptshrink:author"
+                                     : place.control_is("level") ? "tw-test:level=0.5"
+                                                                 : estimator;
             return rank_trial(place, {noise, 1.0, {}}, rule, 0, law);
         },
         .region = [](std::size_t) { return at_least(1.0, 0.05); },
         .quick = {{128, 400}},
         .full = {{128, 2000}, {256, 800}},
-        .faults = std::move(faults),
+        .negative_controls = std::move(negative_controls),
         .positive_controls = std::move(positive_controls)};
 }
 
-/// Squared overlap of the right vector of a spike below the threshold, found in the block as it is or whitened.
+/// Squared overlap of the right singular vector of a spike below the threshold, estimated from the block as it is or
+/// after whitening.
 Trial whitening_trial(const TrialPlace& place, bool whitened) {
     const Fixture fixture = make_fixture({Noise::columns, 1.0, {0.75}}, place.size);
     const arma::vec roots = arma::sqrt(fixture.model.column.eigenvalues());
-    const bool identity = place.planted("wrong-covariance");
+    const bool identity = place.control_is("wrong-covariance");
     return [=](std::uint64_t replicate) {
         const auto sample = fixture.draw(place, replicate);
         const arma::vec scale = identity ? arma::vec(arma::flipud(roots)) : roots;
@@ -146,9 +149,9 @@ Trial whitening_trial(const TrialPlace& place, bool whitened) {
     };
 }
 
-/// The limit of that overlap after whitening: in whitened coordinates the noise is white and v becomes B^(-1/2) v of
-/// squared length tr B^(-1) / d; an observed direction there is part true direction, part white noise; colouring turns
-/// the one back into v and the other into a vector with covariance B.
+/// The limit of that overlap after whitening. In whitened coordinates the noise is white and v becomes B^(-1/2) v with
+/// squared length tr B^(-1) / d. An observed direction there is a sum of the true direction and white noise; colouring
+/// maps the first back to v and the second to a vector with covariance B.
 double whitened_overlap(std::size_t size) {
     const auto column = sim::Covariance::exponential(3.0, size);
     const theory::SeparableLaw law(theory::identity_spectrum(), column.spectrum(), AspectRatio(1.0));
@@ -172,14 +175,14 @@ std::vector<Claim> rank_claims() {
          .statement = "the estimated rank is the number of spikes with d - alpha > phi_d + d^(-1/3)",
          .corrected = "a spike is counted once its outlier clears the rule's own relative margin p^(-1/3), which takes "
                       "d - alpha of order d^(-1/6); no more than k spikes are",
-         .settled = PrintedVerdict::refuted,
+         .expected_verdict = PrintedVerdict::refuted,
          .criteria = {consistency_printed(), consistency_corrected()}},
         {.id = "rank.false-alarm",
          .place = "paper, remark on automatic rank selection",
          .statement = "a block without signal has rank 0, without knowledge of the noise covariance",
          .corrected = "so for white noise in the reference reading; under coloured noise for a test that is told the "
                       "law",
-         .settled = PrintedVerdict::refuted,
+         .expected_verdict = PrintedVerdict::refuted,
          .criteria = {false_alarm(Form::printed, "literal-coloured", "eoptshrink:paper", Noise::coloured, false, {},
                                   {{"even-fall",
                                     "squared values that fall evenly: nothing exceeds what they "
@@ -195,14 +198,14 @@ std::vector<Claim> rank_claims() {
          .place = "paper, introduction, spiked model",
          .statement = "components with d at most alpha cannot be separated by any method",
          .corrected = "not from the singular values of the block; with B known, whitening finds them",
-         .settled = PrintedVerdict::refuted,
+         .expected_verdict = PrintedVerdict::refuted,
          .criteria =
              {{.form = Form::printed,
                .name = "any-method",
                .measures = "squared overlap found after whitening by the known B, spike at 0.75 thresholds, B "
                            "exponential",
                .summary = Summary::mean,
-               .prepare = [](const TrialPlace& place) { return whitening_trial(place, !place.planted("as-it-is")); },
+               .prepare = [](const TrialPlace& place) { return whitening_trial(place, !place.control_is("as-it-is")); },
                .region = [](std::size_t) { return at_most(0.0, 0.1); },
                .quick = {{128, 300}},
                .full = {{128, 1000}, {512, 200}},
@@ -211,11 +214,11 @@ std::vector<Claim> rank_claims() {
                .name = "as-it-is",
                .measures = "squared overlap of the top right vector of the block, spike at 0.75 thresholds",
                .summary = Summary::mean,
-               .prepare = [](const TrialPlace& place) { return whitening_trial(place, place.planted("whitened")); },
+               .prepare = [](const TrialPlace& place) { return whitening_trial(place, place.control_is("whitened")); },
                .region = [](std::size_t size) { return at_most(0.0, margin_at(size, 0.15, 1.0 / 3.0)); },
                .quick = {{256, 400}},
                .full = {{256, 1000}, {512, 300}},
-               .faults = {{"whitened", "the block whitened first"}}},
+               .negative_controls = {{"whitened", "the block whitened first"}}},
               {.form = Form::corrected,
                .name = "whitened",
                .measures = "squared overlap found after whitening by the known B, spike at 0.75 thresholds",
@@ -224,7 +227,7 @@ std::vector<Claim> rank_claims() {
                .region = [](std::size_t size) { return around(whitened_overlap(size), margin_at(size, 0.04, 0.5)); },
                .quick = {{256, 400}},
                .full = {{256, 1000}, {512, 300}},
-               .faults = {{"wrong-covariance", "variances in the opposite order"}}}}},
+               .negative_controls = {{"wrong-covariance", "variances in the opposite order"}}}}},
     };
 }
 

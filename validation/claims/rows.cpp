@@ -6,21 +6,22 @@
 #include "estimators/rotations/row_rotation.hpp"
 #include "validation/claims/fixture.hpp"
 
-// Rows of the noise and of the residual: norms, largest coordinates, the sphere.
+// Claims on rows of the noise and of the residual: norms, largest coordinates, the law of the sphere.
 
 namespace spiked::validation {
 namespace {
 
 enum class Over { all_rows, one_row };
 
-/// max |r_j| / ||r||: the largest over all rows, or the root mean square over them, for a row by itself.
+/// max_j |r_j| / ||r||: the maximum over all rows, or for a single row the root mean square over the rows.
 double peak(const arma::mat& rows, Over over) {
     const arma::vec norms = arma::sqrt(arma::sum(arma::square(rows), 1));
     const arma::vec peaks = arma::max(arma::abs(rows), 1) / norms;
     return over == Over::all_rows ? peaks.max() : std::sqrt(arma::mean(arma::square(peaks)));
 }
 
-/// The residual of two strong components on one channel each, rank told, entries of some law.
+/// The peak of the residual after removing two strong components, each on one channel, with known rank and the given
+/// law of entries.
 Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entries, bool against_constant,
                  Over over = Over::all_rows) {
     Fixture fixture = make_fixture({noise, 1.0, {}}, place.size);
@@ -28,29 +29,29 @@ Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entrie
     fixture.model.strengths = {{5.0 * root}, {4.0 * root}};
     fixture.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
     fixture.model.colouring = sim::Colouring::dense;
-    fixture.model.entries = sim::EntryLaw::parse(place.planted("heavy")      ? "student:5"
-                                                 : place.planted("gaussian") ? "gaussian"
-                                                                             : entries);
-    const std::size_t removed = place.planted("kept") ? 0 : 2;
+    fixture.model.entries = sim::EntryLaw::parse(place.control_is("heavy")      ? "student:5"
+                                                 : place.control_is("gaussian") ? "gaussian"
+                                                                                : entries);
+    const std::size_t removed = place.control_is("kept") ? 0 : 2;
     const arma::vec& b = fixture.model.column.eigenvalues();
     const double uneven = fixture.model.column.is_diagonal() ? b.max() / arma::mean(b) : 1.0;
     const double d = fixture.d();
-    const double unit = against_constant
-                            ? std::sqrt(2.0 * uneven * std::log(d * static_cast<double>(fixture.rows())) / d)
-                            : std::sqrt(std::log(d) / d);
+    const double scale = against_constant
+                             ? std::sqrt(2.0 * uneven * std::log(d * static_cast<double>(fixture.rows())) / d)
+                             : std::sqrt(std::log(d) / d);
     return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
         estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
         const auto found = shrink_at_rank(block.singular_values(), block.shape(), removed);
-        return peak(block.residual(found.shrunk), over) / unit;
+        return peak(block.residual(found.shrunk), over) / scale;
     };
 }
 
-const Fault light{"gaussian", "Gaussian entries"};
-const Fault heavy{"heavy", "Student entries with 5 degrees of freedom"};
-const Fault nothing_removed{"kept", "nothing removed"};
+const Control light{"gaussian", "Gaussian entries"};
+const Control heavy{"heavy", "Student entries with 5 degrees of freedom"};
+const Control nothing_removed{"kept", "nothing removed"};
 
-Criterion peak_growth(Form form, std::string name, std::string entries, Over over, std::vector<Fault> faults,
-                      std::vector<Fault> positive_controls = {}) {
+Criterion peak_growth(Form form, std::string name, std::string entries, Over over,
+                      std::vector<Control> negative_controls, std::vector<Control> positive_controls = {}) {
     return {.form = form,
             .name = std::move(name),
             .measures = fmt::format("largest |r_tj| / ||r_t|| {} over sqrt(log d / d) against d, residual of two "
@@ -58,15 +59,15 @@ Criterion peak_growth(Form form, std::string name, std::string entries, Over ove
                                     over == Over::all_rows ? "of all rows" : "of a row", entries),
             .summary = Summary::rate,
             .prepare = [=](const TrialPlace& place) { return peak_trial(place, Noise::white, entries, false, over); },
-            // By which Gaussian entries still climb at these sizes: .02 for all rows, .002 for one.
+            // Gaussian entries still grow at these sizes, with slope .02 for all rows and .002 for one row.
             .region = [=](std::size_t) { return at_most(0.0, over == Over::all_rows ? 0.12 : 0.06); },
             .quick = {{32, 1500}, {64, 1000}, {128, 500}},
             .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
-            .faults = std::move(faults),
+            .negative_controls = std::move(negative_controls),
             .positive_controls = std::move(positive_controls)};
 }
 
-Criterion peak_level(Noise noise, std::vector<Fault> faults) {
+Criterion peak_level(Noise noise, std::vector<Control> negative_controls) {
     return {.form = Form::corrected,
             .name = fmt::format("level-{}", name_of(noise)),
             .measures = fmt::format(
@@ -78,10 +79,10 @@ Criterion peak_level(Noise noise, std::vector<Fault> faults) {
             .region = [](std::size_t) { return at_most(1.1); },
             .quick = {{128, 300}},
             .full = {{128, 1000}, {512, 100}},
-            .faults = std::move(faults)};
+            .negative_controls = std::move(negative_controls)};
 }
 
-/// The block itself, nothing removed, under the assumptions of the corollary.
+/// The block itself with nothing removed, under the assumptions of the corollary.
 Criterion peak_before() {
     return {.form = Form::corrected,
             .name = "before",
@@ -92,34 +93,35 @@ Criterion peak_before() {
             .prepare = [](const TrialPlace& place) -> Trial {
                 Fixture fixture = make_fixture({Noise::white, 1.0, {3.0, 2.0}}, place.size);
                 fixture.model.colouring = sim::Colouring::dense;
-                if (place.planted("heavy")) fixture.model.entries = sim::EntryLaw::parse("student:5");
-                if (place.planted("localised")) {
+                if (place.control_is("heavy")) fixture.model.entries = sim::EntryLaw::parse("student:5");
+                if (place.control_is("localised")) {
                     const double root = std::sqrt(static_cast<double>(place.size));
                     fixture.model.strengths = {{5.0 * root}, {4.0 * root}};
                     fixture.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
                 }
-                const double unit =
+                const double scale =
                     std::sqrt(2.0 * std::log(fixture.d() * static_cast<double>(fixture.rows())) / fixture.d());
                 return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-                    return peak(fixture.draw(place, replicate).observed, Over::all_rows) / unit;
+                    return peak(fixture.draw(place, replicate).observed, Over::all_rows) / scale;
                 };
             },
             .region = [](std::size_t) { return at_most(1.1); },
             .quick = {{128, 300}},
             .full = {{128, 1000}, {512, 100}},
-            .faults = {heavy, {"localised", "components of 5 and 4 sqrt(d) on one channel each"}}};
+            .negative_controls = {heavy, {"localised", "components of 5 and 4 sqrt(d) on one channel each"}}};
 }
 
-/// The sample variance of the row energies of Z over what trace identities say, or its root alone.
+/// The relative sample variance of the row energies of Z divided by its value from trace identities, minus 1; or the
+/// square root of the relative variance.
 Trial shell_trial(const TrialPlace& place, bool ratio) {
     Fixture fixture = make_fixture({Noise::columns, 1.0, {}}, place.size);
     fixture.model.colouring = sim::Colouring::dense;
-    if (place.planted("few-channels")) {
+    if (place.control_is("few-channels")) {
         arma::vec variances(place.size);
         for (arma::uword j = 0; j < place.size; ++j) variances(j) = std::pow(static_cast<double>(j + 1), -1.5);
         fixture.model.column = sim::Covariance::diagonal(variances);
     }
-    if (place.planted("heavy")) fixture.model.entries = sim::EntryLaw::parse("laplace");
+    if (place.control_is("heavy")) fixture.model.entries = sim::EntryLaw::parse("laplace");
     const arma::vec& b = fixture.model.column.eigenvalues();
     const double predicted = 2.0 * arma::accu(arma::square(b)) / (arma::accu(b) * arma::accu(b));
     const double mean = arma::accu(b) / fixture.d();
@@ -131,7 +133,7 @@ Trial shell_trial(const TrialPlace& place, bool ratio) {
     };
 }
 
-/// The law of sqrt(d) times a coordinate of a uniform point of the sphere.
+/// Distribution function of sqrt(d) times a coordinate of a uniform point on the unit sphere.
 std::function<double(double)> sphere_coordinate(std::size_t dimension) {
     return [dimension](double x) {
         const double d = static_cast<double>(dimension);
@@ -143,7 +145,7 @@ std::function<double(double)> sphere_coordinate(std::size_t dimension) {
 
 enum class Input { gaussian, one_hot, clustered };
 
-/// sqrt(d) times the first coordinate of a rotated unit vector, a rotation each trial.
+/// sqrt(d) times the first coordinate of a rotated unit vector, with a new rotation in each trial.
 Trial marginal_trial(const TrialPlace& place, Input input) {
     const std::size_t d = place.size;
     arma::rowvec u(d, arma::fill::zeros);
@@ -157,8 +159,8 @@ Trial marginal_trial(const TrialPlace& place, Input input) {
                           {u.memptr(), u.n_elem});
     u = arma::normalise(u) * std::sqrt(static_cast<double>(d));
     const auto kind =
-        place.planted("no-rotation") ? estimators::RotationKind::identity : estimators::RotationKind::haar;
-    const bool one_round = place.planted("one-round");
+        place.control_is("no-rotation") ? estimators::RotationKind::identity : estimators::RotationKind::haar;
+    const bool one_round = place.control_is("one-round");
     return [=](std::uint64_t replicate) {
         const estimators::RowRotation rotation(
             one_round ? estimators::RotationKind::rht1 : kind,
@@ -167,16 +169,16 @@ Trial marginal_trial(const TrialPlace& place, Input input) {
     };
 }
 
-Criterion marginal(std::string name, Input input, std::string words, std::vector<Fault> faults) {
+Criterion marginal(std::string name, Input input, std::string description, std::vector<Control> negative_controls) {
     return {.form = Form::printed,
             .name = std::move(name),
-            .measures = "law of sqrt(d) times a coordinate of a rotated " + words + " against the sphere's",
+            .measures = "law of sqrt(d) times a coordinate of a rotated " + description + " against the sphere's",
             .summary = Summary::distance,
             .prepare = [=](const TrialPlace& place) { return marginal_trial(place, input); },
             .region = [](std::size_t) { return at_most(0.0, 0.02); },
             .quick = {{16, 40000}},
             .full = {{16, 400000}, {64, 60000}},
-            .faults = std::move(faults),
+            .negative_controls = std::move(negative_controls),
             .law = sphere_coordinate};
 }
 
@@ -190,7 +192,7 @@ std::vector<Claim> row_claims() {
          .corrected = "so for sub-Gaussian entries, below sqrt(2 kappa_B log(nd) / d) over all rows; entries of few "
                       "moments grow faster. Where spikes are bounded and their vectors spread, as assumed, the block "
                       "itself obeys it before anything is removed: only strong components on few channels do not",
-         .settled = PrintedVerdict::refuted,
+         .expected_verdict = PrintedVerdict::refuted,
          .criteria = {peak_growth(Form::printed, "five-moments", "student:5", Over::all_rows, {}, {light}),
                       peak_growth(Form::printed, "five-moments-row", "student:5", Over::one_row, {}, {light}),
                       peak_growth(Form::corrected, "gaussian", "gaussian", Over::all_rows, {heavy, nothing_removed}),
@@ -210,7 +212,7 @@ std::vector<Claim> row_claims() {
                        .region = [](std::size_t) { return around(0.0, 0.05); },
                        .quick = {{128, 2000}},
                        .full = {{128, 8000}, {512, 1000}},
-                       .faults = {{"heavy", "Laplace entries"}}},
+                       .negative_controls = {{"heavy", "Laplace entries"}}},
                       {.form = Form::printed,
                        .name = "rate",
                        .measures = "coefficient of variation of ||z_t||^2 against d, Gaussian entries, B exponential",
@@ -219,7 +221,7 @@ std::vector<Claim> row_claims() {
                        .region = [](std::size_t) { return around(-0.5, 0.08); },
                        .quick = {{32, 2000}, {64, 1500}, {128, 1000}, {256, 400}},
                        .full = {{64, 4000}, {128, 2000}, {256, 1000}, {512, 400}},
-                       .faults = {{"few-channels", "variances j^-1.5: the energy stays in few channels"}}}}},
+                       .negative_controls = {{"few-channels", "variances j^-1.5: the energy stays in few channels"}}}}},
         {.id = "sphere.marginal",
          .place = "paper, Section 2.2; TurboQuant, Lemma 1",
          .statement = "after a Haar rotation a coordinate of any unit vector has the sphere's law, whatever the vector",

@@ -16,7 +16,7 @@ namespace {
 
 using Uniforms = std::vector<double>;
 
-/// The numbers of one replicate of one calibration.
+/// The random numbers of one replicate of one calibration.
 class Draws {
 public:
     Draws(const stream::StudySeed& seed, const std::string& cell, std::uint64_t replicate)
@@ -30,7 +30,7 @@ public:
         stream::fill_normal(stream_, values);
         return values;
     }
-    /// Uniform in (0, 1), number `at` of the replicate; apart from the normals.
+    /// Uniform in (0, 1), number `at` of the replicate; independent of the normals.
     [[nodiscard]] double uniform(std::uint32_t at) const {
         const auto words = stream_.words((1U << 31) + at);
         const std::uint64_t bits = (std::uint64_t{words[0]} << 32 | words[1]) >> 12;
@@ -50,15 +50,16 @@ private:
     stream::Stream stream_;
 };
 
-/// A calibration yields a number a replicate, `mistaken` the one of a version with a mistake.
+/// A calibration yields one number per replicate; with `defective` it is computed by a version with a planted defect.
 struct Calibration {
     std::string name;
     std::string measures;
     std::string control;
     std::size_t replicates;
-    /// p-values, uniform if the test keeps its promise; or 1 for a miss of an interval, whose share is promised.
-    double promised_misses;  ///< 0: p-values
-    std::function<double(const Draws&, bool mistaken)> number;
+    /// The stated miss rate of an interval; 0 where the numbers are p-values.
+    double stated_miss_rate;
+    /// A p-value, uniform where the test keeps its level; or 1 where the interval misses the truth, otherwise 0.
+    std::function<double(const Draws&, bool defective)> number;
 };
 
 bool misses(const Interval& interval, double truth) { return truth < interval.low || truth > interval.high; }
@@ -69,20 +70,20 @@ constexpr std::size_t sample = 12;
 const std::vector<Calibration>& calibrations() {
     static const std::vector<Calibration> list = {
         {"student", "p-values of the mean of 12 normal values", "the normal law in place of Student's", 20000, 0.0,
-         [](const Draws& draws, bool mistaken) {
+         [](const Draws& draws, bool defective) {
              Moments moments;
              for (const double value : draws.normals(sample)) moments.add(value);
              return student_p_value(moments.mean / moments.standard_error(),
-                                    mistaken ? 1e9 : static_cast<double>(moments.count - 1));
+                                    defective ? 1e9 : static_cast<double>(moments.count - 1));
          }},
         {"clusters", "p-values of the difference of two means over 12 clusters of two equal blocks",
          "blocks taken for clusters", 20000, 0.0,
-         [](const Draws& draws, bool mistaken) {
+         [](const Draws& draws, bool defective) {
              const auto values = draws.normals(2 * sample);
              Parts a;
              Parts b;
              for (std::size_t i = 0; i < 2 * sample; ++i) {
-                 const auto part = static_cast<std::int64_t>(mistaken ? i : i / 2);
+                 const auto part = static_cast<std::int64_t>(defective ? i : i / 2);
                  for (auto* parts : {&a, &b}) {
                      Parts::Sum& sum = parts->sums[part];
                      sum.count += 1.0;
@@ -95,29 +96,29 @@ const std::vector<Calibration>& calibrations() {
          }},
         {"binomial", "randomised two-sided p-values of 40 trials of probability .3", "probability .36 assumed", 20000,
          0.0,
-         [](const Draws& draws, bool mistaken) {
+         [](const Draws& draws, bool defective) {
              std::uint64_t successes = 0;
              for (std::uint32_t i = 0; i < 40; ++i) successes += draws.uniform(i) < 0.3 ? 1 : 0;
-             return binomial_p_value(successes, 40, mistaken ? 0.36 : 0.3, draws.uniform(40));
+             return binomial_p_value(successes, 40, defective ? 0.36 : 0.3, draws.uniform(40));
          }},
         {"kolmogorov", "share of p-values below .05 of 100 uniform values, tested by their distance from the law",
          "the law shifted by .05", 8000, miss_fraction,
-         [](const Draws& draws, bool mistaken) {
+         [](const Draws& draws, bool defective) {
              std::vector<double> values;
              for (std::uint32_t i = 0; i < 100; ++i) values.push_back(draws.uniform(i));
-             const double shift = mistaken ? 0.05 : 0.0;
+             const double shift = defective ? 0.05 : 0.0;
              const auto cdf = [&](double x) { return std::clamp(x + shift, 0.0, 1.0); };
              const double distance = distance_interval(values, cdf, 0.5).estimate;
              return kolmogorov_p_value(distance, values.size()) < miss_fraction ? 1.0 : 0.0;
          }},
         {"mean-interval", "misses of 95 % intervals for the mean of 12 normal values",
          "values shifted by .3 of their standard deviation", 20000, miss_fraction,
-         [](const Draws& draws, bool mistaken) {
-             return misses(mean_interval(draws.normals(sample), miss_fraction), mistaken ? 0.3 : 0.0) ? 1.0 : 0.0;
+         [](const Draws& draws, bool defective) {
+             return misses(mean_interval(draws.normals(sample), miss_fraction), defective ? 0.3 : 0.0) ? 1.0 : 0.0;
          }},
         {"rate-interval", "misses of 95 % intervals for the slope of three sizes of 400 values each, true slope -1/2",
          "a truth of -.6", 4000, miss_fraction,
-         [](const Draws& draws, bool mistaken) {
+         [](const Draws& draws, bool defective) {
              std::vector<SizeDraws> sweep;
              const auto values = draws.normals(1200);
              for (std::size_t i = 0; i < 3; ++i) {
@@ -125,21 +126,21 @@ const std::vector<Calibration>& calibrations() {
                  for (double& value : at.values) value /= std::sqrt(static_cast<double>(at.size));
                  sweep.push_back(std::move(at));
              }
-             return misses(rate_interval(sweep, miss_fraction), mistaken ? -0.6 : -0.5) ? 1.0 : 0.0;
+             return misses(rate_interval(sweep, miss_fraction), defective ? -0.6 : -0.5) ? 1.0 : 0.0;
          }},
         {"equivalence", "rejections at 5 % of a truth on the margin, mean of 12 normal values",
          "a truth beyond it by one standard deviation", 20000, miss_fraction / 2.0,
-         [](const Draws& draws, bool mistaken) {
+         [](const Draws& draws, bool defective) {
              auto values = draws.normals(sample);
-             for (double& value : values) value += mistaken ? 2.0 : 1.0;
+             for (double& value : values) value += defective ? 2.0 : 1.0;
              return judge(mean_interval(values, miss_fraction), around(0.0, 1.0)) == Verdict::fail ? 1.0 : 0.0;
          }},
         {"signal-vectors", "p-values of <u, v> for the left and right vector of one 3 x 3 sample",
          "one stream for both", 20000, 0.0,
-         [](const Draws& draws, bool mistaken) {
-             // Of two directions of R^3 the inner product is uniform in (-1, 1).
+         [](const Draws& draws, bool defective) {
+             // The inner product of two random directions in R^3 is uniform in (-1, 1).
              const auto sample_of = draws.spiked_sample();
-             const auto& other = mistaken ? sample_of.left : sample_of.right;
+             const auto& other = defective ? sample_of.left : sample_of.right;
              return std::min(1.0, 0.5 * (1.0 + arma::dot(sample_of.left.col(0), other.col(0))));
          }},
     };
@@ -147,32 +148,32 @@ const std::vector<Calibration>& calibrations() {
 }
 
 double p_value_of(const Calibration& calibration, const Uniforms& numbers, double u) {
-    if (calibration.promised_misses > 0.0)
+    if (calibration.stated_miss_rate > 0.0)
         return binomial_p_value(static_cast<std::uint64_t>(std::count(numbers.begin(), numbers.end(), 1.0)),
-                                numbers.size(), calibration.promised_misses, u);
+                                numbers.size(), calibration.stated_miss_rate, u);
     const Interval distance = distance_interval(
         numbers, [](double p) { return std::clamp(p, 0.0, 1.0); }, 0.5);
     return kolmogorov_p_value(distance.estimate, numbers.size());
 }
 
 CalibrationOutcome calibrate(const Calibration& calibration, const SelftestPlan& plan, double alpha) {
-    Uniforms kept;
-    Uniforms mistaken;
+    Uniforms correct;
+    Uniforms defective;
     for (std::uint64_t replicate = 0; replicate < calibration.replicates; ++replicate) {
         const Draws draws(plan.seed, calibration.name, replicate);
-        kept.push_back(calibration.number(draws, false));
-        mistaken.push_back(calibration.number(draws, true));
+        correct.push_back(calibration.number(draws, false));
+        defective.push_back(calibration.number(draws, true));
     }
     const double u = Draws(plan.seed, calibration.name + " tie", 0).uniform(0);
     CalibrationOutcome outcome{calibration.name,
                                calibration.measures,
-                               p_value_of(calibration, kept, u),
+                               p_value_of(calibration, correct, u),
                                false,
                                calibration.control,
-                               p_value_of(calibration, mistaken, u),
+                               p_value_of(calibration, defective, u),
                                false};
     outcome.passed = outcome.p_value >= alpha;
-    outcome.control_refused = outcome.control_p_value < alpha;
+    outcome.control_rejected = outcome.control_p_value < alpha;
     return outcome;
 }
 
@@ -232,7 +233,7 @@ std::size_t Selftest::caught() const {
 bool Selftest::passed() const {
     return caught() == defects.size() &&
            std::all_of(calibrations.begin(), calibrations.end(),
-                       [](const CalibrationOutcome& one) { return one.passed && one.control_refused; });
+                       [](const CalibrationOutcome& one) { return one.passed && one.control_rejected; });
 }
 
 Selftest run_selftest(const SelftestPlan& plan) {
@@ -240,7 +241,7 @@ Selftest run_selftest(const SelftestPlan& plan) {
     const std::size_t parts = plan.defects.size() + calibrations().size();
     const double alpha = plan.false_alarm / static_cast<double>(parts);
     std::size_t done = 0;
-    const auto tell = [&] {
+    const auto report_progress = [&] {
         if (plan.progress) plan.progress(++done, parts);
     };
     const ValidationPlan trials{.seed = plan.seed, .false_alarm = alpha, .threads = plan.threads};
@@ -253,16 +254,16 @@ Selftest run_selftest(const SelftestPlan& plan) {
                                                   [&](const Criterion& one) { return one.name == defect.criterion; });
         if (claim == nullptr || criterion == claim->criteria.end())
             throw bug("the defect \"{}\" names no criterion ({}, {})", defect.name, defect.claim, defect.criterion);
-        const Outcome outcome = judge_control(*claim, *criterion, defect.fault, trials);
+        const Outcome outcome = judge_control(*claim, *criterion, defect.control, trials);
         const auto [sound, fresh] = intact.try_emplace({defect.claim, defect.criterion});
         if (fresh) sound->second = judge_control(*claim, *criterion, "", trials).verdict != Verdict::fail;
         result.defects.push_back(
             {defect, outcome.verdict == Verdict::fail && sound->second, sound->second, outcome.deciding()});
-        tell();
+        report_progress();
     }
     for (const auto& calibration : calibrations()) {
         result.calibrations.push_back(calibrate(calibration, plan, alpha));
-        tell();
+        report_progress();
     }
     return result;
 }

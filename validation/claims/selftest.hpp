@@ -7,37 +7,37 @@
 
 namespace spiked::validation {
 
-/// A mistake that programs of this field have made, and the control that plants it.
+/// A known error of programs in this field, and the negative control that plants it.
 struct PlantedDefect {
     std::string name;
     std::string claim;
     std::string criterion;
-    std::string fault;
+    std::string control;
 };
 [[nodiscard]] const std::vector<PlantedDefect>& planted_defects();
 
 struct DefectOutcome {
     PlantedDefect defect;
-    bool caught = false;  ///< refused with the defect in, and not without it
-    bool intact = false;  ///< not refused without it
-    Finding finding;      ///< of the criterion with the defect in
+    bool caught = false;  ///< the criterion fails with the defect and does not fail without it
+    bool intact = false;  ///< the criterion does not fail without the defect
+    Finding finding;      ///< finding of the criterion with the defect
 };
 
-/// Whether a procedure keeps its promise on draws from its own null law.
+/// Whether a statistical procedure keeps its stated level on draws from its own null law.
 struct CalibrationOutcome {
     std::string name;
     std::string measures;
-    double p_value = 1.0;  ///< of what was seen, were the promise kept
+    double p_value = 1.0;  ///< p-value of the observed rate under the stated level
     bool passed = false;
-    /// The same of a version with a mistake in it: must be refused.
+    /// The same for a version with a planted defect, which must be rejected.
     std::string control;
     double control_p_value = 1.0;
-    bool control_refused = false;
+    bool control_rejected = false;
 };
 
 struct SelftestPlan {
     stream::StudySeed seed;
-    double false_alarm = 1e-6;  ///< that an intact program fails any part
+    double false_alarm = 1e-6;  ///< probability that a correct program fails any part
     std::size_t threads = 0;
     std::vector<PlantedDefect> defects = planted_defects();
     std::function<void(std::size_t done, std::size_t of)> progress;
@@ -51,9 +51,9 @@ struct Selftest {
     [[nodiscard]] bool passed() const;
 };
 
-/// Judges the judge: planted defects must be caught, p-values of the tests must be uniform under their null laws,
-/// intervals must cover as often as they say, an equivalence check must not reject a truth on its margin more often
-/// than its share. Cost: under a minute on two processors.
+/// Tests the statistical procedures themselves: planted defects must be caught, p-values must be uniform under their
+/// null laws, intervals must have their stated coverage, and an equivalence test must not reject a truth on its margin
+/// more often than its level. Cost: under a minute on two processors.
 [[nodiscard]] Selftest run_selftest(const SelftestPlan& plan);
 
 }  // namespace spiked::validation

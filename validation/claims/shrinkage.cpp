@@ -10,31 +10,31 @@
 #include "theory/laws/bulk_distribution.hpp"
 #include "validation/claims/fixture.hpp"
 
-// What eOptShrink makes of the eigenvalues when it is told the rank: shrunk values, edge, noise law.
+// Claims on eOptShrink with known rank: shrunk values, bulk edge, noise law.
 
 namespace spiked::validation {
 namespace {
 
-/// The shrunk value of one spike minus the optimal one, rank told.
-Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Loss loss, bool relative) {
+/// The shrunk value of one spike minus the optimal one, or their ratio minus 1, with known rank.
+Trial shrinker_trial(const TrialPlace& place, const FixtureShape& shape, theory::Loss loss, bool relative) {
     const Fixture fixture = make_fixture(shape, place.size);
     double optimal = fixture.spike(0).shrunk(loss).value;
-    if (place.planted("white-law")) {
+    if (place.control_is("white-law")) {
         const theory::SeparableLaw white(theory::identity_spectrum(), theory::identity_spectrum(),
                                          fixture.law->aspect());
         optimal = white.spike(fixture.model.strengths[0]).shrunk(loss).value;
     }
-    const bool truncated = place.planted("truncated");
-    const bool square_only = place.planted("square-only");
-    const bool unclipped = place.planted("unclipped");
-    const bool one_transform = place.planted("one-transform");
-    const bool power = place.planted("power");
+    const bool truncated = place.control_is("truncated");
+    const bool square_only = place.control_is("square-only");
+    const bool unclipped = place.control_is("unclipped");
+    const bool one_transform = place.control_is("one-transform");
+    const bool power = place.control_is("power");
     return [=](std::uint64_t replicate) {
         estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
         const auto& values = block.singular_values();
         const auto found = shrink_at_rank(values, block.shape(), 1, loss);
         double value = truncated ? values[0] : found.shrunk[0];
-        // The mistakes of published programs, with their own estimates.
+        // Negative controls: errors of published programs, applied to the same estimates.
         const double a = found.overlap_left[0];
         const double b = found.overlap_right[0];
         if (square_only) value = found.strengths[0];
@@ -42,8 +42,8 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
         if (one_transform) {
             estimators::EmpiricalLaw law(found.noise_eigenvalues, block.shape());
             law.aspect = 1.0;
-            const auto mistaken = estimate_outlier(law, block.shape(), {values[0] * values[0]});
-            value = mistaken.strength * std::sqrt(mistaken.overlap_left * mistaken.overlap_right);
+            const auto estimate = estimate_outlier(law, block.shape(), {values[0] * values[0]});
+            value = estimate.strength * std::sqrt(estimate.overlap_left * estimate.overlap_right);
         }
         if (power) {
             const double x = found.strengths[0];
@@ -55,7 +55,7 @@ Trial shrinker_trial(const TrialPlace& place, const BedShape& shape, theory::Los
 
 Claim shrinker(theory::Loss loss) {
     const std::string name(theory::name_of(loss));
-    const auto rate = [=](Noise noise, double thresholds, Fault fault) -> Criterion {
+    const auto rate = [=](Noise noise, double thresholds, Control control) -> Criterion {
         return {.name = fmt::format("rate-{}", name_of(noise)),
                 .measures = fmt::format("shrunk value minus the optimal one, {} loss, rank told, one spike at {} "
                                         "thresholds, {} noise",
@@ -68,23 +68,23 @@ Claim shrinker(theory::Loss loss) {
                 .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                 .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
                 .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
-                .faults = {std::move(fault)}};
+                .negative_controls = {std::move(control)}};
     };
-    const auto level = [=](std::string what, BedShape shape, bool relative, std::string words, double margin,
-                           std::vector<Fault> faults) -> Criterion {
-        return {.name = std::move(what),
+    const auto level = [=](std::string criterion_name, FixtureShape shape, bool relative, std::string setup,
+                           double margin, std::vector<Control> negative_controls) -> Criterion {
+        return {.name = std::move(criterion_name),
                 .measures = fmt::format(
                     "{}, {} loss, rank told, {}",
                     relative ? "shrunk value over the optimal one minus 1" : "shrunk value minus the optimal one", name,
-                    words),
+                    setup),
                 .summary = Summary::mean,
                 .prepare = [=](const TrialPlace& place) { return shrinker_trial(place, shape, loss, relative); },
                 .region = [=](std::size_t size) { return around(0.0, margin_at(size, margin, 0.5)); },
                 .quick = {{128, 800}},
                 .full = {{128, 4000}, {256, 2000}, {512, 600}},
-                .faults = std::move(faults)};
+                .negative_controls = std::move(negative_controls)};
     };
-    const Fault truncated{"truncated", "observed values kept as they are"};
+    const Control truncated{"truncated", "observed values kept as they are"};
     Claim claim{.id = "shrinker." + name,
                 .place = "paper, appendix, optimal shrinker convergence",
                 .statement = fmt::format("given the rank, the shrunk values approach the optimal ones for the {} loss "
@@ -93,9 +93,9 @@ Claim shrinker(theory::Loss loss) {
                 .criteria = {rate(Noise::white, 2.0, truncated),
                              rate(Noise::coloured, 1.5,
                                   loss == theory::Loss::operator_norm
-                                      // The optimal value of white noise hardly differs.
+                                      // The optimal value for white noise differs too little to serve as a control.
                                       ? truncated
-                                      : Fault{"white-law", "optimal value of white noise"}),
+                                      : Control{"white-law", "optimal value of white noise"}),
                              level("level-coloured", {Noise::coloured, 0.5, {2.0}}, true,
                                    "one spike at 2 thresholds, coloured noise, n/d = 0.5", 0.06, {truncated})}};
     if (loss != theory::Loss::nuclear)
@@ -103,8 +103,8 @@ Claim shrinker(theory::Loss loss) {
             level("level-wide", {Noise::white, 0.25, {1.8}}, true,
                   "one spike at 1.8 thresholds, white noise, n/d = 1/4", 0.06,
                   {loss == theory::Loss::operator_norm
-                       ? Fault{"square-only", "the formula of square blocks, the strength itself"}
-                       : Fault{"one-transform", "m2 = m1: the zero eigenvalues of the long side forgotten"}}));
+                       ? Control{"square-only", "the formula of square blocks, the strength itself"}
+                       : Control{"one-transform", "m2 = m1: the zero eigenvalues of the long side forgotten"}}));
     if (loss == theory::Loss::nuclear) {
         claim.criteria.push_back(level("level-weak", {Noise::white, 1.0, {1.1}}, false,
                                        "one spike at 1.1 thresholds, where the optimal one is 0, white noise", 0.1,
@@ -116,7 +116,7 @@ Claim shrinker(theory::Loss loss) {
     return claim;
 }
 
-/// Error of the estimated edge over the edge, at a spike of 2.5 thresholds.
+/// Relative error of the estimated edge, for a spike of 2.5 thresholds.
 Criterion edge_rate(Noise noise) {
     return {.name = fmt::format("rate-{}", name_of(noise)),
             .measures =
@@ -124,9 +124,9 @@ Criterion edge_rate(Noise noise) {
             .summary = Summary::rate,
             .prepare = [=](const TrialPlace& place) -> Trial {
                 const auto pilot = static_cast<std::size_t>(std::pow(static_cast<double>(place.size), 1 / 2.01));
-                // One spike, or more than the pilot leaves out, all well apart.
+                // One spike, or as a control more spikes than the pilot rank leaves out, all well separated.
                 std::vector<double> thresholds{2.5};
-                if (place.planted("too-many"))
+                if (place.control_is("too-many"))
                     for (std::size_t i = 0; i <= pilot; ++i)
                         thresholds.push_back(2.5 + 0.5 * static_cast<double>(i + 1));
                 return [=, fixture = make_fixture({noise, 1.0, thresholds}, place.size)](std::uint64_t replicate) {
@@ -138,14 +138,14 @@ Criterion edge_rate(Noise noise) {
             .region = [](std::size_t) { return at_most(-0.4, 0.1); },
             .quick = {{32, 2500}, {64, 2000}, {128, 1200}},
             .full = {{64, 4000}, {128, 3000}, {256, 1500}, {512, 500}},
-            .faults = {{"too-many", "k + 2 spikes, where the rule leaves room for k"}}};
+            .negative_controls = {{"too-many", "k + 2 spikes, where the rule leaves room for k"}}};
 }
 
-/// The noise law that eOptShrink fits, as a distribution and where its transforms are used.
+/// The error of the noise law that eOptShrink fits: its distribution, or its Stieltjes transform at the outlier.
 Trial noise_law_trial(const TrialPlace& place, bool transform) {
     const Fixture fixture = make_fixture({Noise::coloured, 1.0, {2.0}}, place.size);
-    const bool spike_kept = place.planted("spike-kept");
-    const double scale = place.planted("scale") ? 0.5 : 1.0;
+    const bool spike_kept = place.control_is("spike-kept");
+    const double scale = place.control_is("scale") ? 0.5 : 1.0;
     const double at = fixture.spike(0).outlier.value;
     const double exact = fixture.law->stieltjes_left({at});
     const auto bulk = std::make_shared<theory::BulkDistribution>(*fixture.law);
@@ -186,7 +186,7 @@ std::vector<Claim> shrinkage_claims() {
          .statement = "the distribution with imputed eigenvalues is that of the noise",
          .corrected = "its Stieltjes transform at an outlier, which is what is used of it, is that of the noise "
                       "within d^-1/2",
-         .settled = PrintedVerdict::vacuous,
+         .expected_verdict = PrintedVerdict::vacuous,
          .criteria = {{.form = Form::printed,
                        .name = "distribution",
                        .measures = "Kolmogorov distance of the fitted distribution from the law, one spike at 2 "
@@ -196,7 +196,7 @@ std::vector<Claim> shrinkage_claims() {
                        .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                        .quick = {{32, 300}, {64, 200}, {128, 100}},
                        .full = {{64, 600}, {128, 300}, {256, 150}},
-                       .faults = {{"spike-kept", "nothing imputed, the spike counted as noise"}}},
+                       .negative_controls = {{"spike-kept", "nothing imputed, the spike counted as noise"}}},
                       {.form = Form::corrected,
                        .name = "transform",
                        .measures = "relative error of the fitted Stieltjes transform at theta(d), one spike at 2 "
@@ -206,7 +206,7 @@ std::vector<Claim> shrinkage_claims() {
                        .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                        .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
                        .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
-                       .faults = {{"scale", "noise eigenvalues half as large"}}}}},
+                       .negative_controls = {{"scale", "noise eigenvalues half as large"}}}}},
     };
 }
 

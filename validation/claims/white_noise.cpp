@@ -5,7 +5,7 @@
 #include "estimators/spectral/noise_level.hpp"
 #include "validation/claims/fixture.hpp"
 
-// What methods for white noise promise: its level from singular values, and the hard threshold.
+// Claims of methods for white noise: the noise level from singular values, and the hard threshold.
 
 namespace spiked::validation {
 namespace {
@@ -13,10 +13,11 @@ namespace {
 using estimators::NoiseLevelRule;
 
 /// The estimated standard deviation of the entries of the noise over the true one, minus 1.
-Criterion level(Form form, std::string name, NoiseLevelRule rule, BedShape shape, std::string words, Fault fault) {
+Criterion level(Form form, std::string name, NoiseLevelRule rule, FixtureShape shape, std::string setup,
+                Control control) {
     return {.form = form,
             .name = std::move(name),
-            .measures = "estimated over true level of the noise minus 1, " + words,
+            .measures = "estimated over true level of the noise minus 1, " + setup,
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) -> Trial {
                 return [=, fixture = make_fixture(shape, place.size)](std::uint64_t replicate) {
@@ -24,9 +25,9 @@ Criterion level(Form form, std::string name, NoiseLevelRule rule, BedShape shape
                     const auto& values = block.singular_values();
                     const auto sides = block.shape();
                     double found =
-                        white_noise_level(values, sides, place.planted("median") ? NoiseLevelRule::median : rule);
-                    if (place.planted("middle")) {
-                        // The law of squares over the long side lives on (1 -+ sqrt(short / long))^2.
+                        white_noise_level(values, sides, place.control_is("median") ? NoiseLevelRule::median : rule);
+                    if (place.control_is("middle")) {
+                        // The squared singular values over the long side have support (1 -+ sqrt(short / long))^2.
                         const auto longer = static_cast<double>(sides.long_side());
                         const double middle = 1.0 + static_cast<double>(sides.short_side()) / longer;
                         found = 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]) /
@@ -38,10 +39,10 @@ Criterion level(Form form, std::string name, NoiseLevelRule rule, BedShape shape
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.01, 1.0)); },
             .quick = {{128, 300}},
             .full = {{128, 1000}, {256, 400}},
-            .faults = {std::move(fault)}};
+            .negative_controls = {std::move(control)}};
 }
 
-/// How many values a program finds above the threshold when it is told the level.
+/// The number of singular values above the hard threshold for a known noise level.
 std::size_t counted(const std::vector<double>& values, estimators::Shape shape, double sigma, const TrialPlace& place) {
     const double aspect = static_cast<double>(shape.short_side()) / static_cast<double>(shape.long_side());
     const double coefficient = estimators::hard_threshold_coefficient(aspect);
@@ -49,9 +50,9 @@ std::size_t counted(const std::vector<double>& values, estimators::Shape shape, 
     const auto above = [&](auto reaches) {
         return static_cast<std::size_t>(std::count_if(values.begin(), values.end(), reaches));
     };
-    if (place.planted("short-side"))
+    if (place.control_is("short-side"))
         return above([&](double value) { return value > coefficient * std::sqrt(aspect) * root; });
-    if (place.planted("eigenvalue")) return above([&](double value) { return value * value > coefficient * root; });
+    if (place.control_is("eigenvalue")) return above([&](double value) { return value * value > coefficient * root; });
     return estimators::gavish_donoho_hard(values, shape, {.noise_level = sigma}).rank;
 }
 
@@ -72,12 +73,12 @@ Criterion known_level() {
             .region = [](std::size_t) { return at_least(1.0, 0.05); },
             .quick = {{128, 500}},
             .full = {{128, 2000}, {256, 800}},
-            .faults = {{"short-side", "the root of the short side in the threshold"},
-                       {"eigenvalue", "an eigenvalue compared with the threshold of a singular value"}}};
+            .negative_controls = {{"short-side", "the root of the short side in the threshold"},
+                                  {"eigenvalue", "an eigenvalue compared with the threshold of a singular value"}}};
 }
 
-/// At a spike whose value lies on the threshold keeping it costs as much as removing it: the loss of keeping over that
-/// of removing, minus 1.
+/// For a spike whose observed value lies on the threshold, keeping it costs as much as removing it. The statistic is
+/// the loss of keeping divided by the loss of removing, minus 1.
 Criterion indifference() {
     constexpr double aspect = 0.25;
     return {.name = "indifference",
@@ -86,7 +87,9 @@ Criterion indifference() {
                 "the threshold, white noise, n/d = 1/4",
             .summary = Summary::mean,
             .prepare = [](const TrialPlace& place) -> Trial {
-                const double factor = place.planted("larger") ? 1.1 : place.planted("edge") ? 1.07 * 1.5 / 1.758 : 1.0;
+                const double factor = place.control_is("larger") ? 1.1
+                                      : place.control_is("edge") ? 1.07 * 1.5 / 1.758
+                                                                 : 1.0;
                 const double threshold = factor * estimators::hard_threshold_coefficient(aspect);
                 Fixture fixture = make_fixture({Noise::white, aspect, {}}, place.size);
                 fixture.model.strengths = {fixture.law->strength_of({threshold * threshold})};
@@ -102,7 +105,7 @@ Criterion indifference() {
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.08, 0.5)); },
             .quick = {{128, 600}},
             .full = {{128, 2000}, {256, 1000}},
-            .faults = {{"larger", "a threshold 10 % larger"}, {"edge", "a threshold 7 % above the edge"}}};
+            .negative_controls = {{"larger", "a threshold 10 % larger"}, {"edge", "a threshold 7 % above the edge"}}};
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace spiked::validation {
 
-/// A batch as bytes and back, bit for bit, between processes of one build.
+/// Serialises a batch, bit for bit, for messages between processes of the same build.
 [[nodiscard]] std::string batch_bytes(const Batch& batch);
-/// Throws bug on bytes that are no batch.
+/// The inverse of batch_bytes. Throws bug for bytes that do not hold a batch.
 [[nodiscard]] Batch batch_from_bytes(std::string_view bytes);
 
 }  // namespace spiked::validation

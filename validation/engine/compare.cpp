@@ -20,7 +20,7 @@ namespace spiked::validation {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-/// Sums of some thousand numbers carry about so many units in the last place.
+/// Relative rounding error of sums of some thousand numbers, 64 units in the last place.
 constexpr double rounding = 64.0 * std::numeric_limits<double>::epsilon();
 
 struct StoredMean {
@@ -93,18 +93,18 @@ std::map<std::int64_t, CellMatch> match_cells(Database& a, Database& b) {
     return matches;
 }
 
-/// A difference over what both stores have of the same draws.
+/// A paired difference over the draws that both stores have.
 struct PairedDifference {
-    std::uint64_t draws = 0;    ///< replicates that it is over, one by one; or
-    std::uint64_t batches = 0;  ///< batches; neither: nothing is paired
+    std::uint64_t draws = 0;    ///< number of replicates if paired by replicate
+    std::uint64_t batches = 0;  ///< number of batches if paired by batch; if both are 0, there are no pairs
     double value = 0.0;
     double standard_error = 0.0;
 
     [[nodiscard]] double degrees() const { return static_cast<double>(draws + batches) - 1.0; }
 };
 
-/// Replicate by replicate where both stores keep all draws; else batch by batch, from three on (what spread two have
-/// says little); else over the draws that both keep.
+/// Pairs by replicate if both stores keep all draws; else by batch if there are at least three (the variance of two
+/// says little); else by the draws that both keep.
 class Pairs {
 public:
     Pairs(Database& a, Database& b) : a_(a), b_(b) {}
@@ -148,7 +148,7 @@ private:
         while (rows.step()) take(rows);
     }
 
-    /// Over batches of the same replicates.
+    /// The difference paired by batches of the same replicates.
     PairedDifference over_batches(const StoredMean& in_a, const StoredMean& in_b) {
         std::map<std::pair<std::int64_t, std::int64_t>, Parts::Sum> of_a;
         read(a_.batches, in_a, [&](Statement& row) {
@@ -202,7 +202,7 @@ std::pair<std::string, double> seed_and_false_alarm(Database& store) {
     return {study.text(0), study.real(1)};
 }
 
-/// What a batch holds, by method, metric and spike.
+/// The moments of a batch, by method, metric and spike.
 using BatchMoments = std::map<std::tuple<std::string, std::string, std::int64_t>, std::array<double, 4>>;
 
 BatchMoments read_batch(Statement& moments, std::int64_t cell, std::int64_t batch) {
@@ -216,8 +216,8 @@ BatchMoments read_batch(Statement& moments, std::int64_t cell, std::int64_t batc
     return found;
 }
 
-/// A digest is of all moments and values of a batch: where it differs, only what both stores measured says whether
-/// numbers did.
+/// Counts common and changed batches. The digest of a batch covers all of its moments and values. If it differs, only
+/// the moments that both stores have show whether a number changed or other quantities were measured.
 void compare_batches(Database& a, Database& b, const std::map<std::int64_t, CellMatch>& matches,
                      StoreComparison& result) {
     constexpr const char* moments =
@@ -261,7 +261,7 @@ void compare_batches(Database& a, Database& b, const std::map<std::int64_t, Cell
 StoreComparison compare_stores(const std::string& path_a, const std::string& path_b) {
     Database a = open_store(path_a);
     Database b = open_store(path_b);
-    a.execute("BEGIN");  // one state of each, even while a run writes to it
+    a.execute("BEGIN");  // a consistent state of each store, even while a run writes to it
     b.execute("BEGIN");
     const auto [seed_a, alarm_a] = seed_and_false_alarm(a);
     const auto [seed_b, alarm_b] = seed_and_false_alarm(b);

@@ -7,7 +7,7 @@
 
 namespace spiked::validation {
 
-/// A mean in two stores. Differences are b - a.
+/// A mean that is in both stores. Differences are b - a.
 struct ComparedMean {
     std::string cell;
     std::string method;
@@ -20,45 +20,44 @@ struct ComparedMean {
     };
     Side a;
     Side b;
-    std::uint64_t pairs = 0;    ///< replicates that the difference is taken over, draw by draw; with no batches either:
-                                ///< of the two means (Welch)
-    std::uint64_t batches = 0;  ///< of the same replicates, that it is taken over where not all draws are kept
+    std::uint64_t pairs = 0;    ///< number of replicates if the difference is paired by replicate, otherwise 0
+    std::uint64_t batches = 0;  ///< number of batches if it is paired by batch, otherwise 0; if both are 0, the two
+                                ///< means are compared without pairs (Welch)
     double difference = 0.0;
-    double standard_error = 0.0;  ///< of the difference; NaN when a side has fewer than two values
-    double p = 0.0;               ///< chance of a difference as large where there is none; NaN without an error
-    bool beyond = false;          ///< p below this row's share of the false-alarm rate
+    double standard_error = 0.0;  ///< of the difference; NaN if a side has fewer than two values
+    double p = 0.0;       ///< p-value of the difference if the true means are equal; NaN without a standard error
+    bool beyond = false;  ///< whether p is below alpha
 };
 
 struct StoreComparison {
-    std::vector<ComparedMean> rows;   ///< in the order of a
-    std::vector<std::string> only_a;  ///< `cell | method | metric`, with the spike where there is one
+    std::vector<ComparedMean> rows;   ///< in the order of store a
+    std::vector<std::string> only_a;  ///< `cell | method | metric`, followed by the spike if there is one
     std::vector<std::string> only_b;
     std::string seed_a;
     std::string seed_b;
-    std::size_t cells_by_label = 0;  ///< of one label in both, though something that they draw by differs
-    double false_alarm = 0.0;        ///< of all rows together: the smaller of the stores' declared ones
-    double alpha = 0.0;              ///< of a row: that over the number of rows with an error
-    std::size_t beyond = 0;          ///< rows
-    // Batches of the same cell, draws and replicates in which both stores measured something, and those where a method
-    // that both have holds other numbers.
+    std::size_t cells_by_label = 0;  ///< cells matched by label only: their parameters, and so their draws, differ
+    double false_alarm = 0.0;        ///< for all rows jointly: the smaller of the rates that the stores declare
+    double alpha = 0.0;              ///< per row: false_alarm divided by the number of rows with a standard error
+    std::size_t beyond = 0;          ///< number of rows with p below alpha
+    // Batches of the same cell, draws and replicates in which both stores measured a common quantity, and those of them
+    // in which the numbers of such a quantity differ.
     std::uint64_t batches_in_both = 0;
     std::uint64_t batches_changed = 0;
-    std::string first_changed;  ///< `batch 3 of CELL`; empty when there is none
-    /// Of dumps and models: blocks of a head or document depend on each other, so errors and p within a cell are too
-    /// small.
+    std::string first_changed;  ///< `batch 3 of CELL`; empty if there is none
+    /// Whether the stores are of dumps or models. Blocks of a head or document are then dependent, so standard errors
+    /// and p within a cell are too small.
     bool dependent_draws = false;
 
-    /// `spiked.compare/1`
+    /// Schema `spiked.compare/1`.
     [[nodiscard]] Json json() const;
 };
 
-/// Compares what two stores say of the same cell, method, metric and spike. Cells are the same when their hashes are,
-/// otherwise when their labels are and only one cell of each store has that label. Where seed and hash agree the draws
-/// are the same: means are then compared replicate by replicate where both stores keep all draws, else batch by batch
-/// (from three batches of the same replicates on), else over the draws that both keep, which sees much smaller
-/// differences than the two means do; a method exchanged or more replicates in one of them change nothing about that.
-/// Differences below the rounding of the means are none. Throws as open_store does, and usage_error where the stores
-/// have no mean in common.
+/// Compares two stores for each cell, method, metric and spike that both have. Cells match if their hashes are equal,
+/// otherwise if their labels are equal and unique in each store. With equal seed and hash the draws are the same, so
+/// the difference is paired, which detects much smaller differences than two independent means: by replicate if both
+/// stores keep all draws, else by batch (if there are at least three batches of the same replicates), else by the draws
+/// that both keep. This also holds if one store has other methods or more replicates. Differences below the rounding
+/// error of the means count as zero. Throws as open_store does, and usage_error if the stores have no mean in common.
 [[nodiscard]] StoreComparison compare_stores(const std::string& path_a, const std::string& path_b);
 
 }  // namespace spiked::validation

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t dry_run_replicates = 8;
 
-// Measured on stores of 10^3 .. 10^6 rows; what SQLite takes for a row of these tables hardly depends on the study.
+// Bytes per row, measured on stores of 10^3 .. 10^6 rows; they hardly depend on the study.
 constexpr double bytes_of_value = 22.0;
 constexpr double bytes_of_moment = 66.0;
 constexpr double bytes_of_batch = 120.0;
@@ -31,22 +31,22 @@ std::uint64_t peak_memory() {
     return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-/// A replicate costs about this often the same.
+/// The cost of a replicate is roughly proportional to this number.
 double operations(const ExperimentCell& cell) {
     const double n = static_cast<double>(cell.rows);
     const double d = static_cast<double>(cell.columns);
     return n * d * std::min(n, d);
 }
 
-/// What was seen of a cell, if anything.
+/// Timings of a cell that was tried.
 struct Tried {
-    double first = 0.0;  ///< seconds of its first replicate, what it needs before included
-    double each = 0.0;   ///< of one of the others
+    double first = 0.0;  ///< seconds of its first replicate, including preparation
+    double each = 0.0;   ///< seconds per further replicate
     std::uint64_t replicates = 0;
 };
 
-/// The cells in order of size, first one replicate of each, then the others of each; no cell is begun that would take
-/// longer than is left, as the largest before it goes.
+/// Runs the cells in order of size: first one replicate of each, then the other replicates of each. No cell is started
+/// whose expected time, extrapolated from the cell before it, exceeds the time that is left.
 std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::size_t threads, double seconds) {
     const auto start = std::chrono::steady_clock::now();
     const auto left = [&] {
@@ -73,7 +73,7 @@ std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::si
         const double each = batch.seconds / static_cast<double>(count);
         (first == 0 ? tried[c].first : tried[c].each) = each;
         tried[c].replicates += count;
-        // Small blocks cost more than their operations.
+        // The rate of the latest cell is used, because small blocks have an overhead beyond their operations.
         rate = each / operations(experiment.cells[c]);
     };
     for_each_parallel(order.size(), threads, [&](std::size_t i) { run(order[i], 0, 1); });
@@ -113,7 +113,7 @@ void forecast_time(Forecast& forecast, const Experiment& experiment, const std::
     }
 }
 
-/// Copies of a block and of what is derived of it that a replicate holds at once; measured 7 to 12.
+/// Memory of a replicate in units of its block: copies of the block and matrices of its size; measured 7 to 12.
 constexpr double copies_of_a_block = 12.0;
 constexpr double least_copies_of_a_block = 4.0;
 
@@ -164,7 +164,7 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
         const double margin = question.real(2);
         const double room = std::min(margin, question.real(3) - margin);
         if (room <= 0.0) {
-            ++check.blind;
+            ++check.without_power;
             continue;
         }
         const double deviation = question.real(5);

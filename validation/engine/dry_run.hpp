@@ -8,40 +8,40 @@
 
 namespace spiked::validation {
 
-/// What a check will be able to tell, if its means lie where the theory says.
+/// Numbers of questions (comparisons of one mean) that a check can decide, if the means agree with the theory.
 struct CheckForecast {
     std::string check;
     std::size_t questions = 0;
-    std::size_t reachable = 0;  ///< the interval at the last replicate is narrower than the margin, for the control too
-    std::size_t blind = 0;      ///< the planted fault lies inside the margin: no number of replicates tells it
-    std::size_t untried = 0;    ///< too few values to say
-    // Of the question that is hardest to answer among those that are not blind:
+    std::size_t reachable = 0;  ///< the interval at the last replicate decides the question and its negative control
+    std::size_t without_power = 0;  ///< the planted defect lies inside the margin, for any number of replicates
+    std::size_t untried = 0;        ///< too few values for a forecast
+    // For the question that needs most replicates among those with power:
     std::string cell;
     double half_width = 0.0;   ///< of its interval at the last replicate
-    double room = 0.0;         ///< what the half width has to stay below: the margin, or the way from it to the fault
-    std::uint64_t needed = 0;  ///< replicates at which it does
+    double room = 0.0;         ///< bound on the half width: the margin, or the distance from it to the planted defect
+    std::uint64_t needed = 0;  ///< replicates at which the half width is below that bound
 };
 
-/// What running a study would take and could show.
+/// Cost of a study, and which of its checks it can decide.
 struct Forecast {
     std::size_t cells_tried = 0;
     std::uint64_t replicates_tried = 0;
-    double least_seconds = 0.0;  ///< by the clock, where no stop rule asks for more than its least
-    double most_seconds = 0.0;
+    double least_seconds = 0.0;      ///< wall-clock time if every cell stops at its least number of replicates
+    double most_seconds = 0.0;       ///< wall-clock time if no cell stops early
     std::uint64_t memory_bytes = 0;  ///< of the process
-    std::uint64_t store_bytes = 0;   ///< at most
+    std::uint64_t store_bytes = 0;   ///< upper bound
     std::vector<CheckForecast> checks;
 };
 
 /// Runs the first replicates of every cell (at most 8, small cells first) into a store in memory, on `threads` threads,
-/// and throws them away; no cell is begun that would end after `seconds`. Cells that were not reached are taken to cost
-/// n d min(n, d) as much as the largest that was. Errors of the blocks are those of a run.
+/// and discards them. No cell is started that is expected to end after `seconds`. The cost of a cell that was not tried
+/// is extrapolated from the largest that was, in proportion to n d min(n, d). Blocks throw the same errors as in a run.
 [[nodiscard]] Forecast dry_run(const Experiment& experiment, std::size_t threads, double seconds);
 
-/// Throws an Error of exit code 7 for a study of which even a part of what a replicate holds at once is more than this
-/// process may have.
+/// Throws an Error of exit code 7 if a lower bound on the memory that concurrent replicates of the study need exceeds
+/// the memory that this process may use.
 void reject_beyond_memory(const Experiment& experiment, std::size_t threads);
-/// The same of blocks of one size on so many threads.
+/// The same for blocks of one size on the given number of threads.
 void reject_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads);
 
 }  // namespace spiked::validation

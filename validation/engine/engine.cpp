@@ -17,12 +17,13 @@
 namespace spiked::validation {
 namespace {
 
-/// Whose turn it is: fixed for ever by the study, whatever is there already.
+/// The cells and batches that belong to a shard. They depend on the study alone, not on the content of the store.
 class Part {
 public:
     Part(Shard shard, bool by_cell) : shard_(shard), by_cell_(by_cell) {}
     [[nodiscard]] bool has_cell(std::size_t cell) const { return !by_cell_ || cell % shard_.of == shard_.index - 1; }
-    /// Its batches of a cell that begins with that batch of the study: this one, and each `step` further.
+    /// Batches of a cell that belong to the shard: the one with this index in the cell, and every `step`-th after it.
+    /// `batch_of_study` is the index of the cell's first batch in the study.
     [[nodiscard]] std::size_t first_of(std::size_t batch_of_study) const {
         return by_cell_ ? 0 : (shard_.index - 1 + shard_.of - batch_of_study % shard_.of) % shard_.of;
     }
@@ -33,7 +34,8 @@ private:
     bool by_cell_;
 };
 
-/// The batches of the part before the next checkpoint of each cell, one by one: a study may have billions.
+/// Iterates over the batches of the shard before the next checkpoint of each cell. They are not listed in memory,
+/// because a study may have billions.
 class BatchesOfPart {
 public:
     BatchesOfPart(const Part& part, const std::vector<CellProgress>& cells) : part_(&part), cells_(&cells) {}
@@ -60,7 +62,7 @@ private:
     std::optional<std::size_t> number_;
 };
 
-/// The next of them that are missing; nothing when all were handed out, or when `halted` says so.
+/// The next batches that the store lacks, at most `most`; empty at the end, or once `halted` returns true.
 std::vector<BatchJob> next_missing(BatchesOfPart& batches, const std::vector<CellProgress>& cells, std::size_t most,
                                    const std::function<bool()>& halted) {
     std::vector<BatchJob> jobs;
@@ -73,12 +75,13 @@ std::vector<BatchJob> next_missing(BatchesOfPart& batches, const std::vector<Cel
     return jobs;
 }
 
-/// Replicates of the part's batches before the next checkpoint of each cell: of those that are there, and of all.
+/// Replicates of the shard's batches before the next checkpoint of each cell: of those that the store holds, and of
+/// all.
 std::pair<std::size_t, std::size_t> done_and_total(const Part& part, const std::vector<CellProgress>& cells,
                                                    const std::function<bool()>& halted) {
     std::size_t done = 0;
     std::size_t total = 0;
-    if (part.step() == 1) {  // whole cells: no need to walk
+    if (part.step() == 1) {  // the shard has whole cells, so no iteration over batches is needed
         for (std::size_t c = 0; c < cells.size(); ++c) {
             if (!part.has_cell(c)) continue;
             total += cells[c].goal_replicates();
@@ -97,7 +100,7 @@ std::pair<std::size_t, std::size_t> done_and_total(const Part& part, const std::
 }  // namespace
 
 bool fails_the_replicate(const Experiment& experiment, const Error& error) {
-    // Words were checked before anything ran, so one that is found wrong now was about this draw.
+    // Names and options were checked before the run, so a usage error is now about this draw.
     return !of_dumps_or_models(experiment.kind) &&
            (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
 }
@@ -135,14 +138,14 @@ std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job
     return batch;
 }
 
-/// Batches that follow each other in one cell, as many as its worker likes to be asked for in one range.
-std::vector<std::vector<BatchJob>> joined(const std::vector<BatchJob>& jobs, std::size_t together) {
+/// Groups consecutive batches of a cell, up to `most` replicates per group, so that one worker serves each group.
+std::vector<std::vector<BatchJob>> joined(const std::vector<BatchJob>& jobs, std::size_t most) {
     std::vector<std::vector<BatchJob>> groups;
     std::uint64_t size = 0;
     for (const BatchJob& job : jobs) {
         const BatchJob* const last = groups.empty() ? nullptr : &groups.back().back();
         if (last != nullptr && last->cell == job.cell && last->first + last->count == job.first &&
-            size + job.count <= together) {
+            size + job.count <= most) {
             groups.back().push_back(job);
             size += job.count;
         } else {
@@ -180,7 +183,7 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     std::vector<CellProgress>& cells = study.cells();
     const Part part(options.shard, study.adaptive());
     std::mutex guard;
-    // Failures of earlier sessions count.
+    // Failures of earlier sessions count towards the budget.
     std::atomic<bool> over_budget{study.over_budget(experiment.failure_budget)};
     const auto halted = [&] { return over_budget || (options.stop != nullptr && *options.stop); };
     auto [done, total] = done_and_total(part, cells, halted);
@@ -200,7 +203,7 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
             options.executor(jobs, finished, halted);
             return;
         }
-        const auto groups = joined(jobs, experiment.together);
+        const auto groups = joined(jobs, experiment.replicates_per_worker);
         for_each_parallel(groups.size(), options.threads, [&](std::size_t i) {
             if (halted()) return;
             const BatchJob& first = groups[i].front();
@@ -214,13 +217,13 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
             }
         });
     };
-    // Once through all cells, then again as far as checkpoints have moved.
-    constexpr std::size_t portion = 1 << 16;
+    // Each pass runs all cells up to their next checkpoints; passes are repeated while checkpoints move.
+    constexpr std::size_t jobs_at_once = 1 << 16;
     for (bool any = true; any && !halted();) {
         BatchesOfPart batches(part, cells);
         any = false;
-        for (auto jobs = next_missing(batches, cells, portion, halted); !jobs.empty();
-             jobs = next_missing(batches, cells, portion, halted)) {
+        for (auto jobs = next_missing(batches, cells, jobs_at_once, halted); !jobs.empty();
+             jobs = next_missing(batches, cells, jobs_at_once, halted)) {
             any = true;
             run(jobs);
         }

@@ -12,19 +12,19 @@
 
 namespace spiked::validation {
 
-/// One part of a study that several processes share, each with a store of its own, to be joined by merge_stores. Cells
-/// are dealt out in turn; the batches of a cell stay together, because whether it goes on depends on all of them. Where
-/// every cell has a fixed number of replicates, batches are dealt out instead.
+/// One part of a study that is divided among several processes. Each has its own store; merge_stores joins them. Cells
+/// are assigned to the shards in turn, with all of their batches, because the stop rules of a cell need all of them. If
+/// every cell has a fixed number of replicates, batches are assigned instead.
 struct Shard {
     std::size_t index = 1;  ///< from 1
     std::size_t of = 1;
 
-    /// `2/16`. Throws usage_error.
+    /// Parses for example `2/16`. Throws usage_error.
     [[nodiscard]] static Shard parse(std::string_view text);
     [[nodiscard]] std::string text() const;
 };
 
-/// Replicates of one cell that are run, committed and resumed together.
+/// Replicates of one cell that are run, committed and resumed as a unit.
 struct BatchJob {
     std::size_t cell = 0;
     std::size_t number = 0;
@@ -32,37 +32,38 @@ struct BatchJob {
     std::uint64_t count = 0;
 };
 
-/// Whether what a worker threw is the failure of that replicate, to be stored with its reason, and not of the run: a
-/// synthetic block that cannot be drawn or decomposed. What is wrong with a dump is wrong with the user's file.
+/// Whether an error of a worker is a failure of that replicate, which is stored with its reason, rather than of the
+/// run. That is the case for synthetic blocks, which may be impossible to draw or decompose. An error in a dump is an
+/// error of the user's file.
 [[nodiscard]] bool fails_the_replicate(const Experiment& experiment, const Error& error);
 
-/// Runs one: a pure function of experiment and job, on any process that has read the same study. Nothing when `halted`
-/// said so before its last replicate: a batch is committed whole or not at all.
+/// Runs a batch. The result depends on experiment and job only, so any process that has read the same study may run it.
+/// No value if `halted` returned true before the last replicate: a batch is committed as a whole or not at all.
 [[nodiscard]] std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job,
                                              const std::function<bool()>& halted = {});
 
-/// Runs jobs somewhere and hands over each batch as it is finished, in any order, never two at once. Once `halted` says
-/// so no new job is begun, and those under way may be given up.
+/// Runs jobs and calls `finished` with each batch when it is done, in any order, but never concurrently. Once `halted`
+/// returns true no new job is started, and running jobs may be abandoned.
 using BatchExecutor = std::function<void(const std::vector<BatchJob>& jobs, const std::function<void(Batch)>& finished,
                                          const std::function<bool()>& halted)>;
 
 struct RunOptions {
-    std::size_t threads = 0;                  ///< 0: all of the machine; never changes a number
-    const std::atomic<bool>* stop = nullptr;  ///< when it turns true, batches under way are given up soon
-    /// Replicates, never called twice at once. With stop rules the total grows as cells turn out to need more.
+    std::size_t threads = 0;                  ///< 0: all threads of the machine; results do not depend on it
+    const std::atomic<bool>* stop = nullptr;  ///< once it is true, running batches are abandoned soon
+    /// Called with numbers of replicates, never concurrently. With stop rules the total grows when cells need more.
     std::function<void(std::size_t done, std::size_t total)> progress;
-    /// Told once, before any work: the replicates that the store holds already.
+    /// Called once, before any work, with the number of replicates that the store already holds.
     std::function<void(std::size_t kept)> begun = {};
     Shard shard = {};
-    BatchExecutor executor = {};  ///< the threads of this process when there is none
+    BatchExecutor executor = {};  ///< if empty, the threads of this process run the jobs
 };
 
-/// part_complete: all of this shard is there, but not all of the study.
+/// part_complete: the store holds all of this shard, but not all of the study.
 enum class RunOutcome { complete, part_complete, stopped, too_many_failures };
 
-/// Runs every batch of its part that the store does not hold yet, commits each as one transaction, and goes on until
-/// every cell of its part is done; then the checks are judged. The numbers are the same for any threads, stops,
-/// resumes and shards.
+/// Runs every batch of the shard that the store does not hold yet, commits each as one transaction, and continues until
+/// every cell of the shard is done; then judges the checks. The numbers do not depend on threads, stops, resumes or
+/// shards.
 RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunOptions& options);
 
 }  // namespace spiked::validation

@@ -17,7 +17,8 @@ struct Judgement {
 
 Judgement compare_with_control(double mean, double mcse, std::uint64_t count, double expected, double fault,
                                double margin, double alpha) {
-    // The control is the same comparison with what the planted fault predicts, margin and threshold unchanged.
+    // The negative control is the same comparison with the prediction of the planted defect, with the same margin and
+    // alpha.
     Judgement result;
     Comparison& found = result.found;
     found = compare(mean, mcse, count, expected, margin, alpha);
@@ -44,7 +45,7 @@ Judgement compare_with_control(double mean, double mcse, std::uint64_t count, do
 void judge(Database& store) {
     Transaction transaction(store);
     store.execute("DELETE FROM verdict");
-    // Bonferroni: the chance that any true claim of this store is called false is at most false_alarm.
+    // Bonferroni: the probability that any true claim of this store fails is at most false_alarm.
     Statement budget(store, "SELECT false_alarm / max(1, (SELECT count(*) FROM question)) FROM study");
     (void)budget.step();
     const double alpha = budget.real(0);

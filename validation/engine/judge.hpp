@@ -5,12 +5,12 @@
 
 namespace spiked::validation {
 
-/// Answers every question of the store from its moments alone and replaces the verdicts. All share the declared
-/// false-alarm rate. A check whose control passes has failed, because it sees nothing; a pass whose control is
-/// inconclusive is inconclusive.
+/// Answers every question of the store from the stored moments and replaces the verdicts. The declared false-alarm rate
+/// is divided among all questions. A check whose negative control passes has failed, because it cannot detect the
+/// planted defect; a pass whose control is inconclusive becomes inconclusive.
 void judge(Database& store);
 
-/// Verdicts of a store by kind.
+/// Numbers of verdicts of a store.
 struct VerdictCounts {
     std::size_t passed = 0;
     std::size_t failed = 0;

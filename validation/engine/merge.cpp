@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file beside the place where it is wanted: moved there when it is whole, otherwise gone.
+/// A temporary file beside its final place. It is moved there when it is complete, and deleted otherwise.
 class UnfinishedFile {
 public:
     explicit UnfinishedFile(std::string target) : target_(std::move(target)), temporary_(target_) {}
@@ -51,7 +51,7 @@ private:
     TemporaryName temporary_;
 };
 
-/// An open store under the name `part` beside the main one, for reading only.
+/// Attaches an open store, for reading only, to the main database under the name `part`.
 class Attached {
 public:
     Attached(Database& database, const Database& part) : database_(database) {
@@ -63,7 +63,7 @@ public:
         try {
             database_.execute("DETACH part");
         } catch (...) {
-            // Only after a failure, which is under way already; the connection is closed next.
+            // This happens only after another error, which is already being thrown; the connection is closed next.
         }
     }
 
@@ -90,8 +90,8 @@ void check_paths(const std::vector<std::string>& parts, const std::string& outpu
         throw write_error("{}: cannot be written (its folder does not exist): create the folder first", output);
 }
 
-/// Rows of the table that the merged store lacks are added. Where both have the key, the row whose other columns come
-/// first in order stays: a rule that knows no first and no last part.
+/// Adds the rows of the table that the merged store lacks. If both have the key, the row whose other columns sort first
+/// is kept, so that the result does not depend on the order of the parts.
 void take_first_in_order(Database& database, const std::string& table, const std::string& keys,
                          const std::string& others) {
     std::string excluded;
@@ -109,8 +109,8 @@ void take_first_in_order(Database& database, const std::string& table, const std
         table, keys, others, assignments, excluded));
 }
 
-/// Predictions are computed, not read, so other versions of the program may differ in their last digits; beyond that
-/// the parts would be judged by different theories.
+/// Checks that the parts have the same questions. Predictions are computed, so different versions of the program may
+/// differ in their last digits; with larger differences the parts would be judged by different theories.
 void check_questions(Database& database, const std::string& part) {
     Statement odd(database,
                   "SELECT q.check_name FROM main.question q LEFT JOIN part.question p ON p.question_id = q.question_id"
@@ -132,8 +132,8 @@ class Merger {
 public:
     Merger(const std::string& path, const std::string& output, const std::atomic<bool>* stop)
         : database_(path, Database::Mode::trusted, output) {
-        if (stop != nullptr) database_.obey(*stop);
-        // Nothing of an unfinished file is ever looked at again.
+        if (stop != nullptr) database_.interrupt_on(*stop);
+        // An unfinished file is never used, so it needs no journal and no synchronisation.
         database_.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF");
         create_schema(database_);
         database_.execute(
@@ -155,7 +155,7 @@ public:
         }
         try {
             const Attached attached(database_, store);
-            database_.execute("BEGIN");  // one state of the part, even while a run still writes to it
+            database_.execute("BEGIN");  // a consistent state of the part, even while a run still writes to it
             if (first_ == path)
                 copy_design();
             else
@@ -188,8 +188,9 @@ public:
         }
         judge(database_);
         if (Statement broken(database_, "PRAGMA foreign_key_check"); broken.step())
-            throw input_error("{}: refers to what no part holds (a part was changed by hand): make the parts again",
-                              database_.path());
+            throw input_error(
+                "{}: refers to rows that no part holds (a part was changed by hand): make the parts again",
+                database_.path());
     }
 
 private:
@@ -211,7 +212,7 @@ private:
             " FROM part.study p);"
             "UPDATE main.study SET false_alarm = min(false_alarm, (SELECT false_alarm FROM part.study)),"
             " failure_budget = min(failure_budget, (SELECT failure_budget FROM part.study))");
-        // The same files may lie elsewhere on another machine.
+        // The same files may have other paths on another machine.
         take_first_in_order(database_, "input", "input_id", "path, bytes, sha256, format, layout, model, meta");
         take_first_in_order(database_, "factor", "cell_id, name", "txt, num");
         database_.execute(
@@ -223,7 +224,8 @@ private:
         take_figures();
     }
 
-    /// Figures are no science: those of the latest session count, as in a store that one command after another uses.
+    /// Figures may differ between parts. Those of the latest session are kept, as in a store that several commands use
+    /// one after another.
     void take_figures() {
         Statement latest(database_,
                          "SELECT coalesce(max(started_utc), ''), (SELECT group_concat(kind || spec, char(10)) FROM "
@@ -266,7 +268,7 @@ private:
             database_.execute(fmt::format("INSERT INTO main.{0} SELECT * FROM part.{0}", table));
     }
 
-    /// What is numbered by arrival, numbered by content.
+    /// Renumbers rows that were numbered in the order of the parts by their content.
     void put_in_order() {
         database_.execute(
             "CREATE TEMP TABLE new_session(old INTEGER PRIMARY KEY, new INTEGER NOT NULL);"

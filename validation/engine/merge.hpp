@@ -5,16 +5,18 @@
 
 namespace spiked::validation {
 
-/// Joins stores that hold parts of one study (shards, or runs on several machines) into a new one and judges it. The
-/// order and grouping of the parts changes nothing but the file's layout on disk. Sessions and failures of all are
+/// Joins stores that hold parts of one study (shards, or runs on several machines) into a new store and judges it.
+/// Order and grouping of the parts affect only the layout of the file on disk. Sessions and failures of all parts are
 /// kept.
 ///
-/// The new store is complete when every cell is done; `failed` when more of a cell's replicates failed than the
-/// strictest failure budget of the parts allows; otherwise `incomplete`, and the study's run command goes on with it.
+/// The status of the new store is `complete` if every cell is done; `failed` if more replicates of a cell failed than
+/// the strictest failure budget of the parts allows; otherwise `incomplete`, and the run command of the study continues
+/// it.
 ///
-/// Throws usage_error when the parts are not of one study (seed, backend, science, methods and metrics must agree),
-/// hold the same batch twice, or when the output is one of them; write_error when the output exists: nothing is
-/// overwritten, and it appears whole or not at all. Error(ExitCode::stopped) soon after `stop` has become true.
+/// Throws usage_error if the parts are not of one study (seed, backend, science, methods and metrics must agree), if
+/// two hold the same batch, or if the output is one of them; write_error if the output exists, because nothing is
+/// overwritten; and Error(ExitCode::stopped) soon after `stop` has become true. The output appears completely or not at
+/// all.
 void merge_stores(const std::vector<std::string>& parts, const std::string& output,
                   const std::atomic<bool>* stop = nullptr);
 

@@ -22,15 +22,16 @@ Error damaged_store(const std::string& path, const std::string& what) {
 void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
 void Statement::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-/// A batch is committed in milliseconds, on a slow disk in seconds; a page reads a large store as long as it is drawn.
-constexpr int patience_ms = 30'000;
+/// How long to wait for another process. Committing a batch takes milliseconds, or seconds on a slow disk; a report
+/// reads a large store for as long as the page takes to draw.
+constexpr int busy_timeout_ms = 30'000;
 
-/// Steps of SQLite's machine between two looks of the progress handler: far below a millisecond.
-constexpr int steps_between_looks = 1000;
+/// Steps of SQLite's virtual machine between calls of the progress handler; they take far less than a millisecond.
+constexpr int steps_per_call = 1000;
 
-int Database::look(void* state) {
+int Database::on_progress(void* state) {
     auto& watch = *static_cast<Watch*>(state);
-    watch.steps += steps_between_looks;
+    watch.steps += steps_per_call;
     const bool stopped = watch.stop != nullptr && watch.stop->load();
     return stopped || (watch.most_steps > 0 && watch.steps > watch.most_steps) ? 1 : 0;
 }
@@ -41,10 +42,10 @@ Database::Database(const std::string& path, Mode mode, const std::string& shown)
     if (!in_memory && mode != Mode::trusted) reject_foreign_files(path, mode != Mode::read);
     open(path, mode);
     if (mode == Mode::read) read_recovered();
-    // Nothing that a schema says may reach beyond its database; stores have no triggers.
+    // A schema must not have effects outside its database, and stores have no triggers.
     sqlite3_db_config(handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(handle(), SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-    sqlite3_progress_handler(handle(), steps_between_looks, look, watch_.get());
+    sqlite3_progress_handler(handle(), steps_per_call, on_progress, watch_.get());
     if (mode == Mode::read) limit_reader();
     execute("PRAGMA foreign_keys = ON");
 }
@@ -69,38 +70,40 @@ void Database::open(const std::string& file, Mode mode) {
             throw input_error("{}: that is a folder: name a store in it, FILE.spiked", path_);
         throw input_error("{}: the store cannot be opened ({}): check the path", path_, sqlite3_errmsg(opened));
     }
-    sqlite3_busy_timeout(opened, patience_ms);
+    sqlite3_busy_timeout(opened, busy_timeout_ms);
 }
 
-/// A connection that may only read cannot roll back the journal of a killed writer, and says so at its first look.
+/// Reads a recovered copy if the store has the journal of a killed writer. A read-only connection cannot roll it back
+/// and reports that at its first access.
 void Database::read_recovered() {
-    const auto is_half_written = [&] {
+    const auto needs_rollback = [&] {
         return sqlite3_exec(handle(), "PRAGMA schema_version", nullptr, nullptr, nullptr) == SQLITE_READONLY_ROLLBACK;
     };
     constexpr auto pause = std::chrono::milliseconds(100);
-    for (auto waited = pause * 0; is_half_written(); waited += pause) {
+    for (auto waited = pause * 0; needs_rollback(); waited += pause) {
         recovered_ = recover(path_);
         if (recovered_) {
             file_ = recovered_->path();
-            open(file_, Mode::write);  // rolls the copy back at its first look
+            open(file_, Mode::write);  // rolls the copy back at its first access
             (void)integer("PRAGMA schema_version");
             open(file_, Mode::read);
             return;
         }
-        if (waited > std::chrono::milliseconds(patience_ms))
-            throw write_error("{}: another process holds the store (it is mending it): wait for it or stop it", path_);
+        if (waited > std::chrono::milliseconds(busy_timeout_ms))
+            throw write_error("{}: another process holds the store (it is repairing it): wait for it or stop it",
+                              path_);
         std::this_thread::sleep_for(pause);
     }
 }
 
 void Database::limit_reader() {
-    // Of the file that was named: a journal or a hole could make another size of it.
+    // The bytes on disk of the named file, because a journal or a hole could pretend another size.
     const auto bytes = static_cast<std::int64_t>(bytes_on_disk(path_));
     constexpr std::int64_t least_length = 16 << 20;
     constexpr std::int64_t most_length = 1'000'000'000;
     sqlite3_limit(handle(), SQLITE_LIMIT_LENGTH, static_cast<int>(std::clamp(2 * bytes, least_length, most_length)));
     sqlite3_db_config(handle(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    // A step takes some 20 nanoseconds; pages of the largest studies take 5 for each byte of their store.
+    // A step takes about 20 nanoseconds; report pages of the largest studies take 5 steps per byte of their store.
     constexpr std::int64_t least_steps = 20'000'000;
     constexpr std::int64_t steps_a_byte = 50;
     watch_->most_steps = least_steps + steps_a_byte * bytes;
@@ -109,7 +112,7 @@ void Database::limit_reader() {
 std::string Database::readable_uri() const { return database_uri(file_, "ro"); }
 
 void Database::fail(int status) const {
-    const std::string why = one_line(sqlite3_errmsg(handle_.get()));  // may hold a damaged file's own words
+    const std::string why = one_line(sqlite3_errmsg(handle_.get()));  // may quote text from a damaged file
     switch (status & 0xFF) {
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
@@ -130,26 +133,26 @@ void Database::fail(int status) const {
             throw write_error("{}: the store cannot be written ({}): check disk and permissions", path_, why);
         case SQLITE_INTERRUPT:
             if (watch_->stop == nullptr || !watch_->stop->load())
-                throw damaged_store(path_, "to read its rows takes out of proportion to its size");
+                throw damaged_store(path_, "reading its rows takes time out of proportion to its size");
             throw Error(ExitCode::stopped, path_ + ": stopped as asked");
         case SQLITE_NOMEM:
             throw std::bad_alloc();
         case SQLITE_CONSTRAINT:
         case SQLITE_MISMATCH:
         case SQLITE_TOOBIG:
-            throw damaged_store(path_, "what it holds cannot be (" + why + ")");
+            throw damaged_store(path_, "its content is invalid (" + why + ")");
         case SQLITE_ERROR:
-            // Of numbers and texts that no run writes, tables that were there when the store was opened, a header with
-            // another format: all but SQL that is none.
+            // The causes are numbers and texts that no run writes, tables that were removed after the store was opened,
+            // and headers of another format. Only a syntax error is a bug of this program.
             if (why.find("syntax error") == std::string::npos)
-                throw damaged_store(path_, "what it holds cannot be (" + why + ")");
+                throw damaged_store(path_, "its content is invalid (" + why + ")");
             [[fallthrough]];
         default:
             throw bug("{}: SQLite says \"{}\"", path_, why);
     }
 }
 
-void Database::obey(const std::atomic<bool>& stop) { watch_->stop = &stop; }
+void Database::interrupt_on(const std::atomic<bool>& stop) { watch_->stop = &stop; }
 
 void Database::execute(const std::string& sql) {
     watch_->steps = 0;
@@ -180,8 +183,8 @@ Statement& Statement::bind(int position, std::int64_t value) {
 Statement& Statement::bind(int position, std::string_view value) {
     if (value.find('\0') != value.npos)
         throw input_error(
-            "{}: the text {} holds a NUL byte (which no store keeps): take it out of the study, or of the file that "
-            "names it",
+            "{}: the text {} holds a NUL byte (stores do not accept them): remove it from the study, or from the file "
+            "that it comes from",
             database_->path(), in_quotes(value));
     const int status =
         sqlite3_bind_text(statement_.get(), position, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);

@@ -19,30 +19,31 @@ namespace spiked::validation {
 
 class RecoveredStore;
 
-/// An input_error: `what` is in a store that no run leaves so.
+/// An input_error for a store with content that no run writes; `what` describes it.
 [[nodiscard]] Error damaged_store(const std::string& path, const std::string& what);
 
-/// A SQLite file, which may come from a stranger. Failures become errors that name it: input_error when it cannot be
-/// read (or is no database), write_error when it cannot be written or another process holds it.
+/// A SQLite file, which may be untrusted. SQLite's errors become errors that name the file: input_error if it cannot be
+/// read (or is not a database), write_error if it cannot be written or another process holds it.
 ///
-/// What a killed writer left half done is undone in the file when it is opened for writing. A reader changes no file:
-/// it reads a recovered copy then (RecoveredStore). A reader also limits what the file can make SQLite do: values no
-/// longer than the file allows, and for each statement steps in proportion to the file (input_error beyond them).
+/// If a killed process left an unfinished transaction, opening the file for writing rolls it back. Reading changes no
+/// file: a recovered copy is read instead (RecoveredStore). Reading also limits the work that the file can cause in
+/// SQLite: the length of values, and the steps of each statement, in proportion to the file (input_error beyond that).
 class Database {
 public:
-    /// create: or write where there is a file; trusted: a file of our own making, without a reader's limits and checks.
+    /// create: creates the file, or opens it for writing if it exists. trusted: a file that this process writes itself,
+    /// without the checks of stores and the limits of readers.
     enum class Mode { read, write, create, trusted };
-    /// Messages name `shown`, or the path.
+    /// Messages name `shown` if it is given, otherwise the path.
     Database(const std::string& path, Mode mode, const std::string& shown = {});
 
     [[nodiscard]] const std::string& path() const { return path_; }
-    /// What another connection may attach to read the same, while this lives: an URI.
+    /// URI by which another connection may attach the same file for reading, while this object exists.
     [[nodiscard]] std::string readable_uri() const;
-    /// From now on a statement under way when `stop` becomes true throws Error(ExitCode::stopped) and changes nothing.
-    void obey(const std::atomic<bool>& stop);
-    /// One or more statements without results.
+    /// From now on, a statement that runs when `stop` becomes true throws Error(ExitCode::stopped) and changes nothing.
+    void interrupt_on(const std::atomic<bool>& stop);
+    /// Runs one or more statements without results.
     void execute(const std::string& sql);
-    /// A pragma or query that gives one whole number.
+    /// The result of a pragma or query that returns one whole number; 0 if it returns no row.
     [[nodiscard]] std::int64_t integer(const std::string& sql);
     [[nodiscard]] sqlite3* handle() const { return handle_.get(); }
     /// Throws the error of the last failed call.
@@ -50,14 +51,14 @@ public:
 
 private:
     friend class Statement;
-    /// What the progress handler looks at; its address stays when the database moves.
+    /// State of the progress handler. Its address does not change when the database is moved.
     struct Watch {
         const std::atomic<bool>* stop = nullptr;
-        std::int64_t steps = 0;       ///< of the statement under way
-        std::int64_t most_steps = 0;  ///< 0: any number
+        std::int64_t steps = 0;       ///< of the running statement
+        std::int64_t most_steps = 0;  ///< 0: unlimited
     };
 
-    static int look(void* watch);
+    static int on_progress(void* watch);
     void open(const std::string& file, Mode mode);
     void read_recovered();
     void limit_reader();
@@ -66,13 +67,13 @@ private:
         void operator()(sqlite3* handle) const;
     };
     std::string path_;
-    std::string file_;                                 ///< the path, or the copy that is read in its place
-    std::shared_ptr<const RecoveredStore> recovered_;  ///< before the handle: closed first
+    std::string file_;                                 ///< the path, or the recovered copy that is read instead
+    std::shared_ptr<const RecoveredStore> recovered_;  ///< declared before the handle, so deleted after it is closed
     std::unique_ptr<Watch> watch_ = std::make_unique<Watch>();
     std::unique_ptr<sqlite3, Closer> handle_;
 };
 
-/// A prepared statement: bind by position from 1, then step through the rows; columns from 0.
+/// A prepared statement: bind parameters by position (from 1), then step through the rows and read columns (from 0).
 class Statement {
 public:
     Statement(Database& database, std::string_view sql);
@@ -80,15 +81,15 @@ public:
     Statement& bind(int position, std::int64_t value);
     Statement& bind(int position, int value) { return bind(position, std::int64_t{value}); }
     Statement& bind(int position, std::size_t value) { return bind(position, static_cast<std::int64_t>(value)); }
-    /// Throws input_error where it holds a NUL byte: such a store would be refused when it is opened.
+    /// Throws input_error for a text with a NUL byte, because a store that holds one is rejected when it is opened.
     Statement& bind(int position, std::string_view value);
     Statement& bind(int position, const char* value) { return bind(position, std::string_view(value)); }
     Statement& bind_null(int position);
-    /// NaN becomes NULL.
+    /// Binds NaN as NULL.
     Statement& bind_real(int position, double value);
     Statement& bind_blob(int position, std::span<const std::uint8_t> bytes);
 
-    /// Whether there is a row.
+    /// Steps to the next row; false if there is none.
     bool step();
     /// Runs a statement without rows and makes it ready for the next binding.
     void run();
@@ -101,7 +102,7 @@ public:
     [[nodiscard]] bool is_integer(int column) const;
     [[nodiscard]] bool is_text(int column) const;
     [[nodiscard]] std::int64_t integer(int column) const;
-    /// NULL is NaN.
+    /// Returns NaN for NULL.
     [[nodiscard]] double real(int column) const;
     [[nodiscard]] std::string text(int column) const;
     [[nodiscard]] std::span<const std::uint8_t> blob(int column) const;
@@ -114,7 +115,7 @@ private:
     std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
 };
 
-/// BEGIN IMMEDIATE ... COMMIT; rolled back unless committed.
+/// BEGIN IMMEDIATE ... COMMIT. The destructor rolls back unless commit() was called.
 class Transaction {
 public:
     explicit Transaction(Database& database);

@@ -14,7 +14,7 @@ namespace {
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr double spare = 1.1;
 
-/// How many times as many replicates the rule asks for: at most 1 when it is met.
+/// Factor by which the replicates must grow to meet the rule; 1 if it is met.
 double factor_wanted(const StopRule& rule, const Moments& moments) {
     const double error = moments.standard_error();
     double target = unbounded;
@@ -49,7 +49,8 @@ std::uint64_t CellProgress::size_of(std::size_t batch) const {
 }
 
 void CellProgress::add(std::size_t batch, std::uint64_t failed, const MomentTable& moments) {
-    if (batch >= batches_ || has(batch)) throw bug("batch {} of a cell of {} came twice, or too far", batch, batches_);
+    if (batch >= batches_ || has(batch))
+        throw bug("batch {} of a cell of {} batches was added twice or does not exist", batch, batches_);
     replicates_ += size_of(batch);
     failed_ += failed;
     Part part{failed, {}};
@@ -67,12 +68,12 @@ void CellProgress::add(std::size_t batch, std::uint64_t failed, const MomentTabl
 void CellProgress::take(const Part& part) {
     prefix_.failed += part.failed;
     for (const auto& [quantity, values] : part.moments) prefix_.moments[quantity].merge(values);
-    if (++merged_ == goal_) ask();
+    if (++merged_ == goal_) evaluate_rules();
 }
 
-void CellProgress::ask() {
+void CellProgress::evaluate_rules() {
     const std::uint64_t replicates = replicates_up_to(merged_);
-    // Where every replicate failed nothing is known, not even what is measured there.
+    // If every replicate failed, it is not even known which metrics are measured.
     double factor = prefix_.failed < replicates ? 1.0 : unbounded;
     bool any = false;
     for (const auto& rule : *rules_)
@@ -93,9 +94,9 @@ void CellProgress::ask() {
     }
 }
 
-bool CellProgress::over_budget(double share) const {
+bool CellProgress::over_budget(double fraction) const {
     const std::uint64_t in_all = end_ ? replicates_ : most_;
-    return static_cast<double>(failed_) > share * static_cast<double>(in_all);
+    return static_cast<double>(failed_) > fraction * static_cast<double>(in_all);
 }
 
 StudyProgress::StudyProgress(Database& store) {
@@ -109,7 +110,7 @@ StudyProgress::StudyProgress(Database& store) {
         adaptive_ = adaptive_ || (!rules_.empty() && least < most);
         cells_.emplace_back(least, most, batch, rules_);
     }
-    // Only what an error is made of: counts, means and second moments.
+    // Only the parts of a standard error: counts, means and second moments.
     Statement moment(store,
                      "SELECT batch, method_id, metric_id, k, n, mean, m2 FROM moment WHERE cell_id = ? AND"
                      " metric_id IN (SELECT metric_id FROM stop_rule)");
@@ -150,8 +151,9 @@ bool StudyProgress::complete() const {
     return std::all_of(cells_.begin(), cells_.end(), [](const CellProgress& cell) { return cell.end().has_value(); });
 }
 
-bool StudyProgress::over_budget(double share) const {
-    return std::any_of(cells_.begin(), cells_.end(), [&](const CellProgress& cell) { return cell.over_budget(share); });
+bool StudyProgress::over_budget(double fraction) const {
+    return std::any_of(cells_.begin(), cells_.end(),
+                       [&](const CellProgress& cell) { return cell.over_budget(fraction); });
 }
 
 }  // namespace spiked::validation

@@ -31,7 +31,7 @@ constexpr std::int64_t application_id = 0x53504B31;  // 'SPK1'
 constexpr std::int64_t schema_version = 2;
 constexpr const char* mixed_backend = "mixed";
 
-/// Everything a schema holds: kind, name, table and the statement that made it.
+/// The objects of a schema: kind, name, table and the statement that created it.
 using Schema = std::set<std::array<std::string, 4>>;
 
 Schema schema_of(Database& database) {
@@ -41,8 +41,8 @@ Schema schema_of(Database& database) {
     return found;
 }
 
-/// For each table a query for a row with a value of another type than its column declares: SQLite checks types only
-/// when a program asks it to, and a file may hold a text where everybody expects a number.
+/// For each table a query for a row with a value of another type than its column declares. SQLite does not enforce the
+/// types of columns by itself, so a file may hold a text in a column of numbers.
 using TableQueries = std::vector<std::pair<std::string, std::string>>;
 
 TableQueries type_queries(Database& fresh) {
@@ -66,8 +66,8 @@ TableQueries type_queries(Database& fresh) {
     return queries;
 }
 
-/// For each table that has texts a query for a row with a NUL byte in one: GLOB, length() and json_valid() see no
-/// further, and what looks behind it would find what no check has seen.
+/// For each table with texts a query for a row with a NUL byte in a text. GLOB, length() and json_valid() stop at a NUL
+/// byte, so the bytes behind it would reach other code without any check.
 TableQueries nul_queries(Database& fresh) {
     TableQueries queries;
     Statement table(fresh,
@@ -95,8 +95,8 @@ const ExpectedSchema& expected_schema() {
     return expected;
 }
 
-/// A store has the tables, views and indices that this program makes, each by the same statement to the letter, and
-/// nothing else: whatever differs could make a query never end, or do something else.
+/// Rejects a schema that does not have exactly the tables, views and indices that this program creates, each by the
+/// same statement including comments. A different schema could make a query run forever or have other effects.
 void reject_other_schema(Database& database) {
     const Schema found = schema_of(database);
     const Schema& expected = expected_schema().schema;
@@ -111,7 +111,7 @@ void reject_other_schema(Database& database) {
         throw damaged_store(database.path(), fmt::format("it has {}, which no store has", in_quotes(name)));
 }
 
-/// Tables with a row a replicate, which are read one value at a time by who knows that it may be of any type.
+/// Tables with a row per replicate. They are too long to be checked here; their readers check the type of each value.
 bool is_long(const std::string& table) { return table == "value" || table == "array"; }
 
 void reject_other_types(Database& database) {
@@ -127,7 +127,7 @@ void reject_nul_bytes(Database& database) {
             throw damaged_store(database.path(), fmt::format("table {} holds a text with a NUL byte", table));
 }
 
-/// Texts that stand beside every row of a table, or that are read into trees: bytes that a run never writes.
+/// Limits on texts that are repeated for every row of a table or are parsed into trees. No run writes longer ones.
 struct TextLimit {
     const char* table;
     const char* column;
@@ -150,9 +150,9 @@ constexpr TextLimit text_limits[] = {{"cell", "label", longest_label},
                                      {"verdict", "reason", 20'000},
                                      {"claim", "statement", 20'000}};
 
-/// Damage that a look at few rows shows.
+/// Rejects damage that can be found in the short tables.
 void reject_impossible_study(Database& database) {
-    // What is no finite number, and what is no hexadecimal one.
+    // SQL conditions for a number that is not finite and for a text that is not hexadecimal.
     const auto infinite = [](const std::string& column) {
         return fmt::format("abs({}) > 1.7976931348623157e308", column);
     };
@@ -176,7 +176,7 @@ void reject_impossible_study(Database& database) {
         {"verdict", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")}};
     for (const auto& [table, rows] : impossible)
         if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE {})", table, rows)) != 0)
-            throw damaged_store(database.path(), fmt::format("table {} holds what no run writes", table));
+            throw damaged_store(database.path(), fmt::format("table {} holds values that no run writes", table));
     for (const auto& limit : text_limits)
         if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {0} WHERE length(CAST({1} AS BLOB)) > {2})",
                                          limit.table, limit.column, limit.bytes)) != 0)
@@ -186,7 +186,7 @@ void reject_impossible_study(Database& database) {
         if (database.integer(fmt::format(
                 "SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE cell_id NOT IN (SELECT cell_id FROM cell))",
                 table)) != 0)
-            throw damaged_store(database.path(), fmt::format("table {} is about a cell that it does not have", table));
+            throw damaged_store(database.path(), fmt::format("table {} refers to a cell that does not exist", table));
     if (database.integer("SELECT count(*) FROM study") != 1) throw damaged_store(database.path(), "it has no study");
 }
 
@@ -227,7 +227,7 @@ std::string digest(const Batch& batch) {
 
 std::int64_t id(std::size_t index) { return static_cast<std::int64_t>(index) + 1; }
 
-/// Those behind the last one that the store has.
+/// Adds the metrics after the last one that the store has.
 void add_new_metrics(Database& database) {
     Statement metric(database, "INSERT INTO metric VALUES(?,?,?,?,?)");
     for (auto m = static_cast<std::size_t>(database.integer("SELECT count(*) FROM metric")); m < metrics().size();
@@ -279,16 +279,17 @@ void reject_lost_rows(Database& store) {
         {"batches of which fewer than none or more than all replicates failed",
          "SELECT 1 FROM batch WHERE typeof(reps) <> 'integer' OR typeof(failed) <> 'integer' OR failed < 0 OR failed > "
          "reps"},
-        {"batches that are not of their cell",
+        {"batches beyond the replicates of their cell",
          "SELECT 1 FROM batch JOIN cell USING(cell_id), study WHERE typeof(batch) <> 'integer' OR batch < 0 OR batch > "
          "(reps_target - 1) / batch_reps"},
-        {"means of nothing it knows",
+        {"means of unknown methods or metrics",
          "SELECT 1 FROM moment WHERE method_id NOT IN (SELECT method_id FROM method) OR metric_id NOT IN (SELECT "
          "metric_id FROM metric)"},
-        {"means that are no numbers",
+        {"means that are not numbers",
          "SELECT 1 FROM moment WHERE typeof(n) <> 'integer' OR typeof(n_null) <> 'integer' OR n < 0 OR n_null < 0 OR n "
          "> 1000000000000000 OR typeof(mean) NOT IN ('real', 'null')"},
-        {"batches of no session", "SELECT 1 FROM batch WHERE session_id NOT IN (SELECT session_id FROM session)"}};
+        {"batches of unknown sessions",
+         "SELECT 1 FROM batch WHERE session_id NOT IN (SELECT session_id FROM session)"}};
     for (const auto& [what, query] : lost)
         if (store.integer(fmt::format("SELECT EXISTS({})", query)) != 0)
             throw damaged_store(store.path(), fmt::format("it holds {}", what));
@@ -301,7 +302,7 @@ Database open_store(const std::string& path) {
         throw input_error("{}: is not a regular file (a store is read at any offset): name a .spiked file", path);
     if (!exists || status.st_size == 0)
         throw input_error("{}: {}: check the path, or make it with spiked run or spiked kv run", path,
-                          exists ? "an empty file is no store" : "no such store");
+                          exists ? "an empty file is not a store" : "no such store");
     Database database(path, Database::Mode::read);
     check_is_store(database);
     return database;
@@ -329,7 +330,7 @@ Store::Lock::Lock(const std::string& path) {
     if (file_ < 0)
         throw write_error("{}: the store cannot be written ({}): check folder and permissions", path,
                           std::strerror(errno));
-    // A run that was just killed may need a moment to let go.
+    // The lock of a run that was just killed may take a moment to be released.
     for (int attempt = 0; attempt < 20; ++attempt) {
         if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -340,7 +341,7 @@ Store::Lock::Lock(const std::string& path) {
         Statement session(database, "SELECT host, pid FROM session ORDER BY session_id DESC LIMIT 1");
         if (session.step()) holder = fmt::format("process {} on {}", session.integer(1), session.text(0));
     } catch (const Error&) {
-        // A store that is just being made cannot say who makes it.
+        // A store that is just being created does not yet name the process that creates it.
     }
     close(file_);
     throw write_error("{}: {} is working on this store (one run at a time): wait for it, or stop it", path, holder);
@@ -354,20 +355,20 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
              std::size_t threads, const Json& provenance)
     : lock_(path),
       database_(path, Database::Mode::create),
-      // A run killed while it made the store leaves a file without a byte, and nothing to go on with. Pages without a
-      // table are somebody else's database.
+      // A run that was killed while it created the store leaves an empty file, which has nothing to resume. A file with
+      // pages but without tables is another program's database.
       resumed_(database_.integer("PRAGMA page_count") > 0) {
     if (resumed_) {
         check_is_store(database_);
         reject_lost_rows(database_);
         reject_other_metrics(database_);
-        match(experiment);
+        require_same_study(experiment);
     } else {
         create(experiment);
     }
     database_.execute("PRAGMA synchronous = FULL");
     Transaction transaction(database_);
-    expect(experiment);
+    write_expectations(experiment);
     begin_session(command_line, threads, experiment.backend, provenance);
     database_.execute("UPDATE study SET status = 'running'");
     transaction.commit();
@@ -390,8 +391,9 @@ void Store::begin_session(const std::string& command_line, std::size_t threads, 
     session_ = database_.integer("SELECT max(session_id) FROM session");
 }
 
-/// What is expected and shown, but not measured: the program's word of today, also when a store is taken up again.
-void Store::expect(const Experiment& experiment) {
+/// Writes what is not measured: questions, predictions, claims and figures. When a store is resumed they are replaced
+/// by those of the current program and study file.
+void Store::write_expectations(const Experiment& experiment) {
     database_.execute("DELETE FROM question; DELETE FROM theory; DELETE FROM figure");
     add_new_metrics(database_);
     Statement(database_, "UPDATE study SET failure_budget = ?").bind_real(1, experiment.failure_budget).run();
@@ -495,7 +497,7 @@ void Store::create(const Experiment& experiment) {
     transaction.commit();
 }
 
-void Store::match(const Experiment& experiment) {
+void Store::require_same_study(const Experiment& experiment) {
     StudyIdentity stored = identity_of(database_);
     const StudyIdentity wanted = identity_of(experiment);
     const bool mixes = stored.backend != wanted.backend && stored.backend != mixed_backend;
@@ -512,11 +514,11 @@ void Store::match(const Experiment& experiment) {
     if (mixes) Statement(database_, "UPDATE study SET backend = ?").bind(1, mixed_backend).run();
 }
 
-/// A reason is a line; what names a long thing is cut.
+/// Cuts a long message to the limit for stored messages.
 static std::string shortened(std::string message) {
     if (message.size() <= longest_message) return message;
     message.resize(longest_message - 3);
-    leave_whole_characters(message);
+    trim_partial_character(message);
     return message + "...";
 }
 

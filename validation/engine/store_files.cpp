@@ -21,12 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_view_literals;
 
-/// The end of a journal of one of several databases that are committed together: behind the name of the other journal.
+/// The last bytes of a journal that names another one, for a commit to several databases; the name comes before them.
 constexpr std::string_view super_journal_mark = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"sv;
 
-constexpr std::string_view journal_mark = super_journal_mark;  // SQLite begins and ends journals with it
+constexpr std::string_view journal_mark = super_journal_mark;  // SQLite uses the same bytes at the start
 
-/// Where SQLite looks for files beside a database: beside what a link leads to.
+/// The path with links resolved. SQLite looks for journals beside the file that a link leads to.
 std::string resolved(const std::string& path) {
     std::error_code absent;
     const auto real = fs::canonical(path, absent);
@@ -39,7 +39,7 @@ std::optional<mode_t> kind_of(const std::string& path) {
     return status.st_mode & S_IFMT;
 }
 
-/// The `count` bytes of a regular file that end `from_end` bytes before its end; empty when it is shorter.
+/// The last `count` bytes of a regular file; empty if it is shorter.
 std::string last_bytes(const std::string& path, std::size_t count) {
     const ByteFile file(path);
     std::string bytes(count, '\0');
@@ -59,7 +59,7 @@ std::uint64_t size_of(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-/// Of the database at `path`; 0 where its header does not say. SQLite writes the largest as 1.
+/// Page size of the database at `path`; 0 if it has no header. SQLite writes the largest page size as 1.
 std::uint32_t page_size_of(const std::string& path) {
     constexpr std::size_t page_size_at = 16;
     constexpr std::uint32_t largest = 65536;
@@ -72,9 +72,9 @@ std::uint32_t page_size_of(const std::string& path) {
     return bytes == 1 ? largest : bytes;
 }
 
-/// `journal` is read, messages name the one beside `store`. It must name no other journal, and must not make the store
-/// larger than it is: SQLite would write as many pages as it claims, of the size that it states or, where it states
-/// none, of the store's.
+/// Rejects a journal that names another journal or that would make the store larger than it is. SQLite would write as
+/// many pages as the journal claims, of the page size that it states or, if it states none, of the store's. The file
+/// `journal` is read; messages name the journal beside `store`.
 void reject_foreign_journal(const std::string& journal, const std::string& store) {
     if (last_bytes(journal, super_journal_mark.size()) == super_journal_mark)
         throw input_error(
@@ -93,27 +93,29 @@ void reject_foreign_journal(const std::string& journal, const std::string& store
     const std::uint32_t of_store = page_size_of(store);
     if (page_size == 0 || (of_store != 0 && page_size != of_store))
         throw input_error(
-            "{0}: the journal beside it has pages of {1} bytes (the store has others, so it is of another file): "
-            "remove "
-            "{0}-journal",
+            "{0}: the journal beside it has pages of {1} bytes (those of the store differ, so it belongs to another "
+            "file): remove {0}-journal",
             store, page_size);
     const std::uint64_t claimed = std::uint64_t{big_endian(text.substr(pages_at))} * page_size;
     if (claimed > size_of(store))
-        throw input_error("{0}: the journal beside it is of a larger store ({1}; this one has {2}): remove {0}-journal",
-                          store, bytes_text(claimed), bytes_text(size_of(store)));
+        throw input_error(
+            "{0}: the journal beside it belongs to a larger store ({1}; this one has {2}): remove {0}-journal", store,
+            bytes_text(claimed), bytes_text(size_of(store)));
 }
 
-/// A store or its journal that says it is large and takes no room: who copies or reads it takes the room.
+/// Rejects a store or journal that consists almost entirely of holes, because copying or reading it would take the
+/// space and time of its full size.
 void reject_holes(const std::string& path, const char* advice) {
     constexpr std::uint64_t always = 64 << 20;
-    constexpr std::uint64_t times = 64;  // file systems that pack pages do not reach it
+    constexpr std::uint64_t times = 64;  // compressing file systems stay below this
     if (const std::uint64_t size = size_of(path); size > std::max(always, times * bytes_on_disk(path)))
         throw input_error("{}: {} of which the disk holds {} (the rest is a hole): {}", path, bytes_text(size),
                           bytes_text(bytes_on_disk(path)), advice);
 }
 
-/// A journal holds each page of the store once at most, with 8 bytes and, at worst, a header of a sector, which is no
-/// longer than a page of our stores: some two times the store. Twice that leaves room for other sectors.
+/// Rejects a journal that is too long. A journal holds each page of the store at most once, with 8 bytes and at worst a
+/// header of one sector, which is not longer than a page of our stores: about twice the size of the store. Twice that
+/// allows for other sector sizes.
 void reject_long_journal(const std::string& journal, const std::string& real) {
     constexpr std::uint64_t always = 1 << 20;
     constexpr std::uint64_t times = 4;
@@ -123,7 +125,7 @@ void reject_long_journal(const std::string& journal, const std::string& real) {
 }
 
 void reject_write_ahead(const std::string& path, const std::string& real) {
-    constexpr std::size_t write_version = 18;  // in the header of the database; 2: write-ahead log
+    constexpr std::size_t write_version = 18;  // offset in the header of the database; a value of 2: write-ahead log
     constexpr std::size_t read_version = 19;
     std::string reason;
     for (const char* suffix : {"-wal", "-shm"})
@@ -141,8 +143,8 @@ void reject_write_ahead(const std::string& path, const std::string& real) {
     }
     if (!reason.empty())
         throw input_error(
-            "{}: is kept with a write-ahead log ({}; no run keeps a store so, and to read it would write files): end "
-            "the program that has it open, then sqlite3 FILE 'PRAGMA journal_mode = DELETE' makes it a store again",
+            "{}: uses a write-ahead log ({}; no run does that, and reading the store would write files): end the "
+            "program that has it open, then sqlite3 FILE 'PRAGMA journal_mode = DELETE' makes it a store again",
             path, reason);
 }
 
@@ -159,7 +161,7 @@ std::string database_uri(const std::string& path, const std::string& mode) {
 }
 
 std::uint64_t bytes_on_disk(const std::string& path) {
-    constexpr std::uint64_t block_bytes = 512;  // of st_blocks, whatever the file system's are
+    constexpr std::uint64_t block_bytes = 512;  // unit of st_blocks on every file system
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return 0;
     return std::min(static_cast<std::uint64_t>(status.st_size),
@@ -169,14 +171,14 @@ std::uint64_t bytes_on_disk(const std::string& path) {
 void reject_foreign_files(const std::string& path, bool writes) {
     const std::string real = resolved(path);
     reject_write_ahead(path, real);
-    reject_holes(real, "no run leaves a store so");
+    reject_holes(real, "no run writes such a store; get it again");
     const std::string journal = real + "-journal";
     const auto kind = kind_of(journal);
     if (!kind) return;
     if (*kind != S_IFREG)
         throw input_error("{}: is not a regular file (SQLite would take it for the journal of {}): remove it", journal,
                           path);
-    reject_holes(journal, "no run leaves a journal so, remove it");
+    reject_holes(journal, "no run leaves such a journal; remove it");
     reject_long_journal(journal, real);
     if (writes) reject_foreign_journal(journal, real);
 }
@@ -190,8 +192,8 @@ std::shared_ptr<const RecoveredStore> recover(const std::string& path) {
         return there ? std::tuple(status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
                      : std::tuple<ino_t, off_t, time_t, long>();
     };
-    // A run that begins to mend the store meanwhile restores the very pages that this journal restores in the copy; one
-    // that has mended it has removed the journal.
+    // If a run starts to repair the store during the copy, it restores the same pages that this journal restores in the
+    // copy. If it has finished, the journal is gone.
     const auto before = identity();
     auto copy = std::make_shared<const RecoveredStore>();
     for (const char* suffix : {"", "-journal"}) {
@@ -201,8 +203,8 @@ std::shared_ptr<const RecoveredStore> recover(const std::string& path) {
         if (!failure) fs::permissions(copy->path() + suffix, fs::perms::owner_read | fs::perms::owner_write, failure);
         if (failure)
             throw write_error(
-                "{}: a run was killed while it wrote here, and no copy can be made to read it as it was before ({}): "
-                "run the same command again, which mends it, or set TMPDIR to a folder with room",
+                "{}: a run was killed while it wrote here, and the store cannot be copied to read its earlier state "
+                "({}): run the same command again, which repairs it, or set TMPDIR to a folder with room",
                 path, failure.message());
     }
     if (identity() != before) return nullptr;

@@ -1,4 +1,7 @@
--- The store: one SQLite file a study, everything a report shows. Readers refuse any other user_version.
+-- The store is one SQLite file per study and holds everything that a report shows. Readers reject any other
+-- user_version. SQLite keeps the comments inside a statement, and readers compare the whole text of each statement with
+-- this file. So changing such a comment makes older stores unreadable; comments before a CREATE or after a semicolon may
+-- be changed.
 CREATE TABLE study(            -- exactly one row
   id INTEGER PRIMARY KEY CHECK(id = 1),
   name TEXT NOT NULL, title TEXT NOT NULL,
@@ -14,7 +17,7 @@ CREATE TABLE study(            -- exactly one row
   created_utc TEXT NOT NULL,
   batch_reps INTEGER NOT NULL,        -- replicates of a batch; the last of a cell may have fewer
   config_set TEXT NOT NULL DEFAULT '[]', -- JSON list of [key, value]: what --set changed of config_source
-  failure_budget REAL NOT NULL);      -- share of a cell's replicates that may fail; the one asked for last
+  failure_budget REAL NOT NULL);      -- fraction of a cell's replicates that may fail; the value of the latest run
 CREATE TABLE session(          -- one row a process start; resuming adds one
   session_id INTEGER PRIMARY KEY, started_utc TEXT NOT NULL, ended_utc TEXT, exit_code INTEGER, stop_reason TEXT,
   argv TEXT NOT NULL, host TEXT, pid INTEGER, threads INTEGER, device TEXT, provenance TEXT NOT NULL);
@@ -27,10 +30,10 @@ CREATE TABLE cell(             -- one point of the design; for a dump: a file, l
   reps_least INTEGER NOT NULL,        -- before the rules of table stop_rule are first asked
   reps_target INTEGER NOT NULL,       -- at most
   state TEXT NOT NULL CHECK(state IN ('todo','done')),
-  why TEXT CHECK(why IN ('met','max','absent')));  -- it is done: every rule is met | all replicates are | no rule's metric is measured here
+  why TEXT CHECK(why IN ('met','max','absent')));  -- the reason: every stop rule is met | all replicates were run | no rule's metric is measured in this cell
 CREATE TABLE stop_rule(        -- a cell goes on until the standard error of every mean of the metric is as small as this
   rule_id INTEGER PRIMARY KEY, metric_id INTEGER NOT NULL REFERENCES metric,
-  relative REAL NOT NULL, absolute REAL NOT NULL); -- share of the mean; in the metric's unit; 0: not asked
+  relative REAL NOT NULL, absolute REAL NOT NULL); -- bounds: a fraction of the mean; in the metric's unit; 0 means that the bound is not used
 CREATE TABLE factor(           -- what a cell is, by name: sweep keys; or file, model, prompt, layer, side, head, cluster
   cell_id INTEGER NOT NULL REFERENCES cell, name TEXT NOT NULL, num REAL, txt TEXT NOT NULL,
   PRIMARY KEY(cell_id, name)) WITHOUT ROWID;
@@ -38,7 +41,7 @@ CREATE TABLE method(           -- an estimator, or a codec at one bit width; 'sa
   method_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
   kind TEXT NOT NULL CHECK(kind IN ('sample','estimator','codec')),
   base TEXT NOT NULL,                 -- the name without bits: what was typed, or its label
-  bits INTEGER, params TEXT NOT NULL); -- JSON: loss, budget; method: what stands behind a label
+  bits INTEGER, params TEXT NOT NULL); -- params: JSON with loss, budget and, if the study gives a label, the method
 CREATE TABLE metric(metric_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
   better TEXT NOT NULL CHECK(better IN ('lower','higher','target','none')), definition TEXT NOT NULL);
 CREATE TABLE batch(            -- the unit of commit and of resume
@@ -55,7 +58,7 @@ CREATE TABLE moment(           -- mergeable accumulators, always kept
   PRIMARY KEY(cell_id, method_id, metric_id, k, batch)) WITHOUT ROWID;
 CREATE TABLE failure(cell_id INTEGER NOT NULL, rep INTEGER NOT NULL, method_id INTEGER, stage TEXT NOT NULL,
   code TEXT NOT NULL, message TEXT NOT NULL,
-  replay TEXT NOT NULL);               -- command that computes it again; the word STORE stands for this file
+  replay TEXT NOT NULL);               -- replay: the command that computes the replicate again; STORE stands for the name of this file
 CREATE TABLE array(            -- .npy bytes of replicate `rep` of a cell: block, signal, residual, singular_values, noise_eigenvalues
   cell_id INTEGER NOT NULL, rep INTEGER NOT NULL, method_id INTEGER NOT NULL, name TEXT NOT NULL, npy BLOB NOT NULL,
   PRIMARY KEY(cell_id, rep, method_id, name)) WITHOUT ROWID;
@@ -68,7 +71,7 @@ CREATE TABLE question(         -- what is to be judged: written from the study, 
   cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method,
   metric_id INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL,
   expected REAL NOT NULL, margin REAL NOT NULL,
-  control_expected REAL NOT NULL);    -- what the planted fault predicts
+  control_expected REAL NOT NULL);    -- control_expected: the prediction with the claim's planted defect (the negative control)
 CREATE TABLE verdict(          -- one row a question; a check whose control passes is a failed check
   verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES claim(id),
   cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT NULL, k INTEGER NOT NULL,
@@ -79,7 +82,7 @@ CREATE TABLE verdict(          -- one row a question; a check whose control pass
   verdict TEXT NOT NULL CHECK(verdict IN ('pass','fail','inconclusive')),
   control_expected REAL NOT NULL,
   control_verdict TEXT NOT NULL CHECK(control_verdict IN ('pass','fail','inconclusive')), reason TEXT NOT NULL);
-CREATE TABLE figure(figure_id INTEGER PRIMARY KEY, kind TEXT NOT NULL, spec TEXT NOT NULL);  -- spec: JSON of [[figure]]
+CREATE TABLE figure(figure_id INTEGER PRIMARY KEY, kind TEXT NOT NULL, spec TEXT NOT NULL);  -- spec: the study's [[figure]] table as JSON
 CREATE TABLE event(t_utc TEXT NOT NULL, session_id INTEGER, level TEXT, code TEXT, message TEXT);
 
 CREATE VIEW v_summary AS       -- pooled over batches by Chan's formula; mcse of the mean; failed: replicates without a value

@@ -38,7 +38,7 @@ void add_differences(const Json* one, const Json* other, const std::string& path
     to.push_back(fmt::format("{}: {}{}{}", path, short_text(first), between, short_text(second)));
 }
 
-/// Lines of a plan.
+/// The lines of StudyIdentity::plan.
 std::string cell_line(std::size_t index, std::string_view hash, std::size_t least, std::size_t most) {
     return fmt::format("cell {} {}: {} to {} replicates", index + 1, hash.substr(0, 12), least, most);
 }
@@ -70,7 +70,7 @@ StudyIdentity identity_of(const Experiment& experiment) {
 StudyIdentity identity_of(Database& store) {
     Statement study(store, "SELECT config_resolved, science_hash, seed, backend, batch_reps FROM study");
     if (!study.step())
-        throw input_error("{}: the store holds no study (it was never finished being made): delete it", store.path());
+        throw input_error("{}: the store holds no study (its creation was never finished): delete it", store.path());
     StudyIdentity identity{Json::parse(study.text(0), store.path() + ": config_resolved", 64),
                            study.text(1),
                            study.text(2),
@@ -103,7 +103,7 @@ std::string differences(const StudyIdentity& one, const StudyIdentity& other, st
         add_differences(&one.science, &other.science, "", between, places);
         if (places.empty()) differ("science: ", one.science_hash, other.science_hash);
     }
-    // Only where the science says nothing: its lines would repeat it.
+    // The plan is compared only if `science` agrees, because it would repeat those differences.
     for (std::size_t i = 0; places.empty() && i < std::max(one.plan.size(), other.plan.size()); ++i)
         differ("", i < one.plan.size() ? one.plan[i] : "absent", i < other.plan.size() ? other.plan[i] : "absent");
     return fmt::format("{}", fmt::join(places, "; "));

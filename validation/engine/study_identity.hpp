@@ -8,23 +8,23 @@
 
 namespace spiked::validation {
 
-/// What must agree for two sets of batches to be parts of one study.
+/// Everything that must agree for two sets of batches to be parts of one study.
 struct StudyIdentity {
     Json science;
     std::string science_hash;
     std::string seed;
     std::string backend;
-    /// Cells, stop rules and methods with their numbers, a line each: programs of different versions may agree in the
-    /// science and differ in these.
+    /// A line for each cell, stop rule and method, with its number. Different versions of the program may agree in
+    /// `science` and differ in these.
     std::vector<std::string> plan;
 };
 
 [[nodiscard]] StudyIdentity identity_of(const Experiment& experiment);
-/// Throws input_error when the store holds no study.
+/// Throws input_error if the store holds no study.
 [[nodiscard]] StudyIdentity identity_of(Database& store);
 
-/// The first few differences, as `n: 128, now 256; seed: 0x1, now 0x2` with ", now " between; empty when there are
-/// none.
+/// The first few differences, for example `n: 128, now 256; seed: 0x1, now 0x2` if `between` is ", now "; empty if
+/// there are none.
 [[nodiscard]] std::string differences(const StudyIdentity& one, const StudyIdentity& other, std::string_view between);
 
 }  // namespace spiked::validation

@@ -14,10 +14,10 @@
 namespace spiked::validation {
 namespace {
 
-/// Counts and sums of one head: all that rows of the table need.
+/// Counts and sums of one head, from which the rows of the table are computed.
 struct HeadTally {
     const DumpHeadPlace* at;
-    std::int64_t cluster = 0;  ///< its number
+    std::int64_t cluster = 0;  ///< index of the cluster
     std::uint64_t blocks = 0;
     std::uint64_t skipped = 0;
     double rank = 0.0;
@@ -25,7 +25,8 @@ struct HeadTally {
     double power_law = 0.0;
     double exponent = 0.0;
     double peak_over_bound = 0.0;
-    std::vector<double> rejected = std::vector<double>(adequacy_tests().size() + 1, 0.0);  ///< each, any of the model
+    std::vector<double> rejected =
+        std::vector<double>(adequacy_tests().size() + 1, 0.0);  ///< by each test; last: by any test of the model
 };
 
 HeadTally tally(const DumpHeadPlace& at, std::int64_t cluster, const std::vector<BlockAdequacy>& blocks, double level) {
@@ -43,7 +44,7 @@ HeadTally tally(const DumpHeadPlace& at, std::int64_t cluster, const std::vector
         sums.peak_over_bound += block.peak_over_bound;
         bool any = false;
         for (std::size_t test = 0; test < adequacy_tests().size(); ++test) {
-            // A whole number of draws is compared, so that rounding decides nothing.
+            // p-values are multiples of 1 / (1 + draws); the tolerance protects the comparison from rounding.
             const bool rejects = block.p_values[test] <= level * (1.0 + 1e-9);
             sums.rejected[test] += rejects ? 1.0 : 0.0;
             any = any || (rejects && adequacy_tests()[test].of_model);
@@ -81,11 +82,11 @@ AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool
         {&AdequacyRow::peak_over_bound, &HeadTally::peak_over_bound}};
     for (const auto& [field, sum] : sums) row.*field = mean([sum = sum](const HeadTally& head) { return head.*sum; });
     for (std::size_t test = 0; test <= adequacy_tests().size(); ++test) {
-        const MeanAndError share = mean([test](const HeadTally& head) { return head.rejected[test]; });
+        const MeanAndError fraction = mean([test](const HeadTally& head) { return head.rejected[test]; });
         double rejected = 0.0;
         for (const auto* head : members) rejected += head->rejected[test];
-        Interval interval = share_interval(static_cast<std::uint64_t>(rejected), row.blocks, 0.05);
-        interval.error = share.mcse;
+        Interval interval = fraction_interval(static_cast<std::uint64_t>(rejected), row.blocks, 0.05);
+        interval.error = fraction.mcse;
         row.rejected.push_back(interval);
     }
     return row;

@@ -15,22 +15,22 @@ namespace spiked::validation {
 struct AdequacyPlan {
     KvPlan blocks;  ///< dumps, block_tokens, layers, heads, side, dump
     stream::StudySeed seed;
-    double level = 0.01;  ///< of each test and block
+    double level = 0.01;  ///< level of each test for each block
     std::size_t threads = 0;
     std::function<void(std::uint64_t done, std::uint64_t total)> progress;  ///< in blocks; may be empty
 };
 
-/// A group of blocks: all of them, of a side, of a side and layer, of a side, layer and head.
+/// Results for a group of blocks: all blocks, those of a side, of a side and layer, or of a side, layer and head.
 struct AdequacyRow {
     std::optional<sim::Side> side;
     std::optional<std::size_t> layer;
     std::optional<std::size_t> head;
-    std::uint64_t blocks = 0;  ///< judged
+    std::uint64_t blocks = 0;  ///< blocks judged
     std::uint64_t skipped = 0;
     std::uint64_t clusters = 0;
-    MeanAndError rank, half_rank, power_law, exponent, peak_over_bound;  ///< power_law: share it fits better
-    /// Share of blocks rejected by each test, and last by any of those of the model. Standard error clustered (NaN with
-    /// one cluster), limits those of the binomial law at 95 %.
+    MeanAndError rank, half_rank, power_law, exponent, peak_over_bound;  ///< power_law: fraction where it fits better
+    /// Fractions of blocks that each test rejects, and last that any test of the model rejects. Standard errors are
+    /// clustered (NaN with one cluster), limits are those of the binomial law at 95 %.
     std::vector<Interval> rejected;
 };
 
@@ -39,12 +39,12 @@ struct Adequacy {
     stream::StudySeed seed;
     double level = 0.01;
     std::size_t draws = 0;
-    std::string cluster;            ///< "prompt" | "head", as in kv run
-    std::vector<AdequacyRow> rows;  ///< all; then of each side: itself, its layers, each followed by its heads
+    std::string cluster;            ///< "prompt" | "head", as in `kv run`
+    std::vector<AdequacyRow> rows;  ///< all blocks; then each side, followed by its layers, each followed by its heads
 };
 
-/// Throws usage_error and input_error like `kv run`, and for a level outside [1e-4, 0.5] and shapes that judge_head
-/// does not take. Memory: one head at a time.
+/// Throws usage_error and input_error as `kv run` does, and also for a level outside [1e-4, 0.5] and for shapes that
+/// judge_head does not accept. Holds one head in memory at a time.
 [[nodiscard]] Adequacy measure_adequacy(const AdequacyPlan& plan);
 
 }  // namespace spiked::validation

@@ -35,7 +35,8 @@ ResidualLaw::ResidualLaw(const std::vector<const arma::mat*>& residuals) {
     }
     covariance /= rows;
     correlation = std::clamp(lagged / plain, -0.95, 0.95);
-    // The diagonal and the rest times `keep` lie between two covariances, so they are one.
+    // Shrinking the off-diagonal entries gives a convex combination of the covariance and its diagonal, hence again a
+    // covariance.
     const arma::vec diagonal = covariance.diag();
     variances = diagonal.t();
     const double squares = arma::accu(arma::square(diagonal));

@@ -47,11 +47,11 @@ enum Test : std::size_t {
     test_count
 };
 
-/// What is done to every block, observed or drawn, that needs its spectrum only.
+/// The analysis of a block, observed or drawn, that needs only its spectrum.
 struct Spectrum {
     estimators::Shrinkage shrinkage;
     std::vector<double> eigenvalues;  ///< of the block, descending
-    std::vector<double> residual;     ///< eigenvalues of block minus estimate, descending
+    std::vector<double> residual;     ///< eigenvalues of the block minus its estimate, descending
 };
 
 Spectrum analyse(std::span<const double> values, Shape shape) {
@@ -89,8 +89,9 @@ struct EdgeShape {
     double exponent = 0.0;
 };
 
-/// The top of the noise as E - C (j - 1/2)^(2/3), counted behind the rank, against C j^-a, counted from the first
-/// eigenvalue of the block: relative residual sums over the eigenvalues that the edge fit uses.
+/// Compares two fits to the largest noise eigenvalues: E - C (j - 1/2)^(2/3), where j counts from the first eigenvalue
+/// after the rank, and C j^-a, where j counts from the first eigenvalue of the block. Uses relative residual sums over
+/// the eigenvalues of the edge fit.
 EdgeShape edge_shape_of(std::span<const double> eigenvalues, std::size_t rank) {
     const std::size_t window = std::min(2 * theory::pilot_count(eigenvalues.size()), eigenvalues.size() - rank);
     std::vector<double> edge_x, power_x, value, log_value;
@@ -112,7 +113,7 @@ EdgeShape edge_shape_of(std::span<const double> eigenvalues, std::size_t rank) {
     return {std::log((edge_sum + rounding) / (power_sum + rounding)), -power.slope};
 }
 
-/// Largest over rows of max |r_tj| / ||r_t||.
+/// The maximum over rows t of max_j |r_tj| / ||r_t||.
 double peak_of(const arma::mat& rows) {
     double peak = 0.0;
     for (arma::uword t = 0; t < rows.n_rows; ++t) {
@@ -126,7 +127,7 @@ std::size_t edge_vectors(Shape shape) {
     return static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.short_side())));
 }
 
-/// Largest squared coordinate of vectors first, first + 1, .. of either side, in units of log(size) / size.
+/// The largest squared coordinate of the vectors from `first` on, of both sides, in units of log(size) / size.
 double vector_peak(const arma::mat& left, const arma::mat& right, std::size_t first) {
     double peak = 0.0;
     for (const arma::mat* side : {&left, &right}) {
@@ -137,7 +138,7 @@ double vector_peak(const arma::mat& left, const arma::mat& right, std::size_t fi
     return peak;
 }
 
-/// Kolmogorov distance of two sorted (descending) lists.
+/// Kolmogorov distance of two lists sorted in descending order.
 double distance(std::span<const double> a, std::span<const double> b) {
     double largest = 0.0;
     std::size_t i = 0;
@@ -180,7 +181,7 @@ void shuffle(const Stream& stream, std::uint32_t element, std::size_t count, Swa
     for (std::size_t i = count; i > 1; --i) swap(i - 1, below(engine, i));
 }
 
-/// Entries in random order within each column.
+/// Permutes the entries within each column at random.
 arma::mat shuffled_columns(arma::mat matrix, const Stream& stream) {
     for (arma::uword j = 0; j < matrix.n_cols; ++j) {
         double* column = matrix.colptr(j);
@@ -190,7 +191,7 @@ arma::mat shuffled_columns(arma::mat matrix, const Stream& stream) {
     return matrix;
 }
 
-/// Draws of one shape, decomposed a batch at a time.
+/// Decomposes draws of one shape in batches.
 class Decomposer {
 public:
     explicit Decomposer(Shape shape) : engine_(shape) {}
@@ -216,12 +217,12 @@ private:
 };
 
 struct Halves {
-    double rank_gap = 0.0;  ///< mean over splits of the distance of the two ranks
-    double edge_gap = 0.0;  ///< and of the logarithms of the two edges
+    double rank_gap = 0.0;  ///< mean over splits of the absolute difference of the two ranks
+    double edge_gap = 0.0;  ///< mean over splits of the absolute difference of the logarithms of the two edges
     double rank = 0.0;
 };
 
-/// The rows split at random into halves, each analysed by itself.
+/// Splits the rows at random into halves and analyses each half separately.
 Halves halves_of(const arma::mat& block, const Stream& stream, Decomposer& decompose) {
     const arma::uword half = block.n_rows / 2;
     std::vector<arma::mat> parts;
@@ -246,13 +247,13 @@ Halves halves_of(const arma::mat& block, const Stream& stream, Decomposer& decom
         const double rb = static_cast<double>(b.shrinkage.rank);
         halves.rank_gap += std::abs(ra - rb) / static_cast<double>(splits);
         halves.rank += (ra + rb) / (2.0 * static_cast<double>(splits));
-        // A half without noise has no edge: infinitely far from one that has.
+        // A half without noise has edge 0, which gives an infinite distance to a half with noise.
         if (edge(a) != edge(b)) halves.edge_gap += std::abs(std::log(edge(a) / edge(b))) / static_cast<double>(splits);
     }
     return halves;
 }
 
-/// A block of the head and what is found in it before any draw.
+/// A block of the head with the results that need no draws.
 struct Prepared {
     arma::mat block;
     arma::mat residual;
@@ -280,7 +281,7 @@ Prepared prepare(const arma::mat& block) {
     return prepared;
 }
 
-/// Which other blocks of the head its law comes from, spread evenly.
+/// The other blocks of the head to which the null law is fitted: at most most_references, evenly spaced.
 std::vector<const Prepared*> others_of(const std::vector<Prepared>& head, std::size_t block) {
     std::vector<const Prepared*> chosen;
     for (std::size_t other = 0; other < head.size(); ++other)
@@ -296,7 +297,7 @@ std::vector<const arma::mat*> residuals_of(const std::vector<const Prepared*>& b
     return residuals;
 }
 
-/// One block against its null laws.
+/// Tests one block against its null laws.
 class Judge {
 public:
     Judge(const std::vector<Prepared>& head, std::size_t block, const AdequacyDraws& draws)
@@ -333,7 +334,7 @@ private:
         stream::fill_normal(stream(purpose, Role::noise, draw), {entries.memptr(), entries.n_elem});
         return entries;
     }
-    /// The estimated strengths on random vectors.
+    /// A signal with the estimated strengths and random vectors.
     [[nodiscard]] arma::mat signal(const char* purpose, std::size_t draw) const {
         const auto& strengths = at_.spectrum.shrinkage.strengths;
         const std::size_t rank = strengths.size();
@@ -361,7 +362,8 @@ private:
     BlockAdequacy found_;
 };
 
-/// With a component goes noise of the channels that have most of it: what draws lose so is given back to the law.
+/// Subtracting estimated components also removes noise, most of it from the channels with the largest variance. The law
+/// is corrected for the variance that draws lose in this way.
 void Judge::undo_loss() {
     arma::rowvec kept(shape_.columns, arma::fill::zeros);
     double drawn = 0.0;
@@ -398,7 +400,7 @@ void Judge::against_others() {
             vector_peaks[draw] = vector_peak(left, right, rank);
         });
 
-    // Each draw is compared with the next ones, as the block is with the others.
+    // Each draw is compared with the following draws, as the block is with the other blocks.
     std::vector<double> tops, distances;
     for (std::size_t draw = 0; draw < count; ++draw) {
         std::vector<const std::vector<double>*> next;
@@ -452,12 +454,12 @@ void Judge::against_regular() {
 void Judge::against_shuffled(const arma::mat& matrix, double top, bool rows, const std::string& of, Test test) {
     std::vector<double> null(draws_.count);
     const std::string purpose = of + (rows ? " rows" : " columns");
-    const arma::mat turned = rows ? arma::mat(matrix.t()) : arma::mat();
+    const arma::mat transposed = rows ? arma::mat(matrix.t()) : arma::mat();
     whole_(
         draws_.count,
         [&](std::size_t draw) {
             const Stream order = stream(purpose.c_str(), Role::resampling, draw);
-            return rows ? arma::mat(shuffled_columns(turned, order).t()) : shuffled_columns(matrix, order);
+            return rows ? arma::mat(shuffled_columns(transposed, order).t()) : shuffled_columns(matrix, order);
         },
         [&](std::size_t draw, std::size_t place, auto& engine) {
             null[draw] = std::pow(engine.singular_values(place).front(), 2);

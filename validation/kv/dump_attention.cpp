@@ -8,7 +8,7 @@ namespace {
 
 using sim::Side;
 
-/// The whole sequence of a head, ready for any codec.
+/// The whole sequence of a head, to be coded by any codec.
 class Sequence {
 public:
     Sequence(const DumpStudy& study, const StudiedHead& at) : study_(study), at_(at), rotary_(rotary_of(study, at)) {
@@ -17,29 +17,30 @@ public:
         const std::size_t tokens = study.plan.block_tokens;
         for (std::size_t first = 0; first + tokens <= rows_.n_rows; first += tokens)
             blocks.push_back(rows_.rows(first, first + tokens - 1));
-        const auto together = [&](std::vector<arma::mat> rows) {
-            return estimators::AnalysedBlock::together(std::move(rows), estimators::AnalysedBlock::EmptyLines::strip,
+        const auto as_batch = [&](std::vector<arma::mat> rows) {
+            return estimators::AnalysedBlock::as_batch(std::move(rows), estimators::AnalysedBlock::EmptyLines::strip,
                                                        study.plan.precision);
         };
         if (rotary_) {
-            std::vector<arma::mat> turned;
-            for (std::size_t b = 0; b < blocks.size(); ++b) turned.push_back(unrotated(study, *rotary_, blocks[b], b));
-            turned_ = together(std::move(turned));
+            std::vector<arma::mat> derotated_blocks;
+            for (std::size_t b = 0; b < blocks.size(); ++b)
+                derotated_blocks.push_back(derotated(study, *rotary_, blocks[b], b));
+            derotated_blocks_ = as_batch(std::move(derotated_blocks));
         }
-        blocks_ = together(std::move(blocks));
+        blocks_ = as_batch(std::move(blocks));
     }
 
     [[nodiscard]] const arma::mat& rows() const { return rows_; }
-    /// As `kv encode` and `kv decode` give it back: the tokens that fill no block in fp16.
+    /// The sequence as `kv encode` and `kv decode` return it; tokens after the last full block are stored in fp16.
     [[nodiscard]] arma::mat decoded(const estimators::HeadCodec& codec, bool unrope) {
         arma::mat back = rows_;
         const std::size_t tokens = study_.plan.block_tokens;
         for (std::size_t b = 0; b < blocks_.size(); ++b)
             located(study_, at_, b, [&] {
-                const bool turns = unrope && rotary_;
-                const auto encoded = codec.of(b).encode(turns ? turned_[b] : blocks_[b]).encoded;
+                const bool undoes_rope = unrope && rotary_;
+                const auto encoded = codec.of(b).encode(undoes_rope ? derotated_blocks_[b] : blocks_[b]).encoded;
                 arma::mat block = codec.of(b).decode(encoded.bytes, tokens);
-                if (turns) block = rotated(study_, *rotary_, block, b);
+                if (undoes_rope) block = rotated(study_, *rotary_, block, b);
                 back.rows(b * tokens, (b + 1) * tokens - 1) = block;
             });
         const std::size_t coded = blocks_.size() * tokens;
@@ -57,11 +58,11 @@ private:
     arma::mat rows_;
     const std::optional<sim::DumpRotary>& rotary_;
     std::vector<estimators::AnalysedBlock> blocks_;
-    std::vector<estimators::AnalysedBlock> turned_;  ///< un-rotated, where a codec asks for it
+    std::vector<estimators::AnalysedBlock> derotated_blocks_;  ///< with RoPE undone, if a codec needs them
 };
 
-/// Why the queries of a head cannot meet it; empty when they can.
-std::string queries_lack(const sim::KvDump& dump, const StudiedHead& at) {
+/// Why the dumped queries cannot be used for a head; empty if they can.
+std::string queries_unusable_reason(const sim::KvDump& dump, const StudiedHead& at) {
     const std::size_t layer = at.tensor->layer;
     if (dump.find(layer, Side::query) == nullptr) return fmt::format("layer {} has no queries", layer);
     if (dump.find(layer, Side::key) == nullptr) return fmt::format("layer {} has no keys", layer);
@@ -115,43 +116,42 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
 
 std::vector<std::string> find_queries(DumpStudy& study) {
     std::vector<std::string> notes;
-    const auto& asked = study.plan.attention;
-    const bool viewed = study.plan.view.shuffle || study.plan.view.undo_rotary;
-    const bool wanted = asked && *asked != AttentionMode::none;
-    if (viewed && wanted)
+    const auto& requested = study.plan.attention;
+    const bool has_view = study.plan.view.shuffle || study.plan.view.undo_rotary;
+    const bool wanted = requested && *requested != AttentionMode::none;
+    if (has_view && wanted)
         throw usage_error(
             "attention cannot be measured in another order of the tokens or without the rotary embedding: leave "
             "attention, or order and rotary, out");
-    if (viewed) return notes;
+    if (has_view) return notes;
     for (StudiedHead& at : study.heads) {
         const sim::KvDump& dump = *study.open.dumps[at.dump];
         const auto stated = stated_attention(dump.metadata());
-        if (wanted && stated && *stated != *asked)
-            throw usage_error("{}: its metadata say attention \"{}\" (another is asked for): leave --attention out",
+        if (wanted && stated && *stated != *requested)
+            throw usage_error("{}: its metadata say attention \"{}\" (not the requested one): leave --attention out",
                               dump.path(), *dump.metadata("attention"));
-        std::string lack = queries_lack(dump, at);
-        if (lack.empty()) at.queries = dump.find(at.tensor->layer, Side::query);
-        if (lack.empty() && dump.find(at.tensor->layer, Side::value) == nullptr)
-            lack = fmt::format("layer {} has no values", at.tensor->layer);
-        if (lack.empty() && asked != AttentionMode::none) at.attention = stated ? stated : asked;
-        if (wanted && !lack.empty())
+        std::string reason = queries_unusable_reason(dump, at);
+        if (reason.empty()) at.queries = dump.find(at.tensor->layer, Side::query);
+        if (reason.empty() && dump.find(at.tensor->layer, Side::value) == nullptr)
+            reason = fmt::format("layer {} has no values", at.tensor->layer);
+        if (reason.empty() && requested != AttentionMode::none) at.attention = stated ? stated : requested;
+        if (wanted && !reason.empty())
             throw input_error(
                 "{}: attention cannot be measured ({}): dump keys, values and queries together, or leave "
                 "--attention out",
-                dump.path(), lack);
-        const auto add = [&](std::string print_note) {
-            if (std::find(notes.begin(), notes.end(), print_note) == notes.end())
-                notes.push_back(std::move(print_note));
+                dump.path(), reason);
+        const auto add = [&](std::string note) {
+            if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
         };
         if (const std::string mismatch = queries_mismatch(dump, at.tensor->layer); !mismatch.empty())
             add(fmt::format("{}: queries are not used ({})", dump.path(), mismatch));
-        if (!lack.empty() || asked || stated) continue;
-        const auto word = dump.metadata("attention");
+        if (!reason.empty() || requested || stated) continue;
+        const auto value = dump.metadata("attention");
         add(fmt::format(
             "{}: attention is not measured (its metadata {}): say --attention causal, bidirectional or none",
             dump.path(),
-            word ? fmt::format("say {}, which is neither causal nor bidirectional", in_quotes(*word))
-                 : "do not say which keys a query sees"));
+            value ? fmt::format("say {}, which is neither causal nor bidirectional", in_quotes(*value))
+                  : "do not say which keys a query sees"));
     }
     return notes;
 }

@@ -6,12 +6,12 @@
 
 namespace spiked::validation {
 
-/// Decides where inner products with the dumped queries and attention are measured. Returns what is left out only
-/// because nobody says which keys a query sees, a line for each dump.
+/// Decides for which heads inner products with the dumped queries and attention are measured. Returns one note for each
+/// dump whose attention is not measured because neither its metadata nor the options state the attention mask.
 [[nodiscard]] std::vector<std::string> find_queries(DumpStudy& study);
 
-/// What coding a head does to attention, for the queries of each block of the range. Keys are measured with exact and
-/// with coded values, values with exact keys.
+/// Measures how coding a head changes attention, for the queries of each block of the range. Coded keys are combined
+/// with exact and with coded values, coded values with exact keys.
 [[nodiscard]] std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, const StudiedHead& at,
                                                                       ReplicateRange range);
 

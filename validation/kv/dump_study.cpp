@@ -27,7 +27,7 @@ const std::optional<sim::DumpRotary>& rotary_of(const DumpStudy& study, const St
     return at.tensor->side == Side::key ? study.rotaries[at.dump] : none;
 }
 
-arma::mat unrotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
+arma::mat derotated(const DumpStudy& study, const sim::DumpRotary& rotary, const arma::mat& rows, std::uint64_t block) {
     const double first = static_cast<double>(block * study.plan.block_tokens);
     return sim::undo_rope(rows, rotary.rope, rotary.position_start + first);
 }
@@ -49,13 +49,13 @@ void find_rotaries(DumpStudy& study) {
     study.rotaries.resize(study.open.dumps.size());
     const auto& codecs = study.codecs;
     const auto unropes = [](const auto& codec) { return codec.first.unrope; };
-    const auto asking = std::find_if(codecs.begin(), codecs.end(), unropes);
-    if (asking == codecs.end() || study.plan.side == Side::value) return;
+    const auto first_unrope = std::find_if(codecs.begin(), codecs.end(), unropes);
+    if (first_unrope == codecs.end() || study.plan.side == Side::value) return;
     if (study.plan.view.undo_rotary || study.plan.view.shuffle)
         throw usage_error(
-            "\"{}\": keys that a study shuffles or un-rotates (order, rotary of [model]) have no rotary embedding to "
+            "\"{}\": keys that a study shuffles or de-rotates (order, rotary of [model]) have no rotary embedding to "
             "undo: leave unrope or these out",
-            asking->first.text);
+            first_unrope->first.text);
     for (std::size_t f = 0; f < study.open.dumps.size(); ++f) {
         const auto& tensors = study.open.dumps[f]->tensors();
         if (std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.side == Side::key; }))

@@ -13,7 +13,7 @@
 namespace spiked::validation {
 namespace {
 
-/// exp of an estimate, its error with it.
+/// The exponential of an estimate, with its error to first order.
 MeanAndError exponential(const PartEstimate& logarithm) {
     const double value = std::exp(logarithm.value);
     return {value, value * logarithm.error()};
@@ -26,11 +26,11 @@ struct Point {
 
 struct Frontier {
     std::string method;
-    std::vector<Point> points;  ///< by rising bits
+    std::vector<Point> points;  ///< by increasing bits
 
     [[nodiscard]] double least() const { return points.front().bits.value; }
     [[nodiscard]] double most() const { return points.back().bits.value; }
-    /// Between the two points around; a point that moves along its bits moves the line with it.
+    /// Linear interpolation between the two neighbouring points, including the influence of their bits on the result.
     [[nodiscard]] PartEstimate at(double bits) const {
         std::size_t right = 1;
         while (right + 1 < points.size() && points[right].bits.value < bits) ++right;
@@ -40,15 +40,15 @@ struct Frontier {
         const double slope = (b.log_error.value - a.log_error.value) / width;
         const double share = (bits - a.bits.value) / width;
         PartEstimate at = combined(a.log_error, 1.0 - share, b.log_error, share);
-        const PartEstimate moved = combined(a.bits, -slope * (1.0 - share), b.bits, -slope * share);
-        for (const auto& [cluster, change] : moved.influence) at.influence[cluster] += change;
+        const PartEstimate from_bits = combined(a.bits, -slope * (1.0 - share), b.bits, -slope * share);
+        for (const auto& [cluster, change] : from_bits.influence) at.influence[cluster] += change;
         return at;
     }
 };
 
 using PointTotals = std::map<std::int64_t, std::pair<Parts, Parts>>;  // bits and errors, by method_id
 
-/// Methods of a side or a cell, in the order they were asked for.
+/// The methods of a side or a cell, in the order of the study.
 struct Group {
     std::string name;
     std::vector<Frontier> methods;
@@ -58,7 +58,7 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
     struct Totals {
         std::string group;
         std::vector<std::pair<std::string, PointTotals>> methods;
-        std::map<std::string, std::size_t> place_of;  ///< of a method among them
+        std::map<std::string, std::size_t> place_of;  ///< index of a method by name
     };
     std::vector<Totals> groups;
     std::map<std::string, std::int64_t> clusters;
@@ -94,7 +94,7 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
             for (const auto& [id, totals] : points) {
                 if (totals.first.sums.empty() || totals.second.sums.empty()) continue;
                 const PartEstimate error = totals.second.mean();
-                // What is lossless has no logarithm.
+                // The logarithm of a lossless result does not exist.
                 if (!(error.value > 0.0)) continue;
                 PartEstimate logarithm = combined(error, 1.0 / error.value, {}, 0.0);
                 logarithm.value = std::log(error.value);
@@ -113,7 +113,7 @@ std::vector<Group> frontiers(Database& store, std::string_view metric) {
 
 bool has_range(const Frontier& method) { return method.points.size() > 1; }
 
-/// The methods around the bits that most are around, the first of such bits.
+/// The methods whose range contains the number of bits that most ranges contain (the smallest such number).
 std::vector<const Frontier*> comparable(const std::vector<Frontier>& methods) {
     std::vector<double> begins;
     std::vector<double> ends;
@@ -124,7 +124,7 @@ std::vector<const Frontier*> comparable(const std::vector<Frontier>& methods) {
         }
     std::sort(begins.begin(), begins.end());
     std::sort(ends.begin(), ends.end());
-    const auto around = [&](double bits) {  // how many
+    const auto around = [&](double bits) {  // number of ranges that contain it
         return std::upper_bound(begins.begin(), begins.end(), bits) - begins.begin() -
                (std::lower_bound(ends.begin(), ends.end(), bits) - ends.begin());
     };
@@ -138,14 +138,14 @@ std::vector<const Frontier*> comparable(const std::vector<Frontier>& methods) {
     return found;
 }
 
-/// Empty for a method that is not behind `unrope`.
+/// The name without the prefix `unrope+`; empty if the name lacks it.
 std::string_view without_unrope(std::string_view method) {
     constexpr std::string_view prefix = estimators::unrope_prefix;
     return method.starts_with(prefix) ? method.substr(prefix.size()) : std::string_view();
 }
 
 std::vector<double> levels(double least, double most) {
-    constexpr double widest = 64.0;  // no method stores more bits of an entry than its number has
+    constexpr double widest = 64.0;  // bits of a double, the most that a method stores per entry
     std::vector<double> levels;
     for (double level = std::ceil(2.0 * least) / 2.0; level <= std::min(most, widest); level += 0.5)
         levels.push_back(level);
@@ -233,7 +233,7 @@ bool repeats_without_unrope(const KvTable& table, const KvRow& row) {
 }
 
 std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
-    // Nothing is lost that could be told: no logarithm, and nothing that takes more bits is worth them.
+    // A point without detectable loss has no logarithm, and points with more bits are never on the hull.
     constexpr double never = std::numeric_limits<double>::infinity();
     double lossless = never;
     for (const auto& point : points)
@@ -245,7 +245,7 @@ std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
               [](const auto& a, const auto& b) { return a.bits != b.bits ? a.bits < b.bits : a.error < b.error; });
     std::vector<BitsAndError> hull;
     for (const auto& next : corners) {
-        // No more bits for no less error.
+        // More bits must reduce the error.
         if (!hull.empty() && next.error >= hull.back().error) continue;
         const auto bulges = [&] {
             const auto& a = hull[hull.size() - 2];
@@ -255,12 +255,12 @@ std::vector<bool> convex_hull(const std::vector<BitsAndError>& points) {
         while (hull.size() > 1 && bulges()) hull.pop_back();
         hull.push_back(next);
     }
-    // Two methods at one point are both on it, as values with and without unrope are.
-    std::set<std::pair<double, double>> corners_of_it;
-    for (const auto& on : hull) corners_of_it.emplace(on.bits, on.error);
+    // Two methods at the same point are both on the hull, for example values with and without unrope.
+    std::set<std::pair<double, double>> hull_corners;
+    for (const auto& on : hull) hull_corners.emplace(on.bits, on.error);
     std::vector<bool> on_hull;
     for (const auto& point : points)
-        on_hull.push_back(point.error > 0.0 ? corners_of_it.contains({point.bits, std::log(point.error)})
+        on_hull.push_back(point.error > 0.0 ? hull_corners.contains({point.bits, std::log(point.error)})
                                             : point.error <= 0.0 && point.bits == lossless);
     return on_hull;
 }

@@ -24,7 +24,7 @@ namespace {
 
 using sim::Side;
 
-/// The bits of a cache method are those of its group of heads, the same for every block.
+/// Observes a block of a cache method. Its bits are those of its group of heads, the same for every block.
 void observe_cached(const codec::CachedHead& head, const arma::mat& block, std::size_t first_token,
                     const BlockQueries& queries, std::size_t method, std::vector<Observation>& to) {
     const auto add = [&](const std::string& metric, double value) {
@@ -42,27 +42,29 @@ void observe_cached(const codec::CachedHead& head, const arma::mat& block, std::
     observe_errors(block, arma::conv_to<arma::mat>::from(rows), queries, method, to);
 }
 
-/// `turned_data` is null where no codec asks for it.
+/// `derotated_data`: the block with RoPE undone; null if no codec needs it.
 std::vector<Observation> measure(const DumpStudy& study, const StudiedHead& at,
                                  const std::vector<estimators::HeadCodec>& codecs, estimators::AnalysedBlock& data,
-                                 estimators::AnalysedBlock* turned_data, std::uint64_t block) {
-    TurnedBlock turned{turned_data, {}};
-    if (turned_data != nullptr)
-        turned.back = [&](const arma::mat& rows) { return rotated(study, *rotary_of(study, at), rows, block); };
+                                 estimators::AnalysedBlock* derotated_data, std::uint64_t block) {
+    DerotatedBlock derotated_block{derotated_data, {}};
+    if (derotated_data != nullptr)
+        derotated_block.back = [&](const arma::mat& rows) {
+            return rotated(study, *rotary_of(study, at), rows, block);
+        };
     std::vector<Observation> found;
-    // What cannot be read names its own tensor.
+    // Outside of `located`, because errors of reading queries name their own tensor.
     arma::mat dumped;
     const std::size_t tokens = study.plan.block_tokens;
     if (at.queries != nullptr && at.tensor->side == Side::key)
-        for (const auto& asked : read_queries(study, at, block * tokens, tokens))
-            dumped = arma::join_cols(dumped, asked);
+        for (const auto& head_queries : read_queries(study, at, block * tokens, tokens))
+            dumped = arma::join_cols(dumped, head_queries);
     located(study, at, block, [&] {
         BlockQueries queries =
             queries_for(data, stream::Stream(study.plan.quantizer.seed, at.cell, stream::Role::query, block));
         queries.dumped = std::move(dumped);
         for (std::size_t m = 0; m < codecs.size(); ++m)
             observe_codec(codecs[m].of(block), data, queries, m + 1, found,
-                          study.codecs[m].first.unrope ? turned : TurnedBlock{});
+                          study.codecs[m].first.unrope ? derotated_block : DerotatedBlock{});
         for (std::size_t c = 0; c < study.caches.size(); ++c)
             observe_cached(study.caches[c]->of(*study.open.dumps[at.dump], *at.tensor, at.head), data.block(),
                            block * tokens, queries, codecs.size() + c + 1, found);
@@ -70,16 +72,17 @@ std::vector<Observation> measure(const DumpStudy& study, const StudiedHead& at,
     return found;
 }
 
-/// The picture of one head: its first block, what the first spectral codec takes for signal, and the fitted noise law.
+/// Arrays for the figures of one head: its first block, the signal that the first spectral codec estimates, and the
+/// fitted noise law.
 std::vector<NamedArray> picture(const DumpStudy& study, const StudiedHead& at) {
     std::vector<NamedArray> arrays;
     for (std::size_t m = 0; m < study.codecs.size(); ++m) {
         const auto& spectral = study.codecs[m].first.spectral;
         if (!spectral) continue;
         const auto& rotary = rotary_of(study, at);
-        const bool turns = study.codecs[m].first.unrope && rotary;
+        const bool undoes_rope = study.codecs[m].first.unrope && rotary;
         const arma::mat rows = read_block(study, at, 0);
-        estimators::AnalysedBlock data(turns ? unrotated(study, *rotary, rows, 0) : rows);
+        estimators::AnalysedBlock data(undoes_rope ? derotated(study, *rotary, rows, 0) : rows);
         const auto [shrinkage, signal] = spectral->apply(data);
         if (!shrinkage.bulk_edge || shrinkage.noise_eigenvalues.empty()) continue;
         arrays.push_back({0, "block", data.block()});
@@ -103,7 +106,7 @@ Json metadata_json(const sim::KvDump& dump) {
 void add_method(Experiment& experiment, const std::string& label, double bits) {
     const std::string name = fmt::format("{} B={}", label, bits);
     for (const auto& other : experiment.methods)
-        if (other.name == name) throw usage_error("{} is asked for twice: name each method and bit width once", name);
+        if (other.name == name) throw usage_error("{} is given twice: name each method and bit width once", name);
     experiment.methods.push_back({name, "codec", label, bits, Json::object()});
 }
 
@@ -112,7 +115,7 @@ void add_codecs(Experiment& experiment, DumpStudy& study, const std::vector<Name
         for (const double bits : codec.bits) {
             study.codecs.emplace_back(codec.method, bits);
             // Bits and names are checked before any file is opened.
-            estimators::check_bits(codec.method, bits);
+            codec.method.quantizer.check_bits(bits);
             (void)estimators::Compressor(codec.method, 2, bits, {.rotation = estimators::RotationKind::identity});
             add_method(experiment, codec.label, bits);
         }
@@ -132,7 +135,7 @@ void add_caches(Experiment& experiment, DumpStudy& study) {
     const auto calibrated = [](const NamedCache& cache) { return cache.method.calibrated; };
     if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))
         throw usage_error(
-            "--calibrate is given and no method is calibrated: add palu, cskv, ojakv or kvtc to --method");
+            "--calibrate has no effect (no method is calibrated): add palu, cskv, ojakv or kvtc to --method");
     study.calibration =
         codec::Calibration(study.plan.calibration, study.plan.dump, study.open.dumps, study.open.sha256);
     for (const auto& cache : caches)
@@ -175,7 +178,7 @@ ExperimentCell head_cell(const ExperimentInput& input, const DumpStudy& study, c
     return cell;
 }
 
-/// A cell for every head, which learns what follows from its identity: its order of tokens and its rotation.
+/// Adds a cell for every head and sets what follows from its identity: the order of tokens and the rotation.
 void add_cells(Experiment& experiment, DumpStudy& study) {
     const bool by_prompt = study.open.clusters_by_prompt();
     Json cells = Json::array();
@@ -203,30 +206,30 @@ HeadBlocks head_blocks(const DumpStudy& study, ReplicateRange range,
     return {range, study.plan.precision, std::move(read), [](const arma::mat& block) { return block; }};
 }
 
-/// What the worker of one head keeps from block to block.
+/// State that the worker of one head keeps between blocks.
 struct HeadWork {
     std::shared_ptr<const DumpStudy> study;
-    const StudiedHead* at;  ///< of the study
+    const StudiedHead* at;  ///< owned by the study
     ReplicateRange range;
     std::vector<estimators::HeadCodec> codecs;
     HeadBlocks blocks;
-    std::optional<HeadBlocks> turned;  ///< where a codec asks for them
+    std::optional<HeadBlocks> derotated;  ///< with RoPE undone, if a codec needs them
     ReplicateRange attending = {};
-    std::vector<std::vector<Observation>> attention = {};  ///< of the blocks of `attending`
+    std::vector<std::vector<Observation>> attention = {};  ///< for the blocks in `attending`
 };
 
 std::vector<Observation> work_on(HeadWork& work, std::uint64_t block) {
     const StudiedHead& at = *work.at;
     std::vector<Observation> found = measure(*work.study, at, work.codecs, *work.blocks.get(block).block,
-                                             work.turned ? work.turned->get(block).block : nullptr, block);
+                                             work.derotated ? work.derotated->get(block).block : nullptr, block);
     if (!at.attention) return found;
-    auto& known = work.attending;
-    if (work.attention.empty() || block < known.first || block >= known.end()) {
+    auto& range_done = work.attending;
+    if (work.attention.empty() || block < range_done.first || block >= range_done.end()) {
         const auto& range = work.range;
-        known = block >= range.first && block < range.end() ? range : ReplicateRange{block, 1};
-        work.attention = measure_attention(*work.study, at, known);
+        range_done = block >= range.first && block < range.end() ? range : ReplicateRange{block, 1};
+        work.attention = measure_attention(*work.study, at, range_done);
     }
-    const auto& more = work.attention.at(block - known.first);
+    const auto& more = work.attention.at(block - range_done.first);
     found.insert(found.end(), more.begin(), more.end());
     return found;
 }
@@ -237,13 +240,13 @@ Experiment::Worker head_worker(const std::shared_ptr<const DumpStudy>& study, co
     for (std::size_t m = 0; m < study->codecs.size(); ++m) codecs.push_back(head_codec(*study, at, m));
     HeadBlocks blocks =
         head_blocks(*study, range, [study, &at](std::uint64_t block) { return read_block(*study, at, block); });
-    std::optional<HeadBlocks> turned;
+    std::optional<HeadBlocks> derotated_blocks;
     if (const auto& rotary = rotary_of(*study, at))
-        turned = head_blocks(*study, range, [study, &at, &rotary](std::uint64_t block) {
-            return unrotated(*study, *rotary, read_block(*study, at, block), block);
+        derotated_blocks = head_blocks(*study, range, [study, &at, &rotary](std::uint64_t block) {
+            return derotated(*study, *rotary, read_block(*study, at, block), block);
         });
     auto work = std::make_shared<HeadWork>(
-        HeadWork{study, &at, range, std::move(codecs), std::move(blocks), std::move(turned)});
+        HeadWork{study, &at, range, std::move(codecs), std::move(blocks), std::move(derotated_blocks)});
     return [work](std::uint64_t block) { return work_on(*work, block); };
 }
 
@@ -288,7 +291,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
         return head_worker(study, study->heads[cell], range);
     };
     experiment.arrays = [study](std::size_t cell) -> std::vector<NamedArray> {
-        // One head a side is enough for the picture.
+        // Arrays of one head per side are enough for the figures.
         for (std::size_t c = 0; c < cell; ++c)
             if (study->heads[c].tensor->side == study->heads[cell].tensor->side) return {};
         return picture(*study, study->heads[cell]);

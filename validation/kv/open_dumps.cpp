@@ -21,8 +21,8 @@ using sim::Side;
 
 constexpr std::size_t prompts_that_cluster = 8;
 
-/// Of folders that patterns look into, by the whole process: one pattern may walk a disk. glob() hands its functions
-/// nothing to count in.
+/// Limit on the folder entries that the patterns of this process read, because one pattern may walk a whole disk. The
+/// counter is global because glob() passes no user data to its callbacks.
 constexpr std::size_t most_entries = 1'000'000;
 std::atomic<std::size_t> entries_read = 0;
 
@@ -121,19 +121,17 @@ std::string OpenDumps::cluster_of(const DumpHeadPlace& at, bool by_prompt) const
                      : fmt::format("{} layer {} head {}", dump.model(), at.tensor->layer, at.head);
 }
 
-AttentionMode attention_mode(std::string_view word) {
-    return static_cast<AttentionMode>(position_of(word, "attention", {"causal", "bidirectional", "none"}));
-}
+AttentionMode attention_mode(std::string_view name) { return enum_named<AttentionMode>(name, "attention"); }
 
 std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
-    const std::string* word = sim::find_metadata(metadata, "attention");
-    if (word != nullptr && *word == "causal") return AttentionMode::causal;
-    if (word != nullptr && *word == "bidirectional") return AttentionMode::bidirectional;
+    const std::string* value = sim::find_metadata(metadata, "attention");
+    if (value != nullptr && *value == "causal") return AttentionMode::causal;
+    if (value != nullptr && *value == "bidirectional") return AttentionMode::bidirectional;
     return std::nullopt;
 }
 
 std::vector<std::string> expand_pattern(const std::string& pattern) {
-    // glob() goes one call deeper for each part, until the stack ends.
+    // glob() recurses once for each part of the path, so a long path would exhaust the stack.
     constexpr std::ptrdiff_t most_parts = 64;
     if (pattern.size() >= PATH_MAX || std::count(pattern.begin(), pattern.end(), '/') > most_parts)
         throw usage_error("{}: a path or pattern of {} bytes (at most {}, and {} folders): shorten it",

@@ -10,7 +10,7 @@
 namespace spiked::validation {
 namespace {
 
-/// Softmax of each column, one a query, over the keys it sees; the others get weight 0.
+/// Softmax of each column (one per query) over the keys that the query sees; the other keys get weight 0.
 arma::mat weights(arma::mat logits, const arma::uvec& seen) {
     for (arma::uword i = 0; i < logits.n_cols; ++i) {
         arma::vec column = logits.col(i);
@@ -21,7 +21,7 @@ arma::mat weights(arma::mat logits, const arma::uvec& seen) {
     return logits;
 }
 
-/// Where a query's largest weights are.
+/// Indices of the largest weights of a query.
 arma::uvec largest(const arma::mat& weights, arma::uword query, arma::uword seen, arma::uword count) {
     std::vector<arma::uword> order(seen);
     std::iota(order.begin(), order.end(), arma::uword{0});
@@ -34,7 +34,7 @@ arma::uvec largest(const arma::mat& weights, arma::uword query, arma::uword seen
     return arma::uvec(order);
 }
 
-/// KL(softmax(a) || softmax(b)), from logits, so that weights that vanish are no trouble.
+/// KL(softmax(a) || softmax(b)), computed from logits, so that weights may underflow to zero.
 double divergence(const arma::vec& a, const arma::vec& b) {
     const auto log_sum = [](const arma::vec& logits) {
         return logits.max() + std::log(arma::accu(arma::exp(logits - logits.max())));
@@ -66,10 +66,10 @@ AttentionErrors attention_errors(const AttentionHead& head, const arma::mat& key
         const arma::mat logits = head.keys * queries;
         const arma::mat decoded_logits = keys * queries;
         for (arma::uword i = 0; i < tokens.n_elem; ++i) {
-            const arma::vec was = logits.col(i).head(seen(i));
-            const arma::vec is = decoded_logits.col(i).head(seen(i));
-            logit_squares += arma::accu(arma::square(is - was));
-            errors.divergence += divergence(was, is);
+            const arma::vec exact = logits.col(i).head(seen(i));
+            const arma::vec decoded = decoded_logits.col(i).head(seen(i));
+            logit_squares += arma::accu(arma::square(decoded - exact));
+            errors.divergence += divergence(exact, decoded);
             const arma::uvec before = largest(logits, i, seen(i), 8);
             const arma::uvec after = largest(decoded_logits, i, seen(i), 8);
             if (before(0) == after(0)) errors.top1 += 1.0;
@@ -83,11 +83,11 @@ AttentionErrors attention_errors(const AttentionHead& head, const arma::mat& key
         for (std::size_t v = 0; v < values.size(); ++v)
             squares[v] += arma::accu(arma::square(values[v]->t() * decoded_weights - output));
     }
-    const auto asked = static_cast<double>(head.queries.size() * tokens.n_elem);
+    const auto query_count = static_cast<double>(head.queries.size() * tokens.n_elem);
     errors.logits = std::sqrt(logit_squares / pairs);
-    errors.divergence /= asked;
-    errors.top1 /= asked;
-    errors.top8 /= asked;
+    errors.divergence /= query_count;
+    errors.top1 /= query_count;
+    errors.top8 /= query_count;
     for (const double square : squares)
         errors.outputs.push_back(energy > 0.0 ? std::sqrt(square / energy) : std::numeric_limits<double>::quiet_NaN());
     return errors;

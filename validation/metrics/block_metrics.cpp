@@ -21,23 +21,23 @@ arma::mat unit_rows(const arma::mat& block) {
     return rows;
 }
 
-/// Changes of the decoded unit rows (renormalised), and of the decoded rows in units of the row's length (plain).
+/// Unit rows and errors of the decoded rows, all d x n.
 struct RowErrors {
-    arma::mat units;  ///< of the rows themselves; all d x n
-    arma::mat renormalised;
-    arma::mat plain;
+    arma::mat units;         ///< x / |x|
+    arma::mat renormalised;  ///< x^ / |x^| - x / |x|
+    arma::mat plain;         ///< (x^ - x) / |x|
 };
 
 enum class Pairs { all, different };
 
-struct Spread {
+struct MeanAndDeviation {
     double mean = std::numeric_limits<double>::quiet_NaN();
     double deviation = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// Mean and standard deviation over pairs of a query and a row. By some rows at a time: of a long block the matrix of
-/// all pairs would not fit the memory.
-Spread spread(const arma::mat& queries, const arma::mat& errors, Pairs pairs) {
+/// Mean and standard deviation of inner products over pairs of a query and a row. The rows are processed in chunks,
+/// because for a long block the matrix of all pairs would not fit in memory.
+MeanAndDeviation mean_and_deviation(const arma::mat& queries, const arma::mat& errors, Pairs pairs) {
     constexpr arma::uword at_once = 512;
     Moments all;
     for (arma::uword first = 0; first < errors.n_cols; first += at_once) {
@@ -66,15 +66,16 @@ Spread spread(const arma::mat& queries, const arma::mat& errors, Pairs pairs) {
 }
 
 InnerProductErrors errors_for(const arma::mat& unit_queries, const RowErrors& rows, Pairs pairs) {
-    const Spread renormalised = spread(unit_queries, rows.renormalised, pairs);
-    const Spread plain = spread(unit_queries, rows.plain, pairs);
+    const MeanAndDeviation renormalised = mean_and_deviation(unit_queries, rows.renormalised, pairs);
+    const MeanAndDeviation plain = mean_and_deviation(unit_queries, rows.plain, pairs);
     return {renormalised.mean, renormalised.deviation, plain.mean, plain.deviation};
 }
 
 InnerProductErrors own_errors(const RowErrors& rows) {
     const arma::mat one(1, 1, arma::fill::ones);
-    const Spread renormalised = spread(one, arma::sum(rows.units % rows.renormalised, 0), Pairs::all);
-    const Spread plain = spread(one, arma::sum(rows.units % rows.plain, 0), Pairs::all);
+    const MeanAndDeviation renormalised =
+        mean_and_deviation(one, arma::sum(rows.units % rows.renormalised, 0), Pairs::all);
+    const MeanAndDeviation plain = mean_and_deviation(one, arma::sum(rows.units % rows.plain, 0), Pairs::all);
     return {renormalised.mean, renormalised.deviation, plain.mean, plain.deviation};
 }
 

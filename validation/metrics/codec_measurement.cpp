@@ -19,11 +19,11 @@ BlockQueries queries_for(estimators::AnalysedBlock& block, const stream::Stream&
 }
 
 void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
-                   std::size_t method, std::vector<Observation>& to, const TurnedBlock& turned) {
+                   std::size_t method, std::vector<Observation>& to, const DerotatedBlock& derotated) {
     const arma::mat& original = block.block();
-    const auto [encoded, rank] = codec.encode(turned.coded != nullptr ? *turned.coded : block);
+    const auto [encoded, rank] = codec.encode(derotated.coded != nullptr ? *derotated.coded : block);
     arma::mat decoded = codec.decode(encoded.bytes, original.n_rows);
-    if (turned.coded != nullptr) decoded = turned.back(decoded);
+    if (derotated.coded != nullptr) decoded = derotated.back(decoded);
     observe_bits(rank, codec.paper_bits(rank, original.n_rows), encoded.ledger, static_cast<double>(original.n_elem),
                  method, to);
     observe_errors(original, decoded, queries, method, to);
@@ -45,7 +45,7 @@ void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger&
 void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
                     std::size_t method, std::vector<Observation>& to) {
     BlockMetrics found = measure_block(original, decoded, queries);
-    // Of a block of zeros no share can be lost.
+    // A relative error of a block of zeros is not defined.
     if (original.is_zero()) found.relative_l2 = std::numeric_limits<double>::quiet_NaN();
     observe_metrics(found, !queries.dumped.is_empty(), method, to);
 }
@@ -61,7 +61,7 @@ void observe_metrics(const BlockMetrics& metrics, bool dumped_queries, std::size
     for (const auto& model : query_models()) {
         const InnerProductErrors& errors = metrics.*model.errors;
         const std::string suffix(model.suffix);
-        // What nothing was asked of is not measured, not missing.
+        // Without queries these metrics are not measured; they do not count as missing.
         if (model.errors == &BlockMetrics::dumped && !dumped_queries) continue;
         add("ip_bias" + suffix, errors.bias);
         add("ip_std" + suffix, errors.deviation);

@@ -8,29 +8,30 @@
 
 namespace spiked::validation {
 
-/// What a codec sees of a block in the place of it (unrope), and how what it decodes is turned back.
-struct TurnedBlock {
+/// The de-rotated keys that a codec with `unrope` codes in place of the block, and the function that applies RoPE to
+/// the decoded rows again. Null: the codec codes the block itself.
+struct DerotatedBlock {
     estimators::AnalysedBlock* coded = nullptr;
     std::function<arma::mat(const arma::mat& rows)> back;
 };
 
-/// Random directions from the stream and the direction of the block's strongest component: what every method is asked
-/// about the block. The dumped queries are left empty.
+/// The queries that every method is measured with: 128 random directions from the stream, and the leading right
+/// singular vector of the block. The dumped queries are left empty.
 [[nodiscard]] BlockQueries queries_for(estimators::AnalysedBlock& block, const stream::Stream& stream);
 
-/// Sends a block through a codec and back and appends what is measured: bits by item, rank, errors. Used by every kind
-/// of study, so a metric means the same everywhere.
+/// Encodes and decodes a block and appends the measurements: bits by item, rank, errors. Every kind of study uses this
+/// function, so a metric means the same everywhere.
 void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
-                   std::size_t method, std::vector<Observation>& to, const TurnedBlock& turned = {});
+                   std::size_t method, std::vector<Observation>& to, const DerotatedBlock& derotated = {});
 
-/// What a code takes: rank, bits by the paper's formula and by item.
+/// Appends the size of a code: rank, bits by the paper's formula, and stored bits by item.
 void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger& ledger, double entries,
                   std::size_t method, std::vector<Observation>& to);
-/// What was measured of a block that came back; `relative_l2` NaN for a block of zeros.
+/// Appends the errors of a decoded block. `metrics.relative_l2` must be NaN for a block of zeros.
 void observe_metrics(const BlockMetrics& metrics, bool dumped_queries, std::size_t method,
                      std::vector<Observation>& to);
 
-/// The errors of a block that came back, whoever coded it.
+/// Measures and appends the errors of a decoded block.
 void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
                     std::size_t method, std::vector<Observation>& to);
 

@@ -72,13 +72,13 @@ const std::vector<Metric>& metrics() {
             const auto queries = fmt::format("; q: {}", model.queries);
             const std::string cosines = "cos(q, x^_t) - cos(q, x_t), decoded rows renormalised as in the paper";
             const std::string products = "<q, x^_t - x_t> / (|q| |x_t|)";
-            const auto spread = [&](const std::string& of) {
+            const auto deviation_of = [&](const std::string& of) {
                 return fmt::format("standard deviation of {} over the pairs of a block{}", of, queries);
             };
             all.push_back({"ip_bias" + suffix, "cosine", "target", "mean of " + cosines + queries, "codec"});
-            all.push_back({"ip_std" + suffix, "cosine", "lower", spread(cosines), "codec"});
+            all.push_back({"ip_std" + suffix, "cosine", "lower", deviation_of(cosines), "codec"});
             all.push_back({"ip_bias_plain" + suffix, "cosine", "target", "mean of " + products + queries, "codec"});
-            all.push_back({"ip_std_plain" + suffix, "cosine", "lower", spread(products), "codec"});
+            all.push_back({"ip_std_plain" + suffix, "cosine", "lower", deviation_of(products), "codec"});
         }
         all.push_back({"shared_bits", "bits an entry", "lower",
                        "calibrated basis of a cache method over the entries of one sequence; it serves every sequence "

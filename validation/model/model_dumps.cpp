@@ -24,8 +24,8 @@ ModelDumps::ModelDumps(const std::string& model, const std::string& tokens, cons
     }
     for (const std::size_t row : rows)
         if (row >= texts.size())
-            throw usage_error("document {} is asked for and {} has {} (from 0 on): name others", row, tokens,
-                              texts.size());
+            throw usage_error("document {} does not exist ({} has {} documents, counted from 0): name others", row,
+                              tokens, texts.size());
     const std::string name = fs::path(model + "/").parent_path().filename().string();
     for (const std::size_t row : rows) {
         paths_.push_back(fmt::format("{}/{}-document-{}.safetensors", folder_.path(), name, row));

@@ -6,16 +6,16 @@
 
 namespace spiked::validation {
 
-/// Documents that a model has read, each as a dump in a temporary folder that goes with this object: what `kv dump`
-/// writes, for who has none.
+/// Dumps of the KV caches of a model, one for each document, as `kv dump` writes them. They lie in a temporary folder
+/// that is deleted with this object.
 class ModelDumps {
 public:
-    /// `model`: folder; `tokens`: .npy of token ids, a document a row; `documents`: which rows, empty: all. Throws
-    /// input_error as Llama and read_documents do, usage_error for a row that does not exist, write_error.
+    /// `model`: folder; `tokens`: .npy of token ids, one document per row; `documents`: the rows to use (empty: all).
+    /// Throws input_error as Llama and read_documents do, usage_error for a row that does not exist, write_error.
     ModelDumps(const std::string& model, const std::string& tokens, const std::vector<std::size_t>& documents);
 
     [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
-    /// What they are of, for who reads of them when they are gone.
+    /// Describes document and model of each dump, for reports that are read after the dumps are deleted.
     [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
 private:

@@ -18,17 +18,17 @@ namespace fs = std::filesystem;
 
 struct Cost {
     double nats = 0.0;
-    std::optional<double> wrong_answers = {};  ///< a share; none where nothing is asked
+    std::optional<double> wrong_answers = {};  ///< a fraction; no value if there are no questions
 };
 
-/// A model that is asked case by case.
+/// A task of a model, consisting of cases.
 struct Task {
-    std::string metric, cases;  ///< what is lost, in nats; document or prompt
+    std::string metric, cases;  ///< the metric, in nats; "document" or "prompt"
     sim::LlamaConfig shape;
     std::size_t count = 0;
-    std::size_t first_choice = 0;  ///< as in cache_versions
+    std::size_t first_choice = 0;  ///< as in codec::cache_versions
     std::function<Cost(std::size_t number, codec::CompressedCache* cache)> cost;
-    /// What its questions attend to; empty where there are none.
+    /// The attention of its questions; empty if it has none.
     std::function<PromptScore(std::size_t number, codec::CompressedCache* cache)> attention = {};
 };
 
@@ -38,7 +38,7 @@ struct Source {
     const estimators::QuantizerOptions& quantizer;
     codec::CachePart only;
     std::size_t block_tokens;
-    Json settings;  ///< whatever else can change a number
+    Json settings;  ///< all other settings that can change a result
 };
 
 void add_input(Experiment& experiment, const std::string& path, const std::string& model) {
@@ -52,7 +52,7 @@ void add_methods(Experiment& experiment, const std::vector<codec::CacheVersion>&
     experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
     for (const auto& version : versions) {
         if (!version.cache) continue;
-        // Budgets make a frontier as bits do.
+        // Methods that differ only in their budget form one frontier, like those that differ in bits.
         std::string base = version.label;
         std::string name = fmt::format("{} B={}", version.label, version.bits);
         if (version.budget) {
@@ -60,14 +60,14 @@ void add_methods(Experiment& experiment, const std::vector<codec::CacheVersion>&
             name = fmt::format("{} at {}", version.cache->codes() ? name : version.label, *version.budget);
         }
         for (const auto& other : experiment.methods)
-            if (other.name == name) throw usage_error("{} is asked for twice: name each method once", name);
+            if (other.name == name) throw usage_error("{} is given twice: name each method once", name);
         Json params = Json::object();
         if (version.budget) params.set("budget", *version.budget);
         experiment.methods.push_back({name, "codec", base, version.bits, std::move(params)});
     }
 }
 
-/// Of the first prompt, under every method, in the head that finds its needles best in full precision.
+/// Attention in the first prompt under each method, in the head that attends best to its needles in full precision.
 std::vector<NamedArray> attention_of(const Task& task, const std::vector<codec::CacheVersion>& versions) {
     std::vector<NamedArray> arrays;
     arma::uword best_layer = 0;
@@ -171,14 +171,14 @@ void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& pl
 void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan) {
     const Questions questions = questions_of(plan);
     questions.check({questions.ask(0, nullptr).right});
-    const auto& words = plan.vocabulary;
+    const auto& vocabulary = plan.vocabulary;
     const Json settings =
         Json::object({{"task", "retrieval"},
                       {"needles", questions.needles},
                       {"questions", questions.questions},
                       {"context", questions.context},
-                      {"vocabulary", Json::Array{words.bos, words.ask, words.first_key, words.last_key,
-                                                 words.first_value, words.last_value}},
+                      {"vocabulary", Json::Array{vocabulary.bos, vocabulary.ask, vocabulary.first_key,
+                                                 vocabulary.last_key, vocabulary.first_value, vocabulary.last_value}},
                       {"last_layer_only", plan.last_layer_only},
                       {"exact_questions", plan.exact_questions},
                       {"at_once", questions.at_once},

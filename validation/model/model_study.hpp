@@ -7,15 +7,15 @@
 
 namespace spiked::validation {
 
-// What a compressed cache costs a model as an experiment: a cell a document or prompt, of one replicate; metrics
-// bits_per_entry and added_nats or retrieval, paired with full precision; side "cache", clusters the cells.
-// Stores, frontiers and figures are then those of dump studies.
+// Experiments that measure how a compressed cache changes the predictions of a model. Each document or prompt is a cell
+// with one replicate. Metrics are bits_per_entry and added_nats or retrieval, paired with full precision. The side is
+// "cache" and each cell is a cluster, so that stores, frontiers and figures work as for dump studies.
 
-/// Adds inputs, methods, cells and the worker to an experiment that has its name and seed. Throws as measure_perplexity
-/// does.
+/// Adds inputs, methods, cells and the worker to an experiment whose name and seed are set. Throws as
+/// measure_perplexity does.
 void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& plan);
-/// The same for prompts built for a model (not for dumps). Full precision answers half of the first prompt's questions
-/// right, or an input_error says so.
+/// The same for prompts built for a model (not for dumps). Also throws input_error if the model in full precision
+/// answers fewer than half of the questions of the first prompt correctly.
 void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan);
 
 }  // namespace spiked::validation

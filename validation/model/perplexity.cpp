@@ -36,12 +36,13 @@ std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, c
 Documents open_documents(const PerplexityPlan& plan) {
     Documents documents{sim::Llama(plan.model), {}};
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
-    // The last token is predicted and not read.
+    // The last token is only predicted, so a document may be one token longer than the context.
     const auto& shape = documents.model.config();
     documents.tokens = read_documents(plan.tokens, shape, shape.context + 1);
     if (documents.tokens.empty() || documents.tokens.front().size() < plan.block_tokens + 2)
         throw input_error(
-            "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would see a compressed block",
+            "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would attend to a compressed "
+            "block",
             plan.tokens, documents.tokens.empty() ? 0 : documents.tokens.front().size(), plan.block_tokens + 2,
             plan.block_tokens);
     return documents;
@@ -52,16 +53,16 @@ double document_nats(const Documents& documents, std::size_t number, std::size_t
     const auto& document = documents.tokens[number];
     double sum = 0.0;
     std::size_t count = 0;
-    sim::LlamaReading reading{.block_tokens = block_tokens};
-    if (cache != nullptr) cache->attach(reading);
-    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
+    sim::ForwardOptions options{.block_tokens = block_tokens};
+    if (cache != nullptr) cache->attach(options);
+    options.predicted = [&](std::size_t first, const arma::fmat& rows) {
         for (std::size_t t = 0; t < rows.n_rows; ++t) {
             if (first + t < block_tokens) continue;
             sum -= static_cast<double>(rows(t, static_cast<arma::uword>(document[first + t + 1])));
             ++count;
         }
     };
-    documents.model.read(std::span(document).first(document.size() - 1), reading);
+    documents.model.forward(std::span(document).first(document.size() - 1), options);
     return sum / static_cast<double>(count);
 }
 
@@ -71,16 +72,16 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     const auto versions = codec::cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only,
                                                 plan.block_tokens, plan.block_tokens);
 
-    struct Reading {
+    struct DocumentResult {
         double nats = 0.0;
         codec::CacheBits bits;
         double entries = 0.0;
     };
-    const std::size_t readings = versions.size() * count;
-    std::vector<Reading> found(readings);
+    const std::size_t jobs = versions.size() * count;
+    std::vector<DocumentResult> found(jobs);
     std::size_t done = 0;
-    std::mutex telling;
-    for_each_parallel(readings, plan.threads, [&](std::size_t job) {
+    std::mutex progress_guard;
+    for_each_parallel(jobs, plan.threads, [&](std::size_t job) {
         auto cache = versions[job / count].cache;
         if (cache) cache->draw_rotations(job % count);
         found[job].nats = document_nats(documents, job % count, plan.block_tokens, cache ? &*cache : nullptr);
@@ -88,8 +89,8 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
             found[job].bits = cache->stored_bits();
             found[job].entries = cache->entries();
         }
-        const std::scoped_lock lock(telling);
-        if (plan.progress) plan.progress(++done, readings);
+        const std::scoped_lock lock(progress_guard);
+        if (plan.progress) plan.progress(++done, jobs);
     });
 
     Perplexity result;
@@ -101,7 +102,7 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
         codec::CacheBits bits;
         double entries = 0.0;
         for (std::size_t d = 0; d < count; ++d) {
-            const Reading& one = found[v * count + d];
+            const DocumentResult& one = found[v * count + d];
             nats.add(v == 0 ? one.nats : one.nats - found[d].nats);
             bits += one.bits;
             entries += one.entries;

@@ -19,13 +19,13 @@ namespace {
 
 /// A uniform whole number below `count`.
 std::size_t below(const stream::Stream& draws, std::uint32_t element, std::size_t count) {
-    const auto words = draws.words(element);
-    const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
+    const auto random_words = draws.words(element);
+    const std::uint64_t bits = std::uint64_t{random_words[0]} << 32 | random_words[1];
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::size_t>(static_cast<Wide>(bits) * count >> 64);
 }
 
-/// Sums over questions to means.
+/// Turns sums over questions into means.
 PromptScore mean_of(PromptScore score, std::size_t questions) {
     const auto count = static_cast<double>(questions);
     score.questions = questions;
@@ -36,7 +36,7 @@ PromptScore mean_of(PromptScore score, std::size_t questions) {
     return score;
 }
 
-/// Sums over no question yet.
+/// A score with all sums zero.
 PromptScore no_score(const sim::LlamaConfig& shape) {
     PromptScore score;
     score.mass.zeros(shape.layers, shape.heads);
@@ -45,7 +45,7 @@ PromptScore no_score(const sim::LlamaConfig& shape) {
     return score;
 }
 
-/// Adds what question number so and so attended to; `tokens`: whose row each weight is of.
+/// Adds the attention of one question; `tokens`: the token that each weight belongs to.
 void add_attention(PromptScore& score, std::size_t layer, std::size_t head, const std::vector<Needle>& needles,
                    std::size_t question, const arma::frowvec& weights, const std::vector<std::size_t>& tokens,
                    const codec::CompressedCache* cache) {
@@ -69,16 +69,16 @@ void add_attention(PromptScore& score, std::size_t layer, std::size_t head, cons
 
 NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& model,
                            const std::vector<std::vector<std::int32_t>>& filler, std::uint64_t number) {
-    const NeedleVocabulary& words = plan.vocabulary;
+    const NeedleVocabulary& vocabulary = plan.vocabulary;
     const std::size_t asked = std::min(plan.asked, plan.needles);
-    const auto keys = static_cast<std::size_t>(words.last_key - words.first_key + 1);
+    const auto keys = static_cast<std::size_t>(vocabulary.last_key - vocabulary.first_key + 1);
     if (plan.needles == 0 || asked == 0 || plan.needles > keys)
         throw input_error("{} needles, {} asked (expected 1 to {}, the keys of the vocabulary): choose other numbers",
                           plan.needles, asked, keys);
     if (plan.prompt_tokens > model.context)
         throw usage_error("--context {} is not possible: the model reads {} tokens at most", plan.prompt_tokens,
                           model.context);
-    // BOS, then places for two tokens.
+    // BOS, then positions for pairs of tokens.
     const std::size_t questions = 2 * asked;
     std::size_t all = plan.prompt_tokens;
     if (all == 0) {
@@ -101,20 +101,20 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
         throw input_error("a stream of the filler has {} tokens (expected {} or more): give longer ones", stream.size(),
                           prompt.context);
     prompt.tokens.assign(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(prompt.context));
-    prompt.tokens.front() = words.bos;
+    prompt.tokens.front() = vocabulary.bos;
     const auto where = order("needle places", places);
     const auto which = order("needle keys", keys);
-    const auto values = static_cast<std::size_t>(words.last_value - words.first_value + 1);
+    const auto values = static_cast<std::size_t>(vocabulary.last_value - vocabulary.first_value + 1);
     for (std::size_t n = 0; n < plan.needles; ++n) {
         const std::size_t key_at = 1 + 2 * where[n];
         const auto answer =
-            words.first_value + static_cast<std::int32_t>(below(draws, static_cast<std::uint32_t>(n + 1), values));
-        prompt.tokens[key_at] = words.first_key + static_cast<std::int32_t>(which[n]);
+            vocabulary.first_value + static_cast<std::int32_t>(below(draws, static_cast<std::uint32_t>(n + 1), values));
+        prompt.tokens[key_at] = vocabulary.first_key + static_cast<std::int32_t>(which[n]);
         prompt.tokens[key_at + 1] = answer;
         if (n < asked) prompt.needles.push_back({key_at, key_at + 1, prompt.context + 2 * n + 1, answer});
     }
     for (std::size_t n = 0; n < asked; ++n) {
-        prompt.tokens.push_back(words.ask);
+        prompt.tokens.push_back(vocabulary.ask);
         prompt.tokens.push_back(prompt.tokens[prompt.needles[n].key_at]);
     }
     return prompt;
@@ -126,29 +126,30 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
     PromptScore score = no_score(shape);
     const NeedleVocabulary& vocabulary = plan.vocabulary;
     const bool exact_questions = plan.exact_questions || plan.at_once;
-    sim::LlamaReading reading{
+    sim::ForwardOptions options{
         .block_tokens = plan.block_tokens, .at_once = plan.at_once, .keep_own = cache != nullptr && !exact_questions};
-    if (exact_questions) reading.context = prompt.context;
-    /// The rows of a block that are asked.
+    if (exact_questions) options.context = prompt.context;
+    // Visits the questions in a block: question and row.
     const auto each = [&](std::size_t first, std::size_t rows, const auto& visit) {
         for (std::size_t n = 0; n < prompt.needles.size(); ++n) {
             const std::size_t at = prompt.needles[n].asked_at;
             if (at >= first && at < first + rows) visit(n, at - first);
         }
     };
-    reading.attention = [&](const sim::AttentionBlock& at) {
+    options.attention = [&](const sim::AttentionBlock& at) {
         each(at.first_token, at.weights.n_rows, [&](std::size_t question, std::size_t row) {
             add_attention(score, at.layer, at.head, prompt.needles, question, at.weights.row(row), at.tokens, cache);
         });
     };
-    reading.predicted = [&](std::size_t first, const arma::fmat& log_probabilities) {
+    options.predicted = [&](std::size_t first, const arma::fmat& log_probabilities) {
         each(first, log_probabilities.n_rows, [&](std::size_t question, std::size_t row) {
             const Needle& needle = prompt.needles[question];
             const arma::frowvec all = log_probabilities.row(row);
             const auto values = all.subvec(static_cast<arma::uword>(vocabulary.first_value),
                                            static_cast<arma::uword>(vocabulary.last_value));
-            const auto said = vocabulary.first_value + static_cast<std::int32_t>(arma::frowvec(values).index_max());
-            if (said == needle.answer) score.right += 1.0;
+            const auto predicted =
+                vocabulary.first_value + static_cast<std::int32_t>(arma::frowvec(values).index_max());
+            if (predicted == needle.answer) score.right += 1.0;
             score.log_probability += static_cast<double>(all(static_cast<arma::uword>(needle.answer)));
         });
     };
@@ -157,9 +158,9 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
             cache->observe_last(prompt.tokens.size() - prompt.context);
             cache->observe(model, prompt.tokens);
         }
-        cache->attach(reading);
+        cache->attach(options);
     }
-    model.read(prompt.tokens, reading);
+    model.forward(prompt.tokens, options);
     return mean_of(std::move(score), prompt.needles.size());
 }
 
@@ -168,7 +169,7 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     const std::size_t layer = readout.layer();
     const std::size_t group = shape.heads / shape.kv_heads;
     const std::size_t limit = plan.exact_questions || plan.at_once ? readout.context() : readout.tokens();
-    sim::LlamaReading hooks{.at_once = true};
+    sim::ForwardOptions hooks{.at_once = true};
     if (cache != nullptr) {
         if (plan.observe_questions) cache->observe_last(readout.tokens() - readout.context());
         cache->attach(hooks);
@@ -238,27 +239,27 @@ namespace {
 
 Questions questions_of_dumps(const RetrievalPlan& plan) {
     auto readouts = std::make_shared<std::vector<sim::LlamaReadout>>();
-    const bool turned = std::any_of(plan.methods.begin(), plan.methods.end(), [](const codec::CacheRequest& request) {
+    const bool unrope = std::any_of(plan.methods.begin(), plan.methods.end(), [](const codec::CacheRequest& request) {
         return request.how.method && request.how.method->unrope;
     });
     std::size_t asked_for = 0;
     std::size_t context = std::numeric_limits<std::size_t>::max();
-    std::map<std::string, std::string> known;
+    std::map<std::string, std::string> paths_by_hash;
     for (const auto& path : plan.dumps) {
         const sim::KvDump dump(path, plan.dump);
         if (plan.dumps.size() > 1)
-            if (const auto [same, added] = known.emplace(hex(sha256_of_file(path)), path); !added)
+            if (const auto [same, added] = paths_by_hash.emplace(hex(sha256_of_file(path)), path); !added)
                 throw input_error("{} and {} have the same content (a prompt counts once): name each dump once",
                                   same->second, path);
-        if (turned) (void)sim::dump_rotary(dump);
+        if (unrope) (void)sim::dump_rotary(dump);
         readouts->emplace_back(dump);
         const auto& first = readouts->front().shape();
         const auto& own = readouts->back().shape();
         if (own.layers != first.layers || own.heads != first.heads || own.kv_heads != first.kv_heads ||
             own.head_dim != first.head_dim || own.rope.base != first.rope.base || own.rope.style != first.rope.style)
             throw input_error(
-                "{} and {} are of different models (another last layer, heads or rotary embedding): ask "
-                "them one by one",
+                "{} and {} are of different models (last layers, heads or rotary embeddings differ): "
+                "measure them one by one",
                 plan.dumps.front(), path);
         asked_for += readouts->back().needles().size();
         context = std::min(context, readouts->back().context());
@@ -281,8 +282,8 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
                     const auto found = static_cast<std::size_t>(std::lround(asked * right[d]));
                     if (!readout.correct() && 2 * found < readout.needles().size())
                         throw input_error(
-                            "{}: full precision gives {} right answers of {} (expected at least half): are they asked "
-                            "for strongly enough?",
+                            "{}: full precision gives {} right answers of {} (expected at least half): do its queries "
+                            "attend strongly enough to the needles?",
                             plan.dumps[d], found, readout.needles().size());
                     if (readout.correct() && found != *readout.correct())
                         throw input_error(
@@ -296,16 +297,16 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
 Questions questions_of_model(const RetrievalPlan& plan) {
     const auto model = std::make_shared<const sim::Llama>(plan.model);
     const auto& shape = model->config();
-    const auto& words = plan.vocabulary;
-    for (const std::int32_t token :
-         {words.bos, words.ask, words.first_key, words.last_key, words.first_value, words.last_value})
+    const auto& vocabulary = plan.vocabulary;
+    for (const std::int32_t token : {vocabulary.bos, vocabulary.ask, vocabulary.first_key, vocabulary.last_key,
+                                     vocabulary.first_value, vocabulary.last_value})
         if (token < 0 || static_cast<std::size_t>(token) >= shape.vocabulary)
             throw input_error(
                 "{}: token {} of the needles lies outside the model's vocabulary of {}: is this a retrieval model?",
                 plan.model, token, shape.vocabulary);
-    if (words.last_key < words.first_key || words.last_value < words.first_value)
-        throw usage_error("keys {}:{} and values {}:{} are no ranges: write FIRST:LAST", words.first_key,
-                          words.last_key, words.first_value, words.last_value);
+    if (vocabulary.last_key < vocabulary.first_key || vocabulary.last_value < vocabulary.first_value)
+        throw usage_error("keys {}:{} and values {}:{} are not ranges: write FIRST:LAST", vocabulary.first_key,
+                          vocabulary.last_key, vocabulary.first_value, vocabulary.last_value);
     if (plan.prompts == 0) throw usage_error("--prompts 0 is not possible: give 1 or more");
     const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
     const std::size_t context = needle_prompt(plan, shape, filler, 0).context;
@@ -341,8 +342,7 @@ Questions questions_of(RetrievalPlan plan) {
         plan.at_once = true;
     else if (plan.observe_questions)
         throw usage_error(
-            "--observe-questions is what evictions see and no method evicts: add snapkv to --method, or "
-            "leave it out");
+            "--observe-questions has no effect (no method evicts tokens): add snapkv to --method, or leave it out");
     if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }
@@ -359,76 +359,76 @@ codec::CachePart Questions::part() const {
 
 namespace {
 
-/// One prompt read with one version of the cache.
-struct PromptReading {
+/// Results for one prompt with one version of the cache.
+struct PromptResult {
     PromptScore score;
     codec::CacheBits bits;
     double entries = 0.0;
 };
-using VersionReadings = std::vector<PromptReading>;  ///< of every prompt
+using VersionResults = std::vector<PromptResult>;  ///< one for each prompt
 
-/// Reads all prompts with the versions from `first` to before `last`; those before `first` are read.
-void read_prompts(const RetrievalPlan& plan, const Questions& questions,
-                  const std::vector<codec::CacheVersion>& versions, std::size_t first, std::size_t last,
-                  std::vector<VersionReadings>& found) {
+/// Runs all prompts with versions first, .., last - 1; versions before `first` are done.
+void run_prompts(const RetrievalPlan& plan, const Questions& questions,
+                 const std::vector<codec::CacheVersion>& versions, std::size_t first, std::size_t last,
+                 std::vector<VersionResults>& found) {
     const std::size_t prompts = questions.prompts;
     std::size_t done = first * prompts;
-    std::mutex telling;
+    std::mutex progress_guard;
     for_each_parallel((last - first) * prompts, plan.threads, [&](std::size_t job) {
         const std::size_t v = first + job / prompts;
-        PromptReading& reading = found[v][job % prompts];
+        PromptResult& result = found[v][job % prompts];
         auto cache = versions[v].cache;
         if (cache) cache->draw_rotations(job % prompts);
-        reading.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
-        if (job % prompts != 0) reading.score.where.clear();
+        result.score = questions.ask(job % prompts, cache ? &*cache : nullptr);
+        if (job % prompts != 0) result.score.where.clear();
         if (cache) {
-            reading.bits = cache->stored_bits();
-            reading.entries = cache->entries();
+            result.bits = cache->stored_bits();
+            result.entries = cache->entries();
         }
-        const std::scoped_lock lock(telling);
+        const std::scoped_lock lock(progress_guard);
         if (plan.progress) plan.progress(++done, versions.size() * prompts);
     });
 }
 
-/// Prompts need not ask equally many questions: each weighs as many as it asks. `value`: of prompt number so and so.
+/// The mean over prompts, weighted by their numbers of questions. `value`: function of the index of a prompt.
 template <class Value>
-MeanAndError over_questions(const VersionReadings& readings, const Value& value) {
+MeanAndError over_questions(const VersionResults& results, const Value& value) {
     Parts prompts;
-    for (std::size_t p = 0; p < readings.size(); ++p) {
-        const auto questions = static_cast<double>(readings[p].score.questions);
+    for (std::size_t p = 0; p < results.size(); ++p) {
+        const auto questions = static_cast<double>(results[p].score.questions);
         prompts.sums[static_cast<std::int64_t>(p)] = {questions, questions * value(p)};
     }
     const PartEstimate estimate = prompts.mean();
     return {estimate.value, estimate.error()};
 }
 
-/// What one version answers, beside full precision and the first method.
-RetrievalRow table_row(const codec::CacheVersion& version, const VersionReadings& readings,
-                       const VersionReadings& exact, const VersionReadings& first, const Retrieval& table) {
+/// The table row of one version, compared with full precision and the first method.
+RetrievalRow table_row(const codec::CacheVersion& version, const VersionResults& results, const VersionResults& exact,
+                       const VersionResults& first, const Retrieval& table) {
     RetrievalRow row{.method = version.label, .bits = version.bits, .budget = version.budget};
-    const auto collect = [&](const auto& value) { return over_questions(readings, value); };
-    const auto score = [&](std::size_t p) -> const PromptScore& { return readings[p].score; };
+    const auto collect = [&](const auto& value) { return over_questions(results, value); };
+    const auto score = [&](std::size_t p) -> const PromptScore& { return results[p].score; };
     row.right = collect([&](std::size_t p) { return score(p).right; });
     row.log_probability = collect([&](std::size_t p) { return score(p).log_probability; });
     row.lost = collect([&](std::size_t p) { return exact[p].score.right - score(p).right; });
     row.right_over_first = collect([&](std::size_t p) { return score(p).right - first[p].score.right; });
     row.log_probability_over_first =
         collect([&](std::size_t p) { return score(p).log_probability - first[p].score.log_probability; });
-    for (const auto& reading : readings) {
-        row.right_by_prompt.push_back(reading.score.right);
-        row.log_probability_by_prompt.push_back(reading.score.log_probability);
+    for (const auto& result : results) {
+        row.right_by_prompt.push_back(result.score.right);
+        row.log_probability_by_prompt.push_back(result.score.log_probability);
     }
     row.mass = collect([&](std::size_t p) { return score(p).mass(table.best_layer, table.best_head); });
-    const arma::mat& mass = readings.front().score.mass;
+    const arma::mat& mass = results.front().score.mass;
     for (std::size_t layer = table.dumps.empty() ? 0 : mass.n_rows - 1; layer < mass.n_rows; ++layer)
         for (std::size_t head = 0; head < mass.n_cols; ++head)
             row.heads.push_back({layer, head, collect([&](std::size_t p) { return score(p).mass(layer, head); }),
                                  collect([&](std::size_t p) { return score(p).peaks(layer, head); })});
-    row.where = readings.front().score.where_of(table.best_layer, table.best_head);
+    row.where = results.front().score.where_of(table.best_layer, table.best_head);
     if (version.cache) {
         double entries = 0.0;
         row.ledger = {};
-        for (const auto& reading : readings) (row.ledger += reading.bits, entries += reading.entries);
+        for (const auto& result : results) (row.ledger += result.bits, entries += result.entries);
         row.ledger /= entries;
     }
     return row;
@@ -451,22 +451,22 @@ Retrieval measure_retrieval(const RetrievalPlan& plan) {
                      .at_once = questions.at_once,
                      .observe_questions = plan.observe_questions};
 
-    std::vector<VersionReadings> found(versions.size(), VersionReadings(questions.prompts));
-    const VersionReadings& exact = found.front();
-    read_prompts(plan, questions, versions, 0, 1, found);
+    std::vector<VersionResults> found(versions.size(), VersionResults(questions.prompts));
+    const VersionResults& exact = found.front();
+    run_prompts(plan, questions, versions, 0, 1, found);
     std::vector<double> right;
-    for (const auto& reading : exact) right.push_back(reading.score.right);
+    for (const auto& prompt : exact) right.push_back(prompt.score.right);
     questions.check(right);
-    read_prompts(plan, questions, versions, 1, versions.size(), found);
+    run_prompts(plan, questions, versions, 1, versions.size(), found);
 
-    // Where the answers are found.
+    // The head with the largest attention on the needles.
     arma::mat exact_mass(shape.layers, shape.heads, arma::fill::zeros);
-    for (const auto& reading : exact) exact_mass += reading.score.mass;
+    for (const auto& prompt : exact) exact_mass += prompt.score.mass;
     const arma::uword best = exact_mass.index_max();
     result.best_layer = best % shape.layers;
     result.best_head = best / shape.layers;
 
-    for (const auto& reading : exact) result.questions_by_prompt.push_back(reading.score.questions);
+    for (const auto& prompt : exact) result.questions_by_prompt.push_back(prompt.score.questions);
     for (std::size_t v = 0; v < versions.size(); ++v)
         result.rows.push_back(table_row(versions[v], found[v], exact, found[found.size() > 1 ? 1 : 0], result));
     return result;

@@ -7,9 +7,9 @@
 
 namespace spiked::validation {
 
-/// Count, mean, central moment sums M2..M4, extremes and count of missing values of one quantity. Adding values one by
-/// one or merging parts gives the same up to rounding; merging is associative and commutative in that sense.
-/// Source: Chan, Golub & LeVeque 1983; Pebay 2008 for the third and fourth moment.
+/// Count, mean, sums of central moments M2..M4, extremes and number of missing values of one quantity. Adding values
+/// one by one and merging parts give the same result up to rounding; in that sense merging is associative and
+/// commutative. Source: Chan, Golub & LeVeque 1983; Pebay 2008 for the third and fourth moment.
 struct Moments {
     std::uint64_t count = 0;
     std::uint64_t missing = 0;
@@ -20,14 +20,14 @@ struct Moments {
     double low = std::numeric_limits<double>::infinity();
     double high = -std::numeric_limits<double>::infinity();
 
-    /// NaN counts as missing.
+    /// NaN counts as a missing value.
     void add(double value);
     void merge(const Moments& other);
-    /// Of the mean; NaN with fewer than two values.
+    /// Standard error of the mean; NaN with fewer than two values.
     [[nodiscard]] double standard_error() const;
 };
 
-/// What a number is a number of: positions in the lists of methods and metrics, and the spike.
+/// Identifies a measured quantity: positions in the lists of methods and metrics, and the number of the spike.
 struct Quantity {
     std::size_t method = 0;
     std::size_t metric = 0;

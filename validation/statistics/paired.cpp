@@ -17,7 +17,7 @@ double PartEstimate::error() const {
 bool PartEstimate::beyond_noise() const {
     const double sigma = error();
     if (!std::isfinite(sigma)) return false;
-    const double outside = std::erfc(std::sqrt(2.0));  // of two standard errors in the normal law
+    const double outside = std::erfc(std::sqrt(2.0));  // two standard errors of the normal law
     const double freedom = static_cast<double>(influence.size()) - 1.0;
     return sigma > 0.0 ? student_p_value(value / sigma, freedom) < outside : value != 0.0;
 }

@@ -5,14 +5,14 @@
 
 namespace spiked::validation {
 
-/// NaN where there is none.
+/// A mean and its Monte Carlo standard error; NaN if not available.
 struct MeanAndError {
     double mean = std::numeric_limits<double>::quiet_NaN();
     double mcse = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// A number made of sums over independent parts of a sample (replicates, batches, prompts, or clusters of blocks), and
-/// by how much it moves, to first order, with the weight of each part.
+/// An estimate computed from sums over independent parts of a sample (replicates, batches, prompts, or clusters of
+/// blocks), with the influence of each part: the change of the estimate, to first order, with the weight of the part.
 struct PartEstimate {
     double value = 0.0;
     std::map<std::int64_t, double> influence = {};  ///< by the number of the part
@@ -20,14 +20,14 @@ struct PartEstimate {
     /// sqrt(G / (G - 1) sum_g e_g^2) with the influence e_g of part g, as in the view v_cluster of the store; NaN with
     /// fewer than two parts.
     [[nodiscard]] double error() const;
-    /// Whether the value is off zero by more than two standard errors; with few parts by what Student's law puts as
-    /// rarely outside (4.55 %).
+    /// Whether the value differs from zero by more than two standard errors. With few parts the limit is the quantile
+    /// of Student's law that is exceeded with the same probability (4.55 %).
     [[nodiscard]] bool beyond_noise() const;
 };
-/// A part that is in both moves both.
+/// weight_a * a + weight_b * b. The influences of a part that is in both estimates add up.
 [[nodiscard]] PartEstimate combined(const PartEstimate& a, double weight_a, const PartEstimate& b, double weight_b);
 
-/// What parts add to a mean: count and sum, by the number of the part.
+/// Contributions of parts to a mean: count and sum, by the number of the part.
 struct Parts {
     struct Sum {
         double count = 0.0;
@@ -38,7 +38,8 @@ struct Parts {
     [[nodiscard]] PartEstimate mean() const;
 };
 
-/// Mean of `a` minus mean of `b`, and their ratio.
+/// Difference and ratio of the mean of `a` and the mean of `b`. Parts with the same number are the same part of the
+/// sample.
 [[nodiscard]] PartEstimate paired_difference(const Parts& a, const Parts& b);
 [[nodiscard]] PartEstimate paired_ratio(const Parts& a, const Parts& b);
 

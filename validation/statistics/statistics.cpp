@@ -15,7 +15,7 @@ namespace {
 
 namespace law = boost::math;
 
-constexpr double missed = 0.01;  // of the deviations called detectable
+constexpr double missed = 0.01;  // probability that a deviation called detectable does not fail
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double upper_normal(double tail) { return law::quantile(law::complement(law::normal(), tail)); }
@@ -64,8 +64,8 @@ Interval slope(const std::vector<LogPoint>& points, double alpha) {
     return with_limits(xy / xx, 1.0 / std::sqrt(xx), count, upper_student(degrees, alpha / 2.0));
 }
 
-/// By how many of `trials` a binomial count stays around its mean, each tail but `tail`: from the exact law, one more
-/// for the rounding of ranks.
+/// Largest deviation of a binomial count from its mean, up to a probability of `tail` in each tail of the exact law;
+/// plus one for the rounding of ranks.
 double binomial_reach(std::size_t trials, double level, double tail) {
     const double n = static_cast<double>(trials);
     const law::binomial counts(n, level);
@@ -76,25 +76,27 @@ double binomial_reach(std::size_t trials, double level, double tail) {
 
 }  // namespace
 
-Region around(double predicted, double margin) { return {predicted - margin, predicted + margin, predicted, margin}; }
-Region at_most(double bound, double margin) { return {-infinity, bound + margin, bound, margin}; }
-Region at_least(double bound, double margin) { return {bound - margin, infinity, bound, margin}; }
+AcceptanceRegion around(double predicted, double margin) {
+    return {predicted - margin, predicted + margin, predicted, margin};
+}
+AcceptanceRegion at_most(double bound, double margin) { return {-infinity, bound + margin, bound, margin}; }
+AcceptanceRegion at_least(double bound, double margin) { return {bound - margin, infinity, bound, margin}; }
 
-Verdict judge(const Interval& interval, const Region& region) {
+Verdict judge(const Interval& interval, const AcceptanceRegion& region) {
     if (interval.low >= region.low && interval.high <= region.high) return Verdict::pass;
     if (interval.low > region.high || interval.high < region.low) return Verdict::fail;
     return Verdict::inconclusive;
 }
 
-double smallest_detectable(const Interval& interval, const Region& region) {
+double smallest_detectable(const Interval& interval, const AcceptanceRegion& region) {
     const double reach = std::max(interval.high - interval.estimate, interval.estimate - interval.low);
     return region.margin + reach + upper_normal(missed) * interval.error;
 }
 
-double smallest_detectable_fraction(std::uint64_t trials, const Region& region, double alpha) {
+double smallest_detectable_fraction(std::uint64_t trials, const AcceptanceRegion& region, double alpha) {
     const double n = static_cast<double>(trials);
-    // The successes that fail are those up to some number, for a share too small; by symmetry for one too large.
-    const auto share_that_fails = [&](double low, const auto& high_of) {
+    // A proportion is too small if the number of successes is at most a threshold; by symmetry also if it is too large.
+    const auto failing_fraction = [&](double low, const auto& high_of) {
         if (!(low > 0.0) || high_of(0) >= low) return -infinity;
         std::uint64_t fails = 0;
         std::uint64_t passes = trials;
@@ -109,10 +111,10 @@ double smallest_detectable_fraction(std::uint64_t trials, const Region& region, 
     double detectable = 0.0;
     if (std::isfinite(region.low))
         detectable = region.predicted -
-                     share_that_fails(region.low, [&](auto k) { return share_interval(k, trials, alpha).high; });
+                     failing_fraction(region.low, [&](auto k) { return fraction_interval(k, trials, alpha).high; });
     if (std::isfinite(region.high))
-        detectable = std::max(detectable, 1.0 - region.predicted - share_that_fails(1.0 - region.high, [&](auto k) {
-                                              return 1.0 - share_interval(trials - k, trials, alpha).low;
+        detectable = std::max(detectable, 1.0 - region.predicted - failing_fraction(1.0 - region.high, [&](auto k) {
+                                              return 1.0 - fraction_interval(trials - k, trials, alpha).low;
                                           }));
     return detectable;
 }
@@ -137,10 +139,10 @@ double student_p_value(double t, double degrees) {
     return 2.0 * law::cdf(law::complement(law::students_t(degrees), std::abs(t)));
 }
 
-std::uint64_t count_for_half_width(double room, double deviation, double alpha) {
+std::uint64_t count_for_half_width(double bound, double deviation, double alpha) {
     double low = 2.0;
     double high = 2.0;
-    while (mean_half_width(deviation, high, alpha) >= room) {
+    while (mean_half_width(deviation, high, alpha) >= bound) {
         low = high;
         high *= 2.0;
         if (high > 1e15) return 0;
@@ -148,17 +150,17 @@ std::uint64_t count_for_half_width(double room, double deviation, double alpha) 
     while (high - low > 0.5) {
         const double middle = std::floor(0.5 * (low + high));
         if (middle == low) break;
-        (mean_half_width(deviation, middle, alpha) < room ? high : low) = middle;
+        (mean_half_width(deviation, middle, alpha) < bound ? high : low) = middle;
     }
     return static_cast<std::uint64_t>(high);
 }
 
-Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha) {
+Interval fraction_interval(std::uint64_t successes, std::uint64_t trials, double alpha) {
     if (trials == 0) return {};
     const double n = static_cast<double>(trials);
     const double k = static_cast<double>(successes);
-    const double share = k / n;
-    Interval interval{share, std::sqrt(share * (1.0 - share) / n), 0.0, 1.0, trials};
+    const double fraction = k / n;
+    Interval interval{fraction, std::sqrt(fraction * (1.0 - fraction) / n), 0.0, 1.0, trials};
     if (successes > 0) interval.low = law::quantile(law::beta_distribution(k, n - k + 1.0), alpha / 2.0);
     if (successes < trials)
         interval.high = law::quantile(law::complement(law::beta_distribution(k + 1.0, n - k), alpha / 2.0));
@@ -210,10 +212,10 @@ Interval growth_interval(std::span<const SizeDraws> sweep, double level, double 
     double below = 0.0;
     double above = 0.0;
     for (const auto& point : points) {
-        const double share = point.weight * (point.size - mean) / squares;
-        slope += share * point.value;
-        const double down = share * (point.value - (share > 0.0 ? point.low : point.high));
-        const double up = share * ((share > 0.0 ? point.high : point.low) - point.value);
+        const double coefficient = point.weight * (point.size - mean) / squares;
+        slope += coefficient * point.value;
+        const double down = coefficient * (point.value - (coefficient > 0.0 ? point.low : point.high));
+        const double up = coefficient * ((coefficient > 0.0 ? point.high : point.low) - point.value);
         below += down * down;
         above += up * up;
     }
@@ -243,7 +245,7 @@ double kolmogorov_p_value(double distance, std::uint64_t count) {
     const double x = (root + 0.12 + 0.11 / root) * distance;
     if (x < 0.2) return 1.0;
     if (x < 1.0) {
-        // Theta-function form: the alternating series cancels here.
+        // The theta-function form, because the alternating series suffers from cancellation here.
         double sum = 0.0;
         for (int k = 1; k <= 7; k += 2) sum += std::exp(-k * k * std::numbers::pi * std::numbers::pi / (8.0 * x * x));
         return 1.0 - std::sqrt(2.0 * std::numbers::pi) / x * sum;

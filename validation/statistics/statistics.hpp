@@ -10,11 +10,11 @@
 
 namespace spiked::validation {
 
-// Intervals for what a sample says of a number, and where that number must lie. Every interval covers the truth with
-// probability 1 - alpha or more; two-sided, alpha / 2 in each tail; alpha in (0, 1), 1e-12 and smaller included. With
-// too few values to say anything an interval is infinite.
+// Confidence intervals, and acceptance regions to judge them against. Every interval covers the true value with
+// probability 1 - alpha or more; it is two-sided, alpha / 2 in each tail; alpha in (0, 1), 1e-12 and smaller included.
+// With too few values an interval is infinite.
 
-/// A number, its standard error and the interval around it.
+/// An estimate, its standard error and its confidence interval.
 struct Interval {
     double estimate = std::numeric_limits<double>::quiet_NaN();
     double error = std::numeric_limits<double>::quiet_NaN();
@@ -23,67 +23,68 @@ struct Interval {
     std::uint64_t count = 0;  ///< independent values behind it
 };
 
-/// Where a number must lie, ends included.
-struct Region {
+/// The acceptance region of a number: the interval in which it must lie, ends included.
+struct AcceptanceRegion {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     double predicted = 0.0;
     double margin = 0.0;
 };
-[[nodiscard]] Region around(double predicted, double margin);
-[[nodiscard]] Region at_most(double bound, double margin = 0.0);
-[[nodiscard]] Region at_least(double bound, double margin = 0.0);
+[[nodiscard]] AcceptanceRegion around(double predicted, double margin);
+[[nodiscard]] AcceptanceRegion at_most(double bound, double margin = 0.0);
+[[nodiscard]] AcceptanceRegion at_least(double bound, double margin = 0.0);
 
-/// Pass when the interval lies inside the region, fail when it lies outside, otherwise inconclusive.
-[[nodiscard]] Verdict judge(const Interval& interval, const Region& region);
-/// The smallest distance from what is predicted that fails with probability 0.99 at this sample size, by the normal
-/// law: margin, the longer arm of the interval, and one more 0.99 quantile of the standard error.
-[[nodiscard]] double smallest_detectable(const Interval& interval, const Region& region);
-/// The same of a share, by the binomial law: its interval at the share seen says little of the one at a share that
-/// fails. Infinite when no share fails.
-[[nodiscard]] double smallest_detectable_fraction(std::uint64_t trials, const Region& region, double alpha);
+/// Pass if the interval lies inside the region, fail if it lies outside, otherwise inconclusive.
+[[nodiscard]] Verdict judge(const Interval& interval, const AcceptanceRegion& region);
+/// The smallest deviation from the prediction that fails with probability 0.99 at this sample size, in the normal
+/// approximation: the margin, plus the longer arm of the interval, plus the 0.99 quantile of the normal law times the
+/// standard error.
+[[nodiscard]] double smallest_detectable(const Interval& interval, const AcceptanceRegion& region);
+/// The same for a proportion, by the binomial law. (The width of the interval at the observed proportion says little
+/// about its width at a proportion that fails.) Infinite if no proportion fails.
+[[nodiscard]] double smallest_detectable_fraction(std::uint64_t trials, const AcceptanceRegion& region, double alpha);
 
-/// Of a mean, Student's law. Exact for normal values; for others the error of the normal limit. NaN values make it
-/// infinite: a missing value is not left out.
+/// Interval for a mean by Student's law. Exact for normal values, otherwise as accurate as the normal limit. A NaN
+/// among the values makes it infinite: missing values are not dropped.
 [[nodiscard]] Interval mean_interval(std::span<const double> values, double alpha);
 [[nodiscard]] Interval mean_interval(double mean, double error, std::uint64_t count, double alpha);
 
-/// Half the length of mean_interval, of `count` values with that standard deviation.
+/// Half the length of mean_interval for `count` values with that standard deviation.
 [[nodiscard]] double mean_half_width(double deviation, double count, double alpha);
-/// The least count at which that is less than `room`; 0 beyond 1e15.
-[[nodiscard]] std::uint64_t count_for_half_width(double room, double deviation, double alpha);
+/// The least count at which the half width is less than `bound`; 0 beyond 1e15.
+[[nodiscard]] std::uint64_t count_for_half_width(double bound, double deviation, double alpha);
 
-/// The probability that Student's t with so many degrees of freedom lies as far from 0 as this one.
+/// Two-sided p-value of Student's t with the given degrees of freedom.
 [[nodiscard]] double student_p_value(double t, double degrees);
 
-/// Of a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative.
-[[nodiscard]] Interval share_interval(std::uint64_t successes, std::uint64_t trials, double alpha);
+/// Interval for a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative.
+[[nodiscard]] Interval fraction_interval(std::uint64_t successes, std::uint64_t trials, double alpha);
 
-/// One size of a sweep and what was drawn there.
+/// One size of a sweep and the values drawn at that size.
 struct SizeDraws {
     std::size_t size = 0;
     std::vector<double> values;
 };
 
-/// Slope of log(root mean square) against log(size), least squares weighted by the inverse variances of the logarithms
-/// (delta method). Two sizes at least.
+/// Slope of log(root mean square) against log(size), by least squares weighted with the inverse variances of the
+/// logarithms (delta method). Needs at least two sizes.
 [[nodiscard]] Interval rate_interval(std::span<const SizeDraws> sweep, double alpha);
-/// The same of a quantile, weighted by the numbers of values. The limits of each size are order statistics, exact at
-/// alpha by the binomial law; those of the slope are put together from them (Zou and Donner 2008), as an error taken
-/// from a few neighbouring order statistics is too uncertain for a small alpha.
+/// Slope of the log of the quantile of that level against log(size), weighted by the numbers of values. The limits at
+/// each size are order statistics, exact at alpha by the binomial law. The limits of the slope combine them (Zou and
+/// Donner 2008), because a standard error from a few neighbouring order statistics is too uncertain for a small alpha.
 [[nodiscard]] Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha);
 
-/// Largest distance between the empirical distribution of the values and `cdf`, and an interval for the distance of
-/// their true law from it (Dvoretzky, Kiefer and Wolfowitz 1956; constant of Massart 1990). cdf must be continuous.
+/// Kolmogorov distance between the empirical distribution of the values and `cdf`, with an interval for the distance of
+/// their true law from `cdf` (Dvoretzky, Kiefer and Wolfowitz 1956; constant of Massart 1990). cdf must be continuous.
 [[nodiscard]] Interval distance_interval(std::span<const double> values, const std::function<double(double)>& cdf,
                                          double alpha);
 
-// p-values: probability of a value at least as extreme, given the null law.
+// p-values: probability of a value at least as extreme under the null law.
 
-/// Upper, of the Kolmogorov distance of `count` values from their own continuous law: Kolmogorov's limit with Stephens'
-/// correction (1970), within 2 % of the exact tail from 20 values on.
+/// Upper p-value of the Kolmogorov distance of `count` values from a continuous null law: Kolmogorov's limit with
+/// Stephens' correction (1970), within 2 % of the exact tail for 20 values or more.
 [[nodiscard]] double kolmogorov_p_value(double distance, std::uint64_t count);
-/// Two-sided and randomised, so that it is uniform under the null law: `u` uniform in (0, 1).
+/// Two-sided binomial p-value, randomised by `u` uniform in (0, 1) so that it is uniform under the null law.
 [[nodiscard]] double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double probability, double u);
 
 }  // namespace spiked::validation

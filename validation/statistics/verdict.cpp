@@ -19,15 +19,15 @@ Comparison compare(double mean, double mcse, std::uint64_t count, double expecte
         result.low = result.high = result.detectable = std::numeric_limits<double>::quiet_NaN();
         return result;
     }
-    const Region region = around(expected, margin);
+    const AcceptanceRegion region = around(expected, margin);
     result.low = interval.low;
     result.high = interval.high;
     result.detectable = smallest_detectable(interval, region);
     result.verdict = judge(interval, region);
     if (result.verdict == Verdict::inconclusive) {
-        const double room = std::abs(margin - std::abs(mean - expected));
+        const double to_margin = std::abs(margin - std::abs(mean - expected));
         const double deviation = mcse * std::sqrt(static_cast<double>(count));
-        if (room > 0.0) result.needed = count_for_half_width(room, deviation, alpha);
+        if (to_margin > 0.0) result.needed = count_for_half_width(to_margin, deviation, alpha);
     }
     return result;
 }

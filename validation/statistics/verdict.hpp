@@ -7,19 +7,21 @@ namespace spiked::validation {
 enum class Verdict { pass, fail, inconclusive };
 [[nodiscard]] std::string_view name_of(Verdict verdict);
 
-/// A mean with its error against a prediction and a margin.
+/// The result of comparing a mean with a prediction and a margin.
 struct Comparison {
     Verdict verdict = Verdict::inconclusive;
-    double low = 0.0;  ///< of the interval for the mean
+    double low = 0.0;  ///< ends of the confidence interval for the mean
     double high = 0.0;
     double detectable = 0.0;  ///< smallest deviation from the prediction that fails with probability 0.99
-    std::uint64_t needed =
-        0;  ///< replicates that would decide an inconclusive one; 0: none would (it lies on the margin)
+    /// Replicates that would decide an inconclusive comparison; 0 if no number would, because the mean lies on the
+    /// margin.
+    std::uint64_t needed = 0;
 };
 
-/// Pass when the interval of level 1 - alpha for the mean lies inside expected +- margin, fail when it lies outside,
-/// otherwise inconclusive. The limit z comes from Student's law at count - 1 degrees of freedom, so the chance of a
-/// false fail is at most alpha whatever the count. Inconclusive with fewer than two replicates or without an error.
+/// Pass if the interval of level 1 - alpha for the mean lies inside expected +- margin, fail if it lies outside,
+/// otherwise inconclusive. The interval uses the quantile of Student's law with count - 1 degrees of freedom, so the
+/// probability of a false fail is at most alpha for any count. Inconclusive with fewer than two replicates or without a
+/// standard error.
 [[nodiscard]] Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin,
                                  double alpha);
 

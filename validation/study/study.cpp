@@ -21,16 +21,16 @@ namespace {
 constexpr std::uint64_t most_bytes = 1 << 20;  // of a study file
 constexpr std::size_t deepest_key = 200;
 
-/// Every dot of a key is a table in a table, and the TOML library frees and searches them one in the other. Dots of
-/// texts count too: what is a text is known only to who has read all before it.
+/// Rejects keys with very many dots: each dot makes a nested table, and the TOML library searches and frees nested
+/// tables recursively. Dots inside texts count too, because only a full parser can recognise texts.
 void reject_deep_keys(const std::string& text, const std::string& name) {
     std::size_t dots = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] == '.') {
             if (++dots > deepest_key)
                 throw usage_error(
-                    "{}: a key of more than {} parts, or as many dots in a text (near byte {}): no study has "
-                    "one",
+                    "{}: a key of more than {} parts, or as many dots in a text (near byte {}): no study needs "
+                    "so many",
                     name, deepest_key, i);
         } else if (std::string_view("=,[]{}\n").find(text[i]) != std::string_view::npos) {
             dots = 0;
@@ -53,7 +53,7 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
             }
         }
         if (parsed.size() != 1)
-            throw usage_error("--set {}: another key stands behind its value: write one --set for each key", key);
+            throw usage_error("--set {}: another key follows its value: write one --set for each key", key);
         if (key.find('.') == std::string::npos && !root.contains(key))
             for (const auto& [name, node] : root)
                 if (node.is_table() && node.as_table()->contains(key))
@@ -63,8 +63,7 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
     }
 }
 
-/// What a sweep sets in every cell cannot be set for the model.
-/// Each method has numbers of its own in each cell, long before anything is computed.
+/// Limits the number of pairs of a method and a cell, because each pair takes memory before anything is computed.
 void reject_pairs(std::size_t cells, const std::vector<NamedEstimator>& estimators,
                   const std::vector<NamedCodec>& codecs, const toml::node& at, Diagnostics& diagnostics) {
     constexpr std::size_t most_pairs = 500'000;
@@ -75,6 +74,7 @@ void reject_pairs(std::size_t cells, const std::vector<NamedEstimator>& estimato
                                         methods, cells, most_pairs));
 }
 
+/// Rejects --set for a key of the model that the sweep sets in every cell.
 void reject_swept(const StudyOverrides& overrides, const toml::table* sweep, Diagnostics& diagnostics) {
     if (sweep == nullptr) return;
     for (const auto& [key, value] : overrides.set)
@@ -88,8 +88,8 @@ void reject_swept(const StudyOverrides& overrides, const toml::table* sweep, Dia
             }
 }
 
-/// Sources that are not found from the current folder but beside the study file become paths from the current folder:
-/// the list as TOML where one did, for a store that is read from elsewhere.
+/// Replaces sources that are found in the folder of the study file but not in the current folder by paths from the
+/// current folder. Returns the changed list as TOML, for the store, or an empty text when nothing changed.
 std::string find_sources_beside(toml::table& root, const std::string& folder) {
     toml::array* list = root.at_path("model.source").as_array();
     if (list == nullptr || folder.empty()) return "";
@@ -107,7 +107,8 @@ std::string find_sources_beside(toml::table& root, const std::string& folder) {
     return text.str();
 }
 
-/// What cells are told apart by; known before any cell is, so that mistakes about it are told with the others.
+/// The names of the factors that distinguish cells. They are known before the cells are made, so that errors in them
+/// are reported together with all others.
 std::vector<std::string> factors_of(const std::string& kind, const toml::table* sweep) {
     std::vector<std::string> factors = {"n", "d"};
     if (kind == "kv_dump")
@@ -167,7 +168,7 @@ void read_store(Section& root, const toml::table& file, Study& study, Diagnostic
     store.no_other_keys();
 }
 
-/// What a study of dumps cannot have.
+/// Rejects the tables that a study of dumps cannot have.
 void reject_tables_of_samples(Section& root, const toml::table* sweep, Diagnostics& diagnostics) {
     if (sweep != nullptr) diagnostics.add(*sweep, "a dump study has no sweep: its cells are the heads");
     for (const char* key : {"estimator", "check"})
@@ -180,7 +181,7 @@ void reject_tables_of_samples(Section& root, const toml::table* sweep, Diagnosti
             diagnostics.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
 }
 
-/// All that can change a number, but what cells and dumps add to it.
+/// All settings that can change a number, except those of cells and dumps.
 Json science_of(const toml::table& file, const std::string& kind, const Experiment& experiment, const RunTable& run,
                 const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs) {
     Json science = Json::object({{"spiked", 1},
@@ -226,7 +227,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     try {
         file = toml::parse(text, name);
     } catch (const toml::parse_error& error) {
-        throw usage_error("{}:{}:{}: {}: mend the syntax there", name, error.source().begin.line,
+        throw usage_error("{}:{}:{}: {}: correct the syntax there", name, error.source().begin.line,
                           error.source().begin.column, error.description());
     }
     apply_overrides(file, overrides);
@@ -284,12 +285,12 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
         points = read_points(kind, *model, sweep, diagnostics);
         if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&
             root.raw().get("check") == nullptr)
-            diagnostics.add(*model, "nothing is asked: add an [[estimator]], a [[codec]] or a [[check]]");
+            diagnostics.add(*model, "the study computes nothing: add an [[estimator]], a [[codec]] or a [[check]]");
         reject_pairs(points.size(), estimators, codecs, sweep == nullptr ? *model : *sweep, diagnostics);
     }
     const auto factors = factors_of(kind, sweep);
     reject_swept(overrides, sweep, diagnostics);
-    // Where [sweep] may be wrong, what asks for its factors is not.
+    // Where [sweep] has an error, conditions and figures that use its factors may still be right.
     if (sweep == nullptr || diagnostics.count() == before) {
         check_conditions(checks, factors, diagnostics);
         check_figures(kind == "kv_dump", factors, figures, overrides.figures, diagnostics);
@@ -298,7 +299,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
 
     experiment.science = science_of(file, kind, experiment, run, estimators, codecs);
     if (kind == "kv_dump") {
-        // Its errors name files, and are those of unusable input.
+        // Its errors name files and belong to unusable input, not to the study file.
         plan.quantizer.seed = experiment.seed;
         plan.precision = precision;
         make_dump_experiment(experiment, plan, codecs);
@@ -314,7 +315,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     for (const auto& cell : experiment.cells)
         if (!hashes.insert(cell.hash()).second)
             diagnostics.add(sweep == nullptr ? *model : *sweep,
-                            fmt::format("two cells are the same ({}): a value stands twice", cell.label));
+                            fmt::format("two cells are the same ({}): a value is listed twice", cell.label));
     diagnostics.throw_if_any();
     add_checks(checks, experiment, diagnostics);
     diagnostics.throw_if_any();

@@ -86,7 +86,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
     section.no_other_keys();
     std::optional<BlockSource> source;
     if (diagnostics.count() > before) return source;
-    reject_beyond_memory(point.rows, point.columns, 1);  // their law alone would take long
+    reject_beyond_memory(point.rows, point.columns, 1);  // computing the law of such a model alone would take long
     guarded(model, diagnostics, [&] { source = spiked_source(point); });
     return source;
 }
@@ -177,7 +177,7 @@ std::string node_text(const toml::node& node) {
         for (const auto& one : *list) parts.push_back(node_text(one));
         return fmt::format("[{}]", fmt::join(parts, ", "));
     }
-    // { kind = 'ar1', rho = 0.5 } as ar1:rho=0.5: a word that can be typed where a cell is named.
+    // { kind = 'ar1', rho = 0.5 } becomes ar1:rho=0.5, a name without spaces that can be used on the command line.
     if (const toml::table* table = node.as_table()) {
         const auto kind = (*table)["kind"].value<std::string>();
         std::string text = kind ? *kind + ":" : "";
@@ -225,7 +225,7 @@ std::vector<std::string> read_source(Section& section, Diagnostics& diagnostics)
     return files;
 }
 
-/// What every figure and check may ask for, swept or not; and a label.
+/// Adds the factors n and d, which figures and checks may use whether they are swept or not, and a label.
 void complete(StudyPoint& point) {
     for (const auto& factor : point.factors)
         point.label += fmt::format("{}{}={}", point.label.empty() ? "" : " ", factor.name, factor.text);
@@ -252,7 +252,7 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
     return points;
 }
 
-/// A point of the sweep where all of them hold is left out.
+/// Conditions of a skip rule: a point of the sweep is left out where all of them hold.
 using SkipRule = std::vector<FactorCondition>;
 
 std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::string>& keys,
@@ -285,7 +285,7 @@ std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::s
     return rules;
 }
 
-/// `signal.strength` for strength: the key of a table of the model that was meant by its last word alone.
+/// A suggestion for a key that lacks the name of its table, such as `signal.strength` for `strength`.
 std::string longer_key(const toml::table& model, const std::string& key) {
     if (model.contains(key)) return "";
     for (const auto& [name, below] : model)
@@ -330,10 +330,10 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
             return {};
         }
     }
-    // The model as written first: copies of it, which the sweep changes, have lost their places in the file.
+    // The model as written is checked first, because the copies that the sweep changes have no places in the file.
     const std::size_t of_model = diagnostics.problems().size();
     (void)read(model, diagnostics);
-    constexpr std::size_t most_problems = 20;  // more would be found at the price of the model read for each value
+    constexpr std::size_t most_problems = 20;  // finding more would read the model for each value
     if (diagnostics.count() - of_model >= most_problems) return {};
     const std::set<std::string> known(diagnostics.problems().begin() + static_cast<std::ptrdiff_t>(of_model),
                                       diagnostics.problems().end());
@@ -343,7 +343,7 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         for (const auto& one : sweeps) keys.push_back(one.key);
         skip = read_skip(*rules, keys, diagnostics);
     }
-    // What is wrong with a model in which a sweep has put these values, beside what was wrong before.
+    // The errors of the model with these values of the sweep, without the errors of the model as written.
     const auto problems_with = [&](const std::vector<std::pair<const Sweep*, const toml::node*>>& values) {
         toml::table at = model;
         std::vector<std::string> problems;
@@ -355,7 +355,7 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
             if (!known.contains(problem)) problems.push_back(problem);
         return problems;
     };
-    // A value that is wrong by itself is named where it stands.
+    // A value that is wrong by itself is reported at its place.
     std::set<std::string> reported;
     for (const auto& sweep : sweeps)
         for (const auto& value : *sweep.values) {
@@ -389,7 +389,7 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         StudyPoint point{source.value_or(BlockSource{}), std::move(factors), ""};
         complete(point);
         if (here.count() > 0) {
-            // Of the values of this point the one that is wrong by itself, if there is one.
+            // The place of the error is the value of this point that is wrong by itself, or else the sweep.
             const toml::node* place = sweep_table;
             for (const auto& value : values)
                 if (!problems_with({value}).empty()) place = value.second;
@@ -399,8 +399,8 @@ std::vector<StudyPoint> expand(PointReader read, const toml::table& model, const
         }
         if (point.label.size() > longest_label && reported.insert("label").second)
             diagnostics.add(*sweep_table,
-                            fmt::format("the values of a cell take {} bytes when written out (at most {}, they "
-                                        "stand in every table): sweep shorter ones",
+                            fmt::format("the values of a cell take {} bytes when written out (at most {}, because "
+                                        "every table prints them): sweep shorter ones",
                                         point.label.size(), longest_label));
         points.push_back(std::move(point));
         if (reported.size() >= most_problems) break;
@@ -423,10 +423,10 @@ std::vector<StudyPoint> read_points(const std::string& kind, const toml::table& 
     return expand(kind == "kv_like" ? read_kv_like : read_spiked, model, sweep, diagnostics);
 }
 
-/// Puts a value at a dotted path of a copy of the model.
+/// Sets a value at a dotted path of a copy of the model.
 bool put(toml::table& model, const std::string& path, const toml::node& value) {
     toml::table* at = &model;
-    // Quotes keep a dotted key of a sweep whole: sweep."signal.strength".
+    // Quotes protect the dots in a key of a sweep: sweep."signal.strength".
     std::vector<std::string> parts{""};
     bool quoted = false;
     for (const char c : path)
@@ -452,7 +452,7 @@ std::vector<NumberCondition> read_comparisons(const toml::table& table, Diagnost
         const std::string name(comparison.str());
         if (std::find(legal.begin(), legal.end(), name) == legal.end() || !number.is_number())
             diagnostics.add(comparison.source(),
-                            fmt::format("\"{}\" is no comparison with a number{}", name, suggestion(name, legal)));
+                            fmt::format("\"{}\" is not a comparison with a number{}", name, suggestion(name, legal)));
         else
             conditions.push_back({name, *number.value<double>()});
     }
@@ -490,16 +490,16 @@ KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
             if (row >= 0.0 && row < 1e9 && row == std::floor(row))
                 documents.push_back(static_cast<std::size_t>(row));
             else
-                diagnostics.add(*section.node("documents"), fmt::format("document {} is no row of the tokens", row));
+                diagnostics.add(*section.node("documents"), fmt::format("document {} is not a row of the tokens", row));
         }
         std::set<std::size_t> known;
         for (const std::size_t row : documents)
             if (!known.insert(row).second) {
-                diagnostics.add(*section.node("documents"), fmt::format("document {} stands there twice", row));
+                diagnostics.add(*section.node("documents"), fmt::format("document {} is listed twice", row));
                 break;
             }
         if (section.node("source") != nullptr)
-            diagnostics.add(*folder, "\"model\" and \"source\" are both given: the dumps are of one of them");
+            diagnostics.add(*folder, "\"model\" and \"source\" are both given: the dumps come from one of them");
         section.require("tokens", "tokens = \"pages.npy\"");
         if (diagnostics.count() == before)
             guarded(*folder, diagnostics, [&] {
@@ -519,8 +519,8 @@ KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
     }
     plan.view.shuffle = section.choice("order", "as-is", {"as-is", "shuffled"}) == "shuffled";
     plan.view.undo_rotary = section.choice("rotary", "as-is", {"as-is", "undone"}) == "undone";
-    if (const toml::node* word = section.node("attention"))
-        guarded(*word, diagnostics, [&] { plan.attention = attention_mode(word->value_or<std::string>("")); });
+    if (const toml::node* mode = section.node("attention"))
+        guarded(*mode, diagnostics, [&] { plan.attention = attention_mode(mode->value_or<std::string>("")); });
     plan.dump.prompt_id_key = section.text("cluster", plan.dump.prompt_id_key);
     if (const toml::table* tensor = section.table("tensor")) {
         Section inside(*tensor, "model.tensor", diagnostics);

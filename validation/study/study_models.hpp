@@ -8,11 +8,12 @@
 
 namespace spiked::validation {
 
-/// What [model] kind may be, in the order of the documentation.
+/// The values of `kind` in [model], in the order of the documentation.
 [[nodiscard]] const std::vector<std::string>& model_kinds();
 
-/// The cells of a study whose blocks are made or read whole: `model` at every point of the sweep (crossed or zipped,
-/// without the points of its skip rules). Mistakes are noted with their place; then the list may be short.
+/// The cells of a study of generated blocks or matrix files: `model` at every point of the sweep (crossed or zipped,
+/// without the points of its skip rules). Errors are added to `diagnostics` with their places; the list may then be
+/// incomplete.
 [[nodiscard]] std::vector<StudyPoint> read_points(const std::string& kind, const toml::table& model,
                                                   const toml::table* sweep, Diagnostics& diagnostics);
 

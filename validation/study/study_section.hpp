@@ -14,25 +14,25 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 
-// A study file being read: what study.cpp and study_models.cpp share.
+// Helpers for reading a study file, shared by study.cpp, study_models.cpp and study_tables.cpp.
 namespace spiked::validation {
 
-/// Collects mistakes with their place in the file.
+/// Collects errors with their places in the file.
 class Diagnostics {
 public:
-    /// `unplaced` stands for what no line of the file holds.
+    /// Messages that have no place in the file print `unplaced` behind the file name instead.
     Diagnostics(std::string file, std::string unplaced) : file_(std::move(file)), unplaced_(std::move(unplaced)) {}
 
     void add(const toml::node& at, const std::string& problem) { add(at.source(), problem); }
     void add(const toml::source_region& at, const std::string& problem) {
-        // A key or text of the file may hold line breaks; a mistake is one line.
+        // A key or text of the file may contain line breaks, but an error is one line.
         found_.push_back(
             {at.begin ? at.begin : nowhere,
              one_line(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
                                : fmt::format("{}{}: {}", file_, unplaced_, problem))});
         problems_.push_back(problem);
     }
-    /// In the order of the file.
+    /// Throws the errors in the order of the file.
     void throw_if_any() {
         if (found_.empty()) return;
         std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -43,7 +43,7 @@ public:
         throw Errors(ExitCode::usage, text);
     }
     [[nodiscard]] std::size_t count() const { return found_.size(); }
-    /// The problems without their places.
+    /// The problems without their places, in the order in which they were found.
     [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
 private:
@@ -57,7 +57,7 @@ private:
 
 inline const toml::table empty_table;
 
-/// A table being read: remembers which keys were asked for, so that the others can be named as mistakes.
+/// Reads a table and records which keys were read, so that all other keys can be reported as errors.
 class Section {
 public:
     Section(const toml::table& table, std::string name, Diagnostics& diagnostics)
@@ -67,7 +67,7 @@ public:
         if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
         return table_.get(key);
     }
-    /// `example` shows how the table is written, for who gave something else.
+    /// `example` shows in the message how the table is written.
     const toml::table* table(const std::string& key, const char* example = nullptr) {
         const toml::node* found = node(key);
         if (found == nullptr) return nullptr;
@@ -78,12 +78,12 @@ public:
                             example == nullptr ? "" : fmt::format(": write for example {} = {}", key, example)));
         return found->as_table();
     }
-    /// The table [key], or an empty one.
+    /// The table [key], or an empty table.
     Section below(const std::string& key) {
         const toml::table* found = table(key);
         return {found == nullptr ? empty_table : *found, fmt::format("[{}]", key), diagnostics_};
     }
-    /// A table, or nothing when the key is absent or `false`.
+    /// A table, or null when the key is absent or `false`.
     const toml::table* table_or_false(const std::string& key) {
         const toml::node* found = node(key);
         if (found == nullptr || found->value_exact<bool>() == false) return nullptr;
@@ -152,11 +152,11 @@ public:
         if (table_.get(key) == nullptr)
             diagnostics_.add(table_, fmt::format("\"{}\" is missing in {}: add for example {}", key, name_, example));
     }
-    void refuse(const std::string& key, const char* why) {
+    void reject(const std::string& key, const char* why) {
         if (const toml::node* found = node(key))
             diagnostics_.add(*found, fmt::format("\"{}\" is not in this version ({})", key, why));
     }
-    /// To be called last.
+    /// Reports all keys that were not read; call it last.
     void no_other_keys() {
         for (const auto& [key, value] : table_)
             if (std::find(known_.begin(), known_.end(), key.str()) == known_.end())
@@ -178,7 +178,7 @@ private:
     std::vector<std::string> known_;
 };
 
-/// `example` shows how the tables are written, for who gave something else.
+/// Calls `make` for each table of a list of tables. `example` shows in the message how the tables are written.
 template <class Make>
 void each_table(Section& root, const std::string& key, Diagnostics& diagnostics, const std::string& example,
                 const Make& make) {
@@ -189,7 +189,7 @@ void each_table(Section& root, const std::string& key, Diagnostics& diagnostics,
         diagnostics.add(*found, fmt::format("\"{}\" must be a list of tables: write {}", key, example));
         return;
     }
-    constexpr std::size_t most = 1000;  // what stands in a list is compared with what stood before it
+    constexpr std::size_t most = 1000;  // each entry is compared with all entries before it
     if (list->size() > most) {
         diagnostics.add(*found, fmt::format("{} {} are too many (at most {} in one study): split the study",
                                             list->size(), example.substr(0, example.find(' ')), most));
@@ -198,8 +198,8 @@ void each_table(Section& root, const std::string& key, Diagnostics& diagnostics,
     for (const auto& one : *list) make(*one.as_table());
 }
 
-/// Runs a parser of names, or a reader of a file that the study names, and turns its complaint into a mistake at the
-/// node. What no change of the file would mend (no memory, no place to write, a stop) goes on its way.
+/// Runs a parser of names, or a reader of a file that the study names, and adds its error to `diagnostics` at the node.
+/// Errors that no change of the study file would fix (out of memory, failed writes, a stop request) are rethrown.
 template <class Work>
 void guarded(const toml::node& at, Diagnostics& diagnostics, const Work& work) {
     try {
@@ -210,7 +210,7 @@ void guarded(const toml::node& at, Diagnostics& diagnostics, const Work& work) {
     }
 }
 
-/// `{ ge = 1.2, lt = 3 }`: comparisons with numbers, as checks and skip rules write them.
+/// One comparison with a number, as in `{ ge = 1.2, lt = 3 }` of checks and skip rules.
 struct NumberCondition {
     std::string comparison;
     double number = 0.0;
@@ -218,7 +218,7 @@ struct NumberCondition {
 [[nodiscard]] std::vector<NumberCondition> read_comparisons(const toml::table& table, Diagnostics& diagnostics);
 
 [[nodiscard]] Json json_of(const toml::node& node);
-/// Puts a value at a dotted path of a table; false when a part of the path is no table.
+/// Sets a value at a dotted path of a table; returns false when a part of the path is not a table.
 [[nodiscard]] bool put(toml::table& to, const std::string& path, const toml::node& value);
 
 }  // namespace spiked::validation

@@ -30,14 +30,14 @@ StopRule read_stop_rule(const toml::table& table, Diagnostics& diagnostics) {
     return rule;
 }
 
-/// Words of figures; a list of them counts word by word.
-void check_words(const toml::node* node, const std::string& what, const std::vector<std::string>& legal,
+/// Verifies that a value of a [[figure]], or each value of a list, is one of the legal names.
+void check_names(const toml::node* node, const std::string& what, const std::vector<std::string>& legal,
                  Diagnostics& diagnostics) {
     const auto check = [&](const toml::node& one) {
-        const auto word = one.value_exact<std::string>();
-        if (!word || std::find(legal.begin(), legal.end(), *word) == legal.end())
-            diagnostics.add(one, fmt::format("{} of a [[figure]] is not \"{}\"{}", what, word.value_or(""),
-                                             suggestion(word.value_or(""), legal)));
+        const auto name = one.value_exact<std::string>();
+        if (!name || std::find(legal.begin(), legal.end(), *name) == legal.end())
+            diagnostics.add(one, fmt::format("{} of a [[figure]] cannot be \"{}\"{}", what, name.value_or(""),
+                                             suggestion(name.value_or(""), legal)));
     };
     if (node == nullptr) return;
     if (const toml::array* list = node->as_array())
@@ -46,20 +46,20 @@ void check_words(const toml::node* node, const std::string& what, const std::vec
         check(*node);
 }
 
-/// A name of a row of every cell: a long one would take its length times the cells.
+/// Rejects long names, because every cell stores the name of each method and check.
 void reject_long_name(const toml::table& table, const std::string& key, const std::string& name,
                       Diagnostics& diagnostics) {
     constexpr std::size_t longest = 200;
     if (name.size() > longest)
-        diagnostics.add(table, fmt::format("{} has {} bytes (every row of every cell holds it, at most {}): shorten it",
-                                           key, name.size(), longest));
+        diagnostics.add(table, fmt::format("{} has {} bytes (every cell stores it, at most {}): shorten it", key,
+                                           name.size(), longest));
 }
 
 template <class Methods>
-void reject_second(const toml::table& table, const Methods& before, const std::string& label,
-                   Diagnostics& diagnostics) {
+void reject_duplicate(const toml::table& table, const Methods& before, const std::string& label,
+                      Diagnostics& diagnostics) {
     if (std::any_of(before.begin(), before.end(), [&](const auto& other) { return other.label == label; }))
-        diagnostics.add(table, fmt::format("\"{}\" stands here twice: give one another name with as", label));
+        diagnostics.add(table, fmt::format("\"{}\" is defined twice: give one of them another name with as", label));
 }
 
 }  // namespace
@@ -77,23 +77,22 @@ std::vector<NamedEstimator> read_estimators(Section& root, Diagnostics& diagnost
         reject_long_name(table, table.contains("as") ? "as" : "name", label, diagnostics);
         guarded(table, diagnostics, [&] {
             const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
-            reject_second(table, estimators, label, diagnostics);
+            reject_duplicate(table, estimators, label, diagnostics);
             estimators.push_back({label, estimators::parse_estimator(name, parsed), parsed, known});
             if (parsed != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
-                diagnostics.add(table,
-                                fmt::format("loss changes nothing of \"{}\" (it keeps values as they are): leave it "
-                                            "out",
-                                            name));
-            // What is told leaves nothing to estimate, as a name may ask.
+                diagnostics.add(
+                    table,
+                    fmt::format("loss has no effect on \"{}\" (it keeps values as they are): leave it out", name));
+            // spectral_method rejects names that ask to estimate what is known here.
             if (known)
                 (void)estimators::spectral_method(
                     name, parsed,
                     {estimators::NoiseCovariance::diagonal(arma::vec(1, arma::fill::ones)), std::nullopt});
             if (known && !estimators.back().method.takes_noise_law)
-                diagnostics.add(table,
-                                fmt::format("\"{}\" cannot be told the law (only tw-test and whiten+NAME make use of "
-                                            "it): leave law out",
-                                            name));
+                diagnostics.add(
+                    table, fmt::format("\"{}\" cannot use a known law (only tw-test and whiten+NAME do): leave law "
+                                       "out",
+                                       name));
         });
     });
     return estimators;
@@ -118,11 +117,11 @@ std::vector<NamedCodec> read_codecs(Section& root, Diagnostics& diagnostics) {
         }
         section.no_other_keys();
         guarded(table, diagnostics, [&] {
-            reject_second(table, codecs, label, diagnostics);
+            reject_duplicate(table, codecs, label, diagnostics);
             std::set<double> known;
             const auto twice =
                 std::find_if(bits.begin(), bits.end(), [&](double b) { return !known.insert(b).second; });
-            if (twice != bits.end()) diagnostics.add(table, fmt::format("{} bits are asked for twice", *twice));
+            if (twice != bits.end()) diagnostics.add(table, fmt::format("{} bits are listed twice", *twice));
             constexpr std::size_t most_widths = 100;
             if (bits.size() > most_widths) {
                 diagnostics.add(table, fmt::format("{} bit widths are too many (at most {}): ask for fewer",
@@ -130,7 +129,7 @@ std::vector<NamedCodec> read_codecs(Section& root, Diagnostics& diagnostics) {
                 return;
             }
             codecs.push_back({label, estimators::method_named(name), bits});
-            for (const double b : bits) estimators::check_bits(codecs.back().method, b);
+            for (const double b : bits) codecs.back().method.quantizer.check_bits(b);
         });
     });
     return codecs;
@@ -149,9 +148,9 @@ CheckTables read_checks(Section& root, Diagnostics& diagnostics) {
         const auto first = std::find_if(checks.begin(), checks.end(),
                                         [&](const auto& other) { return other.first.name == check.name; });
         if (first != checks.end())
-            diagnostics.add(table,
-                            fmt::format("check \"{}\" stands here twice (first in line {}): give one another name",
-                                        check.name, first->second->source().begin.line));
+            diagnostics.add(
+                table, fmt::format("check \"{}\" is defined twice (first in line {}): give one of them another name",
+                                   check.name, first->second->source().begin.line));
         const Claim* claim = find_claim(check.claim);
         if (table.get("claim") != nullptr && (claim == nullptr || !claim->in_study)) {
             std::vector<std::string> names;
@@ -161,7 +160,7 @@ CheckTables read_checks(Section& root, Diagnostics& diagnostics) {
                 *table.get("claim"),
                 claim == nullptr
                     ? fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names))
-                    : fmt::format("claim \"{0}\" is no check of a study (its trials are its own): judge it with "
+                    : fmt::format("claim \"{0}\" cannot be checked in a study (it has its own trials): judge it with "
                                   "spiked validate --claim {0}; studies check {1}",
                                   check.claim, fmt::join(names, ", ")));
         }
@@ -212,7 +211,7 @@ void check_conditions(const CheckTables& checks, const std::vector<std::string>&
 }
 
 void check_figures(bool dumps, const std::vector<std::string>& factors, const std::vector<const toml::table*>& tables,
-                   const std::vector<FigureWords>& kinds, Diagnostics& diagnostics) {
+                   const std::vector<FigureKeys>& kinds, Diagnostics& diagnostics) {
     if (kinds.empty()) return;
     std::vector<std::string> names;
     for (const auto& kind : kinds)
@@ -220,14 +219,14 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
     std::vector<std::string> metric_names;
     for (const auto& metric : metrics()) metric_names.push_back(metric.name);
     std::set<std::string> known(factors.begin(), factors.end());
-    known.insert("cell");  // every cell by itself
+    known.insert("cell");  // one point per cell
     const std::vector<std::string> axes(known.begin(), known.end());
     for (const toml::table* table : tables) {
-        check_words(table->get("kind"), "kind", names, diagnostics);
-        check_words(table->get("x"), "x", axes, diagnostics);
-        check_words(table->get("by"), "by", factors, diagnostics);
-        check_words(table->get("y"), "y", metric_names, diagnostics);
-        const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const FigureWords& kind) {
+        check_names(table->get("kind"), "kind", names, diagnostics);
+        check_names(table->get("x"), "x", axes, diagnostics);
+        check_names(table->get("by"), "by", factors, diagnostics);
+        check_names(table->get("y"), "y", metric_names, diagnostics);
+        const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const FigureKeys& kind) {
             return (*table)["kind"].value<std::string>() == kind.kind;
         });
         if (found == kinds.end()) continue;
@@ -241,7 +240,7 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
 }
 
 void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& diagnostics) {
-    constexpr std::size_t most_pairs = 1'000'000;  // each check is asked of each cell
+    constexpr std::size_t most_pairs = 1'000'000;  // each check is evaluated in each cell
     if (checks.size() * experiment.cells.size() > most_pairs) {
         diagnostics.add(*checks.front().second,
                         fmt::format("{} checks of {} cells are too many (at most {} pairs): split the "
@@ -259,7 +258,7 @@ void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& 
                 predicted = predicted || (applies && prediction.claim == check.claim);
         }
         if (!any)
-            diagnostics.add(*table, fmt::format("check \"{}\" matches no cell: mend its \"where\"", check.name));
+            diagnostics.add(*table, fmt::format("check \"{}\" matches no cell: correct its \"where\"", check.name));
         else if (!predicted)
             diagnostics.add(
                 *table,
@@ -307,7 +306,7 @@ RunTable read_run(Section& root, Experiment& experiment, Diagnostics& diagnostic
         diagnostics.add(
             *root.raw()["run"]["reps"].node(),
             "run.reps: min and max differ but nothing says when to stop: add for example " + until + " to [run]");
-    run.refuse("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
+    run.reject("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
     found.precision = run.choice("precision", "double", {"double", "float"});
     experiment.failure_budget = run.number("failure_budget", 0.01, 0.0, 1.0);
     run.no_other_keys();
@@ -317,7 +316,7 @@ RunTable read_run(Section& root, Experiment& experiment, Diagnostics& diagnostic
 void check_stop_rules(const toml::table& file, const Experiment& experiment, Diagnostics& diagnostics) {
     for (std::size_t i = 0; i < experiment.until.size(); ++i) {
         const Metric& metric = metrics()[experiment.until[i].metric];
-        // What is a sample's needs a known signal.
+        // Metrics of the sample need a known signal.
         const bool measured =
             std::any_of(experiment.methods.begin(), experiment.methods.end(), [&](const ExperimentMethod& method) {
                 return metric.of.find(method.kind) != std::string::npos &&

@@ -7,8 +7,8 @@
 #include "validation/study/study_section.hpp"
 #include "validation/trials/block_study.hpp"
 
-// The tables of a study file but [model] and [sweep]. Mistakes are noted with their place; then what is read may be
-// short.
+// Readers for all tables of a study file except [model] and [sweep]. Errors are added to `diagnostics` with their
+// places; the result may then be incomplete.
 namespace spiked::validation {
 
 [[nodiscard]] std::vector<NamedEstimator> read_estimators(Section& root, Diagnostics& diagnostics);
@@ -16,24 +16,26 @@ namespace spiked::validation {
 
 using CheckTables = std::vector<std::pair<Check, const toml::table*>>;
 [[nodiscard]] CheckTables read_checks(Section& root, Diagnostics& diagnostics);
-/// Conditions of checks name `factors`, what cells are told apart by.
+/// Verifies that the conditions of the checks name only the given factors of the cells.
 void check_conditions(const CheckTables& checks, const std::vector<std::string>& factors, Diagnostics& diagnostics);
-/// Every check asks something of some cell of the experiment, which gets them.
+/// Adds the checks to the experiment and verifies that each of them has a prediction in some cell.
 void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& diagnostics);
 
-/// [[figure]], for the experiment; what they may say is checked when the factors are known.
+/// Adds the [[figure]] tables to the experiment and returns them for check_figures, which needs the factors of the
+/// cells.
 [[nodiscard]] std::vector<const toml::table*> read_figures(Section& root, Experiment& experiment,
                                                            Diagnostics& diagnostics);
 void check_figures(bool dumps, const std::vector<std::string>& factors, const std::vector<const toml::table*>& tables,
-                   const std::vector<FigureWords>& kinds, Diagnostics& diagnostics);
+                   const std::vector<FigureKeys>& kinds, Diagnostics& diagnostics);
 
-/// [run]: replicates, batches, stop rules and the budget of failures, for the experiment.
+/// The part of [run] that is not stored in the experiment.
 struct RunTable {
     Replicates replicates;
     std::string precision = "double";
 };
+/// Reads [run]; batches, stop rules and the failure budget go into the experiment.
 [[nodiscard]] RunTable read_run(Section& root, Experiment& experiment, Diagnostics& diagnostics);
-/// Every stop rule asks for what a method of the experiment measures.
+/// Verifies that a method of the experiment measures the metric of each stop rule.
 void check_stop_rules(const toml::table& file, const Experiment& experiment, Diagnostics& diagnostics);
 
 }  // namespace spiked::validation

@@ -13,7 +13,7 @@ namespace {
 Json covariance_json(const sim::CovarianceSpec& spec) {
     Json json = Json::object({{"kind", spec.kind}});
     for (const auto& [name, value] : spec.parameters) json.set(name, value);
-    // By content: a file that moves stays the same science.
+    // The file is identified by its content, so that moving it does not change the study.
     if (!spec.path.empty()) json.set("sha256", hex(sha256_of_file(spec.path)));
     if (!spec.basis.empty()) json.set("basis", spec.basis);
     return json;

@@ -14,34 +14,35 @@
 
 namespace spiked::validation {
 
-/// Makes the blocks of one cell, replicate by replicate: a pure function of its argument, safe on many threads. Where
-/// the truth is not known (a matrix from a file) only `observed` is filled.
+/// Draws the block of one replicate of a cell. A pure function of its argument that may be called from many threads.
+/// For sources without a known signal (a matrix from a file) only `observed` is filled.
 using BlockDraw = std::function<sim::SpikedSample(std::uint64_t replicate)>;
 
-/// The blocks of one cell, and the covariances of their noise for methods that are told them (null where the model has
-/// none).
+/// The blocks of one cell, and their noise covariances for methods that use the known law.
 struct PreparedSource {
     BlockDraw draw;
-    std::function<estimators::KnownNoise()> noise;
-    std::shared_ptr<const sim::SpikedModel> model = {};  ///< what kernels draw; null where there is none for them
+    std::function<estimators::KnownNoise()> noise;       ///< null if the model has no noise covariances
+    std::shared_ptr<const sim::SpikedModel> model = {};  ///< for kernels that draw the blocks; null if none can
 };
 
-/// Where the blocks of a cell come from, and what theory knows about them.
+/// The source of the blocks of a cell, and what theory predicts about them.
 struct BlockSource {
-    Json params;  ///< canonical; its hash is the cell's identity and the address of its randomness
+    Json params;  ///< canonical; its hash identifies the cell and addresses its random streams
     std::size_t rows = 0;
     std::size_t columns = 0;
-    std::size_t spikes = 0;  ///< true components that are measured
+    std::size_t spikes = 0;  ///< true components to measure
     bool truth = true;       ///< whether the clean signal is known
-    /// Whether rows (columns) are those of the model, not coordinates in the eigenbasis of a covariance.
+    /// Whether the rows (columns) are those of the model. False if they are coordinates in the eigenbasis of a
+    /// covariance.
     bool own_rows = true;
     bool own_columns = true;
-    std::string no_kernels = {};  ///< why no kernel draws these blocks; empty where one does
-    bool keys = false;            ///< groups of min-max quantizers lie along tokens, as for the keys of a dump
-    /// Null where theory knows nothing. Made anew for each question: those of a large sweep would not fit in memory.
+    std::string no_kernels = {};  ///< why no kernel draws these blocks; empty if one does
+    bool keys = false;            ///< min-max quantizers group entries along tokens, as for the keys of a dump
+    /// Null if theory predicts nothing. Computed on every call, because the laws of a large sweep would not fit in
+    /// memory.
     std::function<theory::SeparableLaw()> law;
-    std::vector<SignalStrength> strengths;  ///< absolute; of the law's predictions
-    /// The expensive part (bases, projections), made when the first replicate is asked for.
+    std::vector<SignalStrength> strengths;  ///< absolute strengths, at which the law makes its predictions
+    /// Computes the expensive part (bases, projections); called when the first replicate is needed.
     std::function<PreparedSource(const stream::StudySeed& seed, const std::string& cell)> prepare;
 };
 
@@ -58,18 +59,19 @@ struct SpikedPoint {
     std::vector<double> strengths;
     std::string unit = "threshold";  ///< threshold | absolute | sqrt_n
 };
-/// Throws usage_error for names, parameters and sizes that do not go together, input_error for files of spectra.
+/// Throws usage_error for invalid names and parameters and for sizes that do not fit them, input_error for unusable
+/// files of spectra.
 [[nodiscard]] BlockSource spiked_source(const SpikedPoint& point);
 
-/// [model] kind = "kv_like": keys or values of one head. Theory predicts nothing about them.
+/// [model] kind = "kv_like": the keys or values of one attention-like head. Theory predicts nothing about them.
 struct KvLikePoint {
     sim::KvLikeOptions options;
     bool values = false;
 };
 [[nodiscard]] BlockSource kv_like_source(const KvLikePoint& point);
 
-/// [model] kind = "matrix": the block in a file, the same in every replicate; what varies is a quantizer's rotation.
-/// Throws input_error like sim::read_matrix.
+/// [model] kind = "matrix": a block from a file, the same in every replicate. Only the random rotation of quantizers
+/// differs between replicates. Throws input_error like sim::read_matrix.
 [[nodiscard]] BlockSource matrix_source(const std::string& path);
 
 }  // namespace spiked::validation

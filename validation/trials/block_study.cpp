@@ -23,7 +23,7 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// The estimators of a study for the blocks of one cell, told the law where they are.
+/// The estimators of a study for the blocks of one cell; those with `known_law` get its noise covariances.
 std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstimator>& named,
                                                     const PreparedSource& source) {
     std::vector<estimators::SpectralMethod> methods;
@@ -37,7 +37,7 @@ std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstim
     return methods;
 }
 
-/// The blocks of one cell and the estimators for them, made ready by the first thread that asks.
+/// The blocks of one cell and the estimators for them, prepared by the first thread that needs them.
 class LazyCell {
 public:
     LazyCell(decltype(BlockSource::prepare) prepare, const std::vector<NamedEstimator>& estimators,
@@ -45,20 +45,20 @@ public:
         : prepare_(std::move(prepare)), estimators_(estimators), seed_(seed), cell_(std::move(cell)) {}
 
     [[nodiscard]] sim::SpikedSample draw(std::uint64_t replicate) {
-        make_ready();
+        prepare_once();
         return source_.draw(replicate);
     }
     [[nodiscard]] const std::vector<estimators::SpectralMethod>& methods() {
-        make_ready();
+        prepare_once();
         return methods_;
     }
-    /// What kernels draw, and their plan of it.
+    /// The model that kernels draw from.
     [[nodiscard]] const sim::SpikedModel& model() {
-        make_ready();
+        prepare_once();
         return *source_.model;
     }
     [[nodiscard]] const cuda::TrialPlan& plan(estimators::Precision precision, const cuda::TrialPlan& methods) {
-        make_ready();
+        prepare_once();
         planned_([&] {
             plan_ = trial_plan(*source_.model, seed_, cell_, precision, methods.estimators);
             plan_.codecs = methods.codecs;
@@ -68,25 +68,25 @@ public:
     }
 
 private:
-    void make_ready() {
-        once_([&] {
+    void prepare_once() {
+        prepared_([&] {
             source_ = prepare_(seed_, cell_);
             methods_ = methods_for(estimators_, source_);
         });
     }
 
     decltype(BlockSource::prepare) prepare_;
-    const std::vector<NamedEstimator>& estimators_;  ///< of the study, which outlives its cells
+    const std::vector<NamedEstimator>& estimators_;  ///< owned by the study, which outlives its cells
     stream::StudySeed seed_;
     std::string cell_;
-    CallOnce once_;
+    CallOnce prepared_;
     CallOnce planned_;
     PreparedSource source_;
     cuda::TrialPlan plan_;
     std::vector<estimators::SpectralMethod> methods_;
 };
 
-/// The cells asked for last: a study of many holds the bases of a few.
+/// Keeps the most recently used cells, so that a study of many cells holds the bases of only a few in memory.
 class RecentCells {
 public:
     template <class Make>
@@ -116,17 +116,17 @@ struct CellSetup {
     std::string no_kernels;
     std::vector<double> strengths;
     bool on_device = false;
-    cuda::TrialPlan plan = {};                     ///< where it is: its estimators and codecs
-    std::vector<estimators::Ledger> ledgers = {};  ///< of the codecs: the same for every block
+    cuda::TrialPlan plan = {};                     ///< used if on_device: estimators and codecs
+    std::vector<estimators::Ledger> ledgers = {};  ///< of each codec, the same for every block
 };
 
 struct StudySetup {
     stream::StudySeed seed;
     estimators::Precision precision;
     std::vector<NamedEstimator> named;
-    std::vector<std::pair<estimators::Method, double>> codecs;
+    std::vector<std::pair<estimators::MethodSpec, double>> codecs;
     std::vector<CellSetup> cells;
-    std::unique_ptr<TrialSlots> lanes;  ///< of the device, where there is one
+    std::unique_ptr<TrialSlots> slots;  ///< of the device; null on the CPU
     RecentCells recent;
 
     [[nodiscard]] std::shared_ptr<LazyCell> cell(std::size_t at) {
@@ -135,7 +135,7 @@ struct StudySetup {
     }
 };
 
-/// By how much the best values for the observed vectors of the true components reduce the squared error.
+/// The reduction of the squared error by the optimal singular values for the observed vectors of the true components.
 double oracle_gain(const sim::SpikedSample& sample, const estimators::SingularVectors& vectors, std::size_t spikes) {
     double sum = 0.0;
     for (std::size_t i = 0; i < spikes; ++i) {
@@ -145,30 +145,31 @@ double oracle_gain(const sim::SpikedSample& sample, const estimators::SingularVe
     return sum;
 }
 
-/// What stands behind a label.
-Json typed(const std::string& label, const std::string& name) {
+/// Records the method name if the label differs from it.
+Json label_params(const std::string& label, const std::string& name) {
     Json params = Json::object();
     if (label != name) params.set("method", name);
     return params;
 }
 
 Json params_of(const NamedEstimator& named) {
-    Json params = typed(named.label, named.method.name);
+    Json params = label_params(named.label, named.method.name);
     params.set("loss", theory::name_of(named.loss));
     if (named.known_law) params.set("law", "known");
     return params;
 }
 
-/// A rotation of its own each replicate, so replicates are independent.
+/// Each replicate has its own rotation, so that replicates are independent.
 estimators::QuantizerOptions coding(const StudySetup& study, const CellSetup& cell, std::uint64_t replicate) {
     return {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate};
 }
 
-/// What a block yields but for codecs, whoever found it.
+/// Results for one block without its codecs, computed by the CPU or by kernels.
 struct SampleNumbers {
-    std::vector<double> values, left, right;  ///< of the spikes; inner products with the true vectors
-    double energy = 0.0;                      ///< ||S||_F^2
-    double oracle = 0.0;                      ///< squared error of the best values for the observed vectors
+    /// For each spike: the singular value, and the inner products of the found with the true vectors.
+    std::vector<double> values, left, right;
+    double energy = 0.0;  ///< ||S||_F^2
+    double oracle = 0.0;  ///< squared error of the optimal singular values for the observed vectors
 };
 struct EstimateNumbers {
     std::size_t rank = 0;
@@ -207,11 +208,11 @@ void observe_estimate(const CellSetup& cell, std::size_t spikes, std::size_t met
     }
     if (!cell.truth) return;
     add("relative_error", 0, sample.energy > 0.0 ? numbers.error / sample.energy : nan);
-    // Where the true vectors are found to rounding nothing is left to compare with.
+    // If the observed vectors equal the true ones up to rounding, the oracle error is zero and the ratio undefined.
     add("loss_ratio", 0, sample.oracle > 1e-12 * sample.energy ? numbers.error / sample.oracle : nan);
 }
 
-/// What kernels found, as `measure` has it of a block.
+/// Converts the results of kernels into the observations that `measure` returns.
 std::vector<Observation> observations_of(const StudySetup& study, const CellSetup& cell,
                                          const cuda::TrialResult& trial) {
     const std::size_t spikes = cell.spikes;
@@ -260,7 +261,7 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
                                  std::uint64_t replicate) {
     const std::size_t spikes = std::min<std::size_t>(cell.spikes, sample.left.n_cols);
     const auto& s = block.singular_values();
-    // A block may have fewer: an all-zero one has none.
+    // A block may have fewer singular values than spikes; an all-zero block has none.
     const std::size_t seen = std::min(spikes, s.size());
     const auto vectors = block.vectors(seen);
     SampleNumbers numbers;
@@ -306,7 +307,7 @@ Experiment::Worker host_worker(const std::shared_ptr<StudySetup>& study, const s
     };
 }
 
-/// Trials that the kernels leave to the host, or that cannot be drawn, are those of the host's worker: it knows why.
+/// Trials that kernels leave to the host, or that cannot be drawn, go to the host's worker, which reports the reason.
 Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const std::shared_ptr<LazyCell>& lazy,
                                  const CellSetup& cell, ReplicateRange range) {
     const auto draw = [study, lazy, &cell](std::uint64_t replicate, const cuda::TrialDraw& to) {
@@ -320,7 +321,7 @@ Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const
         if (to.left != nullptr) std::copy(sides.left.begin(), sides.left.end(), to.left);
         if (to.right != nullptr) std::copy(sides.right.begin(), sides.right.end(), to.right);
     };
-    auto trials = std::make_shared<DeviceTrials>(*study->lanes, lazy->plan(study->precision, cell.plan), range, draw);
+    auto trials = std::make_shared<DeviceTrials>(*study->slots, lazy->plan(study->precision, cell.plan), range, draw);
     return [study, &cell, lazy, trials](std::uint64_t replicate) {
         const cuda::TrialResult& trial = trials->get(replicate);
         if (trial.status != cuda::TrialStatus::fine) return host_worker(study, lazy, cell, {replicate, 1})(replicate);
@@ -328,7 +329,7 @@ Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const
     };
 }
 
-/// Why no kernels compute a cell; empty, with its rules set, where they do.
+/// Why kernels cannot compute a cell. Empty if they can; then the cell's plan is filled in.
 std::string unsupported_reason(const StudySetup& study, CellSetup& cell, estimators::Shape shape) {
     if (!cell.no_kernels.empty()) return cell.no_kernels;
     cuda::TrialPlan& plan = cell.plan;
@@ -372,20 +373,20 @@ bool move_to(StudySetup& study, const std::vector<estimators::Shape>& shapes, co
     for (const auto& [why, count] : stay)
         notes.push_back(fmt::format("{} of {} cells are computed on the CPU, no kernel does this: {}", count,
                                     study.cells.size(), why));
-    if (moved > 0) study.lanes = std::make_unique<TrialSlots>(device, threads);
+    if (moved > 0) study.slots = std::make_unique<TrialSlots>(device, threads);
     return moved > 0;
 }
 
-/// Codecs act on tokens, and some on channels: in the eigenbasis of a covariance there are none.
-void require_own_lines(const BlockSource& source, const NamedCodec& codec) {
-    const bool by_channel = estimators::row_quantizer_entry(codec.method.quantizer).channels;
+/// Codecs act on the tokens of a block, and some on its channels. In the eigenbasis of a covariance neither exists.
+void require_own_axes(const BlockSource& source, const NamedCodec& codec) {
+    const bool by_channel = codec.method.quantizer.entry().channels;
     if (source.own_rows && (source.own_columns || !by_channel)) return;
     throw usage_error(
         "colouring = \"eigenbasis\" mixes the {} of a block, on which codec \"{}\" acts: use colouring = \"dense\"",
         source.own_rows ? "columns" : "rows", codec.label);
 }
 
-/// Whether components of equal strength share what the theory says of one: then it says nothing about each.
+/// Whether another component has the same strength. The theory then predicts nothing about each of them separately.
 bool tied(const std::vector<SignalStrength>& strengths, std::size_t i) {
     const auto same = [&](std::size_t j) { return j < strengths.size() && strengths[j].value == strengths[i].value; };
     return same(i + 1) || (i > 0 && same(i - 1));
@@ -420,7 +421,7 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const S
                 if (!form.applies(at) || (form.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
                     continue;
                 cell.predictions.push_back({claim, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
-                                            form.predicted(at), form.with_fault(at)});
+                                            form.predicted(at), form.with_defect(at)});
             }
         }
     }
@@ -443,7 +444,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         for (const double bits : codec.bits) {
             estimators::reject_unrope(codec.method);
             experiment.methods.push_back({fmt::format("{} B={}", codec.label, bits), "codec", codec.label, bits,
-                                          typed(codec.label, codec.method.text)});
+                                          label_params(codec.label, codec.method.text)});
             study->codecs.emplace_back(codec.method, bits);
         }
 
@@ -451,12 +452,12 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     std::vector<estimators::Shape> shapes;
     for (auto& [source, factors, label] : points) {
         shapes.push_back({source.rows, source.columns});
-        for (const auto& codec : codecs) require_own_lines(source, codec);
+        for (const auto& codec : codecs) require_own_axes(source, codec);
         for (const auto& named : estimators)
             if (named.known_law && !source.law)
                 throw usage_error(
-                    "estimator \"{}\" is to be told the law (law = \"known\"), which this model has none of: "
-                    "leave the key out",
+                    "estimator \"{}\" cannot know the law (law = \"known\", but this model has no law): leave the key "
+                    "out",
                     named.label);
         ExperimentCell cell;
         cell.label = std::move(label);

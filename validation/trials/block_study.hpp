@@ -12,7 +12,7 @@ namespace spiked::validation {
 /// One cell of a study whose blocks come from a BlockSource.
 struct StudyPoint {
     BlockSource source;
-    std::vector<Factor> factors;  ///< of the sweep
+    std::vector<Factor> factors;  ///< the values of the swept parameters
     std::string label;
 };
 
@@ -20,23 +20,23 @@ struct NamedEstimator {
     std::string label;
     estimators::SpectralMethod method;
     theory::Loss loss = theory::Loss::frobenius;
-    bool known_law = false;  ///< an oracle: it is told the noise covariances of each cell
+    bool known_law = false;  ///< an oracle that knows the noise covariances of each cell
 };
 
 struct NamedCodec {
-    std::string label;  ///< bits are appended
-    estimators::Method method;
+    std::string label;  ///< without bits; they are appended
+    estimators::MethodSpec method;
     std::vector<double> bits;
 };
 
-/// How many replicates a cell gets: `most`, or as few as `least` where the experiment has stop rules.
+/// Replicates of a cell: `most`, or at least `least` if the experiment has stop rules.
 struct Replicates {
     std::size_t least = 200;
     std::size_t most = 200;
 };
 
-/// Adds methods, cells with their predictions, and the worker of a study to an experiment that has its name and seed.
-/// Every method sees the same blocks.
+/// Adds the methods, the cells with their predictions and the worker of a study to an experiment whose name and seed
+/// are set. All methods get the same blocks.
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
                            const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
                            Replicates replicates, estimators::Precision precision);

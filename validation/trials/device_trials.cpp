@@ -8,6 +8,7 @@
 #include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/coding/row_scale.hpp"
+#include "estimators/quantizers/kivi.hpp"
 #include "theory/quantization/lloyd_max.hpp"
 
 namespace spiked::validation {
@@ -15,11 +16,12 @@ namespace {
 
 using spiked::cuda::Backend;
 
-/// While one batch is computed, others travel and are taken apart on the host; more only cut the memory of a GPU up.
-constexpr std::size_t most_lanes = 4;
+/// While one batch is computed, others are copied and unpacked on the host. More slots would only divide the memory of
+/// a GPU further.
+constexpr std::size_t most_slots = 4;
 constexpr std::size_t emulated_memory = std::size_t{256} << 20;
 
-/// Row quantizers that have kernels; options behind a name have none, but those of kivi.
+/// Row quantizers with kernels. Names with options have none, except those of kivi.
 struct DeviceQuantizer {
     std::string_view name;
     estimators::RowScale scale = estimators::RowScale::norm;
@@ -37,7 +39,7 @@ const DeviceQuantizer* find_quantizer(std::string_view name) {
     return found == std::end(all) ? nullptr : found;
 }
 
-/// Of a Hadamard rotation; 0 of others.
+/// Rounds of a Hadamard rotation; 0 for other rotations.
 unsigned rounds_of(estimators::RotationKind kind) {
     switch (kind) {
         case estimators::RotationKind::rht1:
@@ -60,49 +62,50 @@ arma::mat root_of(const sim::Covariance& covariance) {
 }  // namespace
 
 TrialSlots::TrialSlots(const spiked::cuda::Device& device, std::size_t threads)
-    : backend_(device.backend), together_(device.backend == Backend::cuda ? trials_of_a_gpu : 8) {
+    : backend_(device.backend), batch_size_(device.backend == Backend::cuda ? gpu_batch_size : 8) {
     const std::size_t each =
-        std::clamp<std::size_t>((threads + device.numbers.size() - 1) / device.numbers.size(), 1, most_lanes);
-    for (std::size_t place = 0; place < device.numbers.size(); ++place) {
-        const int number = device.numbers[place];
+        std::clamp<std::size_t>((threads + device.numbers.size() - 1) / device.numbers.size(), 1, most_slots);
+    for (std::size_t device_index = 0; device_index < device.numbers.size(); ++device_index) {
+        const int number = device.numbers[device_index];
         const std::size_t memory =
             backend_ == Backend::cuda ? spiked::cuda::free_memory(number) / 10 * 8 / each : emulated_memory;
-        for (std::size_t lane = 0; lane < each; ++lane) free_.push_back({place, number, memory, nullptr});
+        for (std::size_t slot = 0; slot < each; ++slot) free_.push_back({device_index, number, memory, nullptr});
     }
 }
 
 std::size_t slot_to_take(const std::vector<FreeSlot>& free) {
-    const auto free_there = [&](std::size_t place) {
-        return std::count_if(free.begin(), free.end(), [&](const FreeSlot& one) { return one.place == place; });
+    const auto free_slots_on = [&](std::size_t device_index) {
+        return std::count_if(free.begin(), free.end(),
+                             [&](const FreeSlot& one) { return one.device_index == device_index; });
     };
     std::size_t best = 0;
     for (std::size_t i = 1; i < free.size(); ++i) {
-        const auto more = free_there(free[i].place) - free_there(free[best].place);
+        const auto more = free_slots_on(free[i].device_index) - free_slots_on(free[best].device_index);
         if (more > 0 || (more == 0 && free[i].ready && !free[best].ready)) best = i;
     }
     return best;
 }
 
 template <class Work>
-auto TrialSlots::on_a_lane(const Work& work) {
-    Lane lane;
+auto TrialSlots::with_slot(const Work& work) {
+    Slot slot;
     {
         std::unique_lock lock(guard_);
         freed_.wait(lock, [&] { return !free_.empty(); });
         std::vector<FreeSlot> free;
-        for (const Lane& one : free_) free.push_back({one.place, one.device != nullptr});
+        for (const Slot& one : free_) free.push_back({one.device_index, one.device != nullptr});
         const auto taken = free_.begin() + static_cast<std::ptrdiff_t>(slot_to_take(free));
-        lane = std::move(*taken);
+        slot = std::move(*taken);
         free_.erase(taken);
     }
     const auto give_back = [&] {
         const std::lock_guard lock(guard_);
-        free_.push_back(std::move(lane));
+        free_.push_back(std::move(slot));
         freed_.notify_one();
     };
     try {
-        if (!lane.device) lane.device = cuda::trial_device(backend_, lane.number, lane.memory);
-        auto found = work(*lane.device);
+        if (!slot.device) slot.device = cuda::trial_device(backend_, slot.number, slot.memory);
+        auto found = work(*slot.device);
         give_back();
         return found;
     } catch (const spiked::cuda::DeviceFailure& failure) {
@@ -118,12 +121,12 @@ auto TrialSlots::on_a_lane(const Work& work) {
 
 std::vector<cuda::TrialResult> TrialSlots::run(const cuda::TrialPlan& plan, std::uint64_t first, std::size_t count,
                                                const cuda::DrawTrial& draw) {
-    return on_a_lane([&](cuda::TrialDevice& device) { return device.run(plan, first, count, draw); });
+    return with_slot([&](cuda::TrialDevice& device) { return device.run(plan, first, count, draw); });
 }
 
 std::vector<cuda::CodedRows> TrialSlots::code_rows(const cuda::RowCoding& coding, std::size_t count,
                                                    const cuda::FillBlock& fill) {
-    return on_a_lane([&](cuda::TrialDevice& device) { return device.code_rows(coding, count, fill); });
+    return with_slot([&](cuda::TrialDevice& device) { return device.code_rows(coding, count, fill); });
 }
 
 cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySeed& seed, const std::string& cell,
@@ -143,7 +146,7 @@ cuda::TrialPlan trial_plan(const sim::SpikedModel& model, const stream::StudySee
         const stream::Stream one(seed, cell, role, 0);
         frames = {one.key(), one.counter(0)[1]};
         if (model.colouring == sim::Colouring::eigenbasis && !covariance.is_diagonal())
-            frames->turn = entries(covariance.to_eigenbasis(arma::eye(covariance.size(), covariance.size())));
+            frames->basis_change = entries(covariance.to_eigenbasis(arma::eye(covariance.size(), covariance.size())));
         return frames;
     };
     plan.left = drawn(model.left_vectors, model.row, stream::Role::left_vectors);
@@ -168,10 +171,10 @@ cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options) {
     return {one.key(), one.counter(0)[1]};
 }
 
-std::string coding_unsupported_reason(const estimators::Method& method, const estimators::QuantizerOptions& options,
+std::string coding_unsupported_reason(const estimators::MethodSpec& method, const estimators::QuantizerOptions& options,
                                       estimators::Shape shape, double bits) {
     const auto groups = method.spectral ? std::nullopt : estimators::kivi_options(method.quantizer, options);
-    const DeviceQuantizer* const quantizer = find_quantizer(method.quantizer);
+    const DeviceQuantizer* const quantizer = find_quantizer(method.quantizer.text);
     if (method.spectral || (!groups && quantizer == nullptr)) return method.text;
     if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
     if (groups) return groups->residual > 0 ? "kivi with tokens kept in full" : "";
@@ -183,21 +186,21 @@ std::string coding_unsupported_reason(const estimators::Method& method, const es
     return "";
 }
 
-cuda::TrialCodec trial_codec(std::string_view name, const estimators::QuantizerOptions& options,
+cuda::TrialCodec trial_codec(const estimators::QuantizerSpec& quantizer, const estimators::QuantizerOptions& options,
                              estimators::Shape shape, double bits) {
     const auto dimension = static_cast<std::uint32_t>(shape.columns);
     cuda::TrialCodec codec;
     codec.rows.bits = static_cast<std::uint32_t>(bits);
-    if (const auto groups = estimators::kivi_options(name, options)) {
-        // A group is never longer than a line.
+    if (const auto groups = estimators::kivi_options(quantizer, options)) {
+        // A group is never longer than a row or column.
         const std::size_t size = std::min(groups->group, shape.long_side());
         codec.rows.groups = {static_cast<std::uint32_t>(size), groups->axis == estimators::GroupAxis::key,
                              static_cast<std::uint32_t>(shape.rows), dimension};
         return codec;
     }
-    const DeviceQuantizer* const quantizer = find_quantizer(name);
-    if (quantizer == nullptr) throw bug("no kernel codes rows by {}", name);
-    codec.rows.scale = quantizer->scale;
+    const DeviceQuantizer* const kernel = find_quantizer(quantizer.text);
+    if (kernel == nullptr) throw bug("no kernel codes rows by {}", quantizer.text);
+    codec.rows.scale = kernel->scale;
     const int whole = static_cast<int>(bits);
     const auto codebook = options.codebook == estimators::CodebookKind::sphere
                               ? theory::lloyd_max_sphere(static_cast<int>(shape.columns), whole)
@@ -209,7 +212,7 @@ cuda::TrialCodec trial_codec(std::string_view name, const estimators::QuantizerO
     };
     if (const unsigned rounds = rounds_of(options.rotation); rounds > 0)
         codec.rows.hadamard.emplace(stream(stream::Role::rotation), dimension, rounds);
-    if (quantizer->sketched) {
+    if (kernel->sketched) {
         const stream::Stream sketch = stream(stream::Role::projection);
         codec.rows.sketch = {sketch.key(), sketch.counter(0)[1], options.rotation_index,
                              std::sqrt(0.5 * std::numbers::pi) / static_cast<double>(dimension)};
@@ -217,15 +220,15 @@ cuda::TrialCodec trial_codec(std::string_view name, const estimators::QuantizerO
     return codec;
 }
 
-estimators::Ledger ledger_of(std::string_view quantizer, estimators::QuantizerOptions options, estimators::Shape shape,
-                             double bits) {
+estimators::Ledger ledger_of(const estimators::QuantizerSpec& quantizer, estimators::QuantizerOptions options,
+                             estimators::Shape shape, double bits) {
     options.rotation = estimators::RotationKind::identity;
-    return estimators::row_quantizer(quantizer, shape.columns, bits, options)
+    return quantizer.make(shape.columns, bits, options)
         .encode(arma::mat(shape.rows, shape.columns, arma::fill::ones))
         .ledger;
 }
 
-cuda::RowCoding row_coding(std::string_view quantizer, const estimators::QuantizerOptions& options,
+cuda::RowCoding row_coding(const estimators::QuantizerSpec& quantizer, const estimators::QuantizerOptions& options,
                            estimators::Shape shape, double bits) {
     cuda::RowCoding coding{static_cast<std::uint32_t>(shape.rows),
                            static_cast<std::uint32_t>(shape.columns),
@@ -245,11 +248,11 @@ std::string DeviceBlockCoder::unsupported_reason(const codec::BlockCode& code) c
 
 std::vector<std::optional<codec::CodedBlock>> DeviceBlockCoder::code(const codec::BlockCode& code, std::size_t count,
                                                                      const codec::FillRows& fill) {
-    const std::string& quantizer = code.method.quantizer;
+    const estimators::QuantizerSpec& quantizer = code.method.quantizer;
     const auto coding = row_coding(quantizer, code.options, code.shape, code.bits);
     const estimators::Ledger ledger = ledger_of(quantizer, code.options, code.shape, code.bits);
     std::vector<std::optional<codec::CodedBlock>> blocks(count);
-    auto found = lanes_.code_rows(coding, count, fill);
+    auto found = slots_.code_rows(coding, count, fill);
     for (std::size_t b = 0; b < count; ++b) {
         auto& rows = found[b];
         if (!rows.coded) continue;
@@ -262,8 +265,8 @@ std::vector<std::optional<codec::CodedBlock>> DeviceBlockCoder::code(const codec
 const cuda::TrialResult& DeviceTrials::get(std::uint64_t replicate) {
     if (replicate < group_.first || replicate >= group_.end()) {
         const std::uint64_t left = std::max(range_.end(), replicate + 1) - replicate;
-        group_ = {replicate, std::min<std::uint64_t>(left, lanes_.together())};
-        found_ = lanes_.run(plan_, group_.first, group_.count, draw_);
+        group_ = {replicate, std::min<std::uint64_t>(left, slots_.batch_size())};
+        found_ = slots_.run(plan_, group_.first, group_.count, draw_);
     }
     return found_[replicate - group_.first];
 }

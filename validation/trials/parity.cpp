@@ -35,7 +35,7 @@ struct Case {
     [[nodiscard]] bool in_float() const { return precision == estimators::Precision::float32; }
 };
 
-/// Tall, wide and square; the largest tile of registers, and what registers do not hold, last.
+/// Tall, wide and square blocks, the largest tile that registers hold, and last a block that they do not hold.
 constexpr Case cases[] = {
     {{48, 32}, estimators::Precision::float64, sim::Colouring::dense, 3},
     {{20, 64}, estimators::Precision::float32, sim::Colouring::eigenbasis, 3},
@@ -44,14 +44,15 @@ constexpr Case cases[] = {
     {{140, 128}, estimators::Precision::float64, sim::Colouring::eigenbasis, 1},
 };
 
-/// The largest of some differences over what is allowed of each.
-class Worst {
+/// The largest of several differences, each relative to its tolerance.
+class LargestDifference {
 public:
-    explicit Worst(std::string name, std::string allowed) : name_(std::move(name)), allowed_(std::move(allowed)) {}
+    explicit LargestDifference(std::string name, std::string allowed)
+        : name_(std::move(name)), allowed_(std::move(allowed)) {}
     void difference(double size, double allowed) {
-        const double share = size / allowed;
-        // What is no number is no agreement.
-        if (!(share <= worst_)) worst_ = std::isnan(share) ? std::numeric_limits<double>::infinity() : share;
+        const double ratio = size / allowed;
+        // NaN counts as a difference.
+        if (!(ratio <= worst_)) worst_ = std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
     }
     void require(bool holds) {
         if (!holds) worst_ = std::numeric_limits<double>::infinity();
@@ -68,15 +69,15 @@ private:
 };
 
 struct Checks {
-    Worst normals{"normals", "the same bits"};
-    Worst samples{"samples", "1e-12 of the largest entry"};
-    Worst values{"values", "1e-12 p of the largest, in float 1e-6 + 4e-9 q"};
-    Worst vectors{"vectors", "1e-11 of the largest value, in float 5e-6"};
-    Worst shrinkage{"eOptShrink", "the same rank; 1e-10"};
-    Worst rotation{"rotation", "Hadamard the same bits; Haar 1e-5"};
-    Worst bytes{"quantizer bytes", "the same after Hadamard and for groups; else 1 of 200 indices"};
-    Worst products{"inner products", "1e-9, in float 1e-5"};
-    Worst whole{"whole trial", "the same rank; 1e-9, in float 1e-4"};
+    LargestDifference normals{"normals", "the same bits"};
+    LargestDifference samples{"samples", "1e-12 of the largest entry"};
+    LargestDifference values{"values", "1e-12 p of the largest, in float 1e-6 + 4e-9 q"};
+    LargestDifference vectors{"vectors", "1e-11 of the largest value, in float 5e-6"};
+    LargestDifference shrinkage{"eOptShrink", "the same rank; 1e-10"};
+    LargestDifference rotation{"rotation", "Hadamard the same bits; Haar 1e-5"};
+    LargestDifference bytes{"quantizer bytes", "the same after Hadamard and for groups; else 1 of 200 indices"};
+    LargestDifference products{"inner products", "1e-9, in float 1e-5"};
+    LargestDifference whole{"whole trial", "the same rank; 1e-9, in float 1e-4"};
 };
 
 sim::SpikedModel model_of(const Case& one) {
@@ -101,7 +102,7 @@ struct Coding {
     std::string_view quantizer;
     estimators::RotationKind rotation;
     bool same_bytes = true;
-    bool turns = true;
+    bool rotates = true;
 };
 constexpr Coding codings[] = {
     {"tq-mse", estimators::RotationKind::rht2},
@@ -168,14 +169,14 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
     for (std::size_t c = 0; c < std::size(codings); ++c) {
         const auto options = coding(seed, codings[c].rotation, first + t);
         const auto quantizer = estimators::row_quantizer(codings[c].quantizer, columns, code_bits, options);
-        if (codings[c].turns) {
-            const arma::fmat turned = estimators::row_rotation(options, columns).rotate(block);
-            const float* const found = stages.turned[c].data() + t * entries;
+        if (codings[c].rotates) {
+            const arma::fmat rotated = estimators::row_rotation(options, columns).rotate(block);
+            const float* const found = stages.rotated[c].data() + t * entries;
             if (codings[c].same_bytes)
-                checks.rotation.require(std::memcmp(found, turned.memptr(), entries * sizeof(float)) == 0);
+                checks.rotation.require(std::memcmp(found, rotated.memptr(), entries * sizeof(float)) == 0);
             else
                 for (std::size_t i = 0; i < entries; ++i)
-                    checks.rotation.difference(std::abs(found[i] - turned[i]), 1e-5 * arma::abs(turned).max());
+                    checks.rotation.difference(std::abs(found[i] - rotated[i]), 1e-5 * arma::abs(rotated).max());
         }
         const auto cpu = quantizer.encode_float(block).bytes;
         const std::vector<std::uint8_t> bytes(
@@ -194,7 +195,7 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
     }
 }
 
-/// Inner products of what kernels decoded, beside measure_block's.
+/// Compares inner products of the blocks that kernels decoded with those of measure_block.
 void check_products(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
                     const cuda::TrialStages& stages, const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
     const auto [rows, columns] = one.shape;
@@ -242,7 +243,7 @@ void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t r
         const auto quantizer = estimators::row_quantizer(codings[c].quantizer, one.shape.columns, code_bits,
                                                          coding(seed, codings[c].rotation, replicate));
         const arma::mat decoded = quantizer.decode(quantizer.encode(sample.observed).bytes, one.shape.rows);
-        // An index beside a threshold may be its neighbour: that costs a code next to nothing.
+        // An entry close to a threshold may get the neighbouring index, which hardly changes the error.
         checks.whole.difference(
             std::abs(trial.codes[c].error / arma::accu(arma::square(decoded - sample.observed)) - 1.0), 1e-4);
     }
@@ -255,8 +256,9 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
     cuda::TrialPlan plan =
         trial_plan(model, seed, std::string(cell), one.precision,
                    {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
-    for (const auto& [quantizer, rotation, same, turns] : codings)
-        plan.codecs.push_back(trial_codec(quantizer, coding(seed, rotation, first), one.shape, code_bits));
+    for (const auto& [quantizer, rotation, same, rotates] : codings)
+        plan.codecs.push_back(
+            trial_codec(estimators::quantizer_spec(quantizer), coding(seed, rotation, first), one.shape, code_bits));
     plan.rotation = drawn_rotation(coding(seed, estimators::RotationKind::haar, first));
     cuda::TrialStages stages;
     const auto trials = device.run(plan, first, one.trials, {}, &stages);
@@ -290,33 +292,34 @@ std::vector<ParityCheck> check_parity(cuda::TrialDevice& device, std::size_t mos
     for (const Case& one : cases)
         if (one.shape.rows * one.shape.columns <= most_entries) check_case(device, one, checks);
     std::vector<ParityCheck> found;
-    for (const Worst* worst : {&checks.normals, &checks.samples, &checks.values, &checks.vectors, &checks.shrinkage,
-                               &checks.rotation, &checks.bytes, &checks.products, &checks.whole})
+    for (const LargestDifference* worst :
+         {&checks.normals, &checks.samples, &checks.values, &checks.vectors, &checks.shrinkage, &checks.rotation,
+          &checks.bytes, &checks.products, &checks.whole})
         found.push_back(worst->check());
     return found;
 }
 
 namespace {
 
-/// One check for each place of a device; one that fails is a check `kernels` that did not pass.
+/// Runs the checks on each GPU of a device. One that fails gives one check `kernels` that did not pass.
 template <class Check>
-std::vector<ParityCheck> check_places(const spiked::cuda::Device& device, const Check& check) {
+std::vector<ParityCheck> check_each_gpu(const spiked::cuda::Device& device, const Check& check) {
     using spiked::cuda::Backend;
     std::vector<ParityCheck> found;
     if (device.backend == Backend::cpu) return found;
     for (const int number : device.numbers) {
-        const std::string place = device.backend == Backend::cuda ? fmt::format("cuda:{}", number)
-                                                                  : std::string(spiked::cuda::name_of(device.backend));
+        const std::string name = device.backend == Backend::cuda ? fmt::format("cuda:{}", number)
+                                                                 : std::string(spiked::cuda::name_of(device.backend));
         try {
-            for (auto& one : check(number)) found.push_back({one.name, one.passed, place + ": " + one.detail});
+            for (auto& one : check(number)) found.push_back({one.name, one.passed, name + ": " + one.detail});
         } catch (const spiked::cuda::DeviceFailure& failure) {
-            found.push_back({"kernels", false, place + ": " + failure.what()});
+            found.push_back({"kernels", false, name + ": " + failure.what()});
         }
     }
     return found;
 }
 
-/// Shapes of which each has a register tile of its own; the last one registers do not hold.
+/// Shapes that each use a different register tile; registers do not hold the last one.
 constexpr estimators::Shape tiles[] = {{32, 32}, {64, 64}, {96, 96}, {128, 64}, {128, 128}, {256, 128}, {250, 256}};
 
 template <class Real>
@@ -361,7 +364,7 @@ ParityCheck check_copies(spiked::cuda::Backend backend, int number, std::size_t 
 ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
     const stream::StudySeed seed{};
     std::size_t fine = 0;
-    std::size_t others = 0;  // left to the host, which is allowed for values that are too close
+    std::size_t others = 0;  // left to the host, which is allowed for singular values that are too close
     std::size_t bad = 0;
     std::size_t done = 0;
     for (const Case& one : {Case{{128, 128}, estimators::Precision::float32, sim::Colouring::eigenbasis, trials / 2},
@@ -370,9 +373,9 @@ ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
         const cuda::TrialPlan plan =
             trial_plan(model_of(one), seed, "load", one.precision,
                        {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
-        constexpr std::size_t together = 4096;
-        for (std::size_t first_trial = 0; first_trial < one.trials; first_trial += together) {
-            const auto found = device.run(plan, first_trial, std::min(together, one.trials - first_trial), {});
+        constexpr std::size_t batch_size = 4096;
+        for (std::size_t first_trial = 0; first_trial < one.trials; first_trial += batch_size) {
+            const auto found = device.run(plan, first_trial, std::min(batch_size, one.trials - first_trial), {});
             for (const auto& trial : found) {
                 const bool good = trial.status == cuda::TrialStatus::fine;
                 fine += good ? 1 : 0;
@@ -391,13 +394,13 @@ ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
 
 std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device) {
     constexpr std::size_t memory = std::size_t{256} << 20;
-    return check_places(device,
-                        [&](int number) { return check_parity(*cuda::trial_device(device.backend, number, memory)); });
+    return check_each_gpu(
+        device, [&](int number) { return check_parity(*cuda::trial_device(device.backend, number, memory)); });
 }
 
 std::vector<ParityCheck> check_under_load(const spiked::cuda::Device& device, std::size_t blocks, std::size_t trials) {
     constexpr std::size_t memory = std::size_t{8} << 30;
-    return check_places(device, [&](int number) {
+    return check_each_gpu(device, [&](int number) {
         return std::vector<ParityCheck>{check_copies<float>(device.backend, number, memory, blocks),
                                         check_copies<double>(device.backend, number, memory, blocks),
                                         check_statuses(*cuda::trial_device(device.backend, number, memory), trials)};

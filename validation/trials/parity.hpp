@@ -7,27 +7,27 @@
 
 namespace spiked::validation {
 
-/// One stage of trials on a device beside the CPU's own.
+/// The comparison of one stage of trials on a device with the CPU.
 struct ParityCheck {
     std::string name;
     bool passed = false;
-    std::string detail;  ///< the largest difference, and what is allowed
+    std::string detail;  ///< the largest difference and the tolerance
 };
 
-/// Trials of several shapes, in float and double, through the driver that studies use, each stage compared with the
-/// CPU's answer to what the stage before it left: normals, samples, values, vectors, eOptShrink, rotation, quantizer
-/// bytes, inner products; then whole trials with the CPU's from their addresses on. Shapes with more than
-/// `most_entries` are left out. Takes seconds on emulated blocks. Throws cuda::DeviceFailure.
+/// Runs trials of several shapes, in float and double, through the driver that studies use. Each stage is compared with
+/// the CPU's result for the same input: normals, samples, values, vectors, eOptShrink, rotation, quantizer bytes, inner
+/// products. Whole trials are then compared with the CPU's trials at the same addresses. Shapes with more than
+/// `most_entries` entries are skipped. Takes seconds on emulated blocks. Throws cuda::DeviceFailure.
 [[nodiscard]] std::vector<ParityCheck> check_parity(cuda::TrialDevice& device,
                                                     std::size_t most_entries = std::numeric_limits<std::size_t>::max());
 
-/// The same of every place of a device, named in each detail. One that fails is a check `kernels` that did not pass;
-/// a CPU has none.
+/// The same for every GPU of a device, which each detail names. A GPU that fails gives one check `kernels` that did not
+/// pass. Returns no checks for the CPU.
 [[nodiscard]] std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device);
 
-/// What a few blocks do not show: of every tile, in float and double, more blocks than a GPU holds at once, each found
-/// to the bit as its copies are and the first one as LAPACK finds it; then `trials` random matrices of three shapes,
-/// whose statuses are counted. On a GPU a million take some seconds.
+/// Looks for defects that a few blocks do not show. For every tile size, in float and double, it decomposes more blocks
+/// than a GPU holds at once: copies of a block must agree bit for bit, and the first block with LAPACK. It then counts
+/// the statuses of `trials` random matrices of three shapes. A million trials take some seconds on a GPU.
 [[nodiscard]] std::vector<ParityCheck> check_under_load(const spiked::cuda::Device& device, std::size_t blocks,
                                                         std::size_t trials);
 

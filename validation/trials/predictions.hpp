@@ -8,7 +8,7 @@
 
 namespace spiked::validation {
 
-/// Where a claim is asked by a study: the law of the cell, its size, its spike, its codec.
+/// The point of a study at which a claim is checked: law and size of the cell, spike, bits of the codec.
 struct ClaimPoint {
     const theory::SeparableLaw* law = nullptr;
     std::size_t rows = 0;
@@ -17,21 +17,22 @@ struct ClaimPoint {
     unsigned bits = 0;        ///< of the codec
 };
 
-/// A claim as the check of a study: which metric, what is predicted of it, and one planted fault that must be seen.
+/// A claim as the check of a study: the metric, its predicted value, and a negative control with one planted defect,
+/// which the check must reject.
 struct StudyForm {
-    std::string control;  ///< the planted fault, in words
+    std::string control;  ///< describes the planted defect
     std::string metric;
-    std::string kind;   ///< whose metric: sample | codec
-    std::string codec;  ///< base name of the codec; empty for others
+    std::string kind;   ///< kind of the method that has the metric: sample | codec
+    std::string codec;  ///< base name of the codec; empty for other kinds
     bool per_spike = false;
-    /// Whether the claim says anything here.
+    /// Whether the claim makes a prediction at this point.
     bool (*applies)(const ClaimPoint&);
     double (*predicted)(const ClaimPoint&);
-    double (*with_fault)(const ClaimPoint&);
+    double (*with_defect)(const ClaimPoint&);
 };
 
-/// The claims that a study can check in its own cells, by id, in the order of the table of claims: the questions of a
-/// store stand in it.
+/// The claims that a study can check in its own cells, by id, in the order of the table of claims. The checks of a
+/// store have the same order.
 [[nodiscard]] const std::vector<std::pair<std::string, StudyForm>>& study_forms();
 
 }  // namespace spiked::validation

@@ -10,8 +10,9 @@
 
 namespace spiked::validation {
 
-/// The blocks of a range of replicates, made and decomposed in groups as they are asked for: as many together as the
-/// decomposition likes, fewer where they are large. What belongs to a replicate does not depend on its group.
+/// The blocks of a range of replicates, drawn and decomposed in groups when they are first requested. A group has the
+/// batch size of the decomposition, or less if blocks are large. The result for a replicate does not depend on its
+/// group.
 template <class Sample>
 class PreparedBlocks {
 public:
@@ -24,7 +25,7 @@ public:
         const Sample* sample;
         estimators::AnalysedBlock* block;
     };
-    /// Throws what drawing it threw. Valid until the next question.
+    /// Rethrows the exception of drawing this replicate. The pointers are valid until the next call.
     [[nodiscard]] Prepared get(std::uint64_t replicate) {
         if (replicate < group_.first || replicate >= group_.end()) prepare(replicate);
         Slot& slot = slots_[replicate - group_.first];
@@ -33,7 +34,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_bytes = std::size_t{32} << 20;  ///< of the blocks of a group
+    static constexpr std::size_t most_bytes = std::size_t{32} << 20;  ///< for the blocks of one group
 
     struct Slot {
         Sample sample;
@@ -61,7 +62,7 @@ private:
             }
             ++group_.count;
         }
-        blocks_ = estimators::AnalysedBlock::together(std::move(observed), estimators::AnalysedBlock::EmptyLines::strip,
+        blocks_ = estimators::AnalysedBlock::as_batch(std::move(observed), estimators::AnalysedBlock::EmptyLines::strip,
                                                       precision_);
     }
 

@@ -97,7 +97,7 @@ TEST(EncodeCommand, TheSizeOfTheFileIsTheLedgerForEveryMethod) {
     const std::string file = scratch("sizes.spkv");
     const std::string back = scratch("sizes-back.safetensors");
     for (const auto& method : methods) {
-        const auto& widths = estimators::row_quantizer_entry(estimators::parse_method(method).quantizer).widths;
+        const auto& widths = estimators::parse_method(method).quantizer.entry().widths;
         const Json json = encoded(dump, file,
                                   fmt::format("--block 8 --bits {} --residual 0 --method {}",
                                               widths.size() < 8 ? widths.front() : 3, method));

@@ -60,7 +60,7 @@ TEST(KvCaches, StandInTheFrontierWithTheirBits) {
               number(row_of(json, "key", "kvtc", 3), "relative_l2"));
 
     const std::string svg = contents(picture);
-    for (const char* text : {"</svg>", "convex hull", "normal entries at least", "kvtc"})
+    for (const char* text : {"</svg>", "convex hull", "Shannon bound of normal entries", "kvtc"})
         EXPECT_NE(svg.find(text), std::string::npos) << text;
 }
 

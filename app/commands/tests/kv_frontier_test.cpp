@@ -151,7 +151,7 @@ TEST(KvFrontierCommand, ShowsWhatCodingDoesToAttention) {
     const std::string svg = contents(picture);
     EXPECT_NE(svg.find(">relative error of attention output<"), std::string::npos);
     EXPECT_NE(svg.find("convex hull"), std::string::npos);
-    EXPECT_EQ(svg.find("normal entries at least"), std::string::npos);
+    EXPECT_EQ(svg.find("Shannon bound of normal entries"), std::string::npos);
 
     // Logits are of keys alone.
     const Outcome logits = spiked(command + "--metric attention_logits");

@@ -83,7 +83,7 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
                                "' --method tq-mse --bits 4");
     EXPECT_NE(two.out.find("48 questions of 2 dumps"), std::string::npos) << two.err;
     EXPECT_NE(two.out.find("in brackets standard errors over prompts, paired for what is lost;"), std::string::npos);
-    EXPECT_NE(drawn.out.find("without standard errors: one prompt has none"), std::string::npos) << drawn.out;
+    EXPECT_NE(drawn.out.find("without standard errors because there is one prompt"), std::string::npos) << drawn.out;
     EXPECT_EQ(drawn.out.find("in brackets"), std::string::npos);
     const Outcome refused = retrieve(dump, "--context 100");
     EXPECT_EQ(refused.code, 2);
@@ -188,9 +188,9 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
              {"another-answer", "full precision gives 23 right answers of 24 (its metadata say the model gave 24)"},
              {"no-such-answer", "needles[3]: answer is 100 (readout.unembed has tokens 70 to 99)"},
              {"value-is-key", "(expected the value behind its key)"},
-             {"twice", "(expected places of their own)"},
-             {"one-key", "(expected places of their own)"},
-             {"asked-twice", "(expected places of their own)"},
+             {"twice", "(expected distinct tokens)"},
+             {"one-key", "(expected distinct tokens)"},
+             {"asked-twice", "(expected distinct tokens)"},
              {"no-epsilon", "metadata readout: rms_eps is missing (expected a number above 0"},
              {"odd-epsilon", "metadata readout: rms_eps is \"x\" (expected a number above 0"},
              {"odd-scale", "metadata readout: attention_scale is 0.5 (expected dim^-0.5, 0.25 of 16 channels)"},

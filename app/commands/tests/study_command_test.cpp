@@ -160,8 +160,8 @@ TEST(RunCommand, DuplicatesAndWrongFiguresAreMistakesOfTheFile) {
         EXPECT_EQ(found.code, 2) << part;
         EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
     };
-    says("", "bits = [2]", "bits = [2, 2]", "2 bits are asked for twice");
-    says("[[estimator]]\nname = \"eoptshrink\"\n", "", "", "stands here twice");
+    says("", "bits = [2]", "bits = [2, 2]", "2 bits are listed twice");
+    says("[[estimator]]\nname = \"eoptshrink\"\n", "", "", "is defined twice");
     says("", "[0.5, 2.0]", "[2.0, 2.0]", "two cells are the same");
     says("[[figure]]\nkind = \"estimate-vs-theroy\"\n", "", "", "did you mean \"estimate-vs-theory\"");
     says("[[figure]]\nkind = \"estimate-vs-theory\"\nx = \"signal.strngth\"\n", "", "",
@@ -477,7 +477,7 @@ TEST(RunCommand, ListsOfAStudyHaveAThousandTables) {
     const Outcome refused = with(1000);
     EXPECT_EQ(refused.code, 2);
     EXPECT_NE(refused.err.find("1001 [[codec]] are too many"), std::string::npos) << refused.err;
-    EXPECT_EQ(spiked("run many.toml --dry-run", in(folder)).err.find("stands here twice"), std::string::npos);
+    EXPECT_EQ(spiked("run many.toml --dry-run", in(folder)).err.find("is defined twice"), std::string::npos);
     std::string text = contents(folder + "/study.toml");
     for (int i = 0; i < 4; ++i) text += "[[estimator]]\n";
     std::ofstream(folder + "/twice.toml") << text;
@@ -489,7 +489,7 @@ TEST(RunCommand, ListsOfAStudyHaveAThousandTables) {
             ++found;
         return found;
     };
-    EXPECT_EQ(count("stands here twice"), 4) << "one line a table, however many were before it\n" << twice.err;
+    EXPECT_EQ(count("is defined twice"), 4) << "one line a table, however many were before it\n" << twice.err;
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace spiked::cuda {
 namespace {
 
-std::string refusal(std::string_view typed) {
+std::string rejection(std::string_view name) {
     try {
-        (void)choose_device(typed);
+        (void)choose_device(name);
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::usage);
         return error.what();
@@ -18,31 +18,31 @@ std::string refusal(std::string_view typed) {
     return "";
 }
 
-TEST(Device, IsTheProcessorUnlessAGpuIsThere) {
+TEST(Device, IsTheCpuUnlessAGpuCanBeUsed) {
     EXPECT_EQ(choose_device("cpu").backend, Backend::cpu);
     EXPECT_EQ(choose_device("cpu").note, "");
     const Device chosen = choose_device("auto");
     const bool gpu = device_count().count > 0 && device_problem(0).empty();
     EXPECT_EQ(chosen.backend, gpu ? Backend::cuda : Backend::cpu);
     EXPECT_EQ(chosen.numbers.size(), gpu ? 1U : 0U);
-    EXPECT_EQ(chosen.note.empty(), gpu) << "the fallback says why";
+    EXPECT_EQ(chosen.note.empty(), gpu) << "falling back to the CPU must give the reason";
 }
 
-TEST(Device, EmulatedOnesAreThereEverywhereAndShareWorkWhenListed) {
+TEST(Device, EmulatedDevicesExistEverywhereAndAListNumbersThem) {
     EXPECT_EQ(choose_device("emulated").backend, Backend::emulated);
     EXPECT_EQ(choose_device("emulated,emulated").numbers, (std::vector<int>{0, 1}));
     EXPECT_TRUE(is_device("cuda:7,cuda:0"));
 }
 
-TEST(Device, OneThatIsNotThereIsRefusedWhenAskedFor) {
-    EXPECT_NE(refusal("cuda:99"), "");
-    EXPECT_EQ(refusal("cuda:0").empty(), device_count().count > 0);
+TEST(Device, AnAbsentGpuIsRejectedWhenNamed) {
+    EXPECT_NE(rejection("cuda:99"), "");
+    EXPECT_EQ(rejection("cuda:0").empty(), device_count().count > 0);
 }
 
-TEST(Device, OtherWordsAreRefused) {
-    for (const char* typed : {"", "gpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0x", "CPU", "emulated,cuda:0",
-                              "emulated,", "auto,cpu"})
-        EXPECT_NE(refusal(typed).find("auto, cpu, cuda:0"), std::string::npos) << typed;
+TEST(Device, OtherNamesAreRejected) {
+    for (const char* name : {"", "gpu", "cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0x", "CPU", "emulated,cuda:0",
+                             "emulated,", "auto,cpu"})
+        EXPECT_NE(rejection(name).find("auto, cpu, cuda:0"), std::string::npos) << name;
 }
 
 }  // namespace

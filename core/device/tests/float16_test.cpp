@@ -25,8 +25,8 @@ TEST(Float16, EveryBfloat16ValueComesBack) {
     }
 }
 
-// Halfway between neighbours goes to the even one, a hair more or less to the nearer one; subnormals included.
-
+// The midpoint of two neighbours rounds to the even one, and the next doubles beside it to the nearer one. Subnormals
+// are included.
 TEST(Float16, RoundsToNearestEven) {
     for (unsigned bits = 0; bits < 0x7BFF; ++bits) {
         const double low = from_float16(static_cast<std::uint16_t>(bits));

@@ -1,4 +1,4 @@
-// Files that are written, and what a process needs for itself: permissions, and what a signal leaves.
+// Output files and temporary files: their permissions, and their removal when a signal ends the process.
 #include "core/files/output_file.hpp"
 
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ private:
     mode_t before_;
 };
 
-TEST(OutputFile, KeepsThePermissionsOfWhatItReplacesAndNewFilesFollowTheUmask) {
+TEST(OutputFile, KeepsThePermissionsOfTheReplacedFileAndNewFilesFollowTheUmask) {
     const ScratchFolder scratch;
     const Umask umask(022);
     const std::string secret = scratch.write("secret", "old");
@@ -45,7 +45,7 @@ TEST(OutputFile, KeepsThePermissionsOfWhatItReplacesAndNewFilesFollowTheUmask) {
     EXPECT_EQ(mode_of(scratch.path("own")), 0600U);
 }
 
-TEST(OutputFile, ReplacesWhatALinkLeadsToAndKeepsItsPermissions) {
+TEST(OutputFile, ReplacesTheTargetOfALinkAndKeepsItsPermissions) {
     const ScratchFolder scratch;
     const std::string target = scratch.write("target", "old");
     ASSERT_EQ(::chmod(target.c_str(), 0600), 0);
@@ -56,10 +56,10 @@ TEST(OutputFile, ReplacesWhatALinkLeadsToAndKeepsItsPermissions) {
     EXPECT_EQ(mode_of(target), 0600U);
 }
 
-class TemporaryPlace {
+class TemporaryDirectorySetting {
 public:
-    explicit TemporaryPlace(const std::string& path) { ::setenv("TMPDIR", path.c_str(), 1); }
-    ~TemporaryPlace() {
+    explicit TemporaryDirectorySetting(const std::string& path) { ::setenv("TMPDIR", path.c_str(), 1); }
+    ~TemporaryDirectorySetting() {
         if (before_.empty())
             ::unsetenv("TMPDIR");
         else
@@ -70,9 +70,9 @@ private:
     std::string before_ = std::getenv("TMPDIR") == nullptr ? "" : std::getenv("TMPDIR");
 };
 
-TEST(TemporaryFolder, IsTheUsersAloneAndGoesWithItsFiles) {
+TEST(TemporaryFolder, IsPrivateToTheUserAndIsRemovedWithItsFiles) {
     const ScratchFolder scratch;
-    const TemporaryPlace place(scratch.path(""));
+    const TemporaryDirectorySetting setting(scratch.path(""));
     {
         const TemporaryFolder folder("test");
         EXPECT_TRUE(folder.path().starts_with(scratch.path("") + "/spiked-test-")) << folder.path();
@@ -80,14 +80,14 @@ TEST(TemporaryFolder, IsTheUsersAloneAndGoesWithItsFiles) {
         for (int i = 0; i < 300; ++i) write_file(folder.path() + "/file-" + std::to_string(i), "x");
     }
     EXPECT_EQ(scratch.files(), 0U);
-    const TemporaryPlace nowhere(scratch.path("absent"));
+    const TemporaryDirectorySetting nowhere(scratch.path("absent"));
     expect_error(ExitCode::cannot_write, [] { const TemporaryFolder folder("test"); },
                  {"TMPDIR", "set it to a folder"});
 }
 
-TEST(TemporaryFolder, GoesWithAProcessThatASignalEnds) {
+TEST(TemporaryFolder, IsRemovedWhenASignalEndsTheProcess) {
     const ScratchFolder scratch;
-    const TemporaryPlace place(scratch.path(""));
+    const TemporaryDirectorySetting setting(scratch.path(""));
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {

@@ -47,7 +47,7 @@ private:
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The action throws an Error with this code and a one-line message that holds every part.
+/// Expects the action to throw an Error with this code and a one-line message that contains every part.
 template <class Action>
 void expect_error(ExitCode code, Action action, std::initializer_list<std::string_view> parts) {
     try {
@@ -62,14 +62,14 @@ void expect_error(ExitCode code, Action action, std::initializer_list<std::strin
     }
 }
 
-/// `value` in `width` bytes, lowest first.
+/// `value` in `width` bytes, little-endian.
 [[nodiscard]] inline std::string little_endian(std::uint64_t value, std::size_t width) {
     std::string bytes;
     for (std::size_t i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFFU);
     return bytes;
 }
 
-/// Length, header and data of a safetensors file, as they are.
+/// A safetensors file of the length of the header, the header and the data, none of them checked.
 [[nodiscard]] inline std::string safetensors_bytes(const std::string& header, const std::string& data) {
     return little_endian(header.size(), 8) + header + data;
 }

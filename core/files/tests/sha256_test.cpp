@@ -20,7 +20,7 @@ std::string message_of(const std::function<void()>& work) {
     return "";
 }
 
-TEST(Sha256, GivesThePublishedAnswersForTextAndFile) {
+TEST(Sha256, MatchesThePublishedDigestForTextAndFile) {
     const std::string expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     EXPECT_EQ(hex(sha256("abc")), expected);
     const std::string path = testing::TempDir() + "/spiked-sha256";

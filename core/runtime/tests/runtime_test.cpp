@@ -12,37 +12,37 @@
 namespace spiked {
 namespace {
 
-TEST(Memo, MakesAResultOnceAndForgetsWhatDoesNotFit) {
-    Memo<int, std::string, 2> known;
+TEST(Memo, ComputesAResultOnceAndDoesNotStoreThoseBeyondItsCapacity) {
+    Memo<int, std::string, 2> memo;
     int made = 0;
-    const auto word = [&](int key) {
-        return known.of(key, [&] {
+    const auto text = [&](int key) {
+        return memo.of(key, [&] {
             ++made;
             return std::to_string(key);
         });
     };
     for (int round = 0; round < 3; ++round)
-        for (const int key : {1, 2}) EXPECT_EQ(word(key), std::to_string(key));
+        for (const int key : {1, 2}) EXPECT_EQ(text(key), std::to_string(key));
     EXPECT_EQ(made, 2);
-    EXPECT_EQ(word(3), "3");
-    EXPECT_EQ(word(3), "3");
-    EXPECT_EQ(made, 4) << "a third argument is computed, and takes no other's place";
-    EXPECT_EQ(word(1), "1");
+    EXPECT_EQ(text(3), "3");
+    EXPECT_EQ(text(3), "3");
+    EXPECT_EQ(made, 4) << "a third argument is computed each time and replaces no stored result";
+    EXPECT_EQ(text(1), "1");
     EXPECT_EQ(made, 4);
 }
 
-TEST(Memo, AnswersThreadsThatAskAtOnce) {
-    Memo<std::size_t, std::string, 8> known;
-    std::vector<std::string> said(400);
-    for_each_parallel(said.size(), 4,
-                      [&](std::size_t i) { said[i] = known.of(i % 16, [&] { return std::to_string(i % 16); }); });
-    for (std::size_t i = 0; i < said.size(); ++i) EXPECT_EQ(said[i], std::to_string(i % 16));
+TEST(Memo, ServesConcurrentThreads) {
+    Memo<std::size_t, std::string, 8> memo;
+    std::vector<std::string> results(400);
+    for_each_parallel(results.size(), 4,
+                      [&](std::size_t i) { results[i] = memo.of(i % 16, [&] { return std::to_string(i % 16); }); });
+    for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i], std::to_string(i % 16));
 }
 
-TEST(CallOnce, IsMadeByOneOfManyAndAgainAfterAFailure) {
+TEST(CallOnce, RunsOnOneOfManyThreadsAndAgainAfterAFailure) {
     CallOnce once;
     std::atomic<int> tries{0};
-    int made = 0;  // written by one thread only, read after it
+    int made = 0;  // written by one thread only, and read after that
     std::atomic<int> failed{0};
     for_each_parallel(200, 8, [&](std::size_t) {
         try {

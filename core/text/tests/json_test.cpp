@@ -29,7 +29,7 @@ TEST(Json, NumbersReadBackExactly) {
     }
 }
 
-TEST(Json, WhatIsNoNumberIsNull) {
+TEST(Json, NonFiniteNumbersAreNull) {
     EXPECT_EQ(Json(std::nan("")).text(), "null");
     EXPECT_EQ(Json(std::numeric_limits<double>::infinity()).text(), "null");
 }
@@ -40,7 +40,7 @@ TEST(Json, ObjectsKeepTheirOrderAndTextIsEscaped) {
     EXPECT_EQ(Json::parse(json.text(), "test").text(), json.text());
 }
 
-TEST(Json, DamageIsRefusedByName) {
+TEST(Json, DamagedDocumentsAreRejectedWithTheirName) {
     EXPECT_NE(message_of([] { (void)Json::parse(R"({"a":1,"a":2})", "file x"); }).find("file x: duplicate name \"a\""),
               std::string::npos);
     EXPECT_NE(message_of([] { (void)Json::parse(std::string(40, '['), "x"); }).find("nested deeper"),
@@ -55,13 +55,13 @@ TEST(Json, DamageIsRefusedByName) {
     EXPECT_NO_THROW((void)Json::parse(std::string(15, '[') + std::string(15, ']'), "x"));
 }
 
-TEST(Json, EscapesWhatATerminalObeys) {
+TEST(Json, EscapesControlCharacters) {
     const std::string text = "a\x1b\x7f\u009b\u202e\u2066\u20ac";
     const Json json = Json::object({{text, text}});
     const std::string escaped = "\"a\\u001b\\u007f\\u009b\\u202e\\u2066\u20ac\"";
     EXPECT_EQ(json.text(), "{" + escaped + ":" + escaped + "}");
     EXPECT_EQ(*Json::parse(json.text(), "x").find(text)->string(), text);
-    EXPECT_EQ(Json("a\x9b").text(), "\"a\ufffd\"") << "what is no UTF-8 cannot be written";
+    EXPECT_EQ(Json("a\x9b").text(), "\"a\ufffd\"") << "bytes that are not UTF-8 are replaced";
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace spiked {
 namespace {
 
-TEST(Escape, LeavesNothingThatMarkupOrATerminalWouldObey) {
+TEST(Escape, EscapesMarkupAndReplacesControlCharacters) {
     EXPECT_EQ(escape("a<b>&\"'c"), "a&lt;b&gt;&amp;&quot;&#39;c");
     EXPECT_EQ(escape("\xC3\xA9\x1B[31m\xFF\xC0\x80"), "\xC3\xA9\xEF\xBF\xBD[31m\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
     EXPECT_EQ(escape("\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");

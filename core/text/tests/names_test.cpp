@@ -29,17 +29,18 @@ TEST(Names, SuggestionsNameTheNearestOrAll) {
 
 TEST(Names, CaseBeginningsAndNamesElsewhereAreUnderstood) {
     const std::vector<std::string> legal = {"gd-hard", "svd:1+tq-mse", "tq-mse", "kivi", "mx", "eoptshrinkq-mse"};
+    const Aliases aliases = {{"turboquant", "tq-mse"}, {"pca", "svd"}};
     EXPECT_EQ(nearest("KIVI", legal), "kivi");
     EXPECT_EQ(nearest("eOptShrinkQ", legal), "eoptshrinkq-mse");
-    EXPECT_EQ(nearest("TurboQuant", legal), "tq-mse");
-    EXPECT_EQ(nearest("pca", legal), "svd:1+tq-mse");
+    EXPECT_EQ(nearest("TurboQuant", legal, aliases), "tq-mse");
+    EXPECT_EQ(nearest("pca", legal, aliases), "svd:1+tq-mse");
     EXPECT_EQ(suggestion("ip_bias", std::vector<std::string>{"ip_bias_own", "rank", "ip_bias_query"}),
               "; one of: ip_bias_own, ip_bias_query");
     EXPECT_EQ(nearest("haar", legal), std::nullopt);
     EXPECT_EQ(nearest("q", legal), std::nullopt);
     EXPECT_EQ(nearest("my", legal), "mx");
     EXPECT_EQ(nearest("abc", legal), std::nullopt) << "of three letters one may differ";
-    EXPECT_EQ(nearest("turboquant", std::vector<std::string>{"kivi"}), std::nullopt) << "only what can be typed there";
+    EXPECT_EQ(nearest("turboquant", std::vector<std::string>{"kivi"}, aliases), std::nullopt) << "only what can be typed there";
 }
 
 TEST(Names, NumbersAreReadWhollyOrNotAtAll) {

@@ -5,7 +5,7 @@
 namespace spiked::sim {
 namespace {
 
-TEST(Printable, WhatATerminalWouldObeyIsTakenOutAndLettersStay) {
+TEST(Printable, ReplacesControlCharactersAndKeepsLetters) {
     EXPECT_EQ(without_control_characters("a\x1b[31mb\tc\nd\x7f"), "a?[31mb?c\nd?");
     EXPECT_EQ(without_control_characters("\u0085 \u009b2J \u009f"), "? ?2J ?");
     EXPECT_EQ(without_control_characters("\u061c\u200e\u200f\u202a\u202e\u2066\u2069"), "???????");
@@ -14,7 +14,7 @@ TEST(Printable, WhatATerminalWouldObeyIsTakenOutAndLettersStay) {
     EXPECT_EQ(one_line("a\nb\u202ec"), "a b?c");
     EXPECT_EQ(printable("a\u202eb\n"), "a\\xe2\\x80\\xaeb\\x0a");
     EXPECT_EQ(in_quotes("x\u009b"), "\"x\\xc2\\x9b\"");
-    // Bytes that are no UTF-8 are control characters to a terminal that reads them one by one: 0x9B begins a sequence.
+    // A terminal that reads single bytes takes some invalid UTF-8 as control characters: 0x9B begins a sequence.
     EXPECT_EQ(without_control_characters("a\x9b"
                                          "31m"),
               "a?31m");

@@ -12,8 +12,8 @@ namespace spiked::estimators {
 namespace {
 
 const Eviction& rule(const std::string& name) {
-    for (const auto& entry : evictions())
-        if (entry.name == name) return entry;
+    for (const auto& eviction : evictions())
+        if (eviction.entry.name == name) return eviction;
     throw bug("no eviction {}", name);
 }
 
@@ -85,12 +85,12 @@ TEST(Eviction, EveryRuleKeepsAsManyAsItIsTold) {
     const arma::fmat keys(rows, 4, arma::fill::randn);
     const arma::fvec attention(rows, arma::fill::randu);
     const arma::fmat observed(32, rows, arma::fill::randu);
-    for (const auto& entry : evictions())
+    for (const auto& eviction : evictions())
         for (std::size_t count = 1; count <= rows; ++count) {
-            const auto some = kept(entry.name, count, keys, attention, observed);
-            EXPECT_EQ(some.size(), count) << entry.name;
-            EXPECT_TRUE(std::is_sorted(some.begin(), some.end())) << entry.name;
-            EXPECT_EQ(std::set<std::size_t>(some.begin(), some.end()).size(), count) << entry.name;
+            const auto some = kept(eviction.entry.name, count, keys, attention, observed);
+            EXPECT_EQ(some.size(), count) << eviction.entry.name;
+            EXPECT_TRUE(std::is_sorted(some.begin(), some.end())) << eviction.entry.name;
+            EXPECT_EQ(std::set<std::size_t>(some.begin(), some.end()).size(), count) << eviction.entry.name;
             EXPECT_LT(some.back(), rows);
         }
 }
@@ -122,17 +122,18 @@ TEST(Eviction, RowsOfLayersAverageToTheMean) {
     EXPECT_EQ(of(20, 1000, 2), (Rows{10 + 20, 10 + 0}));
     EXPECT_EQ(of(1, 1000, 3), (Rows{1, 1, 1}));
     EXPECT_EQ(of(64, 64, 3), (Rows{64, 64, 64}));
-    for (const auto& entry : evictions()) EXPECT_EQ(entry.rows_of_layer == nullptr, entry.name != "pyramidkv");
+    for (const auto& eviction : evictions())
+        EXPECT_EQ(eviction.rows_of_layer == nullptr, eviction.entry.name != "pyramidkv");
 }
 
 TEST(Eviction, NamesStandInFrontOfMethods) {
     const auto alone = parse_kept_and_coded("snapkv");
-    EXPECT_EQ(alone.eviction->name, "snapkv");
+    EXPECT_EQ(alone.eviction->entry.name, "snapkv");
     EXPECT_FALSE(alone.method);
     const auto both = parse_kept_and_coded("h2o+unrope+svd:1+tq-mse");
-    EXPECT_EQ(both.eviction->name, "h2o");
+    EXPECT_EQ(both.eviction->entry.name, "h2o");
     EXPECT_TRUE(both.method->unrope);
-    EXPECT_EQ(both.method->quantizer, "tq-mse");
+    EXPECT_EQ(both.method->quantizer.text, "tq-mse");
     EXPECT_EQ(both.text, "h2o+unrope+svd:1+tq-mse");
     EXPECT_EQ(parse_kept_and_coded("tq-mse").eviction, nullptr);
     EXPECT_THROW((void)parse_kept_and_coded("snapkv+"), Error);

@@ -20,7 +20,7 @@ TEST(MethodName, CachesAndEvictionsAreSaidToBeWhatTheyAre) {
         EXPECT_NE(said(name).find("evicts tokens"), std::string::npos) << said(name);
     for (const char* name : {"palu+", "palu:rank=4+", "unrope+"})
         EXPECT_NE(said(name).find("names no quantizer"), std::string::npos) << said(name);
-    EXPECT_EQ(method_named("unrope+svd:1+tq-mse").quantizer, "tq-mse");
+    EXPECT_EQ(method_named("unrope+svd:1+tq-mse").quantizer.text, "tq-mse");
     EXPECT_NE(message_of([&] { (void)method_named("snapvk", std::vector<std::string>{"snapkv"}); }, ExitCode::usage)
                   .find("did you mean \"snapkv\""),
               std::string::npos);

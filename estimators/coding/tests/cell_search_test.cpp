@@ -13,12 +13,12 @@ namespace {
 
 class CellSearchReference : public testing::TestWithParam<int> {};
 
-TEST_P(CellSearchReference, FindsTheCellsOfTheValueByValueSearch) {
+TEST_P(CellSearchReference, FindsTheBinsOfTheSearchOneValueAtATime) {
     const int bits = GetParam();
     theory::Codebook codebook = theory::lloyd_max_sphere(128, bits);
     for (auto* list : {&codebook.thresholds, &codebook.levels})
         for (double& value : *list) value = static_cast<float>(value);
-    std::vector<float> values(5003);  // no multiple of a register
+    std::vector<float> values(5003);  // not a multiple of a register
     stream::fill_normal(stream::Stream({}, "cell search test", stream::Role::noise, 0), std::span<float>(values));
     std::size_t at = 0;
     constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -39,7 +39,7 @@ TEST_P(CellSearchReference, FindsTheCellsOfTheValueByValueSearch) {
     }
 }
 
-TEST_P(CellSearchReference, BlocksOfAnyHeightGetTheCellsAndLevelsOfTheirScaledEntries) {
+TEST_P(CellSearchReference, BlocksOfAnyHeightGetTheBinsAndLevelsOfTheirScaledEntries) {
     theory::Codebook codebook = theory::lloyd_max_normal(GetParam());
     for (auto* list : {&codebook.thresholds, &codebook.levels})
         for (double& value : *list) value = static_cast<float>(value);

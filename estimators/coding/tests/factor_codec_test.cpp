@@ -40,7 +40,7 @@ TEST(FactorCodec, FittedLevelsAreNeverWorseThanTheFixedOnesOnTheirBlock) {
         if (trial % 3 == 2) vector.tail(vector.n_elem / 2).zeros();
         vector /= arma::norm(vector);
         for (const unsigned bits : {1U, 2U, 4U, 8U}) {
-            // The right vector is the single entry 1; what it comes back as is divided out.
+            // The right vector is the single entry 1; its decoded value is divided out.
             const auto error = [&](FactorCodebook kind) {
                 const FactorOptions options{.codebook = kind, .bits = bits, .norm = NumberFormat::fp64};
                 const arma::vec one(1, arma::fill::ones);
@@ -67,7 +67,7 @@ TEST(FactorCodec, FittedLevelsHelpWhereEntriesAreNotNormal) {
 }
 
 TEST(FactorCodec, ErrorOfTheFixedLevelsIsTheirDistortionForBothSides) {
-    // Relative squared error of a component: about D of each side.
+    // The relative squared error of a component is about D per side.
     const LowRank signal = random_signal(400, 300, 1, 2);
     for (unsigned bits = 2; bits <= 6; ++bits) {
         const double expected = 2.0 * theory::lloyd_max_normal(static_cast<int>(bits)).distortion;
@@ -77,7 +77,8 @@ TEST(FactorCodec, ErrorOfTheFixedLevelsIsTheirDistortionForBothSides) {
 }
 
 TEST(FactorCodec, BitsByHand) {
-    // Rank 3 of 20 x 10: rank 16, three values of 16, 3 (20 + 10) entries of 4 = 360: 424 = 53 bytes.
+    // Rank 3 of 20 x 10: the rank takes 16 bits, the values 3 x 16, and the 3 (20 + 10) entries 4 each, 360: 424 bits =
+    // 53 bytes.
     const LowRank signal = random_signal(20, 10, 3, 3);
     const Ledger plain = through({}, signal).ledger;
     EXPECT_EQ(plain.bits(Item::ranks), 16U);
@@ -85,27 +86,27 @@ TEST(FactorCodec, BitsByHand) {
     EXPECT_EQ(plain.bits(Item::factor_indices), 360U);
     EXPECT_EQ(plain.bits(Item::codebooks), 0U);
     EXPECT_EQ(plain.total(), 424U);
-    // Fitted: two codebooks of 16 levels in fp16, 512 more.
+    // Fitted levels: two codebooks of 16 levels in fp16, 512 bits more.
     const Ledger fitted = through({.codebook = FactorCodebook::lloyd}, signal).ledger;
     EXPECT_EQ(fitted.bits(Item::codebooks), 512U);
     EXPECT_EQ(fitted.total(), 936U);
-    // fp16 entries: 90 of 16. log8 values: 32 + 3 bytes.
+    // fp16 entries: 90 x 16 bits. log8 values: 32 bits and 3 bytes.
     const Ledger whole = through({.codebook = FactorCodebook::fp16, .norm = NumberFormat::log8}, signal).ledger;
     EXPECT_EQ(whole.bits(Item::factor_indices), 1440U);
     EXPECT_EQ(whole.bits(Item::singular_values), 56U);
     EXPECT_EQ(whole.total(), 1512U);
-    // 3 bits: 16 + 48 + 270 = 334, two more to a whole byte.
+    // 3 bits: 16 + 48 + 270 = 334 bits, and two more to fill the last byte.
     const Ledger odd = through({.bits = 3}, signal).ledger;
     EXPECT_EQ(odd.bits(Item::padding), 2U);
     EXPECT_EQ(odd.total(), 336U);
-    // Rank 0: the rank alone.
+    // Rank 0: only the rank is stored.
     const Stored none =
         through({.codebook = FactorCodebook::lloyd}, LowRank{arma::mat(20, 0), arma::vec(), arma::mat(10, 0)});
     EXPECT_EQ(none.ledger.total(), 16U);
     EXPECT_EQ(arma::abs(none.matrix).max(), 0.0);
 }
 
-TEST(FactorCodec, DamagedBytesAreRefused) {
+TEST(FactorCodec, DamagedBytesAreRejected) {
     const LowRank signal = random_signal(20, 10, 3, 4);
     for (const auto kind : {FactorCodebook::normal, FactorCodebook::lloyd, FactorCodebook::fp16}) {
         const FactorCodec codec({.codebook = kind});
@@ -125,10 +126,10 @@ TEST(FactorCodec, DamagedBytesAreRefused) {
     }
 }
 
-/// Errors of a block with three strong components at 4 bits, 4-bit factors.
+/// Error of a block with three strong components at 4 bits, with 4-bit factors.
 double composed_error(bool open_loop, FactorCodebook kind) {
     const LowRank signal = random_signal(128, 128, 3, 5);
-    // Most of the energy is in the signal: a share of .23 is left, as in keys.
+    // Most of the energy is in the signal: a fraction of .23 remains, as in keys.
     const arma::mat block = 12.0 * signal.matrix() + gaussian(128, 128, 6) * 0.26;
     AnalysedBlock analysed(block);
     const Compressor compressor(parse_method("svd:3+tq-mse"), 128, 4,
@@ -136,13 +137,13 @@ double composed_error(bool open_loop, FactorCodebook kind) {
     return relative_error(compressor.decode(compressor.encode(analysed).encoded.bytes, 128), block);
 }
 
-TEST(FactorCodec, AnOpenLoopKeepsTheErrorOfTheFactorsAClosedOneDoesNot) {
+TEST(FactorCodec, AnOpenLoopKeepsTheErrorOfTheFactorsAndAClosedLoopRemovesIt) {
     const double closed = composed_error(false, FactorCodebook::normal);
     const double open = composed_error(true, FactorCodebook::normal);
     std::cout << "4 bits: closed loop " << closed << ", open loop " << open << "\n";
     EXPECT_LT(closed, 0.065);
     EXPECT_GT(open, 0.10);
-    // With factors as good as exact the loop does not matter.
+    // With nearly exact factors the kind of loop makes no difference.
     EXPECT_NEAR(composed_error(true, FactorCodebook::fp16), composed_error(false, FactorCodebook::fp16), 1e-3);
 }
 

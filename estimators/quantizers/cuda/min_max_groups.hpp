@@ -46,7 +46,7 @@ struct FindGroups {
 
     [[nodiscard]] unsigned blocks() const { return count; }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return spiked::cuda::shared_room<unsigned>(warps) + 2 * spiked::cuda::shared_room<double>(warps);
+        return spiked::cuda::shared_bytes_for<unsigned>(warps) + 2 * spiked::cuda::shared_bytes_for<double>(warps);
     }
 
     template <class Team>

@@ -50,7 +50,7 @@ struct StoredNorms {
     std::size_t stride;   ///< from block to block
 
     [[nodiscard]] static std::size_t shared_bytes() {
-        return spiked::cuda::shared_room<unsigned>(warps) + spiked::cuda::shared_room<double>(warps);
+        return spiked::cuda::shared_bytes_for<unsigned>(warps) + spiked::cuda::shared_bytes_for<double>(warps);
     }
 
     /// By one thread block: norm(t) is asked for once; clear(t) where the block is not coded.
@@ -285,7 +285,7 @@ struct PackCells {
         return static_cast<unsigned>((entries() + together * threads - 1) / (together * threads));
     }
     [[nodiscard]] unsigned blocks() const { return count * parts(); }
-    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_room<float>(most_levels); }
+    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_bytes_for<float>(most_levels); }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
@@ -340,7 +340,7 @@ struct UnpackLevels {
         return static_cast<unsigned>((entries() + together * threads - 1) / (together * threads));
     }
     [[nodiscard]] unsigned blocks() const { return count * parts(); }
-    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_room<float>(most_levels); }
+    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_bytes_for<float>(most_levels); }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {

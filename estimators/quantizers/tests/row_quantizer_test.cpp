@@ -26,8 +26,8 @@ std::vector<std::string> every_method() {
 
 /// What a quantizer says of --norm; nothing where it stores no numbers in that format.
 std::string norm_option(std::string_view name) {
-    for (const auto& option : row_quantizer_entry(name).options)
-        if (option.starts_with("--norm ")) return option;
+    for (const auto& option : quantizer_spec(name).entry().options)
+        if (option.key == "--norm") return option.value.shown;
     return "";
 }
 
@@ -167,7 +167,7 @@ TEST(RowQuantizer, EveryMethodComesBackOnEveryShapeWithEveryBitCounted) {
             const std::size_t n = trial == 1 ? 1 : trial == 2 ? 0 : 1 + words[1] % 40;
             const NumberFormat format =
                 has_signed_scales(name) ? every_format[words[2] % 4] : every_format[words[2] % 5];
-            const auto& widths = row_quantizer_entry(name).widths;
+            const auto& widths = quantizer_spec(name).entry().widths;
             const unsigned bits = widths[words[3] % widths.size()];
             const auto kind = static_cast<RotationKind>(trial % 3 == 0 ? 0 : trial % 3 == 1 ? 3 : 4);
             const RowQuantizer quantizer =
@@ -246,7 +246,7 @@ TEST(RowQuantizerReference, TheFloatPathCodesLikeTheDoubleOneButForValuesNextToT
     constexpr std::size_t d = 128;
     for (const auto kind : {RotationKind::haar, RotationKind::rht2, RotationKind::fht_kac, RotationKind::identity})
         for (const auto& name : every_method())
-            for (const unsigned bits : row_quantizer_entry(name).widths) {
+            for (const unsigned bits : quantizer_spec(name).entry().widths) {
                 const std::size_t n = has_float_path(name) ? 128 : 4;
                 const RowQuantizer quantizer =
                     row_quantizer(name, d, bits, {.rotation = kind, .norm = NumberFormat::fp32, .seed = test_seed});
@@ -307,7 +307,8 @@ TEST(RowQuantizerReference, TheFloatPathOnOddShapesAndSizes) {
 
 TEST(RowQuantizer, WhatCannotBeStoredIsRefusedInOneLine) {
     for (const auto& name : every_method()) {
-        const RowQuantizer quantizer = row_quantizer(name, 4, row_quantizer_entry(name).widths[1], {.seed = test_seed});
+        const RowQuantizer quantizer =
+            row_quantizer(name, 4, quantizer_spec(name).entry().widths[1], {.seed = test_seed});
         for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
             arma::mat rows(20, 4, arma::fill::ones);
             rows(19, 1) = bad;
@@ -336,7 +337,7 @@ TEST(RowQuantizer, WhatCannotBeStoredIsRefusedInOneLine) {
                              "tcq:state=13", "tcq:state=1", "tcq:scale=norm", "rabitq:scale=tq", "pq:length=-1",
                              "pq:length=0", "kvquant:outliers=0.6", "gear:outliers=-1", "gear:rank=x", "ecsq:rate=2",
                              "polarquant:3", "svdq:rank=2", "mx:group=0", "mx:scale=fp16"})
-        message_of([&] { (void)row_quantizer(name, 4, row_quantizer_entry(name).widths[1], {}); }, ExitCode::usage);
+        message_of([&] { (void)row_quantizer(name, 4, quantizer_spec(name).entry().widths[1], {}); }, ExitCode::usage);
     EXPECT_NE(message_of([&] { (void)row_quantizer("mx", 4, 3, {}); }, ExitCode::usage).find("4, 6, 8"),
               std::string::npos);
     message_of([] { (void)number_format("fp8"); }, ExitCode::usage);

@@ -84,7 +84,7 @@ TEST(SignSketchLaw, MoreBitsAreMoreRows) {
 }
 
 TEST(SignSketch, ZeroIsNotPositiveAndZeroRowsComeBackZero) {
-    const SignSketch sketch(ProjectionKind::gaussian, {.seed = test_seed}, 5, 10);
+    const SignSketch sketch({.seed = test_seed}, 5, 10);
     BitWriter writer;
     sketch.write_signs(writer, arma::mat(3, 5));
     sketch.write_signs(writer, arma::fmat(3, 5));

@@ -53,7 +53,8 @@ TEST(TrellisReference, NoClosedPathThatEndsLikeTheEncodersIsCloser) {
 
 TEST(TrellisReference, TheLevelOfAStateIsLookedUpByItsLastBits) {
     // Three bits of memory besides the symbol's own two; by hand from the table.
-    const std::vector<float> table = trellis_levels(bare, d, 2, 5);
+    const std::vector<float> table =
+        trellis_levels({.rotation = rotation_options(bare), .codebook = bare.codebook, .state_bits = 5}, d, 2);
     ASSERT_EQ(table.size(), 32U);
     const std::vector<std::uint64_t> symbols = {1, 3, 0, 2, 2, 1, 0, 3, 3, 2};
     const arma::mat levels = levels_of(row_quantizer("tcq:state=5", d, 2, bare), symbols, 2);
@@ -129,7 +130,8 @@ double error_with_free_start(const std::vector<float>& table, unsigned bits, con
 TEST(TrellisLaw, ReachesThePublishedFigureWhenItsStartIsFree) {
     const arma::mat rows = arma::normalise(gaussian(400, 128, 8), 2, 1) * std::sqrt(128.0);
     const auto errors = [&rows](unsigned state_bits) {
-        const std::vector<float> table = trellis_levels({.seed = test_seed}, 128, 2, state_bits);
+        const std::vector<float> table =
+            trellis_levels({.rotation = {.seed = test_seed}, .state_bits = state_bits}, 128, 2);
         arma::vec found(rows.n_rows);
         for (std::size_t t = 0; t < rows.n_rows; ++t) found(t) = error_with_free_start(table, 2, rows.row(t));
         return found;

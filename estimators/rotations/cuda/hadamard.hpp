@@ -9,19 +9,20 @@
 
 namespace spiked::estimators::cuda {
 
-/// What a kernel must know of a HadamardRotation (../hadamard.hpp): its sizes and where its signs are drawn.
+/// The parameters of a HadamardRotation (../hadamard.hpp) for a kernel: its sizes and the address of its signs.
 struct HadamardPlan {
     std::uint32_t dimension = 0;
-    std::uint32_t width = 0;  ///< entries that a transform mixes: the largest power of two
+    std::uint32_t width = 0;  ///< number of entries that a transform mixes: the largest power of two
     std::uint32_t rounds = 0;
-    bool walks = false;  ///< fht-kac where the dimension is no power of two
-    double scale = 1.0;  ///< of all rounds together, where every round mixes all entries
-    double each = 1.0;   ///< of one round
+    bool walks = false;  ///< true for fht-kac where the dimension is not a power of two
+    double scale = 1.0;  ///< scale of all rounds, where every round mixes all entries
+    double each = 1.0;   ///< scale of one round
     stream::PhiloxKey key{};
     std::uint32_t role = 0;
     std::uint64_t replicate = 0;
 
-    /// Rounds: 1 or 2 for rht1 and rht2 (HadamardRotation refuses other dimensions than powers of two), 4 for fht-kac.
+    /// The rounds are 1 or 2 for rht1 and rht2 (HadamardRotation rejects dimensions that are not powers of two), 4 for
+    /// fht-kac.
     HadamardPlan() = default;
     HadamardPlan(const stream::Stream& stream, std::uint32_t length, unsigned count)
         : dimension(length),
@@ -37,34 +38,34 @@ struct HadamardPlan {
     }
 };
 
-/// Kernel: rows x of column-major blocks, rows x dimension each, to R x or, where `back`, R^T x; bit-equal to
-/// HadamardRotation. Block b is turned by the rotation of replicate `plan.replicate` or, where each block has its own,
-/// of that plus b. In place where to == from.
+/// Kernel: rotates the rows x of column-major blocks, rows x dimension each, to R x or, with `back`, to R^T x;
+/// bit-identical to HadamardRotation. Block b is rotated by the rotation of replicate `plan.replicate` or, with
+/// `each_its_own`, of `plan.replicate` + b. It works in place where to == from.
 ///
-/// A thread block carries 32 rows in shared memory, an entry of all of them in a line, as the CPU does: up to three
-/// stages between two barriers, no two lanes in one bank, reads and writes of 32 neighbours.
+/// A thread block holds 32 rows in shared memory, column by column, as the CPU does. Up to three stages are done
+/// between two barriers, no two lanes use the same bank, and 32 neighbouring numbers are read and written at once.
 template <class Real>
 struct TurnByHadamard {
     static constexpr unsigned strip_rows = spiked::cuda::warp_size;
     static constexpr unsigned warps = 8;
     static constexpr unsigned threads = warps * spiked::cuda::warp_size;
     static constexpr unsigned resident = 4;
-    /// A strip of 128 KiB.
+    /// The strip has 128 KiB for this dimension.
     static constexpr std::uint32_t most_dimension = 4096 / sizeof(Real);
 
     HadamardPlan plan;
     bool back;
     bool each_its_own;
     std::uint32_t count;
-    std::uint32_t rows;  ///< of a block
+    std::uint32_t rows;  ///< of each block
     const Real* from;
     Real* to;
 
     [[nodiscard]] SPIKED_DEVICE std::uint32_t strips() const { return (rows + strip_rows - 1) / strip_rows; }
     [[nodiscard]] unsigned blocks() const { return count * strips(); }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return spiked::cuda::shared_room<std::uint32_t>(sign_words()) +
-               spiked::cuda::shared_room<Real>(std::size_t{plan.dimension} * strip_rows);
+        return spiked::cuda::shared_bytes_for<std::uint32_t>(sign_words()) +
+               spiked::cuda::shared_bytes_for<Real>(std::size_t{plan.dimension} * strip_rows);
     }
 
     template <class Team>
@@ -87,7 +88,7 @@ struct TurnByHadamard {
         for (unsigned step = 0; step < plan.rounds; ++step) {
             const unsigned round = back ? plan.rounds - 1 - step : step;
             if (plan.walks && back) walk(team, strip);
-            if (!back && step > 0) turn_signs(team, strip, signs, round);
+            if (!back && step > 0) flip_signs(team, strip, signs, round);
             const unsigned first = plan.walks && round % 2 != 0 ? plan.dimension - plan.width : 0;
             butterflies(team, strip, first);
             if (plan.walks) {
@@ -100,7 +101,7 @@ struct TurnByHadamard {
                 team.barrier();
             }
             if (plan.walks && !back) walk(team, strip);
-            if (back && step + 1 < plan.rounds) turn_signs(team, strip, signs, round);
+            if (back && step + 1 < plan.rounds) flip_signs(team, strip, signs, round);
         }
         if (!there) return;
         for (unsigned j = team.warp(); j < plan.dimension; j += warps) {
@@ -131,7 +132,7 @@ private:
     }
 
     template <class Team, class Strip, class Signs>
-    SPIKED_DEVICE void turn_signs(Team& team, Strip& strip, const Signs& signs, unsigned round) const {
+    SPIKED_DEVICE void flip_signs(Team& team, Strip& strip, const Signs& signs, unsigned round) const {
         for (unsigned j = team.warp(); j < plan.dimension; j += warps) {
             if (!minus(signs, round, j)) continue;
             const unsigned at = j * strip_rows + team.lane();
@@ -160,7 +161,7 @@ private:
 
     template <class Team, class Strip>
     SPIKED_DEVICE void butterflies(Team& team, Strip& strip, unsigned first) const {
-        unsigned shift = 0;  // stages that are done: the next ones are 2^shift lines apart
+        unsigned shift = 0;  // number of finished stages: the next butterflies are 2^shift columns apart
         while ((plan.width >> shift) > 1) {
             const bool three = (plan.width >> shift) >= 8;
             if (three)
@@ -173,18 +174,18 @@ private:
 
     template <unsigned depth, class Team, class Strip>
     SPIKED_DEVICE void stages(Team& team, Strip& strip, unsigned first, unsigned shift) const {
-        constexpr unsigned together = 1U << depth;
+        constexpr unsigned width = 1U << depth;
         const unsigned apart = strip_rows << shift;
-        for (unsigned group = team.warp(); group < plan.width / together; group += warps) {
-            const unsigned line = first + (group >> shift << (shift + depth)) + (group & ((1U << shift) - 1U));
-            const unsigned at = line * strip_rows + team.lane();
-            Real x[together];
+        for (unsigned group = team.warp(); group < plan.width / width; group += warps) {
+            const unsigned column = first + (group >> shift << (shift + depth)) + (group & ((1U << shift) - 1U));
+            const unsigned at = column * strip_rows + team.lane();
+            Real x[width];
             SPIKED_UNROLL
-            for (unsigned i = 0; i < together; ++i) x[i] = strip[at + i * apart];
+            for (unsigned i = 0; i < width; ++i) x[i] = strip[at + i * apart];
             SPIKED_UNROLL
             for (unsigned level = 0; level < depth; ++level) {
                 SPIKED_UNROLL
-                for (unsigned i = 0; i < together; ++i) {
+                for (unsigned i = 0; i < width; ++i) {
                     const unsigned step = 1U << level;
                     if ((i & step) != 0) continue;
                     const Real sum = x[i] + x[i + step];
@@ -193,7 +194,7 @@ private:
                 }
             }
             SPIKED_UNROLL
-            for (unsigned i = 0; i < together; ++i) strip[at + i * apart] = x[i];
+            for (unsigned i = 0; i < width; ++i) strip[at + i * apart] = x[i];
         }
         team.barrier();
     }

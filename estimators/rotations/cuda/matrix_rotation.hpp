@@ -6,8 +6,8 @@
 
 namespace spiked::estimators::cuda {
 
-/// Kernel: rows x of column-major blocks, rows x dimension each, to R x for any matrix R, or to R^T x: a Haar rotation
-/// and the way back. Not in place.
+/// Kernel: rotates the rows x of column-major blocks, rows x dimension each, to R x or R^T x for any matrix R, such as
+/// a Haar rotation. It does not work in place.
 template <class Real>
 struct TurnByMatrix {
     using Product = spiked::cuda::TensorProduct<Real>;
@@ -15,13 +15,13 @@ struct TurnByMatrix {
     static constexpr unsigned resident = 4;
 
     std::uint32_t count;
-    std::uint32_t rows;  ///< of a block
+    std::uint32_t rows;  ///< of each block
     std::uint32_t dimension;
     const Real* matrix;  ///< R, column-major
     const Real* from;
     Real* to;
-    bool each_its_own = false;  ///< a matrix for each block, one after the other
-    bool transposed = false;    ///< R^T x
+    bool each_its_own = false;  ///< each block has its own matrix; these are stored one after the other
+    bool transposed = false;    ///< whether to compute R^T x
 
     [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(rows, dimension); }
     [[nodiscard]] unsigned blocks() const { return count * tiles(); }

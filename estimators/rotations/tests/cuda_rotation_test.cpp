@@ -8,7 +8,7 @@
 #include "estimators/rotations/row_rotation.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 
-/// Rotations of rows by kernels, on emulated blocks, against RowRotation.
+/// The rotation kernels, on emulated blocks, against RowRotation.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -29,7 +29,7 @@ std::vector<Real> side_by_side(const std::vector<arma::Mat<Real>>& blocks) {
 }
 
 template <class Real>
-arma::Mat<Real> turned(const RowRotation& rotation, bool back, const arma::Mat<Real>& block) {
+arma::Mat<Real> rotated(const RowRotation& rotation, bool back, const arma::Mat<Real>& block) {
     return back ? rotation.rotate_back(block) : rotation.rotate(block);
 }
 
@@ -50,7 +50,7 @@ void expect_the_same_bits(const HadamardCase& one) {
             SCOPED_TRACE(testing::Message() << "rounds " << one.rounds << " dimension " << one.dimension << " rows "
                                             << one.rows << " back " << back << " own " << each_its_own);
             std::vector<Real> to(from.size(), static_cast<Real>(NAN));
-            const std::uint64_t index = (std::uint64_t{1} << 32) - 1;  // its successor has another high word
+            const std::uint64_t index = (std::uint64_t{1} << 32) - 1;  // the high word of the next index differs
             const TurnByHadamard<Real> kernel{HadamardPlan(address(index), one.dimension, one.rounds),
                                               back,
                                               each_its_own,
@@ -61,13 +61,13 @@ void expect_the_same_bits(const HadamardCase& one) {
             spiked::cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
             std::vector<arma::Mat<Real>> expected;
             for (std::size_t b = 0; b < count; ++b)
-                expected.push_back(turned(RowRotation(one.kind, address(index + (each_its_own ? b : 0)), one.dimension),
-                                          back, blocks[b]));
+                expected.push_back(rotated(
+                    RowRotation(one.kind, address(index + (each_its_own ? b : 0)), one.dimension), back, blocks[b]));
             EXPECT_EQ(to, side_by_side(expected));
         }
 }
 
-TEST(CudaRotationIdentity, HadamardKernelsTurnRowsAsTheCpuDoesBitForBit) {
+TEST(CudaRotationIdentity, HadamardKernelsAreBitIdenticalToTheCpu) {
     for (const std::uint32_t dimension : {1U, 2U, 4U, 8U, 32U, 64U, 128U, 256U})
         for (const unsigned rounds : {1U, 2U}) {
             const RotationKind kind = rounds == 1 ? RotationKind::rht1 : RotationKind::rht2;
@@ -93,7 +93,8 @@ arma::Mat<Real> by_matrix(const arma::Mat<Real>& matrix, const std::vector<arma:
     return to;
 }
 
-/// Sums of up to 200 products of entries of size 1 and 1/sqrt(d): rounding adds like a walk of that many steps.
+/// The sums have up to 200 products of entries of size 1 and 1/sqrt(d), so rounding errors add like a random walk of as
+/// many steps.
 template <class Real>
 void expect_the_haar_rotation(std::size_t rows, std::size_t dimension) {
     const RowRotation rotation(RotationKind::haar, address(5), dimension);
@@ -101,22 +102,22 @@ void expect_the_haar_rotation(std::size_t rows, std::size_t dimension) {
     const auto matrix = arma::conv_to<arma::Mat<Real>>::from(R);
     const auto blocks = blocks_of<Real>(2, rows, dimension);
     for (const bool back : {false, true}) {
-        const arma::Mat<Real> turning = back ? arma::Mat<Real>(matrix.t()) : matrix;
-        const arma::Mat<Real> to = by_matrix(turning, blocks);
+        const arma::Mat<Real> applied = back ? arma::Mat<Real>(matrix.t()) : matrix;
+        const arma::Mat<Real> to = by_matrix(applied, blocks);
         const double limit =
             8.0 * static_cast<double>(std::numeric_limits<Real>::epsilon()) * std::sqrt(static_cast<double>(dimension));
         for (std::size_t b = 0; b < blocks.size(); ++b) {
             const arma::Mat<Real> found =
                 arma::reshape(to.rows(b * rows * dimension, (b + 1) * rows * dimension - 1), rows, dimension);
-            const arma::Mat<Real> expected = turned(rotation, back, blocks[b]);
+            const arma::Mat<Real> expected = rotated(rotation, back, blocks[b]);
             EXPECT_LT(arma::abs(found - expected).max(), limit) << rows << " x " << dimension << " back " << back;
         }
-        EXPECT_GT(arma::abs(by_matrix(arma::Mat<Real>(turning.t()), blocks) - to).max(), 0.01 * (dimension > 1))
-            << "a control: the transpose turns elsewhere";
+        EXPECT_GT(arma::abs(by_matrix(arma::Mat<Real>(applied.t()), blocks) - to).max(), 0.01 * (dimension > 1))
+            << "negative control: the transpose is another rotation";
     }
 }
 
-TEST(CudaRotationReference, ByItsMatrixAHaarRotationTurnsRowsAsTheCpuDoes) {
+TEST(CudaRotationReference, AHaarRotationByItsMatrixAgreesWithTheCpu) {
     for (const auto& [rows, dimension] : {std::pair{3, 5}, {64, 64}, {65, 80}, {130, 128}, {16, 200}}) {
         expect_the_haar_rotation<float>(rows, dimension);
         expect_the_haar_rotation<double>(rows, dimension);

@@ -21,7 +21,7 @@ arma::Mat<Real> gaussian_rows(std::size_t rows, std::size_t columns) {
     return matrix;
 }
 
-/// R from the definition: H(i, j) = (-1)^(ones of i & j), signs read from the words of the stream one by one.
+/// R by its definition: H(i, j) = (-1)^(ones of i & j), with signs read from the words of the stream one by one.
 arma::mat explicit_rotation(std::size_t dimension, unsigned rounds) {
     arma::mat hadamard(dimension, dimension);
     for (arma::uword j = 0; j < dimension; ++j)
@@ -41,23 +41,23 @@ arma::mat explicit_rotation(std::size_t dimension, unsigned rounds) {
 
 class HadamardReference : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(HadamardReference, RotatesLikeTheExplicitMatrix) {
+TEST_P(HadamardReference, AgreesWithTheExplicitMatrix) {
     const std::size_t d = GetParam();
     for (const unsigned rounds : {1U, 2U, 3U})
         for (const std::size_t rows : {std::size_t{1}, std::size_t{16}, std::size_t{37}}) {
             const HadamardRotation rotation(signs, d, rounds);
             const arma::mat R = explicit_rotation(d, rounds);
             const arma::mat block = gaussian_rows<double>(rows, d);
-            const double unit = arma::abs(block).max() * std::sqrt(static_cast<double>(d));
+            const double scale = arma::abs(block).max() * std::sqrt(static_cast<double>(d));
             arma::mat rotated = block;
             rotation.rotate(rotated);
-            EXPECT_LT(arma::abs(rotated - block * R.t()).max(), 1e-15 * unit) << rounds << " rounds";
+            EXPECT_LT(arma::abs(rotated - block * R.t()).max(), 1e-15 * scale) << rounds << " rounds";
             arma::mat back = block;
             rotation.rotate_back(back);
-            EXPECT_LT(arma::abs(back - block * R).max(), 1e-15 * unit) << rounds << " rounds";
+            EXPECT_LT(arma::abs(back - block * R).max(), 1e-15 * scale) << rounds << " rounds";
             auto in_float = arma::conv_to<arma::fmat>::from(block);
             rotation.rotate(in_float);
-            EXPECT_LT(arma::abs(arma::conv_to<arma::mat>::from(in_float) - rotated).max(), 1e-6 * unit);
+            EXPECT_LT(arma::abs(arma::conv_to<arma::mat>::from(in_float) - rotated).max(), 1e-6 * scale);
         }
 }
 
@@ -76,7 +76,7 @@ TEST(HadamardIdentity, TheRotationIsOrthogonal) {
     EXPECT_LT(arma::abs(there_and_back - block).max(), 3e-6F);
 }
 
-TEST(HadamardIdentity, StripsAndBlocksAreTheSameNumbers) {
+TEST(HadamardIdentity, StripsAndBlocksHaveTheSameNumbers) {
     for (const std::size_t rows : {0, 1, 31, 32, 33, 100})
         for (const std::size_t d : {8, 80, 128}) {
             const HadamardRotation rotation = d == 80 ? HadamardRotation::kac(signs, d) : HadamardRotation(signs, d, 2);
@@ -109,7 +109,7 @@ TEST(HadamardIdentity, EachAddressHasItsOwnSigns) {
 }
 
 TEST(HadamardLaw, SignsAreFairAndRoundsDiffer) {
-    // 4096 signs a round, each fair: 6 standard deviations are a false alarm in 5e8 comparisons.
+    // 4096 signs per round, each of them fair: a limit of 6 standard deviations has one false alarm in 5e8 comparisons.
     const HadamardRotation one(signs, 4096, 1);
     const arma::mat R = [&] {
         arma::mat first(1, 4096, arma::fill::zeros);
@@ -129,7 +129,7 @@ TEST(HadamardLaw, SignsAreFairAndRoundsDiffer) {
     EXPECT_NEAR(arma::abs(flat).min(), 1.0 / 64.0, 1e-12);
 }
 
-TEST(Hadamard, OtherDimensionsAreRefused) {
+TEST(Hadamard, OtherDimensionsAreRejected) {
     EXPECT_THROW(HadamardRotation(signs, 96), Error);
     EXPECT_THROW(HadamardRotation(signs, 0), Error);
     arma::mat narrow(4, 64, arma::fill::zeros);

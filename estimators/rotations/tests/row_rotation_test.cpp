@@ -17,7 +17,7 @@ arma::mat explicit_matrix(RotationKind kind, std::size_t d) {
     return RowRotation(kind, address(1), d).rotate(arma::mat(d, d, arma::fill::eye)).t();
 }
 
-TEST(RowRotationIdentity, EveryKindIsOrthogonalAndItsWayBackIsItsInverse) {
+TEST(RowRotationIdentity, EveryKindIsOrthogonalAndRotateBackIsItsInverse) {
     for (const auto kind :
          {RotationKind::haar, RotationKind::rht1, RotationKind::rht2, RotationKind::fht_kac, RotationKind::identity})
         for (const std::size_t d : {1, 2, 3, 5, 7, 12, 33, 64, 80, 96, 128, 200}) {
@@ -36,7 +36,7 @@ TEST(RowRotationIdentity, EveryKindIsOrthogonalAndItsWayBackIsItsInverse) {
         }
 }
 
-/// FHT-Kac written out from its definition, signs read from the stream word by word.
+/// FHT-Kac by its definition, with signs read from the stream word by word.
 arma::mat explicit_kac(std::size_t d) {
     const std::size_t width = std::bit_floor(d);
     arma::mat hadamard(width, width);
@@ -69,9 +69,9 @@ TEST(RowRotationReference, FhtKacIsTheProductOfItsDefinition) {
         EXPECT_LT(arma::abs(explicit_matrix(RotationKind::fht_kac, d) - explicit_kac(d)).max(), 1e-13) << d;
 }
 
-/// Mean relative squared error of tq-mse on one-hot rows, a sample for each of many rotations.
+/// Mean relative squared error of tq-mse on one-hot rows, one sample for each of many rotations.
 arma::vec one_hot_errors(RotationKind kind, std::size_t d, unsigned bits, std::size_t rotations) {
-    // One row: all others see the same coordinates in another order under rht2.
+    // One row is enough: under rht2 all others have the same coordinates in another order.
     arma::mat rows(1, d);
     rows(0, d / 3) = 2.0;
     arma::vec samples(rotations);
@@ -83,26 +83,27 @@ arma::vec one_hot_errors(RotationKind kind, std::size_t d, unsigned bits, std::s
     return samples;
 }
 
-TEST(RowRotationLaw, OneRoundOfSignsIsNotEnoughForOneHotRowsTwoAre) {
+TEST(RowRotationLaw, OneHotRowsNeedTwoRoundsOfSigns) {
     constexpr std::size_t d = 128;
     constexpr double tests = 8;
     for (unsigned bits = 1; bits <= 4; ++bits) {
         const theory::Codebook codebook = theory::lloyd_max_sphere(d, static_cast<int>(bits));
-        // One round: every coordinate is +-1, so the error is that of the level next to 1, exactly.
+        // One round: every coordinate is +-1, so the error is exactly that of the level next to 1.
         double nearest = 1.0;
         for (const double level : codebook.levels) nearest = std::min(nearest, std::abs(level - 1.0));
         const arma::vec once = one_hot_errors(RotationKind::rht1, d, bits, 4);
         EXPECT_LT(arma::abs(once - nearest * nearest).max(), 1e-12) << bits;
-        // Two rounds: near the law of the sphere, whose coordinates are not quite those of a twice transformed basis.
+        // Two rounds: the error is near that of the law of the sphere, from which the coordinates of a twice
+        // transformed basis vector differ slightly.
         const MeanTest twice(one_hot_errors(RotationKind::rht2, d, bits, 500), codebook.distortion, tests);
         std::cout << "rht2 at " << bits << " bits: " << twice << " of " << codebook.distortion << "\n";
         EXPECT_LT(std::abs(twice.deviation), 0.05 * codebook.distortion + twice.limit);
-        // The control: the same limit tells one round from the law.
+        // Negative control: the same limit separates one round from the law.
         EXPECT_GT(std::abs(nearest * nearest - codebook.distortion), 0.05 * codebook.distortion + twice.limit);
     }
 }
 
-TEST(RowRotationLaw, FhtKacServesOneHotRowsOfOtherLengths) {
+TEST(RowRotationLaw, FhtKacIsAccurateForOneHotRowsOfOtherLengths) {
     for (const std::size_t d : {80, 96, 128}) {
         const double expected = theory::lloyd_max_sphere(static_cast<int>(d), 2).distortion;
         const MeanTest found(one_hot_errors(RotationKind::fht_kac, d, 2, 500), expected, 2);
@@ -111,7 +112,7 @@ TEST(RowRotationLaw, FhtKacServesOneHotRowsOfOtherLengths) {
     }
 }
 
-TEST(RowRotation, HadamardOfOtherLengthsIsRefusedWithAWayOut) {
+TEST(RowRotation, HadamardOfOtherLengthsIsRejectedWithAnAlternative) {
     for (const auto kind : {RotationKind::rht1, RotationKind::rht2}) {
         const std::string message =
             message_of([&] { (void)row_quantizer("tq-mse", 96, 2, {.rotation = kind}); }, ExitCode::usage);

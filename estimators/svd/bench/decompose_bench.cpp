@@ -74,9 +74,9 @@ template <class Real>
 Json checked(const std::string& what, const std::vector<double>& values, const std::vector<double>& reference,
              std::size_t wanted) {
     const double error = worst_error(values, reference, std::max<std::size_t>(1, wanted));
-    // The Gram matrix in float is right to the root of float's precision for small values only.
+    // With the Gram matrix in float, small values are accurate only to the square root of float's precision.
     if (!(error < (std::is_same_v<Real, float> ? 2e-3 : 1e-10)))
-        throw bug("{} finds values that are {:.2g} off: unequal work is not compared ", what, error);
+        throw bug("{} finds values with a relative error of {:.2g}: unequal work is not compared", what, error);
     return Json::object({{"what", what}, {"leading_values", error}});
 }
 
@@ -101,14 +101,15 @@ Job product_job(std::size_t n) {
             }};
 }
 
-/// Rows that follow from those that were timed: the fastest way through LAPACK, and what the product's rate allows.
+/// Adds the entries that are derived from the timed ones: the fastest LAPACK route, and the time that the rate of the
+/// product allows.
 void add_best_and_floor(DecompositionTimings& timings, Shape shape, std::size_t wanted) {
-    const auto row = [&](const std::string& what) -> const Timing& {
+    const auto entry = [&](const std::string& what) -> const Timing& {
         return *std::find_if(timings.rows.begin(), timings.rows.end(), [&](const Timing& t) { return t.what == what; });
     };
     Timing best{"lapack-best", 0.0, 0.0};
     for (const auto& name : lapack_routes()) {
-        const Timing& one = row("lapack-" + name);
+        const Timing& one = entry("lapack-" + name);
         if (best.p10 > 0.0 && one.p10 >= best.p10) continue;
         best.median = one.median;
         best.p10 = one.p10;
@@ -116,7 +117,7 @@ void add_best_and_floor(DecompositionTimings& timings, Shape shape, std::size_t 
     }
     const double n = static_cast<double>(shape.short_side());
     const double products = operations(shape, wanted) / (2.0 * std::pow(n, 3.0));
-    const Timing gemm = row("gemm");
+    const Timing gemm = entry("gemm");
     timings.rows.push_back(best);
     timings.rows.push_back({"gemm-floor", gemm.median * products, gemm.p10 * products});
 }
@@ -152,12 +153,12 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
         result.errors.push_back(checked<Real>(what, {values.begin(), values.end()}, reference, wanted));
     };
 
-    // In groups as the engine hands them over; a unit of work is one block.
+    // Blocks come in groups, as from the engine; a unit of work is one block.
     BatchDecomposition<Real> batch(shape);
     arma::Mat<Real> left;
     arma::Mat<Real> right;
     arma::Mat<Real> estimate;
-    const auto a_block = [&](const char* what, auto&& each) {
+    const auto add_job = [&](const char* what, auto&& each) {
         jobs.push_back(batch_job(what, lanes, [&, each] {
             batch.decompose(contiguous);
             for (std::size_t b = 0; b < lanes; ++b) each(b);
@@ -165,8 +166,8 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
     };
     batch.decompose(contiguous);
     check("spiked", batch.singular_values(0));
-    a_block("spiked", [&](std::size_t b) { batch.leading_vectors(b, wanted, &left, &right); });
-    a_block("estimate", [&](std::size_t b) { estimate_signal(batch, b, blocks[b], shape, right, estimate); });
+    add_job("spiked", [&](std::size_t b) { batch.leading_vectors(b, wanted, &left, &right); });
+    add_job("estimate", [&](std::size_t b) { estimate_signal(batch, b, blocks[b], shape, right, estimate); });
 
     ArmadilloSvd<Real> armadillo;
     armadillo.run(first);

@@ -9,28 +9,31 @@
 
 namespace spiked::estimators {
 
-/// Noise of variance 1/d and outliers at 6, 5, 4 and 3 times the top of the noise.
+/// Blocks with noise of variance 1/d and outliers at 6, 5, 4 and 3 times the upper edge of the noise.
 template <class Real>
 [[nodiscard]] std::vector<arma::Mat<Real>> benchmark_blocks(Shape shape, std::size_t count);
 
-/// Largest error of so many leading values, as a share of the largest value.
+/// Largest error of the first `leading` values, as a fraction of the largest value.
 [[nodiscard]] double worst_error(const std::vector<double>& found, const std::vector<double>& reference,
                                  std::size_t leading);
 
-/// Floating-point operations of a bidiagonalisation and of turning `wanted` vectors a side back:
-/// 4 m n^2 - 4 n^3 / 3 + 2 (m + n) n wanted.
+/// Floating-point operations of a bidiagonalisation and of the back-transformation of `wanted` vectors per side: 4 m
+/// n^2 - 4 n^3 / 3 + 2 (m + n) n wanted.
 [[nodiscard]] double operations(Shape shape, std::size_t wanted);
 
 struct DecompositionTimings {
     std::vector<Timing> rows;
-    std::string best_route;  ///< through LAPACK
-    Json numpy;              ///< what NumPy ran on
-    /// Of each program on the same block: largest error of a leading value against LAPACK in double, over the largest.
+    std::string best_route;  ///< the fastest LAPACK route
+    Json numpy;              ///< libraries and threads of NumPy
+    /// For each program, on the same block: the largest error of a leading value against LAPACK in double, divided by
+    /// the largest value.
     std::vector<Json> errors;
 };
 
-/// Times all singular values and `wanted` leading vectors of a block (noise and four outliers), in turn, one thread:
-///   spiked            a batch of blocks through BatchDecomposition, a block
+/// Times all singular values and `wanted` leading vectors of a block (noise and four outliers), with one thread. The
+/// timings of the programs are interleaved:
+///
+///   spiked            BatchDecomposition of a batch of blocks; time per block
 ///   estimate          the same with eOptShrink's estimate of the signal instead of a fixed number of vectors
 ///   armadillo         svd_econ, divide and conquer
 ///   lapack-gesdd, lapack-ROUTE (lapack_routes.hpp), lapack-best the fastest of them

@@ -1,8 +1,8 @@
-# After numpy_peer.py.
+# This file is appended to core/timing/numpy_peer.py, which calls it.
 class Work:
     """numpy.linalg.svd of one block.
-        time COUNT    so many of them, answered by microseconds each
-        values        its singular values"""
+        time COUNT    runs COUNT of them and answers with the microseconds of each
+        values        answers with the singular values"""
 
     def __init__(self, numpy, header, source):
         self.numpy = numpy

@@ -65,7 +65,7 @@ void require_success(int info, const char* routine) {
     if (info != 0) throw input_error("a block did not converge (LAPACK {}, code {}): check its values", routine, info);
 }
 
-/// What all routes share: the block as a tall one, workspaces that grow.
+/// The part that all routes share: the block, transposed where it is wide, and workspaces that grow.
 template <class Real>
 class Route : public LapackRoute<Real> {
 protected:
@@ -94,33 +94,33 @@ protected:
     [[nodiscard]] static std::size_t at(int row, int column, int rows) {
         return static_cast<std::size_t>(column) * static_cast<std::size_t>(rows) + static_cast<std::size_t>(row);
     }
-    /// Runs a routine twice: asks for its workspace, then works.
+    /// Runs a routine, at first twice: the first call queries the size of its workspace.
     template <class Call>
     void with_work(const char* routine, const Call& call) {
         int info = 0;
         int size = -1;
         Real best = 0;
-        if (asked_.empty() || std::find(asked_.begin(), asked_.end(), routine) == asked_.end()) {
+        if (queried_.empty() || std::find(queried_.begin(), queried_.end(), routine) == queried_.end()) {
             call(&best, &size, &info);
             require_success(info, routine);
             work_.resize(std::max(work_.size(), static_cast<std::size_t>(best)));
-            asked_.push_back(routine);
+            queried_.push_back(routine);
         }
         size = static_cast<int>(work_.size());
         call(work_.data(), &size, &info);
         require_success(info, routine);
     }
     /// The leading eigenvectors of a symmetric tridiagonal matrix, largest eigenvalue first.
-    void leading_eigenvectors(const std::vector<Real>& diagonal, const std::vector<Real>& beside, const Real* ascending,
-                              Real* vectors) {
+    void leading_eigenvectors(const std::vector<Real>& diagonal, const std::vector<Real>& off_diagonal,
+                              const Real* ascending, Real* vectors) {
         ones_.assign(static_cast<std::size_t>(columns_), 1);
         integers_.resize(2 * static_cast<std::size_t>(columns_));
         work_.resize(std::max(work_.size(), 5 * static_cast<std::size_t>(columns_)));
         reversed_.resize(this->short_vectors_.size());
         int info = 0;
-        L::stein(&columns_, diagonal.data(), beside.data(), &wanted_, ascending + (columns_ - wanted_), ones_.data(),
-                 &columns_, reversed_.data(), &columns_, work_.data(), integers_.data(), integers_.data() + columns_,
-                 &info);
+        L::stein(&columns_, diagonal.data(), off_diagonal.data(), &wanted_, ascending + (columns_ - wanted_),
+                 ones_.data(), &columns_, reversed_.data(), &columns_, work_.data(), integers_.data(),
+                 integers_.data() + columns_, &info);
         require_success(info, "stein");
         for (int k = 0; k < wanted_; ++k)
             std::copy_n(reversed_.begin() + static_cast<std::ptrdiff_t>(at(0, wanted_ - 1 - k, columns_)), columns_,
@@ -133,7 +133,7 @@ protected:
     bool wide_;
     std::vector<Real> block_;
     std::vector<Real> work_;
-    std::vector<const char*> asked_;
+    std::vector<const char*> queried_;
     std::vector<int> integers_;
 
 private:
@@ -208,7 +208,8 @@ class Bidiagonal final : public Route<Real> {
 public:
     Bidiagonal(Shape shape, std::size_t wanted) : Route<Real>(shape, wanted) {
         const auto n = static_cast<std::size_t>(this->columns_);
-        for (auto* one : {&diagonal_, &beside_, &tau_left_, &tau_right_, &squares_, &products_, &spare_, &ascending_})
+        for (auto* one :
+             {&diagonal_, &off_diagonal_, &tau_left_, &tau_right_, &squares_, &products_, &spare_, &ascending_})
             one->resize(n);
     }
     void run(const Real* block) override {
@@ -220,17 +221,17 @@ public:
         int info = 0;
         this->load(block);
         this->with_work("gebrd", [&](Real* work, const int* size, int* status) {
-            Lapack<Real>::gebrd(&m, &n, this->block_.data(), &m, diagonal_.data(), beside_.data(), tau_left_.data(),
-                                tau_right_.data(), work, size, status);
+            Lapack<Real>::gebrd(&m, &n, this->block_.data(), &m, diagonal_.data(), off_diagonal_.data(),
+                                tau_left_.data(), tau_right_.data(), work, size, status);
         });
         for (int i = 0; i < n; ++i) {
             const auto at = static_cast<std::size_t>(i);
-            const Real above = i == 0 ? Real{0} : beside_[at - 1];
+            const Real above = i == 0 ? Real{0} : off_diagonal_[at - 1];
             squares_[at] = diagonal_[at] * diagonal_[at] + above * above;
-            products_[at] = i + 1 < n ? diagonal_[at] * beside_[at] : Real{0};
+            products_[at] = i + 1 < n ? diagonal_[at] * off_diagonal_[at] : Real{0};
         }
         this->values_.assign(diagonal_.begin(), diagonal_.end());
-        spare_ = beside_;
+        spare_ = off_diagonal_;
         this->work_.resize(std::max(this->work_.size(), 4 * static_cast<std::size_t>(n)));
         Lapack<Real>::bdsqr("U", &n, &zero, &zero, &zero, this->values_.data(), spare_.data(), nullptr, &one, nullptr,
                             &one, nullptr, &one, this->work_.data(), &info, 1);
@@ -245,7 +246,7 @@ public:
             const Real value = this->values_[static_cast<std::size_t>(k)];
             for (int i = 0; i < n; ++i) {
                 const auto at = static_cast<std::size_t>(i);
-                u[i] = (diagonal_[at] * v[i] + (i + 1 < n ? beside_[at] * v[i + 1] : Real{0})) / value;
+                u[i] = (diagonal_[at] * v[i] + (i + 1 < n ? off_diagonal_[at] * v[i + 1] : Real{0})) / value;
             }
         }
         this->with_work("ormbr", [&](Real* work, const int* size, int* status) {
@@ -259,7 +260,7 @@ public:
     }
 
 private:
-    std::vector<Real> diagonal_, beside_, tau_left_, tau_right_, squares_, products_, spare_, ascending_;
+    std::vector<Real> diagonal_, off_diagonal_, tau_left_, tau_right_, squares_, products_, spare_, ascending_;
 };
 
 template <class Real>
@@ -268,7 +269,7 @@ public:
     Gram(Shape shape, std::size_t wanted) : Route<Real>(shape, wanted) {
         const auto n = static_cast<std::size_t>(this->columns_);
         gram_.resize(n * n);
-        for (auto* one : {&diagonal_, &beside_, &tau_, &ascending_, &spare_}) one->resize(n);
+        for (auto* one : {&diagonal_, &off_diagonal_, &tau_, &ascending_, &spare_}) one->resize(n);
     }
     void run(const Real* block) override {
         const int m = this->rows_;
@@ -280,17 +281,17 @@ public:
         this->load(block);
         Lapack<Real>::syrk("L", "T", &n, &m, &one, this->block_.data(), &m, &zero, gram_.data(), &n, 1, 1);
         this->with_work("sytrd", [&](Real* work, const int* size, int* status) {
-            Lapack<Real>::sytrd("L", &n, gram_.data(), &n, diagonal_.data(), beside_.data(), tau_.data(), work, size,
-                                status, 1);
+            Lapack<Real>::sytrd("L", &n, gram_.data(), &n, diagonal_.data(), off_diagonal_.data(), tau_.data(), work,
+                                size, status, 1);
         });
         ascending_ = diagonal_;
-        spare_ = beside_;
+        spare_ = off_diagonal_;
         Lapack<Real>::sterf(&n, ascending_.data(), spare_.data(), &info);
         require_success(info, "sterf");
         std::transform(ascending_.rbegin(), ascending_.rend(), this->values_.begin(),
                        [](Real square) { return std::sqrt(std::max(square, Real{0})); });
         if (r == 0) return;
-        this->leading_eigenvectors(diagonal_, beside_, ascending_.data(), this->short_vectors_.data());
+        this->leading_eigenvectors(diagonal_, off_diagonal_, ascending_.data(), this->short_vectors_.data());
         this->with_work("ormtr", [&](Real* work, const int* size, int* status) {
             Lapack<Real>::ormtr("L", "L", "N", &n, &r, gram_.data(), &n, tau_.data(), this->short_vectors_.data(), &n,
                                 work, size, status, 1, 1, 1);
@@ -303,7 +304,7 @@ public:
     }
 
 private:
-    std::vector<Real> gram_, diagonal_, beside_, tau_, ascending_, spare_;
+    std::vector<Real> gram_, diagonal_, off_diagonal_, tau_, ascending_, spare_;
 };
 
 }  // namespace
@@ -319,7 +320,7 @@ std::unique_ptr<LapackRoute<Real>> lapack_route(const std::string& name, Shape s
     if (name == "gesvdx") return std::make_unique<Gesvdx<Real>>(shape, wanted);
     if (name == "bidiagonal") return std::make_unique<Bidiagonal<Real>>(shape, wanted);
     if (name == "gram") return std::make_unique<Gram<Real>>(shape, wanted);
-    throw bug("no route through LAPACK is called {}", name);
+    throw bug("there is no LAPACK route named {}", name);
 }
 
 template std::unique_ptr<LapackRoute<float>> lapack_route(const std::string&, Shape, std::size_t);

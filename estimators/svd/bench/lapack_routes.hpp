@@ -7,8 +7,8 @@
 
 namespace spiked::estimators {
 
-/// Ways through LAPACK to all singular values and the `wanted` leading vectors of one block, float or double: what the
-/// fast decomposition is measured against. Workspaces are made once. A wide block is transposed first.
+/// LAPACK routes to all singular values and the `wanted` leading vectors of one block, in float or double, with which
+/// the fast decomposition is compared. Workspaces are allocated once. A wide block is transposed first.
 ///
 ///   gesdd       all vectors, divide and conquer
 ///   gesvdx      values by gesvd without vectors, the leading vectors by gesvdx
@@ -20,9 +20,9 @@ public:
     virtual ~LapackRoute() = default;
     /// `block` is column-major, rows x columns. Throws input_error when LAPACK does not converge.
     virtual void run(const Real* block) = 0;
-    /// Descending, of the last block.
+    /// Singular values of the last block, in descending order.
     [[nodiscard]] const std::vector<Real>& values() const { return values_; }
-    /// long side x wanted and short side x wanted, of the last block as it is when tall.
+    /// Vectors of the last block, or of its transpose where it is wide: long side x wanted and short side x wanted.
     [[nodiscard]] const std::vector<Real>& long_vectors() const { return long_vectors_; }
     [[nodiscard]] const std::vector<Real>& short_vectors() const { return short_vectors_; }
 
@@ -32,7 +32,7 @@ protected:
     std::vector<Real> short_vectors_;
 };
 
-/// In the order above.
+/// The names of the routes, in the order above.
 [[nodiscard]] const std::vector<std::string>& lapack_routes();
 template <class Real>
 [[nodiscard]] std::unique_ptr<LapackRoute<Real>> lapack_route(const std::string& name, Shape shape, std::size_t wanted);

@@ -8,16 +8,16 @@
 
 namespace spiked::estimators::cuda {
 
-/// The rows and columns of a block that are left when another kernel has reduced the first `done` of both: they are
-/// counted from there.
+/// The rows and columns of a block that remain after another kernel has reduced the first `done` of both. Indices count
+/// from there.
 struct BlockPart {
     unsigned block = 0;
     unsigned done = 0;
 };
 
-/// What the kernels of a bidiagonalisation have in common, wherever they keep the matrix: between two passes over it
-/// some warps, each with 32 rows, make the reflectors from what the pass left in shared memory, while the others wait.
-/// Column j has its numbers at Place::of(j).
+/// The part that all bidiagonalisation kernels share, wherever they store the matrix: between two passes over it some
+/// warps, each with 32 rows, compute the reflectors from the results of the pass in shared memory, while the other
+/// warps wait. The numbers of column j are at Place::of(j).
 template <class Real, unsigned most_rows, unsigned most_columns, unsigned warps, class Place>
 struct BidiagonalStep {
     static constexpr unsigned finishers = (most_rows + 31) / 32;  ///< warps
@@ -28,14 +28,15 @@ struct BidiagonalStep {
     struct Shared {
         template <class T>
         using Array = typename Team::template Shared<T>;
-        Array<Real> u;  ///< left reflectors of even steps, then of odd ones
+        Array<Real> u;  ///< left reflectors: of even steps, then of odd ones
         Array<Real> z;
-        Array<Real> column;  ///< the next one, before this step
-        Array<Real> q;       ///< parts of it, warp after warp
-        Array<Real> y, r;    ///< at the place of its column
+        Array<Real> column;   ///< the next column, before this step
+        Array<Real> q;        ///< partial sums of q, one warp after the other
+        Array<Real> y, r;     ///< of column j at Place::of(j)
+        Array<Real> scalars;  ///< left scale and u_k; head of the right reflector of the previous step; head of the
+                              ///< column to reflect
         Array<Real>
-            scalars;  ///< left scale, u_k; head of the right reflector of the step before; of the column to reflect
-        Array<Real> squares;  ///< of the column to reflect, without its head, from each of its warps
+            squares;  ///< partial sums, from each warp, of the squares of the column to reflect without its head
         Array<double> largest;
 
         SPIKED_DEVICE explicit Shared(Team& team) {
@@ -52,14 +53,14 @@ struct BidiagonalStep {
     };
 
     [[nodiscard]] static std::size_t shared_bytes() {
-        using spiked::cuda::shared_room;
-        return shared_room<Real>(2 * most_rows) + 2 * shared_room<Real>(most_rows) +
-               shared_room<Real>(warps * most_rows) + 2 * shared_room<Real>(most_columns) + shared_room<Real>(4) +
-               shared_room<Real>(finishers) + shared_room<double>(warps);
+        using spiked::cuda::shared_bytes_for;
+        return shared_bytes_for<Real>(2 * most_rows) + 2 * shared_bytes_for<Real>(most_rows) +
+               shared_bytes_for<Real>(warps * most_rows) + 2 * shared_bytes_for<Real>(most_columns) +
+               shared_bytes_for<Real>(4) + shared_bytes_for<Real>(finishers) + shared_bytes_for<double>(warps);
     }
 
-    /// The power of two that brings a block to a safe size, from each thread's largest magnitude, infinite where one
-    /// met what is no number; then this is false.
+    /// Finds the exponent of the power of two that scales a block safely, from the largest magnitude that each thread
+    /// has seen. This is infinite where a thread saw NaN or infinity; then the result is false.
     template <class Team>
     SPIKED_DEVICE static bool scale(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                     unsigned block, double largest, int& exponent) {
@@ -82,7 +83,7 @@ struct BidiagonalStep {
         return finite;
     }
 
-    /// The reflector of column 0, which lies in shared memory.
+    /// Computes the reflector of column 0, which is in shared memory.
     template <class Team>
     SPIKED_DEVICE static void begin(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                     BlockPart part) {
@@ -96,7 +97,7 @@ struct BidiagonalStep {
         reflect(batch, team, shared, part, 0, w);
     }
 
-    /// Between pass k and the next.
+    /// The work between pass k and the next one.
     template <class Team>
     SPIKED_DEVICE static void between(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                       BlockPart part, unsigned k) {
@@ -121,8 +122,8 @@ private:
         return {none ? head : (head >= Real(0) ? -norm : norm), none ? Real(0) : scale};
     }
 
-    /// The head and the squares of column k, from entry k on, of which a finisher's thread holds w, at the row of its
-    /// rank.
+    /// Stores the head of column k and the partial sums of its squares, from entry k on. Each finisher thread holds in
+    /// w the entry of the row of its rank.
     template <class Team>
     SPIKED_DEVICE static void measure(Team& team, Shared<Team>& shared, unsigned k, Real w) {
         const unsigned i = team.rank();
@@ -132,7 +133,7 @@ private:
         if (i == k) shared.scalars[3] = w;
     }
 
-    /// The left reflector of column k, once all of it is measured.
+    /// Computes the left reflector of column k after measure() has finished in all warps.
     template <class Team>
     SPIKED_DEVICE static void reflect(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                       BlockPart part, unsigned k, Real w) {
@@ -164,8 +165,8 @@ private:
         team.barrier();
     }
 
-    /// By the finishers, after pass k: the right reflector of row k, which each of them finds, and of a thread's row z
-    /// and the entry of column k + 1, which is returned.
+    /// Run by the finishers after pass k: each of them computes the right reflector of row k. Each thread then computes
+    /// z of its row, and returns the entry of column k + 1 in this row.
     template <class Team>
     SPIKED_DEVICE static Real next_column(const DecompositionBatch<Real>& batch, Team& team, Shared<Team>& shared,
                                           BlockPart part, unsigned k) {

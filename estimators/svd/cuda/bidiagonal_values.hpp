@@ -7,11 +7,11 @@
 #include "estimators/svd/cuda/decomposition_batch.hpp"
 #include "estimators/svd/cuda/one_lane.hpp"
 
-/// Singular values of the bidiagonal matrices of a batch, in double for both precisions, by the CPU's functions
+/// Singular values of the bidiagonal matrices of a batch, in double for both precisions, by the functions of the CPU
 /// (estimators/svd/bidiagonal_values.hpp).
 namespace spiked::estimators::cuda {
 
-/// Kernel: eigenvalues of B B^T by root-free QL, a thread a matrix.
+/// Kernel: eigenvalues of B B^T by root-free QL, one thread per matrix.
 template <class Real>
 struct TridiagonalEigenvalues {
     static constexpr unsigned threads = 32;
@@ -40,7 +40,8 @@ struct TridiagonalEigenvalues {
         const double* const d = batch.diagonal + which * size;
         const double* const e = batch.off_diagonal + which * size;
         for (std::size_t i = 0; i < size; ++i) {
-            // From its last row up: its large entries are most often in the first rows, and QL wants them last.
+            // B B^T is stored from its last row upwards: its large entries are most often in the first rows, and QL
+            // needs them last.
             const std::size_t row = size - 1 - i;
             const double square = d[row] * d[row];
             const double off = i == 0 ? 0.0 : e[row];
@@ -53,8 +54,8 @@ struct TridiagonalEigenvalues {
     }
 };
 
-/// Kernel: singular values from these, descending; the small ones of a double block, and all where QL did not converge,
-/// by bisection, a thread a value. A warp a matrix.
+/// Kernel: computes the singular values from these eigenvalues, in descending order, one warp per matrix. The small
+/// values of a double block, and all values where QL did not converge, are computed by bisection, one thread per value.
 template <class Real>
 struct SingularValues {
     static constexpr unsigned threads = spiked::cuda::warp_size;
@@ -64,10 +65,10 @@ struct SingularValues {
 
     [[nodiscard]] unsigned blocks() const { return batch.size.count; }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return 4 * spiked::cuda::shared_room<double>(batch.size.short_side);
+        return 4 * spiked::cuda::shared_bytes_for<double>(batch.size.short_side);
     }
 
-    /// Descending, by counting for each how many go before it.
+    /// Sorts in descending order: the position of each value is the number of values that precede it.
     template <class Team, class Array>
     SPIKED_DEVICE static void sort(Team& team, const Array& from, const Array& to, unsigned first, unsigned size) {
         team.warp_barrier();
@@ -147,11 +148,11 @@ struct SingularValues {
             }
             sort(team, found, sorted, first_small, size);
         }
-        const double unit = std::ldexp(1.0, -batch.exponents[block]);
+        const double scale = std::ldexp(1.0, -batch.exponents[block]);
         for (unsigned i = team.lane(); i < size; i += threads) {
             const double value = sorted[i];
             batch.scaled_values[first + i] = value;
-            batch.values[first + i] = value * unit;
+            batch.values[first + i] = value * scale;
         }
     }
 };

@@ -10,9 +10,9 @@
 namespace spiked::estimators::cuda {
 
 /// Kernel: vectors of the largest singular values of the bidiagonal matrices, for blocks `first`, `first` + 1, .. of
-/// the batch: twisted factorisations of the Golub-Kahan matrix (estimators/svd/twisted_vectors.hpp), a thread a vector,
-/// a warp a matrix; those of close values are made orthogonal. Where that fails its checks the block is left to the
-/// host.
+/// the batch, by twisted factorisations of the Golub-Kahan matrix (estimators/svd/twisted_vectors.hpp), one thread per
+/// vector and one warp per matrix. Vectors of close values are made orthogonal. A block whose vectors fail the checks
+/// is left to the host.
 template <class Real>
 struct BidiagonalVectors {
     static constexpr unsigned threads = spiked::cuda::warp_size;
@@ -22,16 +22,16 @@ struct BidiagonalVectors {
     DecompositionBatch<Real> batch;
     std::uint32_t first;
 
-    /// Doubles of vector_work for a block.
+    /// Size of vector_work for a block, in doubles.
     [[nodiscard]] SPIKED_DEVICE static std::size_t work_of_block(const BatchSize& size) {
         return std::size_t{4} * size.short_side * kernels::vector_lanes *
                (size.vectors > kernels::vector_lanes ? 2 : 1);
     }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return spiked::cuda::shared_room<double>(2 * batch.size.short_side);
+        return spiked::cuda::shared_bytes_for<double>(2 * batch.size.short_side);
     }
 
-    /// One vector, to columns of bidiagonal_right and bidiagonal_left.
+    /// Computes one vector and stores it in a column of bidiagonal_right and of bidiagonal_left.
     SPIKED_DEVICE bool find(const double* links, double* work, double value, double largest, double* right,
                             double* left) const {
         const std::size_t size = batch.size.short_side;
@@ -40,19 +40,19 @@ struct BidiagonalVectors {
         double right_square = 0.0;
         double left_square = 0.0;
         for (int round = 0; round <= bidiagonal::last_round; ++round) {
-            double miss = 0.0;
-            kernels::TwistedVectors<OneLane, 1>::solve(matrix, &eigenvalue, &right_square, &left_square, &miss);
+            double remainder = 0.0;
+            kernels::TwistedVectors<OneLane, 1>::solve(matrix, &eigenvalue, &right_square, &left_square, &remainder);
             const double square = right_square + left_square;
-            const double residual = std::fabs(miss) / std::sqrt(square);
+            const double residual = std::fabs(remainder) / std::sqrt(square);
             if (residual < bidiagonal::good_residual<Real> * largest) break;
             if (round == bidiagonal::last_round && !(residual < bidiagonal::acceptable_residual * largest))
                 return false;
-            if (round < bidiagonal::last_round) eigenvalue += miss / square;  // Rayleigh's quotient
+            if (round < bidiagonal::last_round) eigenvalue += remainder / square;  // Rayleigh quotient
         }
         if (!(std::fabs(right_square - left_square) < bidiagonal::unequal_halves * right_square)) return false;
         const double right_scale = 1.0 / std::sqrt(right_square);
         const double left_scale = 1.0 / std::sqrt(left_square);
-        constexpr unsigned ahead = 4;  // entries that are read before the first of them is written
+        constexpr unsigned ahead = 4;  // number of entries that are read before the first of them is written
         for (std::size_t i = 0; i < size; i += ahead) {
             double x[ahead];
             double y[ahead];
@@ -72,7 +72,7 @@ struct BidiagonalVectors {
         return true;
     }
 
-    /// Gram-Schmidt for column `last` against those from `from` on. False where little was left of it.
+    /// Gram-Schmidt: makes column `last` orthogonal to those from `from` on. Returns false when little of it remains.
     template <class Team>
     SPIKED_DEVICE bool orthogonalise(Team& team, double* columns, unsigned from, unsigned last) const {
         const unsigned size = batch.size.short_side;

@@ -6,25 +6,28 @@
 
 namespace spiked::estimators::cuda {
 
-/// Kernel: Householder bidiagonalisation, one thread block a matrix, the matrix in registers.
+/// Kernel: Householder bidiagonalisation with one thread block per matrix and the matrix in registers.
 ///
-/// Thread (lane of 16, group) holds rows lane, lane + 16, .. (`row_slots` of them) and columns group, group + groups,
-/// .. (8), so that all threads stay busy while the matrix shrinks; what is done is left out 8 times on the way, in code
-/// unrolled for each. A step k, as on the CPU (estimators/svd/bidiagonalisation.hpp), is one pass over the registers:
+/// A thread (lane of 16, group) holds rows lane, lane + 16, .. (`row_slots` of them) and columns group, group + groups,
+/// .. (8 of them), so that all threads stay busy while the matrix shrinks. Finished rows and columns are dropped 8
+/// times on the way, in code that is unrolled for each of these phases. A step k, as on the CPU
+/// (estimators/svd/bidiagonalisation.hpp), is one pass over the registers:
 ///
-///     a_ij -= u_i y_j + z_i v_j     of the step before
+///     a_ij -= u_i y_j + z_i v_j     of the previous step
 ///     x_j   = sum_i a_ij u_i        within 16 lanes, by shuffles
 ///     y_j   = scale x_j,  r_j = a_kj - u_k y_j
-///     q_i   = sum_j a_ij r_j        across groups through shared memory
+///     q_i   = sum_j a_ij r_j        across groups, through shared memory
 ///
-/// after which some warps make the right reflector of row r, z, the next column and its reflector, while the others
-/// wait: three barriers a step.
+/// Afterwards some warps compute the right reflector of row r, z, the next column and its reflector, while the others
+/// wait. A step has three barriers.
 ///
-/// Up to 16 row_slots by 8 groups; what a matrix has less is zero. 4 fma an entry and step.
+/// The tile has 16 row_slots rows and 8 groups columns; a smaller matrix is padded with zeros. The cost is 4 fma per
+/// entry and step.
 ///
-/// Between two passes most threads of a block wait, so that a multiprocessor does as much as it has
-/// blocks. Half way through a square tile a quarter of the registers would hold what is left: it is handed over, by
-/// `trailing`, to a kernel of half as many rows and columns, of which a multiprocessor holds more.
+/// Between two passes most threads of a block wait, so the throughput of a multiprocessor is proportional to its number
+/// of resident blocks. Half way through a square tile, a quarter of the registers would hold the remaining matrix. It
+/// is therefore passed on, through `trailing`, to a kernel with half as many rows and columns, of which a
+/// multiprocessor holds more blocks.
 template <class Real, unsigned row_slots, unsigned groups>
 struct Bidiagonalise {
     static constexpr unsigned lanes = 16;
@@ -33,12 +36,12 @@ struct Bidiagonalise {
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
     static constexpr unsigned most_rows = lanes * row_slots;
     static constexpr unsigned most_columns = groups * column_slots;
-    /// A quarter of a multiprocessor has 16384 registers for its warps, of which a thread needs as many for its tile
-    /// and these besides (README.md has what it uses).
+    /// A quarter of a multiprocessor has 16384 registers for its warps. A thread needs one register per word of its
+    /// tile and the others counted here (README.md lists the registers in use).
     static constexpr unsigned words = row_slots * column_slots * (sizeof(Real) / 4) + (sizeof(Real) == 4 ? 64 : 104);
     static constexpr unsigned resident = 16384 / (spiked::cuda::warp_size * words) * 4 / warps;
 
-    /// Column group + groups * slot at 8 group + slot: a thread's own lie together.
+    /// Column group + groups * slot is at 8 group + slot, so that the columns of a thread lie next to each other.
     struct Place {
         SPIKED_DEVICE static unsigned of(unsigned column) { return column % groups * column_slots + column / groups; }
     };
@@ -46,25 +49,26 @@ struct Bidiagonalise {
     template <class Team>
     using Shared = typename Step::template Shared<Team>;
 
-    /// Rows and columns that are left when a block is handed over.
+    /// Number of rows and columns that remain when a block is passed on.
     static constexpr unsigned half = most_columns / 2;
-    static constexpr bool can_hand_over = row_slots >= 4 && most_rows == most_columns;  // no tile is smaller than 2
+    static constexpr bool can_hand_over =
+        row_slots >= 4 && most_rows == most_columns;  // there is no tile below 2 row slots
     static_assert(!can_hand_over || half <= trailing_side);
 
     DecompositionBatch<Real> batch;
-    unsigned done = 0;        ///< rows and columns that the kernel before reduced
-    bool hands_over = false;  ///< all but the first `half` columns
+    unsigned done = 0;        ///< rows and columns that the previous kernel reduced
+    bool hands_over = false;  ///< whether all but the first `half` columns are passed on
 
     [[nodiscard]] std::size_t shared_bytes() const { return Step::shared_bytes(); }
 
-    /// What a thread keeps.
+    /// The part of the matrix that a thread holds.
     struct Tile {
         Real a[row_slots][column_slots];
         Real y[column_slots], v[column_slots];
         unsigned lane, group;
     };
 
-    /// Fills the tile, scaled. False where an entry is no number.
+    /// Fills the tile and scales it. Returns false when an entry is NaN or infinite.
     template <class Team>
     SPIKED_DEVICE bool load(Team& team, Shared<Team>& shared, unsigned block, Tile& tile) const {
         const BatchSize& size = batch.size;
@@ -90,7 +94,7 @@ struct Bidiagonalise {
             }
             tile.y[c] = tile.v[c] = 0;
         }
-        if (!first) return true;                   // it is finite and scaled
+        if (!first) return true;                   // the previous kernel has checked and scaled it
         if (wrong != Real(0)) largest = HUGE_VAL;  // 0 * x is NaN for NaN and infinity, and then this comparison holds
         int exponent = 0;
         if (!Step::scale(batch, team, shared, block, largest, exponent)) return false;
@@ -103,7 +107,7 @@ struct Bidiagonalise {
         return true;
     }
 
-    /// The sums over 16 lanes of 8 numbers: the one of slot `lane / 2`.
+    /// Sums each of 8 numbers over 16 lanes; a lane gets the sum of slot `lane / 2`.
     template <class Team>
     SPIKED_DEVICE static Real sum_of_slot(Team& team, const Real (&x)[column_slots], unsigned lane) {
         Real four[4];
@@ -122,14 +126,14 @@ struct Bidiagonalise {
         return one;
     }
 
-    /// Everything of step k but its right reflector. k lies in phase `phase`: columns of the slots before are done.
+    /// Step k without its right reflector. k lies in phase `phase`: the columns of earlier slots are finished.
     template <unsigned phase, class Team>
     SPIKED_DEVICE void pass(Team& team, Shared<Team>& shared, Tile& tile, unsigned k) const {
         constexpr unsigned first_row_slot = phase * groups / lanes;
         constexpr unsigned last_row_slot = ((phase + 1) * groups - 1) / lanes;
         const auto u = shared.u + k % 2 * most_rows;
         const auto before = shared.u + (k + 1) % 2 * most_rows;
-        if (tile.group == k % groups) tile.y[phase] = tile.v[phase] = 0;  // this column is done
+        if (tile.group == k % groups) tile.y[phase] = tile.v[phase] = 0;  // this column is finished
 
         Real x[column_slots];
         SPIKED_UNROLL
@@ -149,7 +153,7 @@ struct Bidiagonalise {
                 x[c] = std::fma(a, along, x[c]);
             }
         }
-        // Row k, for the threads of each column.
+        // Row k goes to the threads of each column.
         const unsigned own = tile.group * column_slots;
         SPIKED_UNROLL
         for (unsigned s = first_row_slot; s <= last_row_slot && s < row_slots; ++s)
@@ -175,7 +179,7 @@ struct Bidiagonalise {
             tile.y[c] = shared.y[own + c];
             tile.v[c] = shared.r[own + c];
         }
-        // The two groups of a warp add their parts of q; each keeps every other slot.
+        // The two groups of a warp add their partial sums of q; each keeps every other slot.
         const bool upper = team.lane() >= lanes;
         const auto q = shared.q + team.warp() * most_rows;
         const auto part = [&](unsigned s) {
@@ -216,7 +220,7 @@ struct Bidiagonalise {
         }
     }
 
-    /// What is left when the first `half` columns are done, with the updates of the last of these steps.
+    /// Writes the matrix that remains after the first `half` columns, with the updates of the last step applied.
     template <class Team>
     SPIKED_DEVICE void hand_over(Shared<Team>& shared, unsigned block, const Tile& tile) const {
         constexpr unsigned first_column_slot = half / groups;

@@ -5,10 +5,10 @@
 
 namespace spiked::estimators::cuda {
 
-/// Kernel: the same steps as Bidiagonalise (bidiagonalisation.hpp) for blocks that registers do not hold: up to 256 x
-/// 256. The matrix lies where its left reflectors will; a warp takes every 16th column, a lane every 32nd row, and a
-/// step reads and writes what is left of the matrix once: 4 fma for two accesses of memory, which on a GPU is its
-/// second cache while as few blocks are resident as fit there.
+/// Kernel: the same steps as Bidiagonalise (bidiagonalisation.hpp) for blocks that do not fit into registers, up to 256
+/// x 256. The matrix is stored where its left reflectors will be. A warp processes every 16th column and a lane every
+/// 32nd row, and a step reads and writes the remaining matrix once: 4 fma for two memory accesses. These go to the
+/// second cache (L2) of the GPU as long as few enough blocks are resident to fit there.
 template <class Real>
 struct BidiagonaliseInMemory {
     static constexpr unsigned warps = 16;
@@ -29,7 +29,7 @@ struct BidiagonaliseInMemory {
 
     [[nodiscard]] std::size_t shared_bytes() const { return Step::shared_bytes(); }
 
-    /// The block to where it is worked on, scaled. False where an entry is no number.
+    /// Copies the block, scaled, to where it is reduced. Returns false when an entry is NaN or infinite.
     template <class Team>
     SPIKED_DEVICE bool load(Team& team, Shared<Team>& shared, unsigned block, Real* matrix) const {
         const BatchSize& size = batch.size;

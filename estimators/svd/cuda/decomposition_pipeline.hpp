@@ -5,11 +5,11 @@
 #include "estimators/svd/cuda/bidiagonalisation.hpp"
 #include "estimators/svd/cuda/bidiagonalisation_in_memory.hpp"
 
-/// A batched decomposition as a sequence of kernels, for any executor (core/device/team.hpp): on a GPU and, in
-/// tests, on the host.
+/// A batched decomposition as a sequence of kernels for any executor (core/device/team.hpp): on a GPU or, in tests, on
+/// the host.
 namespace spiked::estimators::cuda {
 
-/// The register tiles that are compiled, smallest first: up to 16 row_slots x 8 groups.
+/// The register tiles that are compiled, smallest first: up to 16 row_slots rows by 8 groups columns.
 template <unsigned row_slots, unsigned groups>
 struct Tiling {};
 template <class Real, class Visitor>
@@ -22,17 +22,17 @@ void visit_tilings(Visitor&& visit) {
     if constexpr (sizeof(Real) == 4) visit(Tiling<16, 16>());
 }
 
-/// Whether kernels take a block of this shape: up to 256 x 256. Larger blocks are the CPU's.
+/// Whether the kernels support blocks of this shape: up to 256 x 256. Larger blocks are decomposed on the CPU.
 [[nodiscard]] inline bool fits(std::size_t long_side, std::size_t short_side) {
     return long_side <= BidiagonaliseInMemory<double>::most_rows && short_side > 0;
 }
 
-/// Whether a kernel that has `done` rows and columns behind it leaves the second half of its tile to a smaller one.
+/// Whether a kernel that starts after `done` rows and columns passes the second half of its tile on to a smaller one.
 template <class Kernel>
 [[nodiscard]] bool hands_over_from(const BatchSize& size, unsigned done) {
     return Kernel::can_hand_over && size.short_side - done > Kernel::half;
 }
-/// Whether any does of blocks of this size.
+/// Whether the first kernel does so for blocks of this size.
 template <class Real>
 [[nodiscard]] bool hands_over(const BatchSize& size) {
     bool found = false;
@@ -46,8 +46,8 @@ template <class Real>
     return hands;
 }
 
-/// Lays the arrays of a batch out in one piece of memory; `part` blocks have their vectors found together. Returns the
-/// bytes it takes; `memory` may be null to ask for these. Everything but `blocks` lies in it.
+/// Places the arrays of a batch, except `blocks`, in one chunk of memory, given that the vectors of `part` blocks are
+/// computed at once. Returns the number of bytes; `memory` may be null when only this number is wanted.
 template <class Real>
 std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& size, std::uint32_t part,
                     DecompositionBatch<Real>& batch) {
@@ -84,12 +84,12 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
     return used;
 }
 
-/// Blocks whose vectors are found together, a warp each: as many warps as a large GPU holds, since each of them waits
-/// for its own numbers most of the time.
-inline constexpr std::uint32_t vectors_together = 2048;
+/// Number of blocks whose vectors are computed at once, one warp each: as many warps as a large GPU holds, since each
+/// of them waits for its own results most of the time.
+inline constexpr std::uint32_t vector_batch_size = 2048;
 
-/// The bidiagonal matrices of a batch that fits, and the reflectors that lead to them: the smallest tile that takes the
-/// blocks, then, where they are handed over, the smallest that takes what is left.
+/// Computes the bidiagonal matrices of a batch that fits, and their reflectors. It uses the smallest tile that holds
+/// the blocks and then, where they are passed on, the smallest tile that holds the remaining part.
 template <class Real, class Executor>
 void bidiagonalise(Executor& executor, const DecompositionBatch<Real>& batch) {
     const BatchSize& size = batch.size;
@@ -112,7 +112,7 @@ void bidiagonalise(Executor& executor, const DecompositionBatch<Real>& batch) {
     }
 }
 
-/// All singular values and the leading vectors of a batch that fits, `part` blocks at a time for the vectors.
+/// Computes all singular values and the leading vectors of a batch that fits, the vectors for `part` blocks at a time.
 template <class Real, class Executor>
 void decompose(Executor& executor, const DecompositionBatch<Real>& batch, std::uint32_t part) {
     const BatchSize& size = batch.size;

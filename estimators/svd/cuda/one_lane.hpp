@@ -6,7 +6,7 @@
 
 namespace spiked::estimators::cuda {
 
-/// The registers (decomposition_kernels.hpp) of a thread: one double.
+/// The registers of the CPU's kernels (decomposition_kernels.hpp) for a thread of a GPU: one double.
 struct OneLane {
     using Real = double;
     using Vector = double;

@@ -5,10 +5,11 @@
 
 #include "core/device/team.hpp"
 
-/// What float blocks take besides: AnalysedBlock's steps between a sample in double and a decomposition in float.
+/// Additional kernels for float blocks: the steps of AnalysedBlock between a sample in double and a decomposition in
+/// float.
 namespace spiked::estimators::cuda {
 
-/// Kernel: doubles to floats.
+/// Kernel: converts doubles to floats.
 struct Narrow {
     static constexpr unsigned threads = 256;
     static constexpr unsigned resident = 8;
@@ -27,7 +28,7 @@ struct Narrow {
     }
 };
 
-/// Kernel: singular values of float blocks that are within the rounding of float of 0 become 0.
+/// Kernel: sets singular values of float blocks that are within the rounding error of float of 0 to 0.
 struct DropRounding {
     static constexpr unsigned threads = 256;
     static constexpr unsigned resident = 8;

@@ -19,7 +19,7 @@ arma::mat gaussian_block(std::size_t rows, std::size_t columns, std::uint64_t re
     return block;
 }
 
-/// Blocks of two shapes, one with empty lines, one of zeros, one with NaN.
+/// Blocks of two shapes: one has zero rows and columns, one is zero, and one has a NaN.
 std::vector<arma::mat> mixed_blocks() {
     std::vector<arma::mat> blocks;
     for (std::uint64_t i = 0; i < 5; ++i) blocks.push_back(gaussian_block(20, 12, i));
@@ -32,25 +32,25 @@ std::vector<arma::mat> mixed_blocks() {
     return blocks;
 }
 
-TEST(AnalysedBlock, BlocksTogetherAreWhatTheyAreAlone) {
+TEST(AnalysedBlock, BlocksOfABatchHaveTheResultsOfSingleBlocks) {
     for (const Precision precision : {Precision::float64, Precision::float32}) {
-        auto together = AnalysedBlock::together(mixed_blocks(), EmptyLines::strip, precision);
+        auto batch = AnalysedBlock::as_batch(mixed_blocks(), EmptyLines::strip, precision);
         const auto blocks = mixed_blocks();
         for (std::size_t i = 0; i + 1 < blocks.size(); ++i) {
             AnalysedBlock alone(blocks[i], EmptyLines::strip, precision);
-            EXPECT_EQ(together[i].singular_values(), alone.singular_values()) << i;
+            EXPECT_EQ(batch[i].singular_values(), alone.singular_values()) << i;
             const std::size_t count = std::min<std::size_t>(3, alone.singular_values().size());
-            const SingularVectors a = together[i].vectors(count);
+            const SingularVectors a = batch[i].vectors(count);
             const SingularVectors b = alone.vectors(count);
             EXPECT_TRUE(arma::approx_equal(a.left, b.left, "absdiff", 0.0)) << i;
             EXPECT_TRUE(arma::approx_equal(a.right, b.right, "absdiff", 0.0)) << i;
         }
-        EXPECT_TRUE(together[6].singular_values().empty());
-        EXPECT_THROW((void)together.back().singular_values(), Error);
+        EXPECT_TRUE(batch[6].singular_values().empty());
+        EXPECT_THROW((void)batch.back().singular_values(), Error);
     }
 }
 
-/// What `bench decompose` times is what studies and dumps are decomposed by.
+/// Studies and dumps are decomposed by the code that `bench decompose` times.
 template <class Real>
 void expect_batch_decomposition(Precision precision) {
     const arma::mat block = gaussian_block(40, 32, 0);
@@ -63,7 +63,7 @@ void expect_batch_decomposition(Precision precision) {
     arma::Mat<Real> left;
     batch.leading_vectors(0, 4, &left, nullptr);
     EXPECT_TRUE(arma::approx_equal(analysed.vectors(4).left, arma::conv_to<arma::mat>::from(left), "absdiff", 0.0));
-    // Control: LAPACK's last bits are others.
+    // Negative control: the last bits of LAPACK's values differ.
     EXPECT_NE(analysed.singular_values(), singular_values(block));
 }
 
@@ -72,7 +72,7 @@ TEST(AnalysedBlock, IsDecomposedByTheBatchDecomposition) {
     expect_batch_decomposition<float>(Precision::float32);
 }
 
-TEST(AnalysedBlock, AnExactlyLowRankBlockIsOneInEitherPrecision) {
+TEST(AnalysedBlock, AnExactlyLowRankBlockHasItsRankInBothPrecisions) {
     const arma::mat u = arma::orth(gaussian_block(128, 15, 1));
     const arma::mat v = arma::orth(gaussian_block(96, 15, 2));
     const arma::mat fifteen = u * arma::diagmat(arma::linspace(8.0, 3.0, 15)) * v.t();
@@ -88,20 +88,20 @@ TEST(AnalysedBlock, AnExactlyLowRankBlockIsOneInEitherPrecision) {
     }
 }
 
-TEST(AnalysedBlock, WhatDoesNotFitFloatIsRefusedByItself) {
+TEST(AnalysedBlock, OnlyTheBlockThatDoesNotFitFloatIsRejected) {
     std::vector<arma::mat> blocks;
     for (std::uint64_t i = 0; i < 4; ++i) blocks.push_back(gaussian_block(20, 12, i));
     blocks[1](3, 3) = 1e39;
-    auto together = AnalysedBlock::together(blocks, EmptyLines::strip, Precision::float32);
+    auto batch = AnalysedBlock::as_batch(blocks, EmptyLines::strip, Precision::float32);
     for (int twice = 0; twice < 2; ++twice) {
-        EXPECT_THROW((void)together[1].singular_values(), Error);
+        EXPECT_THROW((void)batch[1].singular_values(), Error);
         for (const std::size_t i : {0U, 2U, 3U})
-            EXPECT_EQ(together[i].singular_values(),
+            EXPECT_EQ(batch[i].singular_values(),
                       AnalysedBlock(blocks[i], EmptyLines::strip, Precision::float32).singular_values());
     }
 }
 
-TEST(AnalysedBlock, BeyondTheFastRouteItIsLapack) {
+TEST(AnalysedBlock, LargeBlocksAreDecomposedByLapack) {
     const arma::mat block = gaussian_block(1030, 1026, 0);
     AnalysedBlock analysed(block);
     EXPECT_EQ(analysed.singular_values(), singular_values(block));

@@ -1,5 +1,5 @@
 // The fast decomposition against LAPACK in double: values, orthogonality and residuals for spectra of every kind, in
-// both precisions and with every instruction set this processor has.
+// both precisions and with every instruction set that this processor has.
 #include "estimators/svd/batch_decomposition.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ arma::mat with_spectrum(Random& random, std::size_t rows, std::size_t columns, c
 
 using Make = arma::mat (*)(Random&, std::size_t rows, std::size_t columns);
 
-/// What the blocks of the tests are like.
+/// The kinds of blocks in the tests.
 const std::pair<const char*, Make> kinds[] = {
     {"gaussian", [](Random& random, std::size_t n, std::size_t d) { return random_gaussian(random, n, d); }},
     {"spiked",
@@ -111,7 +111,7 @@ const std::pair<const char*, Make> kinds[] = {
          spectrum(spectrum.n_elem - 1) = 1e-9;
          return with_spectrum(random, n, d, spectrum);
      }},
-    {"empty lines",
+    {"zero rows and columns",
      [](Random& random, std::size_t n, std::size_t d) {
          arma::mat block = random_gaussian(random, n, d);
          for (arma::uword i = 0; i < n; ++i)
@@ -123,10 +123,10 @@ const std::pair<const char*, Make> kinds[] = {
     {"zero", [](Random&, std::size_t n, std::size_t d) { return arma::mat(n, d); }},
 };
 
-/// Largest errors, as shares of the largest singular value where they have a scale.
+/// Largest errors, relative to the largest singular value where they have a scale.
 struct Errors {
     double values = 0.0;          ///< over the short side
-    double leading_values = 0.0;  ///< relative, first 16 down to a fourth of the first
+    double leading_values = 0.0;  ///< relative, of the first 16 values above a fourth of the first one
     double orthogonality = 0.0;
     double residual = 0.0;
 
@@ -210,7 +210,7 @@ struct Batch {
     std::size_t wanted = 0;
 };
 
-/// Largest errors of each kind.
+/// Largest errors for each kind of block.
 using Found = std::map<std::string, Errors>;
 
 template <class Real>
@@ -234,7 +234,7 @@ void judge(const Batch& batch, Instructions instructions, Found& found) {
     }
 }
 
-/// Entries are rounded to float, so that both precisions decompose the same block.
+/// Blocks of random kinds. Entries are rounded to float, so that both precisions decompose the same block.
 Batch random_batch(Random& random, Shape shape, std::size_t count, std::size_t wanted) {
     Batch batch;
     batch.wanted = wanted;
@@ -322,7 +322,7 @@ void judge_scale(double scale) {
     for (arma::mat& block : batch.blocks)
         for (double& x : block) x = static_cast<double>(static_cast<Real>(x * scale));
     for (std::size_t i = 0; i < batch.blocks.size(); ++i) {
-        // LAPACK sees the block scaled back, which is exact for powers of two.
+        // LAPACK gets the block scaled back, which is exact for powers of two.
         arma::mat& block = batch.blocks[i];
         block /= scale;
         batch.expected[i] = singular_values(block);
@@ -356,17 +356,17 @@ void judge_independence(Instructions path) {
         const Batch batch = random_batch(random, shape, 37, std::min<std::size_t>(8, shape.short_side()));
         const auto entries = side_by_side<Real>(batch.blocks);
         const std::size_t one = shape.rows * shape.columns;
-        BatchDecomposition<Real> together(shape, path);
+        BatchDecomposition<Real> in_batch(shape, path);
         BatchDecomposition<Real> alone(shape, path);
-        together.decompose(entries);
+        in_batch.decompose(entries);
         for (std::size_t i = 0; i < batch.blocks.size(); ++i) {
             alone.decompose(std::span(entries).subspan(i * one, one));
-            const auto a = together.singular_values(i);
+            const auto a = in_batch.singular_values(i);
             const auto b = alone.singular_values(0);
             EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end())) << batch.kinds[i];
             arma::Mat<Real> left[2];
             arma::Mat<Real> right[2];
-            together.leading_vectors(i, batch.wanted, &left[0], &right[0]);
+            in_batch.leading_vectors(i, batch.wanted, &left[0], &right[0]);
             alone.leading_vectors(0, batch.wanted, &left[1], &right[1]);
             expect_same(left[0], left[1]);
             expect_same(right[0], right[1]);
@@ -374,16 +374,16 @@ void judge_independence(Instructions path) {
     }
 }
 
-TEST(BatchDecompositionIdentity, ABlockHasTheSameBitsInAnyBatch) {
+TEST(BatchDecompositionIdentity, TheResultsOfABlockAreBitIdenticalInAnyBatch) {
     for (const Instructions path : instruction_sets()) {
         judge_independence<double>(path);
         judge_independence<float>(path);
     }
 }
 
-TEST(BatchDecompositionIdentity, OneSideAloneIsTheSameAsBoth) {
+TEST(BatchDecompositionIdentity, VectorsOfOneSideEqualThoseOfBothSides) {
     Random random(24);
-    for (const Shape shape : {Shape{30, 40}, Shape{60, 30}}) {  // the second one by its Gram matrix
+    for (const Shape shape : {Shape{30, 40}, Shape{60, 30}}) {  // the second shape goes through its Gram matrix
         const arma::mat block = random_gaussian(random, shape.rows, shape.columns);
         BatchDecomposition<double> decomposition(shape);
         decomposition.decompose({block.memptr(), block.n_elem});
@@ -399,25 +399,25 @@ TEST(BatchDecompositionIdentity, OneSideAloneIsTheSameAsBoth) {
     }
 }
 
-TEST(BatchDecompositionIdentity, HowManyVectorsWereAskedBeforeChangesNone) {
+TEST(BatchDecompositionIdentity, EarlierRequestsDoNotChangeVectors) {
     Random random(25);
-    // Values close enough that vectors are made orthogonal, far enough apart that LAPACK is not needed.
+    // The values are so close that vectors are made orthogonal, and so far apart that LAPACK is not needed.
     const arma::mat block = arma::eye(80, 80) + 1e-4 * random_gaussian(random, 80, 80);
-    BatchDecomposition<double> asked_again({80, 80});
-    asked_again.decompose({block.memptr(), block.n_elem});
+    BatchDecomposition<double> reused({80, 80});
+    reused.decompose({block.memptr(), block.n_elem});
     for (const std::size_t wanted : {1, 12, 20, 3}) {
         BatchDecomposition<double> fresh({80, 80});
         fresh.decompose({block.memptr(), block.n_elem});
         arma::mat left[2];
         arma::mat right[2];
-        asked_again.leading_vectors(0, wanted, &left[0], &right[0]);
+        reused.leading_vectors(0, wanted, &left[0], &right[0]);
         fresh.leading_vectors(0, wanted, &left[1], &right[1]);
         expect_same(left[0], left[1]);
         expect_same(right[0], right[1]);
     }
 }
 
-TEST(BatchDecomposition, TheBestInstructionsAreTheWidestThereAre) {
+TEST(BatchDecomposition, BestIsTheWidestInstructionSetOfTheProcessor) {
     std::string widest;
     for (const Instructions path : instruction_sets()) widest = BatchDecomposition<float>({2, 2}, path).instructions();
     EXPECT_EQ(BatchDecomposition<float>({2, 2}).instructions(), widest);
@@ -426,7 +426,7 @@ TEST(BatchDecomposition, TheBestInstructionsAreTheWidestThereAre) {
 }
 
 template <class Real>
-void expect_refused(Real wrong, std::size_t rows, std::size_t columns) {
+void expect_rejected(Real wrong, std::size_t rows, std::size_t columns) {
     for (const Instructions path : instruction_sets())
         for (std::size_t at = 0; at < rows * columns; ++at) {
             std::vector<Real> entries(3 * rows * columns, Real(1));
@@ -442,15 +442,15 @@ void expect_refused(Real wrong, std::size_t rows, std::size_t columns) {
         }
 }
 
-TEST(BatchDecomposition, WhatIsNoNumberIsRefusedWithItsBlock) {
+TEST(BatchDecomposition, NanAndInfinityAreRejectedAndTheirBlockIsNamed) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     for (const double wrong : {std::nan(""), infinity, -infinity}) {
-        expect_refused<double>(wrong, 7, 9);
-        expect_refused<float>(static_cast<float>(wrong), 7, 9);
+        expect_rejected<double>(wrong, 7, 9);
+        expect_rejected<float>(static_cast<float>(wrong), 7, 9);
     }
 }
 
-TEST(BatchDecomposition, NoVectorsAndNoBlocksAreFine) {
+TEST(BatchDecomposition, ZeroVectorsAndEmptyBatchesAreAllowed) {
     BatchDecomposition<double> decomposition({4, 3});
     decomposition.decompose({});
     EXPECT_EQ(decomposition.count(), 0U);
@@ -466,8 +466,8 @@ TEST(BatchDecomposition, NoVectorsAndNoBlocksAreFine) {
     EXPECT_THROW(BatchDecomposition<double>({0, 3}), Error);
 }
 
-TEST(BatchDecomposition, ValuesDescendWhereEqualOnesAreFoundInTwoWays) {
-    // A thousandth of the largest is where squares give way to bisection.
+TEST(BatchDecomposition, ValuesDescendWhereEqualOnesAreComputedInTwoWays) {
+    // At a thousandth of the largest value, bisection replaces QL on squares.
     Random random(26);
     arma::vec spectrum(64, arma::fill::ones);
     spectrum(0) = 1000.0;
@@ -482,7 +482,7 @@ TEST(BatchDecomposition, ValuesDescendWhereEqualOnesAreFoundInTwoWays) {
 }
 
 TEST(BatchDecomposition, AllVectorsOfTwoClustersAreOrthonormal) {
-    // LAPACK's divide and conquer leaves 1e-11 in some of these, and gives up on others.
+    // LAPACK's divide and conquer leaves errors of 1e-11 in some of these blocks, and fails for others.
     Random random(27);
     arma::vec spectrum(35);
     for (arma::uword i = 0; i < 35; ++i) spectrum(i) = i < 18 ? 1.0 : 1e-8;
@@ -498,7 +498,7 @@ TEST(BatchDecomposition, AllVectorsOfTwoClustersAreOrthonormal) {
     }
 }
 
-TEST(BatchDecompositionControl, TheJudgeSeesAWrongValueAndAWrongVector) {
+TEST(BatchDecompositionControl, TheErrorMeasuresDetectAWrongValueAndAWrongVector) {
     Random random(25);
     const arma::mat block = random_gaussian(random, 30, 20);
     BatchDecomposition<double> decomposition({30, 20});
@@ -515,12 +515,12 @@ TEST(BatchDecompositionControl, TheJudgeSeesAWrongValueAndAWrongVector) {
     std::vector<double> values(found.begin(), found.end());
     values[19] += 3e-11 * values[0];
     EXPECT_FALSE(within(value_errors(values, expected), limits));
-    arma::mat turned = right;
-    turned.col(3) += 1e-11 * right.col(2);
-    EXPECT_FALSE(within(vector_errors(block, found, left, turned), limits));
-    turned = right;
-    turned.col(0) *= -1.0;
-    EXPECT_FALSE(within(vector_errors(block, found, left, turned), limits));
+    arma::mat perturbed = right;
+    perturbed.col(3) += 1e-11 * right.col(2);
+    EXPECT_FALSE(within(vector_errors(block, found, left, perturbed), limits));
+    perturbed = right;
+    perturbed.col(0) *= -1.0;
+    EXPECT_FALSE(within(vector_errors(block, found, left, perturbed), limits));
 }
 
 }  // namespace

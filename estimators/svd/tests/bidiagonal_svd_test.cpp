@@ -1,4 +1,4 @@
-// What stands behind the lanes when they fail: planted failures, answers against LAPACK.
+// The fallbacks for failures of the vectorised kernels: simulated failures, with results compared to LAPACK.
 #include "estimators/svd/bidiagonal_svd.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct Entries {
 };
 
 constexpr std::size_t wanted = 8;
-int planted = 0;
+int simulated_failures = 0;
 
 template <class Real>
 std::pair<arma::mat, arma::mat> vectors(const BidiagonalSvd<Real>& svd) {
@@ -65,62 +65,62 @@ void judge(const kernels::Kernels<Real>& kernels) {
 
 template <class Real>
 void judge_failures() {
-    const kernels::Kernels<Real>& sound = *kernels::generic<Real>();
-    judge(sound);
+    const kernels::Kernels<Real>& working = *kernels::generic<Real>();
+    judge(working);
 
-    kernels::Kernels<Real> values_do_not_converge = sound;
+    kernels::Kernels<Real> values_do_not_converge = working;
     values_do_not_converge.eigenvalues = [](kernels::TridiagonalBatch& batch) {
-        ++planted;
+        ++simulated_failures;
         for (bool& converged : batch.converged) converged = false;
         std::fill_n(batch.eigenvalues, batch.size * kernels::value_lanes, NAN);
     };
-    planted = 0;
+    simulated_failures = 0;
     judge(values_do_not_converge);
-    EXPECT_EQ(planted, 1);
+    EXPECT_EQ(simulated_failures, 1);
 
-    kernels::Kernels<Real> vectors_miss = sound;
-    vectors_miss.twisted_vectors = [](const kernels::GolubKahan& matrix, const double*, std::size_t, double* even,
-                                      double* odd, double* miss) {
-        ++planted;
+    kernels::Kernels<Real> residuals_are_large = working;
+    residuals_are_large.twisted_vectors = [](const kernels::GolubKahan& matrix, const double*, std::size_t,
+                                             double* even, double* odd, double* remainders) {
+        ++simulated_failures;
         std::fill_n(matrix.work, 2 * matrix.size * kernels::vector_lanes, NAN);
         std::fill_n(even, kernels::vector_lanes, 1.0);
         std::fill_n(odd, kernels::vector_lanes, 1.0);
-        std::fill_n(miss, kernels::vector_lanes, 1.0);
+        std::fill_n(remainders, kernels::vector_lanes, 1.0);
     };
-    planted = 0;
-    judge(vectors_miss);
-    EXPECT_GT(planted, 0);
+    simulated_failures = 0;
+    judge(residuals_are_large);
+    EXPECT_GT(simulated_failures, 0);
 
-    kernels::Kernels<Real> vectors_are_no_numbers = vectors_miss;
-    vectors_are_no_numbers.twisted_vectors = [](const kernels::GolubKahan& matrix, const double*, std::size_t,
-                                                double* even, double* odd, double* miss) {
-        ++planted;
+    kernels::Kernels<Real> vectors_are_nan = residuals_are_large;
+    vectors_are_nan.twisted_vectors = [](const kernels::GolubKahan& matrix, const double*, std::size_t, double* even,
+                                         double* odd, double* remainders) {
+        ++simulated_failures;
         std::fill_n(matrix.work, 2 * matrix.size * kernels::vector_lanes, NAN);
-        for (double* const what : {even, odd, miss}) std::fill_n(what, kernels::vector_lanes, NAN);
+        for (double* const output : {even, odd, remainders}) std::fill_n(output, kernels::vector_lanes, NAN);
     };
-    planted = 0;
-    judge(vectors_are_no_numbers);
-    EXPECT_GT(planted, 0);
+    simulated_failures = 0;
+    judge(vectors_are_nan);
+    EXPECT_GT(simulated_failures, 0);
 
-    kernels::Kernels<Real> vectors_vanish = sound;
+    kernels::Kernels<Real> vectors_vanish = working;
     vectors_vanish.orthogonalise = [](double*, std::size_t, std::size_t, std::size_t) {
-        ++planted;
+        ++simulated_failures;
         return 0.25;
     };
-    planted = 0;
+    simulated_failures = 0;
     BidiagonalSvd<Real> svd(vectors_vanish, size);
     std::vector<double> values(size);
     const std::vector<double> ones(size, 1.0);
-    const std::vector<double> links(size - 1, 1e-4);  // values closer than a thousandth
+    const std::vector<double> links(size - 1, 1e-4);  // values differ by less than a thousandth
     const Bidiagonal close{ones, links};
     svd.values(std::vector<Bidiagonal>{close}, true, values.data());
     svd.vectors(close, values, wanted);
-    EXPECT_GT(planted, 0);
+    EXPECT_GT(simulated_failures, 0);
     const arma::mat right = vectors(svd).second;
     EXPECT_LT(arma::abs(right.t() * right - arma::eye(wanted, wanted)).max(), sizeof(Real) == 8 ? 1e-12 : 1e-6);
 }
 
-TEST(BidiagonalSvdReference, PlantedFailuresOfTheLanesAreCaughtAndAnsweredByBisectionAndLapack) {
+TEST(BidiagonalSvdReference, SimulatedKernelFailuresAreDetectedAndReplacedByBisectionAndLapack) {
     judge_failures<double>();
     judge_failures<float>();
 }

@@ -9,7 +9,7 @@
 #include "core/device/emulated_block.hpp"
 #include "estimators/svd/cuda/decomposition_pipeline.hpp"
 
-/// The kernels of a batched decomposition, thread by thread on the host, against LAPACK in double.
+/// The kernels of a batched decomposition, emulated thread by thread on the host, against LAPACK in double.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -37,7 +37,7 @@ BatchSize size_of(std::size_t count, std::size_t rows, std::size_t columns, std:
             static_cast<std::uint32_t>(shape.first), rows < columns, vectors};
 }
 
-/// What the kernels leave, from memory that is all NaN at first.
+/// Runs the kernels in memory that is all NaN at first and returns their results.
 template <class Real>
 Found<Real> run_kernels(const Blocks<Real>& blocks, const BatchSize& size, std::uint32_t part) {
     DecompositionBatch<Real> batch;
@@ -53,7 +53,8 @@ Found<Real> run_kernels(const Blocks<Real>& blocks, const BatchSize& size, std::
             {batch.right_vectors, batch.right_vectors + vectors * size.short_side}};
 }
 
-/// As promised by batch_decomposition.hpp; of a block whose vectors are left to the host, its values and zeros.
+/// Checks the bounds of batch_decomposition.hpp. Of a block whose vectors are left to the host, it checks the values
+/// and that the vectors are zero.
 template <class Real>
 void expect_as_lapack(const Blocks<Real>& blocks, const BatchSize& size, const Found<Real>& found,
                       bool all_fine = true) {
@@ -65,10 +66,10 @@ void expect_as_lapack(const Blocks<Real>& blocks, const BatchSize& size, const F
         }
         ASSERT_NE(found.status[b], BlockStatus::not_finite) << "block " << b;
         const arma::mat block = arma::conv_to<arma::mat>::from(blocks.all[b]);
-        // In units in which LAPACK neither overflows nor loses digits.
-        const double unit = std::ldexp(1.0, block.is_zero() ? 0 : -std::ilogb(arma::abs(block).max()));
-        const arma::vec expected = arma::svd(arma::mat(block * unit));
-        const arma::vec values = arma::vec(found.values.data() + b * p, p) * unit;
+        // The block is scaled so that LAPACK neither overflows nor loses digits.
+        const double scale = std::ldexp(1.0, block.is_zero() ? 0 : -std::ilogb(arma::abs(block).max()));
+        const arma::vec expected = arma::svd(arma::mat(block * scale));
+        const arma::vec values = arma::vec(found.values.data() + b * p, p) * scale;
         const double largest = expected(0);
         const double limit = in_double ? 1e-12 * static_cast<double>(p) : 1e-6 + 4e-9 * size.long_side;
         EXPECT_LE(arma::abs(values - expected).max(), limit * largest) << "block " << b;
@@ -86,12 +87,12 @@ void expect_as_lapack(const Blocks<Real>& blocks, const BatchSize& size, const F
         }
         if (size.wide) left.swap(right);
         const double precise = in_double ? 1e-12 : 5e-6;
-        const arma::mat unit_matrix = arma::eye(wanted, wanted);
+        const arma::mat identity = arma::eye(wanted, wanted);
         const arma::mat weights = arma::diagmat(values.head(wanted));
-        EXPECT_LE(arma::abs(left.t() * left - unit_matrix).max(), precise) << "block " << b;
-        EXPECT_LE(arma::abs(right.t() * right - unit_matrix).max(), precise) << "block " << b;
-        EXPECT_LE(arma::abs(block * unit * right - left * weights).max(), precise * largest) << "block " << b;
-        EXPECT_LE(arma::abs(unit * block.t() * left - right * weights).max(), precise * largest) << "block " << b;
+        EXPECT_LE(arma::abs(left.t() * left - identity).max(), precise) << "block " << b;
+        EXPECT_LE(arma::abs(right.t() * right - identity).max(), precise) << "block " << b;
+        EXPECT_LE(arma::abs(block * scale * right - left * weights).max(), precise * largest) << "block " << b;
+        EXPECT_LE(arma::abs(scale * block.t() * left - right * weights).max(), precise * largest) << "block " << b;
     }
 }
 
@@ -110,7 +111,7 @@ protected:
 using Reals = testing::Types<double, float>;
 TYPED_TEST_SUITE(CudaDecompositionReference, Reals);
 
-/// Every tiling, full and padded, tall and wide; parts that do not divide the batch.
+/// Covers every tiling, full and padded, tall and wide, and parts that do not divide the batch.
 TYPED_TEST(CudaDecompositionReference, SpikedBlocksOfAnyShapeThatFits) {
     struct Case {
         std::size_t rows, columns;
@@ -132,8 +133,8 @@ TYPED_TEST(CudaDecompositionReference, SpikedBlocksOfAnyShapeThatFits) {
     EXPECT_FALSE(fits(8, 0));
 }
 
-/// Rank deficient, of one value, zero, of one entry, graded, diagonal, with rows that repeat: vectors by the kernels
-/// or, where they say so, by whoever reads their status.
+/// Blocks that are rank deficient, have equal singular values, are zero, have one entry, are graded or diagonal, or
+/// have repeated rows. Vectors come from the kernels or, where the status says so, are left to the host.
 TYPED_TEST(CudaDecompositionReference, DegenerateBlocks) {
     constexpr std::size_t n = 48;
     Blocks<TypeParam> blocks;
@@ -168,8 +169,8 @@ TYPED_TEST(CudaDecompositionReference, HugeAndTinyBlocks) {
     expect_as_lapack(blocks, size, found);
 }
 
-/// A block that is no matrix of numbers is told by its status; it holds zeros and changes nothing for its neighbours.
-TYPED_TEST(CudaDecompositionReference, NanAndInfinityAreRefused) {
+/// A block with NaN or infinity is marked by its status, holds zeros and does not change its neighbours.
+TYPED_TEST(CudaDecompositionReference, NanAndInfinityAreRejected) {
     Blocks<TypeParam> blocks;
     for (int b = 0; b < 4; ++b) blocks.add(spiked_block(33, 20));
     const auto alone = run_kernels(blocks, size_of(4, 33, 20, 2), 4);
@@ -186,19 +187,19 @@ TYPED_TEST(CudaDecompositionReference, NanAndInfinityAreRefused) {
     }
 }
 
-/// What is found for a block does not depend on the batch it is in.
-TYPED_TEST(CudaDecompositionReference, BatchesChangeNothing) {
+/// The results for a block do not depend on its batch.
+TYPED_TEST(CudaDecompositionReference, ResultsDoNotDependOnTheBatch) {
     Blocks<TypeParam> blocks;
     for (int b = 0; b < 18; ++b) blocks.add(spiked_block(20, 24));
-    const auto together = run_kernels(blocks, size_of(18, 20, 24, 2), 7);
+    const auto in_batch = run_kernels(blocks, size_of(18, 20, 24, 2), 7);
     Blocks<TypeParam> last;
     last.add(arma::conv_to<arma::mat>::from(blocks.all[17]));
     const auto alone = run_kernels(last, size_of(1, 20, 24, 2), 1);
-    for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(alone.values[i], together.values[17 * 20 + i]);
-    for (std::size_t i = 0; i < 48; ++i) EXPECT_EQ(alone.long_vectors[i], together.long_vectors[17 * 48 + i]);
+    for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(alone.values[i], in_batch.values[17 * 20 + i]);
+    for (std::size_t i = 0; i < 48; ++i) EXPECT_EQ(alone.long_vectors[i], in_batch.long_vectors[17 * 48 + i]);
 }
 
-/// A matrix whose QL is said not to have converged is bisected whole.
+/// All values of a matrix are bisected when QL is reported not to have converged.
 TYPED_TEST(CudaDecompositionReference, ValuesByBisectionWhereQlDidNotConverge) {
     Blocks<TypeParam> blocks;
     blocks.add(spiked_block(32, 32));

@@ -6,7 +6,7 @@
 #include "estimators/svd/cuda/low_rank.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 
-/// Estimate and residual of a batch by a kernel, on emulated blocks, against a product in double.
+/// The kernel for estimate and residual of a batch, on emulated blocks, against a product in double.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -78,7 +78,8 @@ void expect_the_products(std::uint32_t rows, std::uint32_t columns) {
     SCOPED_TRACE(testing::Message() << rows << " x " << columns << " of " << sizeof(Real) << " bytes");
     Batch<Real> batch(rows, columns);
     batch.run();
-    // Entries are up to 5 in size and so are vectors: the sizes of a sum's terms add up to less than 300.
+    // Entries of blocks and vectors are at most 5 in magnitude, so the magnitudes of the terms of a sum add up to less
+    // than 300.
     const double limit = 300.0 * 22.0 * static_cast<double>(std::numeric_limits<Real>::epsilon());
     for (const std::uint32_t b : {0U, 1U, 3U}) {
         const arma::mat estimate = batch.expected(b);
@@ -91,7 +92,7 @@ void expect_the_products(std::uint32_t rows, std::uint32_t columns) {
     EXPECT_EQ(arma::abs(batch.residual.slice(2)).max(), Real{0}) << "not finite";
     batch.ranks[1] = 18;
     EXPECT_GT(arma::abs(in_double<Real>(batch.estimate.slice(1)) - batch.expected(1)).max(), 4.0 * limit)
-        << "a control: one component less is seen";
+        << "negative control: a missing component is detected";
 }
 
 TEST(CudaLowRankReference, EstimateAndResidualAreThoseOfAProductInDouble) {
@@ -101,7 +102,7 @@ TEST(CudaLowRankReference, EstimateAndResidualAreThoseOfAProductInDouble) {
     }
 }
 
-TEST(CudaLowRank, TheResidualMayTakeTheBlocksPlace) {
+TEST(CudaLowRank, TheResidualMayOverwriteTheBlocks) {
     Batch<double> batch(70, 40);
     batch.run();
     const arma::cube apart = batch.residual;

@@ -1,4 +1,5 @@
-// LAPACK's own failures, which few inputs bring about: bdsdc and bdsqr are stood in front of, and told to give up.
+// Failures of LAPACK, which few inputs cause: bdsdc and bdsqr are replaced by functions that report a failure on
+// request and otherwise call LAPACK.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -13,10 +14,10 @@
 
 namespace {
 
-bool gives_up = false;  // bdsdc
-bool both_give_up = false;
-int asked = 0;
-int asked_instead = 0;
+bool bdsdc_fails = false;
+bool both_fail = false;
+int bdsdc_calls = 0;
+int bdsqr_calls = 0;
 
 }  // namespace
 
@@ -24,26 +25,26 @@ extern "C" void dbdsdc_(const char* triangle, const char* vectors, const int* si
                         double* off_diagonal, double* left, const int* left_step, double* right, const int* right_step,
                         double* compact, int* compact_integers, double* work, int* integers, int* info, std::size_t a,
                         std::size_t b) {
-    ++asked;
-    static const auto behind = reinterpret_cast<decltype(&dbdsdc_)>(dlsym(RTLD_NEXT, "dbdsdc_"));
-    if (gives_up || both_give_up || behind == nullptr)
+    ++bdsdc_calls;
+    static const auto original = reinterpret_cast<decltype(&dbdsdc_)>(dlsym(RTLD_NEXT, "dbdsdc_"));
+    if (bdsdc_fails || both_fail || original == nullptr)
         *info = 1;
     else
-        behind(triangle, vectors, size, diagonal, off_diagonal, left, left_step, right, right_step, compact,
-               compact_integers, work, integers, info, a, b);
+        original(triangle, vectors, size, diagonal, off_diagonal, left, left_step, right, right_step, compact,
+                 compact_integers, work, integers, info, a, b);
 }
 
 extern "C" void dbdsqr_(const char* triangle, const int* size, const int* columns, const int* rows, const int* others,
                         double* diagonal, double* off_diagonal, double* right, const int* right_step, double* left,
                         const int* left_step, double* other, const int* other_step, double* work, int* info,
                         std::size_t a) {
-    ++asked_instead;
-    static const auto behind = reinterpret_cast<decltype(&dbdsqr_)>(dlsym(RTLD_NEXT, "dbdsqr_"));
-    if (both_give_up || behind == nullptr)
+    ++bdsqr_calls;
+    static const auto original = reinterpret_cast<decltype(&dbdsqr_)>(dlsym(RTLD_NEXT, "dbdsqr_"));
+    if (both_fail || original == nullptr)
         *info = 1;
     else
-        behind(triangle, size, columns, rows, others, diagonal, off_diagonal, right, right_step, left, left_step, other,
-               other_step, work, info, a);
+        original(triangle, size, columns, rows, others, diagonal, off_diagonal, right, right_step, left, left_step,
+                 other, other_step, work, info, a);
 }
 
 namespace spiked::estimators {
@@ -53,7 +54,7 @@ template <class Real>
 void judge_failure() {
     constexpr std::size_t side = 24;
     constexpr std::size_t wanted = 4;
-    constexpr std::size_t equal = 1;  // whose vectors need LAPACK
+    constexpr std::size_t equal = 1;  // index of the block whose vectors need LAPACK
     constexpr std::size_t count = 3;
     arma::Cube<Real> blocks(side, side, count, arma::fill::zeros);
     for (std::size_t b = 0; b < count; ++b) {
@@ -72,36 +73,36 @@ void judge_failure() {
         return arma::Mat<Real>(arma::join_rows(left, right));
     };
     std::vector<arma::Mat<Real>> before;
-    asked = asked_instead = 0;
+    bdsdc_calls = bdsqr_calls = 0;
     for (std::size_t b = 0; b < count; ++b) before.push_back(vectors(b));
-    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(bdsdc_calls, 1);
 
-    const int by_bdsdc_itself = asked_instead;
-    gives_up = true;
-    const arma::Mat<Real> instead = vectors(equal);
-    gives_up = false;
-    EXPECT_EQ(asked_instead, by_bdsdc_itself + 1);
+    const int bdsqr_calls_of_bdsdc = bdsqr_calls;
+    bdsdc_fails = true;
+    const arma::Mat<Real> by_bdsqr = vectors(equal);
+    bdsdc_fails = false;
+    EXPECT_EQ(bdsqr_calls, bdsqr_calls_of_bdsdc + 1);
     // Left and right vectors of the identity are the same, and orthonormal.
-    const arma::Mat<Real> products = instead.head_cols(wanted).t() * instead.tail_cols(wanted);
+    const arma::Mat<Real> products = by_bdsqr.head_cols(wanted).t() * by_bdsqr.tail_cols(wanted);
     EXPECT_LT(arma::abs(products - arma::eye<arma::Mat<Real>>(wanted, wanted)).max(), 1e-6);
 
-    both_give_up = true;
+    both_fail = true;
     try {
         static_cast<void>(vectors(equal));
-        ADD_FAILURE() << "what LAPACK left behind was taken for vectors";
+        ADD_FAILURE() << "arrays of a failed LAPACK call were taken for vectors";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::unusable_input);
-        EXPECT_NE(std::string(error.what()).find("bdsdc and bdsqr gave up"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("bdsdc and bdsqr failed"), std::string::npos) << error.what();
     }
     for (const std::size_t b : {std::size_t{0}, std::size_t{2}})
         EXPECT_TRUE(arma::all(arma::vectorise(vectors(b) == before[b]))) << b;
     for (const double value : batch.singular_values(equal)) EXPECT_NEAR(value, 1.0, 1e-6);
-    both_give_up = false;
-    EXPECT_EQ(asked, 3);
+    both_fail = false;
+    EXPECT_EQ(bdsdc_calls, 3);
     EXPECT_TRUE(arma::all(arma::vectorise(vectors(equal) == before[equal])));
 }
 
-TEST(LapackFailure, IsAnInputErrorOfTheBlockWhoseVectorsNeedLapackAndOfNoOther) {
+TEST(LapackFailure, IsAnInputErrorOnlyOfTheBlockWhoseVectorsNeedLapack) {
     judge_failure<float>();
     judge_failure<double>();
 }

@@ -312,7 +312,7 @@ TEST(Transforms, WhatWhiteningCouldNotDoIsSaid) {
 
 TEST(Transforms, NamesCompose) {
     EXPECT_EQ(spectral_method("whiten+dyson+gd-shrink:sigma=1").transforms.size(), 2U);
-    const Method method = parse_method("whiten+gd-shrink+tq-mse");
+    const MethodSpec method = parse_method("whiten+gd-shrink+tq-mse");
     ASSERT_TRUE(method.spectral.has_value());
     EXPECT_EQ(method.spectral->transforms.size(), 1U);
     for (const char* name : {"whitn+gd-shrink", "whiten", "whiten+dyson", "gd-shrink+whiten", "whiten:x+gd-shrink",

@@ -35,8 +35,8 @@ std::vector<std::vector<std::string>> csv_rows(const Figure& figure) {
     return rows;
 }
 
-/// Drawn, described, and with a table and a file of its data.
-void expect_whole(const Figure& figure) {
+/// Expects that a figure is drawn and described, and has a table and a CSV of its data.
+void expect_complete(const Figure& figure) {
     EXPECT_TRUE(has(figure.svg, "</svg>")) << figure.title << ": " << figure.problem;
     EXPECT_FALSE(figure.description.empty()) << figure.title;
     EXPECT_FALSE(figure.rows.empty()) << figure.title;
@@ -44,7 +44,7 @@ void expect_whole(const Figure& figure) {
     EXPECT_EQ(csv_rows(figure).size(), figure.rows.size()) << figure.title;
 }
 
-/// Sizes 16 to 256 with deviations c n^slope from theory, of relative error `noise`.
+/// A store of sizes 16 to 256 whose deviations from theory are c n^slope, with relative error `noise`.
 void make_rates(const std::string& path, double slope, double noise) {
     FixtureStore store(path, "spiked");
     const auto sample = store.method("sample", "sample", "sample");
@@ -64,9 +64,10 @@ TEST(RateFigure, FitsTheSlopeAndItsError) {
     make_rates(folder / "rates.spiked", -2.0 / 3.0, 0.05);
     Database store(folder / "rates.spiked", Database::Mode::read);
     const auto figure = figures_of_kind("rate", store, Json::object({{"y", "outlier"}, {"slope", -1.0}})).front();
-    expect_whole(figure);
+    expect_complete(figure);
     ASSERT_EQ(figure.rows.size(), 5U);
-    // Equal relative errors e: the error of the slope is e over the root of the sum of squares of log n about its mean.
+    // With equal relative errors e, the error of the slope is e over the root of the sum of squares of log n about its
+    // mean.
     double squares = 0.0;
     for (const double step : {-2.0, -1.0, 0.0, 1.0, 2.0}) squares += step * step * std::log(2.0) * std::log(2.0);
     const double error = 0.05 / std::sqrt(squares);
@@ -76,7 +77,7 @@ TEST(RateFigure, FitsTheSlopeAndItsError) {
     EXPECT_TRUE(has(figure.script, "slope -0.667"));
 }
 
-TEST(RateFigure, TheErrorOfASpreadDoesNotDependOnTheBatches) {
+TEST(RateFigure, TheErrorOfAStandardDeviationDoesNotDependOnTheBatches) {
     const Scratch folder;
     for (const int per_batch : {1, 4, 100}) {
         const std::string path = folder / fmt::format("spread-{}.spiked", per_batch);
@@ -100,13 +101,14 @@ TEST(RateFigure, TheErrorOfASpreadDoesNotDependOnTheBatches) {
         ASSERT_EQ(figure.rows.size(), 3U);
         validation::Moments all;
         for (int i = 0; i < 100; ++i) all.add((i % 7 + 0.1 * (i % 3)) / 16.0);
-        const double spread = std::sqrt(all.m2 / 99.0);
-        const double error = std::sqrt((all.m4 / 100.0 - spread * spread * spread * spread) / 100.0) / (2.0 * spread);
-        EXPECT_EQ(figure.rows[0].back(), with_error(spread, error)) << per_batch << " a batch";
+        const double deviation = std::sqrt(all.m2 / 99.0);
+        const double error =
+            std::sqrt((all.m4 / 100.0 - deviation * deviation * deviation * deviation) / 100.0) / (2.0 * deviation);
+        EXPECT_EQ(figure.rows[0].back(), with_error(deviation, error)) << per_batch << " replicates per batch";
     }
 }
 
-TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
+TEST(RateFigureControl, FitsAnotherSlopeAndNoneToNoise) {
     const Scratch folder;
     make_rates(folder / "other.spiked", -0.5, 0.05);
     Database other(folder / "other.spiked", Database::Mode::read);
@@ -114,15 +116,15 @@ TEST(RateFigureControl, FollowsAnotherSlopeAndFitsNoNoise) {
     make_rates(folder / "noise.spiked", -0.5, 0.6);
     Database noise(folder / "noise.spiked", Database::Mode::read);
     const auto figure = figures_of_kind("rate", noise, Json::object({{"y", "outlier"}})).front();
-    expect_whole(figure);
+    expect_complete(figure);
     EXPECT_FALSE(has(figure.description, "n^"));
     EXPECT_TRUE(has(figure.description, "1 have fewer than three points"));
     EXPECT_TRUE(has(figures_of_kind("rate", noise, Json::object({{"of", "beauty"}})).front().problem,
                     "deviation, spread, mean"));
 }
 
-/// A title that a store has stands in a comment in front of the line that sets the size.
-TEST(PictureScript, TakesTheSizeThatTheProgramSet) {
+// The title of a figure, which comes from the store, stands in a comment before the line that sets the size.
+TEST(PictureScript, IgnoresASizeInTheTitle) {
     for (const char* title : {"set terminal svg size 9,9", "set terminal svg size x", "\nset terminal svg size 9,9"}) {
         const std::string script = panel_script(title, "", "", {Panel{}}, {});
         const std::string picture = picture_script(script, PictureFormat::png);
@@ -135,7 +137,7 @@ TEST(PictureScript, TakesTheSizeThatTheProgramSet) {
     EXPECT_THROW((void)picture_script("# set terminal svg size 9,9\n", PictureFormat::png), Error);
 }
 
-TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
+TEST(RateFigure, CountsPointsBelowTheFrame) {
     const Scratch folder;
     {
         FixtureStore store(folder / "low.spiked", "spiked");
@@ -153,7 +155,7 @@ TEST(RateFigure, SaysThatAPointLiesBelowItsFrame) {
     EXPECT_TRUE(has(figure.description, "; 1 of them so close to it")) << figure.description;
 }
 
-TEST(MapFigure, WritesNumbersWholeAndMetricsInWords) {
+TEST(MapFigure, ShowsAllDecimalPlacesAndLongNamesOfMetrics) {
     Figure figure;
     draw_map(figure, {{"", 0, 0, 1.25}, {"", 1, 0, 3.0}}, {"head", "layer", {"0", "1"}, {"0"}}, "mean rank");
     EXPECT_TRUE(has(figure.script, " 1.25\n")) << figure.script;
@@ -177,22 +179,22 @@ TEST(MapFigure, PutsEveryCellInItsBox) {
         figures_of_kind("map", store,
                         Json::object({{"x", "signal.strength"}, {"by", "noise.row_cov.rho"}, {"y", "rank"}}))
             .front();
-    expect_whole(figure);
+    expect_complete(figure);
     EXPECT_EQ(figure.rows.size(), 28U);
-    // Two shapes, two panels; strength 3 is column 6, rho 0.4 row 1, all found.
+    // Two shapes give two panels. Strength 3 is column 6 and rho 0.4 is row 1, where the rank is 1.
     EXPECT_TRUE(has(figure.script, "set title 'n = 64' "));
     EXPECT_TRUE(has(figure.script, "\n6 1 ")) << figure.script;
     EXPECT_TRUE(has(figure.script, " 1.00\n"));
     EXPECT_TRUE(has(figure.script, "\n0 0 ") && has(figure.script, " 0.19\n"));
     EXPECT_TRUE(has(figure.svg, "<text>rank</text>"));  // beside the colour scale
     const auto checks = figures_of_kind("map", store, Json::object({})).front();
-    expect_whole(checks);
+    expect_complete(checks);
     EXPECT_TRUE(has(checks.description, "above 1 outside"));
     EXPECT_TRUE(has(figures_of_kind("map", store, Json::object({{"y", "beauty"}})).front().problem,
                     "holds no values of beauty"));
 }
 
-TEST(MapFigure, ALargeStudyShowsAllItsCellsInOneMap) {
+TEST(MapFigure, ShowsAllCellsOfALargeStudyInOneMap) {
     const Scratch folder;
     {
         FixtureStore store(folder / "large.spiked", "spiked");
@@ -211,7 +213,7 @@ TEST(MapFigure, ALargeStudyShowsAllItsCellsInOneMap) {
     EXPECT_TRUE(has(page, "the map are over all cells"));
 }
 
-/// Draws 1 to 200 over 200 of one quantity.
+/// A store with the draws 1/200, 2/200, ..., 1 of one quantity.
 void make_draws(const std::string& path) {
     FixtureStore store(path, "spiked");
     const auto sample = store.method("sample", "sample", "sample");
@@ -226,23 +228,23 @@ void make_draws(const std::string& path) {
     store.finish();
 }
 
-TEST(DistributionFigure, CountsEveryDrawAndBandsTheirShare) {
+TEST(DistributionFigure, CountsEveryDrawAndHasTheConfidenceBand) {
     const Scratch folder;
     make_draws(folder / "draws.spiked");
     Database store(folder / "draws.spiked", Database::Mode::read);
     const auto figure = figures_of_kind("distribution", store, Json::object({{"y", "outlier"}})).front();
-    expect_whole(figure);
+    expect_complete(figure);
     const auto rows = csv_rows(figure);
     ASSERT_EQ(rows.size(), 200U);
     const double band = std::sqrt(std::log(40.0) / 400.0);  // 95 %, 200 draws
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const double share = static_cast<double>(i + 1) / 200.0;
-        EXPECT_NEAR(std::stod(rows[i][2]), share, 1e-12);
-        EXPECT_NEAR(std::stod(rows[i][3]), share, 1e-12);
-        EXPECT_NEAR(std::stod(rows[i][4]), std::max(0.0, share - band), 1e-9);
-        EXPECT_NEAR(std::stod(rows[i][5]), std::min(1.0, share + band), 1e-9);
+        const double fraction = static_cast<double>(i + 1) / 200.0;
+        EXPECT_NEAR(std::stod(rows[i][2]), fraction, 1e-12);
+        EXPECT_NEAR(std::stod(rows[i][3]), fraction, 1e-12);
+        EXPECT_NEAR(std::stod(rows[i][4]), std::max(0.0, fraction - band), 1e-9);
+        EXPECT_NEAR(std::stod(rows[i][5]), std::min(1.0, fraction + band), 1e-9);
     }
-    // The boxes of the histogram hold all draws.
+    // The bins of the histogram contain all draws.
     std::istringstream lines(figure.script.substr(figure.script.find("$b0 << END") + 11));
     double count = 0.0;
     for (std::string line; std::getline(lines, line) && line != "END";) {
@@ -274,7 +276,7 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
         store.moment(cell, ours, "ip_bias_plain_own", 0, -0.03, 1e-4);
         store.moment(cell, plain, "ip_bias_plain_random", 0, 1e-5, 1e-4);
         store.moment(cell, ours, "ip_bias_plain_random", 0, 1e-3, 1e-4);
-        // Halves that differ, so that there is some noise.
+        // The two batches differ, so that there is some noise.
         store.database.execute(
             "UPDATE moment SET mean = mean + (2 * batch - 1) * 1e-4 WHERE metric_id <> (SELECT metric_id FROM metric "
             "WHERE name = 'relative_l2')");
@@ -282,35 +284,35 @@ TEST(BiasFigure, IsTheRatioToTheFirstMethodOfTheSameBits) {
     }
     Database store(folder / "bias.spiked", Database::Mode::read);
     const auto figure = figures_of_kind("bias-by-query", store, Json::object()).front();
-    expect_whole(figure);
+    expect_complete(figure);
     const auto rows = csv_rows(figure);
-    ASSERT_EQ(rows.size(), 2U) << figure.csv;  // random queries: within the noise, left out
+    ASSERT_EQ(rows.size(), 2U) << figure.csv;  // random queries are left out, because their bias is within the noise
     EXPECT_TRUE(has(figure.description, "1 ratio of mean errors")) << figure.description;
     EXPECT_TRUE(has(figure.description, "queries: own (the row itself).")) << figure.description;
     EXPECT_TRUE(has(figure.description, "1 ratio of error\u00B2")) << figure.description;
     EXPECT_EQ(rows[0][3], "own");
     EXPECT_NEAR(std::stod(rows[0][6]), 0.25, 1e-12);
-    EXPECT_NEAR(std::stod(rows[1][6]), 0.25, 1e-12);  // squared errors
-    // Only columns that something stands in.
+    EXPECT_NEAR(std::stod(rows[1][6]), 0.25, 1e-12);  // the squared errors
+    // Columns without points are left out.
     EXPECT_TRUE(has(figure.script, "set xtics nomirror ('own' 0, 'error\u00B2' 1)\nset xrange [-0.5:1.5]"))
         << figure.script;
-    const auto turned = figures_of_kind("bias-by-query", store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
-    EXPECT_NEAR(std::stod(csv_rows(turned)[0][6]), 4.0, 1e-12);
+    const auto inverse = figures_of_kind("bias-by-query", store, Json::object({{"over", "eoptshrink+tq-mse"}})).front();
+    EXPECT_NEAR(std::stod(csv_rows(inverse)[0][6]), 4.0, 1e-12);
     EXPECT_FALSE(figures_of_kind("bias-by-query", store, Json::object({{"bits", "3"}})).front().problem.empty());
 }
 
-TEST(DumpFigures, BiasAndDistributionAreForDumpsToo) {
+TEST(DumpFigures, BiasByQueryAndRankMapWorkForDumps) {
     const Scratch folder;
     make_dump_store(folder / "dump.spiked");
     Database store(folder / "dump.spiked", Database::Mode::read);
     EXPECT_TRUE(has(figures_of_kind("bias-by-query", store, Json::object()).front().problem,
-                    "whose first has a bias off zero"));
+                    "where the bias of the first differs from zero"));
     const auto map = figures_of_kind("rank-map", store, Json::object()).front();
-    expect_whole(map);
+    expect_complete(map);
 }
 
-/// Before and after, of the first prompt alone.
-TEST(NeedleFigure, ShowsWhatTheStoreKeepsOfAttention) {
+// The figure shows the first prompt only, before and after compression.
+TEST(NeedleFigure, ShowsTheAttentionOfTheFirstPrompt) {
     const Scratch folder;
     const std::string path = folder / "needles.spiked";
     {
@@ -331,7 +333,7 @@ TEST(NeedleFigure, ShowsWhatTheStoreKeepsOfAttention) {
     }
     Database store(path, Database::Mode::read);
     const auto figure = needle_attention(store, Json::object()).front();
-    expect_whole(figure);
+    expect_complete(figure);
     EXPECT_TRUE(has(figure.title, "2 questions on their needles, layer 1, head 3"));
     const auto rows = csv_rows(figure);
     ASSERT_EQ(rows.size(), 2U * 2U * 3U);
@@ -346,8 +348,8 @@ TEST(NeedleFigure, ShowsWhatTheStoreKeepsOfAttention) {
     EXPECT_TRUE(has(needle_attention(dump, Json::object()).front().problem, "no needle_attention"));
 }
 
-/// Names of axes in words, and room for them beside small numbers.
-TEST(FrontierFigure, NamesItsAxesInsideThePicture) {
+// The label of an axis must not be cut off where small numbers make its tic labels wide.
+TEST(FrontierFigure, LabelsOfAxesLieInsideThePicture) {
     const Scratch folder;
     const std::string path = folder / "small.spiked";
     {
@@ -364,13 +366,13 @@ TEST(FrontierFigure, NamesItsAxesInsideThePicture) {
     }
     Database store(path, Database::Mode::read);
     const auto figure = figures_of_kind("frontier", store, Json::object({{"y", "added_nats"}})).front();
-    expect_whole(figure);
+    expect_complete(figure);
     EXPECT_EQ(figure.title, "added nats a token against stored bits");
     const std::size_t label = figure.svg.find(">added nats a token<");
     ASSERT_NE(label, std::string::npos);
-    const std::size_t moved = figure.svg.rfind("translate(", label);
-    ASSERT_NE(moved, std::string::npos);
-    EXPECT_GT(std::stod(figure.svg.substr(moved + 10)), 10.0);  // half a line of text
+    const std::size_t position = figure.svg.rfind("translate(", label);
+    ASSERT_NE(position, std::string::npos);
+    EXPECT_GT(std::stod(figure.svg.substr(position + 10)), 10.0);  // half a line of text
     EXPECT_FALSE(has(figure.svg, "0.10000"));
 }
 
@@ -379,40 +381,41 @@ TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
     for (int i = 0; i < 50; ++i) singular.push_back(0.5 + 0.03 * i);
     auto figure = spectrum_figure("block", singular, Eigenvalue{4.1}, 60, std::vector<double>(50, 1.0));
     draw(figure);
-    expect_whole(figure);
+    expect_complete(figure);
     EXPECT_TRUE(has(figure.description, "52 singular values from 5 down to 0.5. 2 lie above the estimated edge 2.025"));
     EXPECT_TRUE(has(figure.description, "The rank rule takes 2 of them for signal.")) << figure.description;
     EXPECT_TRUE(has(figure.description, "fitted to 50 of the other 50: ")) << figure.description;
     EXPECT_TRUE(has(figure.description, "white on ")) << figure.description;
     auto bare = spectrum_figure("block", singular, std::nullopt, 60);
     draw(bare);
-    expect_whole(bare);
+    expect_complete(bare);
     EXPECT_FALSE(has(bare.script, "$density"));
 }
 
-TEST(SpectrumFigure, WhatCannotBeDrawnIsSaidAndDrawsNothing) {
+TEST(SpectrumFigure, GivesTheReasonWhenItCannotBeDrawn) {
     const double missing = std::nan("");
-    const auto says = [](Figure figure, const std::string& why) {
+    const auto expect_problem = [](Figure figure, const std::string& why) {
         draw(figure);
         EXPECT_TRUE(has(figure.problem, why)) << figure.problem;
         EXPECT_EQ(figure.script + figure.svg, "");
     };
-    says(spectrum_figure("block", {}, std::nullopt, 60), "no singular value is above 0");
-    says(spectrum_figure("block", {0.0, 0.0}, Eigenvalue{0.0}, 60, {0.0, 0.0}), "no singular value is above 0");
-    says(spectrum_figure("block", {1e-170, 1e-180}, std::nullopt, 60), "no singular value is above 0");
-    says(spectrum_figure("block", {2.0, missing, 1.0}, std::nullopt, 60), "not all finite");
-    says(spectrum_figure("block", {1e160, 1.0}, std::nullopt, 60), "not all finite");
-    says(spectrum_figure("block", {2.0, 1.0}, std::nullopt, 60, {missing, 1.0}), "not all finite");
-    // An edge far below all values, or none that is a number, leaves a picture.
+    expect_problem(spectrum_figure("block", {}, std::nullopt, 60), "no singular value is above 0");
+    expect_problem(spectrum_figure("block", {0.0, 0.0}, Eigenvalue{0.0}, 60, {0.0, 0.0}),
+                   "no singular value is above 0");
+    expect_problem(spectrum_figure("block", {1e-170, 1e-180}, std::nullopt, 60), "no singular value is above 0");
+    expect_problem(spectrum_figure("block", {2.0, missing, 1.0}, std::nullopt, 60), "not all finite");
+    expect_problem(spectrum_figure("block", {1e160, 1.0}, std::nullopt, 60), "not all finite");
+    expect_problem(spectrum_figure("block", {2.0, 1.0}, std::nullopt, 60, {missing, 1.0}), "not all finite");
+    // An edge far below all values, or one that is not a number, does not prevent the picture.
     for (const double edge : {1e-40, missing, -1.0})
-        expect_whole([&] {
+        expect_complete([&] {
             auto figure = spectrum_figure("block", {3.0, 2.0, 1.0}, Eigenvalue{edge}, 60);
             draw(figure);
             return figure;
         }());
 }
 
-/// Eigenvalues of noise with variances exp(-decay share) of its columns, or of its rows.
+/// Eigenvalues of noise whose columns, or rows, have variances exp(-decay x), x from 0 to 1.
 std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, double decay, std::uint64_t draw,
                                       bool of_rows = false) {
     std::mt19937_64 random(77 + draw);
@@ -429,7 +432,7 @@ std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, dou
     return values;
 }
 
-TEST(FittedNoiseLaw, FindsTheDecayAndLiesAsCloseAsChanceSays) {
+TEST(FittedNoiseLaw, FindsTheDecayWithinTheChanceDistance) {
     for (const double decay : {0.0, 3.0})
         for (const std::size_t rows : {64U, 128U}) {
             int beyond = 0;
@@ -444,7 +447,8 @@ TEST(FittedNoiseLaw, FindsTheDecayAndLiesAsCloseAsChanceSays) {
                 if (fitted->distance > theory::chance_distance(rows)) ++beyond;
             }
             EXPECT_NEAR(mean, decay, 0.6) << rows;
-            EXPECT_LE(beyond, 8) << rows << " rows, decay " << decay;  // of 20 at 1 in 20: more with probability 1e-6
+            EXPECT_LE(beyond, 8) << rows << " rows, decay "
+                                 << decay;  // of 20, each with probability 1/20: more than 8 has 1e-6
         }
 }
 
@@ -469,7 +473,7 @@ TEST(FittedNoiseLaw, FindsTheSideOfTheDecay) {
     EXPECT_TRUE(has(figure.description, "on the side of 3, white on the side of 128")) << figure.description;
 }
 
-TEST(SpectrumFigure, BarsLeaveOutZerosAndSaySo) {
+TEST(SpectrumFigure, LeavesZerosOutOfTheHistogramAndCountsThem) {
     std::vector<double> noise = noise_eigenvalues(64, 128, 0.0, 1);
     std::vector<double> singular;
     for (const double value : noise) singular.push_back(std::sqrt(value));
@@ -485,20 +489,20 @@ TEST(SpectrumFigure, BarsLeaveOutZerosAndSaySo) {
     EXPECT_EQ(total, 64.0);
 }
 
-TEST(FittedNoiseControl, ATwoPieceNoiseIsToldFromTheLaw) {
-    // Half of the channels a hundred times weaker: no exponential fall.
+TEST(FittedNoiseControl, RejectsNoiseOfTwoVariances) {
+    // Half of the eigenvalues are a thousand times smaller, which is not an exponential decay.
     std::vector<double> values = noise_eigenvalues(64, 128, 0.0, 1);
     for (const double weak : noise_eigenvalues(64, 128, 0.0, 2)) values.push_back(1e-3 * weak);
     const auto fitted = theory::fit_noise(values, 128);
     ASSERT_TRUE(fitted);
     EXPECT_GT(fitted->distance, 2.0 * theory::chance_distance(128));
     auto figure = spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, values);
-    EXPECT_TRUE(has(figure.description, "this noise is another")) << figure.description;
+    EXPECT_TRUE(has(figure.description, "this noise differs from the fit")) << figure.description;
     auto own =
         spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, noise_eigenvalues(128, 128, 2.0, 3));
-    EXPECT_TRUE(has(own.description, "is not told from it")) << own.description;
+    EXPECT_TRUE(has(own.description, "is compatible with the fit")) << own.description;
     EXPECT_TRUE(has(own.script, "$density using 1:2 with lines"));
-    // Repeated tokens give zeros, which are no noise; too few values give no law.
+    // Zeros, which repeated tokens cause, are not counted as noise. Too few values give no fit.
     std::vector<double> zeros = noise_eigenvalues(64, 128, 0.0, 1);
     zeros.resize(128, 1e-13);
     EXPECT_EQ(theory::fit_noise(zeros, 128)->count, 64U);
@@ -531,7 +535,7 @@ TEST(HeatmapFigure, ShowsBlockSignalAndResidualOnAxesWithAScale) {
     EXPECT_EQ(found, 2U);
 }
 
-TEST(HeatmapFigure, SaysThatNothingWasKept) {
+TEST(HeatmapFigure, ReportsRankZero) {
     const Scratch folder;
     make_dump_store(folder / "dump.spiked");
     sim::write_npy(folder / "zero.npy", arma::mat(128, 128, arma::fill::zeros));
@@ -551,7 +555,7 @@ TEST(TimingFigure, HasABarForEveryRow) {
     for (int i = 0; i < 33; ++i) timings.push_back({fmt::format("job-{}", i), 10.0 + i, 9.0 + i});
     auto figure = timing_figure("Jobs", timings);
     draw(figure);
-    expect_whole(figure);
+    expect_complete(figure);
     EXPECT_EQ(csv_rows(figure)[0][3], "100000");
     EXPECT_TRUE(has(figure.script, "\"100 k\""));
     EXPECT_TRUE(has(figure.svg, "job-32"));

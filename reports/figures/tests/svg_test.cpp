@@ -1,4 +1,4 @@
-// Pictures are edited as documents: whatever a label holds, it is shown and nothing else changes.
+// Pictures are edited as XML documents: a label is shown as it is, whatever text it holds, and nothing else changes.
 #include "reports/figures/svg.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ std::string all_texts(const pugi::xml_node& node) {
     return text;
 }
 
-/// Elements by name, without those of words.
+/// The number of elements by name, except tspan.
 std::map<std::string, int> elements(const pugi::xml_node& root) {
     std::map<std::string, int> count;
     for (const auto& found : root.select_nodes(".//*")) ++count[found.node().name()];
@@ -54,7 +54,7 @@ std::map<std::string, int> elements(const pugi::xml_node& root) {
     return count;
 }
 
-TEST(Svg, ALabelIsShownWhateverItHoldsAndChangesNothingElse) {
+TEST(Svg, AnyLabelIsShownAsItIsAndChangesNothingElse) {
     if (!run_gnuplot("set terminal svg\nplot x\n")) GTEST_SKIP() << "no gnuplot";
     pugi::xml_document plain;
     ASSERT_TRUE(plain.load_string(inline_svg(drawn("plain"), "f", "t", "d").c_str()));
@@ -78,7 +78,7 @@ TEST(Svg, ALabelIsShownWhateverItHoldsAndChangesNothingElse) {
     }
 }
 
-TEST(Svg, IdsAreThoseOfTheFigureAndEveryReferenceHasOne) {
+TEST(Svg, IdsHaveThePrefixOfTheFigureAndEveryReferenceHasATarget) {
     if (!run_gnuplot("set terminal svg\nplot x\n")) GTEST_SKIP() << "no gnuplot";
     pugi::xml_document document;
     ASSERT_TRUE(document.load_string(inline_svg(drawn("plain"), "figure-7", "t", "d").c_str()));
@@ -86,10 +86,10 @@ TEST(Svg, IdsAreThoseOfTheFigureAndEveryReferenceHasOne) {
     for (const auto& found : document.select_nodes("//@id")) ids.insert(found.attribute().value());
     int references = 0;
     for (const auto& found : document.select_nodes("//@href")) {
-        const std::string to = found.attribute().value();
-        if (!to.starts_with('#')) continue;
+        const std::string target = found.attribute().value();
+        if (!target.starts_with('#')) continue;
         ++references;
-        EXPECT_TRUE(ids.contains(to.substr(1))) << to;
+        EXPECT_TRUE(ids.contains(target.substr(1))) << target;
     }
     EXPECT_GT(references, 3);
     for (const auto& id : ids) EXPECT_TRUE(id.starts_with("figure-7-")) << id;
@@ -97,7 +97,7 @@ TEST(Svg, IdsAreThoseOfTheFigureAndEveryReferenceHasOne) {
     EXPECT_FALSE(document.select_nodes("//*[@stroke='currentColor' or @fill='currentColor']").empty());
 }
 
-TEST(LatexText, IsNoArgumentOfWhatStandsBeforeIt) {
+TEST(LatexText, IsNotReadAsAnArgumentOfThePrecedingCommand) {
     EXPECT_EQ(latex_text("[-50pt]x"), "{}[-50pt]x");
     EXPECT_EQ(latex_text("*"), "{}*");
     EXPECT_EQ(latex_text("a[1]*"), "a[1]*");
@@ -109,7 +109,7 @@ TEST(ShortNumbers, AreShortenedInOnePass) {
     EXPECT_EQ(short_numbers(std::string(1'000'000, '1')).size(), 1'000'000U);
 }
 
-TEST(LatexText, IsOneLineOfLetters) {
+TEST(LatexText, IsOneLineWithoutCommands) {
     const std::string text = latex_text("x\n\\immediate\\write18{rm}\r\\input{y}\x1b\x9b^^M");
     EXPECT_EQ(
         text,

@@ -22,7 +22,7 @@ namespace {
 using theory::Loss;
 using theory::SeparableLaw;
 
-const std::vector<SignalStrength> some = {{0.7}, {4.0}, {1.5}, {2.0}};
+const std::vector<SignalStrength> strengths = {{0.7}, {4.0}, {1.5}, {2.0}};
 
 SeparableLaw law_of(const std::string& row, const std::string& column, double aspect) {
     return {sim::parse_spectrum(row), sim::parse_spectrum(column), AspectRatio(aspect)};
@@ -36,13 +36,13 @@ struct Values {
     double strength, observed, left, right, frobenius, operator_norm, nuclear;
 };
 
-/// The rows of the csv that begin with the word.
-std::vector<Values> part(const Figure& figure, const std::string& word) {
+/// The rows of the CSV whose first field is `part`: `curve` or `marked`.
+std::vector<Values> rows_of(const Figure& figure, const std::string& part) {
     std::vector<Values> rows;
     std::istringstream lines(figure.csv);
     for (std::string line; std::getline(lines, line);) {
-        if (!line.starts_with(word + ",")) continue;
-        std::istringstream fields(line.substr(word.size() + 1));
+        if (!line.starts_with(part + ",")) continue;
+        std::istringstream fields(line.substr(part.size() + 1));
         std::vector<double> numbers;
         for (std::string field; std::getline(fields, field, ',');) numbers.push_back(std::stod(field));
         EXPECT_EQ(numbers.size(), 7U) << line;
@@ -67,27 +67,27 @@ std::size_t files_in(const std::string& folder) {
     return count;
 }
 
-/// PATH for one scope.
-class OtherPath {
+/// Sets PATH until the end of the scope.
+class ScopedPath {
 public:
-    explicit OtherPath(const std::string& path) : before_(std::getenv("PATH")) { setenv("PATH", path.c_str(), 1); }
-    OtherPath(const OtherPath&) = delete;
-    OtherPath& operator=(const OtherPath&) = delete;
-    ~OtherPath() { setenv("PATH", before_.c_str(), 1); }
+    explicit ScopedPath(const std::string& path) : before_(std::getenv("PATH")) { setenv("PATH", path.c_str(), 1); }
+    ScopedPath(const ScopedPath&) = delete;
+    ScopedPath& operator=(const ScopedPath&) = delete;
+    ~ScopedPath() { setenv("PATH", before_.c_str(), 1); }
 
 private:
     std::string before_;
 };
 
-TEST(PhaseTransition, MarkedPointsAreWhatTheLawSaysInTheOrderGiven) {
+TEST(PhaseTransition, MarkedPointsAreThoseOfTheLawInTheOrderGiven) {
     const SeparableLaw law = shaped();
-    const Figure figure = phase_transition(law, some);
-    const auto marked = part(figure, "marked");
-    ASSERT_EQ(marked.size(), some.size());
-    ASSERT_EQ(figure.rows.size(), some.size());
-    for (std::size_t i = 0; i < some.size(); ++i) {
-        const auto spike = law.spike(some[i]);
-        EXPECT_EQ(marked[i].strength, some[i].value);
+    const Figure figure = phase_transition(law, strengths);
+    const auto marked = rows_of(figure, "marked");
+    ASSERT_EQ(marked.size(), strengths.size());
+    ASSERT_EQ(figure.rows.size(), strengths.size());
+    for (std::size_t i = 0; i < strengths.size(); ++i) {
+        const auto spike = law.spike(strengths[i]);
+        EXPECT_EQ(marked[i].strength, strengths[i].value);
         EXPECT_EQ(marked[i].observed, root(spike.outlier).value);
         EXPECT_EQ(marked[i].left, spike.overlap_left.value);
         EXPECT_EQ(marked[i].right, spike.overlap_right.value);
@@ -103,7 +103,7 @@ TEST(PhaseTransition, MarkedPointsAreWhatTheLawSaysInTheOrderGiven) {
 // Closed forms of Benaych-Georges and Nadakuditi (2012) and Gavish and Donoho (2017), noise of variance 1/d.
 TEST(PhaseTransitionReference, CurvesOfWhiteNoiseFollowTheClosedForms) {
     for (const double beta : {0.1, 1.0, 3.0}) {
-        const auto curve = part(phase_transition(white(beta), {}), "curve");
+        const auto curve = rows_of(phase_transition(white(beta), {}), "curve");
         ASSERT_GT(curve.size(), 200U);
         const double threshold = std::pow(beta, 0.25);
         std::size_t above = 0;
@@ -136,7 +136,7 @@ TEST(PhaseTransition, CurvesRiseFromTheThresholdToTheEndOfTheAxis) {
     const double edge = root(law.bulk_edge()).value;
     for (const double largest : {1.0, 20.0}) {
         const std::vector<SignalStrength> marked = {{largest}};
-        const auto curve = part(phase_transition(law, marked), "curve");
+        const auto curve = rows_of(phase_transition(law, marked), "curve");
         EXPECT_EQ(curve.front().strength, 0.0);
         EXPECT_DOUBLE_EQ(curve.back().strength, std::max(3.5 * threshold, 1.15 * largest));
         EXPECT_EQ(curve[1].strength, threshold);
@@ -162,7 +162,7 @@ TEST(PhaseTransition, CurvesRiseFromTheThresholdToTheEndOfTheAxis) {
 
 TEST(PhaseTransition, ShowsEdgeThresholdAndTitle) {
     const SeparableLaw law = shaped();
-    const Figure figure = phase_transition(law, some);
+    const Figure figure = phase_transition(law, strengths);
     EXPECT_EQ(figure.title,
               fmt::format("n/d = 0.5: bulk edge {:.4g} (singular value {:.4g}), detection threshold "
                           "{:.4g} (signal strength)",
@@ -183,19 +183,19 @@ TEST(PhaseTransition, ShowsEdgeThresholdAndTitle) {
     EXPECT_NE(inline_svg(drawn.svg, "f", drawn.title, drawn.description).find("role=\"img\""), std::string::npos);
 }
 
-TEST(PhaseTransition, CurvesDifferWithoutColour) {
-    const std::string script = phase_transition(white(1.0), some).script;
-    std::set<std::string> looks;
+TEST(PhaseTransition, CurvesAreDistinguishableWithoutColour) {
+    const std::string script = phase_transition(white(1.0), strengths).script;
+    std::set<std::string> styles;
     std::size_t curves = 0;
     const std::regex legend("NaN with (linespoints|lines) ([^']*)rgb '[^']*'[^']* title '([^']*)'");
     std::string panel;
     for (std::sregex_iterator at(script.begin(), script.end(), legend), end; at != end; ++at) {
         const std::string before = script.substr(0, static_cast<std::size_t>(at->position()));
         panel = before.substr(before.rfind("set title"), 20);
-        EXPECT_TRUE(looks.insert(panel + (*at)[2].str()).second) << (*at)[0];
+        EXPECT_TRUE(styles.insert(panel + (*at)[2].str()).second) << (*at)[0];
         ++curves;
     }
-    EXPECT_EQ(curves, 8U);  // bulk edge is black by name
+    EXPECT_EQ(curves, 8U);  // the bulk edge is not counted, because its colour is a name
 }
 
 TEST(PhaseTransition, IsDrawnForAnyLaw) {
@@ -209,7 +209,7 @@ TEST(PhaseTransition, IsDrawnForAnyLaw) {
     draws(white(1.0), {{1e69}});
     draws(law_of("two-atom:1e-9,2e-9,0.5", "identity", 0.5), {{1e-5}});
     draws(law_of("two-atom:1e9,2e9,0.5", "uniform:1e8,1e9", 2.0), {{1e9}});
-    draws(law_of("power:1", "two-atom:1,100,0.02", 0.25), some);
+    draws(law_of("power:1", "two-atom:1,100,0.02", 0.25), strengths);
     EXPECT_NE(phase_transition(law_of("two-atom:1e9,2e9,0.5", "identity", 1.0), {}).script.find("in 1e+05"),
               std::string::npos);
     const std::vector<SignalStrength> negative = {{-1.0}};
@@ -218,7 +218,7 @@ TEST(PhaseTransition, IsDrawnForAnyLaw) {
 
 TEST(Picture, FormatFollowsTheExtension) {
     const Scratch folder;
-    const Figure figure = phase_transition(shaped(), some);
+    const Figure figure = phase_transition(shaped(), strengths);
     write_picture(figure, folder / "a.svg");
     write_picture(figure, folder / "a.png");
     write_picture(figure, folder / "a.PDF");
@@ -245,7 +245,7 @@ TEST(Picture, FormatFollowsTheExtension) {
     }
 }
 
-TEST(Picture, RefusesAnotherExtensionAndNamesTheLegalOnes) {
+TEST(Picture, RejectsAnUnknownExtensionAndNamesThePossibleOnes) {
     const Scratch folder;
     const Figure figure = phase_transition(white(1.0), {});
     for (const char* name : {"a.jpeg", "a", "a.", "a.svg.gz", "svg", "png.d/a"}) {
@@ -267,15 +267,15 @@ TEST(Picture, IsWrittenWholeOrNotAtAll) {
     std::ofstream(folder / "old.pdf") << "old";
     std::string message;
     {
-        const OtherPath nothing(folder / "no-programs");
+        const ScopedPath no_programs(folder / "no-programs");
         EXPECT_EQ(code_of(figure, folder / "old.pdf", &message), ExitCode::cannot_write);
         EXPECT_NE(message.find("gnuplot is not installed"), std::string::npos) << message;
     }
     {
-        // A gnuplot without Cairo says this.
+        // This is the message of a gnuplot without Cairo.
         std::ofstream(folder / "gnuplot") << "#!/bin/sh\necho 'unknown or ambiguous terminal type' >&2\nexit 1\n";
         std::filesystem::permissions(folder / "gnuplot", std::filesystem::perms::owner_all);
-        const OtherPath small(folder / "");
+        const ScopedPath without_cairo(folder / "");
         EXPECT_EQ(code_of(figure, folder / "old.pdf", &message), ExitCode::cannot_write);
         EXPECT_NE(message.find("write .svg"), std::string::npos) << message;
     }
@@ -283,7 +283,7 @@ TEST(Picture, IsWrittenWholeOrNotAtAll) {
     EXPECT_EQ(files_in(folder / ""), 3U);
 }
 
-TEST(Picture, AFigureWithoutAPictureSaysWhy) {
+TEST(Picture, TheErrorContainsTheProblemOfTheFigure) {
     const Scratch folder;
     Figure empty;
     empty.problem = "the store holds no values";
@@ -292,7 +292,7 @@ TEST(Picture, AFigureWithoutAPictureSaysWhy) {
     EXPECT_NE(message.find("the store holds no values"), std::string::npos);
 }
 
-TEST(PictureControl, AScriptThatGnuplotRefusesIsADefect) {
+TEST(PictureControl, AScriptThatGnuplotRejectsIsABug) {
     const Scratch folder;
     Figure figure = phase_transition(white(1.0), {});
     figure.script += "plot (\n";
@@ -300,7 +300,7 @@ TEST(PictureControl, AScriptThatGnuplotRefusesIsADefect) {
     EXPECT_EQ(files_in(folder / ""), 0U);
 }
 
-TEST(Panels, LongTitlesBreakBehindTheirMarks) {
+TEST(Panels, LongTitlesAreBrokenAfterCommasAndColons) {
     using Lines = std::vector<std::string>;
     EXPECT_EQ(wrapped("n = 128", 20), Lines{"n = 128"});
     EXPECT_EQ(wrapped("n = 128, d = 64", 15), Lines{"n = 128, d = 64"});
@@ -312,7 +312,7 @@ TEST(Panels, LongTitlesBreakBehindTheirMarks) {
     EXPECT_EQ(lines_quoted({"a`b", "%s"}), R"(sprintf("%s\n%s", 'a`b', '%s'))");
 }
 
-TEST(Panels, WithoutLegendsOfTheirOwnLeaveNoRoomForThem) {
+TEST(Panels, HaveNoRoomForLegendsThatTheyDoNotHave) {
     const Panel plain{"a", "", {"x"}};
     Panel own = plain;
     own.legend = {{"line", "lines"}, {"other", "lines dt 2"}};

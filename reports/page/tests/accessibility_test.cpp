@@ -1,4 +1,4 @@
-// What a page owes to readers who cannot see it, or see its colours otherwise.
+// Tests of the accessibility of pages for blind and colour-blind readers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,35 +35,35 @@ protected:
     Scratch folder;
 };
 
-/// Levels of headings that go deeper by more than one at once, or a first one that is not 1, or another 1.
-std::size_t heading_diagnostics(const std::string& page) {
-    std::size_t diagnostics = 0;
+/// The number of headings that skip a level, do not start at level 1 or repeat level 1.
+std::size_t heading_errors(const std::string& page) {
+    std::size_t errors = 0;
     int before = 0;
     for (const auto& level : matches(page, "<h([1-6])[ >]")) {
         const int now = std::stoi(level);
-        if (now > before + 1 || (now == 1 && before != 0)) ++diagnostics;
+        if (now > before + 1 || (now == 1 && before != 0)) ++errors;
         before = now;
     }
-    return diagnostics + (before == 0 ? 1 : 0);
+    return errors + (before == 0 ? 1 : 0);
 }
 
-TEST_F(AccessiblePage, HeadingsGoDeeperStepByStepBelowOneTitle) {
+TEST_F(AccessiblePage, HeadingsAreNestedWithoutGapsBelowOneTitle) {
     for (const auto& page : pages()) {
-        EXPECT_EQ(heading_diagnostics(page), 0U);
+        EXPECT_EQ(heading_errors(page), 0U);
         EXPECT_EQ(matches(page, "<h1>").size(), 1U);
         EXPECT_EQ(matches(page, "<main>").size(), 1U);
         EXPECT_NE(page.find("<html lang=\"en\">"), std::string::npos);
     }
 }
 
-TEST(AccessiblePageControl, HeadingsOutOfOrderAreSeen) {
-    EXPECT_EQ(heading_diagnostics("<h1>a</h1><h3>b</h3>"), 1U);
-    EXPECT_EQ(heading_diagnostics("<h2>a</h2>"), 1U);
-    EXPECT_EQ(heading_diagnostics("<h1>a</h1><h2>b</h2><h1>c</h1>"), 1U);
-    EXPECT_EQ(heading_diagnostics("no heading"), 1U);
+TEST(AccessiblePageControl, WrongHeadingLevelsAreDetected) {
+    EXPECT_EQ(heading_errors("<h1>a</h1><h3>b</h3>"), 1U);
+    EXPECT_EQ(heading_errors("<h2>a</h2>"), 1U);
+    EXPECT_EQ(heading_errors("<h1>a</h1><h2>b</h2><h1>c</h1>"), 1U);
+    EXPECT_EQ(heading_errors("no heading"), 1U);
 }
 
-TEST_F(AccessiblePage, TablesHaveHeadersAndPicturesHaveWords) {
+TEST_F(AccessiblePage, TablesHaveHeadersAndPicturesHaveDescriptions) {
     for (const auto& page : pages()) {
         for (const auto& header : matches(page, "<th[ >][^>]*>"))
             EXPECT_NE(header.find("scope=\"col\""), std::string::npos) << header;
@@ -73,7 +73,7 @@ TEST_F(AccessiblePage, TablesHaveHeadersAndPicturesHaveWords) {
         EXPECT_GE(pictures.size(), 2U);
         EXPECT_EQ(pictures.size(),
                   matches(page, "role=\"img\"><title>Figure [0-9]+\\. [^<]+</title><desc>[^<]{20,}").size());
-        // A table of its data behind every picture, and a caption below it.
+        // Every picture has a table of its data and a caption.
         EXPECT_EQ(matches(page, "<figure ").size(), matches(page, "<summary>Data of figure [0-9]+</summary>").size());
         EXPECT_EQ(matches(page, "<figure ").size(), matches(page, "<figcaption>").size());
     }
@@ -95,7 +95,7 @@ Rgb color(const std::string& hex) {
 
 double luminance(const Rgb& rgb) { return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2]; }
 
-/// WCAG 2: 4.5 for text, 3 for large text and lines.
+/// Contrast ratio of WCAG 2, which requires 4.5 for text and 3 for large text and lines.
 double contrast(const std::string& a, const std::string& b) {
     const double first = luminance(color(a));
     const double second = luminance(color(b));
@@ -110,9 +110,9 @@ std::map<std::string, std::string> variables(const std::string& block) {
     return found;
 }
 
-TEST(Colours, TextStandsOutOnEveryBackgroundOfEveryTheme) {
+TEST(Colours, TextHasEnoughContrastOnEveryBackgroundOfEveryTheme) {
     EXPECT_NEAR(contrast("#000", "#ffffff"), 21.0, 1e-9);
-    EXPECT_NEAR(contrast("#777777", "#fff"), 4.48, 0.005);  // the known grey that just misses
+    EXPECT_NEAR(contrast("#777777", "#fff"), 4.48, 0.005);  // a grey known to be just below 4.5
     const auto themes = matches(page_style, ":root\\{([^}]*)\\}");
     ASSERT_EQ(themes.size(), 3U);  // light, dark, print
     for (const auto& theme : themes) {
@@ -126,7 +126,8 @@ TEST(Colours, TextStandsOutOnEveryBackgroundOfEveryTheme) {
     }
 }
 
-/// What the three kinds of dichromats see (Machado, Oliveira and Fernandes 2009, severity 1).
+/// A colour as seen by the three kinds of dichromats, 0 to 2 (Machado, Oliveira and Fernandes 2009, severity 1), and
+/// with normal vision, 3.
 Rgb seen_by(int kind, const Rgb& rgb) {
     static constexpr double matrices[3][3][3] = {
         {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
@@ -141,7 +142,7 @@ Rgb seen_by(int kind, const Rgb& rgb) {
     return seen;
 }
 
-/// CIE 1976 L*a*b*, white of sRGB.
+/// CIE 1976 L*a*b* with the white point of sRGB.
 Rgb lab(const Rgb& rgb) {
     const auto f = [](double t) { return t > 216.0 / 24389.0 ? std::cbrt(t) : (24389.0 / 27.0 * t + 16.0) / 116.0; };
     const double x = f((0.4124564 * rgb[0] + 0.3575761 * rgb[1] + 0.1804375 * rgb[2]) / 0.95047);
@@ -150,7 +151,7 @@ Rgb lab(const Rgb& rgb) {
     return {116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)};
 }
 
-/// The smallest distance of two colours to anyone.
+/// The smallest distance of two of the colours for any kind of colour vision.
 double least_distance(const std::vector<std::string>& colors) {
     double least = 1e9;
     for (int kind = 0; kind < 4; ++kind)
@@ -165,7 +166,7 @@ double least_distance(const std::vector<std::string>& colors) {
 
 struct Scheme {
     std::string paper;
-    std::map<std::string, std::string> replaced;  ///< colours of curves by those that the style sheet puts there
+    std::map<std::string, std::string> replaced;  ///< colours of curves and their replacements in the style sheet
 };
 
 std::string lower(std::string text) {
@@ -180,7 +181,7 @@ std::string hex_of(const std::string& rgb) {
     return hex;
 }
 
-/// Light and dark, as the style sheet has them.
+/// The light and the dark scheme of the style sheet.
 std::vector<Scheme> schemes() {
     const auto themes = matches(page_style, ":root\\{([^}]*)\\}");
     Scheme light{variables(themes.at(0)).at("paper"), {}};
@@ -204,7 +205,7 @@ std::string shown_as(const Scheme& scheme, const std::string& one) {
     return found == scheme.replaced.end() ? one : found->second;
 }
 
-TEST(Colours, OfSeriesStandOutAndAreToldApartByEveryKindOfColourVisionInBothSchemes) {
+TEST(Colours, OfSeriesHaveContrastAndDifferForEveryKindOfColourVisionInBothSchemes) {
     for (const auto& scheme : schemes()) {
         std::vector<std::string> colors;
         for (std::size_t i = 0; i < 7; ++i) colors.push_back(shown_as(scheme, series_style(i).color));
@@ -213,7 +214,7 @@ TEST(Colours, OfSeriesStandOutAndAreToldApartByEveryKindOfColourVisionInBothSche
     }
 }
 
-/// What is seen of a colour that lets the paper through.
+/// A partly transparent colour on the colour of the paper.
 std::string mixed(const std::string& above, const std::string& paper, double opacity) {
     const auto channel = [](const std::string& hex, std::size_t i) {
         const std::size_t digits = hex.size() == 4 ? 1 : 2;
@@ -227,8 +228,8 @@ std::string mixed(const std::string& above, const std::string& paper, double opa
     return hex;
 }
 
-/// Colours of a page's pictures with how much they cover, but for grids, texts on heatmaps and the soft band around a
-/// line that says the same.
+/// The colours in the pictures of a page with their opacities, except grids, texts on heatmaps and the pale band around
+/// a line with the same meaning.
 std::set<std::pair<std::string, double>> plotted(const std::string& page) {
     std::set<std::pair<std::string, double>> found;
     const std::set<std::string> decoration = {"#999999", "#ffffff", "#111111"};
@@ -237,7 +238,8 @@ std::set<std::pair<std::string, double>> plotted(const std::string& page) {
     for (std::size_t start = 0; (start = page.find("<svg class=\"plot\"", start)) != std::string::npos;) {
         const std::string picture = page.substr(start, page.find("</svg>", start) - start);
         start += picture.size();
-        if (picture.find(" by layer and head") != std::string::npos) continue;  // a heatmap: numbers stand in its boxes
+        if (picture.find(" by layer and head") != std::string::npos)
+            continue;  // a heatmap, whose boxes show their numbers
         for (std::size_t at = 0; (at = picture.find('<', at)) != std::string::npos; ++at) {
             const std::string element = picture.substr(at, picture.find('>', at) - at);
             std::smatch one;
@@ -250,7 +252,7 @@ std::set<std::pair<std::string, double>> plotted(const std::string& page) {
     return found;
 }
 
-TEST_F(AccessiblePage, EveryCurvePointAndBarStandsOutInBothSchemes) {
+TEST_F(AccessiblePage, EveryCurvePointAndBarHasContrastInBothSchemes) {
     make_study(folder / "all.spiked");
     validation::Database(folder / "all.spiked", validation::Database::Mode::write)
         .execute(
@@ -267,23 +269,23 @@ TEST_F(AccessiblePage, EveryCurvePointAndBarStandsOutInBothSchemes) {
                 << one << " at " << opacity << " on " << scheme.paper;
 }
 
-TEST(ColoursControl, WhatMissesIsSeen) {
+TEST(ColoursControl, LowContrastIsDetected) {
     EXPECT_LT(contrast("#e69f00", "#fff"), 3.0);
     EXPECT_LT(contrast(mixed("#1573d1", "#fff", 0.5), "#fff"), 3.0);
     EXPECT_EQ(plotted("<svg class=\"plot\"><path fill-opacity=\"0.5\" fill=\"rgb( 86, 180, 233)\"/></svg>"),
               (std::set<std::pair<std::string, double>>{{"#56b4e9", 0.5}}));
 }
 
-TEST(ColoursControl, AFamousPaletteIsNotForEveryone) {
+TEST(ColoursControl, AWellKnownPaletteIsNotDistinguishableForEveryone) {
     EXPECT_LT(least_distance({"#2ca02c", "#d62728"}), 10.0);
     EXPECT_LT(least_distance({"#2ca02c", "#ff7f0e"}), 10.0);
 }
 
-TEST(Colours, NoTwoOfTheFirstSeriesShareColourOrShapeAlone) {
-    std::set<std::pair<std::string, int>> looks;
+TEST(Colours, TheFirstSeriesDifferInColourAndShape) {
+    std::set<std::pair<std::string, int>> styles;
     for (std::size_t i = 0; i < 63; ++i) {
         const auto style = series_style(i);
-        EXPECT_TRUE(looks.insert({style.color, style.point}).second) << i;
+        EXPECT_TRUE(styles.insert({style.color, style.point}).second) << i;
     }
     std::set<int> shapes;
     for (std::size_t i = 0; i < 7; ++i) EXPECT_TRUE(shapes.insert(series_style(i).point).second) << i;

@@ -8,8 +8,8 @@
 namespace spiked::reports {
 namespace {
 
-// Norms and inner products are written with bars, which end a cell of a Markdown table unless they are escaped.
-TEST(ClaimReport, BarsInWhatIsMeasuredDoNotBreakTheTable) {
+// Norms and inner products are written with bars, which would end a cell of a Markdown table unless they are escaped.
+TEST(ClaimReport, EscapesBarsInMarkdownTables) {
     const validation::Criterion criterion{.name = "bars", .measures = "||R||^2 - |<q, r>| over |a|"};
     const validation::Claim claim{.id = "made-up",
                                   .place = "nowhere",
@@ -20,8 +20,11 @@ TEST(ClaimReport, BarsInWhatIsMeasuredDoNotBreakTheTable) {
     outcome.findings.push_back({.size = 16});
     validation::ClaimOutcome judged;
     judged.claim = &claim;
-    judged.criteria.push_back(
-        {&claim.criteria[0], outcome, {{{"|f|", "a fault"}, outcome}}, {{{"|t|", "a true case"}, outcome}}, false});
+    judged.criteria.push_back({&claim.criteria[0],
+                               outcome,
+                               {{{"|f|", "a planted defect"}, outcome}},
+                               {{{"|t|", "a positive control"}, outcome}},
+                               false});
     validation::Validation found;
     found.claims.push_back(judged);
 
@@ -39,7 +42,7 @@ TEST(ClaimReport, BarsInWhatIsMeasuredDoNotBreakTheTable) {
         EXPECT_EQ(bars, header) << line;
         ++rows;
     }
-    EXPECT_EQ(rows, 3U + 5U) << "a table of claims, and one of evidence with a control and a true case";
+    EXPECT_EQ(rows, 3U + 5U) << "a table of claims, and one of evidence with a negative and a positive control";
 }
 
 }  // namespace

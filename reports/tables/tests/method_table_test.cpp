@@ -30,7 +30,7 @@ Parts draws(const std::vector<double>& values) {
     return parts;
 }
 
-/// Mean and standard error as schools teach them.
+/// Sample mean and its standard error.
 std::pair<double, double> plain_mean(const std::vector<double>& values) {
     const double count = static_cast<double>(values.size());
     const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
@@ -52,7 +52,7 @@ TEST(PairedReference, DifferenceOfDrawsIsTheMeanOfDifferences) {
     EXPECT_NEAR(draws(a).mean().error(), plain_mean(a).second, 1e-14);
 }
 
-TEST(PairedReference, RatioMovesLikeTheJackknifeWhereSpreadIsSmall) {
+TEST(PairedReference, ErrorOfARatioAgreesWithTheJackknifeForSmallDeviations) {
     std::vector<double> a(200);
     std::vector<double> b(200);
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -69,24 +69,25 @@ TEST(PairedReference, RatioMovesLikeTheJackknifeWhereSpreadIsSmall) {
     EXPECT_NEAR(ratio.error(), error * 199.0, 0.01 * ratio.error());
 }
 
-/// Of standard error 1.
+/// An estimate of standard error 1 from this number of parts.
 PartEstimate unit_estimate(double value, int parts) {
     PartEstimate estimate{value};
     for (int part = 0; part < parts; ++part) estimate.influence[part] = std::sqrt((1.0 - 1.0 / parts) / parts);
     return estimate;
 }
 
-TEST(Paired, FewPartsNeedMoreThanTwoErrors) {
+TEST(Paired, FewPartsNeedMoreThanTwoStandardErrors) {
     EXPECT_NEAR(unit_estimate(0.0, 4).error(), 1.0, 1e-14);
     EXPECT_TRUE(unit_estimate(2.02, 100000).beyond_noise());
     EXPECT_FALSE(unit_estimate(1.99, 100000).beyond_noise());
-    EXPECT_FALSE(unit_estimate(3.0, 4).beyond_noise());  // Student's law with 3 degrees: 3.307
+    EXPECT_FALSE(
+        unit_estimate(3.0, 4).beyond_noise());  // the quantile of Student's law with 3 degrees of freedom is 3.307
     EXPECT_TRUE(unit_estimate(3.32, 4).beyond_noise());
     EXPECT_FALSE(unit_estimate(9.0, 1).beyond_noise());
 }
 
-/// Two estimators on the same 40 blocks, whose errors vary much more from block to block than between the two; or, with
-/// `swapped`, on blocks in another order, so that nothing is paired any more.
+/// A store of two estimators on the same 40 blocks, whose errors vary much more between blocks than between the
+/// estimators. With `swapped` the second one has the blocks in another order, so that pairing does not help.
 std::string two_estimators(const std::string& path, bool swapped, bool keep_draws = true) {
     FixtureStore store(path, "spiked");
     const std::int64_t methods[] = {store.method("first", "estimator", "first"),
@@ -121,33 +122,33 @@ MethodTable table_of(const std::string& path) {
     return method_table(store);
 }
 
-TEST(MethodTable, HasTheMetricsInTheOrderAskedForAndEveryLatexTableSaysWhatItNeeds) {
+TEST(MethodTable, HasTheMetricsInTheRequestedOrderAndEveryLatexTableNamesItsPackages) {
     const Scratch folder;
     make_study(folder / "study.spiked");
     Database store(folder / "study.spiked", Database::Mode::read);
-    for (const std::vector<std::string>& asked :
+    for (const std::vector<std::string>& requested :
          {std::vector<std::string>{"relative_l2", "bits_per_entry", "distortion"},
           std::vector<std::string>{"distortion", "bits_per_entry", "relative_l2"}}) {
-        const auto table = method_table(store, {.metrics = asked});
+        const auto table = method_table(store, {.metrics = requested});
         ASSERT_EQ(table.columns.size(), 3U);
-        for (std::size_t c = 0; c < 3; ++c) EXPECT_EQ(table.columns[c].metric, asked[c]);
+        for (std::size_t c = 0; c < 3; ++c) EXPECT_EQ(table.columns[c].metric, requested[c]);
         for (const auto& row : table.rows)
             if (row.kind == "codec" && row.bits == "2") {
                 for (std::size_t c = 0; c < 3; ++c)
                     EXPECT_NEAR(row.means[c].mean,
-                                asked[c] == "distortion"       ? 0.1172 * 1.001
-                                : asked[c] == "bits_per_entry" ? 2.125
-                                                               : std::sqrt(0.1172),
+                                requested[c] == "distortion"       ? 0.1172 * 1.001
+                                : requested[c] == "bits_per_entry" ? 2.125
+                                                                   : std::sqrt(0.1172),
                                 1e-9);
             }
-        const std::string latex = export_table(store, "methods", "latex", asked);
-        EXPECT_LT(latex.find(latex_text(asked[0])), latex.find(latex_text(asked[2])));
+        const std::string latex = export_table(store, "methods", "latex", requested);
+        EXPECT_LT(latex.find(latex_text(requested[0])), latex.find(latex_text(requested[2])));
     }
     for (const char* table : {"methods", "summary", "checks"})
         EXPECT_TRUE(has(export_table(store, table, "latex", {}), "% Needs booktabs")) << table;
 }
 
-TEST(MethodTable, MarksALeadThatPairingShows) {
+TEST(MethodTable, MarksTheBestByPairedDifferences) {
     const Scratch folder;
     for (const bool keep_draws : {true, false}) {
         const auto table = table_of(two_estimators(folder / (keep_draws ? "draws" : "batches"), false, keep_draws));
@@ -155,17 +156,17 @@ TEST(MethodTable, MarksALeadThatPairingShows) {
         EXPECT_FALSE(table.rows[0].means[0].best);
         EXPECT_TRUE(table.rows[1].means[0].best) << keep_draws;
         EXPECT_EQ(table.rows[1].means[0].n, 40);
-        // The lead is a seventh of the error of either mean.
+        // The difference is much smaller than the standard error of either mean.
         EXPECT_LT(table.rows[0].means[0].mean - table.rows[1].means[0].mean, 0.3 * table.rows[0].means[0].error);
     }
 }
 
-TEST(MethodTableControl, TheSameMeansUnpairedShowNoLead) {
+TEST(MethodTableControl, MarksNoBestWithoutPairing) {
     const Scratch folder;
     for (const auto& row : table_of(two_estimators(folder / "s", true)).rows) EXPECT_FALSE(row.means[0].best);
 }
 
-TEST(MethodTable, HasTheMeansAndErrorsOfTheStoresViews) {
+TEST(MethodTable, HasTheMeansAndErrorsOfTheViewsOfTheStore) {
     const Scratch folder;
     make_study(folder / "study.spiked");
     make_dump_store(folder / "dump.spiked");
@@ -225,7 +226,7 @@ TEST(MethodTable, EveryFormatHoldsTheSameNumbers) {
     EXPECT_THROW((void)export_npy(store, "methods"), Error);
 }
 
-/// Whether pdflatex says that something of a page with this table is too wide or too high.
+/// Whether pdflatex reports that a page with this table is too wide or too high.
 bool overfull(const std::string& table) {
     const Scratch folder;
     std::ofstream(folder / "page.tex") << "\\documentclass{article}\\usepackage{booktabs,graphicx}\\begin{document}\n"
@@ -238,7 +239,7 @@ bool overfull(const std::string& table) {
     return has(file_text(log), "Overfull");
 }
 
-TEST(Latex, TablesLongerThanAPageBreak) {
+TEST(Latex, TablesLongerThanAPageAreSplit) {
     const std::vector<std::vector<std::string>> page(37, {"a", "1"});
     auto more = page;
     more.insert(more.begin(), {"a group"});
@@ -249,7 +250,7 @@ TEST(Latex, TablesLongerThanAPageBreak) {
     EXPECT_TRUE(text.ends_with("\\midrule\na & 1 \\\\\n\\bottomrule\n\\end{tabular}\n")) << text;
 }
 
-TEST(Latex, PagesAreNeitherTooHighNorEndWithTheNameOfAGroup) {
+TEST(Latex, PagesAreNotTooHighAndDoNotEndWithAGroupHeading) {
     std::vector<std::vector<std::string>> rows;
     for (int cell = 0; cell < 24; ++cell) {
         rows.push_back({"a cell"});
@@ -263,7 +264,7 @@ TEST(Latex, PagesAreNeitherTooHighNorEndWithTheNameOfAGroup) {
     EXPECT_FALSE(overfull(text));
 }
 
-TEST(Latex, AWideTableStaysOnThePage) {
+TEST(Latex, WideTablesAreScaledToThePage) {
     const std::vector<std::string> header(14, "relative error");
     std::vector<bool> numeric(14, true);
     const std::vector<std::vector<std::string>> rows(60, std::vector<std::string>(14, "$0.7525(22)$"));
@@ -271,7 +272,7 @@ TEST(Latex, AWideTableStaysOnThePage) {
     EXPECT_EQ(latex_packages(wide), "booktabs and graphicx");
     if (std::system("command -v pdflatex >/dev/null 2>&1") != 0) GTEST_SKIP() << "pdflatex is not installed";
     EXPECT_FALSE(overfull(wide));
-    // Control: the same without shrinking does not fit.
+    // Negative control: the same table without scaling does not fit.
     std::string plain = wide;
     for (std::size_t at = 0; (at = plain.find("\\noindent\\resizebox")) != std::string::npos;)
         plain.erase(at, plain.find('\n', at) - at);
@@ -298,7 +299,8 @@ TEST(Latex, EveryRowHasAsManyColumnsAsTheTable) {
         std::size_t columns = 0;
         std::size_t rows = 0;
         for (std::string line; std::getline(lines, line);) {
-            if (line.starts_with("\\noindent") || line.starts_with("\\end{tabular}")) continue;  // an open box, its end
+            if (line.starts_with("\\noindent") || line.starts_with("\\end{tabular}"))
+                continue;  // the lines around a scaled table
             if (line.starts_with("\\begin{tabular}"))
                 columns = line.size() - line.find("}{") - 3;
             else if (line.ends_with("\\\\") && !line.starts_with("\\multicolumn")) {

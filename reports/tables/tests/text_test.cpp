@@ -10,7 +10,7 @@
 namespace spiked::reports {
 namespace {
 
-TEST(WithError, ShowsTwoDigitsOfTheErrorInTheLastPlaces) {
+TEST(WithError, ShowsTwoDigitsOfTheStandardError) {
     EXPECT_EQ(with_error(0.75251, 0.00223), "0.7525(22)");
     EXPECT_EQ(with_error(34.135, 0.0604), "34.135(60)");
     EXPECT_EQ(with_error(-0.0141, 0.0032), "-0.0141(32)");
@@ -20,15 +20,15 @@ TEST(WithError, ShowsTwoDigitsOfTheErrorInTheLastPlaces) {
     EXPECT_EQ(with_error(1.0, 0.0994), "1.000(99)");
 }
 
-TEST(WithError, WithoutAnErrorTheValueStandsAlone) {
+TEST(WithError, ShowsOnlyTheValueWithoutAUsableError) {
     EXPECT_EQ(with_error(0.123456, 0.0), "0.1235");
     EXPECT_EQ(with_error(0.123456, std::nan("")), "0.1235");
-    // What rounding leaves of a number that is the same in every trial.
+    // The error of a number that is the same in every trial is rounding alone.
     EXPECT_EQ(with_error(1.0, 3.1e-19), "1");
     EXPECT_EQ(with_error(std::nan(""), 0.1), "-");
 }
 
-TEST(StandardErrors, AreCountedAsFarAsTheySaySomething) {
+TEST(StandardErrors, AreCountedUpToAHundred) {
     EXPECT_EQ(standard_errors(3.21), "3.2 standard errors");
     EXPECT_EQ(standard_errors(1777.9), "more than 100 standard errors");
 }
@@ -40,28 +40,28 @@ TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
     EXPECT_EQ(table.text(), "name      x\na       1.5\nlonger   10\n");
 }
 
-TEST(TextTable, NamesThatATerminalWouldObeyStayInTheirCell) {
+TEST(TextTable, ReplacesControlCharacters) {
     TextTable table({"na\x1b[2Jme", "x"});
     table.add({"a\nb\x7f\t", "1\x1b]0;title\a"});
     const std::string text = table.text();
     EXPECT_EQ(text, "na?[2Jme            x\na b??     1?]0;title?\n");
 }
 
-TEST(CsvLine, ATextThatASpreadsheetWouldRunGetsAnApostropheAndNumbersStay) {
+TEST(CsvLine, PrefixesFormulasWithAnApostropheButNotNumbers) {
     EXPECT_EQ(csv_line({"=1+1", "+x", "-x", "@x", "\tx"}), "'=1+1,'+x,'-x,'@x,'?x\n");
     EXPECT_EQ(csv_line({"-1", "-3.5e-05", "-inf", "2", "", "a=b", "x-y"}), "-1,-3.5e-05,-inf,2,,a=b,x-y\n");
     EXPECT_EQ(csv_line({" =x", "\n=x", "\uff1dx", "\u200b@x"}), "' =x,\"'\n=x\",'\uff1dx,'\u200b@x\n");
-    EXPECT_EQ(csv_line({"a;=b", "a;b"}), "\"a;=b\",\"a;b\"\n") << "a list parted by semicolons";
+    EXPECT_EQ(csv_line({"a;=b", "a;b"}), "\"a;=b\",\"a;b\"\n") << "a semicolon separates fields in some locales";
     EXPECT_EQ(csv_line({"=\"a\",b\n", "\x1b[2J", "\x9b"}), "\"'=\"\"a\"\",b\n\",?[2J,?\n");
 }
 
-TEST(MetricWords, AMetricHasOneHeadingAndPercentWhereItsUnitIsAShare) {
+TEST(MetricNames, FractionsAreShownInPercent) {
     EXPECT_EQ(heading_of("relative_l2"), "relative L2 %");
     EXPECT_EQ(narrow_heading_of("relative_l2"), "rel. L2 %");
     EXPECT_EQ(narrow_heading_of("added_nats"), heading_of("added_nats"));
-    EXPECT_EQ(heading_of("ip_bias_random"), "") << "no table has it";
+    EXPECT_EQ(heading_of("ip_bias_random"), "") << "it has no column in these tables";
     EXPECT_EQ(heading_of("no_metric"), "");
-    EXPECT_EQ(words_of("shared_bits"), "shared bits");
+    EXPECT_EQ(long_name_of("shared_bits"), "shared bits");
     for (const auto& metric : validation::metrics()) {
         const std::string heading = heading_of(metric.name);
         EXPECT_EQ(scale_of(metric.name), metric.unit == "share" ? 100.0 : 1.0) << metric.name;

@@ -24,7 +24,7 @@ std::uint16_t encoded16(double value, DType dtype) {
     return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[0]) | std::to_integer<unsigned>(bytes[1]) << 8);
 }
 
-TEST(DType, NamesReadBack) {
+TEST(DType, NamesRoundTrip) {
     for (int i = 0; i <= static_cast<int>(DType::u64); ++i) {
         const auto dtype = static_cast<DType>(i);
         EXPECT_EQ(dtype_of_name(dtype_name(dtype)), dtype);
@@ -33,7 +33,7 @@ TEST(DType, NamesReadBack) {
     EXPECT_EQ(dtype_of_name(""), std::nullopt);
 }
 
-TEST(DType, BrainFloatTestPoints) {
+TEST(DType, Bfloat16TestPoints) {
     EXPECT_EQ(encoded16(1.0, DType::bf16), 0x3f80);
     EXPECT_EQ(encoded16(-2.5, DType::bf16), 0xc020);
     EXPECT_EQ(encoded16(3.140625, DType::bf16), 0x4049);
@@ -43,7 +43,7 @@ TEST(DType, BrainFloatTestPoints) {
     EXPECT_EQ(decoded("\x49\x40", DType::bf16), std::vector<double>{3.140625});
 }
 
-TEST(DType, HalfTestPoints) {
+TEST(DType, Float16TestPoints) {
     EXPECT_EQ(encoded16(1.5, DType::f16), 0x3e00);
     EXPECT_EQ(encoded16(-2.25, DType::f16), 0xc080);
     EXPECT_EQ(encoded16(65504.0, DType::f16), 0x7bff);
@@ -55,7 +55,7 @@ TEST(DType, HalfTestPoints) {
     EXPECT_TRUE(std::isnan(decoded(std::string("\x01\x7c", 2), DType::f16)[0]));
 }
 
-TEST(DType, EveryHalfAndBrainFloatSurvivesTheRoundTrip) {
+TEST(DType, EveryFloat16AndBfloat16RoundTrips) {
     for (unsigned bits = 0; bits < 0x10000; ++bits)
         for (const auto dtype : {DType::f16, DType::bf16}) {
             const std::string bytes{static_cast<char>(bits & 0xFFU), static_cast<char>(bits >> 8)};
@@ -65,7 +65,7 @@ TEST(DType, EveryHalfAndBrainFloatSurvivesTheRoundTrip) {
         }
 }
 
-TEST(DType, BothByteOrders) {
+TEST(DType, DecodesBothByteOrders) {
     EXPECT_EQ(decoded(std::string("\x3e\x00", 2), DType::f16, std::endian::big), std::vector<double>{1.5});
     EXPECT_EQ(decoded(std::string("\x3f\xc0\x00\x00", 4), DType::f32, std::endian::big), std::vector<double>{1.5});
     EXPECT_EQ(decoded(std::string("\x00\x00\xc0\x3f", 4), DType::f32), std::vector<double>{1.5});
@@ -83,7 +83,7 @@ TEST(DType, EncodeReportsTheFirstLostValue) {
     };
     EXPECT_EQ(lost({1.0, 65519.99}, DType::f16), std::nullopt);
     EXPECT_EQ(lost({1.0, -65520.0, 1e9}, DType::f16), 1U);
-    EXPECT_EQ(lost({INFINITY, NAN}, DType::f16), std::nullopt);  // they were not finite before
+    EXPECT_EQ(lost({INFINITY, NAN}, DType::f16), std::nullopt);  // only finite values can be lost
     EXPECT_EQ(lost({std::numeric_limits<float>::max(), 3.4028236e38}, DType::f32), 1U);
     EXPECT_EQ(lost({3.39e38, 3.3961775292304601e38}, DType::bf16), 1U);
     EXPECT_EQ(lost({std::numeric_limits<double>::max()}, DType::f64), std::nullopt);

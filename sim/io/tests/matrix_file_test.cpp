@@ -29,7 +29,7 @@ void expect_equal(const arma::mat& found, const arma::mat& expected) {
     EXPECT_TRUE(arma::approx_equal(found, expected, "absdiff", 0.0)) << found;
 }
 
-/// Element (head, token, dim) is 100 head + 10 token + dim, in layout head,token,dim.
+/// Values in layout head,token,dim: element (head, token, dim) is 100 head + 10 token + dim.
 std::vector<double> counted(std::size_t heads, std::size_t tokens, std::size_t dim) {
     std::vector<double> values;
     for (std::size_t h = 0; h < heads; ++h)
@@ -38,7 +38,7 @@ std::vector<double> counted(std::size_t heads, std::size_t tokens, std::size_t d
     return values;
 }
 
-TEST(Csv, Reads) {
+TEST(Csv, ReadsNumbersInEverySpelling) {
     const arma::mat expected{{1, 2.5, -3}, {4e2, 0, 0.125}};
     expect_equal(csv("1,2.5,-3\n4e2,0,.125\n"), expected);
     expect_equal(csv("1,2.5,-3\r\n\r\n 4e2\t, +0 ,.125"), expected);
@@ -49,7 +49,7 @@ TEST(Csv, Reads) {
     expect_equal(csv("1e-400\n"), arma::mat(1, 1, arma::fill::zeros));
 }
 
-TEST(Csv, ReadsAcrossItsChunks) {
+TEST(Csv, ReadsFilesOfSeveralChunks) {
     std::string text;
     constexpr std::size_t rows = 200000;
     for (std::size_t i = 0; i < rows; ++i) text += std::to_string(i) + "," + std::to_string(2 * i) + "\n";
@@ -133,7 +133,7 @@ TEST(MatrixFile, LayoutIsNeverGuessed) {
                  {"does not fit layout \"batch,head,token,dim\""});
 }
 
-TEST(MatrixFileBadInput, Refused) {
+TEST(MatrixFileBadInput, UnusableFilesAreRejected) {
     const ScratchFolder scratch;
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
         expect_error(

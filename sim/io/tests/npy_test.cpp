@@ -31,7 +31,7 @@ std::string f64(std::initializer_list<double> values) {
 
 const std::string six = f64({1, 2, 3, 4, 5, 6});
 
-void expect_array_refused(const std::string& bytes, std::initializer_list<std::string_view> parts) {
+void expect_array_rejected(const std::string& bytes, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("a.npy", bytes);
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
@@ -77,7 +77,7 @@ TEST(Npy, ReadsEveryNumberType) {
     EXPECT_EQ(one("<i8", std::string(8, '\xff')), -1.0);
 }
 
-TEST(Npy, WritesWhatItReads) {
+TEST(Npy, WrittenMatricesAreReadBack) {
     const ScratchFolder scratch;
     const auto path = scratch.path("m.npy");
     arma::mat matrix(130, 170);
@@ -93,40 +93,40 @@ TEST(Npy, WritesWhatItReads) {
     expect_error(ExitCode::cannot_write, [&] { write_npy("/dev/full", matrix); }, {"No space left"});
 }
 
-TEST(NpyBadInput, Refused) {
-    expect_array_refused("", {"empty"});
-    expect_array_refused("\x93NUMPY", {"truncated", "found 6"});
-    expect_array_refused("1,2,3\n4,5,6\n", {"not a .npy array"});
-    expect_array_refused("version https://git-lfs.github.com/spec/v1\nsize 12\n", {"git-lfs pointer", "12 bytes"});
-    expect_array_refused(npy_bytes(header("<f8", "(2, 3)"), six, 4), {"version 4"});
-    expect_array_refused(npy_bytes(header("<f8", "(2, 3)"), six.substr(1)),
-                         {"truncated", "[2, 3]", "needs 48", "found 47"});
-    expect_array_refused(npy_bytes(header("<f8", "(2, 3)"), six + "xy"),
-                         {"2 bytes after the array", "needs 48", "found 50"});
-    expect_array_refused(npy_bytes(header("<f8", "(4294967296, 4294967296)"), six), {"overflows"});
-    expect_array_refused(npy_bytes(header("<f8", "(2305843009213693952,)"), six), {"overflows"});
-    expect_array_refused(npy_bytes(header("<f8", "(99999999999999999999,)"), six), {"malformed", "below 2^64"});
-    expect_array_refused(npy_bytes(header("<f8", "(1, 2, 3)"), six),
-                         {"[1, 2, 3]", "unknown layout", "save one head as a matrix"});
-    expect_array_refused(npy_bytes(header("<f8", "()"), f64({1})), {"[]", "2 axes"});
-    expect_array_refused(npy_bytes(header("<f8", "(0, 3)"), ""), {"is empty", "[0, 3]"});
+TEST(NpyBadInput, MalformedArraysAreRejected) {
+    expect_array_rejected("", {"empty"});
+    expect_array_rejected("\x93NUMPY", {"truncated", "found 6"});
+    expect_array_rejected("1,2,3\n4,5,6\n", {"not a .npy array"});
+    expect_array_rejected("version https://git-lfs.github.com/spec/v1\nsize 12\n", {"git-lfs pointer", "12 bytes"});
+    expect_array_rejected(npy_bytes(header("<f8", "(2, 3)"), six, 4), {"version 4"});
+    expect_array_rejected(npy_bytes(header("<f8", "(2, 3)"), six.substr(1)),
+                          {"truncated", "[2, 3]", "needs 48", "found 47"});
+    expect_array_rejected(npy_bytes(header("<f8", "(2, 3)"), six + "xy"),
+                          {"2 bytes after the array", "needs 48", "found 50"});
+    expect_array_rejected(npy_bytes(header("<f8", "(4294967296, 4294967296)"), six), {"overflows"});
+    expect_array_rejected(npy_bytes(header("<f8", "(2305843009213693952,)"), six), {"overflows"});
+    expect_array_rejected(npy_bytes(header("<f8", "(99999999999999999999,)"), six), {"malformed", "below 2^64"});
+    expect_array_rejected(npy_bytes(header("<f8", "(1, 2, 3)"), six),
+                          {"[1, 2, 3]", "unknown layout", "save one head as a matrix"});
+    expect_array_rejected(npy_bytes(header("<f8", "()"), f64({1})), {"[]", "2 axes"});
+    expect_array_rejected(npy_bytes(header("<f8", "(0, 3)"), ""), {"is empty", "[0, 3]"});
 }
 
 TEST(NpyBadInput, HeaderLength) {
-    expect_array_refused(std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "{}",
-                         {"truncated in its .npy header", "65545"});
-    expect_array_refused(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12) + "{}", {"header of 4294967295 bytes"});
-    expect_array_refused(std::string("\x93NUMPY\x02\x00\x01\x00", 10), {"truncated", "found 10"});
+    expect_array_rejected(std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "{}",
+                          {"truncated in its .npy header", "65545"});
+    expect_array_rejected(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12) + "{}", {"header of 4294967295 bytes"});
+    expect_array_rejected(std::string("\x93NUMPY\x02\x00\x01\x00", 10), {"truncated", "found 10"});
 }
 
-TEST(NpyBadInput, DtypesWithAWayOut) {
-    expect_array_refused(npy_bytes(header("|V2", "(3,)"), "abcdef"), {"bfloat16", "|V2", "astype(np.float32)"});
-    expect_array_refused(npy_bytes(header("|O", "(1,)"), "pickle"), {"Python objects", "never read"});
-    expect_array_refused(npy_bytes(header("<c16", "(3,)"), six), {"complex", "a.real"});
-    expect_array_refused(npy_bytes(header("<U3", "(1,)"), std::string(12, 'a')), {"\"<U3\"", "is not read"});
-    expect_array_refused(npy_bytes(header("", "(1,)"), "a"), {"is not read"});
-    expect_array_refused(npy_bytes("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", six),
-                         {"named fields"});
+TEST(NpyBadInput, UnsupportedDtypesNameAnAlternative) {
+    expect_array_rejected(npy_bytes(header("|V2", "(3,)"), "abcdef"), {"bfloat16", "|V2", "astype(np.float32)"});
+    expect_array_rejected(npy_bytes(header("|O", "(1,)"), "pickle"), {"Python objects", "never read"});
+    expect_array_rejected(npy_bytes(header("<c16", "(3,)"), six), {"complex", "a.real"});
+    expect_array_rejected(npy_bytes(header("<U3", "(1,)"), std::string(12, 'a')), {"\"<U3\"", "is not read"});
+    expect_array_rejected(npy_bytes(header("", "(1,)"), "a"), {"is not read"});
+    expect_array_rejected(npy_bytes("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", six),
+                          {"named fields"});
 }
 
 TEST(NpyBadInput, HeaderText) {
@@ -138,7 +138,7 @@ TEST(NpyBadInput, HeaderText) {
                              "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), 'more': 1}",
                              "{'descr': '<f8, 'fortran_order': False, 'shape': (6,)}",
                              "{'descr': '<f8' 'fortran_order': False, 'shape': (6,)}"})
-        expect_array_refused(npy_bytes(text, six), {"header malformed at its byte"});
+        expect_array_rejected(npy_bytes(text, six), {"header malformed at its byte"});
 }
 
 TEST(NpyBadInput, DamageNeverCrashes) {
@@ -210,7 +210,7 @@ TEST(Npz, TheOnlyMemberNeedsNoName) {
     EXPECT_EQ(read_matrix(path)(1, 2), 6.0);
 }
 
-TEST(Npz, AHeadOfACacheInEitherOrder) {
+TEST(Npz, ReadsAHeadOfACacheInEitherOrder) {
     const ScratchFolder scratch;
     const auto path = write_zip(scratch, {{"c.npy", npy_bytes(header("<f8", "(3, 1, 2)"), six)},
                                           {"f.npy", npy_bytes(header("<f8", "(3, 1, 2)", "True"), six)}});
@@ -221,8 +221,8 @@ TEST(Npz, AHeadOfACacheInEitherOrder) {
                  {path, "\"c\"", "unknown layout", "save one head as a matrix"});
 }
 
-/// More than is read at once.
-TEST(Npy, LongMatricesInEitherOrder) {
+/// The matrix is larger than the chunks that are read.
+TEST(Npy, ReadsLongMatricesInEitherOrder) {
     constexpr std::size_t rows = 3001;
     constexpr std::size_t columns = 211;
     const auto entry = [](std::size_t i, std::size_t j) { return static_cast<double>(1000 * i + j); };
@@ -237,26 +237,27 @@ TEST(Npy, LongMatricesInEitherOrder) {
     expect_same_entries(matrix_of(npy_bytes(header("<f8", "(211, 3001)", "True"), by_rows)), expected.t());
 }
 
-TEST(NpzBadInput, Refused) {
+TEST(NpzBadInput, MalformedArchivesAreRejected) {
     const ScratchFolder scratch;
-    const auto refused = [&](const std::vector<Member>& members, std::initializer_list<std::string_view> parts) {
+    const auto rejected = [&](const std::vector<Member>& members, std::initializer_list<std::string_view> parts) {
         const auto path = write_zip(scratch, members);
         expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
         expect_error(
             ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
     };
-    refused({{"note.txt", "hello"}}, {"no array in it"});
-    refused({{"a.npy", "hello, hello"}}, {"member \"a\"", "not a .npy array"});
-    refused({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six.substr(8))}}, {"member \"a\"", "truncated", "found 40"});
-    refused({{"a.npy", npy_bytes(header("|O", "(2, 3)"), six)}}, {"member \"a\"", "Python objects"});
-    refused({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_BZIP2}}, {"member \"a\"", "zip method 12"});
+    rejected({{"note.txt", "hello"}}, {"it holds no array"});
+    rejected({{"a.npy", "hello, hello"}}, {"member \"a\"", "not a .npy array"});
+    rejected({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six.substr(8))}}, {"member \"a\"", "truncated", "found 40"});
+    rejected({{"a.npy", npy_bytes(header("|O", "(2, 3)"), six)}}, {"member \"a\"", "Python objects"});
+    rejected({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_BZIP2}}, {"member \"a\"", "zip method 12"});
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.path("none.npz")); }, {"no such file"});
     expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.write("b.npz", "PK\x03\x04 cut")); },
                  {"b.npz", "not a readable .npz", "incomplete download"});
 }
 
-/// Sizes in the central directory that a few packed bytes cannot hold: refused before memory is asked for.
-TEST(NpzBadInput, Bomb) {
+/// The central directory claims sizes that the few compressed bytes cannot hold: the file is rejected before memory is
+/// allocated.
+TEST(NpzBadInput, CompressionBombIsRejected) {
     const ScratchFolder scratch;
     const auto array = npy_bytes(header("<f8", "(1000000000000,)"), std::string(4096, '\0'));
     const auto path = write_zip(scratch, {{"a.npy", array, ZIP_CM_DEFLATE}});
@@ -270,8 +271,8 @@ TEST(NpzBadInput, Bomb) {
                  {"bomb.npz", "claims 4294967280 bytes (4.29 GB)"});
 }
 
-/// Zeros pack a thousand times: as a matrix 12 MiB are always read, of a dump 32 MiB, all members together.
-TEST(NpzBadInput, WhatIsPackedTooWellIsReadInPart) {
+/// Zeros are compressed a thousand times. As a matrix 12 MiB are always read, of a dump 32 MiB of all members in total.
+TEST(NpzBadInput, StronglyCompressedMembersAreReadUpToALimit) {
     const ScratchFolder scratch;
     const auto zeros = [](std::size_t megabytes) {
         return npy_bytes(header("<f8", fmt::format("(1, {}, 128)", megabytes * 1024)),
@@ -283,8 +284,8 @@ TEST(NpzBadInput, WhatIsPackedTooWellIsReadInPart) {
     const auto large = write_zip(
         scratch,
         {{"a.npy", npy_bytes(header("<f8", "(12289, 128)"), std::string((12 << 20) + 1024, '\0')), ZIP_CM_DEFLATE}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(large); }, {"packed so well", "np.savez"});
-    // Advice, when followed, works: what is not packed is read.
+    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(large); }, {"compressed so strongly", "np.savez"});
+    // The advice of the message works: uncompressed arrays are read.
     const auto stored =
         write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(12289, 128)"), std::string((12 << 20) + 1024, '\0'))}});
     EXPECT_EQ(read_matrix(stored).n_rows, 12289U);
@@ -298,7 +299,7 @@ TEST(NpzBadInput, WhatIsPackedTooWellIsReadInPart) {
                  {"layers.0.value", "with what was read before"});
 }
 
-/// The archive with that many entries in its directory, all of them of its first member, under names of their own.
+/// The archive with `count` entries in its directory, which all refer to its first member under different names.
 std::string with_entries(const std::string& archive, std::size_t count) {
     const std::size_t directory = archive.find("PK\x01\x02");
     const std::string entry = archive.substr(directory, archive.find("PK\x05\x06") - directory);
@@ -313,33 +314,33 @@ std::string with_entries(const std::string& archive, std::size_t count) {
            little_endian(0, 2);
 }
 
-/// Each header is unpacked when the file is opened: blanks in front of its end pack as well as zeros behind it.
-TEST(NpzBadInput, HeadersCountAmongWhatIsUnpacked) {
+/// Each header is unpacked when the file is opened, and blanks in a header are compressed as strongly as zeros.
+TEST(NpzBadInput, HeadersCountTowardsTheLimit) {
     const ScratchFolder scratch;
     std::string padded = header("<f8", "(2, 3)");
     padded.insert(padded.size() - 1, std::string(65000 - padded.size(), ' '));
     const std::string archive = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(padded, six), ZIP_CM_DEFLATE}}));
     EXPECT_EQ(NpzFile(scratch.write("some.npz", with_entries(archive, 500))).members().size(), 500U);
     const auto many = scratch.write("many.npz", with_entries(archive, 1000));
-    expect_error(ExitCode::unusable_input, [&] { (void)NpzFile(many); }, {"many.npz", "packed so well"});
-    // Small headers do not: what is stored is never refused.
+    expect_error(ExitCode::unusable_input, [&] { (void)NpzFile(many); }, {"many.npz", "compressed so strongly"});
+    // Headers that are not compressed are never rejected.
     const std::string plain = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}}));
     EXPECT_EQ(NpzFile(scratch.write("plain.npz", with_entries(plain, 4000))).members().size(), 4000U);
 }
 
-/// libzip compares names of the same hash with each other, and opens no archive before all are.
-TEST(NpzBadInput, ADirectoryOfThousandsIsNotRead) {
+/// libzip compares all names of the same hash with each other before an archive is open.
+TEST(NpzBadInput, DirectoriesOfThousandsOfMembersAreRejected) {
     const ScratchFolder scratch;
     const std::string archive = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}}));
-    const auto refused = [&](const std::string& bytes) {
+    const auto rejected = [&](const std::string& bytes) {
         const auto path = scratch.write("many.npz", bytes);
         expect_error(ExitCode::unusable_input, [&] { (void)NpzFile(path); }, {"many.npz", "at most 4096 members"});
     };
     const std::string many = with_entries(archive, 4097);
     EXPECT_EQ(NpzFile(scratch.write("some.npz", with_entries(archive, 4096))).members().size(), 4096U);
-    refused(many);
-    refused(many + std::string(10, 'x'));  // a comment
-    // A record for long archives says it instead of the last one.
+    rejected(many);
+    rejected(many + std::string(10, 'x'));  // a comment
+    // A zip64 end record states the number instead of the end record.
     const auto long_archive = [&](std::size_t count) {
         std::string bytes = with_entries(archive, count);
         const std::size_t end = bytes.rfind("PK\x05\x06");
@@ -353,16 +354,16 @@ TEST(NpzBadInput, ADirectoryOfThousandsIsNotRead) {
                little_endian(end, 8) + little_endian(1, 4) + last;
     };
     EXPECT_EQ(NpzFile(scratch.write("some.npz", long_archive(300))).members().size(), 300U);
-    refused(long_archive(4097));
-    // More than 65536 members need not be stated; and a directory may stand behind many end records.
+    rejected(long_archive(4097));
+    // The record need not state more than 65536 members, and several end records may refer to one directory.
     std::string unstated = with_entries(archive, 65537);
     EXPECT_EQ(unstated.substr(unstated.rfind("PK\x05\x06") + 8, 2), little_endian(1, 2));
-    refused(unstated);
+    rejected(unstated);
     const std::string some = with_entries(archive, 500);
     const std::string end = some.substr(some.rfind("PK\x05\x06"));
     std::string repeated = some;
     for (int i = 0; i < 10; ++i) repeated += end;
-    refused(repeated);
+    rejected(repeated);
 }
 
 TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
@@ -375,7 +376,7 @@ TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
                  {"damaged.npz", "member \"a\" is damaged", "CRC"});
 }
 
-TEST(Npz, StaysTheFileThatWasOpened) {
+TEST(Npz, ReadsTheOpenedFileAfterItWasReplaced) {
     const ScratchFolder scratch;
     const auto path = write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_DEFLATE}});
     const NpzFile file(path);
@@ -385,7 +386,7 @@ TEST(Npz, StaysTheFileThatWasOpened) {
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + bytes.size() - six.size(), six.size()), six);
 }
 
-TEST(NpzBadInput, OneThatShrinksIsSaidToShrink) {
+TEST(NpzBadInput, FileThatShrinksIsReportedAsSuch) {
     const ScratchFolder scratch;
     const auto path = write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)},
                                           {"b.npy", npy_bytes(header("<f8", "(2, 3)"), six)}});
@@ -422,7 +423,7 @@ int python(const std::string& folder, const std::string& program) {
     return std::system(("cd '" + folder + "' && /usr/bin/python3 -c '" + program + "'").c_str());
 }
 
-TEST(NumPy, ReadsAndWritesTheSame) {
+TEST(NumPy, ExchangesFilesInBothDirections) {
     if (!has_numpy()) GTEST_SKIP() << "no NumPy at /usr/bin/python3";
     const ScratchFolder scratch;
     arma::mat matrix(5, 7);
@@ -448,7 +449,8 @@ np.save("bool.npy", a > 3)
             SCOPED_TRACE(std::string(order) + t);
             expect_same_entries(read_matrix(scratch.path(std::string(order) + t + ".npy")), matrix);
         }
-    for (const char* version : {"v1.npy", "v2.npy", "v3.npy"}) expect_same_entries(read_matrix(scratch.path(version)), matrix);
+    for (const char* version : {"v1.npy", "v2.npy", "v3.npy"})
+        expect_same_entries(read_matrix(scratch.path(version)), matrix);
     expect_same_entries(read_matrix(scratch.path("plain.npz") + ":a"), matrix);
     expect_same_entries(read_matrix(scratch.path("plain.npz") + ":b"), matrix.t());
     expect_same_entries(read_matrix(scratch.path("packed.npz") + ":a"), matrix);

@@ -15,8 +15,8 @@ namespace {
 
 const std::string zeros(64, '\0');
 
-/// Opening a file with this header and data fails, with file name and every part in one line.
-void expect_file_refused(const std::string& bytes, std::initializer_list<std::string_view> parts) {
+/// Expects that opening a file of these bytes fails with a one-line message that holds the path and every part.
+void expect_file_rejected(const std::string& bytes, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("dump.safetensors", bytes);
     expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, {path});
@@ -24,7 +24,7 @@ void expect_file_refused(const std::string& bytes, std::initializer_list<std::st
         ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, parts);
 }
 
-/// Appends only: GCC 12 warns wrongly about `"{" + std::string()` at -O3.
+/// It only appends, because GCC 12 wrongly warns about `"{" + std::string()` at -O3.
 std::string braces(const std::string& inside) {
     std::string text("{");
     text += inside;
@@ -37,8 +37,9 @@ std::string entry(const std::string& name, const std::string& dtype, const std::
     return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
-// The first bytes are the length of the header: 640 = 80 02 begins like a pickle, 35615 = 1f 8b like gzip.
-TEST(Safetensors, HeaderLengthsThatSpellAnotherMagicAreReadAllTheSame) {
+// The first bytes are the length of the header: 640 = 80 02 are the magic bytes of a pickle, 35615 = 1f 8b those of
+// gzip.
+TEST(Safetensors, HeaderLengthsThatEqualAnotherMagicAreRead) {
     const ScratchFolder scratch;
     for (const std::size_t length : {640U, 896U, 1152U, 1408U, 35615U}) {
         std::string header = braces(entry("k", "F16", "[1,2]", "[0,4]"));
@@ -72,7 +73,7 @@ TEST(Safetensors, ReadsTheHundredByteExample) {
     EXPECT_EQ(values[0], -2.25);
 }
 
-TEST(Safetensors, WriterMakesTheHundredByteExample) {
+TEST(Safetensors, WriterReproducesTheHundredByteExample) {
     const ScratchFolder scratch;
     const auto path = scratch.path("k.safetensors");
     write_safetensors(path, {{"format", "pt"}}, {tensor_of("k", DType::f16, {1, 2}, {1.5, -2.25})});
@@ -167,134 +168,139 @@ TEST(SafetensorsBadInput, Unreadable) {
     expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, {path, "Permission denied"});
 }
 
-TEST(SafetensorsBadInput, Empty) { expect_file_refused("", {"empty (0 bytes"}); }
+TEST(SafetensorsBadInput, Empty) { expect_file_rejected("", {"empty (0 bytes"}); }
 
-TEST(SafetensorsBadInput, ShorterThanTheLength) { expect_file_refused("\x58", {"truncated", "at least 8", "found 1"}); }
-
-TEST(SafetensorsBadInput, GitLfsPointer) {
-    expect_file_refused("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 4976698672\n",
-                        {"git-lfs pointer", "4976698672 bytes (4.98 GB)", "git lfs pull"});
+TEST(SafetensorsBadInput, ShorterThanTheLength) {
+    expect_file_rejected("\x58", {"truncated", "at least 8", "found 1"});
 }
 
-TEST(SafetensorsBadInput, WebPage) { expect_file_refused("<!DOCTYPE html><html></html>", {"web page"}); }
+TEST(SafetensorsBadInput, GitLfsPointer) {
+    expect_file_rejected("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 4976698672\n",
+                         {"git-lfs pointer", "4976698672 bytes (4.98 GB)", "git lfs pull"});
+}
+
+TEST(SafetensorsBadInput, WebPage) { expect_file_rejected("<!DOCTYPE html><html></html>", {"web page"}); }
 
 TEST(SafetensorsBadInput, OtherFormats) {
-    expect_file_refused("\x93NUMPY\x01\x00", {".npy array"});
-    expect_file_refused("PK\x03\x04 more", {"zip archive", "PyTorch"});
-    expect_file_refused(zeros, {"zero bytes", "incomplete download"});
-    expect_file_refused("\x80\x02}q", {"pickle"});
+    expect_file_rejected("\x93NUMPY\x01\x00", {".npy array"});
+    expect_file_rejected("PK\x03\x04 more", {"zip archive", "PyTorch"});
+    expect_file_rejected(zeros, {"zero bytes", "incomplete download"});
+    expect_file_rejected("\x80\x02}q", {"pickle"});
 }
 
 TEST(SafetensorsBadInput, HeaderLongerThanTheFile) {
-    expect_file_refused(little_endian(5000, 8) + "{}",
-                        {"truncated in its header", "expected 5000", "found 2", "likely an incomplete download"});
+    expect_file_rejected(little_endian(5000, 8) + "{}",
+                         {"truncated in its header", "expected 5000", "found 2", "likely an incomplete download"});
 }
 
-TEST(SafetensorsBadInput, HeaderAboveTheCap) {
-    expect_file_refused(little_endian(100'000'001, 8) + "{}", {"header of 100000001 bytes", "100000000"});
-    expect_file_refused(little_endian(~std::uint64_t{0}, 8) + "{}", {"header of 18446744073709551615 bytes"});
+TEST(SafetensorsBadInput, HeaderAboveTheLimit) {
+    expect_file_rejected(little_endian(100'000'001, 8) + "{}", {"header of 100000001 bytes", "100000000"});
+    expect_file_rejected(little_endian(~std::uint64_t{0}, 8) + "{}", {"header of 18446744073709551615 bytes"});
 }
 
-TEST(SafetensorsBadInput, HeaderNotJson) { expect_file_refused(safetensors_bytes(R"({"a":)", ""), {"not valid JSON"}); }
+TEST(SafetensorsBadInput, HeaderNotJson) {
+    expect_file_rejected(safetensors_bytes(R"({"a":)", ""), {"not valid JSON"});
+}
 
 TEST(SafetensorsBadInput, HeaderNotAnObject) {
-    expect_file_refused(safetensors_bytes("[1,2,3]", ""), {"header is not a JSON object"});
-    expect_file_refused(safetensors_bytes("", ""), {""});
+    expect_file_rejected(safetensors_bytes("[1,2,3]", ""), {"header is not a JSON object"});
+    expect_file_rejected(safetensors_bytes("", ""), {""});
 }
 
 TEST(SafetensorsBadInput, DeepNesting) {
     std::string deep = R"({"a":)";
     for (int i = 0; i < 100000; ++i) deep += '[';
-    expect_file_refused(safetensors_bytes(deep, ""), {"nested deeper than"});
+    expect_file_rejected(safetensors_bytes(deep, ""), {"nested deeper than"});
 }
 
 TEST(SafetensorsBadInput, DuplicateNames) {
-    expect_file_refused(
+    expect_file_rejected(
         safetensors_bytes(braces(entry("twice", "F16", "[1]", "[0,2]") + "," + entry("twice", "F16", "[1]", "[2,4]")),
                           zeros.substr(0, 4)),
         {"duplicate name \"twice\""});
 }
 
 TEST(SafetensorsBadInput, ReversedOffsets) {
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[4,0]")), zeros.substr(0, 4)),
-                        {"tensor \"k\"", "reversed data_offsets [4, 0]"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[2]", "[4,0]")), zeros.substr(0, 4)),
+                         {"tensor \"k\"", "reversed data_offsets [4, 0]"});
 }
 
 TEST(SafetensorsBadInput, OutOfRangeOffsets) {
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[100,104]")), zeros.substr(0, 4)),
-                        {"tensor \"k\" is out of range", "[100, 104]", "4 bytes of data"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[2]", "[100,104]")), zeros.substr(0, 4)),
+                         {"tensor \"k\" is out of range", "[100, 104]", "4 bytes of data"});
 }
 
 TEST(SafetensorsBadInput, OverlappingOffsets) {
-    expect_file_refused(
+    expect_file_rejected(
         safetensors_bytes(braces(entry("k", "F16", "[4]", "[0,8]") + "," + entry("v", "F16", "[4]", "[4,12]")),
                           zeros.substr(0, 12)),
         {"tensors \"k\" and \"v\" overlap", "ends at 8", "begins at 4"});
 }
 
 TEST(SafetensorsBadInput, Holes) {
-    expect_file_refused(
+    expect_file_rejected(
         safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," + entry("v", "F16", "[2]", "[8,12]")),
                           zeros.substr(0, 12)),
         {"hole of 4 bytes before tensor \"v\"", "4 to 8"});
 }
 
 TEST(SafetensorsBadInput, TruncatedData) {
-    expect_file_refused(
+    expect_file_rejected(
         safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]") + "," + entry("v", "F16", "[4]", "[4,12]")),
                           zeros.substr(0, 9)),
         {"truncated in tensor \"v\"", "expected 128 bytes", "found 125 bytes", "incomplete download"});
 }
 
 TEST(SafetensorsBadInput, TrailingBytes) {
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]")), zeros.substr(0, 7)),
-                        {"3 bytes after the last tensor", "expected 66 bytes", "found 69 bytes"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[2]", "[0,4]")), zeros.substr(0, 7)),
+                         {"3 bytes after the last tensor", "expected 66 bytes", "found 69 bytes"});
 }
 
 TEST(SafetensorsBadInput, ShapeOverflow) {
-    expect_file_refused(
+    expect_file_rejected(
         safetensors_bytes(braces(entry("k", "F16", "[4294967296,4294967296]", "[0,4]")), zeros.substr(0, 4)),
         {"tensor \"k\"", "[4294967296, 4294967296]", "overflows"});
-    expect_file_refused(
+    expect_file_rejected(
         safetensors_bytes(braces(entry("k", "F64", "[4611686018427387904]", "[0,4]")), zeros.substr(0, 4)),
         {"tensor \"k\"", "overflows"});
 }
 
 TEST(SafetensorsBadInput, ShapeAndBytesDisagree) {
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[2,3]", "[0,10]")), zeros.substr(0, 10)),
-                        {"tensor \"k\" of shape [2, 3] and dtype F16 needs 12 bytes", "[0, 10] hold 10"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[2,3]", "[0,10]")), zeros.substr(0, 10)),
+                         {"tensor \"k\" of shape [2, 3] and dtype F16 needs 12 bytes", "[0, 10] hold 10"});
 }
 
-TEST(SafetensorsBadInput, HalfAByte) {
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F4", "[3]", "[0,2]")), zeros.substr(0, 2)),
-                        {"tensor \"k\"", "F4", "no whole number of bytes"});
+TEST(SafetensorsBadInput, FractionOfAByte) {
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F4", "[3]", "[0,2]")), zeros.substr(0, 2)),
+                         {"tensor \"k\"", "F4", "not a whole number of bytes"});
 }
 
 TEST(SafetensorsBadInput, UnknownDtype) {
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F128", "[1]", "[0,16]")), zeros.substr(0, 16)),
-                        {"tensor \"k\" has unknown dtype \"F128\""});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F128", "[1]", "[0,16]")), zeros.substr(0, 16)),
+                         {"tensor \"k\" has unknown dtype \"F128\""});
 }
 
-TEST(SafetensorsBadInput, FieldsMissingOrOfAnotherKind) {
-    expect_file_refused(safetensors_bytes(R"({"k":{"shape":[1],"data_offsets":[0,2]}})", "\0\0"),
-                        {"\"k\" has no dtype"});
-    expect_file_refused(safetensors_bytes(R"({"k":7})", ""), {"\"k\" has no dtype"});
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[-1]", "[0,2]")), "\0\0"), {"no usable shape"});
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[1.0]", "[0,2]")), "\0\0"), {"no usable shape"});
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[1]", "[0,2,4]")), "\0\0"),
-                        {"no usable data_offsets"});
-    expect_file_refused(safetensors_bytes(braces(entry("k", "F16", "[18446744073709551616]", "[0,2]")), "\0\0"), {""});
+TEST(SafetensorsBadInput, FieldsMissingOrOfAnotherType) {
+    expect_file_rejected(safetensors_bytes(R"({"k":{"shape":[1],"data_offsets":[0,2]}})", "\0\0"),
+                         {"\"k\" has no dtype"});
+    expect_file_rejected(safetensors_bytes(R"({"k":7})", ""), {"\"k\" has no dtype"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[-1]", "[0,2]")), "\0\0"), {"no usable shape"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[1.0]", "[0,2]")), "\0\0"), {"no usable shape"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[1]", "[0,2,4]")), "\0\0"),
+                         {"no usable data_offsets"});
+    expect_file_rejected(safetensors_bytes(braces(entry("k", "F16", "[18446744073709551616]", "[0,2]")), "\0\0"), {""});
 }
 
-TEST(SafetensorsBadInput, MetadataOfTheWrongKind) {
-    expect_file_refused(safetensors_bytes(R"({"__metadata__":[]})", ""), {"__metadata__ is not an object"});
-    expect_file_refused(safetensors_bytes(R"({"__metadata__":{"tokens":512}})", ""),
-                        {"metadata \"tokens\" is not a text"});
+TEST(SafetensorsBadInput, MetadataOfTheWrongType) {
+    expect_file_rejected(safetensors_bytes(R"({"__metadata__":[]})", ""), {"__metadata__ is not an object"});
+    expect_file_rejected(safetensors_bytes(R"({"__metadata__":{"tokens":512}})", ""),
+                         {"metadata \"tokens\" is not a text"});
 }
 
-TEST(SafetensorsBadInput, NamesCannotBreakTheLine) {
-    expect_file_refused(safetensors_bytes(braces(entry("a\\nb\\u001b[31m", "F17", "[1]", "[0,2]")), zeros.substr(0, 2)),
-                        {"\"a\\x0ab\\x1b[31m\""});
+TEST(SafetensorsBadInput, NamesAreEscapedInMessages) {
+    expect_file_rejected(
+        safetensors_bytes(braces(entry("a\\nb\\u001b[31m", "F17", "[1]", "[0,2]")), zeros.substr(0, 2)),
+        {"\"a\\x0ab\\x1b[31m\""});
 }
 
 TEST(SafetensorsBadInput, FileThatShrinksBetweenOpenAndRead) {
@@ -308,7 +314,7 @@ TEST(SafetensorsBadInput, FileThatShrinksBetweenOpenAndRead) {
                  {path, "shrank while it was read", "2001"});
 }
 
-/// Any damaged file opens or is refused by an Error; nothing else may happen.
+/// A damaged file must open or be rejected by an Error.
 TEST(SafetensorsBadInput, DamageNeverCrashes) {
     const ScratchFolder scratch;
     const auto path = scratch.path("good.safetensors");
@@ -317,7 +323,7 @@ TEST(SafetensorsBadInput, DamageNeverCrashes) {
                        tensor_of("layers.0.value", DType::f32, {1, 2, 3}, std::vector<double>(6, 1.0))});
     const std::string good = bytes_of_file(path);
     std::mt19937 random(7);
-    std::size_t refused = 0;
+    std::size_t rejected = 0;
     for (std::size_t round = 0; round < 3000; ++round) {
         std::string bad = good;
         if (round < good.size())
@@ -335,10 +341,10 @@ TEST(SafetensorsBadInput, DamageNeverCrashes) {
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ExitCode::unusable_input) << error.what();
             EXPECT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos) << error.what();
-            ++refused;
+            ++rejected;
         }
     }
-    EXPECT_GT(refused, good.size());
+    EXPECT_GT(rejected, good.size());
 }
 
 TEST(SafetensorsWriting, FailuresNameThePathAndLeaveNothingBehind) {

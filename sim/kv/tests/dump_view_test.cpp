@@ -30,36 +30,36 @@ protected:
     KvLikeOptions options_;
 };
 
-TEST_F(DumpViewTest, UndoneKeysAreTheKeysBeforeTheEmbedding) {
+TEST_F(DumpViewTest, UndoRotaryReturnsTheKeysBeforeTheEmbedding) {
     const KvDump dump(path_);
     const KvLikeHead source(options_, {}, "kv-like layer 0", 1);
-    const arma::mat turned = source.sample(0).key.observed;
-    EXPECT_LT(arma::abs(head(dump, Side::key, {}).read_block(16, 32) - turned.rows(16, 47)).max(), 1e-14);
+    const arma::mat rotated = source.sample(0).key.observed;
+    EXPECT_LT(arma::abs(head(dump, Side::key, {}).read_block(16, 32) - rotated.rows(16, 47)).max(), 1e-14);
     KvLikeOptions plain = options_;
     plain.rotary.reset();
     const arma::mat before = KvLikeHead(plain, {}, "kv-like layer 0", 1).sample(0).key.observed;
     const arma::mat derotated = head(dump, Side::key, {.undo_rotary = true}).read_block(16, 32);
     EXPECT_LT(arma::abs(derotated - before.rows(16, 47)).max(), 1e-13);
-    EXPECT_GT(arma::abs(derotated - turned.rows(16, 47)).max(), 0.01);
-    // Values were never turned.
+    EXPECT_GT(arma::abs(derotated - rotated.rows(16, 47)).max(), 0.01);
+    // Values have no rotary embedding.
     const arma::mat values = head(dump, Side::value, {}).read_block(0, 64);
     EXPECT_TRUE(
         arma::approx_equal(head(dump, Side::value, {.undo_rotary = true}).read_block(0, 64), values, "absdiff", 0.0));
 }
 
-TEST_F(DumpViewTest, ShufflingMovesRowsAndUndoesEachAtItsOwnPosition) {
+TEST_F(DumpViewTest, ShufflingPermutesRowsAndDerotatesEachFromItsPosition) {
     const KvDump dump(path_);
-    const auto places = stream::random_order(order(), 64);
+    const auto permutation = stream::random_order(order(), 64);
     for (const bool undo : {false, true}) {
-        const arma::mat still = head(dump, Side::key, {.undo_rotary = undo}).read_block(0, 64);
-        const arma::mat moved = head(dump, Side::key, {.undo_rotary = undo, .shuffle = true}).read_block(0, 64);
+        const arma::mat ordered = head(dump, Side::key, {.undo_rotary = undo}).read_block(0, 64);
+        const arma::mat shuffled = head(dump, Side::key, {.undo_rotary = undo, .shuffle = true}).read_block(0, 64);
         for (std::size_t i = 0; i < 64; ++i)
-            EXPECT_LT(arma::abs(moved.row(i) - still.row(places[i])).max(), 1e-14) << i;
-        EXPECT_GT(arma::abs(moved - still).max(), 0.01);
+            EXPECT_LT(arma::abs(shuffled.row(i) - ordered.row(permutation[i])).max(), 1e-14) << i;
+        EXPECT_GT(arma::abs(shuffled - ordered).max(), 0.01);
     }
 }
 
-TEST_F(DumpViewTest, WhatTheMetadataDoNotSayIsNotUndone) {
+TEST_F(DumpViewTest, UndoRotaryNeedsTheMetadata) {
     KvLikeOptions plain = options_;
     plain.rotary.reset();
     const std::string path = scratch_.path("plain.safetensors");

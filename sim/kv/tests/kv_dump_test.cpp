@@ -26,7 +26,7 @@ double element(std::size_t head, std::size_t token, std::size_t j) {
     return static_cast<double>(100 * head + 10 * token + j);
 }
 
-/// The tensor of element() with its axes in this layout, C order, with the shape it then has.
+/// The tensor of element() with its axes in this layout, in C order.
 TensorSource laid_out(const std::string& name, const TensorLayout& layout, DType dtype = DType::f32) {
     std::vector<std::size_t> shape(layout.axes, 1);
     shape[layout.head] = heads;
@@ -49,9 +49,9 @@ void expect_block(const arma::mat& block, std::size_t head, std::size_t first, s
         for (std::size_t j = 0; j < dim; ++j) ASSERT_EQ(block(t, j), element(head, first + t, j));
 }
 
-/// Opening fails, with the file and every part in one line.
-void expect_refused(const std::string& path, const DumpOptions& options,
-                    std::initializer_list<std::string_view> parts) {
+/// Expects that opening fails with a one-line message that holds the path and every part.
+void expect_rejected(const std::string& path, const DumpOptions& options,
+                     std::initializer_list<std::string_view> parts) {
     expect_error(ExitCode::unusable_input, [&] { KvDump dump(path, options); }, {path});
     expect_error(
         ExitCode::unusable_input, [&] { KvDump dump(path, options); }, parts);
@@ -72,7 +72,7 @@ TensorSource filled(const std::string& name, std::vector<std::size_t> shape, DTy
 
 const Metadata htd{{"layout", "head,token,dim"}};
 
-TEST(TensorLayout, TwelveWordsReadBack) {
+TEST(TensorLayout, TwelveNamesRoundTrip) {
     EXPECT_EQ(all_layouts().size(), 12U);
     for (const auto& layout : all_layouts()) {
         const auto parsed = parse_layout(layout.text());
@@ -88,7 +88,7 @@ TEST(TensorLayout, LegalLayoutsOfAShape) {
     const std::vector<std::size_t> shape{2, 512, 128};
     EXPECT_EQ(legal_layouts(shape).size(), 6U);
     EXPECT_EQ(legal_layouts(shape, 512), (std::vector<std::string>{"head,token,dim", "dim,token,head"}));
-    EXPECT_EQ(legal_layouts(shape, 77).size(), 6U);  // a number that no axis has decides nothing
+    EXPECT_EQ(legal_layouts(shape, 77).size(), 6U);  // no axis has this size, so it excludes nothing
     EXPECT_EQ(legal_layouts(std::vector<std::size_t>{1, 2, 512, 128}, 512),
               (std::vector<std::string>{"batch,head,token,dim", "batch,dim,token,head"}));
     EXPECT_TRUE(legal_layouts(std::vector<std::size_t>{2, 2, 512, 128}).empty());
@@ -113,8 +113,8 @@ TEST(KvDump, EveryLayoutGivesTheSameBlocks) {
     }
 }
 
-/// However far apart its elements lie, little is held beside a block.
-TEST(KvDump, LongLinesAreReadInPieces) {
+/// However far apart the elements of a block lie, little memory is needed beside it.
+TEST(KvDump, LongVectorsAreReadInChunks) {
     constexpr std::size_t wide_heads = 700;
     constexpr std::size_t many_tokens = 1500;
     const TensorAxes axes =
@@ -129,8 +129,8 @@ TEST(KvDump, LongLinesAreReadInPieces) {
             ASSERT_EQ(block(t, j), static_cast<double>((j * many_tokens + t + 2) * wide_heads + 9));
 }
 
-/// Blocks far apart in the file, so that both ways of gathering are used.
-TEST(KvDump, LayoutsOfWideTensors) {
+/// Elements of a block are far apart in the file, so that both branches of gather_block are used.
+TEST(KvDump, ReadsWideTensorsOfEveryLayout) {
     constexpr std::size_t wide_heads = 40;
     constexpr std::size_t many_tokens = 90;
     for (const auto& layout : all_layouts()) {
@@ -153,12 +153,12 @@ TEST(KvDump, LayoutsOfWideTensors) {
                 for (std::size_t j = 0; j < dim; ++j) {
                     at[layout.token] = 30 + t;
                     at[layout.dim] = j;
-                    std::size_t place = 0;
+                    std::size_t index = 0;
                     for (std::size_t i = 0; i < shape.size(); ++i) {
                         const std::size_t axis = fortran ? shape.size() - 1 - i : i;
-                        place = place * shape[axis] + at[axis];
+                        index = index * shape[axis] + at[axis];
                     }
-                    ASSERT_EQ(block(t, j), stored[place]);
+                    ASSERT_EQ(block(t, j), stored[index]);
                 }
         }
     }
@@ -207,9 +207,9 @@ TEST(KvDump, BlocksOfTheBundledDumpAgainstASlowDecode) {
                 const arma::mat block = dump.read_block(tensor, head, first, 128);
                 for (std::size_t t = 0; t < 128; ++t)
                     for (std::size_t j = 0; j < tensor.dim; ++j) {
-                        const std::size_t place = (head * tensor.tokens + first + t) * tensor.dim + j;
+                        const std::size_t index = (head * tensor.tokens + first + t) * tensor.dim + j;
                         std::uint16_t half = 0;
-                        std::memcpy(&half, bytes.data() + 8 + length + begin + 2 * place, sizeof half);
+                        std::memcpy(&half, bytes.data() + 8 + length + begin + 2 * index, sizeof half);
                         ASSERT_EQ(block(t, j), from_float16(half)) << tensor.name;
                     }
             }
@@ -219,7 +219,7 @@ TEST(KvDump, BlocksOfTheBundledDumpAgainstASlowDecode) {
 TEST(KvDump, ReadsEveryBlockDtype) {
     for (const auto dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
         const ScratchFolder scratch;
-        // Whole numbers below 256 are exact in all four.
+        // Integers below 256 are exact in all four types.
         std::vector<double> values(24);
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
         const KvDump dump(write_dump(scratch, htd, {tensor_of("layers.7.value", dtype, {2, 3, 4}, values)}));
@@ -242,10 +242,10 @@ TEST(KvDump, OtherNamesAndTensorsOutsideThePattern) {
     for (const auto& tensor : dump.tensors()) names.push_back(tensor.name);
     EXPECT_EQ(names, (std::vector<std::string>{"key_cache.2", "value_cache.2", "key_cache.10", "value_cache.10"}));
     EXPECT_EQ(dump.ignored(), (std::vector<std::string>{"readout.wo", "key_cache.x"}));
-    expect_refused(path, {}, {"no tensor is named like \"layers.{layer}.{side}\"", "\"value_cache.10\"", "--tensor"});
+    expect_rejected(path, {}, {"no tensor is named like \"layers.{layer}.{side}\"", "\"value_cache.10\"", "--tensor"});
 }
 
-TEST(KvDump, ShortSideWords) {
+TEST(KvDump, ShortSideNames) {
     const ScratchFolder scratch;
     const KvDump dump(write_dump(
         scratch, htd,
@@ -268,7 +268,7 @@ TEST(KvDump, PromptIdUnderAnotherKey) {
 TEST(KvDumpLayout, MissingIsNotGuessed) {
     const ScratchFolder scratch;
     const auto path = write_dump(scratch, {{"tokens", "512"}}, {filled("layers.0.key", {2, 512, 128})});
-    expect_refused(
+    expect_rejected(
         path, {},
         {"layout of tensor \"layers.0.key\" unknown", "[2, 512, 128]", "head,token,dim or dim,token,head", "--layout"});
     DumpOptions options;
@@ -279,24 +279,24 @@ TEST(KvDumpLayout, MissingIsNotGuessed) {
 TEST(KvDumpLayout, MustFitTheShape) {
     const ScratchFolder scratch;
     const auto path = write_dump(scratch, htd, {filled("layers.0.key", {1, 2, 3, 4})});
-    expect_refused(
+    expect_rejected(
         path, {},
         {"\"layers.0.key\" of shape [1, 2, 3, 4] does not fit layout head,token,dim", "batch,head,token,dim"});
     DumpOptions options;
     options.layout = "batch,head,token,dim";
     EXPECT_EQ(KvDump(path, options).tensors()[0].dim, 4U);
-    expect_refused(write_dump(scratch, htd, {filled("layers.0.key", {6, 4})}), {},
-                   {"\"layers.0.key\" has shape [6, 4]", "3 axes"});
+    expect_rejected(write_dump(scratch, htd, {filled("layers.0.key", {6, 4})}), {},
+                    {"\"layers.0.key\" has shape [6, 4]", "3 axes"});
 }
 
 TEST(KvDumpLayout, StatedTokensMustBeOnTheTokenAxis) {
     const ScratchFolder scratch;
     const auto path =
         write_dump(scratch, {{"layout", "token,head,dim"}, {"tokens", "512"}}, {filled("layers.0.key", {2, 512, 8})});
-    expect_refused(
+    expect_rejected(
         path, {},
         {"[2, 512, 8]", "layout token,head,dim", "token axis has 2", "512 tokens", "head,token,dim or dim,token,head"});
-    // A window keeps fewer tokens than the prompt had.
+    // A cache with a sliding window has fewer tokens than the prompt.
     EXPECT_EQ(KvDump(write_dump(scratch, {{"layout", "head,token,dim"}, {"tokens", "512"}},
                                 {filled("layers.0.key", {2, 100, 8})}))
                   .tensors()[0]
@@ -304,10 +304,10 @@ TEST(KvDumpLayout, StatedTokensMustBeOnTheTokenAxis) {
               100U);
 }
 
-TEST(KvDumpLayout, WrongWords) {
+TEST(KvDumpLayout, UnknownNamesAreRejected) {
     const ScratchFolder scratch;
     const auto path = write_dump(scratch, {{"layout", "heads first"}}, {filled("layers.0.key", {2, 3, 4})});
-    expect_refused(path, {}, {"metadata layout \"heads first\"", "--layout"});
+    expect_rejected(path, {}, {"metadata layout \"heads first\"", "--layout"});
     DumpOptions options;
     options.layout = "head,tokens,dim";
     expect_error(ExitCode::usage, [&] { KvDump dump(path, options); },
@@ -324,21 +324,21 @@ TEST(KvDumpBadInput, Pattern) {
 
 TEST(KvDumpBadInput, Tensors) {
     const ScratchFolder scratch;
-    expect_refused(write_dump(scratch, htd, {}), {}, {"no tensors"});
-    expect_refused(write_dump(scratch, htd, {filled("layers.0.key", {2, 0, 4})}), {}, {"\"layers.0.key\" is empty"});
-    expect_refused(write_dump(scratch, htd, {filled("layers.0.key", {2, 3, 4}), filled("layers.0.value", {3, 3, 4})}),
-                   {}, {"\"layers.0.key\" and \"layers.0.value\" disagree", "2 and 3 heads"});
-    expect_refused(write_dump(scratch, htd, {filled("layers.0.key", {2, 3, 4}), filled("layers.00.key", {2, 3, 4})}),
-                   {}, {"\"layers.0.key\" and \"layers.00.key\" are both the key of layer 0"});
+    expect_rejected(write_dump(scratch, htd, {}), {}, {"no tensors"});
+    expect_rejected(write_dump(scratch, htd, {filled("layers.0.key", {2, 0, 4})}), {}, {"\"layers.0.key\" is empty"});
+    expect_rejected(write_dump(scratch, htd, {filled("layers.0.key", {2, 3, 4}), filled("layers.0.value", {3, 3, 4})}),
+                    {}, {"\"layers.0.key\" and \"layers.0.value\" disagree", "2 and 3 heads"});
+    expect_rejected(write_dump(scratch, htd, {filled("layers.0.key", {2, 3, 4}), filled("layers.00.key", {2, 3, 4})}),
+                    {}, {"\"layers.0.key\" and \"layers.00.key\" are both the key of layer 0"});
     const std::string codes = R"({"layers.0.key":{"dtype":"I8","shape":[1,1,4],"data_offsets":[0,4]},)"
                               R"("__metadata__":{"layout":"head,token,dim"}})";
-    expect_refused(scratch.write("i.safetensors", safetensors_bytes(codes, "abcd")), {},
-                   {"\"layers.0.key\" has dtype \"I8\"", "F16, BF16, F32 or F64"});
-    expect_refused(scratch.write("dump.bin", "abcdefghijkl"), {}, {"unknown kind of file"});
-    expect_refused(scratch.path("none.safetensors"), {}, {"no such file"});
+    expect_rejected(scratch.write("i.safetensors", safetensors_bytes(codes, "abcd")), {},
+                    {"\"layers.0.key\" has dtype \"I8\"", "F16, BF16, F32 or F64"});
+    expect_rejected(scratch.write("dump.bin", "abcdefghijkl"), {}, {"unknown kind of file"});
+    expect_rejected(scratch.path("none.safetensors"), {}, {"no such file"});
 }
 
-TEST(KvDumpBadInput, TextsThatEveryHeadRepeatsAreShort) {
+TEST(KvDumpBadInput, TextsThatEveryHeadRepeatsAreLimited) {
     const ScratchFolder scratch;
     const auto dump = [&](const Metadata& more, const std::string& name) {
         Metadata metadata = {{"layout", "head,token,dim"}};
@@ -347,12 +347,12 @@ TEST(KvDumpBadInput, TextsThatEveryHeadRepeatsAreShort) {
     };
     const std::string most(1000, 'm');
     EXPECT_EQ(KvDump(dump({{"model", most}, {"prompt_id", most}}, "layers.0.key")).model(), most);
-    expect_refused(dump({{"model", most + "m"}}, "layers.0.key"), {}, {"model", "1001 bytes", "at most 1000"});
-    expect_refused(dump({{"doc", most + "m"}}, "layers.0.key"), {.prompt_id_key = "doc"}, {"doc", "1001 bytes"});
-    expect_refused(dump({}, most + ".key.0"), {.tensor_pattern = most + ".{side}.{layer}"}, {"tensor", "1006 bytes"});
+    expect_rejected(dump({{"model", most + "m"}}, "layers.0.key"), {}, {"model", "1001 bytes", "at most 1000"});
+    expect_rejected(dump({{"doc", most + "m"}}, "layers.0.key"), {.prompt_id_key = "doc"}, {"doc", "1001 bytes"});
+    expect_rejected(dump({}, most + ".key.0"), {.tensor_pattern = most + ".{side}.{layer}"}, {"tensor", "1006 bytes"});
 }
 
-TEST(KvDumpBadInput, HeadsOfAFewBytesAreAWrongLayout) {
+TEST(KvDumpBadInput, ManyTinyHeadsAreRejectedAsAWrongLayout) {
     const ScratchFolder scratch;
     const auto dump_of = [&](std::size_t count, std::size_t size) {
         return KvDump(write_dump(scratch, {{"layout", "head,token,dim"}}, {filled("layers.0.key", {count, 4, size})}));
@@ -362,7 +362,7 @@ TEST(KvDumpBadInput, HeadsOfAFewBytesAreAWrongLayout) {
     expect_error(ExitCode::unusable_input, [&] { dump_of(1025, 2).reject_tiny_heads(); }, {"1025 heads", "--layout"});
 }
 
-TEST(KvDump, AreFoundByLayerAndSide) {
+TEST(KvDump, FindsTensorsByLayerAndSide) {
     const ScratchFolder scratch;
     const KvDump dump(write_dump(
         scratch, {{"layout", "head,token,dim"}},
@@ -375,7 +375,7 @@ TEST(KvDump, AreFoundByLayerAndSide) {
         EXPECT_EQ(dump.find(static_cast<std::size_t>(layer), side), nullptr) << layer;
 }
 
-TEST(KvDumpBadInput, NanAndInfinityNameTheFirstPlace) {
+TEST(KvDumpBadInput, NanAndInfinityNameTheFirstPosition) {
     const ScratchFolder scratch;
     std::vector<double> values(2 * 6 * 4, 1.0);
     values[(1 * 6 + 3) * 4 + 2] = NAN;
@@ -421,7 +421,7 @@ TEST(KvDump, ManyThreadsReadTheSame) {
     EXPECT_EQ(equal, std::vector<int>(4, 20));
 }
 
-TEST(KvDump, NpzAndNpy) {
+TEST(KvDump, ReadsNpzAndNpy) {
     if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
     const ScratchFolder scratch;
     ASSERT_EQ(std::system(("cd '" + scratch.path(".") + "' && /usr/bin/python3 -c '" + R"(
@@ -445,7 +445,7 @@ np.save("layers.4.key.npy", a[None])
                 expect_block(dump.read_block(tensor, head, 1, 3), head, 1, 3);
     }
     EXPECT_EQ(KvDump(scratch.path("plain.npz"), options).ignored(), std::vector<std::string>{"note"});
-    expect_refused(scratch.path("plain.npz"), {}, {"layout of tensor \"layers.0.key\" unknown", "--layout"});
+    expect_rejected(scratch.path("plain.npz"), {}, {"layout of tensor \"layers.0.key\" unknown", "--layout"});
     options.layout = "batch,head,token,dim";
     const KvDump single(scratch.path("layers.4.key.npy"), options);
     EXPECT_EQ(single.tensors()[0].layer, 4U);
@@ -472,8 +472,8 @@ TEST(KvDump, SampleDumpToolCuts) {
     }
 }
 
-/// Every block of every tensor of the dumps in the folder that SPIKED_EXTRA_DUMPS names.
-TEST(KvDump, ExtraDumps) {
+/// Reads every block of every tensor of the dumps in the folder that SPIKED_EXTRA_DUMPS names.
+TEST(KvDump, ReadsExtraDumps) {
     const char* folder = std::getenv("SPIKED_EXTRA_DUMPS");
     if (folder == nullptr || *folder == '\0') GTEST_SKIP() << "SPIKED_EXTRA_DUMPS is not set";
     std::size_t files = 0;

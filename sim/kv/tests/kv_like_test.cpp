@@ -22,7 +22,7 @@ using stream::kolmogorov_distance;
 using stream::kolmogorov_limit;
 using stream::two_sided_z;
 
-/// Law tests that share the file's false-alarm rate.
+/// The number of law tests among which the false-alarm rate of this file is divided.
 constexpr double law_tests = 5.0;
 
 KvLikeOptions small() {
@@ -54,7 +54,7 @@ void expect_same(const KvLikeSample& a, const KvLikeSample& b, double tolerance 
     EXPECT_LE(largest(a.value.noise - b.value.noise), tolerance);
 }
 
-/// Options that reach every branch.
+/// Options that together reach every branch.
 std::vector<KvLikeOptions> variety() {
     std::vector<KvLikeOptions> all(6, small());
     all[1].rotary->rope = {500000.0, RopeStyle::interleaved};
@@ -95,7 +95,7 @@ TEST(KvLikeIdentity, SignalPlusNoiseIsObserved) {
     }
 }
 
-TEST(KvLikeIdentity, NothingButNoiseAndNothingButSignal) {
+TEST(KvLikeIdentity, SignalAndNoiseCanBeSwitchedOffSeparately) {
     KvLikeOptions noise = small();
     noise.sink.reset();
     noise.outliers.mean = 0.0;
@@ -106,16 +106,16 @@ TEST(KvLikeIdentity, NothingButNoiseAndNothingButSignal) {
     KvLikeOptions signal = small();
     signal.noise.scale = 0.0;
     EXPECT_EQ(largest(draw(signal).key.noise), 0.0);
-    // The parts are the same whether or not the other one is there.
+    // Neither part depends on the presence of the other.
     EXPECT_EQ(largest(draw(signal).key.signal - draw(small()).key.signal), 0.0);
     KvLikeOptions without_sink = small();
     without_sink.sink.reset();
     EXPECT_EQ(largest(draw(noise).value.noise - draw(without_sink).value.noise), 0.0);
 }
 
-// Every part once more, backwards: with 2 d >= hidden, keys and values give the one hidden state behind them, and that
-// and the parts of the model give the queries.
-TEST(KvLikeReference, OneHiddenStateIsBehindKeysValuesAndQueries) {
+// The construction is inverted: with 2 d >= hidden, the hidden states can be solved for from keys and values, and they
+// and the model give the queries.
+TEST(KvLikeReference, KeysValuesAndQueriesHaveTheSameHiddenStates) {
     for (auto options : variety()) {
         if (options.tokens == 1) continue;
         options.hidden = 14;
@@ -166,7 +166,7 @@ TEST(KvLikeReference, OneHiddenStateIsBehindKeysValuesAndQueries) {
 
 std::size_t rank_of(const arma::mat& signal) { return true_signal(signal).singular_values.n_elem; }
 
-TEST(KvLike, UndoingTheEmbeddingGivesASignalOfKnownRank) {
+TEST(KvLike, SignalBeforeTheEmbeddingHasTheStatedRank) {
     auto all = variety();
     all.emplace_back();
     all.emplace_back().head_dim = 64;
@@ -201,11 +201,11 @@ TEST(KvLikeControl, TheEmbeddingRaisesTheRank) {
     const Rope wrong{10000.0, RopeStyle::interleaved};
     EXPECT_GT(rank_of(undo_rope(found.key.signal, wrong, 0.0)), 20U);
     EXPECT_GT(rank_of(undo_rope(found.key.signal, {9000.0, {}}, 0.0)), 5U);
-    // A wrong start turns all rows alike, which no singular value sees.
+    // A wrong start position rotates all rows in the same way, which does not change singular values.
     EXPECT_EQ(rank_of(undo_rope(found.key.signal, {}, 1.0)), 5U);
 }
 
-TEST(TrueSignal, HoldsTheSignal) {
+TEST(TrueSignal, ReproducesTheSignal) {
     for (const KvLikeSample& found : {draw({}), draw(small())})
         for (const auto* part : {&found.key, &found.value}) {
             const TrueSignal truth = true_signal(part->signal);
@@ -223,7 +223,8 @@ TEST(TrueSignal, HoldsTheSignal) {
 
 // ---- laws
 
-/// Entry (t, j) of the noise before the embedding, one a replicate, over its standard deviation given the projections.
+/// Entry (t, j) of the noise before the embedding, one for each replicate, over its standard deviation given the
+/// projections.
 std::vector<double> standardised_noise(const KvLikeOptions& options, bool key, arma::uword t, arma::uword j,
                                        double wrong_factor = 1.0) {
     constexpr std::size_t count = 4000;
@@ -254,7 +255,7 @@ TEST(KvLikeLaw, NoiseIsNormalWithItsVarianceGivenTheProjections) {
         for (const auto& [t, j] : {std::pair{0, 1}, {3, 2}, {4, 7}})
             EXPECT_LT(kolmogorov_distance(standardised_noise(options, key, t, j), normal_cdf), limit)
                 << key << ' ' << t << ' ' << j << "; detectable is a distance of " << 2.0 * limit;
-    // Controls: 1/n for 1/d, and the sink's row taken for one like the others.
+    // Negative controls: variance 1/n instead of 1/d, and the sink's row without its factor.
     EXPECT_GT(kolmogorov_distance(standardised_noise(options, false, 3, 2, 8.0 / 5.0), normal_cdf), limit);
     EXPECT_GT(kolmogorov_distance(standardised_noise(options, false, 0, 1, 100.0), normal_cdf), limit);
 }
@@ -273,15 +274,15 @@ TEST(KvLikeLaw, ProjectionsHaveVarianceOneOverHeadDimension) {
         for (double& x : entries) x *= 8.0;
         const double limit = kolmogorov_limit(entries.size(), 4.0 * law_tests);
         EXPECT_LT(kolmogorov_distance(entries, normal_cdf), limit);
-        for (double& x : entries) x *= std::sqrt(100.0 / 64.0);  // the control: 1/hidden for 1/d
+        for (double& x : entries) x *= std::sqrt(100.0 / 64.0);  // negative control: variance 1/hidden instead of 1/d
         EXPECT_GT(kolmogorov_distance(entries, normal_cdf), limit);
     }
     for (std::size_t i = 0; i < all.size(); ++i)
         for (std::size_t j = 0; j < i; ++j) EXPECT_GT(largest(all[i] - all[j]), 0.1);
 }
 
-/// Worst deviation of the mean of Z Z^T and Z^T Z from A tr B / d and B tr A / d in units of its limit. Z is Gaussian
-/// given the projections: Var (Z Z^T)_ij = (A_ii A_jj + A_ij^2) tr B^2 / d^2.
+/// Largest deviation of the means of Z Z^T and Z^T Z from A tr B / d and B tr A / d, relative to its limit. Z is
+/// Gaussian given the projections: Var (Z Z^T)_ij = (A_ii A_jj + A_ij^2) tr B^2 / d^2.
 double worst_covariance(const KvLikeOptions& options, bool key, const arma::mat& row, const arma::mat& column) {
     constexpr int replicates = 6000;
     const double d = static_cast<double>(options.head_dim);
@@ -324,7 +325,7 @@ TEST(KvLikeLaw, NoiseIsSeparableWithTheStatedCovariances) {
     const arma::mat value = model.value_covariance(options);
     EXPECT_LT(worst_covariance(options, true, row, key), 1.0);
     EXPECT_LT(worst_covariance(options, false, row, value), 1.0);
-    // Controls: independent tokens, the other side's columns, white columns.
+    // Negative controls: less correlated tokens, the column covariance of the other side, white columns.
     KvLikeOptions independent = options;
     independent.noise.token_correlation = 0.4;
     EXPECT_GT(worst_covariance(options, false, row_covariance(independent), value), 1.0);
@@ -332,8 +333,8 @@ TEST(KvLikeLaw, NoiseIsSeparableWithTheStatedCovariances) {
     EXPECT_GT(worst_covariance(options, false, row, arma::mat(8, 8, arma::fill::eye)), 1.0);
 }
 
-// Over the draw of W the diagonal of B has mean scale^2, in outlier channels times their factor squared:
-// B_jj = sum_k w_k chi_k / hidden, so its variance is 2 sum w_k^2 / hidden^2 with eigenvalues w of mean 1.
+// Over the draw of W the diagonal of B has mean scale^2, times the squared factor in outlier channels. It is
+// B_jj = sum_k w_k chi_k / hidden with eigenvalues w of mean 1, so its variance is 2 sum w_k^2 / hidden^2.
 TEST(KvLikeLaw, NoiseEntriesHaveVarianceOneOverHeadDimension) {
     KvLikeOptions options = small();
     options.head_dim = 512;
@@ -350,7 +351,7 @@ TEST(KvLikeLaw, NoiseEntriesHaveVarianceOneOverHeadDimension) {
     const double limit = two_sided_z(3.0 * law_tests) * std::sqrt(2.0 / 40.0 / 512.0);
     EXPECT_LT(std::abs(arma::mean(key) - 1.0), limit) << "detectable is " << 2.0 * limit;
     EXPECT_LT(std::abs(arma::mean(value) - 1.0), limit);
-    EXPECT_GT(std::abs(arma::mean(value) * 2.25 - 1.0), limit);  // the control: the scale forgotten
+    EXPECT_GT(std::abs(arma::mean(value) * 2.25 - 1.0), limit);  // negative control: without the scale
     options.noise.hidden_decay = 6.0;
     const double same = arma::mean(arma::vec(model.value_covariance(options).eval().diag())) / 2.25;
     EXPECT_LT(std::abs(same - 1.0), limit * std::sqrt(6.0 / 2.0 * 1.01));
@@ -379,7 +380,7 @@ TEST(KvLikeLaw, CoursesHaveTheirLaws) {
     EXPECT_GT(kolmogorov_distance(found["random"], wave_cdf), limit);
 }
 
-TEST(KvLike, SmoothCoursesAreSlowAndRandomOnesAreNot) {
+TEST(KvLike, SmoothCoursesAreSlowAndRandomCoursesAreNot) {
     KvLikeOptions options;
     options.sink.reset();
     const auto roughness = [&](ContextCourse course) {
@@ -392,8 +393,8 @@ TEST(KvLike, SmoothCoursesAreSlowAndRandomOnesAreNot) {
     EXPECT_GT(roughness(ContextCourse::random), 1.0);
 }
 
-// A wave of frequency f crosses zero 2 f times a token.
-TEST(KvLike, SmoothDirectionsHaveFrequenciesInOrder) {
+// A wave of frequency f crosses zero 2 f times per token.
+TEST(KvLike, FrequenciesOfSmoothDirectionsIncrease) {
     KvLikeOptions options;
     options.sink.reset();
     options.tokens = 1280;
@@ -436,12 +437,12 @@ TEST(KvLike, ReplicatesShareTheModelUnlessItIsFresh) {
     expect_same(fresh.sample(0), shared.sample(0));
 }
 
-TEST(KvLike, HeadsShareTheHiddenStatesAndNotTheProjections) {
+TEST(KvLike, HeadsShareHiddenStatesButNotProjections) {
     const KvLikeSample first = draw(small(), 4, 0);
     const KvLikeSample second = draw(small(), 4, 1);
     EXPECT_EQ(largest(first.course - second.course), 0.0);
     EXPECT_GT(largest(first.value.signal - second.value.signal), 0.01);
-    // From W of each head back to the one token part: with d >= hidden it can be solved for.
+    // With d >= hidden the token part can be solved for from the values and W of each head.
     KvLikeOptions narrow = small();
     narrow.hidden = 6;
     const auto token_part = [&](std::size_t head) {
@@ -451,7 +452,7 @@ TEST(KvLike, HeadsShareTheHiddenStatesAndNotTheProjections) {
     EXPECT_LT(largest(token_part(0) - token_part(1)), 1e-11);
 }
 
-TEST(KvLike, NoTwoProjectionsAreTheSame) {
+TEST(KvLike, AllProjectionsDiffer) {
     std::vector<arma::mat> all;
     std::vector<arma::uvec> channels;
     for (const std::size_t head : {0, 1, 2}) {
@@ -470,7 +471,7 @@ TEST(KvLike, NoTwoProjectionsAreTheSame) {
     EXPECT_TRUE(arma::any(channels[0] != channels[1]) || arma::any(channels[0] != channels[2]));
 }
 
-TEST(KvLike, EachReplicateHasAContextOfItsOwn) {
+TEST(KvLike, EachReplicateDrawsItsOwnContext) {
     KvLikeOptions options = small();
     options.sink.reset();
     const arma::mat first = draw(options, 0).value.signal;
@@ -479,7 +480,7 @@ TEST(KvLike, EachReplicateHasAContextOfItsOwn) {
     EXPECT_EQ(rank_of(arma::join_cols(first, second)), 4U);
 }
 
-TEST(KvLike, MoreTokensKeepTheFirstOnes) {
+TEST(KvLike, MoreTokensDoNotChangeTheFirst) {
     for (auto options : variety()) {
         if (options.tokens == 1) continue;
         SCOPED_TRACE(describe(options).text());
@@ -494,7 +495,7 @@ TEST(KvLike, MoreTokensKeepTheFirstOnes) {
     }
 }
 
-TEST(KvLike, EntriesAndPositionReachTheirPlaces) {
+TEST(KvLike, EntryLawAndPositionStartAreUsed) {
     KvLikeOptions options = small();
     const KvLikeSample plain = draw(options);
     options.noise.entries = EntryLaw::parse("rademacher");
@@ -509,9 +510,9 @@ TEST(KvLike, EntriesAndPositionReachTheirPlaces) {
     EXPECT_EQ(largest(draw(options).value.observed - plain.value.observed), 0.0);
 }
 
-// ---- what makes it look like attention
+// ---- resemblance to attention
 
-TEST(KvLike, QueryHeadsShareTheirKeysAndValues) {
+TEST(KvLike, NumberOfQueryHeadsDoesNotAffectKeysAndValues) {
     KvLikeOptions options = small();
     options.queries.heads = 0;
     const KvLikeSample alone = draw(options, 1, 1);
@@ -535,7 +536,7 @@ TEST(KvLike, OutlierChannelsStandOut) {
             bool all_slow = true;
             for (const auto c : model.outlier_channels) all_slow = all_slow && rope_pair(style, c, 128) >= 32;
             EXPECT_EQ(all_slow, place == OutlierPlace::slow);
-            // The context has a mean too, but another one in each replicate.
+            // The context also has a mean, but it differs between replicates.
             arma::rowvec mean(128, arma::fill::zeros);
             for (std::uint64_t r = 0; r < 16; ++r)
                 mean += arma::mean(before_rope(options, head.sample(r).key.observed)) / 16.0;
@@ -549,7 +550,8 @@ TEST(KvLike, OutlierChannelsStandOut) {
         }
 }
 
-/// Softmax of q k / sqrt(d) over the tokens up to the query's: the mean mass on token 0 of queries in the second half.
+/// The mean attention weight of token 0, softmax of q k / sqrt(d) over the tokens up to the query's, of queries in the
+/// second half.
 double attention_on_first(const KvLikeOptions& options) {
     constexpr std::uint64_t replicates = 8;
     double mass = 0.0;
@@ -567,12 +569,12 @@ double attention_on_first(const KvLikeOptions& options) {
     return mass / static_cast<double>(replicates * options.queries.heads * (options.tokens - half));
 }
 
-TEST(KvLike, TheSinkDrawsAttentionAndHasASmallValue) {
+TEST(KvLike, TheSinkAttractsAttentionAndHasASmallValue) {
     const KvLikeOptions options;
     KvLikeOptions without = options;
     without.sink.reset();
     EXPECT_GT(attention_on_first(options), 0.25);
-    EXPECT_LT(attention_on_first(without), 0.05);  // the control; 1/96 on average
+    EXPECT_LT(attention_on_first(without), 0.05);  // negative control; 1/96 on average
     const KvLikeSample found = draw(options);
     const auto norms = [](const arma::mat& rows) { return arma::vec(arma::sqrt(arma::sum(arma::square(rows), 1))); };
     const arma::vec keys = norms(found.key.observed);
@@ -581,14 +583,14 @@ TEST(KvLike, TheSinkDrawsAttentionAndHasASmallValue) {
     EXPECT_NEAR(norms(found.value.signal)(0), 0.05, 1e-12);
     EXPECT_LT(keys(0), 0.8 * arma::median(keys));
     EXPECT_LT(values(0), 0.2 * arma::median(values));
-    // Without a sink row 0 is a row like the others, and the others stay.
+    // Without a sink row 0 is like the others, and the other rows do not change.
     const KvLikeSample plain = draw(without);
     EXPECT_LT(largest(plain.key.observed.tail_rows(127) - found.key.observed.tail_rows(127)), 1e-12);
     EXPECT_GT(arma::norm(plain.value.observed.row(0)), 0.5 * arma::median(values));
 }
 
-// The spread of the logits of noise against noise is queries.scale.
-TEST(KvLike, QueriesCarryTheTemperature) {
+// The standard deviation of the logits of noise with noise is queries.scale.
+TEST(KvLike, QueryScaleIsTheStandardDeviationOfLogits) {
     KvLikeOptions options;
     options.sink.reset();
     options.context.key = options.context.query = 0.0;
@@ -601,28 +603,29 @@ TEST(KvLike, QueriesCarryTheTemperature) {
     EXPECT_NEAR(arma::stddev(arma::vectorise(logits)), 2.5, 0.25);
 }
 
-struct Shares {
+struct Residuals {
     double key_before_rope = 0.0;
     double key = 0.0;
     double value = 0.0;
 };
 
-double share_outside(const arma::mat& block, arma::uword rank) {
+/// ||block - its best approximation of that rank|| / ||block||, Frobenius norms.
+double relative_residual(const arma::mat& block, arma::uword rank) {
     const arma::vec energy = arma::square(arma::svd(block));
     return std::sqrt(arma::accu(energy.tail(energy.n_elem - rank)) / arma::accu(energy));
 }
 
-// The numbers that the header states, and the band of real caches: keys .4 to .6, values .7 to .8.
-TEST(KvLikeStability, DefaultsHaveTheSharesOfRealCaches) {
+// These numbers stand in the header and lie in the range of real caches: keys .4 to .6, values .7 to .8.
+TEST(KvLikeStability, DefaultsHaveTheResidualsOfRealCaches) {
     constexpr std::uint64_t models = 16;
     const KvLikeOptions options;
-    Shares mean;
+    Residuals mean;
     double after = 0.0;
     for (std::uint64_t m = 0; m < models; ++m) {
         const KvLikeSample found = draw(options, m, 0, fmt::format("shares {}", m));
-        mean.key_before_rope += share_outside(before_rope(options, found.key.observed), 5) / models;
-        mean.key += share_outside(found.key.observed, 5) / models;
-        mean.value += share_outside(found.value.observed, 5) / models;
+        mean.key_before_rope += relative_residual(before_rope(options, found.key.observed), 5) / models;
+        mean.key += relative_residual(found.key.observed, 5) / models;
+        mean.value += relative_residual(found.value.observed, 5) / models;
         after += static_cast<double>(rank_of(found.key.signal)) / models;
     }
     EXPECT_NEAR(mean.key_before_rope, 0.47, 0.03);
@@ -677,7 +680,7 @@ TEST(KvLikeFile, ReadsBackWithItsMetadata) {
             EXPECT_EQ(
                 largest(dump.read_block(*dump.find(layer, Side::key), h, 64, 64) - expected.key.observed.rows(64, 127)),
                 0.0);
-            // What the metadata say is enough to undo the embedding.
+            // The metadata suffice to undo the embedding.
             const Rope rope{std::stod(*dump.metadata("rope_base")), parse_rope_style(*dump.metadata("rope_style"))};
             EXPECT_EQ(largest(undo_rope(block(Side::key, h), rope, std::stod(*dump.metadata("position_start"))) -
                               before_rope(options, expected.key.observed)),
@@ -687,7 +690,8 @@ TEST(KvLikeFile, ReadsBackWithItsMetadata) {
 
 TEST(KvLikeFile, RoundsToItsType) {
     const ScratchFolder scratch;
-    for (const auto& [dtype, unit] : {std::pair{DType::f16, 0x1p-11}, {DType::bf16, 0x1p-8}, {DType::f32, 0x1p-24}}) {
+    for (const auto& [dtype, half_step] :
+         {std::pair{DType::f16, 0x1p-11}, {DType::bf16, 0x1p-8}, {DType::f32, 0x1p-24}}) {
         KvLikeCache cache;
         cache.layers = cache.heads = 1;
         cache.dtype = dtype;
@@ -699,13 +703,13 @@ TEST(KvLikeFile, RoundsToItsType) {
         const KvLikeSample expected = KvLikeHead(small(), {}, "kv-like layer 0").sample(0);
         const arma::mat found = dump.read_block(*dump.find(0, Side::value), 0, 0, 12);
         EXPECT_LE(arma::abs((found - expected.value.observed) / expected.value.observed).max(),
-                  dtype == DType::f16 ? 2e-3 : unit);  // small entries are subnormal in F16
-        EXPECT_LE(largest(found - expected.value.observed), unit);
+                  dtype == DType::f16 ? 2e-3 : half_step);  // small entries are subnormal in F16
+        EXPECT_LE(largest(found - expected.value.observed), half_step);
         EXPECT_GT(largest(found - expected.value.observed), 0.0);
     }
 }
 
-TEST(KvLikeFile, WithoutEmbeddingOrQueries) {
+TEST(KvLikeFile, CanBeWrittenWithoutEmbeddingAndQueries) {
     const ScratchFolder scratch;
     const auto path = scratch.path("cache.safetensors");
     KvLikeOptions options = small();
@@ -719,7 +723,7 @@ TEST(KvLikeFile, WithoutEmbeddingOrQueries) {
     EXPECT_EQ(dump.tensors().size(), 4U);
 }
 
-TEST(KvLikeFile, NeedlesChangeTheirValuesAndQuestionsOnly) {
+TEST(KvLikeFile, NeedlesChangeOnlyTheirValuesAndQuestions) {
     const ScratchFolder scratch;
     KvLikeOptions options = small();
     options.tokens = 150;
@@ -768,8 +772,8 @@ TEST(KvLikeFile, NeedlesChangeTheirValuesAndQuestionsOnly) {
                 if (layer == 0) continue;
                 for (std::size_t n = 0; n < 20; ++n) {
                     const Needle& needle = readout.needles()[n];
-                    const arma::rowvec asking = query.row(needle.asked_at) + without.queries[q].row(needle.asked_at);
-                    const arma::vec products = without.key.observed * asking.t() / std::sqrt(8.0);
+                    const arma::rowvec question = query.row(needle.asked_at) + without.queries[q].row(needle.asked_at);
+                    const arma::vec products = without.key.observed * question.t() / std::sqrt(8.0);
                     EXPECT_NEAR(products(needle.value_at), 9.0, 1e-8);
                     EXPECT_NEAR(arma::norm(products), 9.0 / arma::norm(basis.row(needle.value_at)), 1e-8);
                     if (h == 0) answer_vectors.row(n) = value.row(needle.value_at) / value_norm;
@@ -777,12 +781,12 @@ TEST(KvLikeFile, NeedlesChangeTheirValuesAndQuestionsOnly) {
                 }
             }
         }
-    // What the readout makes of the answers' own vectors: their answers.
+    // The readout returns the answers for the vectors of the answers.
     const arma::mat attended = arma::join_rows(arma::join_rows(answer_vectors, answer_vectors),
                                                arma::join_rows(answer_vectors, answer_vectors));
-    const arma::fmat said = readout.predict(arma::conv_to<arma::fmat>::from(attended));
+    const arma::fmat predicted = readout.predict(arma::conv_to<arma::fmat>::from(attended));
     for (std::size_t n = 0; n < 20; ++n)
-        EXPECT_EQ(arma::frowvec(said.row(n)).index_max(), readout.answer_of(readout.needles()[n]));
+        EXPECT_EQ(arma::frowvec(predicted.row(n)).index_max(), readout.answer_of(readout.needles()[n]));
 
     cache.needles = 50;
     expect_error(ExitCode::usage, [&] { write_kv_like(scratch.path("x"), options, cache); },
@@ -807,10 +811,10 @@ TEST(KvLikeFile, PromptsOfOneModelDiffer) {
     EXPECT_NE(KvDump(scratch.path("a.safetensors")).prompt_id(), KvDump(scratch.path("b.safetensors")).prompt_id());
 }
 
-// ---- refusals
+// ---- errors
 
-TEST(KvLike, BadOptionsAreRefused) {
-    const auto refused = [](auto change, std::initializer_list<std::string_view> parts) {
+TEST(KvLike, BadOptionsAreRejected) {
+    const auto rejected = [](auto change, std::initializer_list<std::string_view> parts) {
         KvLikeOptions options = small();
         change(options);
         expect_error(
@@ -821,39 +825,39 @@ TEST(KvLike, BadOptionsAreRefused) {
             ExitCode::usage, [&] { write_kv_like("/nowhere/x", options, {}); }, parts);
     };
     using Options = KvLikeOptions;
-    refused([](Options& o) { o.tokens = 0; }, {"a kv_like model of 0 tokens", "is empty"});
-    refused([](Options& o) { o.head_dim = 0; }, {"is empty"});
-    refused([](Options& o) { o.hidden = 0; }, {"is empty"});
-    refused([](Options& o) { o.head_dim = 7; }, {"head dimension 7 is odd"});
-    refused([](Options& o) { o.tokens = std::size_t{1} << 40; }, {"too many for one stream"});
-    refused([](Options& o) { o.context.rank = 9; }, {"a context of rank 9", "give at most 8"});
-    refused([](Options& o) { o.hidden = 1; }, {"a context of rank 2", "hidden width 1: give at most 1"});
-    refused([](Options& o) { o.outliers.channels = 5; },
-            {"5 outlier channels", "has 4 channels in the slower half", "or place = \"any\""});
-    refused(
+    rejected([](Options& o) { o.tokens = 0; }, {"a kv_like model of 0 tokens", "is empty"});
+    rejected([](Options& o) { o.head_dim = 0; }, {"is empty"});
+    rejected([](Options& o) { o.hidden = 0; }, {"is empty"});
+    rejected([](Options& o) { o.head_dim = 7; }, {"head dimension 7 is odd"});
+    rejected([](Options& o) { o.tokens = std::size_t{1} << 40; }, {"too many for one stream"});
+    rejected([](Options& o) { o.context.rank = 9; }, {"a context of rank 9", "give at most 8"});
+    rejected([](Options& o) { o.hidden = 1; }, {"a context of rank 2", "hidden width 1: give at most 1"});
+    rejected([](Options& o) { o.outliers.channels = 5; },
+             {"5 outlier channels", "has 4 channels in the slower half", "or place = \"any\""});
+    rejected(
         [](Options& o) {
             o.outliers.channels = 9;
             o.outliers.place = OutlierPlace::any;
         },
         {"9 outlier channels", "has 8 channels): give at most 8"});
-    refused([](Options& o) { o.context.decay = 1.5; }, {"context.decay = 1.5 is not usable", "from 1e-06 to 1"});
-    refused([](Options& o) { o.context.period = 1.0; }, {"context.period = 1", "from 2 on"});
-    refused([](Options& o) { o.context.key = -1.0; }, {"context.key = -1", "from 0 on"});
-    refused([](Options& o) { o.context.value = std::nan(""); }, {"context.value = nan"});
-    refused([](Options& o) { o.context.query = INFINITY; }, {"context.query = inf"});
-    refused([](Options& o) { o.noise.scale = -1.0; }, {"noise.scale = -1"});
-    refused([](Options& o) { o.noise.token_correlation = 1.0; },
-            {"noise.token_correlation = 1 ", "from -1 to 1, the ends excluded"});
-    refused([](Options& o) { o.noise.hidden_decay = 101.0; }, {"noise.hidden_decay = 101", "from 0 to 100)"});
-    refused([](Options& o) { o.outliers.mean = -5.0; }, {"outliers.mean = -5"});
-    refused([](Options& o) { o.outliers.scale = 0.0; }, {"outliers.scale = 0", "above 0)"});
-    refused([](Options& o) { o.sink->key = -1.0; }, {"sink.key = -1"});
-    refused([](Options& o) { o.sink->value = -1.0; }, {"sink.value = -1"});
-    refused([](Options& o) { o.sink->token_part = INFINITY; }, {"sink.token_part = inf"});
-    refused([](Options& o) { o.rotary->rope.base = 1.0; }, {"rotary.base = 1", "above 1)"});
-    refused([](Options& o) { o.rotary->position_start = 2'000'000'000; }, {"rotary.position_start = 2000000000"});
-    refused([](Options& o) { o.queries.mean = -1.0; }, {"queries.mean = -1"});
-    refused([](Options& o) { o.queries.scale = 0.0; }, {"queries.scale = 0"});
+    rejected([](Options& o) { o.context.decay = 1.5; }, {"context.decay = 1.5 is not usable", "from 1e-06 to 1"});
+    rejected([](Options& o) { o.context.period = 1.0; }, {"context.period = 1", "from 2 on"});
+    rejected([](Options& o) { o.context.key = -1.0; }, {"context.key = -1", "from 0 on"});
+    rejected([](Options& o) { o.context.value = std::nan(""); }, {"context.value = nan"});
+    rejected([](Options& o) { o.context.query = INFINITY; }, {"context.query = inf"});
+    rejected([](Options& o) { o.noise.scale = -1.0; }, {"noise.scale = -1"});
+    rejected([](Options& o) { o.noise.token_correlation = 1.0; },
+             {"noise.token_correlation = 1 ", "from -1 to 1, the ends excluded"});
+    rejected([](Options& o) { o.noise.hidden_decay = 101.0; }, {"noise.hidden_decay = 101", "from 0 to 100)"});
+    rejected([](Options& o) { o.outliers.mean = -5.0; }, {"outliers.mean = -5"});
+    rejected([](Options& o) { o.outliers.scale = 0.0; }, {"outliers.scale = 0", "above 0)"});
+    rejected([](Options& o) { o.sink->key = -1.0; }, {"sink.key = -1"});
+    rejected([](Options& o) { o.sink->value = -1.0; }, {"sink.value = -1"});
+    rejected([](Options& o) { o.sink->token_part = INFINITY; }, {"sink.token_part = inf"});
+    rejected([](Options& o) { o.rotary->rope.base = 1.0; }, {"rotary.base = 1", "above 1)"});
+    rejected([](Options& o) { o.rotary->position_start = 2'000'000'000; }, {"rotary.position_start = 2000000000"});
+    rejected([](Options& o) { o.queries.mean = -1.0; }, {"queries.mean = -1"});
+    rejected([](Options& o) { o.queries.scale = 0.0; }, {"queries.scale = 0"});
 
     expect_error(ExitCode::usage, [] { (void)draw(small(), 0, std::size_t{1} << 31); }, {"beyond the 2^32 numbers"});
     expect_error(ExitCode::usage, [] { (void)parse_context_course("smoth"); },
@@ -864,18 +868,18 @@ TEST(KvLike, BadOptionsAreRefused) {
     EXPECT_EQ(parse_outlier_place("any"), OutlierPlace::any);
 }
 
-TEST(KvLikeFile, BadCachesAreRefused) {
+TEST(KvLikeFile, BadCachesAreRejected) {
     const ScratchFolder scratch;
-    const auto refused = [&](const KvLikeCache& cache, ExitCode code, std::string_view message) {
+    const auto rejected = [&](const KvLikeCache& cache, ExitCode code, std::string_view message) {
         expect_error(code, [&] { write_kv_like(scratch.path("x.safetensors"), small(), cache); }, {message});
         EXPECT_EQ(scratch.files(), 0U);
     };
-    refused({.layers = 0}, ExitCode::usage, "of 0 layers");
-    refused({.heads = 0}, ExitCode::usage, "0 heads is empty");
-    refused({.dtype = DType::i64}, ExitCode::usage, "cannot be written as I64");
-    KvLikeOptions loud = small();
-    loud.queries.scale = 1e6;
-    expect_error(ExitCode::cannot_write, [&] { write_kv_like(scratch.path("x.safetensors"), loud, {}); },
+    rejected({.layers = 0}, ExitCode::usage, "of 0 layers");
+    rejected({.heads = 0}, ExitCode::usage, "0 heads is empty");
+    rejected({.dtype = DType::i64}, ExitCode::usage, "cannot be written as I64");
+    KvLikeOptions overflowing = small();
+    overflowing.queries.scale = 1e6;
+    expect_error(ExitCode::cannot_write, [&] { write_kv_like(scratch.path("x.safetensors"), overflowing, {}); },
                  {"layers.0.query", "choose a wider dtype"});
     EXPECT_EQ(scratch.files(), 0U);
 }

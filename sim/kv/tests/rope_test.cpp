@@ -19,15 +19,15 @@ arma::mat random_block(std::size_t rows, std::size_t columns, std::uint64_t repl
     return block;
 }
 
-/// Positions that are neither in order nor whole.
+/// Positions that are neither sorted nor integers.
 std::vector<double> scattered(std::size_t count) {
     std::vector<double> positions(count);
     for (std::size_t t = 0; t < count; ++t) positions[t] = 17.5 * std::fmod(static_cast<double>(t) * 7.0, 11.0) - 20.0;
     return positions;
 }
 
-/// Each pair as one complex number, times e^(i angle); the frequencies by repeated multiplication instead of powers,
-/// the pairs gathered by listing them.
+/// A second implementation: each pair is a complex number that is multiplied by e^(i angle). Frequencies are computed
+/// by repeated multiplication instead of powers, and pairs are listed explicitly.
 arma::mat complex_rope(const arma::mat& block, const Rope& rope, const std::vector<double>& positions) {
     const std::size_t dim = block.n_cols;
     std::vector<std::pair<std::size_t, std::size_t>> pairs;
@@ -40,8 +40,8 @@ arma::mat complex_rope(const arma::mat& block, const Rope& rope, const std::vect
     for (std::size_t t = 0; t < block.n_rows; ++t) {
         long double frequency = 1.0L;
         for (const auto& [first, second] : pairs) {
-            const auto turn = std::polar(1.0L, static_cast<long double>(positions[t]) * frequency);
-            const auto z = std::complex<long double>(block(t, first), block(t, second)) * turn;
+            const auto rotation = std::polar(1.0L, static_cast<long double>(positions[t]) * frequency);
+            const auto z = std::complex<long double>(block(t, first), block(t, second)) * rotation;
             result(t, first) = static_cast<double>(z.real());
             result(t, second) = static_cast<double>(z.imag());
             frequency *= step;
@@ -50,14 +50,15 @@ arma::mat complex_rope(const arma::mat& block, const Rope& rope, const std::vect
     return result;
 }
 
-/// By wavelengths in long double, as Hugging Face writes it; Llama 3.1's own numbers and Llama 3.2's factor.
+/// The reference uses wavelengths in long double, as in Hugging Face's code, with the parameters of Llama 3.1 and the
+/// factor of Llama 3.2.
 TEST(RopeScaling, SlowsLongWavelengths) {
     const std::size_t dim = 128;
     for (const double factor : {8.0, 32.0}) {
         const Rope rope{500000.0, RopeStyle::rotate_half, RopeScaling{factor, 1.0, 4.0, 8192.0}};
         arma::mat ones(1, dim, arma::fill::zeros);
         ones.head_cols(dim / 2).ones();
-        const arma::mat turned = apply_rope(ones, rope, 1.0);
+        const arma::mat rotated = apply_rope(ones, rope, 1.0);
         std::size_t kept = 0, between = 0, slowed = 0;
         for (std::size_t pair = 0; pair < dim / 2; ++pair) {
             const long double plain = std::exp(-2.0L * static_cast<long double>(pair) / dim * std::log(500000.0L));
@@ -73,7 +74,7 @@ TEST(RopeScaling, SlowsLongWavelengths) {
             } else {
                 ++kept;
             }
-            const double found = std::atan2(turned(0, pair + dim / 2), turned(0, pair));
+            const double found = std::atan2(rotated(0, pair + dim / 2), rotated(0, pair));
             EXPECT_NEAR(found / static_cast<double>(expected), 1.0, 1e-12) << pair;
         }
         EXPECT_GT(kept, 0);
@@ -96,8 +97,8 @@ TEST(RopeReference, IsMultiplicationByComplexNumbers) {
             }
 }
 
-// Worked by hand: d = 4, base 100, so pair 0 turns by p and pair 1 by p / 10.
-TEST(RopeReference, AHandWorkedToken) {
+// Computed by hand: for d = 4 and base 100 pair 0 is rotated by p and pair 1 by p / 10.
+TEST(RopeReference, AgreesWithATokenComputedByHand) {
     const arma::mat row = {{1.0, 0.0, 0.0, 2.0}};
     const std::vector<double> at = {3.0};
     const arma::mat half = apply_rope(row, {100.0, RopeStyle::rotate_half}, at);
@@ -111,7 +112,7 @@ TEST(RopeReference, AHandWorkedToken) {
         1e-15);
 }
 
-TEST(RopeControl, TheStylesAndTheDirectionsDiffer) {
+TEST(RopeControl, StylesBasesAndDirectionsDiffer) {
     const arma::mat block = random_block(10, 8);
     const auto positions = scattered(10);
     const arma::mat half = apply_rope(block, {10000.0, RopeStyle::rotate_half}, positions);
@@ -120,18 +121,18 @@ TEST(RopeControl, TheStylesAndTheDirectionsDiffer) {
     EXPECT_GT(arma::abs(half - undo_rope(block, {10000.0, RopeStyle::rotate_half}, positions)).max(), 0.1);
 }
 
-// Rows e_j at one position are the matrix of that position.
+// The rows e_j at one position give the matrix of that position.
 TEST(RopeIdentity, IsOrthogonalForEachToken) {
     for (const auto style : styles)
         for (const double position : {0.0, 1.0, 1000.5, -77.0, 1e6}) {
             const arma::mat one(64, 64, arma::fill::eye);
-            const arma::mat turn = apply_rope(one, {10000.0, style}, std::vector<double>(64, position));
-            EXPECT_LT(arma::abs(turn.t() * turn - one).max(), 1e-15) << position;
-            EXPECT_NEAR(arma::det(turn), 1.0, 1e-13);
+            const arma::mat rotation = apply_rope(one, {10000.0, style}, std::vector<double>(64, position));
+            EXPECT_LT(arma::abs(rotation.t() * rotation - one).max(), 1e-15) << position;
+            EXPECT_NEAR(arma::det(rotation), 1.0, 1e-13);
         }
 }
 
-TEST(RopeIdentity, UndoingGivesTheBlockBack) {
+TEST(RopeIdentity, UndoInvertsApply) {
     for (const auto style : styles)
         for (const double first : {0.0, 4096.0, 1e6}) {
             const arma::mat block = random_block(128, 128);
@@ -155,13 +156,13 @@ TEST(RopeIdentity, PositionsCompose) {
         std::vector<double> backwards = positions;
         for (double& p : backwards) p = -p;
         EXPECT_EQ(arma::abs(undo_rope(block, rope, positions) - apply_rope(block, rope, backwards)).max(), 0.0);
-        // A block cut out of a longer one starts where it was cut.
+        // A block that is cut out of a longer one starts at a later position.
         const arma::mat whole = apply_rope(block, rope, 5.0);
         EXPECT_EQ(arma::abs(whole.rows(20, 49) - apply_rope(block.rows(20, 49), rope, 25.0)).max(), 0.0);
     }
 }
 
-// What the embedding is for: a query and a key see only how far apart they are.
+// The purpose of the embedding: the product of a query and a key depends only on their distance.
 TEST(RopeIdentity, ProductsDependOnDifferencesOfPositions) {
     const arma::mat pair = random_block(2, 64);
     const auto product = [&](double p, double q) {
@@ -179,26 +180,26 @@ TEST(Rope, PairsAreCountedFromTheFastest) {
     EXPECT_EQ(rope_pair(RopeStyle::interleaved, 3, 8), 1U);
 }
 
-TEST(Rope, StylesReadBack) {
+TEST(Rope, StyleNamesRoundTrip) {
     for (const auto style : styles) EXPECT_EQ(parse_rope_style(rope_style_name(style)), style);
     expect_error(ExitCode::usage, [] { (void)parse_rope_style("interleave"); },
                  {"unknown style of rotary embedding \"interleave\"", "did you mean \"interleaved\""});
 }
 
-TEST(Rope, NoTokensAreNoTokens) { EXPECT_EQ(apply_rope(arma::mat(0, 8), {}, 0.0).n_rows, 0U); }
+TEST(Rope, AcceptsBlocksWithoutTokens) { EXPECT_EQ(apply_rope(arma::mat(0, 8), {}, 0.0).n_rows, 0U); }
 
-TEST(Rope, BadArgumentsAreRefused) {
-    const auto refused = [](std::size_t dim, double base, std::vector<double> positions, std::string_view message) {
+TEST(Rope, BadArgumentsAreRejected) {
+    const auto rejected = [](std::size_t dim, double base, std::vector<double> positions, std::string_view message) {
         const arma::mat block(2, dim, arma::fill::ones);
         expect_error(ExitCode::usage, [&] { (void)apply_rope(block, {base, {}}, positions); }, {message});
         expect_error(ExitCode::usage, [&] { (void)undo_rope(block, {base, {}}, positions); }, {message});
     };
-    refused(5, 10000.0, {0.0, 1.0}, "of 5 columns is not possible");
-    refused(4, 1.0, {0.0, 1.0}, "rotary base 1 is not usable");
-    refused(4, std::nan(""), {0.0, 1.0}, "rotary base nan is not usable");
-    refused(4, INFINITY, {0.0, 1.0}, "rotary base inf is not usable");
-    refused(4, 10000.0, {0.0}, "1 positions for 2 tokens");
-    refused(4, 10000.0, {0.0, INFINITY}, "not a finite number");
+    rejected(5, 10000.0, {0.0, 1.0}, "of 5 columns is not possible");
+    rejected(4, 1.0, {0.0, 1.0}, "rotary base 1 is not usable");
+    rejected(4, std::nan(""), {0.0, 1.0}, "rotary base nan is not usable");
+    rejected(4, INFINITY, {0.0, 1.0}, "rotary base inf is not usable");
+    rejected(4, 10000.0, {0.0}, "1 positions for 2 tokens");
+    rejected(4, 10000.0, {0.0, INFINITY}, "not a finite number");
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
-"""A small random Llama and what it predicts, in NumPy's double precision, all tokens at once.
+"""Writes a small random Llama model and computes its predictions in NumPy's double precision, all tokens at once.
 
-usage: llama_in_numpy.py FOLDER tied|untied|shards|scaled[+NAME...] TOKENS [EVICTED [KEPT]]    writes FOLDER/config.json and the weights
-in F32, and of each NAME a tensor that no prediction uses; prints the tokens and, for each but the first, its nats given those before it. FOLDER/tokens.npy holds them too,
-FOLDER/documents.npy with two other texts, FOLDER/keys.npy the keys of head 1 of layer 1. EVICTED: a Python expression in t
-and s, true where token t no longer finds token s. KEPT: one that is what token t finds of the key and value of s, times them.
+usage: llama_in_numpy.py FOLDER tied|untied|shards|scaled[+NAME...] TOKENS [EVICTED [KEPT]]
+
+Writes FOLDER/config.json and the weights in F32, for each NAME a tensor that no prediction uses, the tokens as
+FOLDER/tokens.npy, the same tokens and two other texts as FOLDER/documents.npy, and the keys of head 1 of layer 1 as
+FOLDER/keys.npy. Prints each token and, for all but the first, its negative log-likelihood in nats given those before it.
+EVICTED is a Python expression in t and s that is true where token t cannot attend to token s. KEPT is a Python expression
+in t and s, the factor on the key and value of token s when token t attends to them.
 """
 import json
 import struct
@@ -20,7 +23,7 @@ config = {"model_type": "llama", "vocab_size": vocabulary, "hidden_size": hidden
           "hidden_act": "silu", "rms_norm_eps": epsilon, "rope_theta": base, "max_position_embeddings": max(64, count),
           "tie_word_embeddings": kind == "tied", "rope_scaling": None, "attention_bias": False}
 frequencies = base ** (-2.0 * np.arange(dim // 2) / dim)
-if kind == "scaled":  # the wavelengths are 6, 30, 140 and 664 tokens: two stay, one lies between, one becomes longer
+if kind == "scaled":  # wavelengths 6, 30, 140 and 664 tokens: two are kept, one is interpolated, one becomes longer
     config["rope_scaling"] = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                               "original_max_position_embeddings": 200}
     lengths = 2 * np.pi / frequencies
@@ -40,11 +43,11 @@ def norm(rows, weight):
     return rows / np.sqrt((rows**2).mean(axis=-1, keepdims=True) + epsilon) * weight
 
 
-def turn(rows, positions):
-    """tokens x heads x dim, complex numbers made of the two halves."""
+def rotate(rows, positions):
+    """Applies RoPE to tokens x heads x dim, whose two halves are the real and imaginary parts of complex numbers."""
     angles = positions[:, None] * frequencies
-    turned = (rows[..., : dim // 2] + 1j * rows[..., dim // 2 :]) * np.exp(1j * angles)[:, None, :]
-    return np.concatenate([turned.real, turned.imag], axis=-1)
+    rotated = (rows[..., : dim // 2] + 1j * rows[..., dim // 2 :]) * np.exp(1j * angles)[:, None, :]
+    return np.concatenate([rotated.real, rotated.imag], axis=-1)
 
 
 tokens = random.integers(0, vocabulary, count)
@@ -57,11 +60,11 @@ if len(sys.argv) > 4:
 kept = eval(sys.argv[5], {"t": positions[:, None], "s": positions[None, :], "where": np.where}) if len(sys.argv) > 5 else 1.0
 for layer in range(layers):
     at = f"model.layers.{layer}."
-    seen = norm(state, 1 + draw(at + "input_layernorm.weight", hidden, scale=0.1))
+    normalised = norm(state, 1 + draw(at + "input_layernorm.weight", hidden, scale=0.1))
     weights[at + "input_layernorm.weight"] += 1
-    query = turn((seen @ draw(at + "self_attn.q_proj.weight", heads * dim, hidden).T).reshape(count, heads, dim), positions)
-    key = turn((seen @ draw(at + "self_attn.k_proj.weight", kv_heads * dim, hidden).T).reshape(count, kv_heads, dim), positions)
-    value = (seen @ draw(at + "self_attn.v_proj.weight", kv_heads * dim, hidden).T).reshape(count, kv_heads, dim)
+    query = rotate((normalised @ draw(at + "self_attn.q_proj.weight", heads * dim, hidden).T).reshape(count, heads, dim), positions)
+    key = rotate((normalised @ draw(at + "self_attn.k_proj.weight", kv_heads * dim, hidden).T).reshape(count, kv_heads, dim), positions)
+    value = (normalised @ draw(at + "self_attn.v_proj.weight", kv_heads * dim, hidden).T).reshape(count, kv_heads, dim)
     if layer == 1:
         np.save(folder + "/keys.npy", key[:, 1])
     outputs = []
@@ -70,10 +73,10 @@ for layer in range(layers):
         scores = np.where(causal, np.exp(scores - scores.max()), 0.0)
         outputs.append(scores / scores.sum(axis=1, keepdims=True) * kept @ value[:, head // (heads // kv_heads)])
     state = state + np.concatenate(outputs, axis=1) @ draw(at + "self_attn.o_proj.weight", hidden, heads * dim).T
-    inner = norm(state, 1 + draw(at + "post_attention_layernorm.weight", hidden, scale=0.1))
+    mlp_input = norm(state, 1 + draw(at + "post_attention_layernorm.weight", hidden, scale=0.1))
     weights[at + "post_attention_layernorm.weight"] += 1
-    gate = inner @ draw(at + "mlp.gate_proj.weight", intermediate, hidden).T
-    up = inner @ draw(at + "mlp.up_proj.weight", intermediate, hidden).T
+    gate = mlp_input @ draw(at + "mlp.gate_proj.weight", intermediate, hidden).T
+    up = mlp_input @ draw(at + "mlp.up_proj.weight", intermediate, hidden).T
     state = state + gate / (1 + np.exp(-gate)) * up @ draw(at + "mlp.down_proj.weight", hidden, intermediate).T
 state = norm(state, 1 + draw("model.norm.weight", hidden, scale=0.1))
 weights["model.norm.weight"] += 1

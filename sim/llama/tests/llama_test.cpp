@@ -19,16 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Oracle {
+/// A random model written by NumPy, with NumPy's predictions.
+struct Reference {
     std::string folder;
     std::vector<std::int32_t> tokens;
     std::vector<double> nats;  ///< of each token; 0 for the first
 };
 
-/// A random model written by NumPy, with what NumPy predicts.
-Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t count, const std::string& evicted = "",
-              const std::string& kept = "") {
-    Oracle result{scratch.path(kind), {}, {}};
+Reference make_reference(const ScratchFolder& scratch, const std::string& kind, std::size_t count,
+                         const std::string& evicted = "", const std::string& kept = "") {
+    Reference result{scratch.path(kind), {}, {}};
     fs::create_directories(result.folder);
     const std::string out = result.folder + "/out";
     const std::string line = "/usr/bin/python3 '" SPIKED_SOURCE_DIR "/sim/llama/tests/llama_in_numpy.py' '" +
@@ -47,26 +47,26 @@ Oracle oracle(const ScratchFolder& scratch, const std::string& kind, std::size_t
     return result;
 }
 
-/// Of each token, given those before it; the model reads the first `count`.
+/// The negative log-likelihood, in nats, of each token given those before it; the model processes the first `count`.
 std::vector<double> nats_of(const Llama& model, const std::vector<std::int32_t>& tokens, std::size_t count,
-                            LlamaReading reading) {
+                            ForwardOptions options) {
     std::vector<double> nats(tokens.size(), 0.0);
-    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
+    options.predicted = [&](std::size_t first, const arma::fmat& rows) {
         for (std::size_t t = 0; t < rows.n_rows && first + t + 1 < tokens.size(); ++t)
             nats[first + t + 1] = -static_cast<double>(rows(t, static_cast<arma::uword>(tokens[first + t + 1])));
     };
-    model.read(std::span(tokens).first(count), reading);
+    model.forward(std::span(tokens).first(count), options);
     return nats;
 }
 
-TEST(Llama, PredictsWhatNumpyDoes) {
+TEST(Llama, AgreesWithNumpy) {
     const ScratchFolder scratch;
-    // What older files hold beside the weights says nothing new.
+    // Redundant tensors of older files are ignored.
     for (const char* kind : {"tied", "untied", "shards", "scaled", "tied+lm_head.weight",
                              "shards+model.layers.1.self_attn.rotary_emb.inv_freq"}) {
-        const Oracle expected = oracle(scratch, kind, 40);
+        const Reference expected = make_reference(scratch, kind, 40);
         const Llama model(expected.folder);
-        // Whole, in blocks that do not divide it, token by token: the same sequence.
+        // The sequence is processed at once, in blocks that do not divide it, and token by token.
         for (const std::size_t block : {128UL, 7UL, 1UL}) {
             const auto found = nats_of(model, expected.tokens, 40, {.block_tokens = block});
             for (std::size_t t = 1; t < found.size(); ++t)
@@ -75,41 +75,41 @@ TEST(Llama, PredictsWhatNumpyDoes) {
     }
 }
 
-TEST(Llama, LaterTokensReadWhatWasKept) {
+TEST(Llama, LaterTokensAttendToTheReplacedBlocks) {
     const ScratchFolder scratch;
-    const Oracle expected = oracle(scratch, "untied", 40);
+    const Reference expected = make_reference(scratch, "untied", 40);
     const Llama model(expected.folder);
     const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
-    std::size_t asked = 0;
-    LlamaReading reading{.block_tokens = 16};
-    reading.keep = [&](const CachePlace& place, const arma::fmat& block) {
-        ++asked;
+    std::size_t calls = 0;
+    ForwardOptions options{.block_tokens = 16};
+    options.keep = [&](const CacheAddress& address, const arma::fmat& block) {
+        ++calls;
         EXPECT_EQ(block.n_rows, 16);
         EXPECT_EQ(block.n_cols, 8);
-        EXPECT_EQ(place.first_token % 16, 0);
+        EXPECT_EQ(address.first_token % 16, 0);
         return block;
     };
-    EXPECT_EQ(nats_of(model, expected.tokens, 40, reading), exact);
-    EXPECT_EQ(asked, 3 * 2 * 2 * 2);  // layers, heads, sides, full blocks with a token after them
+    EXPECT_EQ(nats_of(model, expected.tokens, 40, options), exact);
+    EXPECT_EQ(calls, 3 * 2 * 2 * 2);  // layers, heads, sides, full blocks with a token after them
 
-    // Values of the first block lost in one head of the first layer: nothing before token 17 can know.
-    reading.keep = [](const CachePlace& place, const arma::fmat& block) -> arma::fmat {
-        if (place.layer == 0 && place.head == 1 && place.side == Side::value && place.first_token == 0)
+    // The values of the first block are set to 0 in one head of the first layer, which cannot affect tokens before 17.
+    options.keep = [](const CacheAddress& address, const arma::fmat& block) -> arma::fmat {
+        if (address.layer == 0 && address.head == 1 && address.side == Side::value && address.first_token == 0)
             return 0.0F * block;
         return block;
     };
-    const auto lost = nats_of(model, expected.tokens, 40, reading);
+    const auto lost = nats_of(model, expected.tokens, 40, options);
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(lost[t] == exact[t], t <= 16) << t;
 }
 
-/// Of full past blocks, in all layers: what the layers above make of it, too.
-TEST(Llama, PredictsWhatNumpyDoesOfAChangedCache) {
+/// Keys and values of full past blocks are scaled in all layers, so that the changes also propagate through the layers.
+TEST(Llama, AgreesWithNumpyForAChangedCache) {
     const ScratchFolder scratch;
-    const Oracle expected = oracle(scratch, "untied", 40, "s < 0", "where(s // 16 < t // 16, 0.7, 1.0)");
-    LlamaReading reading{.block_tokens = 16};
-    reading.keep = [](const CachePlace&, const arma::fmat& block) -> arma::fmat { return 0.7F * block; };
-    const auto found = nats_of(Llama(expected.folder), expected.tokens, 40, reading);
-    const Oracle exact = oracle(scratch, "untied", 40);
+    const Reference expected = make_reference(scratch, "untied", 40, "s < 0", "where(s // 16 < t // 16, 0.7, 1.0)");
+    ForwardOptions options{.block_tokens = 16};
+    options.keep = [](const CacheAddress&, const arma::fmat& block) -> arma::fmat { return 0.7F * block; };
+    const auto found = nats_of(Llama(expected.folder), expected.tokens, 40, options);
+    const Reference exact = make_reference(scratch, "untied", 40);
     double changed = 0.0;
     for (std::size_t t = 1; t < found.size(); ++t) {
         ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
@@ -118,51 +118,51 @@ TEST(Llama, PredictsWhatNumpyDoesOfAChangedCache) {
     EXPECT_GT(changed, 0.01);
 }
 
-TEST(Llama, AContextIsKeptToItsEndAndNothingBehindIt) {
+TEST(Llama, WithAContextItsBlocksAreReplacedAndNoOthers) {
     const ScratchFolder scratch;
-    const Oracle expected = oracle(scratch, "untied", 40);
+    const Reference expected = make_reference(scratch, "untied", 40);
     const Llama model(expected.folder);
     std::vector<std::pair<std::size_t, std::size_t>> kept;
-    LlamaReading reading{.block_tokens = 16, .context = 22};
-    reading.keep = [&](const CachePlace& place, const arma::fmat& block) -> arma::fmat {
-        if (place.layer == 0 && place.head == 0 && place.side == Side::key)
-            kept.emplace_back(place.first_token, block.n_rows);
+    ForwardOptions options{.block_tokens = 16, .context = 22};
+    options.keep = [&](const CacheAddress& address, const arma::fmat& block) -> arma::fmat {
+        if (address.layer == 0 && address.head == 0 && address.side == Side::key)
+            kept.emplace_back(address.first_token, block.n_rows);
         return 0.0F * block;
     };
-    const auto lost = nats_of(model, expected.tokens, 40, reading);
+    const auto lost = nats_of(model, expected.tokens, 40, options);
     EXPECT_EQ(kept, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 16}, {16, 6}}));
     const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(std::abs(lost[t] - exact[t]) < 1e-5, t <= 16) << t;
-    expect_error(ExitCode::unusable_input, [&] { model.read(expected.tokens, {.context = 41}); },
+    expect_error(ExitCode::unusable_input, [&] { model.forward(expected.tokens, {.context = 41}); },
                  {"a context of 41 tokens"});
 }
 
-TEST(Llama, NothingIsExactWhereABlockIsKeptBeforeItIsRead) {
+TEST(Llama, WithKeepOwnNoTokenAttendsToExactRows) {
     const ScratchFolder scratch;
-    const Oracle expected = oracle(scratch, "untied", 40);
+    const Reference expected = make_reference(scratch, "untied", 40);
     const Llama model(expected.folder);
     const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
-    LlamaReading reading{.block_tokens = 16, .keep_own = true};
-    std::size_t asked = 0;
-    reading.keep = [&](const CachePlace&, const arma::fmat& block) {
-        ++asked;
+    ForwardOptions options{.block_tokens = 16, .keep_own = true};
+    std::size_t calls = 0;
+    options.keep = [&](const CacheAddress&, const arma::fmat& block) {
+        ++calls;
         return block;
     };
-    EXPECT_EQ(nats_of(model, expected.tokens, 40, reading), exact);
-    EXPECT_EQ(asked, 3 * 2 * 2 * 3);  // layers, heads, sides, blocks
-    reading.keep = [](const CachePlace&, const arma::fmat& block) -> arma::fmat { return 2.0F * block; };
-    const auto lost = nats_of(model, expected.tokens, 40, reading);
+    EXPECT_EQ(nats_of(model, expected.tokens, 40, options), exact);
+    EXPECT_EQ(calls, 3 * 2 * 2 * 3);  // layers, heads, sides, blocks
+    options.keep = [](const CacheAddress&, const arma::fmat& block) -> arma::fmat { return 2.0F * block; };
+    const auto lost = nats_of(model, expected.tokens, 40, options);
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_NE(lost[t], exact[t]) << t;
 }
 
-/// Of every full block that was read, tokens whose number leaves 1 after division by 3.
-TEST(Llama, LaterTokensDoNotFindWhatWasEvicted) {
+/// From every full block, the tokens t with t % 3 == 1 are evicted.
+TEST(Llama, LaterTokensDoNotAttendToEvictedTokens) {
     const ScratchFolder scratch;
-    const Oracle expected = oracle(scratch, "untied", 40, "(s % 3 == 1) & (s // 16 < t // 16)");
+    const Reference expected = make_reference(scratch, "untied", 40, "(s % 3 == 1) & (s // 16 < t // 16)");
     const Llama model(expected.folder);
     std::vector<std::vector<std::size_t>> columns;
-    LlamaReading reading{.block_tokens = 16};
-    reading.evict = [](std::size_t, std::size_t, std::size_t, CachedHead& cached) {
+    ForwardOptions options{.block_tokens = 16};
+    options.evict = [](std::size_t, std::size_t, std::size_t, CachedHead& cached) {
         for (std::size_t row = cached.tokens.size(); row-- > 0;) {
             if (cached.tokens[row] % 3 != 1) continue;
             cached.keys.shed_row(row);
@@ -170,11 +170,11 @@ TEST(Llama, LaterTokensDoNotFindWhatWasEvicted) {
             cached.tokens.erase(cached.tokens.begin() + static_cast<std::ptrdiff_t>(row));
         }
     };
-    reading.attention = [&](const AttentionBlock& at) {
+    options.attention = [&](const AttentionBlock& at) {
         EXPECT_EQ(at.weights.n_cols, at.tokens.size());
         if (at.layer == 2 && at.head == 5) columns.push_back(at.tokens);
     };
-    const auto found = nats_of(model, expected.tokens, 40, reading);
+    const auto found = nats_of(model, expected.tokens, 40, options);
     for (std::size_t t = 1; t < found.size(); ++t) ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
     ASSERT_EQ(columns.size(), 3);
     EXPECT_EQ(columns[0].size(), 16);
@@ -183,18 +183,18 @@ TEST(Llama, LaterTokensDoNotFindWhatWasEvicted) {
               (std::vector<std::size_t>{0, 2, 3, 5}));
     EXPECT_EQ(columns[2].size(), 11 + 10 + 8);
 
-    // All at once: the context is read whole, then nothing before token 32 is found.
-    const Oracle whole = oracle(scratch, "untied", 40, "(s % 3 == 1) & (s < 32) & (t >= 32)");
-    reading.context = 32;
-    reading.at_once = true;
-    const auto late = nats_of(model, whole.tokens, 40, reading);
+    // With at_once the whole context is processed before tokens are evicted from it.
+    const Reference whole = make_reference(scratch, "untied", 40, "(s % 3 == 1) & (s < 32) & (t >= 32)");
+    options.context = 32;
+    options.at_once = true;
+    const auto late = nats_of(model, whole.tokens, 40, options);
     for (std::size_t t = 1; t < late.size(); ++t) ASSERT_NEAR(late[t], whole.nats[t], 2e-5) << t;
-    // Methods of blocks, too, get their turn then.
+    // Blocks, too, are then replaced after the whole context.
     std::vector<std::pair<std::size_t, std::size_t>> kept;
-    LlamaReading replacing{.block_tokens = 16, .context = 22, .at_once = true};
-    replacing.keep = [&](const CachePlace& place, const arma::fmat& block) -> arma::fmat {
-        if (place.layer == 0 && place.head == 0 && place.side == Side::key)
-            kept.emplace_back(place.first_token, block.n_rows);
+    ForwardOptions replacing{.block_tokens = 16, .context = 22, .at_once = true};
+    replacing.keep = [&](const CacheAddress& address, const arma::fmat& block) -> arma::fmat {
+        if (address.layer == 0 && address.head == 0 && address.side == Side::key)
+            kept.emplace_back(address.first_token, block.n_rows);
         return 0.0F * block;
     };
     const auto lost = nats_of(model, expected.tokens, 40, replacing);
@@ -203,48 +203,48 @@ TEST(Llama, LaterTokensDoNotFindWhatWasEvicted) {
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(std::abs(lost[t] - exact[t]) < 1e-5, t <= 22) << t;
 }
 
-TEST(Llama, ShowsKeysAfterTheirRotation) {
+TEST(Llama, CallbacksReceiveKeysAfterTheRotaryEmbedding) {
     const ScratchFolder scratch;
-    const Oracle expected = oracle(scratch, "untied", 40);
+    const Reference expected = make_reference(scratch, "untied", 40);
     const Llama model(expected.folder);
-    LlamaReading reading{.block_tokens = 16};
+    ForwardOptions options{.block_tokens = 16};
     std::vector<arma::fmat> kept, seen;
-    reading.layer = [&](const LayerBlock& at) {
+    options.layer = [&](const LayerBlock& at) {
         EXPECT_EQ(at.queries.n_cols, 6 * 8);
         EXPECT_EQ(at.values.n_cols, 2 * 8);
         if (at.layer == 1 && at.first_token == 16) seen = {at.keys.cols(8, 15), at.values.cols(0, 7)};
     };
-    reading.keep = [&](const CachePlace& place, const arma::fmat& block) {
-        if (place.layer == 1 && place.first_token == 16)
-            if ((place.side == Side::key) == (place.head == 1)) kept.push_back(block);
+    options.keep = [&](const CacheAddress& address, const arma::fmat& block) {
+        if (address.layer == 1 && address.first_token == 16)
+            if ((address.side == Side::key) == (address.head == 1)) kept.push_back(block);
         return block;
     };
-    (void)nats_of(model, expected.tokens, 40, reading);
+    (void)nats_of(model, expected.tokens, 40, options);
     ASSERT_EQ(kept.size(), 2);
     EXPECT_TRUE(arma::approx_equal(kept[0], seen[1], "absdiff", 0.0));
     EXPECT_TRUE(arma::approx_equal(kept[1], seen[0], "absdiff", 0.0));
 }
 
-/// Writes the configuration that `text` becomes with one part of it replaced.
-void write_config(const Oracle& model, std::string text, const std::string& from, const std::string& to) {
+/// Writes `text`, with one occurrence of `from` replaced by `to`, as the configuration.
+void write_config(const Reference& model, std::string text, const std::string& from, const std::string& to) {
     const auto at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;
     std::ofstream(model.folder + "/config.json") << text.replace(at, from.size(), to);
 }
 
-// The base of the rotary embedding stands in either of two places.
-TEST(Llama, ReadsTheBaseWhereNewerFilesHaveIt) {
+// Newer files have the base of the rotary embedding under another key.
+TEST(Llama, ReadsTheBaseFromNewerFiles) {
     const ScratchFolder scratch;
-    const Oracle good = oracle(scratch, "tied", 4);
+    const Reference good = make_reference(scratch, "tied", 4);
     write_config(good, bytes_of_file(good.folder + "/config.json"), "\"rope_theta\": 500.0",
                  "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 700.0}");
     EXPECT_EQ(read_llama_config(good.folder).rope.base, 700.0);
 }
 
-/// A dump's metadata cannot say such frequencies, and does not say others.
-TEST(Llama, DumpsOfScaledPositionsAreNotTurnedBack) {
+/// The metadata of a dump cannot express scaled frequencies, so they state no base.
+TEST(Llama, DumpsOfScaledPositionsCannotBeDerotated) {
     const ScratchFolder scratch;
-    const Oracle scaled = oracle(scratch, "scaled", 20);
+    const Reference scaled = make_reference(scratch, "scaled", 20);
     const std::string path = scratch.path("scaled.safetensors");
     write_llama_dump(path, Llama(scaled.folder), scaled.tokens, {.model = "scaled"});
     const KvDump dump(path);
@@ -254,9 +254,9 @@ TEST(Llama, DumpsOfScaledPositionsAreNotTurnedBack) {
                  {path, "rope_scaling is \"llama3\"", "--model"});
 }
 
-TEST(Llama, RefusesWhatIsNotLlamaShaped) {
+TEST(Llama, RejectsOtherArchitectures) {
     const ScratchFolder scratch;
-    const Oracle good = oracle(scratch, "tied", 4);
+    const Reference good = make_reference(scratch, "tied", 4);
     const std::string text = bytes_of_file(good.folder + "/config.json");
     const auto with = [&](const std::string& from, const std::string& to, const std::string& part) {
         write_config(good, text, from, to);
@@ -288,7 +288,7 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     with("\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2",
          "9 tensors do not belong to a plain Llama model of the sizes in config.json (\"model.layers.2.");
     with("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "expected a divisor of the 6 query heads");
-    with("\"vocab_size\": 50", "\"vocab_size\": 0", "vocab_size is 0 (expected a whole number from 1");
+    with("\"vocab_size\": 50", "\"vocab_size\": 0", "vocab_size is 0 (expected an integer from 1");
     with("\"hidden_size\": 24, ", "", "hidden_size is missing");
     with("\"intermediate_size\": 40", "\"intermediate_size\": 41",
          "model.layers.0.mlp.gate_proj.weight is [40, 24] (expected [41, 24] from config.json)");
@@ -300,33 +300,33 @@ TEST(Llama, RefusesWhatIsNotLlamaShaped) {
     expect_error(ExitCode::unusable_input, [] { Llama model("/no/such/folder"); }, {"/no/such/folder/config.json"});
 }
 
-TEST(Llama, RefusesTensorsItWouldLeaveOut) {
+TEST(Llama, RejectsTensorsItWouldNotUse) {
     const ScratchFolder scratch;
     for (const char* name : {"model.layers.0.self_attn.q_proj.bias", "model.layers.2.self_attn.q_norm.weight",
                              "model.layers.3.input_layernorm.weight", "model.embed_positions.weight"})
         for (const char* kind : {"untied", "shards"}) {
-            const Oracle more = oracle(scratch, std::string(kind) + "+" + name, 4);
+            const Reference more = make_reference(scratch, std::string(kind) + "+" + name, 4);
             expect_error(ExitCode::unusable_input, [&] { Llama model(more.folder); },
                          {more.folder, "1 tensors do not belong to a plain Llama", name});
         }
 }
 
-TEST(Llama, RefusesSequencesItCannotRead) {
+TEST(Llama, RejectsIllegalSequences) {
     const ScratchFolder scratch;
-    const Llama model(oracle(scratch, "tied", 4).folder);
-    const auto refused = [&](const std::vector<std::int32_t>& tokens, const std::string& part) {
-        expect_error(ExitCode::unusable_input, [&] { model.read(tokens, {}); }, {part});
+    const Llama model(make_reference(scratch, "tied", 4).folder);
+    const auto rejected = [&](const std::vector<std::int32_t>& tokens, const std::string& part) {
+        expect_error(ExitCode::unusable_input, [&] { model.forward(tokens, {}); }, {part});
     };
-    refused({1, 2, 50}, "token 2 of a sequence is 50 (expected 0 to 49)");
-    refused({-1}, "token 0 of a sequence is -1");
-    refused({}, "a sequence of 0 tokens (expected 1 to 64");
-    refused(std::vector<std::int32_t>(65, 1), "a sequence of 65 tokens");
+    rejected({1, 2, 50}, "token 2 of a sequence is 50 (expected 0 to 49)");
+    rejected({-1}, "token 0 of a sequence is -1");
+    rejected({}, "a sequence of 0 tokens (expected 1 to 64");
+    rejected(std::vector<std::int32_t>(65, 1), "a sequence of 65 tokens");
 }
 
-/// A long context in a small file asks for no memory; positions far out turn as they should.
-TEST(Llama, AContextOfMillionsCostsNothingUntilItIsRead) {
+/// A configuration that allows a long context does not cost memory.
+TEST(Llama, AContextOfMillionsCostsNoMemoryUntilItIsUsed) {
     const ScratchFolder scratch;
-    const Oracle expected = oracle(scratch, "tied", 40);
+    const Reference expected = make_reference(scratch, "tied", 40);
     write_config(expected, bytes_of_file(expected.folder + "/config.json"), "\"max_position_embeddings\": 64",
                  "\"max_position_embeddings\": 16777216");
     const auto most_kibibytes = [] {
@@ -334,21 +334,21 @@ TEST(Llama, AContextOfMillionsCostsNothingUntilItIsRead) {
         getrusage(RUSAGE_SELF, &used);
         return used.ru_maxrss;
     };
-    const long at_first = most_kibibytes();
+    const long before = most_kibibytes();
     const Llama model(expected.folder);
     EXPECT_EQ(model.config().context, 16777216U);
     const auto found = nats_of(model, expected.tokens, 40, {.block_tokens = 7});
     for (std::size_t t = 1; t < found.size(); ++t) ASSERT_NEAR(found[t], expected.nats[t], 2e-5) << t;
 #ifdef __SANITIZE_THREAD__
-    constexpr long allowed_mebibytes = 1024;  // the sanitizer watches OpenBLAS's first buffer, four bytes for one
+    constexpr long allowed_mebibytes = 1024;  // the sanitizer needs four bytes for each byte of OpenBLAS's first buffer
 #else
     constexpr long allowed_mebibytes = 64;
 #endif
-    EXPECT_LT(most_kibibytes() - at_first, allowed_mebibytes * 1024);
+    EXPECT_LT(most_kibibytes() - before, allowed_mebibytes * 1024);
 }
 
-/// Models with published numbers, where somebody has them: $SPIKED_EXTRA_MODELS/rope-lm.
-TEST(Llama, ReachesTheNumbersOfATrainedModel) {
+/// Compares with the known perplexities of a trained model in $SPIKED_EXTRA_MODELS/rope-lm, where it is present.
+TEST(Llama, ReproducesThePerplexitiesOfATrainedModel) {
     const char* models = std::getenv("SPIKED_EXTRA_MODELS");
     if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
     const Llama model(std::string(models) + "/rope-lm");
@@ -356,7 +356,7 @@ TEST(Llama, ReachesTheNumbersOfATrainedModel) {
     ASSERT_EQ(pages.n_rows, 16);
     std::vector<double> whole, late;
     for (arma::uword page = 0; page < pages.n_rows; ++page) {
-        // 513 tokens, the last of which is predicted only.
+        // There are 513 tokens; the last one is only predicted.
         const arma::rowvec row = pages.row(page);
         const auto nats = arma::vec(nats_of(model, {row.begin(), row.end()}, 512, {}));
         whole.push_back(arma::mean(nats.subvec(1, 512)));
@@ -369,7 +369,7 @@ TEST(Llama, ReachesTheNumbersOfATrainedModel) {
     EXPECT_NEAR(mean(late), 1.5589, 1e-4);
 }
 
-TEST(LlamaBadInput, AnIndexNamesFilesOfItsFolderEachOnce) {
+TEST(LlamaBadInput, AnIndexMustNameFilesOfItsFolderOnce) {
     const ScratchFolder scratch;
     const std::string index = scratch.path("model.safetensors.index.json");
     const auto files = [&](const std::string& map) {

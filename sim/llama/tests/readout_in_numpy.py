@@ -1,8 +1,10 @@
-"""A dump with needles and what redoes the last layer, and what it answers, in NumPy's double precision.
+"""Writes a dump with needles and the readout of the last layer, and computes its answers in NumPy's double precision.
 
-usage: readout_in_numpy.py DUMP [CHANGE]    CHANGE plants a mistake, see below; prints for each needle the log-probability
-of its answer and, for each query head, the attention on its value. another-prompt: other numbers; few: the first 6
-needles alone, one of which is answered otherwise.
+usage: readout_in_numpy.py DUMP [CHANGE]
+
+Prints for each needle the log-probability of its answer and, for each query head, the attention weight of its value.
+CHANGE makes the dump different or faulty, see below. another-prompt: other random numbers; few: only the first 6 needles,
+one of them with a wrong answer.
 """
 import json
 import struct
@@ -14,12 +16,12 @@ path, change = sys.argv[1], (sys.argv + [""])[2]
 random = np.random.default_rng(12 if change == "another-prompt" else 11)
 layer, heads, kv_heads, dim, hidden, inner, answers, tokens, asked = 2, 4, 2, 16, 24, 40, 30, 200, 24
 first_answer, context = 70, tokens - 2 * asked
-half = lambda values: values.astype(np.float16).astype(np.float64)
+as_fp16 = lambda values: values.astype(np.float16).astype(np.float64)
 tensors = {}
 
 
 def draw(name, *shape, scale=1.0):
-    tensors[name] = half(scale * random.standard_normal(shape))
+    tensors[name] = as_fp16(scale * random.standard_normal(shape))
     return tensors[name]
 
 
@@ -33,12 +35,12 @@ for i in range(asked):
     question = context + 2 * i + 1
     needles.append({"key_at": int(at[i]), "value_at": int(at[i]) + 1, "asked_at": question})
     for h in range(heads):
-        query[h, question] = half((2.0 + h) * key[h // (heads // kv_heads), at[i] + 1])
+        query[h, question] = as_fp16((2.0 + h) * key[h // (heads // kv_heads), at[i] + 1])
 residual = draw("readout.residual", asked, hidden, scale=0.1)
 wo = draw("readout.wo", hidden, heads * dim, scale=0.3)
 mlp_norm = draw("readout.mlp_norm", hidden, scale=0.1) + 1
 norm = draw("readout.final_norm", hidden, scale=0.1) + 1
-tensors["readout.mlp_norm"], tensors["readout.final_norm"] = mlp_norm, norm = half(mlp_norm), half(norm)
+tensors["readout.mlp_norm"], tensors["readout.final_norm"] = mlp_norm, norm = as_fp16(mlp_norm), as_fp16(norm)
 gate, up = draw("readout.gate", inner, hidden, scale=0.2), draw("readout.up", inner, hidden, scale=0.2)
 down = draw("readout.down", hidden, inner, scale=0.2)
 unembed = draw("readout.unembed", answers, hidden)
@@ -54,9 +56,9 @@ for i, needle in enumerate(needles):
         attended[i, h * dim : (h + 1) * dim] = weights @ value[h // (heads // kv_heads), :seen]
 scaled = lambda rows, weight: rows / np.sqrt((rows**2).mean(axis=1, keepdims=True) + 1e-5) * weight
 state = residual + attended @ wo.T
-inside = scaled(state, mlp_norm)
-opened = inside @ gate.T
-state = state + (opened / (1 + np.exp(-opened)) * (inside @ up.T)) @ down.T
+mlp_input = scaled(state, mlp_norm)
+gated = mlp_input @ gate.T
+state = state + (gated / (1 + np.exp(-gated)) * (mlp_input @ up.T)) @ down.T
 logits = scaled(state, norm) @ unembed.T
 log_p = logits - logits.max(axis=1, keepdims=True)
 log_p -= np.log(np.exp(log_p).sum(axis=1, keepdims=True))
@@ -71,7 +73,7 @@ if change == "few":
     tensors["readout.residual"] = residual[:6]
     needles[0]["answer"] = first_answer + (needles[0]["answer"] - first_answer + 1) % answers
     readout["correct"] = 5
-elif change == "shifted":  # every needle a token further on
+elif change == "shifted":  # every needle is one token later
     for needle in needles:
         needle["key_at"], needle["value_at"] = needle["key_at"] + 1, needle["value_at"] + 1
 elif change == "outside":

@@ -7,23 +7,23 @@
 
 namespace spiked::stream {
 
-/// Kernel: entries 0, 1, .. of the streams of `count` replicates from `first_replicate` on, bit-equal to fill_normal of
-/// each of these streams and then rounded to `Out`; a thread makes the normals of one word block. Replicate after
-/// replicate in `out`.
+/// Kernel: entries 0, 1, .. of the streams of `count` replicates from `first_replicate` on. They are bit-equal to
+/// fill_normal of each of these streams, and are then rounded to `Out`. The replicates follow each other in `out`. Each
+/// thread computes the normals of one word block.
 template <class Real, class Out = Real>
 struct FillNormals {
     static constexpr unsigned threads = 256;
     static constexpr unsigned resident = 4;
     static constexpr unsigned block_entries = sizeof(Real) == 8 ? 2 : 4;
 
-    PhiloxKey key;       ///< of the cell
-    std::uint32_t role;  ///< of the streams
+    PhiloxKey key;       ///< the key of the streams, which depends on seed and cell
+    std::uint32_t role;  ///< the role of the streams, the second counter word
     std::uint64_t first_replicate;
     std::uint32_t count;
-    std::uint32_t entries;  ///< of a replicate
+    std::uint32_t entries;  ///< entries per replicate
     Out* out;
 
-    /// Of a replicate.
+    /// The number of word blocks per replicate.
     [[nodiscard]] SPIKED_DEVICE std::uint32_t word_blocks() const {
         return (entries + block_entries - 1) / block_entries;
     }
@@ -34,19 +34,19 @@ struct FillNormals {
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
-        const std::uint32_t each = word_blocks();
+        const std::uint32_t blocks_per_replicate = word_blocks();
         const std::uint64_t at = std::uint64_t{block} * threads + team.rank();
-        const std::uint64_t which = at / each;
-        if (which >= count) return;
-        const auto element = static_cast<std::uint32_t>(at % each);
-        const std::uint64_t replicate = first_replicate + which;
+        const std::uint64_t index = at / blocks_per_replicate;
+        if (index >= count) return;
+        const auto element = static_cast<std::uint32_t>(at % blocks_per_replicate);
+        const std::uint64_t replicate = first_replicate + index;
         Real normals[block_entries];
         normals_of_block(philox_4x32_10({element, role, static_cast<std::uint32_t>(replicate),
                                          static_cast<std::uint32_t>(replicate >> 32)},
                                         key),
                          normals);
         const std::uint32_t first = element * block_entries;
-        Out* const to = out + which * entries + first;
+        Out* const to = out + index * entries + first;
         for (unsigned i = 0; i < block_entries; ++i)
             if (first + i < entries) to[i] = static_cast<Out>(normals[i]);
     }

@@ -8,38 +8,39 @@
 
 namespace spiked::stream {
 
-/// Kernel: Gaussian matrices to orthonormal frames as haar_frame (../haar.hpp) finds them, by Householder reflectors:
-/// Q of the QR decomposition with R's diagonal positive, which is one matrix whoever computes it. A frame has one warp
-/// to itself, or a block of `warps_a_frame`; a lane keeps rows lane + 32 t, a warp every warps-th column, so that all
-/// they share is the column that was made a reflector. Up to 32 slots rows.
-template <class Out, unsigned warps_a_frame, unsigned slots>
+/// Kernel: turns Gaussian matrices into the orthonormal frames of haar_frame (../haar.hpp) by Householder reflectors. A
+/// frame is the Q of the QR decomposition in which R has a positive diagonal, and is therefore unique. A frame is
+/// computed by one warp, or by a block of `warps_per_frame` warps. A lane holds rows lane + 32 t, and a warp every
+/// warps_per_frame-th column, so that the warps share only the column of the current reflector. At most 32 * slots
+/// rows.
+template <class Out, unsigned warps_per_frame, unsigned slots>
 struct HaarFrames {
-    static constexpr unsigned warps = warps_a_frame == 1 ? 4 : warps_a_frame;
+    static constexpr unsigned warps = warps_per_frame == 1 ? 4 : warps_per_frame;
     static constexpr unsigned threads = warps * spiked::cuda::warp_size;
-    static constexpr unsigned resident = (warps_a_frame == 1 ? 8 : 2) / (slots > 4 ? 2 : 1);
-    static constexpr unsigned frames_a_block = warps / warps_a_frame;
+    static constexpr unsigned resident = (warps_per_frame == 1 ? 8 : 2) / (slots > 4 ? 2 : 1);
+    static constexpr unsigned frames_per_block = warps / warps_per_frame;
     static constexpr unsigned most_rows = slots * spiked::cuda::warp_size;
 
     std::uint32_t count;
     std::uint32_t rows;
     std::uint32_t columns;  ///< at most the rows
-    double* normals;        ///< rows x columns a frame, column-major; lost
+    double* normals;        ///< rows x columns per frame, column-major; overwritten
     Out* frames;            ///< may be `normals`, unless transposed
     bool transposed = false;
 
-    [[nodiscard]] unsigned blocks() const { return (count + frames_a_block - 1) / frames_a_block; }
+    [[nodiscard]] unsigned blocks() const { return (count + frames_per_block - 1) / frames_per_block; }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return 3 * spiked::cuda::shared_room<double>(std::size_t{frames_a_block} * columns);
+        return 3 * spiked::cuda::shared_bytes_for<double>(std::size_t{frames_per_block} * columns);
     }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
         Frame<Team> frame(team, *this);
-        const unsigned within = warps_a_frame == 1 ? team.warp() : 0;
-        frame.number = std::size_t{block} * frames_a_block + within;
+        const unsigned within = warps_per_frame == 1 ? team.warp() : 0;
+        frame.number = std::size_t{block} * frames_per_block + within;
         frame.first = within * columns;
-        frame.warp = warps_a_frame == 1 ? 0 : team.warp();
-        if (frame.number >= count) return;  // a whole warp, which meets no other
+        frame.warp = warps_per_frame == 1 ? 0 : team.warp();
+        if (frame.number >= count) return;  // a whole warp ends here, and in this case warps do not wait for each other
         frame.matrix = normals + frame.number * rows * columns;
         factorise(team, frame);
         multiply(team, frame);
@@ -48,27 +49,27 @@ struct HaarFrames {
 private:
     template <class Team>
     struct Frame {
-        typename Team::template Shared<double> scales, heads, signs;  ///< of reflectors; of R's diagonal
+        typename Team::template Shared<double> scales, heads, signs;  ///< of the reflectors; signs of R's diagonal
         std::size_t number = 0;
-        unsigned first = 0;  ///< of its numbers in shared memory
+        unsigned first = 0;  ///< index of its first number in the shared arrays
         unsigned warp = 0;
         double* matrix = nullptr;
 
         SPIKED_DEVICE Frame(Team& team, const HaarFrames& kernel)
-            : scales(team.template take<double>(std::size_t{frames_a_block} * kernel.columns)),
-              heads(team.template take<double>(std::size_t{frames_a_block} * kernel.columns)),
-              signs(team.template take<double>(std::size_t{frames_a_block} * kernel.columns)) {}
+            : scales(team.template take<double>(std::size_t{frames_per_block} * kernel.columns)),
+              heads(team.template take<double>(std::size_t{frames_per_block} * kernel.columns)),
+              signs(team.template take<double>(std::size_t{frames_per_block} * kernel.columns)) {}
     };
 
     template <class Team>
-    SPIKED_DEVICE static void meet(Team& team) {
-        if constexpr (warps_a_frame == 1)
+    SPIKED_DEVICE static void synchronize(Team& team) {
+        if constexpr (warps_per_frame == 1)
             team.warp_barrier();
         else
             team.barrier();
     }
 
-    /// The rows from `from` on of a column, zeros elsewhere.
+    /// Loads the rows of a column from row `from` on, with zeros elsewhere.
     template <class Team>
     SPIKED_DEVICE void load(const Team& team, const double* column, unsigned from, double (&entries)[slots]) const {
         SPIKED_UNROLL
@@ -85,7 +86,7 @@ private:
             if (i >= from && i < rows) column[i] = entries[t];
         }
     }
-    /// `entries` less their part along u, H = I - scale u u^T.
+    /// Applies the reflector H = I - scale u u^T to `entries`.
     template <class Team>
     SPIKED_DEVICE static void reflect(Team& team, double scale, const double (&u)[slots], double (&entries)[slots]) {
         double along = 0.0;
@@ -96,7 +97,7 @@ private:
         for (unsigned t = 0; t < slots; ++t) entries[t] = std::fma(-along, u[t], entries[t]);
     }
 
-    /// Column k becomes its reflector.
+    /// Replaces column k by its reflector.
     template <class Team>
     SPIKED_DEVICE void make_reflector(Team& team, const Frame<Team>& frame, unsigned k,
                                       double (&entries)[slots]) const {
@@ -131,11 +132,11 @@ private:
             load(team, frame.matrix, 0, entries);
             make_reflector(team, frame, 0, entries);
         }
-        meet(team);
+        synchronize(team);
         for (unsigned k = 0; k + 1 < columns; ++k) {
             load(team, frame.matrix + std::size_t{k} * rows, k, u);
             const double scale = frame.scales[frame.first + k];
-            for (unsigned c = next_of(frame.warp, k + 1); c < columns; c += warps_a_frame) {
+            for (unsigned c = next_of(frame.warp, k + 1); c < columns; c += warps_per_frame) {
                 double* const column = frame.matrix + std::size_t{c} * rows;
                 load(team, column, k, entries);
                 reflect(team, scale, u, entries);
@@ -144,11 +145,11 @@ private:
                 else
                     store(team, column, k, entries);
             }
-            meet(team);
+            synchronize(team);
         }
     }
 
-    /// H_0 H_1 .. of the first columns of the identity, from the last reflector to the first.
+    /// Applies H_0 H_1 .. to the first columns of the identity, from the last reflector to the first.
     template <class Team>
     SPIKED_DEVICE void multiply(Team& team, const Frame<Team>& frame) const {
         double u[slots];
@@ -156,29 +157,29 @@ private:
         for (unsigned k = columns - 1; k-- > 0;) {
             load(team, frame.matrix + std::size_t{k} * rows, k, u);
             const double scale = frame.scales[frame.first + k];
-            for (unsigned c = next_of(frame.warp, k + 1); c < columns; c += warps_a_frame) {
+            for (unsigned c = next_of(frame.warp, k + 1); c < columns; c += warps_per_frame) {
                 double* const column = frame.matrix + std::size_t{c} * rows;
                 load(team, column, k + 1, entries);
-                if (c == k + 1) of_identity(team, frame, c, entries);
+                if (c == k + 1) apply_to_unit_vector(team, frame, c, entries);
                 reflect(team, scale, u, entries);
                 if (k > 0)
                     store(team, column, k, entries);
                 else
                     put(team, frame, c, entries);
             }
-            meet(team);
+            synchronize(team);
         }
-        if (frame.warp == 0) {  // nobody reads column 0 any more
+        if (frame.warp == 0) {  // no other warp reads column 0 any more
             load(team, frame.matrix, 0, entries);
-            of_identity(team, frame, 0, entries);
+            apply_to_unit_vector(team, frame, 0, entries);
             put(team, frame, 0, entries);
         }
     }
 
-    /// From u_k to H_k e_k.
+    /// Replaces u_k by H_k e_k.
     template <class Team>
-    SPIKED_DEVICE static void of_identity(const Team& team, const Frame<Team>& frame, unsigned k,
-                                          double (&entries)[slots]) {
+    SPIKED_DEVICE static void apply_to_unit_vector(const Team& team, const Frame<Team>& frame, unsigned k,
+                                                   double (&entries)[slots]) {
         const double by = -frame.scales[frame.first + k] * frame.heads[frame.first + k];
         SPIKED_UNROLL
         for (unsigned t = 0; t < slots; ++t) {
@@ -199,13 +200,13 @@ private:
                     static_cast<Out>(sign * entries[t]);
         }
     }
-    /// The first column from `from` on that is the warp's.
+    /// The first column from `from` on that belongs to the warp.
     SPIKED_DEVICE static unsigned next_of(unsigned warp, unsigned from) {
-        return from + (warp + warps_a_frame - from % warps_a_frame) % warps_a_frame;
+        return from + (warp + warps_per_frame - from % warps_per_frame) % warps_per_frame;
     }
 };
 
-/// Frames of any size up to 256 rows, by the kernel that is made for it.
+/// Computes frames of up to 256 rows with the kernel for their size.
 template <class Executor, class Out>
 void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                         double* normals, Out* frames, bool transposed = false) {

@@ -6,15 +6,15 @@
 
 #include "core/device/team.hpp"
 
-/// Gaussian matrices to orthonormal frames in float, as haar_frame (../haar.hpp) finds them: Q of the QR decomposition
-/// with R's diagonal positive, by Householder reflectors H = I - scale u u^T. Two kernels, which keep a matrix in the
-/// registers of a thread block: HaarReflectors finds the reflectors in double, since rounding reaches Q by the
-/// condition of the Gaussian matrix, in the thousands where it is square; HaarProducts multiplies them out in float,
-/// which costs 1e-6.
+/// Turns Gaussian matrices into the orthonormal frames of haar_frame (../haar.hpp) in float: the Q of the QR
+/// decomposition in which R has a positive diagonal, by Householder reflectors H = I - scale u u^T. There are two
+/// kernels, which keep a matrix in the registers of a thread block. HaarReflectors computes the reflectors in double,
+/// because rounding errors in Q are amplified by the condition number of the Gaussian matrix, which is in the thousands
+/// for square matrices. HaarProducts multiplies the reflectors in float, with an error of 1e-6.
 namespace spiked::stream {
 
-/// How a thread block holds a matrix: thread (lane of 16, group) has rows lane, lane + 16, .. (`row_slots` of them) and
-/// columns group, group + groups, .. (4).
+/// The layout of a matrix in a thread block: thread (lane of 16, group) holds rows lane, lane + 16, .. (`row_slots` of
+/// them) and columns group, group + groups, .. (4 of them).
 template <unsigned row_slots, unsigned groups>
 struct FrameTile {
     static constexpr unsigned lanes = 16;
@@ -26,7 +26,7 @@ struct FrameTile {
     template <class Real>
     using Entries = Real[row_slots][column_slots];
 
-    /// The sums over 16 lanes of 4 numbers, in each lane.
+    /// Sums 4 numbers over 16 lanes; each lane gets all sums.
     template <class Team, class Real>
     SPIKED_DEVICE static void sums(Team& team, Real (&x)[column_slots]) {
         const unsigned lane = team.lane();
@@ -41,8 +41,8 @@ struct FrameTile {
         for (unsigned c = 0; c < column_slots; ++c) x[c] = team.shuffle(one, (lane & 16U) + 4 * c);
     }
 
-    /// The columns of slots from `phase` on less their parts along u, which is zero in the rows of slots before; but
-    /// the column of slot `phase` only where it is not `done`.
+    /// Applies a reflector to the columns in slots from `phase` on. Its vector u is zero in the rows before
+    /// those of slot `first_row_slot`. The column in slot `phase` is left out if it is `done`.
     template <unsigned phase, class Real, class Team, class Vector>
     SPIKED_DEVICE static void reflect(Team& team, Real (&a)[row_slots][column_slots], const Vector& reflector,
                                       Real scale, bool done) {
@@ -69,12 +69,12 @@ struct FrameTile {
 };
 
 /// Kernel: the reflectors of Gaussian matrices. Step k is one pass over the registers and one barrier: each half warp
-/// takes its columns' parts along u_k away, and the one that holds column k + 1 makes it the next reflector. Steps take
-/// as long as their latencies, so what is left when a smaller tile would do goes to a kernel with that one, of which a
-/// multiprocessor holds more: `stop`, then the same with `done`.
+/// applies reflector k to its columns, and the one that holds column k + 1 turns it into the next reflector. A step is
+/// bound by latency, so when the remaining matrix fits a smaller tile, it is handed over to a kernel with that tile, of
+/// which a multiprocessor holds more blocks: the first kernel ends at `stop`, and the next begins with `done`.
 ///
-/// What is left of a matrix, and in its first column, row k, the scale of reflector k with the sign of R's diagonal,
-/// replace the normals; u_k lies in column k of the frame from row k on.
+/// On return, the normals are overwritten by the remaining matrix and, in row k of the first column, the scale of
+/// reflector k with the sign of R's diagonal. The vector u_k lies in column k of the frame, from row k on.
 template <unsigned row_slots, unsigned groups>
 struct HaarReflectors {
     using Tile = FrameTile<row_slots, groups>;
@@ -87,13 +87,14 @@ struct HaarReflectors {
 
     std::uint32_t rows;
     std::uint32_t columns;  ///< at most the rows
-    double* normals;        ///< rows x columns a frame, column-major
+    double* normals;        ///< rows x columns per frame, column-major
     float* frames;
-    unsigned done = 0;  ///< rows and columns that the kernel before reduced: the others are counted from there
-    unsigned stop = 0;  ///< columns after which what is left is handed over; 0: none
+    unsigned done = 0;  ///< rows and columns that earlier kernels have reduced; indices count from there
+    unsigned stop = 0;  ///< columns after which the remaining matrix is handed over; 0 to reduce all columns
 
     [[nodiscard]] std::size_t shared_bytes() const {
-        return spiked::cuda::shared_room<double>(2 * most_rows) + spiked::cuda::shared_room<double>(most_columns);
+        return spiked::cuda::shared_bytes_for<double>(2 * most_rows) +
+               spiked::cuda::shared_bytes_for<double>(most_columns);
     }
 
     template <class Team>
@@ -136,23 +137,24 @@ struct HaarReflectors {
 private:
     template <class Team>
     struct Shared {
-        typename Team::template Shared<double> u;  ///< of even steps, then of odd ones, zero above their heads
-        /// One over the scales of all, with the signs of R's diagonal; 0 where there is none. Those who need a scale
-        /// divide while they add.
+        typename Team::template Shared<double> u;  ///< u_k of even steps, then of odd ones; zero above row k
+        /// The reciprocals of all scales, with the signs of R's diagonal, or 0 for a zero scale. The threads that need
+        /// a scale divide, which overlaps with their additions.
         typename Team::template Shared<double> over_scales;
 
         SPIKED_DEVICE explicit Shared(Team& team)
             : u(team.template take<double>(2 * most_rows)), over_scales(team.template take<double>(most_columns)) {}
     };
 
-    /// Of reflector k, with the sign of R's diagonal.
+    /// The scale of reflector k, with the sign of R's diagonal.
     template <class Team>
     SPIKED_DEVICE static double scale_of(const Shared<Team>& shared, unsigned k) {
         const double over = shared.over_scales[k];
         return over == 0.0 ? over : 1.0 / over;
     }
 
-    /// Column k, which lies in slot `slot`, becomes its reflector in the half warp that owns it. By a whole warp.
+    /// Replaces column k, which lies in slot `slot`, by its reflector in the half warp that owns it. The whole warp
+    /// must call this.
     template <unsigned slot, class Team>
     SPIKED_DEVICE static void make_reflector(Team& team, Shared<Team>& shared, double (&a)[row_slots][column_slots],
                                              unsigned k, bool owner) {
@@ -178,7 +180,7 @@ private:
         for (unsigned s = 0; s < row_slots; ++s) {
             const unsigned i = lane + lanes * s;
             if (i == k) a[s][slot] = head - beta;
-            if (i < k) a[s][slot] = 0.0;  // R, which nobody reads
+            if (i < k) a[s][slot] = 0.0;  // an entry of R, which is not needed
             u[i] = a[s][slot];
         }
         if (lane == 0) {
@@ -196,7 +198,7 @@ private:
             Tile::template reflect<phase>(team, a, shared.u + k % 2 * most_rows, std::fabs(scale_of(shared, k)),
                                           group + groups * phase <= k);
             const unsigned next = (k + 1) % groups;
-            if (next / 2 == team.warp() && k + 1 < wanted) {  // two groups a warp
+            if (next / 2 == team.warp() && k + 1 < wanted) {  // a warp has two groups
                 if (k + 1 < end)
                     make_reflector<phase>(team, shared, a, k + 1, group == next);
                 else if constexpr (phase + 1 < column_slots)
@@ -212,8 +214,8 @@ private:
     }
 };
 
-/// Kernel: the frames of these reflectors, H_0 H_1 .. of the first columns of the identity, from the last reflector to
-/// the first, each column with the sign of R's diagonal.
+/// Kernel: the frames of these reflectors. It applies H_0 H_1 .. to the first columns of the identity, from the last
+/// reflector to the first, and gives each column the sign of R's diagonal.
 template <unsigned row_slots, unsigned groups>
 struct HaarProducts {
     using Tile = FrameTile<row_slots, groups>;
@@ -226,11 +228,12 @@ struct HaarProducts {
 
     std::uint32_t rows;
     std::uint32_t columns;
-    const double* reflected;  ///< what HaarReflectors leaves: scales and signs
+    const double* reflected;  ///< the scales and signs from HaarReflectors, in its `normals`
     float* frames;
 
     [[nodiscard]] std::size_t shared_bytes() const {
-        return spiked::cuda::shared_room<float>(2 * most_rows) + spiked::cuda::shared_room<float>(most_columns);
+        return spiked::cuda::shared_bytes_for<float>(2 * most_rows) +
+               spiked::cuda::shared_bytes_for<float>(most_columns);
     }
 
     template <class Team>
@@ -266,14 +269,14 @@ struct HaarProducts {
 private:
     template <class Team>
     struct Shared {
-        typename Team::template Shared<float> u;  ///< of even steps, then of odd ones
+        typename Team::template Shared<float> u;  ///< u_k of even steps, then of odd ones
         typename Team::template Shared<float> scales;
 
         SPIKED_DEVICE explicit Shared(Team& team)
             : u(team.template take<float>(2 * most_rows)), scales(team.template take<float>(most_columns)) {}
     };
 
-    /// Column k, which lies in slot `slot`, for the others, by the threads that hold it.
+    /// Copies column k, which lies in slot `slot`, to shared memory, in the threads that hold it.
     template <unsigned slot, class Team>
     SPIKED_DEVICE static void publish(const Team& team, Shared<Team>& shared, const float (&q)[row_slots][column_slots],
                                       unsigned k, unsigned group) {
@@ -283,15 +286,15 @@ private:
         for (unsigned s = 0; s < row_slots; ++s) u[team.lane() % lanes + lanes * s] = q[s][slot];
     }
 
-    /// H_k of the columns behind k, and column k itself: H_k e_k = e_k - scale head u. Column k - 1 is put where the
-    /// next step looks for it.
+    /// Applies H_k to the columns after k, and sets column k to H_k e_k = e_k - scale head u. Column k - 1 is published
+    /// for the next step.
     template <unsigned phase, class Team>
     SPIKED_DEVICE void steps(Team& team, Shared<Team>& shared, float (&q)[row_slots][column_slots],
                              unsigned group) const {
         const unsigned first = phase * groups;
         if (columns <= first) return;
         const unsigned lane = team.lane() % lanes;
-        if (columns <= first + groups) {  // the first of all steps
+        if (columns <= first + groups) {  // before the very first step
             publish<phase>(team, shared, q, columns - 1, group);
             team.barrier();
         }
@@ -320,7 +323,7 @@ private:
     }
 };
 
-/// The tiles that are compiled, smallest first; the largest takes this many rows and columns.
+/// The number of rows and columns of the largest compiled tile. visit_frame_tiles visits all tiles, smallest first.
 inline constexpr std::uint32_t most_in_registers = 128;
 template <class Visitor>
 void visit_frame_tiles(Visitor&& visit) {
@@ -329,14 +332,14 @@ void visit_frame_tiles(Visitor&& visit) {
     visit(FrameTile<8, 32>());
 }
 
-/// Frames of up to 128 x 128. The normals are lost.
+/// Computes frames of up to 128 x 128. The normals are overwritten.
 template <class Executor>
 void launch_haar_rotations(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                            double* normals, float* frames) {
     unsigned done = 0;
     for (bool reflected = false; !reflected;) {
         bool found = false;
-        unsigned smaller = 0;  // rows of the tile before
+        unsigned smaller = 0;  // rows of the next smaller tile
         visit_frame_tiles([&]<unsigned row_slots, unsigned groups>(FrameTile<row_slots, groups>) {
             using Kernel = HaarReflectors<row_slots, groups>;
             const unsigned left = rows - done;

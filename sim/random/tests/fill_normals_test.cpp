@@ -18,8 +18,8 @@ class FillNormalsReference : public testing::Test {};
 using Reals = testing::Types<double, float>;
 TYPED_TEST_SUITE(FillNormalsReference, Reals);
 
-/// Normals of replicates beyond 2^32 too, and of a number of entries that no word block divides.
-TYPED_TEST(FillNormalsReference, OfTheKernelAreThoseOfTheStreamsBitForBit) {
+/// Includes replicates beyond 2^32, and numbers of entries that are not a multiple of a word block's.
+TYPED_TEST(FillNormalsReference, KernelAndStreamsAgreeBitForBit) {
     constexpr std::uint32_t count = 3;
     for (const std::uint32_t entries : {1U, 67U, 1024U})
         for (const std::uint64_t first : {std::uint64_t{0}, (std::uint64_t{1} << 33) - 1}) {

@@ -13,17 +13,17 @@ namespace {
 
 const StudySeed frames_seed = StudySeed::parse("0x5eed0000000000000000000000000012");
 
-/// As `launch` finds them, and no further from the host's than what is allowed.
+/// Expects the frames that `launch` computes to be within `allowed` of the host's.
 template <class Out, class Launch>
 void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, double allowed, const Launch& launch) {
-    constexpr std::uint32_t count = 6;  // no multiple of the frames of a block
+    constexpr std::uint32_t count = 6;  // not a multiple of the number of frames per block
     const std::uint64_t first = (std::uint64_t{1} << 32) - 2;
     const Stream one(frames_seed, "cell", Role::rotation, first);
     std::vector<double> normals(count * rows * columns);
     const FillNormals<double> fill{one.key(), one.counter(0)[1], first, count, rows * columns, normals.data()};
     cuda::EmulatedExecutor().launch(fill, fill.blocks());
-    std::vector<Out> apart(normals.size(), Out(-100));
-    Out* frames = apart.data();
+    std::vector<Out> separate(normals.size(), Out(-100));
+    Out* frames = separate.data();
     if constexpr (sizeof(Out) == sizeof(double))
         if (!transposed) frames = normals.data();
     launch(count, rows, columns, normals.data(), frames);
@@ -36,7 +36,7 @@ void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, d
                 worst = std::max(
                     worst,
                     std::abs(static_cast<double>(found[transposed ? i * columns + c : c * rows + i]) - expected(i, c)));
-        // What rounding does to Q goes with the condition of the Gaussian matrix: of square ones in the thousands.
+        // Rounding errors in Q grow with the condition number of the Gaussian matrix, in the thousands for square ones.
         EXPECT_LT(worst, allowed) << rows << " x " << columns << ", frame " << f << (transposed ? ", transposed" : "");
     }
 }
@@ -49,7 +49,7 @@ void expect_frames(std::uint32_t rows, std::uint32_t columns, bool transposed, d
     });
 }
 
-TEST(HaarFramesReference, AWarpAFrameFindsTheFramesOfTheHost) {
+TEST(HaarFramesReference, OneWarpPerFrameAgreesWithTheHost) {
     for (const bool transposed : {false, true}) {
         for (const auto& [rows, columns] : {std::pair{1U, 1U}, {5U, 5U}, {33U, 2U}, {128U, 7U}})
             expect_frames<double, 1, 4>(rows, columns, transposed, 1e-12);
@@ -57,13 +57,13 @@ TEST(HaarFramesReference, AWarpAFrameFindsTheFramesOfTheHost) {
     }
 }
 
-TEST(HaarFramesReference, ABlockAFrameFindsTheRotationsOfTheHost) {
+TEST(HaarFramesReference, OneBlockPerFrameAgreesWithTheHost) {
     expect_frames<float, 16, 8>(40, 9, true, 1e-7);
     expect_frames<float, 16, 8>(140, 140, false, 1e-7);
     expect_frames<double, 16, 4>(96, 96, false, 1e-11);
 }
 
-TEST(HaarRotationsReference, RegistersFindTheRotationsOfTheHost) {
+TEST(HaarRotationsReference, KernelsInRegistersAgreeWithTheHost) {
     const auto launch = [](auto count, auto rows, auto columns, double* normals, float* frames) {
         cuda::EmulatedExecutor executor;
         launch_haar_frames(executor, count, rows, columns, normals, frames);

@@ -28,7 +28,7 @@ struct Uniforms {
     int bits;
 };
 
-/// The pair of uniforms that entry `within` of a word block is made of.
+/// The pair of uniforms behind entry `within` of a word block.
 Uniforms uniforms(const PhiloxCounter& words, std::size_t within, double) {
     (void)within;
     return {((std::uint64_t{words[1]} << 32 | words[0]) >> 11) + 1, (std::uint64_t{words[3]} << 32 | words[2]) >> 11,
@@ -38,7 +38,7 @@ Uniforms uniforms(const PhiloxCounter& words, std::size_t within, float) {
     return {std::uint64_t{words[within / 2 * 2]} + 1, words[within / 2 * 2 + 1], 32};
 }
 
-/// Box-Muller in long double; the whole quarters of the angle are taken off as integers, so that its zeros are exact.
+/// Box-Muller in long double. Whole quarter turns are subtracted from the angle as integers, so that zeros are exact.
 template <class Real>
 long double reference(const PhiloxCounter& words, std::size_t within) {
     const Uniforms from = uniforms(words, within, Real());
@@ -52,7 +52,7 @@ long double reference(const PhiloxCounter& words, std::size_t within) {
     return radius * turns[(nearest + (within % 2 == 0 ? 0 : 3)) % 4];
 }
 
-/// Distance in units in the last place of `expected`.
+/// The distance in units in the last place of `expected`.
 template <class Real, class Wide>
 double ulps(Real found, const Wide& expected) {
     if (expected == 0) return found == 0 ? 0.0 : std::numeric_limits<double>::infinity();
@@ -62,7 +62,7 @@ double ulps(Real found, const Wide& expected) {
 }
 
 template <class Real>
-constexpr double promised_ulps = sizeof(Real) == 8 ? 3.0 : 5.0;
+constexpr double documented_ulps = sizeof(Real) == 8 ? 3.0 : 5.0;
 
 template <class Real>
 class Normal : public testing::Test {};
@@ -82,7 +82,8 @@ TYPED_TEST_SUITE(NormalControl, Precisions, );
 template <class Real>
 constexpr std::uint64_t entries_of_a_stream = std::uint64_t{detail::block_normals<Real>} << 32;
 
-// Every alignment of beginning and end to word blocks and groups, far elements and wide addresses among them.
+// Tries every alignment of the first and the last entry to word blocks and groups, including elements near the end of a
+// stream and replicates of 64 bits.
 TYPED_TEST(Normal, Avx2AndPlainPathsAgreeBitForBit) {
     using Real = TypeParam;
     const auto* fast = detail::avx2_path<Real>();
@@ -113,7 +114,7 @@ const std::uint32_t extreme_words[] = {
     0x80000001, 0xA0000000, 0xB504F333, 0xB504F334, 0xBFFFFFFF, 0xC0000000, 0xE0000000, 0xFFFFFFFF,
 };
 
-TYPED_TEST(NormalAccuracy, ExtremeWordsStayWithinTheUlpsPromisedOnEveryPath) {
+TYPED_TEST(NormalAccuracy, ExtremeWordsStayWithinTheDocumentedErrorOnEveryPath) {
     using Real = TypeParam;
     constexpr std::size_t per_block = detail::block_normals<Real>;
     const auto* fast = detail::avx2_path<Real>();
@@ -136,10 +137,10 @@ TYPED_TEST(NormalAccuracy, ExtremeWordsStayWithinTheUlpsPromisedOnEveryPath) {
                         worst = std::max(worst, ulps(plain[i], reference<Real>(words[i / per_block], i % per_block)));
                     }
                 }
-    EXPECT_LT(worst, promised_ulps<Real>);
+    EXPECT_LT(worst, documented_ulps<Real>);
 }
 
-TYPED_TEST(NormalAccuracy, AMillionEntriesStayWithinTheUlpsPromised) {
+TYPED_TEST(NormalAccuracy, AMillionEntriesStayWithinTheDocumentedError) {
     using Real = TypeParam;
     constexpr std::size_t per_block = detail::block_normals<Real>;
     std::vector<Real> x(1000000);
@@ -149,12 +150,13 @@ TYPED_TEST(NormalAccuracy, AMillionEntriesStayWithinTheUlpsPromised) {
     for (std::size_t i = 0; i < x.size(); ++i)
         worst = std::max(
             worst, ulps(x[i], reference<Real>(stream.words(static_cast<std::uint32_t>(i / per_block)), i % per_block)));
-    EXPECT_LT(worst, promised_ulps<Real>);
-    EXPECT_GT(worst, 1.0) << "the measure sees no rounding at all";
+    EXPECT_LT(worst, documented_ulps<Real>);
+    EXPECT_GT(worst, 1.0) << "the error measure detects no rounding at all";
 }
 
-// Words with u within 2^-k of 1 and v within 2^-k of a quarter, at every k: where logarithm, cosine or sine vanish.
-TYPED_TEST(NormalAccuracy, EntriesNextToTheZerosKeepTheirRelativeAccuracy) {
+// Words with u within 2^-k of 1 and v within 2^-k of a multiple of 1/4 for every k, where the logarithm, cosine or sine
+// vanish.
+TYPED_TEST(NormalAccuracy, EntriesNearZerosKeepTheirRelativeAccuracy) {
     using Real = TypeParam;
     constexpr std::size_t per_block = detail::block_normals<Real>;
     const Stream stream(test_seed, "zeros", Role::noise, 0);
@@ -177,7 +179,7 @@ TYPED_TEST(NormalAccuracy, EntriesNextToTheZerosKeepTheirRelativeAccuracy) {
         detail::plain_path<Real>().from_words(group, x);
         for (std::size_t i = 0; i < per_block; ++i) worst = std::max(worst, ulps(x[i], reference<Real>(words, i)));
     }
-    EXPECT_LT(worst, promised_ulps<Real>);
+    EXPECT_LT(worst, documented_ulps<Real>);
 }
 
 TEST(NormalReach, ZeroWordsGiveTheLargestNormalsAndFullWordsZero) {
@@ -217,12 +219,13 @@ TYPED_TEST(Normal, EndsWithItsStream) {
     EXPECT_NO_THROW(fill_normal(stream, end, std::span(x).first(0)));
     for (const std::uint64_t first : {end - 2, end, end + 1, std::numeric_limits<std::uint64_t>::max()})
         EXPECT_THROW(fill_normal(stream, first, x), Error) << first;
-    EXPECT_THROW(fill_normal(stream, std::span<Real>(x.data(), end + 1)), Error);  // refused before anything is written
+    EXPECT_THROW(fill_normal(stream, std::span<Real>(x.data(), end + 1)),
+                 Error);  // rejected before anything is written
 }
 
 using Exact = boost::multiprecision::number<boost::multiprecision::cpp_bin_float<50>>;
 
-/// Box-Muller in 50 digits, straight from its formula.
+/// Box-Muller in 50 digits, directly from its formula.
 template <class Real>
 Exact by_the_formula(const PhiloxCounter& words, std::size_t within) {
     const Uniforms from = uniforms(words, within, Real());
@@ -232,7 +235,7 @@ Exact by_the_formula(const PhiloxCounter& words, std::size_t within) {
     return radius * (within % 2 == 0 ? cos(angle) : sin(angle));
 }
 
-/// The first entries as frozen, and the hash of 2^16.
+/// Expects the first entries, and the hash of 2^16 entries, to be the frozen ones.
 template <class Real, std::size_t size>
 void expect_frozen(const Real (&frozen)[size], const char* hash) {
     const Stream stream(test_seed, "golden", Role::noise, 9);
@@ -242,14 +245,14 @@ void expect_frozen(const Real (&frozen)[size], const char* hash) {
         EXPECT_EQ(bits_of(x[i]), bits_of(frozen[i])) << i << ": " << std::hexfloat << x[i];
         const auto words = stream.words(static_cast<std::uint32_t>(i / detail::block_normals<Real>));
         const Exact exact = by_the_formula<Real>(words, i % detail::block_normals<Real>);
-        EXPECT_LT(ulps(frozen[i], exact), promised_ulps<Real>) << i;
+        EXPECT_LT(ulps(frozen[i], exact), documented_ulps<Real>) << i;
     }
     std::vector<Real> many(1 << 16);
     fill_normal(stream, many);
     EXPECT_EQ(hex(sha256({reinterpret_cast<const char*>(many.data()), many.size() * sizeof(Real)})), hash);
 }
 
-// Draws are part of every result ever made: these change with no compiler, processor or version.
+// Every result depends on the draws, so these must not change with the compiler, the processor or the version.
 TEST(NormalStability, DoublesAreTheFrozenOnes) {
     expect_frozen<double>({-0x1.58c9323d00a2ep-1, -0x1.96c8a2c26d438p-3, -0x1.79732aa0e51c5p+0, 0x1.593ad98f0fbdfp+0,
                            0x1.4399fd97fcb4cp+0, 0x1.060e37190230ap+0, 0x1.a4a63c2db3256p-4, -0x1.fd094aa9b1125p-3},
@@ -265,11 +268,10 @@ struct Statistic {
     std::string name;
     double found;
     double expected;
-    double deviation;  // of the mean, under the law
+    double deviation;  // standard deviation of `found` under the law
 };
 
-/// Four moments; then, of neighbours 1 to 8 entries apart, the means of the products and of the products of squares
-/// - 1.
+/// The first four moments; then, for lags 1 to 8, the means of x_i x_{i+lag} and of (x_i^2 - 1)(x_{i+lag}^2 - 1).
 std::vector<Statistic> statistics(const std::vector<double>& x) {
     const double root = std::sqrt(static_cast<double>(x.size()));
     double moments[4] = {};
@@ -298,7 +300,7 @@ std::vector<Statistic> statistics(const std::vector<double>& x) {
     return all;
 }
 
-/// Two precisions, of each the statistics above and a distance.
+/// The number of comparisons: for each of two precisions the statistics above and a Kolmogorov-Smirnov distance.
 constexpr double comparisons = 2.0 * (4.0 + 16.0 + 1.0);
 
 template <class Real>
@@ -319,7 +321,7 @@ TYPED_TEST(NormalLaw, MomentsDistributionAndNeighboursFitTheStandardNormal) {
     EXPECT_LT(kolmogorov_distance(x, standard_normal), kolmogorov_limit(x.size(), comparisons));
 }
 
-TYPED_TEST(NormalControl, AStandardDeviationOffByOnePercentWouldBeSeen) {
+TYPED_TEST(NormalControl, DetectsAStandardDeviationThatIsOffByOnePercent) {
     std::vector<double> x = sample<TypeParam>();
     for (double& v : x) v *= 1.01;
     const auto all = statistics(x);
@@ -327,15 +329,15 @@ TYPED_TEST(NormalControl, AStandardDeviationOffByOnePercentWouldBeSeen) {
     EXPECT_GT(kolmogorov_distance(x, standard_normal), kolmogorov_limit(x.size(), comparisons));
 }
 
-TYPED_TEST(NormalControl, PartnersCorrelatedByOnePercentWouldBeSeen) {
+TYPED_TEST(NormalControl, DetectsPartnersThatAreCorrelatedByOnePercent) {
     std::vector<double> x = sample<TypeParam>();
     for (std::size_t i = 0; i < x.size(); i += 2) x[i + 1] = 0.01 * x[i] + std::sqrt(1.0 - 1e-4) * x[i + 1];
     const auto all = statistics(x);
     EXPECT_GT(std::abs(all[4].found), two_sided_z(comparisons) * all[4].deviation) << all[4].name;
 }
 
-// Partners that share their radius but not as Box-Muller: uncorrelated, yet their squares are not.
-TYPED_TEST(NormalControl, PartnersWithDependentSizesWouldBeSeen) {
+// Partners with equal magnitudes in one pair of 50: they are uncorrelated, but their squares are correlated.
+TYPED_TEST(NormalControl, DetectsPartnersWithDependentMagnitudes) {
     std::vector<double> x = sample<TypeParam>();
     for (std::size_t i = 0; i < x.size(); i += 100) x[i + 1] = std::copysign(x[i], x[i + 1]);
     const auto all = statistics(x);

@@ -12,7 +12,7 @@ namespace {
 
 Stream order_stream(std::uint64_t replicate = 0) { return {{}, "order", Role::token_order, replicate}; }
 
-TEST(RandomOrder, IsAPermutationAndEveryPlaceIsAsLikely) {
+TEST(RandomOrder, IsAPermutationAndEveryPositionIsEquallyLikely) {
     constexpr std::size_t count = 6;
     constexpr std::uint64_t draws = 12000;
     arma::mat seen(count, count);
@@ -22,7 +22,8 @@ TEST(RandomOrder, IsAPermutationAndEveryPlaceIsAsLikely) {
         std::sort(found.begin(), found.end());
         for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(found[i], i);
     }
-    // 36 binomial counts; five standard deviations of one are 5.7e-7 two-sided, 2e-5 over all.
+    // There are 36 binomial counts. Five standard deviations are a false-alarm rate of 5.7e-7 (two-sided) for one
+    // count, and of 2e-5 for all.
     const double expected = static_cast<double>(draws) / count;
     const double limit = 5.0 * std::sqrt(expected * (1.0 - 1.0 / count));
     EXPECT_LT(arma::abs(seen - expected).max(), limit);

@@ -8,17 +8,18 @@
 
 namespace spiked::stream {
 
-/// One declared false-alarm rate for the statistical tests of a file; seeds are fixed, so a verdict never flickers.
+/// The declared false-alarm rate for all statistical tests of a file. Seeds are fixed, so a result never changes.
 inline constexpr double false_alarm = 1e-6;
 inline const StudySeed test_seed = StudySeed::parse("0x5eed0000000000000000000000000007");
 
-/// Two-sided limit of a standard normal when so many numbers are compared.
+/// The two-sided limit for a standard normal when `tests` numbers are compared (Bonferroni).
 inline double two_sided_z(double tests) {
     return boost::math::quantile(boost::math::complement(boost::math::normal(), false_alarm / tests / 2.0));
 }
 
-/// Kolmogorov-Smirnov distance of a sample and its continuous law, exceeded by chance in `false_alarm / tests` of the
-/// cases at most, at any size (Dvoretzky, Kiefer and Wolfowitz with Massart's constant).
+/// A bound on the Kolmogorov-Smirnov distance between a sample and its continuous law. It is exceeded with a
+/// probability of at most `false_alarm / tests`, for any sample size (Dvoretzky, Kiefer and Wolfowitz with Massart's
+/// constant).
 inline double kolmogorov_limit(std::size_t count, double tests) {
     return std::sqrt(std::log(2.0 * tests / false_alarm) / (2.0 * static_cast<double>(count)));
 }
@@ -35,7 +36,8 @@ double kolmogorov_distance(std::vector<double> sample, Cdf cdf) {
     return distance;
 }
 
-/// Of two samples of one size; each lies within kolmogorov_limit(count, 2 tests) of a common law.
+/// The distance of two samples of the same size. Under a common law each lies within kolmogorov_limit(count, 2 tests)
+/// of it.
 inline double kolmogorov_distance(std::vector<double> first, std::vector<double> second) {
     std::sort(first.begin(), first.end());
     std::sort(second.begin(), second.end());

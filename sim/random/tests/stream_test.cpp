@@ -28,19 +28,19 @@ TEST(PhiloxReference, AgreesWithRandom123WordForWord) {
     }
 }
 
-TEST(PhiloxReference, GivesThePublishedKnownAnswers) {
+TEST(PhiloxReference, MatchesThePublishedKnownAnswers) {
     EXPECT_EQ(philox_4x32_10({0, 0, 0, 0}, {0, 0}), (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
     EXPECT_EQ(philox_4x32_10({~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}),
               (PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
 
-TEST(StudySeed, ReadsBackWhatItWrites) {
+TEST(StudySeed, ParsesItsOwnText) {
     EXPECT_EQ(test_seed.text(), "0x5eed0000000000000000000000000007");
     EXPECT_EQ(StudySeed::parse("0x1f").text(), "0x0000000000000000000000000000001f");
     EXPECT_EQ(StudySeed::parse(test_seed.text()).bytes, test_seed.bytes);
 }
 
-TEST(StudySeed, RefusesWhatIsNoSeed) {
+TEST(StudySeed, RejectsInvalidText) {
     for (const char* text : {"", "0x", "0xg", "seed", "0x123456789012345678901234567890123"})
         EXPECT_THROW((void)StudySeed::parse(text), Error) << text;
 }
@@ -79,7 +79,7 @@ TEST(ElementEngine, FeedsBoostRandomFromItsOwnSubStream) {
     EXPECT_LT(std::abs(sum_of_squares / count - 1.0), two_sided_z(2) * std::sqrt(2.0 / count));
 }
 
-TEST(ElementEngine, WalksTheDrawsOfOneElementAndStopsAtItsEnd) {
+TEST(ElementEngine, UsesAllDrawsOfOneElementAndThrowsAtTheEnd) {
     const Stream stream(test_seed, "walk", Role::noise, 0);
     ElementEngine engine(stream, 7);
     for (std::uint16_t draw = 0; draw < 3; ++draw)
@@ -93,8 +93,8 @@ TEST(HaarFrame, IsOrthonormal) {
     EXPECT_LT(arma::abs(frame.t() * frame - arma::eye(7, 7)).max(), 40 * 2.3e-16);
 }
 
-// For a Haar rotation of dimension d: E q_ij = 0, E q_ij^2 = 1/d, E q_ij^4 = 3/(d(d+2)). Without the sign fix the first
-// column's leading entry is always of one sign: the control.
+// For a Haar rotation of dimension d: E q_ij = 0, E q_ij^2 = 1/d, E q_ij^4 = 3/(d(d+2)). The negative control below
+// leaves out the sign correction, so that the leading entry of the first column always has the same sign.
 TEST(HaarFrameLaw, EntriesHaveTheMomentsOfTheHaarMeasure) {
     constexpr int d = 5;
     constexpr int count = 20000;
@@ -110,7 +110,7 @@ TEST(HaarFrameLaw, EntriesHaveTheMomentsOfTheHaarMeasure) {
     EXPECT_LT(arma::abs(square - 1.0 / d).max(), z * std::sqrt((fourth - 1.0 / (d * d)) / count));
 }
 
-TEST(HaarFrameControl, WithoutTheSignFixTheMeanIsNotZero) {
+TEST(HaarFrameControl, WithoutTheSignCorrectionTheMeanIsNotZero) {
     constexpr int d = 5;
     constexpr int count = 2000;
     arma::mat mean(d, d);

@@ -6,28 +6,28 @@
 
 namespace spiked::sim {
 
-/// Kernel: column-major blocks X, lines x length each, to R X^T, length x lines: one half of dense colouring.
-/// A^{1/2} X B^{1/2} is this with B^{1/2}, then with A^{1/2}. Not in place.
+/// A kernel that turns column-major blocks X, each rows x length, into R X^T, length x rows. Two launches colour a
+/// block: A^{1/2} X B^{1/2} = A^{1/2} (B^{1/2} X^T)^T. Input and output must not overlap.
 struct ColourSide {
     using Product = spiked::cuda::TensorProduct<double>;
     static constexpr unsigned threads = Product::threads;
     static constexpr unsigned resident = 3;
 
     std::uint32_t count;
-    std::uint32_t lines;
+    std::uint32_t rows;
     std::uint32_t length;
-    const double* root;  ///< R
+    const double* root;  ///< R, length x length
     const double* from;
     double* to;
 
-    [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(length, lines); }
+    [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(length, rows); }
     [[nodiscard]] unsigned blocks() const { return count * tiles(); }
     [[nodiscard]] std::size_t shared_bytes() const { return Product::shared_bytes(); }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
-        const std::size_t corner = std::size_t{part / tiles()} * lines * length;
-        Product product(length, lines, part % tiles());
+        const std::size_t corner = std::size_t{part / tiles()} * rows * length;
+        Product product(length, rows, part % tiles());
         product.multiply(team, root, from + corner, length);
         product.each_entry(team, [&](unsigned row, unsigned column, double sum) {
             to[corner + std::size_t{column} * length + row] = sum;

@@ -7,28 +7,28 @@
 
 namespace spiked::sim {
 
-/// Kernel: white entries to samples of the spiked model in the eigenbases of its covariances (Colouring::eigenbasis,
-/// ../spiked_sampler.hpp), where colouring scales rows and columns: of each column-major rows x columns block the
-/// signal U diag(strengths) V^T and, added to it, the noise x_ij / sqrt(columns) sqrt(a_i) sqrt(b_j). The noise is that
-/// of `sample` bit for bit in double, the signal to the rounding of its sum.
+/// A kernel that turns white entries x_ij into samples of the spiked model in the eigenbases of its covariances
+/// (Colouring::eigenbasis, ../spiked_sampler.hpp). Each column-major rows x columns block is the signal
+/// U diag(strengths) V^T plus the noise x_ij / sqrt(columns) sqrt(a_i) sqrt(b_j). In double, the noise equals that of
+/// `sample` bit for bit, and the signal equals it up to the rounding of its sum.
 template <class Real>
 struct SpikedBlocks {
     static constexpr unsigned threads = 128;
     static constexpr unsigned resident = 8;
-    static constexpr unsigned each = 8;  ///< columns of a thread, of one row
+    static constexpr unsigned each = 8;  ///< consecutive columns of one row that a thread computes
 
     std::uint32_t count;
     std::uint32_t rows;
     std::uint32_t columns;
     std::uint32_t rank;
-    Real unit;              ///< sqrt(columns)
-    const Real* row_roots;  ///< sqrt(a_i)
-    const Real* column_roots;
+    Real scale;                ///< sqrt(columns)
+    const Real* row_roots;     ///< sqrt(a_i)
+    const Real* column_roots;  ///< sqrt(b_j)
     const Real* strengths;
     const Real* left;   ///< rows x rank of each block, in the eigenbasis
     const Real* right;  ///< columns x rank
-    const Real* white;
-    Real* observed;  ///< may be white; null: not wanted, as each of the next
+    const Real* white;  ///< x_ij
+    Real* observed;     ///< may be equal to white; this and the next outputs are not written where null
     Real* signal;
     float* observed_as_float = nullptr;
     float* signal_as_float = nullptr;
@@ -58,7 +58,7 @@ struct SpikedBlocks {
         for (unsigned c = 0; c < each; ++c) {
             if (first + c >= columns) continue;
             const std::size_t at = corner + std::size_t{first + c} * rows + row;
-            const Real entry = sums[c] + white[at] / unit * row_root * column_roots[first + c];
+            const Real entry = sums[c] + white[at] / scale * row_root * column_roots[first + c];
             if (observed != nullptr) observed[at] = entry;
             if (signal != nullptr) signal[at] = sums[c];
             if (observed_as_float != nullptr) observed_as_float[at] = static_cast<float>(entry);

@@ -32,7 +32,7 @@ void expect_same(const theory::Spectrum& found, const theory::Spectrum& expected
     }
 }
 
-/// Every kind with its law at size 20.
+/// One covariance of every kind, with its expected law at size 20.
 std::vector<std::pair<CovarianceSpec, theory::Spectrum>> every_kind(const ScratchFolder& scratch) {
     write_npy(scratch.path("c.npy"), arma::mat{{2, 1}, {1, 2}});
     const auto list = scratch.write("s.csv", "value,weight\n1,0.5\n5,0.3\n0,0.2\n");
@@ -72,14 +72,14 @@ TEST(CovarianceSpec, EveryKindHasItsSpectrumOnEveryBasis) {
     }
 }
 
-TEST(CovarianceSpec, DefaultBases) {
+TEST(CovarianceSpec, OnlyToeplitzKindsAreNotDiagonalByDefault) {
     const ScratchFolder scratch;
     for (const auto& [kind, law] : every_kind(scratch))
         EXPECT_EQ(build(kind, 20).is_diagonal(), covariance_kind(kind.kind, "kind").first_column == nullptr)
             << kind.kind;
 }
 
-TEST(CovarianceSpec, Ar1IsTheToeplitzMatrixUnlessAnotherBasisIsAsked) {
+TEST(CovarianceSpec, Ar1IsTheToeplitzMatrixUnlessAnotherBasisIsGiven) {
     arma::mat toeplitz(15, 15);
     for (arma::uword i = 0; i < 15; ++i)
         for (arma::uword j = 0; j < 15; ++j)
@@ -95,9 +95,9 @@ TEST(CovarianceSpec, Ar1IsTheToeplitzMatrixUnlessAnotherBasisIsAsked) {
         1e-14);
 }
 
-// The cosine of frequency k, computed here by its formula, is an eigenvector, and a smooth spectrum gives a matrix that
-// is nearly constant along its diagonals away from the corners.
-TEST(CovarianceSpec, OtherKindsOnTheToeplitzBasisHaveCosinesForEigenvectors) {
+// The cosine of frequency k, computed here from its formula, is an eigenvector, and a smooth spectrum gives a matrix
+// that is nearly constant along its diagonals away from the corners.
+TEST(CovarianceSpec, OtherKindsOnTheToeplitzBasisHaveCosineEigenvectors) {
     constexpr std::size_t size = 64;
     const Covariance covariance = build({"exponential", {{"c", 3.0}}, "", "toeplitz"}, size);
     const arma::mat matrix = matrix_of(covariance);
@@ -113,7 +113,7 @@ TEST(CovarianceSpec, OtherKindsOnTheToeplitzBasisHaveCosinesForEigenvectors) {
     EXPECT_GT(matrix(31, 32), 0.1 * matrix(31, 31));  // neighbours are correlated
 }
 
-TEST(CovarianceSpec, TheHaarBasisBelongsToSeedCellAndSide) {
+TEST(CovarianceSpec, TheHaarBasisDependsOnSeedCellAndSide) {
     const CovarianceSpec spec{"power", {{"a", 1.0}}, "", "haar"};
     const arma::mat basis = build(spec, 12).basis();
     EXPECT_EQ(arma::abs(build(spec, 12).basis() - basis).max(), 0.0);
@@ -123,7 +123,7 @@ TEST(CovarianceSpec, TheHaarBasisBelongsToSeedCellAndSide) {
     EXPECT_GT(arma::abs(build_covariance(spec, 12, MatrixSide::row, other_seed, "cell").basis() - basis).max(), 0.1);
 }
 
-TEST(CovarianceSpec, Ar1AndExponentialAreTheMatricesOfTheirFormulas) {
+TEST(CovarianceSpec, Ar1AndExponentialEqualTheirFactoryFunctions) {
     EXPECT_EQ(
         arma::abs(matrix_of(build({"ar1", {{"rho", 0.4}}, "", ""}, 16)) - matrix_of(Covariance::ar1(0.4, 16))).max(),
         0.0);
@@ -145,41 +145,41 @@ TEST(CovarianceSpec, SamplesAndListsOfAnotherSizeAreThinnedEvenly) {
     for (arma::uword i = 0; i < 64; ++i) EXPECT_NEAR(half(i), values(2 * i), 1e-11);
 }
 
-TEST(CovarianceSpec, EveryKindHasItsOracleHere) {
+TEST(CovarianceSpec, EveryKindIsTestedHere) {
     const ScratchFolder scratch;
     std::set<std::string> tested;
     for (const auto& [spec, law] : every_kind(scratch)) tested.insert(spec.kind);
     for (const auto& kind : covariance_kinds())
-        EXPECT_TRUE(tested.contains(kind.name)) << kind.name << ": give every_kind its law";
+        EXPECT_TRUE(tested.contains(kind.name)) << kind.name << ": add its law to every_kind";
 }
 
-TEST(CovarianceSpec, AKindsWordsAndItsTableSayTheSame) {
-    // At the size of the matrix words and table have one law, but for ar1, whose words mean the limit.
+TEST(CovarianceSpec, SpecAndTableOfAKindMeanTheSameLaw) {
+    // At the size of the matrix, SPEC and table have the same law, except ar1, whose SPEC means the limit.
     const ScratchFolder scratch;
     for (const auto& [spec, law] : every_kind(scratch)) {
         const CovarianceKind& kind = covariance_kind(spec.kind, "kind");
-        std::string words = spec.kind;
+        std::string text = spec.kind;
         for (const auto& parameter : kind.parameters)
-            words += fmt::format("{}{}", words == spec.kind ? ":" : ",", spec.parameters.at(parameter));
-        if (kind.reads_file()) words += ":" + spec.path;
-        if (kind.size != CovarianceKind::Size::none) words += ":20";
-        expect_same(parse_spectrum(words), kind.symbol == nullptr ? law : theory::ar1_symbol_spectrum(0.4, 20));
-        EXPECT_TRUE(kind.words().starts_with(spec.kind)) << kind.words();
+            text += fmt::format("{}{}", text == spec.kind ? ":" : ",", spec.parameters.at(parameter));
+        if (kind.reads_file()) text += ":" + spec.path;
+        if (kind.size != CovarianceKind::Size::none) text += ":20";
+        expect_same(parse_spectrum(text), kind.symbol == nullptr ? law : theory::ar1_symbol_spectrum(0.4, 20));
+        EXPECT_TRUE(kind.spec_form().starts_with(spec.kind)) << kind.spec_form();
     }
 }
 
-TEST(CovarianceMatrix, OfAFileInAnyFormat) {
+TEST(CovarianceMatrix, IsReadFromAFileOfAnyFormat) {
     const ScratchFolder scratch;
     const arma::mat expected = {{2, 1}, {1, 2}};
     write_npy(scratch.path("c.npy"), expected);
     const auto csv = scratch.write("c.csv", "2,1\n1,2\n");
-    for (const auto& words : {scratch.path("c.npy"), "sample:" + scratch.path("c.npy"), "sample:" + csv})
-        EXPECT_EQ(arma::abs(covariance_matrix(words, 2) - expected).max(), 0.0) << words;
+    for (const auto& spec : {scratch.path("c.npy"), "sample:" + scratch.path("c.npy"), "sample:" + csv})
+        EXPECT_EQ(arma::abs(covariance_matrix(spec, 2) - expected).max(), 0.0) << spec;
     expect_error(ExitCode::unusable_input, [&] { (void)covariance_matrix("sample:" + csv, 3); },
-                 {"2 x 2 is no covariance of 3 coordinates"});
+                 {"2 x 2 is not a covariance of 3 coordinates"});
 }
 
-TEST(CovarianceSpecBadInput, EveryMistakeIsNamed) {
+TEST(CovarianceSpecBadInput, EveryErrorIsNamed) {
     const auto fails = [](const CovarianceSpec& spec, std::initializer_list<std::string_view> parts) {
         expect_error(
             ExitCode::usage, [&] { (void)covariance_spectrum(spec, 16); }, parts);

@@ -11,8 +11,9 @@
 namespace spiked::sim {
 namespace {
 
-// Root times root is the covariance, entry by entry, on either side, and its eigenvalues are the spectrum theory sees.
-TEST(Covariance, RootsSquareToTheMatrixTheSpectrumBelongsTo) {
+// The square of the root is the covariance, entry by entry, on either side, and its eigenvalues are the spectrum that
+// theory uses.
+TEST(Covariance, SquaredRootIsTheMatrixAndHasItsSpectrum) {
     for (const std::size_t size : {1, 5, 30}) {
         arma::mat toeplitz(size, size);
         arma::mat diagonal(size, size);
@@ -41,7 +42,7 @@ TEST(Covariance, RootsSquareToTheMatrixTheSpectrumBelongsTo) {
     }
 }
 
-/// Every factory on sizes from the smallest on.
+/// One covariance of every factory function.
 std::vector<Covariance> examples(std::size_t size) {
     arma::vec values(size);
     for (arma::uword j = 0; j < size; ++j) values(j) = 3.0 / static_cast<double>(j + 1);
@@ -52,7 +53,7 @@ std::vector<Covariance> examples(std::size_t size) {
             Covariance::diagonal(values),       Covariance::on_basis(values, stream::haar_frame(stream, size, size))};
 }
 
-TEST(Covariance, EigenvaluesAndBasisMakeTheMatrixItsRootsMake) {
+TEST(Covariance, EigenvaluesAndBasisReproduceTheSquaredRoot) {
     for (const std::size_t size : {1, 2, 25})
         for (const Covariance& covariance : examples(size)) {
             const arma::mat one = arma::eye(size, size);
@@ -78,7 +79,7 @@ TEST(Covariance, EigenvaluesAndBasisMakeTheMatrixItsRootsMake) {
         }
 }
 
-TEST(CovarianceStability, Ar1IsColouredByTheRootArmadilloComputes) {
+TEST(CovarianceStability, RootOfAr1EqualsThatOfArmadillo) {
     for (const double rho : {0.5, -0.8}) {
         arma::mat matrix(40, 40);
         for (arma::uword i = 0; i < 40; ++i)
@@ -90,7 +91,7 @@ TEST(CovarianceStability, Ar1IsColouredByTheRootArmadilloComputes) {
     }
 }
 
-TEST(Covariance, ABasisThatIsNoneIsABug) {
+TEST(Covariance, BasesThatAreNotOrthonormalAreBugs) {
     const arma::vec values(3, arma::fill::ones);
     expect_error(ExitCode::bug, [&] { (void)Covariance::on_basis(values, arma::mat(3, 3, arma::fill::ones)); },
                  {"size 3 is not orthonormal"});
@@ -101,7 +102,7 @@ TEST(Covariance, ABasisThatIsNoneIsABug) {
     expect_error(ExitCode::usage, [&] { (void)Covariance::diagonal({1.0, -1.0}); }, {"-1"});
 }
 
-/// How many of `size` eigenvalues each atom got, from the largest value down.
+/// The number of eigenvalues, of `size`, that each atom receives, from the largest value down.
 std::vector<std::size_t> counts(const theory::Spectrum& spectrum, std::size_t size) {
     const arma::vec values = expand(spectrum, size);
     EXPECT_EQ(values.n_elem, size);
@@ -111,7 +112,7 @@ std::vector<std::size_t> counts(const theory::Spectrum& spectrum, std::size_t si
     return found;
 }
 
-TEST(Expand, WeightsThatAreWholeNumbersOfEigenvaluesAreMetExactly) {
+TEST(Expand, WeightsThatAreMultiplesOfOneEigenvalueAreMetExactly) {
     using Counts = std::vector<std::size_t>;
     EXPECT_EQ(counts(theory::two_atom_spectrum(1.0, 5.0, 0.25), 64), (Counts{16, 48}));
     EXPECT_EQ(counts(theory::two_atom_spectrum(1.0, 5.0, 0.3), 10), (Counts{3, 7}));
@@ -125,7 +126,7 @@ TEST(Expand, WeightsThatAreWholeNumbersOfEigenvaluesAreMetExactly) {
     }
 }
 
-TEST(Expand, AnyLawIsMetWithinOneEigenvalueAndWithinAHalfCumulatively) {
+TEST(Expand, CountsDifferByLessThanOneAndCumulativelyByAtMostHalf) {
     for (std::size_t atoms = 1; atoms <= 40; ++atoms)
         for (const std::size_t size : {1, 2, 7, 40, 333}) {
             std::vector<theory::Atom> list;
@@ -137,20 +138,20 @@ TEST(Expand, AnyLawIsMetWithinOneEigenvalueAndWithinAHalfCumulatively) {
             for (auto& atom : list) atom.weight /= sum;
             const theory::Spectrum spectrum(list);
             const auto found = counts(spectrum, size);
-            double share = 0.0;
+            double cumulative = 0.0;
             double used = 0.0;
             for (std::size_t i = 0; i < atoms; ++i) {
                 const double quota = spectrum.atoms()[i].weight * static_cast<double>(size);
                 EXPECT_LT(std::abs(static_cast<double>(found[i]) - quota), 1.0);
-                share += quota;
+                cumulative += quota;
                 used += static_cast<double>(found[i]);
-                EXPECT_LE(std::abs(used - share), 0.5 + 1e-9 * static_cast<double>(size));
+                EXPECT_LE(std::abs(used - cumulative), 0.5 + 1e-9 * static_cast<double>(size));
             }
             EXPECT_EQ(used, static_cast<double>(size));
         }
 }
 
-TEST(SpikedSampler, PartsAddUpAndDependOnTheAddressOnly) {
+TEST(SpikedSampler, SignalAndNoiseSumToTheSampleAndDependOnTheAddressOnly) {
     const SpikedModel model{Covariance::ar1(0.5, 20), Covariance::exponential(1.0, 12), {{3.0}, {2.0}}};
     const auto seed = stream::StudySeed::parse("0x7");
     const SpikedSample first = sample(model, seed, "cell", 4);

@@ -8,7 +8,8 @@
 #include "sim/spiked/cuda/spiked_blocks.hpp"
 #include "sim/spiked/spiked_sampler.hpp"
 
-/// A batch drawn, coloured and given its signal by kernels, on emulated blocks, against `sample`.
+/// A batch whose noise is drawn and coloured and whose signal is added by kernels, run on emulated blocks and compared
+/// with `sample`.
 namespace spiked::sim {
 namespace {
 
@@ -62,7 +63,7 @@ Batch run(const SpikedModel& model, const std::vector<SpikedSample>& expected) {
     return batch;
 }
 
-TEST(CudaSpikedBlocksReference, ABatchIsTheSamplersReplicatesInTheEigenbasis) {
+TEST(CudaSpikedBlocksReference, ABatchEqualsTheReplicatesOfTheSamplerInTheEigenbasis) {
     const std::vector<std::pair<Covariance, Covariance>> covariances = {
         {Covariance::identity(20), Covariance::identity(33)},
         {Covariance::ar1(0.5, 65), Covariance::ar1(-0.3, 40)},
@@ -79,14 +80,14 @@ TEST(CudaSpikedBlocksReference, ABatchIsTheSamplersReplicatesInTheEigenbasis) {
             for (std::uint32_t b = 0; b < count; ++b) {
                 if (!spiked) {
                     EXPECT_TRUE(arma::all(arma::vectorise(batch.observed.slice(b) == expected[b].noise)))
-                        << "noise, bit for bit";
+                        << "the noise is not equal bit for bit";
                     EXPECT_EQ(arma::abs(batch.signal.slice(b)).max(), 0.0);
                 }
                 EXPECT_LT(arma::abs(batch.signal.slice(b) - expected[b].signal).max(), 1e-14);
                 EXPECT_LT(arma::abs(batch.observed.slice(b) - expected[b].observed).max(), 1e-14);
             }
             EXPECT_GT(arma::abs(batch.observed.slice(1) - expected[0].observed).max(), 0.01)
-                << "a control: replicates differ";
+                << "negative control: replicates must differ";
         }
 }
 

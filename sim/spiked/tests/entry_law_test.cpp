@@ -34,14 +34,15 @@ std::vector<double> draws(const std::string& law, std::size_t count) {
     return x;
 }
 
-/// E x^k, k = 0..8, of laws where they exist: written down here, not asked of the code.
+/// E x^k, k = 0..8, of a law with two values. These expected moments do not use the code under test.
 std::vector<double> two_values(double high, double p, double low) {
     std::vector<double> moments;
     for (int k = 0; k <= 8; ++k) moments.push_back(p * std::pow(high, k) + (1.0 - p) * std::pow(low, k));
     return moments;
 }
 
-std::vector<double> signs(double p) {
+/// The same of `sparse:P`.
+std::vector<double> sparse_signs(double p) {
     std::vector<double> moments = two_values(1.0 / std::sqrt(p), p, 0.0);
     for (int k = 1; k <= 8; k += 2) moments[static_cast<std::size_t>(k)] = 0.0;
     moments[0] = 1.0;
@@ -55,8 +56,8 @@ const std::map<std::string, std::vector<double>> moments_by_hand = {
     {"laplace", {1, 0, 1, 0, 24.0 / 4, 0, 720.0 / 8, 0, 40320.0 / 16}},
     {"two-point:0.1", two_values(3.0, 0.1, -1.0 / 3.0)},
     {"two-point:0.5", two_values(1.0, 0.5, -1.0)},
-    {"sparse:0.1", signs(0.1)},
-    {"sparse:1", signs(1.0)},
+    {"sparse:0.1", sparse_signs(0.1)},
+    {"sparse:1", sparse_signs(1.0)},
 };
 
 TEST(EntryLawIdentity, DeclaredMomentsAreThoseOfTheLaw) {
@@ -70,7 +71,7 @@ TEST(EntryLawIdentity, DeclaredMomentsAreThoseOfTheLaw) {
     }
 }
 
-TEST(EntryLawIdentity, StudentHasTheMomentsItsDegreesOfFreedomLeave) {
+TEST(EntryLawIdentity, MomentsOfStudentFollowItsDegreesOfFreedom) {
     boost::math::quadrature::exp_sinh<double> half_line;
     for (const double nu : {4.5, 5.0, 10.0, 60.0}) {
         const EntryMoments declared = EntryLaw::parse(fmt::format("student:{}", nu)).moments();
@@ -91,7 +92,8 @@ TEST(EntryLawIdentity, StudentHasTheMomentsItsDegreesOfFreedomLeave) {
     EXPECT_FALSE(EntryLaw::parse("student:3").moments().skewness);
 }
 
-/// Sample means of x, x^2, x^3, x^4 against the law, in units of their limit; above 1 is a miss.
+/// Largest deviation of the sample means of x, x^2, x^3, x^4 from those of the law, relative to its limit; above 1 the
+/// test rejects.
 double worst_moment(const std::vector<double>& sample, const std::vector<double>& expected, double scale) {
     const double count = static_cast<double>(sample.size());
     const double z = two_sided_z(4.0 * static_cast<double>(moments_by_hand.size()));
@@ -100,7 +102,7 @@ double worst_moment(const std::vector<double>& sample, const std::vector<double>
         double mean = 0.0;
         for (const double x : sample) mean += std::pow(scale * x, static_cast<double>(k)) / count;
         const double variance = expected[2 * k] - expected[k] * expected[k];
-        const double limit = z * std::sqrt(variance / count) + 1e-12 * expected[2 * k];  // a constant has no error
+        const double limit = z * std::sqrt(variance / count) + 1e-12 * expected[2 * k];  // the variance may be 0
         worst = std::max(worst, std::abs(mean - expected[k]) / limit);
     }
     return worst;
@@ -112,18 +114,18 @@ TEST(EntryLawLaw, DrawsHaveTheMomentsOfTheLaw) {
             << name << ": detectable is twice the limit in mean, variance, third or fourth moment";
 }
 
-TEST(EntryLawControl, AStandardDeviationOffByTwoPercentWouldBeSeen) {
+TEST(EntryLawControl, AStandardDeviationOffByTwoPercentIsDetected) {
     for (const auto& [name, expected] : moments_by_hand)
         EXPECT_GT(worst_moment(draws(name, 1 << 20), expected, 1.02), 1.0) << name;
 }
 
-TEST(EntryLawControl, AnotherLawOfTheSameVarianceWouldBeSeen) {
+TEST(EntryLawControl, AnotherLawOfTheSameVarianceIsDetected) {
     EXPECT_GT(worst_moment(draws("laplace", 1 << 20), moments_by_hand.at("gaussian"), 1.0), 1.0);
     EXPECT_GT(worst_moment(draws("two-point:0.1", 1 << 20), moments_by_hand.at("sparse:0.1"), 1.0), 1.0);
 }
 
-/// Distribution functions of the continuous laws by Boost.Math. Moments say nothing where they are infinite or hardly
-/// converge (student), a distribution function always does.
+/// Distribution functions of the continuous laws by Boost.Math. They also test laws whose moments are infinite or whose
+/// sample moments hardly converge (student).
 std::map<std::string, std::function<double(double)>> distribution_functions() {
     const auto student = [](double nu) {
         return [nu](double x) { return boost::math::cdf(boost::math::students_t(nu), x / std::sqrt((nu - 2.0) / nu)); };
@@ -147,7 +149,7 @@ TEST(EntryLawLaw, ContinuousLawsHaveTheirDistributionFunction) {
             << name << ": detectable is a distance of " << 2.0 * limit;
 }
 
-TEST(EntryLawControl, ANeighbouringLawHasAnotherDistributionFunction) {
+TEST(EntryLawControl, ASimilarLawIsDetected) {
     constexpr std::size_t count = 200000;
     auto functions = distribution_functions();
     const double limit = kolmogorov_limit(count, static_cast<double>(functions.size()));
@@ -159,8 +161,9 @@ TEST(EntryLawControl, ANeighbouringLawHasAnotherDistributionFunction) {
     EXPECT_GT(kolmogorov_distance(wider, functions["laplace"]), limit);
 }
 
-// Far tails, where the Kolmogorov distance is blind: the number of draws beyond the quantile 1 - p is binomial.
-TEST(EntryLawLaw, TailsOfStudentHoldTheirShare) {
+// In the far tails the Kolmogorov distance has no power, but the number of draws beyond the two-sided quantile of
+// probability p is binomial.
+TEST(EntryLawLaw, TailsOfStudentHaveTheirProbability) {
     constexpr std::size_t count = 400000;
     for (const double nu : {2.1, 3.0, 5.0})
         for (const double p : {1e-2, 1e-3, 1e-4}) {
@@ -186,7 +189,7 @@ TEST(EntryLaw, DiscreteLawsTakeTheirValuesOnly) {
     EXPECT_EQ(values("two-point:0.2"), (std::set<double>{-0.5, 2.0}));
 }
 
-// Every number is a function of its address: part of an array holds the numbers of the whole, whoever asks first.
+// Every number is a function of its address, so part of an array holds the numbers of the whole array.
 TEST(EntryLaw, AnyPrefixOfAnArrayHoldsTheSameNumbers) {
     for (const char* name :
          {"gaussian", "rademacher", "uniform", "laplace", "student:3", "two-point:0.3", "sparse:0.4"}) {
@@ -200,7 +203,7 @@ TEST(EntryLaw, AnyPrefixOfAnArrayHoldsTheSameNumbers) {
     }
 }
 
-TEST(EntryLawStability, EntriesAreMadeOfTheWordsOfTheirElement) {
+TEST(EntryLawStability, EntriesAreFunctionsOfTheWordsOfTheirElement) {
     const Stream stream(stream::test_seed, "words", Role::noise, 9);
     const auto filled = [&](const char* name) {
         std::vector<double> x(50);
@@ -231,23 +234,23 @@ TEST(EntryLawStability, EntriesAreMadeOfTheWordsOfTheirElement) {
     }
 }
 
-TEST(EntryLaw, NamesAreEchoed) {
+TEST(EntryLaw, KeepsItsTextAsWritten) {
     EXPECT_EQ(EntryLaw().text(), "gaussian");
     EXPECT_TRUE(EntryLaw().gaussian());
     EXPECT_EQ(EntryLaw::parse("student:2.50").text(), "student:2.50");
     EXPECT_FALSE(EntryLaw::parse("student:1e6").gaussian());
 }
 
-TEST(EntryLaw, EveryOneHasItsOracleHere) {
+TEST(EntryLaw, EveryLawIsTestedHere) {
     std::set<std::string> tested;
     for (const auto& [name, moments] : moments_by_hand) tested.insert(parse_name(name).name);
     for (const auto& [name, function] : distribution_functions()) tested.insert(parse_name(name).name);
     for (const auto& line : entry_laws())
         EXPECT_TRUE(tested.contains(parse_name(line.name).name))
-            << line.name << ": give moments_by_hand or distribution_functions what it is";
+            << line.name << ": add it to moments_by_hand or distribution_functions";
 }
 
-TEST(EntryLawBadInput, Words) {
+TEST(EntryLawBadInput, IllegalTexts) {
     const auto fails = [](const std::string& text, std::initializer_list<std::string_view> parts) {
         expect_error(
             ExitCode::usage, [&] { (void)EntryLaw::parse(text); }, parts);

@@ -39,7 +39,8 @@ TEST(VectorLaw, EveryKindIsOrthonormalUpToFullRank) {
         for (const std::size_t size : {1, 2, 9, 60})
             for (const std::size_t rank : {std::size_t{0}, std::size_t{1}, size / 2, size}) {
                 if (rank > size) continue;
-                if (size == 2 && rank == 2 && std::string(law).starts_with("qr:sparse")) continue;  // too few draws
+                if (size == 2 && rank == 2 && std::string(law).starts_with("qr:sparse"))
+                    continue;  // often singular in all 64 draws
                 const arma::mat vectors = draw(law, size, rank);
                 EXPECT_EQ(vectors.n_rows, size);
                 EXPECT_EQ(vectors.n_cols, rank);
@@ -49,8 +50,8 @@ TEST(VectorLaw, EveryKindIsOrthonormalUpToFullRank) {
     expect_orthonormal(draw("sparse:5", 60, 12), "sparse");
 }
 
-// Adding a weaker spike leaves the vectors of the stronger ones where they were.
-TEST(VectorLaw, MoreVectorsKeepTheFirstOnes) {
+// Adding a weaker spike does not change the vectors of the stronger ones.
+TEST(VectorLaw, FirstVectorsDoNotDependOnTheRank) {
     for (const char* law : {"haar", "qr:uniform", "qr:laplace", "localised:4", "sparse:4", "eigen:row:3", "smooth"}) {
         const arma::mat few = draw(law, 50, 3);
         const arma::mat more = draw(law, 50, 7);
@@ -71,13 +72,13 @@ TEST(VectorLaw, DrawsDependOnTheAddressOnly) {
     }
 }
 
-TEST(VectorLaw, HaarIsTheFrameOfTheStreamAndQrOfAGaussianToo) {
+TEST(VectorLaw, HaarAndQrOfAGaussianAreTheHaarFrameOfTheStream) {
     const arma::mat frame = stream::haar_frame(left_stream(), 40, 6);
     EXPECT_EQ(arma::abs(draw("haar", 40, 6) - frame).max(), 0.0);
     EXPECT_LT(arma::abs(draw("qr:gaussian", 40, 6) - frame).max(), 1e-13);
 }
 
-// The columns of Q are what Gram and Schmidt make of the entries, one after the other.
+// The columns of Q are those of Gram-Schmidt orthonormalisation of the entries, column by column.
 TEST(VectorLawReference, QrIsGramSchmidtOfTheEntries) {
     for (const char* law : {"rademacher", "student:3", "two-point:0.1"}) {
         arma::mat entries(30, 4);
@@ -92,7 +93,7 @@ TEST(VectorLawReference, QrIsGramSchmidtOfTheEntries) {
     }
 }
 
-// A 2 x 2 matrix of signs is singular half of the time: then the next four entries of the stream make another one.
+// A 2 x 2 matrix of signs is singular with probability 1/2; then the next four entries of the stream form another one.
 TEST(VectorLawReference, SingularMatricesAreDrawnAgain) {
     int again = 0;
     for (std::uint64_t r = 0; r < 40; ++r) {
@@ -108,7 +109,7 @@ TEST(VectorLawReference, SingularMatricesAreDrawnAgain) {
     EXPECT_GT(again, 5);
 }
 
-TEST(VectorLaw, LocalisedVectorsShareTheFirstCoordinatesEvenly) {
+TEST(VectorLaw, LocalisedVectorsHaveConsecutiveSupportsAndEqualSizes) {
     EXPECT_EQ(arma::abs(draw("localised:1", 10, 3) - arma::mat(10, 3, arma::fill::eye)).max(), 0.0);
     const arma::mat vectors = draw("localised:9", 50, 4);
     for (arma::uword i = 0; i < 4; ++i)
@@ -125,7 +126,8 @@ double chi_square_of_supports(const std::string& law, std::size_t replicates) {
         for (arma::uword t = 0; t < size; ++t) hits(t) += vectors(t, 0) != 0.0;
     }
     const double expected = arma::accu(hits) / size;
-    // K of 20 coordinates without replacement: the variance of a count is p (1 - p), not p, and counts add up.
+    // K of 20 coordinates are drawn without replacement: the variance of a count is p (1 - p) instead of p, and the sum
+    // of the counts is fixed.
     const double p = expected / static_cast<double>(replicates);
     return arma::accu(arma::square(hits - expected)) / (expected * (1.0 - p)) * (size - 1.0) / size;
 }
@@ -139,10 +141,10 @@ TEST(VectorLawLaw, SparseVectorsHaveRandomDisjointSupports) {
     }
     const double limit = boost::math::quantile(boost::math::complement(boost::math::chi_squared(19), false_alarm));
     EXPECT_LT(chi_square_of_supports("sparse:6", 4000), limit);
-    EXPECT_GT(chi_square_of_supports("localised:6", 4000), limit);  // the control: always the same coordinates
+    EXPECT_GT(chi_square_of_supports("localised:6", 4000), limit);  // negative control: the coordinates are fixed
 }
 
-// On K = 2 coordinates the first value is the cosine of a uniform angle.
+// On K = 2 coordinates the two values are the cosine and sine of a uniform angle.
 TEST(VectorLawLaw, SparseValuesAreUniformOnTheirSphere) {
     std::vector<double> angles;
     constexpr std::size_t count = 4000;
@@ -154,12 +156,12 @@ TEST(VectorLawLaw, SparseValuesAreUniformOnTheirSphere) {
     const auto uniform = [](double a) { return 0.5 + a / (2.0 * std::numbers::pi); };
     EXPECT_LT(kolmogorov_distance(angles, uniform), kolmogorov_limit(count, 1.0));
     for (double& a : angles) a *= 0.8;
-    EXPECT_GT(kolmogorov_distance(angles, uniform), kolmogorov_limit(count, 1.0));  // the control
+    EXPECT_GT(kolmogorov_distance(angles, uniform), kolmogorov_limit(count, 1.0));  // negative control
 }
 
-// Supports and values are drawn from different words: given that coordinate 0 is taken, the square of its value has the
-// mean 1/3 and the variance 4/45 of a coordinate on the sphere in three dimensions.
-TEST(VectorLawLaw, SparseValuesDoNotKnowTheirCoordinates) {
+// Supports and values are independent: given that coordinate 0 is in the support, its squared value has the mean 1/3
+// and the variance 4/45 of a coordinate on the sphere in three dimensions.
+TEST(VectorLawLaw, SparseValuesAreIndependentOfTheirCoordinates) {
     double sum = 0.0;
     double count = 0.0;
     for (std::uint64_t r = 0; r < 10000; ++r) {
@@ -171,7 +173,7 @@ TEST(VectorLawLaw, SparseValuesDoNotKnowTheirCoordinates) {
     EXPECT_LT(std::abs(sum), two_sided_z(1.0) * std::sqrt(4.0 / 45.0 * count));
 }
 
-TEST(VectorLaw, EigenVectorsAreThoseOfTheSidesCovariance) {
+TEST(VectorLaw, EigenVectorsAreThoseOfTheCovarianceOfTheSameSide) {
     const Covariance rows = Covariance::ar1(0.6, 30);
     const Covariance columns = Covariance::exponential(-2.0, 20);  // largest eigenvalue last
     const arma::mat one_row(30, 30, arma::fill::eye);
@@ -185,7 +187,8 @@ TEST(VectorLaw, EigenVectorsAreThoseOfTheSidesCovariance) {
     EXPECT_EQ(right(18, 1), 1.0);
 }
 
-/// Share of the energy beyond 1.5 radians a token; the fastest rotary wave turns 1, the slow ones add pi i / n.
+/// Fraction of the energy at frequencies above 1.5 radians per token. The fastest rotary wave has 1 radian per token,
+/// the slow waves add pi i / n.
 double fast_fraction(const arma::mat& vectors) {
     double fast = 0.0;
     for (arma::uword j = 0; j < vectors.n_cols; ++j) {
@@ -202,11 +205,11 @@ double fast_fraction(const arma::mat& vectors) {
 TEST(VectorLaw, SmoothVectorsVarySlowlyOverTheTokens) {
     for (std::uint64_t r = 0; r < 50; ++r) {
         EXPECT_LT(fast_fraction(draw("smooth", 128, 4, r)), 0.05) << r;
-        EXPECT_GT(fast_fraction(draw("haar", 128, 4, r)), 0.3) << r;  // the control: white has 0.52
+        EXPECT_GT(fast_fraction(draw("haar", 128, 4, r)), 0.3) << r;  // negative control: white vectors have 0.52
     }
 }
 
-TEST(VectorLawReference, TheFirstSmoothVectorIsItsFormula) {
+TEST(VectorLawReference, TheFirstSmoothVectorFollowsItsFormula) {
     const auto words = left_stream(2).words(0);
     long double u[4];
     for (std::size_t k = 0; k < 4; ++k) u[k] = (static_cast<long double>(words[k]) + 0.5L) / 4294967296.0L;
@@ -219,25 +222,25 @@ TEST(VectorLawReference, TheFirstSmoothVectorIsItsFormula) {
     EXPECT_LT(arma::abs(draw("smooth", 40, 3, 2).col(0) - wave / arma::norm(wave)).max(), 1e-13);
 }
 
-TEST(SignalVectors, OneWordServesBothSidesOrLeavesTheOtherHaar) {
-    const auto words = [](const char* text) {
+TEST(SignalVectors, OneTextServesBothSidesOrLeavesTheOtherHaar) {
+    const auto both = [](const char* text) {
         const SignalVectors vectors = parse_signal_vectors(text);
         return vectors.left.text() + " " + vectors.right.text();
     };
-    EXPECT_EQ(words("haar"), "haar haar");
-    EXPECT_EQ(words("qr:student:5"), "qr:student:5 qr:student:5");
-    EXPECT_EQ(words("localised:3"), "localised:3 localised:3");
-    EXPECT_EQ(words("sparse:3"), "sparse:3 sparse:3");
-    EXPECT_EQ(words("eigen:row:2"), "eigen:row:2 haar");
-    EXPECT_EQ(words("eigen:col:2"), "haar eigen:col:2");
-    EXPECT_EQ(words("smooth"), "smooth haar");
+    EXPECT_EQ(both("haar"), "haar haar");
+    EXPECT_EQ(both("qr:student:5"), "qr:student:5 qr:student:5");
+    EXPECT_EQ(both("localised:3"), "localised:3 localised:3");
+    EXPECT_EQ(both("sparse:3"), "sparse:3 sparse:3");
+    EXPECT_EQ(both("eigen:row:2"), "eigen:row:2 haar");
+    EXPECT_EQ(both("eigen:col:2"), "haar eigen:col:2");
+    EXPECT_EQ(both("smooth"), "smooth haar");
     EXPECT_EQ(VectorLaw().text(), "haar");
     std::string names;
     for (const auto& line : vector_laws()) names += line.name + " ";
     EXPECT_EQ(names, "haar qr:ENTRY localised:J sparse:K eigen:row:INDEX eigen:col:INDEX smooth ");
 }
 
-TEST(SignalVectorsBadInput, Words) {
+TEST(SignalVectorsBadInput, IllegalTexts) {
     const auto fails = [](const std::string& text, std::initializer_list<std::string_view> parts) {
         expect_error(
             ExitCode::usage, [&] { (void)parse_signal_vectors(text); }, parts);
@@ -250,7 +253,7 @@ TEST(SignalVectorsBadInput, Words) {
     fails("qr:", {"the entry law is missing"});
     fails("qr:gausian", {"unknown entry law \"gausian\"", "did you mean \"gaussian\"?"});
     fails("qr:student:1", {"\"1\" is not usable as NU"});
-    fails("localised", {"J must be one whole number from 1 on", "write localised:J"});
+    fails("localised", {"J must be one integer from 1 on", "write localised:J"});
     fails("localised:0", {"J must be"});
     fails("localised:2.5", {"J must be"});
     fails("localised:J=2", {"takes no option J", "write localised:J"});
@@ -258,12 +261,12 @@ TEST(SignalVectorsBadInput, Words) {
     fails("sparse:1:2", {"K must be"});
     fails("eigen", {"the side is missing or unknown", "write eigen:row:INDEX or eigen:col:INDEX"});
     fails("eigen:1", {"the side is missing or unknown"});
-    fails("eigen:row", {"INDEX must be one whole number from 1 on"});
+    fails("eigen:row", {"INDEX must be one integer from 1 on"});
     fails("eigen:row:0", {"INDEX must be"});
     expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("smooth", MatrixSide::column); },
-                 {"\"smooth\" are left vectors, not right ones"});
+                 {"\"smooth\" are left vectors, not right vectors"});
     expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("eigen:col:1", MatrixSide::row); },
-                 {"\"eigen:col:1\" are right vectors, not left ones"});
+                 {"\"eigen:col:1\" are right vectors, not left vectors"});
 }
 
 TEST(SignalVectorsBadInput, VectorsThatDoNotFit) {
@@ -276,14 +279,14 @@ TEST(SignalVectorsBadInput, VectorsThatDoNotFit) {
     fails("sparse:4611686018427387904", 4, {"lower the rank or K"});  // 4 K is 0 in 64 bits
     fails("eigen:row:9", 3, {"lower the rank or INDEX"});
     fails("eigen:row:9223372036854775807", 3, {"lower the rank or INDEX"});
-    // Not the words: this draw.
+    // The text is legal, but every draw is linearly dependent.
     expect_error(ExitCode::unusable_input, [] { (void)draw("qr:sparse:1e-9", 10, 2); },
                  {"64 draws of 2 vectors of length 10 were linearly dependent"});
     EXPECT_EQ(draw("eigen:row:9", 10, 2).n_cols, 2U);
     EXPECT_EQ(draw("localised:5", 10, 2).n_cols, 2U);
 }
 
-TEST(Strength, UnitsTurnIntoSingularValues) {
+TEST(Strength, EveryUnitConvertsToSingularValues) {
     const SignalStrength threshold{1.25};
     EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("absolute"), threshold, 64).value, 3.0);
     EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("threshold"), threshold, 64).value, 3.75);

@@ -45,7 +45,7 @@ TEST(SpectrumSpec, SampleAndFile) {
     expect_same(listed, theory::two_atom_spectrum(1.0, 5.0, 0.25));
 }
 
-TEST(SpectrumSpecBadInput, Words) {
+TEST(SpectrumSpecBadInput, IllegalTexts) {
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
         expect_error(
             ExitCode::usage, [&] { (void)parse_spectrum(spec); }, parts);
@@ -66,13 +66,13 @@ TEST(SpectrumSpecBadInput, Words) {
     fails("two-atom:1,2,0.5:64", {"write two-atom:LOW,HIGH,WEIGHT"});
     fails("sample", {"names no file", "sample:PATH"});
     fails("file:", {"names no file"});
-    fails("s.csv", {"is a file only", "write file:s.csv"});
-    fails("c.npy", {"is a file only", "write sample:c.npy"});
+    fails("s.csv", {"is a file name only", "write file:s.csv"});
+    fails("c.npy", {"is a file name only", "write sample:c.npy"});
     fails("ar1:1.5", {"1.5"});
     fails("wishart:-1", {"-1"});
 }
 
-TEST(SpectrumSpecBadInput, Files) {
+TEST(SpectrumSpecBadInput, IllegalFiles) {
     const ScratchFolder scratch;
     const auto sample = [&](const arma::mat& matrix, std::initializer_list<std::string_view> parts) {
         write_npy(scratch.path("c.npy"), matrix);
@@ -95,9 +95,9 @@ TEST(SpectrumSpecBadInput, Files) {
                  {"none.npy: no such file"});
 }
 
-TEST(SpectrumSpec, RoundingOfACovarianceIsForgiven) {
+TEST(SpectrumSpec, RoundingErrorsOfACovarianceAreAccepted) {
     const ScratchFolder scratch;
-    // Rank one: the other eigenvalues are zero up to rounding, some of them below it.
+    // The matrix has rank one: the other eigenvalues are 0 up to rounding, and some are negative.
     arma::vec v(20);
     for (std::size_t i = 0; i < v.n_elem; ++i) v[i] = std::sin(static_cast<double>(i + 1));
     write_npy(scratch.path("c.npy"), v * v.t());
@@ -105,7 +105,7 @@ TEST(SpectrumSpec, RoundingOfACovarianceIsForgiven) {
     EXPECT_NEAR(spectrum.largest(), arma::dot(v, v), 1e-12);
 }
 
-TEST(SpectrumSpecBadInput, WrongAtomsAreNamedByLineAndColumn) {
+TEST(SpectrumSpecBadInput, IllegalAtomsAreNamedByLineAndColumn) {
     const ScratchFolder scratch;
     const auto list = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
         const auto path = scratch.write("s.csv", "# value,weight\n\nvalue,weight\n1,0.5\n\n" + text);
@@ -131,7 +131,7 @@ TEST(SpectrumSpec, AFileOfAtomsIsCsvWhateverItsSuffix) {
                  {"none.csv: no such file"});
 }
 
-/// X^T X / n of n standard normal rows.
+/// X^T X / n of n rows of standard normal entries.
 arma::mat sample_covariance(arma::uword n, arma::uword d) {
     std::mt19937_64 engine(7);
     std::normal_distribution<double> normal;

@@ -29,8 +29,9 @@ Covariance haar_covariance(std::size_t size) {
         values, stream::haar_frame(Stream(stream::test_seed, "basis", Role::column_basis, 0), size, size));
 }
 
-// What a study of the first version drew: Gaussian entries, dense colouring, Haar vectors, in these operations.
-TEST(SpikedSamplerStability, TheDefaultsDrawWhatTheyAlwaysDrew) {
+// By default a study draws Gaussian entries, dense colouring and Haar vectors, by these operations since the first
+// version.
+TEST(SpikedSamplerStability, DefaultDrawsNeverChange) {
     const SpikedModel model{Covariance::ar1(0.5, 9), Covariance::exponential(1.0, 7), {{3.0}, {2.0}}};
     const SpikedSample found = sample(model, stream::test_seed, "cell", 4);
     arma::mat white(9, 7);
@@ -48,8 +49,8 @@ TEST(SpikedSamplerStability, TheDefaultsDrawWhatTheyAlwaysDrew) {
     EXPECT_EQ(arma::abs(found.observed - found.signal - found.noise).max() < 1e-15, true);
 }
 
-/// Worst deviation of the mean of Z Z^T and Z^T Z over replicates from `row` tr(column) / d and `column` tr(row) / d,
-/// in units of its limit. With a fourth cumulant k4 of the entries
+/// Largest deviation of the means of Z Z^T and Z^T Z over replicates from `row` tr(column) / d and `column` tr(row) /
+/// d, relative to its limit. For entries with fourth cumulant k4
 ///   Var (Z Z^T)_ij = ((A_ii A_jj + A_ij^2) tr B^2 + k4 sum_k (a_ik a_jk)^2 sum_l B_ll^2) / d^2,  a = A^{1/2}.
 double worst_covariance(const SpikedModel& model, const arma::mat& row, const arma::mat& column) {
     constexpr int replicates = 4000;
@@ -97,18 +98,19 @@ TEST(SpikedSamplerLaw, RowsAndColumnsHaveTheirCovariances) {
         1.0);
 }
 
-TEST(SpikedSamplerControl, AWrongCovarianceOrScaleWouldBeSeen) {
+TEST(SpikedSamplerControl, AWrongCovarianceOrScaleIsDetected) {
     const SpikedModel model{Covariance::ar1(0.6, 5), haar_covariance(7), {}};
     const arma::mat row = matrix_of(model.row);
     const arma::mat column = matrix_of(model.column);
     EXPECT_GT(worst_covariance(model, matrix_of(Covariance::ar1(0.5, 5)), column), 1.0);
     EXPECT_GT(worst_covariance(model, row, arma::diagmat(model.column.eigenvalues())), 1.0);
-    EXPECT_GT(worst_covariance(model, row * std::sqrt(7.0 / 5.0), column * std::sqrt(7.0 / 5.0)), 1.0);  // 1/n for 1/d
+    EXPECT_GT(worst_covariance(model, row * std::sqrt(7.0 / 5.0), column * std::sqrt(7.0 / 5.0)),
+              1.0);  // variance 1/n instead of 1/d
 }
 
-// Dense colouring of Q_A X Q_B^T is Q_A (diag a^{1/2} X diag b^{1/2}) Q_B^T: the eigenbasis sample is the dense one of
-// a rotated X, which for Gaussian entries has the same law.
-TEST(EigenbasisReference, IsTheDenseSampleOfARotatedMatrix) {
+// Dense colouring of Q_A X Q_B^T is Q_A (diag a^{1/2} X diag b^{1/2}) Q_B^T, so the eigenbasis sample is, up to the
+// rotations, the dense sample of a rotated X, which for Gaussian entries has the law of X.
+TEST(EigenbasisReference, EqualsTheDenseSampleOfARotatedMatrix) {
     const SpikedModel dense{Covariance::ar1(0.7, 12), haar_covariance(9), {{3.0}, {2.0}}};
     SpikedModel inside = dense;
     inside.colouring = Colouring::eigenbasis;
@@ -134,14 +136,14 @@ TEST(EigenbasisReference, IsTheDenseSampleOfARotatedMatrix) {
     EXPECT_LT(arma::abs(arma::abs(v.t() * other.right) - arma::abs(v_found.t() * found.right)).max(), 1e-12);
 }
 
-TEST(Eigenbasis, OfDiagonalCovariancesIsTheDenseSample) {
+TEST(Eigenbasis, EqualsTheDenseSampleForDiagonalCovariances) {
     SpikedModel model{Covariance::identity(8), Covariance::exponential(2.0, 6), {{3.0}}};
     const SpikedSample dense = sample(model, stream::test_seed, "diagonal", 1);
     model.colouring = Colouring::eigenbasis;
     EXPECT_EQ(arma::abs(sample(model, stream::test_seed, "diagonal", 1).observed - dense.observed).max(), 0.0);
 }
 
-/// Top singular values over replicates.
+/// The largest singular value of each of `count` replicates.
 std::vector<double> top_values(const SpikedModel& model, std::string_view cell, std::size_t count) {
     std::vector<double> top;
     for (std::uint64_t r = 0; r < count; ++r)
@@ -149,7 +151,8 @@ std::vector<double> top_values(const SpikedModel& model, std::string_view cell, 
     return top;
 }
 
-// Vectors on fixed coordinates: the two colourings agree in law only because the bases are folded into them.
+// The vectors are fixed coordinates, so the two colourings have the same law only if the vectors are expressed in the
+// eigenbases.
 TEST(EigenbasisLaw, TopSingularValueHasTheLawOfTheDenseSample) {
     constexpr std::size_t count = 3000;
     SpikedModel model{Covariance::ar1(0.8, 10), haar_covariance(8), {{1.5}}};
@@ -157,17 +160,17 @@ TEST(EigenbasisLaw, TopSingularValueHasTheLawOfTheDenseSample) {
     model.right_vectors = VectorLaw::parse("localised:1", MatrixSide::column);
     SpikedModel inside = model;
     inside.colouring = Colouring::eigenbasis;
-    SpikedModel unfolded{model.row.in_eigenbasis(), model.column.in_eigenbasis(), model.strengths};
-    unfolded.left_vectors = model.left_vectors;
-    unfolded.right_vectors = model.right_vectors;
+    SpikedModel without_rotation{model.row.in_eigenbasis(), model.column.in_eigenbasis(), model.strengths};
+    without_rotation.left_vectors = model.left_vectors;
+    without_rotation.right_vectors = model.right_vectors;
     const auto dense = top_values(model, "dense", count);
     const double limit = kolmogorov_limit_of_two(count, 1.0);
     EXPECT_LT(kolmogorov_distance(dense, top_values(inside, "inside", count)), limit)
         << "detectable is a distance of " << 2.0 * limit;
-    EXPECT_GT(kolmogorov_distance(dense, top_values(unfolded, "inside", count)), limit);  // the control
+    EXPECT_GT(kolmogorov_distance(dense, top_values(without_rotation, "inside", count)), limit);  // negative control
 }
 
-TEST(SpikedSampler, EveryPartOfTheModelReachesItsPlace) {
+TEST(SpikedSampler, EveryMemberOfTheModelIsUsed) {
     SpikedModel model{Covariance::ar1(0.5, 20), Covariance::exponential(1.0, 12), {{3.0}, {2.0}}};
     const SpikedSample plain = sample(model, stream::test_seed, "cell", 0);
     model.entries = EntryLaw::parse("rademacher");
@@ -182,12 +185,12 @@ TEST(SpikedSampler, EveryPartOfTheModelReachesItsPlace) {
     EXPECT_EQ(found.right(1, 0), 1.0);
     EXPECT_EQ(found.right(2, 1), 1.0);
     EXPECT_LT(arma::abs(arma::svd(found.signal).head(3) - arma::vec{3.0, 2.0, 0.0}).max(), 1e-13);
-    // Entries and vectors have streams of their own.
+    // Entries and vectors are drawn from different streams.
     model.entries = EntryLaw();
     EXPECT_EQ(arma::abs(sample(model, stream::test_seed, "cell", 0).noise - plain.noise).max(), 0.0);
 }
 
-TEST(SpikedSampler, AnyRankUpToTheShortSide) {
+TEST(SpikedSampler, DrawsAnyRankUpToTheShortSide) {
     for (const auto& [n, d] : {std::pair<std::size_t, std::size_t>{6, 4}, {4, 6}, {5, 5}}) {
         const std::size_t full = std::min(n, d);
         SpikedModel model{Covariance::identity(n), Covariance::identity(d), {}};
@@ -204,7 +207,7 @@ TEST(SpikedSampler, AnyRankUpToTheShortSide) {
     }
 }
 
-TEST(SpikedSamplerBadInput, WhatCannotBeDrawnIsSaidBefore) {
+TEST(SpikedSamplerBadInput, ModelsThatCannotBeDrawnAreRejected) {
     SpikedModel model{Covariance::ar1(0.5, 20), Covariance::identity(12), {{3.0}, {2.0}}};
     model.colouring = Colouring::eigenbasis;
     model.entries = EntryLaw::parse("student:5");

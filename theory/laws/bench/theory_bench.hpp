@@ -5,9 +5,9 @@
 
 namespace spiked::theory {
 
-/// Rows of `spiked bench theory`:
-///   solve-1024   edge, threshold and 5 strengths, 1024 distinct atoms a side, nothing kept from the run before
-///   density-400  the law with its lower edge and 400 points of density and cdf, 64 atoms a side
+/// The entries of `spiked bench theory`:
+///   solve-1024   edge, threshold and 5 strengths with 1024 distinct atoms per side; every repetition starts anew
+///   density-400  the law with its lower edge and 400 points of density and cdf, with 64 atoms per side
 [[nodiscard]] std::vector<Job> benchmark_jobs();
 
 }  // namespace spiked::theory

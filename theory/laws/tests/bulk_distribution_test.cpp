@@ -22,7 +22,7 @@ struct Setting {
     double aspect;
 };
 
-/// Smooth, gapped, nearly singular, singular and irregular noise, flat and tall.
+/// Noise with smooth, gapped, nearly singular, singular and irregular spectra, in wide and tall shapes.
 std::vector<Setting> settings() {
     std::vector<Setting> list;
     for (const double aspect : {0.05, 0.5, 1.0, 1.3, 20.0}) {
@@ -52,7 +52,7 @@ BulkDistribution distribution(const Setting& setting) {
     return BulkDistribution(SeparableLaw(setting.row, setting.column, AspectRatio(setting.aspect)));
 }
 
-/// The self-consistent equations (theory.md 1.1) solved again, by nothing but damped iteration.
+/// An independent solution of the self-consistent equations (theory.md 1.1) by plain damped iteration.
 StieltjesPair iterated(const Setting& setting, Complex z) {
     Complex m1 = -setting.aspect / z;
     Complex m2;
@@ -85,46 +85,49 @@ TEST(BulkDistribution, WhiteNoiseIsTheMarchenkoPasturLaw) {
         EXPECT_NEAR(bulk.upper_edge().value, white.upper_edge().value, 1e-14 * white.upper_edge().value);
         EXPECT_DOUBLE_EQ(bulk.mass_at_zero(), white.mass_at_zero());
         for (int i = 0; i <= 50; ++i) {
-            const double share = i / 50.0;
+            const double fraction = i / 50.0;
             const Eigenvalue x{white.lower_edge().value +
-                               share * (white.upper_edge().value - white.lower_edge().value)};
+                               fraction * (white.upper_edge().value - white.lower_edge().value)};
             EXPECT_NEAR(bulk.cdf(x), white.cdf(x), 3e-15);
             EXPECT_NEAR(bulk.survival(x), white.survival(x), 3e-15);
             if (i > 0 && i < 50) {
                 EXPECT_NEAR(bulk.density(x), white.density(x), 3e-13 * white.density(x)) << beta;
             }
-            EXPECT_NEAR(bulk.quantile(share).value, white.quantile(share).value, 1e-13 * white.upper_edge().value);
+            EXPECT_NEAR(bulk.quantile(fraction).value, white.quantile(fraction).value,
+                        1e-13 * white.upper_edge().value);
         }
         EXPECT_NEAR(bulk.median().value, white.median().value, 1e-13 * white.upper_edge().value);
     }
 }
 
-// The cdf is a closed form in the solution; the density integrated is another way to it.
+// The cdf is a closed form in the solution; this test compares it with the integral of the density.
 TEST(BulkDistribution, DensityIntegratesToTheCdfAndToTheMean) {
     using Rule = boost::math::quadrature::gauss_kronrod<double, 31>;
     for (const Setting& setting : settings()) {
         const BulkDistribution bulk = distribution(setting);
-        // Panels between quantiles, each in an angle that makes square roots at its ends smooth. The inner edges of a
-        // gap in the middle of a panel stay rough: the rule says so by its own error estimate and is allowed that.
+        // The panels lie between quantiles, and each is integrated in an angle that makes square roots at its ends
+        // smooth. The edges of a gap inside a panel are not smooth; the error estimate of the rule shows this, and the
+        // tolerance includes it.
         constexpr int panels = 40;
-        const double share = (1.0 - bulk.mass_at_zero()) / panels;
+        const double fraction = (1.0 - bulk.mass_at_zero()) / panels;
         double mean = 0.0;
         double mean_error = 0.0;
         int sharp = 0;
         double from = bulk.lower_edge().value;
         for (int i = 1; i <= panels; ++i) {
             const double to =
-                i == panels ? bulk.upper_edge().value : bulk.quantile(bulk.mass_at_zero() + share * i).value;
-            const auto place = [&](double angle) { return from + (to - from) * std::pow(std::sin(angle / 2.0), 2); };
+                i == panels ? bulk.upper_edge().value : bulk.quantile(bulk.mass_at_zero() + fraction * i).value;
+            const auto position = [&](double angle) { return from + (to - from) * std::pow(std::sin(angle / 2.0), 2); };
             const auto weighted = [&](double angle) {
-                return bulk.density({place(angle)}) * (to - from) * std::sin(angle) / 2.0;
+                return bulk.density({position(angle)}) * (to - from) * std::sin(angle) / 2.0;
             };
             double error = 0.0;
             const double mass = Rule::integrate(weighted, 0.0, std::numbers::pi, 12, 1e-11, &error);
-            EXPECT_NEAR(mass, share, 1e-11 + 10.0 * error) << setting.name << " " << setting.aspect << " panel " << i;
+            EXPECT_NEAR(mass, fraction, 1e-11 + 10.0 * error)
+                << setting.name << " " << setting.aspect << " panel " << i;
             sharp += error < 1e-10 ? 1 : 0;
-            mean += Rule::integrate([&](double angle) { return weighted(angle) * place(angle); }, 0.0, std::numbers::pi,
-                                    12, 1e-11, &error);
+            mean += Rule::integrate([&](double angle) { return weighted(angle) * position(angle); }, 0.0,
+                                    std::numbers::pi, 12, 1e-11, &error);
             mean_error += error;
             from = to;
         }
@@ -150,7 +153,7 @@ TEST(BulkDistribution, TransformsOffTheAxisSolveTheDefiningEquations) {
     }
 }
 
-TEST(BulkDistribution, TransformsJoinTheRealAxisOnBothSidesOfTheEdge) {
+TEST(BulkDistribution, TransformsMatchTheLimitsOnTheRealAxisOnBothSidesOfTheEdge) {
     for (const Setting& setting : settings()) {
         const SeparableLaw law(setting.row, setting.column, AspectRatio(setting.aspect));
         const BulkDistribution bulk(law);
@@ -163,20 +166,20 @@ TEST(BulkDistribution, TransformsJoinTheRealAxisOnBothSidesOfTheEdge) {
         const Eigenvalue inside = bulk.quantile(1.0 - 0.4 * (1.0 - bulk.mass_at_zero()));
         const double density = bulk.density(inside);
         const double from_above = bulk.stieltjes({inside.value, 1e-9 * inside.value}).left.imag() / std::numbers::pi;
-        // In a gap the quantile is the end of the gap, where the density is a square root.
+        // A quantile in a gap is the end of the gap, near which the density is a square root.
         if (density * inside.value > 1e-3) {
             EXPECT_NEAR(from_above / density, 1.0, 1e-4) << setting.name;
         }
     }
 }
 
-TEST(BulkDistribution, NothingLiesBelowTheLowerEdgeAndSomethingRightAboveIt) {
+TEST(BulkDistribution, TheDensityIsZeroBelowTheLowerEdgeAndPositiveJustAboveIt) {
     for (const Setting& setting : settings()) {
         const BulkDistribution bulk = distribution(setting);
         const double lower = bulk.lower_edge().value;
         if (lower == 0.0) continue;
-        // Approached from the upper half plane, which knows nothing of edges: Im m ~ height outside the support, and
-        // ~ sqrt(distance) inside.
+        // The density is computed from the transform in the upper half plane, independently of the edges: Im m is of
+        // the order of the height outside the support, and of sqrt(distance) inside.
         const auto density_near = [&](double x) {
             return bulk.stieltjes({x, 1e-8 * lower}).left.imag() / std::numbers::pi;
         };
@@ -196,21 +199,22 @@ TEST(BulkDistribution, CurveIsMonotoneAndQuantilesInvertTheCdf) {
         for (std::size_t i = 1; i < curve.size(); ++i) {
             EXPECT_GE(curve[i].cdf, curve[i - 1].cdf - 2e-14) << setting.name << " " << setting.aspect;
             EXPECT_GE(curve[i].density, 0.0);
-            // A point by itself takes another path to the same solution.
+            // A single point is solved from a different starting point than along the curve.
             if (i % 16 == 0 && i + 1 < curve.size()) {
                 EXPECT_NEAR(bulk.cdf(curve[i].x), curve[i].cdf, 1e-13) << setting.name << " " << setting.aspect;
             }
         }
         EXPECT_NEAR(curve.back().cdf, 1.0, 1e-15);
-        for (const double share : {1e-3, 0.1, 0.25, 0.5, 0.77, 0.9, 0.999}) {
-            const double probability = bulk.mass_at_zero() + share * (1.0 - bulk.mass_at_zero());
+        for (const double fraction : {1e-3, 0.1, 0.25, 0.5, 0.77, 0.9, 0.999}) {
+            const double probability = bulk.mass_at_zero() + fraction * (1.0 - bulk.mass_at_zero());
             const Eigenvalue x = bulk.quantile(probability);
-            EXPECT_NEAR(bulk.cdf(x), probability, 1e-13) << setting.name << " " << setting.aspect << " " << share;
+            EXPECT_NEAR(bulk.cdf(x), probability, 1e-13) << setting.name << " " << setting.aspect << " " << fraction;
         }
     }
 }
 
-// Half of the eigenvalues near 1e-8, half near 1: at every level of the gap between them the quantile is its left end.
+// Half of the eigenvalues are near 1e-8 and half near 1; the quantile at the level of the gap is the left end of the
+// gap.
 TEST(BulkDistribution, QuantileAtTheLevelOfAGapIsItsLeftEnd) {
     for (const double aspect : {0.05, 0.5, 1.0}) {
         const BulkDistribution bulk =
@@ -221,16 +225,17 @@ TEST(BulkDistribution, QuantileAtTheLevelOfAGapIsItsLeftEnd) {
     }
 }
 
-TEST(BulkDistribution, TransposingAndScalingMoveEigenvaluesAsTheyMust) {
+TEST(BulkDistribution, TransposingAndScalingTransformEigenvaluesCorrectly) {
     for (const Setting& setting : settings()) {
         const BulkDistribution bulk = distribution(setting);
-        const BulkDistribution turned = distribution({"", setting.column, setting.row, 1.0 / setting.aspect});
-        // Z^T Z has the same positive eigenvalues, d of them instead of n, and entries of variance 1/n instead of 1/d.
-        EXPECT_NEAR(turned.lower_edge().value * setting.aspect, bulk.lower_edge().value,
+        const BulkDistribution transposed = distribution({"", setting.column, setting.row, 1.0 / setting.aspect});
+        // Z^T Z has the same positive eigenvalues, d eigenvalues in all instead of n, and entries of variance 1/n
+        // instead of 1/d.
+        EXPECT_NEAR(transposed.lower_edge().value * setting.aspect, bulk.lower_edge().value,
                     1e-12 * bulk.lower_edge().value / std::min(1.0, std::abs(1.0 - setting.aspect) + 1e-9));
-        for (const double share : {0.2, 0.6, 0.95}) {
-            const Eigenvalue x = bulk.quantile(bulk.mass_at_zero() + share * (1.0 - bulk.mass_at_zero()));
-            EXPECT_NEAR(turned.survival({x.value / setting.aspect}), bulk.survival(x) * setting.aspect, 1e-12)
+        for (const double fraction : {0.2, 0.6, 0.95}) {
+            const Eigenvalue x = bulk.quantile(bulk.mass_at_zero() + fraction * (1.0 - bulk.mass_at_zero()));
+            EXPECT_NEAR(transposed.survival({x.value / setting.aspect}), bulk.survival(x) * setting.aspect, 1e-12)
                 << setting.name << " " << setting.aspect;
         }
         std::vector<Atom> scaled = setting.row.atoms();
@@ -240,24 +245,24 @@ TEST(BulkDistribution, TransposingAndScalingMoveEigenvaluesAsTheyMust) {
     }
 }
 
-// n = d: the density grows like 1/sqrt x towards zero, so that quantiles fall like the square of the probability. Many
-// atoms with rounded weights: nothing of this may depend on how their sum rounds.
-TEST(BulkDistribution, SupportsThatReachZeroKeepTheirDigits) {
+// For n = d the density grows like 1/sqrt x towards zero, so quantiles decrease like the square of the probability. The
+// spectra have many atoms with rounded weights, and the results must not depend on the rounding of their sum.
+TEST(BulkDistribution, SupportsThatReachZeroAreAccurate) {
     const std::vector<Spectrum> rows = {toeplitz_ar1_spectrum(0.5, 128), toeplitz_ar1_spectrum(0.5, 1000),
                                         exponential_spectrum(3.0, 49), identity_spectrum()};
     for (const Spectrum& row : rows) {
         const BulkDistribution bulk = distribution({"", row, exponential_spectrum(2.0, 100), 1.0});
         EXPECT_EQ(bulk.lower_edge().value, 0.0);
         EXPECT_EQ(bulk.mass_at_zero(), 0.0);
-        const double unit = bulk.quantile(1e-6).value / 1e-12;
+        const double scale = bulk.quantile(1e-6).value / 1e-12;
         for (const double probability : {1e-5, 1e-7, 1e-8, 1e-9}) {
-            // The next term of the law is of order p^2; below, the 1e-15 of the cdf is what limits it.
+            // The next term of the law is of order p^2; for small p the accuracy is limited by the 1e-15 of the cdf.
             const double x = bulk.quantile(probability).value;
-            EXPECT_NEAR(x / (unit * probability * probability), 1.0, 1e-4 + 1e-14 / probability) << probability;
+            EXPECT_NEAR(x / (scale * probability * probability), 1.0, 1e-4 + 1e-14 / probability) << probability;
             EXPECT_NEAR(bulk.cdf({x}), probability, 3e-15);
             EXPECT_NEAR(bulk.density({x}) * 2.0 * x / probability, 1.0, 1e-4 + 1e-14 / probability);
         }
-        // Off the axis as well: square transforms agree when A and B do, at any distance from zero.
+        // Off the axis, the two transforms of square noise with A = B agree at any distance from zero.
         const BulkDistribution square = distribution({"", row, row, 1.0});
         for (const double height : {1e-3, 1e-12, 1e-100, 1e-200})
             for (const Complex z : {Complex(0.0, height), Complex(height, height), Complex(-height, height)}) {
@@ -270,23 +275,23 @@ TEST(BulkDistribution, SupportsThatReachZeroKeepTheirDigits) {
     for (const double beta : {1.0 + 1e-4, 1.0 - 1e-4, 1.0 + 1e-6, 1.0 - 1e-6}) {
         const BulkDistribution bulk =
             distribution({"", toeplitz_ar1_spectrum(0.5, 1000), exponential_spectrum(2.0, 1000), beta});
-        const BulkDistribution turned =
+        const BulkDistribution transposed =
             distribution({"", exponential_spectrum(2.0, 1000), toeplitz_ar1_spectrum(0.5, 1000), 1.0 / beta});
-        EXPECT_NEAR(turned.lower_edge().value * beta / bulk.lower_edge().value, 1.0, 1e-8);
+        EXPECT_NEAR(transposed.lower_edge().value * beta / bulk.lower_edge().value, 1.0, 1e-8);
         EXPECT_NEAR(bulk.mass_at_zero(), std::max(0.0, 1.0 - 1.0 / beta), 1e-15);
         const Eigenvalue x = bulk.quantile(bulk.mass_at_zero() + 1e-5);
         EXPECT_NEAR(bulk.cdf(x), bulk.mass_at_zero() + 1e-5, 1e-14);
     }
 }
 
-TEST(BulkDistribution, TenThousandAtomsASide) {
+TEST(BulkDistribution, WorksWithTenThousandAtomsPerSide) {
     const BulkDistribution bulk(
         SeparableLaw(toeplitz_ar1_spectrum(0.9, 10000), exponential_spectrum(5.0, 10000), AspectRatio(0.7)));
     EXPECT_NEAR(bulk.cdf(bulk.quantile(0.3)), 0.3, 1e-13);
     EXPECT_GT(bulk.lower_edge().value, 0.0);
 }
 
-TEST(BulkDistribution, RefusesArgumentsOutsideItsDomain) {
+TEST(BulkDistribution, RejectsArgumentsOutsideItsDomain) {
     const BulkDistribution bulk(SeparableLaw(identity_spectrum(), identity_spectrum(), AspectRatio(1.0)));
     const double nan = std::numeric_limits<double>::quiet_NaN();
     for (const double bad : {-0.1, 1.1, nan}) EXPECT_THROW((void)bulk.quantile(bad), Error);

@@ -10,7 +10,7 @@
 namespace spiked::theory {
 namespace {
 
-using test::expect_refused;
+using test::expect_rejected;
 
 SeparableLaw white(double beta = 1.0) { return {identity_spectrum(), identity_spectrum(), AspectRatio(beta)}; }
 
@@ -21,7 +21,7 @@ const RankCutoff& rule(const FiniteSize& theory, const std::string& name) {
 }
 
 TEST(FiniteSize, SmallestStrengthOfTheMarginRuleMatchesTheAudit) {
-    // theory.md C7, in units of the detection threshold.
+    // From theory.md C7, relative to the detection threshold.
     const double table[][3] = {{64, 1.62, 1.34}, {128, 1.54, 1.29}, {256, 1.47, 1.25}, {1024, 1.36, 1.19}};
     for (const auto& [size, plain, coloured] : table) {
         const auto n = static_cast<std::size_t>(size);
@@ -30,20 +30,20 @@ TEST(FiniteSize, SmallestStrengthOfTheMarginRuleMatchesTheAudit) {
             return rule(finite_size(law, n, n), "eoptshrink").smallest_strength.value / law.detection_threshold().value;
         };
         EXPECT_NEAR(ratio(white()), plain, 0.0051) << n;
-        EXPECT_NEAR(ratio(noise), coloured, 0.01) << n;  // printed with two digits; the first is 1.331
+        EXPECT_NEAR(ratio(noise), coloured, 0.01) << n;  // the note prints two digits; the first is 1.331
     }
 }
 
 TEST(FiniteSize, WhiteFluctuationIsTheCentredAndScaledLawOfJohnstone) {
     const FiniteSize theory = finite_size(white(0.5), 256, 512);
     const double root = std::sqrt(256.0) + std::sqrt(512.0);
-    const double unit = root * std::cbrt(1.0 / std::sqrt(256.0) + 1.0 / std::sqrt(512.0)) / 512.0;
-    EXPECT_NEAR(theory.top_noise_shift, -1.2065335745820 * unit, 1e-12);
-    EXPECT_NEAR(theory.top_noise_standard_deviation, std::sqrt(1.607781034581) * unit, 1e-12);
+    const double scale = root * std::cbrt(1.0 / std::sqrt(256.0) + 1.0 / std::sqrt(512.0)) / 512.0;
+    EXPECT_NEAR(theory.top_noise_shift, -1.2065335745820 * scale, 1e-12);
+    EXPECT_NEAR(theory.top_noise_standard_deviation, std::sqrt(1.607781034581) * scale, 1e-12);
     EXPECT_TRUE(theory.regularity.regular);
 }
 
-TEST(FiniteSize, RulesRaiseTheFalseAlarmsTheyPromise) {
+TEST(FiniteSize, RulesHaveTheirStatedFalseAlarmRates) {
     const FiniteSize theory = finite_size(white(), 128, 128, {}, 0.01);
     const RankCutoff& test = rule(theory, "tw-test:level=0.01");
     EXPECT_NEAR(test.false_alarm_probability, 0.01, 1e-12);
@@ -56,10 +56,10 @@ TEST(FiniteSize, RulesRaiseTheFalseAlarmsTheyPromise) {
     EXPECT_EQ(rule(theory, "eoptshrink:margin=0").smallest_strength, white().detection_threshold());
 }
 
-// White square noise by its distribution function in closed form, (sqrt(x (4 - x)) + 4 asin(sqrt(x) / 2)) / (2 pi): the
-// edge that the rule extrapolates from the typical positions of the noise below one spike, k = 11 and 2k places down,
-// and the strength x of the outlier (x^2 + 1)^2 / x^2 that reaches it.
-TEST(FiniteSize, TheSmallestStrengthThatARuleSeesIsThatOfAnEdgeEstimatedBelowASpike) {
+// Expected values for white square noise from its distribution function in closed form,
+// (sqrt(x (4 - x)) + 4 asin(sqrt(x) / 2)) / (2 pi): the edge that the rule extrapolates, with k = 11, from the typical
+// positions of the noise below one spike, and the strength x whose outlier (x^2 + 1)^2 / x^2 equals the cutoff.
+TEST(FiniteSize, TheSmallestStrengthAccountsForTheSpikeInTheEdgeEstimate) {
     const FiniteSize theory = finite_size(white(), 128, 128);
     EXPECT_NEAR(rule(theory, "eoptshrink").estimated->smallest_strength.value, 1.5003335351526472, 1e-9);
     EXPECT_NEAR(rule(theory, "eoptshrink:author").estimated->smallest_strength.value, 1.0938944360443625, 1e-9);
@@ -73,7 +73,7 @@ TEST(FiniteSize, TheMarginDependsOnTheShortSideOnly) {
     EXPECT_NEAR(rule(tall, "eoptshrink").cutoff.value / edge - 1.0, 0.25, 1e-13);
 }
 
-TEST(FiniteSize, AGenerousLevelNeverAsksForLessThanTheThreshold) {
+TEST(FiniteSize, AHighLevelNeverGivesAStrengthBelowTheThreshold) {
     const FiniteSize theory = finite_size(white(), 128, 128, {}, 0.9);
     EXPECT_EQ(rule(theory, "tw-test:level=0.9").smallest_strength, white().detection_threshold());
 }
@@ -107,20 +107,21 @@ TEST(FiniteSize, EstimatedEdgeAndItsFalseAlarmsMatchTheSimulatedTables) {
     EXPECT_NEAR(false_alarms(ar(0.7), ar(0.7)), 3.0, 0.2);
     EXPECT_NEAR(false_alarms(ar(0.7), identity_spectrum()), 0.94, 0.2);
     EXPECT_LT(false_alarms(identity_spectrum(), identity_spectrum()), 0.005);
-    // White-noise methods under colour: the note counts 19 to 22 pure-noise eigenvalues above the white edge at 256.
+    // White-noise methods under coloured noise: the note finds 19 to 22 pure-noise eigenvalues above the white edge for
+    // n = d = 256.
     const SeparableLaw coloured(toeplitz_ar1_spectrum(0.5, 256), identity_spectrum(), AspectRatio(1.0));
     EXPECT_GT(rule(finite_size(coloured, 256, 256), "gd-shrink").expected_false_alarms, 15.0);
 }
 
 TEST(FiniteSize, WhiteRulesOfTheLiteratureHaveTheirThresholds) {
-    // spectral.md 4: lambda*, in units where the long side has noise variance 1/q.
+    // lambda* of spectral.md 4, scaled so that the noise variance is 1/q with q the long side.
     const double table[][2] = {{0.1, 1.581648395319685}, {0.5, 1.978599053753103}, {1.0, 2.309401076758503}};
     for (const auto& [beta, hard] : table) {
         const auto rows = static_cast<std::size_t>(100 * beta + 0.5);
         const FiniteSize flat = finite_size(white(beta), rows, 100);
         EXPECT_NEAR(rule(flat, "gd-hard").cutoff.value, hard * hard, 1e-11);
         EXPECT_NEAR(rule(flat, "gd-shrink").cutoff.value, std::pow(1.0 + std::sqrt(beta), 2), 1e-12);
-        // ScreeNOT is the same threshold in white noise, found from the transforms instead.
+        // ScreeNOT has the same threshold in white noise, but computes it from the transforms.
         EXPECT_NEAR(rule(flat, "screenot").cutoff.value, hard * hard, 1e-9);
         const FiniteSize tall = finite_size(white(1.0 / beta), 100, rows);
         EXPECT_NEAR(rule(tall, "gd-hard").cutoff.value, hard * hard / beta, 1e-10);
@@ -130,14 +131,14 @@ TEST(FiniteSize, WhiteRulesOfTheLiteratureHaveTheirThresholds) {
     EXPECT_NEAR(rule(theory, "eoptshrink:paper").cutoff.value, 4.0 * std::sqrt(1.0 + std::pow(128.0, -1.0 / 3.0)),
                 1e-12);
     EXPECT_FALSE(rule(theory, "gd-hard").estimated);
-    EXPECT_FALSE(rule(finite_size(white(), 2, 2), "eoptshrink").estimated);  // no pilot
+    EXPECT_FALSE(rule(finite_size(white(), 2, 2), "eoptshrink").estimated);  // k = 0
 }
 
-// A reading that takes k from the columns has more of them than a flat block's eigenvalues allow.
-TEST(FiniteSize, APilotOfTheLongSideIsLoweredToWhatTheShortOneHolds) {
+// The variant that takes k from the number of columns asks for more eigenvalues than a wide block has.
+TEST(FiniteSize, KFromTheLongSideIsLimitedByTheShortSide) {
     const FiniteSize flat = finite_size(white(0.05), 20, 400);
     ASSERT_TRUE(rule(flat, "eoptshrink:paper").estimated);
-    // k = 9: squares of the typical positions 10 and 19 of 20.
+    // For k = 9 the edge follows from the squared typical positions 10 and 19 of 20.
     const BulkDistribution bulk(white(0.05));
     const auto square = [&](double j) { return std::pow(bulk.quantile(1.0 - (j - 0.75) / 20.0).value, 2); };
     const double edge = square(10) + (square(10) - square(19)) / (std::pow(2.0, 2.0 / 3.0) - 1.0);
@@ -146,7 +147,7 @@ TEST(FiniteSize, APilotOfTheLongSideIsLoweredToWhatTheShortOneHolds) {
     EXPECT_TRUE(rule(finite_size(white(0.0075), 3, 400), "eoptshrink:paper").estimated);
     EXPECT_FALSE(rule(finite_size(white(0.005), 2, 400), "eoptshrink:paper").estimated);
     const std::size_t table[][3] = {{0, 0, 0}, {3, 0, 0}, {3, 2, 0}, {3, 3, 1}, {3, 7, 3}, {3, 8, 3}, {19, 20, 9}};
-    for (const auto& [k, side, lowered] : table) EXPECT_EQ(pilot_within(k, side), lowered) << k << " of " << side;
+    for (const auto& [k, side, limited] : table) EXPECT_EQ(pilot_within(k, side), limited) << k << " of " << side;
 }
 
 TEST(FiniteSize, PilotCountMatchesItsTable) {
@@ -155,8 +156,8 @@ TEST(FiniteSize, PilotCountMatchesItsTable) {
     for (const auto& [side, k] : table) EXPECT_EQ(pilot_count(side), k) << side;
 }
 
-// Moments of the white law by quadrature, and the whole error propagation redone by differences: the outlier and the
-// overlaps as functions of the six bilinear forms, each moved by a little.
+// Computes the moments of the white law by quadrature and the error propagation by finite differences of the outlier
+// and the overlaps with respect to the six bilinear forms.
 TEST(FiniteSize, SpikeFluctuationsAreTheLinearisedResponseToTheBilinearForms) {
     const double beta = 0.5;
     const SeparableLaw law = white(beta);
@@ -167,7 +168,7 @@ TEST(FiniteSize, SpikeFluctuationsAreTheLinearisedResponseToTheBilinearForms) {
         const SpikeFluctuation found = spike_fluctuation(law, strength, rows, columns);
         const double z0 = law.spike(strength).outlier.value;
         const BulkDistribution bulk(law);
-        // int g over the law, midpoint rule in the angle between the edges: exponentially accurate for smooth g.
+        // int g over the law by the midpoint rule in the angle between the edges, exponentially accurate for smooth g.
         const auto integrate = [&](auto g) {
             constexpr int points = 4000;
             const double lower = bulk.lower_edge().value;
@@ -181,7 +182,7 @@ TEST(FiniteSize, SpikeFluctuationsAreTheLinearisedResponseToTheBilinearForms) {
             }
             return sum;
         };
-        // The spiked equations with the six forms added to their limits, linear in z - z0 as the forms are.
+        // The spiked equations with the six forms added to their limits; the forms are linear in z - z0.
         using Forms = std::array<double, 6>;
         const double D = strength.value;
         const auto m1 = [&](double z) { return integrate([&](double x) { return 1.0 / (x - z); }); };
@@ -202,7 +203,8 @@ TEST(FiniteSize, SpikeFluctuationsAreTheLinearisedResponseToTheBilinearForms) {
             const auto last = pair(z, e);
             return std::array<double, 3>{z, -last[0] / slope, -last[1] / slope};
         };
-        // Covariances of the forms: int f g - int f int g for Haar coordinates, f, g = 1/(x - z0), 1/(x - z0)^2.
+        // The covariances of the forms are int f g - int f int g for Haar coordinates, with f and g among 1/(x - z0)
+        // and 1/(x - z0)^2.
         const auto moment = [&](int j) { return integrate([&](double x) { return std::pow(x - z0, -j); }); };
         const auto right_moment = [&](int j) { return beta * moment(j) + (1.0 - beta) * std::pow(-z0, -j); };
         const auto weighted = [&](int j) { return integrate([&](double x) { return x * std::pow(x - z0, -j); }); };
@@ -234,8 +236,8 @@ TEST(FiniteSize, SpikeFluctuationsAreTheLinearisedResponseToTheBilinearForms) {
     }
 }
 
-// The same linearisation evaluated with 60 digits (moments in closed form), white noise, n = d = 128.
-TEST(FiniteSize, FluctuationsKeepTheirDigitsFromTheThresholdToStrongSpikes) {
+// The same linearisation, evaluated with 60 digits (moments in closed form) for white noise and n = d = 128.
+TEST(FiniteSize, FluctuationsAreAccurateFromTheThresholdToStrongSpikes) {
     const double table[][2] = {{10.0, 1.25013e-3},      {20.0, 3.12502e-4},      {30.0, 1.38889e-4},
                                {50.0, 5.00000e-5},      {100.0, 1.25e-5},        {1e3, 1.25e-7},
                                {1e5, 1.25e-11},         {1e8, 1.25e-17},         {1e12, 1.25e-25},
@@ -246,7 +248,7 @@ TEST(FiniteSize, FluctuationsKeepTheirDigitsFromTheThresholdToStrongSpikes) {
         const double tolerance = ratio < 2.0 ? 1e-9 + 1e-14 / (ratio - 1.0) : 1e-5;
         EXPECT_NEAR(found.overlap_left / deviation, 1.0, tolerance) << ratio;
         EXPECT_NEAR(found.overlap_right / deviation, 1.0, tolerance) << ratio;
-        // Far out the eigenvalue is (D + u' Z v)^2: twice D over sqrt(d).
+        // For a large strength D the eigenvalue is (D + u' Z v)^2, whose standard deviation is 2 D / sqrt(d).
         if (ratio >= 1e3) {
             EXPECT_NEAR(found.outlier / (2.0 * ratio / std::sqrt(128.0)), 1.0, 1e-5);
         }
@@ -259,8 +261,8 @@ TEST(FiniteSize, FluctuationsKeepTheirDigitsFromTheThresholdToStrongSpikes) {
     }
 }
 
-// theory.md C7 simulates the probability of a false alarm. The count at the average cutoff stays below it, because the
-// cutoff of a block varies; colour raises both alike.
+// theory.md C7 simulates the probability of a false alarm. The count at the average cutoff is below it, because the
+// cutoff varies between blocks. Coloured noise increases both.
 TEST(FiniteSize, FalseAlarmsAtTheAverageCutoffAreALowerBound) {
     constexpr std::size_t size = 128;
     const auto ar = [&](double rho) { return toeplitz_ar1_spectrum(rho, size); };
@@ -287,32 +289,32 @@ TEST(FiniteSize, FalseAlarmsAtTheAverageCutoffAreALowerBound) {
 
 TEST(FiniteSize, FluctuationsShrinkLikeTheRootOfTheSizeAndSwapWithTheSides) {
     const SeparableLaw law(toeplitz_ar1_spectrum(0.5, 64), exponential_spectrum(2.0, 64), AspectRatio(0.5));
-    const SeparableLaw turned(exponential_spectrum(2.0, 64), toeplitz_ar1_spectrum(0.5, 64), AspectRatio(2.0));
+    const SeparableLaw transposed(exponential_spectrum(2.0, 64), toeplitz_ar1_spectrum(0.5, 64), AspectRatio(2.0));
     const SignalStrength strength{1.7 * law.detection_threshold().value};
     const SpikeFluctuation small = spike_fluctuation(law, strength, 64, 128);
     const SpikeFluctuation large = spike_fluctuation(law, strength, 256, 512);
     EXPECT_NEAR(small.outlier / large.outlier, 2.0, 1e-12);
     EXPECT_NEAR(small.overlap_left / large.overlap_left, 2.0, 1e-12);
-    // The transposed block in its own units: variance 1/n instead of 1/d, so strengths carry sqrt(d/n).
-    const SpikeFluctuation other = spike_fluctuation(turned, {strength.value * std::sqrt(2.0)}, 128, 64);
+    // The transposed block has entries of variance 1/n instead of 1/d, so its strengths are multiplied by sqrt(d/n).
+    const SpikeFluctuation other = spike_fluctuation(transposed, {strength.value * std::sqrt(2.0)}, 128, 64);
     EXPECT_NEAR(other.outlier / 2.0 / small.outlier, 1.0, 1e-11);
     EXPECT_NEAR(other.overlap_left / small.overlap_right, 1.0, 1e-11);
     EXPECT_NEAR(other.overlap_right / small.overlap_left, 1.0, 1e-11);
     EXPECT_FALSE(spike_fluctuation(law, {1.01 * law.detection_threshold().value}, 64, 128).reliable);
     EXPECT_TRUE(small.reliable);
-    expect_refused([&] { (void)spike_fluctuation(law, {0.5 * law.detection_threshold().value}, 64, 128); },
-                   "not above the threshold");
+    expect_rejected([&] { (void)spike_fluctuation(law, {0.5 * law.detection_threshold().value}, 64, 128); },
+                    "not above the threshold");
 }
 
-TEST(FiniteSize, SaysWhenTheEdgeIsIrregular) {
+TEST(FiniteSize, ReportsAnIrregularEdge) {
     const SeparableLaw law(identity_spectrum(), two_atom_spectrum(1.0, 8.0, 1.0 / 128.0), AspectRatio(1.0));
     EXPECT_FALSE(finite_size(law, 128, 128).regularity.regular);
 }
 
-TEST(FiniteSize, RefusesSizesThatDoNotFitTheLaw) {
-    expect_refused([] { (void)finite_size(white(), 64, 128); }, "64x128 does not fit the law");
-    expect_refused([] { (void)finite_size(white(), 0, 128); }, "0x128");
-    expect_refused([] { (void)finite_size(white(), 128, 128, {}, 0.0); }, "strictly between 0 and 1");
+TEST(FiniteSize, RejectsSizesThatDoNotFitTheLaw) {
+    expect_rejected([] { (void)finite_size(white(), 64, 128); }, "64x128 does not fit the law");
+    expect_rejected([] { (void)finite_size(white(), 0, 128); }, "0x128");
+    expect_rejected([] { (void)finite_size(white(), 128, 128, {}, 0.0); }, "strictly between 0 and 1");
 }
 
 }  // namespace

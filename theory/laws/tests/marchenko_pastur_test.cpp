@@ -15,12 +15,13 @@ double moment(const MarchenkoPastur& law, int power, double from, double to) {
     return rule.integrate([&](double x) { return std::pow(x, power) * law.density({x}); }, from, to, 1e-13);
 }
 
-TEST(MarchenkoPastur, HasMassMeanAndSecondMomentOfTheNoise) {
+TEST(MarchenkoPastur, HasTheMassMeanAndSecondMomentOfTheNoise) {
     for (const double beta : aspects) {
         const MarchenkoPastur law{AspectRatio(beta)};
         const double low = law.lower_edge().value;
         const double high = law.upper_edge().value;
-        const double tolerance = beta == 1.0 ? 1e-7 : 1e-9;  // quadrature of 1/sqrt(x) at 0
+        const double tolerance =
+            beta == 1.0 ? 1e-7 : 1e-9;  // the density is 1/sqrt(x) at 0, which limits the quadrature
         EXPECT_NEAR(law.mass_at_zero() + moment(law, 0, low, high), 1.0, tolerance) << beta;
         EXPECT_NEAR(moment(law, 1, low, high), 1.0, 1e-9) << beta;
         EXPECT_NEAR(moment(law, 2, low, high) / (1.0 + beta), 1.0, 1e-9) << beta;
@@ -71,8 +72,8 @@ TEST(MarchenkoPastur, QuantilesInvertTheCdf) {
         EXPECT_NEAR(law.quantile(1.0).value, law.upper_edge().value, 1e-14 * law.upper_edge().value);
     }
     EXPECT_NEAR(MarchenkoPastur(AspectRatio(0.5)).quantile(0.0).value, std::pow(1.0 - std::sqrt(0.5), 2), 1e-15);
-    test::expect_refused([] { (void)MarchenkoPastur(AspectRatio(1.0)).quantile(1.5); }, "outside 0 to 1");
-    test::expect_refused([] { (void)MarchenkoPastur(AspectRatio(1.0)).quantile(std::nan("")); }, "outside 0 to 1");
+    test::expect_rejected([] { (void)MarchenkoPastur(AspectRatio(1.0)).quantile(1.5); }, "outside 0 to 1");
+    test::expect_rejected([] { (void)MarchenkoPastur(AspectRatio(1.0)).quantile(std::nan("")); }, "outside 0 to 1");
 }
 
 TEST(MarchenkoPastur, MediansMatchTheTableOfFortyDigitValues) {

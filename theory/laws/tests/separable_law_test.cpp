@@ -11,12 +11,12 @@
 namespace spiked::theory {
 namespace {
 
-using test::expect_refused;
+using test::expect_rejected;
 using test::expect_relative;
 
 SeparableLaw white_law(double beta) { return {identity_spectrum(), identity_spectrum(), AspectRatio(beta)}; }
 
-/// A few atoms of any shape: clusters, wide ranges, zeros, now and then a lone eigenvalue far above.
+/// Random spectra of a few atoms: clusters, wide ranges, zeros, and sometimes a single eigenvalue far above the others.
 Spectrum random_spectrum(std::mt19937_64& random) {
     std::uniform_real_distribution<double> unit(0.0, 1.0);
     const int count = 1 + static_cast<int>(random() % 12);
@@ -41,7 +41,7 @@ SeparableLaw random_law(std::mt19937_64& random) {
     return {random_spectrum(random), random_spectrum(random), AspectRatio(beta)};
 }
 
-/// The self-consistent equations of theory.md 1.1, from their definition and in extended precision.
+/// The self-consistent equations of theory.md 1.1, directly from their definition and in extended precision.
 struct Equations {
     const std::vector<Atom>& a;
     const std::vector<Atom>& b;
@@ -59,7 +59,7 @@ struct Equations {
         for (const Atom& atom : atoms) sum += atom.weight * std::pow(atom.value / (1.0L + atom.value * m), 2);
         return sum;
     }
-    /// M with sum w / (1 + x M) = target > 1, by bisection.
+    /// The M with sum w / (1 + x M) = target > 1, by bisection.
     [[nodiscard]] long double invert(const std::vector<Atom>& atoms, long double target) const {
         long double low = -1.0L / atoms.front().value;
         long double high = 0.0L;
@@ -98,7 +98,7 @@ TEST(SeparableLaw, ReproducesThePublicReferenceRows) {
         expect_relative(spike.residual.value, at("resid"), tolerance, who + "resid");
         expect_relative(spike.d_transform, 1.0 / (at("d") * at("d")), tolerance, who + "T");
         expect_relative(spike.d_transform_derivative, at("Tp"), tolerance, who + "Tp");
-        // As a function of the eigenvalue T' is conditioned like 1/(z - edge): 2e-16 of z is that much of it.
+        // As a function of the eigenvalue, T' is conditioned like 1/(z - edge), so rounding z by 2e-16 changes it.
         const double conditioning = at("lambda_plus") / (at("theta") - at("lambda_plus"));
         expect_relative(law.d_transform_derivative({at("theta")}), at("Tp"), tolerance + 1e-15 * conditioning,
                         who + "Tp of theta");
@@ -120,7 +120,7 @@ TEST(SeparableLaw, SolvesItsDefiningEquationsOnRandomSpectra) {
             const long double second = M2 * eq.z / -eq.weighted(eq.b, M1, 1) - 1.0L;
             const long double companion =
                 (eq.beta * spike.stieltjes_left - (1.0L - eq.beta) / eq.z) / spike.stieltjes_right - 1.0L;
-            // Inverting 1 + t for M costs 1/t: the identity is checked to 1e-12 of the 1.
+            // Solving 1 + t for M amplifies errors by 1/t, so the identity is checked to 1e-12 absolute of 1 + t.
             const double t = -spike.outlier.value * spike.stieltjes_right - 1.0;
             const double slack = std::min({1.0, t, t / law.aspect().value()});
             for (const long double miss : {first, second, companion})
@@ -155,7 +155,8 @@ TEST(SeparableLaw, WhiteNoiseAgreesWithTheClosedForms) {
             expect_relative(spike.outlier.value, (1.0 + x * x) * (1.0 + beta / (x * x)), 1e-13, "outlier");
             expect_relative(spike.overlap_left.value, white::overlap_left(x, beta), tolerance, "left");
             expect_relative(spike.overlap_right.value, white::overlap_right(x, beta), tolerance, "right");
-            // Through the observed value the strength is only known to the root of its distance from the edge.
+            // Computed from the observed value, the strength is conditioned like the root of the distance from the
+            // edge.
             const double observed = 1e-14 * (1.0 + 10.0 / std::pow(factor - 1.0, 2));
             for (const Loss loss : {Loss::frobenius, Loss::operator_norm, Loss::nuclear})
                 EXPECT_NEAR(white::shrunk(root(spike.outlier).value, beta, loss), spike.shrunk(loss).value,
@@ -216,8 +217,9 @@ TEST(SeparableLaw, StrengthAndOutlierInvertEachOther) {
             const SpikePrediction spike = law.spike({strength});
             EXPECT_GE(spike.outlier.value, before);
             before = spike.outlier.value;
-            // The outlier moves with the square of the distance and cannot carry more than the root of its rounding,
-            // amplified where the curve is flat (irregular edges): the round trip is checked on the eigenvalue too.
+            // Near the threshold the outlier depends on the square of the distance, so a strength recovered from it is
+            // accurate only to the root of its rounding error, and less where the curve is flat (irregular edges). The
+            // round trip is therefore also checked on the eigenvalue.
             const Eigenvalue back = law.spike(law.strength_of(spike.outlier)).outlier;
             expect_relative(back.value, spike.outlier.value, 1e-13, "outlier");
             if (distance >= 0.1) expect_relative(law.strength_of(spike.outlier).value, strength, 1e-11, "strength");
@@ -226,7 +228,7 @@ TEST(SeparableLaw, StrengthAndOutlierInvertEachOther) {
     }
 }
 
-TEST(SeparableLaw, ScalingTheNoiseScalesEveryQuantityByItsUnit) {
+TEST(SeparableLaw, ScalingTheNoiseScalesEveryQuantityByItsPower) {
     std::mt19937_64 random(17);
     for (const double scale : {1e-12, 0.3, 7.0, 1e12}) {
         const Spectrum row = random_spectrum(random);
@@ -256,7 +258,7 @@ TEST(SeparableLaw, TransposingTheMatrixSwapsTheSides) {
         const Spectrum column = random_spectrum(random);
         const SeparableLaw law(row, column, AspectRatio(beta));
         const SeparableLaw transposed(column, row, AspectRatio(1.0 / beta));
-        // Entries of the transpose have variance 1/n instead of 1/d: eigenvalues are n/d times smaller.
+        // The entries of the transpose have variance 1/n instead of 1/d, so its eigenvalues are n/d times smaller.
         expect_relative(beta * transposed.bulk_edge().value, law.bulk_edge().value, 1e-13, "edge");
         const double strength = 1.4 * law.detection_threshold().value;
         const SpikePrediction a = law.spike({strength});
@@ -264,13 +266,13 @@ TEST(SeparableLaw, TransposingTheMatrixSwapsTheSides) {
         expect_relative(beta * b.outlier.value, a.outlier.value, 1e-13, "outlier");
         expect_relative(b.overlap_left.value, a.overlap_right.value, 1e-12, "left is right");
         expect_relative(b.overlap_right.value, a.overlap_left.value, 1e-12, "right is left");
-        // g d^(2/3) is the same number for both: columns of one are rows of the other.
+        // g d^(2/3) agrees for both, with the columns of one being the rows of the other.
         expect_relative(transposed.tracy_widom_scale() * std::pow(beta, 2.0 / 3.0) / beta, law.tracy_widom_scale(),
                         1e-12, "Tracy-Widom scale");
     }
 }
 
-TEST(SeparableLaw, SpikesBelowTheThresholdStickToTheEdge) {
+TEST(SeparableLaw, SpikesBelowTheThresholdHaveTheirOutlierAtTheEdge) {
     const SeparableLaw law(ar1_symbol_spectrum(0.5, 64), exponential_spectrum(3.0, 64), AspectRatio(0.5));
     for (const double strength : {0.0, 0.5 * law.detection_threshold().value, law.detection_threshold().value}) {
         const SpikePrediction spike = law.spike({strength});
@@ -286,7 +288,7 @@ TEST(SeparableLaw, SpikesBelowTheThresholdStickToTheEdge) {
     }
 }
 
-TEST(SeparableLaw, JustAboveTheThresholdNothingIsNegativeOrAboveItsBound) {
+TEST(SeparableLaw, JustAboveTheThresholdAllQuantitiesAreWithinTheirBounds) {
     std::mt19937_64 random(23);
     for (int trial = 0; trial < 200; ++trial) {
         const SeparableLaw law = random_law(random);
@@ -306,7 +308,7 @@ TEST(SeparableLaw, StrongSpikesHaveTheFreeLimit) {
     const SeparableLaw law(uniform_spectrum(0.5, 1.5, 64), exponential_spectrum(2.0, 64), AspectRatio(0.3));
     const double d = 1e8;
     const SpikePrediction spike = law.spike({d});
-    // theta = d^2 + tr B / d + beta tr A ... to first order: each side adds its mean.
+    // To first order, theta = d^2 + tr B / d + beta tr A ...: each side adds its mean.
     expect_relative(spike.outlier.value, d * d, 1e-15, "outlier");
     EXPECT_NEAR(1.0 - spike.overlap_left.value, 0.0, 1e-15);
     const SpikePrediction strongest = law.spike({9.9e69 * law.detection_threshold().value});
@@ -316,8 +318,8 @@ TEST(SeparableLaw, StrongSpikesHaveTheFreeLimit) {
     EXPECT_NEAR(medium.outlier.value - 1e6, (1.0 + 0.3) * law.row().mean() * law.column().mean(), 1e-4);
 }
 
-// n/d -> 0: one long column of samples; Z Z^T / (tr B / d) is A, its edge the largest atom. n/d -> infinity the same
-// for B.
+// For n/d -> 0 there are many columns per row, and Z Z^T / (tr B / d) tends to A, whose largest atom is the edge. For
+// n/d -> infinity the same holds for B.
 TEST(SeparableLaw, FlatAndTallLimits) {
     const Spectrum row = uniform_spectrum(0.5, 1.5, 32);
     const Spectrum column = exponential_spectrum(2.0, 32);
@@ -327,7 +329,8 @@ TEST(SeparableLaw, FlatAndTallLimits) {
         // The distance of the edge from its limit is of order sqrt(beta).
         EXPECT_NEAR(flat.bulk_edge().value / (row.largest() * column.mean()), 1.0, 5.0 * std::sqrt(beta));
         EXPECT_NEAR(tall.bulk_edge().value * beta / (column.largest() * row.mean()), 1.0, 5.0 * std::sqrt(beta));
-        // A fixed multiple of the threshold: the long side's vector is lost, the short side's is not.
+        // At a fixed multiple of the threshold the overlap of the long side vanishes and that of the short side does
+        // not.
         const SpikePrediction spike = flat.spike({1.0});
         EXPECT_TRUE(spike.detectable);
         EXPECT_LT(spike.overlap_left.value, 1.0);
@@ -335,14 +338,15 @@ TEST(SeparableLaw, FlatAndTallLimits) {
     }
 }
 
-// d -> threshold: overlaps vanish linearly in d - alpha, the outlier leaves the edge like (d - alpha)^2.
+// As d approaches the threshold alpha, overlaps vanish linearly in d - alpha, and the outlier leaves the edge like
+// (d - alpha)^2.
 TEST(SeparableLaw, RatesAtTheThreshold) {
     std::mt19937_64 random(31);
     for (int trial = 0; trial < 100; ++trial) {
         const SeparableLaw law = random_law(random);
         const double alpha = law.detection_threshold().value;
         const auto at = [&](double relative) { return law.spike({alpha * (1.0 + relative)}); };
-        // A lone atom far above the others makes the neighbourhood of the threshold narrow: come near enough.
+        // A single atom far above the others makes this regime near the threshold narrow, so the distances are small.
         const double near = at(1e-7).overlap_left.value;
         expect_relative(at(2e-7).overlap_left.value / near, 2.0, 1e-3, "overlap");
         EXPECT_LT(near, 1.0);
@@ -351,14 +355,14 @@ TEST(SeparableLaw, RatesAtTheThreshold) {
     }
 }
 
-TEST(SeparableLaw, ManyAtomsAndExtremeAspectsStaySolvable) {
+TEST(SeparableLaw, SolvesManyAtomsAndExtremeAspects) {
     for (const double beta : {0.01, 1.0, 100.0}) {
         const SeparableLaw fine(toeplitz_ar1_spectrum(0.9, 10000), power_spectrum(1.0, 10000), AspectRatio(beta));
         const SpikePrediction spike = fine.spike({2.0 * fine.detection_threshold().value});
         EXPECT_TRUE(spike.detectable);
         expect_relative(fine.strength_of(spike.outlier).value, spike.strength.value, 1e-12, "round trip");
     }
-    // A mid-point rule of the symbol converges: many atoms and few give the same law.
+    // The midpoint rule for the symbol converges, so few and many atoms give the same law.
     const SeparableLaw coarse(ar1_symbol_spectrum(0.5, 200), identity_spectrum(), AspectRatio(0.5));
     const SeparableLaw dense(ar1_symbol_spectrum(0.5, 10000), identity_spectrum(), AspectRatio(0.5));
     expect_relative(coarse.bulk_edge().value, dense.bulk_edge().value, 1e-13, "edge");
@@ -368,13 +372,14 @@ TEST(SeparableLaw, NamesTheEigenvalueThatDetachesFromPureNoise) {
     const auto with_column = [](double value) {
         return SeparableLaw(identity_spectrum(), two_atom_spectrum(1.0, value, 1.0 / 128.0), AspectRatio(1.0));
     };
-    // White bulk, n = d: an eigenvalue of B detaches above 2.
+    // With a white bulk and n = d, an eigenvalue of B detaches above 2.
     EXPECT_TRUE(with_column(1.9).edge_regularity().regular);
     const EdgeRegularity detached = with_column(8.0).edge_regularity();
     EXPECT_FALSE(detached.regular);
     EXPECT_NE(detached.note.find("column eigenvalue 8 (weight 0.00781) detaches"), std::string::npos) << detached.note;
     EXPECT_FALSE(with_column(2.1).edge_regularity().regular);
-    EXPECT_TRUE(with_column(8.0).edge_regularity(0.001).regular) << "not a few eigenvalues of a matrix of 3000";
+    EXPECT_TRUE(with_column(8.0).edge_regularity(0.001).regular)
+        << "its weight is more than a few eigenvalues of a matrix of size 3000";
 
     const SeparableLaw row(Spectrum({{9.0, 0.01}, {8.5, 0.01}, {1.0, 0.98}}), identity_spectrum(), AspectRatio(0.5));
     EXPECT_NE(row.edge_regularity().note.find("row eigenvalues 9 (weight 0.01), 8.5"), std::string::npos);
@@ -393,30 +398,30 @@ TEST(SeparableLaw, NamesTheEigenvalueThatDetachesFromPureNoise) {
                     .regular);
 }
 
-TEST(SeparableLaw, RefusesArgumentsOutsideItsDomain) {
+TEST(SeparableLaw, RejectsArgumentsOutsideItsDomain) {
     const SeparableLaw law = white_law(1.0);
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    expect_refused([&] { (void)law.spike({-1.0}); }, "strength -1");
-    expect_refused([&] { (void)law.spike({nan}); }, "strength nan");
-    expect_refused([&] { (void)law.spike({1e150}); }, "strength 1e+150");
-    expect_refused(
+    expect_rejected([&] { (void)law.spike({-1.0}); }, "strength -1");
+    expect_rejected([&] { (void)law.spike({nan}); }, "strength nan");
+    expect_rejected([&] { (void)law.spike({1e150}); }, "strength 1e+150");
+    expect_rejected(
         [] {
             (void)SeparableLaw(Spectrum({{1e160, 1.0}}), Spectrum({{1e160, 1.0}}), AspectRatio(1.0));
         },
         "scale the spectra");
-    expect_refused(
+    expect_rejected(
         [] {
             (void)SeparableLaw(Spectrum({{1e-200, 1.0}}), Spectrum({{1e-200, 1.0}}), AspectRatio(1.0));
         },
         "scale the spectra");
     for (const double aspect : {0.0, -1.0, 1e-300, 1e300, nan})
-        expect_refused([&] { (void)AspectRatio(aspect); }, "aspect");
-    expect_refused([&] { (void)law.spike({1e70}); }, "strength 1e+70");
-    expect_refused([&] { (void)law.d_transform({1e141}); }, "eigenvalue 1e+141");
-    expect_refused([&] { (void)law.spike({std::numeric_limits<double>::infinity()}); }, "strength inf");
-    expect_refused([&] { (void)law.strength_of({3.99}); }, "below the bulk edge 4");
-    expect_refused([&] { (void)law.d_transform({nan}); }, "eigenvalue nan");
-    expect_refused([&] { (void)law.stieltjes_left({std::numeric_limits<double>::infinity()}); }, "eigenvalue inf");
+        expect_rejected([&] { (void)AspectRatio(aspect); }, "aspect");
+    expect_rejected([&] { (void)law.spike({1e70}); }, "strength 1e+70");
+    expect_rejected([&] { (void)law.d_transform({1e141}); }, "eigenvalue 1e+141");
+    expect_rejected([&] { (void)law.spike({std::numeric_limits<double>::infinity()}); }, "strength inf");
+    expect_rejected([&] { (void)law.strength_of({3.99}); }, "below the bulk edge 4");
+    expect_rejected([&] { (void)law.d_transform({nan}); }, "eigenvalue nan");
+    expect_rejected([&] { (void)law.stieltjes_left({std::numeric_limits<double>::infinity()}); }, "eigenvalue inf");
     EXPECT_EQ(law.d_transform_derivative(law.bulk_edge()), -std::numeric_limits<double>::infinity());
 }
 

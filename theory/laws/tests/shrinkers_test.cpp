@@ -9,8 +9,8 @@
 namespace spiked::theory {
 namespace {
 
-/// The loss of the estimate x u v^T of the signal d e1 e1^T, when u and v have squared first entries a and b: norms of
-/// a 2 x 2 matrix, written down from the definition of each norm.
+/// The loss of the estimate x u v^T of the signal d e1 e1^T, where u and v have squared first entries a and b. It is a
+/// norm of a 2 x 2 matrix, computed from the definition of the norm.
 double loss_of(double x, double d, double a, double b, Loss loss) {
     const double u[2] = {std::sqrt(a), std::sqrt(1.0 - a)};
     const double v[2] = {std::sqrt(b), std::sqrt(1.0 - b)};
@@ -32,7 +32,7 @@ double loss_of(double x, double d, double a, double b, Loss loss) {
     return 0.0;
 }
 
-/// Minimum of a convex function of x in [0, top] by golden section.
+/// The minimiser x in [0, top] of the loss, which is convex, by golden-section search.
 double minimiser(double top, double d, double a, double b, Loss loss) {
     const double ratio = 0.5 * (std::sqrt(5.0) - 1.0);
     double low = 0.0;
@@ -62,7 +62,7 @@ TEST(Shrinkers, MinimiseTheLossTheyAreNamedAfter) {
     }
 }
 
-TEST(Shrinkers, TreatTheTwoSidesAlikeAndScaleWithTheSignal) {
+TEST(Shrinkers, AreSymmetricInTheOverlapsAndScaleWithTheSignal) {
     for (const Loss loss : {Loss::frobenius, Loss::operator_norm, Loss::nuclear}) {
         EXPECT_EQ(shrink(2.0, 0.9, 0.6, loss), shrink(2.0, 0.6, 0.9, loss));
         EXPECT_DOUBLE_EQ(shrink(6.0, 0.9, 0.6, loss), 3.0 * shrink(2.0, 0.9, 0.6, loss));
@@ -80,7 +80,7 @@ TEST(Shrinkers, NuclearIsZeroExactlyUntilTheOverlapsSumToOne) {
     EXPECT_EQ(shrink(3.0, 1.0, 0.0, Loss::nuclear), 0.0);
 }
 
-TEST(Shrinkers, NamesReadBackAndUnknownOnesAreNothing) {
+TEST(Shrinkers, NamesParseBackAndUnknownNamesDoNot) {
     for (const Loss loss : {Loss::frobenius, Loss::operator_norm, Loss::nuclear})
         EXPECT_EQ(loss_from(name_of(loss)), loss);
     EXPECT_EQ(name_of(Loss::operator_norm), "operator");

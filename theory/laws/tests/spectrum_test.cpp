@@ -9,9 +9,9 @@
 namespace spiked::theory {
 namespace {
 
-using test::expect_refused;
+using test::expect_rejected;
 
-/// Eigenvalues of a symmetric matrix by cyclic Jacobi rotations.
+/// The eigenvalues of a symmetric matrix by cyclic Jacobi rotations.
 std::vector<double> jacobi_eigenvalues(std::vector<std::vector<double>> a) {
     const std::size_t n = a.size();
     for (int sweep = 0; sweep < 60; ++sweep) {
@@ -60,20 +60,20 @@ TEST(Spectrum, KeepsZeroAtomsWithTheirWeight) {
     EXPECT_EQ(spectrum.atoms()[2].weight, 0.5);
 }
 
-TEST(Spectrum, RefusesWhatIsNoSpectrumAndNamesTheAtom) {
+TEST(Spectrum, RejectsInvalidSpectraAndNamesTheAtom) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const double infinity = std::numeric_limits<double>::infinity();
-    expect_refused([] { Spectrum({}); }, "empty spectrum");
-    expect_refused([] { (void)Spectrum::of_values({}); }, "empty spectrum");
-    expect_refused([] { Spectrum({{1.0, 0.5}, {-1e-3, 0.5}}); }, "atom 2 of the spectrum has value -0.001");
-    expect_refused([&] { Spectrum({{nan, 1.0}}); }, "atom 1 of the spectrum has value nan");
-    expect_refused([&] { Spectrum({{infinity, 1.0}}); }, "has value inf");
-    expect_refused([] { Spectrum({{1.0, 0.0}, {2.0, 1.0}}); }, "atom 1 of the spectrum has weight 0");
-    expect_refused([] { Spectrum({{1.0, -0.5}, {2.0, 1.5}}); }, "weight -0.5");
-    expect_refused([&] { Spectrum({{1.0, nan}}); }, "weight nan");
-    expect_refused([] { Spectrum({{1.0, 0.5}, {2.0, 0.4999}}); }, "weights of the spectrum sum to 0.9999");
-    expect_refused([] { Spectrum({{1.0, 0.5}, {2.0, 0.500000002}}); }, "they must sum to 1");
-    expect_refused([] { Spectrum({{0.0, 1.0}}); }, "all-zero");
+    expect_rejected([] { Spectrum({}); }, "empty spectrum");
+    expect_rejected([] { (void)Spectrum::of_values({}); }, "empty spectrum");
+    expect_rejected([] { Spectrum({{1.0, 0.5}, {-1e-3, 0.5}}); }, "atom 2 of the spectrum has value -0.001");
+    expect_rejected([&] { Spectrum({{nan, 1.0}}); }, "atom 1 of the spectrum has value nan");
+    expect_rejected([&] { Spectrum({{infinity, 1.0}}); }, "has value inf");
+    expect_rejected([] { Spectrum({{1.0, 0.0}, {2.0, 1.0}}); }, "atom 1 of the spectrum has weight 0");
+    expect_rejected([] { Spectrum({{1.0, -0.5}, {2.0, 1.5}}); }, "weight -0.5");
+    expect_rejected([&] { Spectrum({{1.0, nan}}); }, "weight nan");
+    expect_rejected([] { Spectrum({{1.0, 0.5}, {2.0, 0.4999}}); }, "weights of the spectrum sum to 0.9999");
+    expect_rejected([] { Spectrum({{1.0, 0.5}, {2.0, 0.500000002}}); }, "they must sum to 1");
+    expect_rejected([] { Spectrum({{0.0, 1.0}}); }, "all-zero");
 }
 
 TEST(Spectrum, BuildersReproduceTheAtomsOfTheReferenceSettings) {
@@ -135,18 +135,18 @@ TEST(Spectrum, PowerAndWishartBuildersFollowTheirDefinitions) {
     EXPECT_NEAR(wide.atoms().back().weight, 0.75, 1e-12);
 }
 
-TEST(Spectrum, BuildersRefuseImpossibleParameters) {
-    expect_refused([] { (void)ar1_symbol_spectrum(1.0, 8); }, "inside (-1, 1)");
-    expect_refused([] { (void)toeplitz_ar1_spectrum(std::nan(""), 8); }, "inside (-1, 1)");
-    expect_refused([] { (void)toeplitz_ar1_spectrum(0.5, 0); }, "0 points");
-    expect_refused([] { (void)two_atom_spectrum(1.0, 2.0, 1.0); }, "strictly between 0 and 1");
-    expect_refused([] { (void)two_atom_spectrum(-1.0, 2.0, 0.5); }, "value -1");
-    expect_refused([] { (void)uniform_spectrum(2.0, 1.0, 8); }, "0 <= low <= high");
-    expect_refused([] { (void)exponential_spectrum(std::nan(""), 8); }, "decay nan");
-    expect_refused([] { (void)power_spectrum(1.0, 0); }, "0 points");
-    expect_refused([] { (void)AspectRatio(0.0); }, "aspect ratio 0");
-    expect_refused([] { (void)AspectRatio(-1.0); }, "aspect ratio -1");
-    expect_refused([] { (void)wishart_spectrum(AspectRatio(100.0), 10); }, "all-zero");
+TEST(Spectrum, BuildersRejectImpossibleParameters) {
+    expect_rejected([] { (void)ar1_symbol_spectrum(1.0, 8); }, "inside (-1, 1)");
+    expect_rejected([] { (void)toeplitz_ar1_spectrum(std::nan(""), 8); }, "inside (-1, 1)");
+    expect_rejected([] { (void)toeplitz_ar1_spectrum(0.5, 0); }, "0 points");
+    expect_rejected([] { (void)two_atom_spectrum(1.0, 2.0, 1.0); }, "strictly between 0 and 1");
+    expect_rejected([] { (void)two_atom_spectrum(-1.0, 2.0, 0.5); }, "value -1");
+    expect_rejected([] { (void)uniform_spectrum(2.0, 1.0, 8); }, "0 <= low <= high");
+    expect_rejected([] { (void)exponential_spectrum(std::nan(""), 8); }, "decay nan");
+    expect_rejected([] { (void)power_spectrum(1.0, 0); }, "0 points");
+    expect_rejected([] { (void)AspectRatio(0.0); }, "aspect ratio 0");
+    expect_rejected([] { (void)AspectRatio(-1.0); }, "aspect ratio -1");
+    expect_rejected([] { (void)wishart_spectrum(AspectRatio(100.0), 10); }, "all-zero");
 }
 
 }  // namespace

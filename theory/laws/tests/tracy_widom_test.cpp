@@ -9,11 +9,11 @@
 namespace spiked::theory {
 namespace {
 
-using test::expect_refused;
+using test::expect_rejected;
 using test::expect_relative;
 
 TEST(TracyWidom, MatchesDeterminantsOfFortyDigits) {
-    // det by mpmath, 72 nodes on (s, s + max(18, 2 (14 - s))).
+    // Determinants computed with mpmath, 72 nodes on (s, s + max(18, 2 (14 - s))).
     const double table[][2] = {{-6.0, 2.70731932530477305e-6},
                                {-5.0, 0.00027791775491679037},
                                {0.0, 0.831908066202951927},
@@ -33,25 +33,26 @@ TEST(TracyWidom, BothTailsKeepTheirRelativeAccuracy) {
                                {13.0, 5.43766043993422845e-16},
                                {16.0, 5.1374250160504342e-21}};
     for (const auto& [s, value] : right) expect_relative(tracy_widom_survival(s), value, 1e-12, "right tail");
-    // The expansion below -10 continues the determinant, and nothing breaks far out.
+    // The expansion below -10 continues the determinant, and stays valid for very negative arguments.
     expect_relative(tracy_widom_cdf(-10.0 - 1e-9), tracy_widom_cdf(-10.0), 0.02, "seam");
     EXPECT_EQ(tracy_widom_cdf(-100.0), 0.0);
     EXPECT_EQ(tracy_widom_cdf(1000.0), 1.0);
     EXPECT_EQ(tracy_widom_survival(1000.0), 0.0);
 }
 
-TEST(TracyWidom, QuantilesMatchTheKnownOnes) {
+TEST(TracyWidom, QuantilesMatchKnownValues) {
     const double right[][2] = {{0.5, -1.268574617},   {0.95, 0.979316053},   {0.975, 1.453771352},
                                {0.99, 2.023449281},   {0.995, 2.422326586},  {0.999, 3.272196059},
                                {0.9999, 4.359420344}, {0.99999, 5.344295940}};
     for (const auto& [p, s] : right) EXPECT_NEAR(tracy_widom_quantile(p), s, 6e-10) << p;
-    // Left of the median the research note is off by up to 4e-5; these two are from 25-digit determinants.
+    // Left of the median the research note has errors of up to 4e-5; these two values are from 25-digit determinants.
     EXPECT_NEAR(tracy_widom_quantile(0.0005), -4.846522120451, 1e-11);
     EXPECT_NEAR(tracy_widom_quantile(0.01), -3.895432673064, 1e-11);
 }
 
 TEST(TracyWidom, QuantilesMatchDeterminantsOfFortyFiveDigits) {
-    // Secant steps on the determinant by mpmath, 88 nodes on (s, s + max(18, 2 (14 - s))); 104 nodes agree to 1e-17.
+    // Computed by secant steps on the determinant with mpmath, 88 nodes on (s, s + max(18, 2 (14 - s))); 104 nodes
+    // agree to 1e-17.
     const double left[][2] = {{1e-12, -8.065187420331296}, {1e-10, -7.529569115107806}, {1e-8, -6.914041998184699},
                               {1e-6, -6.180459080236247},  {1e-4, -5.249581566889548},  {0.01, -3.895432673064221},
                               {0.5, -1.268574616581071}};
@@ -61,24 +62,24 @@ TEST(TracyWidom, QuantilesMatchDeterminantsOfFortyFiveDigits) {
     EXPECT_NEAR(tracy_widom_quantile(0.99), 2.023449281380163, 1e-12);
 }
 
-TEST(TracyWidom, TailsTooFarOutAreRefusedAndNeverNan) {
+TEST(TracyWidom, ExtremeTailsAreRejectedAndNeverNan) {
     for (const double tail : {1e-12, 1e-50, 1e-100})
         expect_relative(tracy_widom_survival(tracy_widom_upper_quantile(tail)), tail, 1e-11, "far tail");
     for (const double tail : {9e-101, 1e-200, 1e-300})
-        expect_refused([&] { (void)tracy_widom_upper_quantile(tail); }, "below 1e-100");
+        expect_rejected([&] { (void)tracy_widom_upper_quantile(tail); }, "below 1e-100");
     EXPECT_TRUE(std::isfinite(tracy_widom_quantile(1e-200)));
 }
 
 TEST(TracyWidom, QuantilesInvertTheirTail) {
     for (const double p : {1e-12, 1e-6, 0.003, 0.4, 0.5}) {
-        const double left_tolerance = p < 1e-9 ? 1e-10 : 1e-12;  // rounding of the determinant between neighbours
+        const double left_tolerance = p < 1e-9 ? 1e-10 : 1e-12;  // limited by the rounding of the determinant
         expect_relative(tracy_widom_cdf(tracy_widom_quantile(p)), p, left_tolerance, "left");
         expect_relative(tracy_widom_survival(tracy_widom_upper_quantile(p)), p, 1e-12, "right");
     }
     EXPECT_NEAR(tracy_widom_quantile(0.7), tracy_widom_upper_quantile(0.3), 1e-13);
     for (const double p : {0.0, 1.0, -0.1, std::nan("")}) {
-        expect_refused([&] { (void)tracy_widom_quantile(p); }, "strictly between 0 and 1");
-        expect_refused([&] { (void)tracy_widom_upper_quantile(p); }, "strictly between 0 and 1");
+        expect_rejected([&] { (void)tracy_widom_quantile(p); }, "strictly between 0 and 1");
+        expect_rejected([&] { (void)tracy_widom_upper_quantile(p); }, "strictly between 0 and 1");
     }
 }
 

@@ -14,13 +14,13 @@
 namespace spiked::theory {
 namespace {
 
-using test::expect_refused;
+using test::expect_rejected;
 
 long double support_end(int dimension) {
     return dimension == 0 ? 40.0L : std::sqrt(static_cast<long double>(dimension));
 }
 
-/// The law in closed form, for comparison only: P(0 < z < x) and int_0^x z f, dimension 0 standing for the normal.
+/// The law in closed form, for comparison only: P(0 < z < x), and int_0^x z f below. Dimension 0 is the normal law.
 long double mass_below(int dimension, long double x) {
     if (x >= support_end(dimension)) return 0.5L;
     if (dimension == 0) return 0.5L * std::erf(x / std::sqrt(2.0L));
@@ -86,7 +86,7 @@ TEST(LloydMax, LevelsAreCentroidsAndThresholdsAreMidpoints) {
                 const long double mass = mass_below(dimension, high) - mass_below(dimension, low);
                 const long double moment = moment_below(dimension, high) - moment_below(dimension, low);
                 const double level = book.levels[half + i];
-                // Differences of closed forms lose digits in narrow and in unlikely cells.
+                // Differences of closed forms lose digits in narrow bins and in bins of small probability.
                 const double slack = 5e-15 + 2e-17 / static_cast<double>(mass);
                 EXPECT_NEAR(level, static_cast<double>(moment / mass), slack) << "d " << dimension << " bits " << bits;
                 EXPECT_NEAR(book.probabilities[half + i], static_cast<double>(mass), 1e-15);
@@ -128,16 +128,16 @@ TEST(LloydMax, CodebooksAreExactlySymmetricAndStrictlyIncreasing) {
 TEST(LloydMax, UniformLawInThreeDimensionsHasEquallySpacedLevels) {
     for (int bits = 1; bits <= 8; ++bits) {
         const Codebook book = lloyd_max_sphere(3, bits);
-        const double cells = std::pow(2.0, bits);
+        const double bins = std::pow(2.0, bits);
         for (std::size_t i = 0; i < book.levels.size(); ++i)
-            EXPECT_NEAR(book.levels[i], std::sqrt(3.0) * ((2.0 * static_cast<double>(i) + 1.0) / cells - 1.0), 1e-15);
-        EXPECT_DOUBLE_EQ(book.distortion, 1.0 / (cells * cells));
+            EXPECT_NEAR(book.levels[i], std::sqrt(3.0) * ((2.0 * static_cast<double>(i) + 1.0) / bins - 1.0), 1e-15);
+        EXPECT_DOUBLE_EQ(book.distortion, 1.0 / (bins * bins));
         EXPECT_NEAR(book.entropy_bits, bits, 1e-14);
     }
 }
 
 TEST(LloydMax, NoOtherStartOfLloydsAlgorithmBeatsTheArcsineCodebook) {
-    // The arcsine law is the one whose density is not log-concave: a second fixed point could exist.
+    // The density of the arcsine law is not log-concave, so that a second fixed point could exist.
     std::mt19937_64 random(5);
     const double pi = std::acos(-1.0);
     const double end = std::sqrt(2.0);
@@ -185,14 +185,14 @@ TEST(LloydMax, DimensionOneIsTheLawOfASign) {
     EXPECT_EQ(book.levels, (std::vector<double>{-1.0, 1.0}));
     EXPECT_EQ(book.distortion, 0.0);
     EXPECT_EQ(book.linear_gain, 1.0);
-    expect_refused([] { (void)lloyd_max_sphere(1, 2); }, "use 1 bit");
+    expect_rejected([] { (void)lloyd_max_sphere(1, 2); }, "use 1 bit");
 }
 
-TEST(LloydMax, RefusesImpossibleSizes) {
-    expect_refused([] { (void)lloyd_max_normal(0); }, "1 to 8");
-    expect_refused([] { (void)lloyd_max_normal(9); }, "1 to 8");
-    expect_refused([] { (void)lloyd_max_sphere(128, -1); }, "1 to 8");
-    expect_refused([] { (void)lloyd_max_sphere(0, 2); }, "dimension 0");
+TEST(LloydMax, RejectsImpossibleSizes) {
+    expect_rejected([] { (void)lloyd_max_normal(0); }, "1 to 8");
+    expect_rejected([] { (void)lloyd_max_normal(9); }, "1 to 8");
+    expect_rejected([] { (void)lloyd_max_sphere(128, -1); }, "1 to 8");
+    expect_rejected([] { (void)lloyd_max_sphere(0, 2); }, "dimension 0");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace spiked::theory {
 namespace {
 
-using test::expect_refused;
+using test::expect_rejected;
 using test::expect_relative;
 using test::infinite;
 using test::not_a_number;
@@ -29,7 +29,7 @@ constexpr std::array every_kind{RowQuantizerKind::tq_mse, RowQuantizerKind::tq_p
 
 // ---- samples ----------------------------------------------------------------------------------------------------
 
-/// Of about 200 comparisons in this file, each is wrong this often when the law is right.
+/// The false-alarm rate of each of the about 200 comparisons in this file.
 constexpr double false_alarm_rate = 1e-7;
 
 class Sample {
@@ -41,7 +41,7 @@ public:
         square_ += before * (value - mean_);
     }
     [[nodiscard]] double mean() const { return mean_; }
-    /// Deviation of the mean that a right law exceeds at the false-alarm rate.
+    /// The deviation of the mean that is exceeded at the false-alarm rate when the law is correct.
     [[nodiscard]] double limit() const {
         const double normal = std::numbers::sqrt2 * boost::math::erfc_inv(false_alarm_rate);
         return normal * std::sqrt(square_ / (count_ - 1.0) / count_);
@@ -53,21 +53,21 @@ private:
     double square_ = 0.0;
 };
 
-/// `margin` is what the expected value itself leaves out.
+/// `margin` is the error of the expected value itself.
 void expect_law(const Sample& sample, double expected, double margin, const std::string& what) {
     EXPECT_NEAR(sample.mean(), expected, sample.limit() + margin) << what << "; sampling alone " << sample.limit();
 }
 
 void expect_detectable(const Sample& sample, double wrong, double margin, const std::string& what) {
-    EXPECT_GT(std::abs(sample.mean() - wrong), sample.limit() + margin) << what << " should have been refused";
+    EXPECT_GT(std::abs(sample.mean() - wrong), sample.limit() + margin) << what << " should have been rejected";
 }
 
 double level_of(double value, const Codebook& book) {
-    const auto cell = std::lower_bound(book.thresholds.begin(), book.thresholds.end(), value);
-    return book.levels[static_cast<std::size_t>(cell - book.thresholds.begin())];
+    const auto bin = std::lower_bound(book.thresholds.begin(), book.thresholds.end(), value);
+    return book.levels[static_cast<std::size_t>(bin - book.thresholds.begin())];
 }
 
-/// A unit row, a unit vector across it and the row's codewords, all in the rotated domain.
+/// A unit row, a unit vector orthogonal to it, and the row's codewords, all in the rotated domain.
 struct RandomRow {
     std::vector<double> unit;
     std::vector<double> across;
@@ -141,7 +141,7 @@ double squared_error(const RandomRow& row, double scale) {
 
 // ---- codebooks on a law -----------------------------------------------------------------------------------------
 
-/// Expectation under the law by adaptive quadrature between the thresholds.
+/// The expectation under the law, by adaptive quadrature between the thresholds.
 double expectation(const Codebook& book, int dimension, const std::function<double(double, double)>& value) {
     const double d = dimension;
     const double end = std::sqrt(d);
@@ -175,7 +175,7 @@ void expect_moments(const Codebook& book, int dimension) {
     EXPECT_NEAR(found.linear_gain, gain, tolerance) << what;
     EXPECT_NEAR(found.energy, energy, tolerance) << what;
     EXPECT_NEAR(found.distortion, mean([](double z, double c) { return (z - c) * (z - c); }), tolerance) << what;
-    // Residuals of the regression on z^2, formed before they are squared.
+    // The residuals of the regression on z^2 are formed before they are squared.
     const double spread = mean([](double z, double) { return (z * z - 1.0) * (z * z - 1.0); });
     const double gain_slope = mean([](double z, double c) { return z * c * (z * z - 1.0); }) / spread;
     const double energy_slope = mean([](double z, double c) { return c * c * (z * z - 1.0); }) / spread;
@@ -211,7 +211,8 @@ TEST(QuantizerErrors, MatchedCodebooksKeepTheirOwnNumbers) {
 }
 
 TEST(QuantizerErrors, NormalCodebookOnDimension128MatchesTheTable) {
-    // distortion and 1 - gain; the note prints .114732 and .032725 for the last two of 2 and 3 bits, mpmath these.
+    // Distortion and 1 - gain, computed with mpmath. For the last two of 2 and 3 bits the note prints .114732 and
+    // .032725.
     const double table[][3] = {{1, 0.360891026898, 0.362135627265},
                                {2, 0.116005101303, 0.114734152719},
                                {3, 0.0339790684672, 0.0327272110259},
@@ -222,22 +223,23 @@ TEST(QuantizerErrors, NormalCodebookOnDimension128MatchesTheTable) {
         EXPECT_NEAR(1.0 - found.linear_gain, shortfall, 1e-12);
         EXPECT_NEAR(found.distortion, 1.0 - 2.0 * found.linear_gain + found.energy, 1e-15);
         EXPECT_GT(found.distortion, lloyd_max_sphere(128, static_cast<int>(bits)).distortion);
-        // One bit: the levels of the two laws differ by 2 permille only.
+        // With one bit the levels of the two laws differ by only 0.2 %.
         EXPECT_LT(found.distortion, lloyd_max_sphere(128, static_cast<int>(bits)).distortion * 1.0015);
     }
 }
 
 TEST(QuantizerErrors, MomentsOfAnyCodebookMatchQuadrature) {
-    Codebook crooked;
-    crooked.levels = {-2.5, -1.1, -0.2, 0.15, 0.1, 1.7, 3.0};  // neither sorted nor symmetric
-    crooked.thresholds = {-1.9, -0.7, -0.1, 0.3, 1.2, 2.2};
+    Codebook irregular;
+    irregular.levels = {-2.5, -1.1, -0.2, 0.15, 0.1, 1.7, 3.0};  // neither sorted nor symmetric
+    irregular.thresholds = {-1.9, -0.7, -0.1, 0.3, 1.2, 2.2};
     Codebook single;
     single.levels = {0.4};
     Codebook wide;
     wide.levels = {-9.0, 0.0, 9.0};
     wide.thresholds = {-8.0, 8.0};
     for (const int dimension : {5, 16, 128})
-        for (const Codebook& book : {crooked, single, wide, lloyd_max_normal(3), uniform_quantizer_normal(4).codebook})
+        for (const Codebook& book :
+             {irregular, single, wide, lloyd_max_normal(3), uniform_quantizer_normal(4).codebook})
             expect_moments(book, dimension);
 }
 
@@ -260,7 +262,7 @@ TEST(QuantizerErrors, DimensionOneIsTheLawOfASign) {
 
 constexpr int long_row = std::numeric_limits<int>::max();
 
-/// Long rows: moments alone, without the variances that a finite dimension adds.
+/// The limit of long rows, which depends on the moments and not on the variances.
 RowReconstruction limit_of(double gain, double energy, RowQuantizerKind kind) {
     CodebookOnLaw moments;
     moments.linear_gain = gain;
@@ -283,11 +285,11 @@ TEST(QuantizerErrors, LimitsForCentroidsAreFunctionsOfTheDistortion) {
         EXPECT_EQ(limit(RowQuantizerKind::eden).gain, 1.0);
         EXPECT_NEAR(limit(RowQuantizerKind::tq_mse).gain, gain, 1e-15);
         EXPECT_NEAR(limit(RowQuantizerKind::eden_norm).gain, std::sqrt(gain), 1e-14);
-        // The norm-matched scale is the geometric mean of the other two.
+        // The norm-preserving scale is the geometric mean of the other two.
         EXPECT_NEAR(std::pow(limit(RowQuantizerKind::eden_norm).scale, 2),
                     limit(RowQuantizerKind::eden).scale * limit(RowQuantizerKind::eden_mmse).scale, 1e-14);
     }
-    // One bit of index with the unbiased scale costs what the sketch costs at two bits in all.
+    // A one-bit index with the unbiased scale has the error of the sketch with two bits in all.
     EXPECT_NEAR(limit_of(2.0 / pi, 2.0 / pi, RowQuantizerKind::eden).relative_mse, pi / 2.0 - 1.0, 1e-14);
 }
 
@@ -308,7 +310,8 @@ TEST(QuantizerErrors, LimitsMinimiseOrBalanceOverEveryScale) {
 }
 
 TEST(QuantizerErrors, ScalesMatchTheMeasuredTableOfDimension128) {
-    // bits, then tq-mse, eden-norm, eden-mmse, eden, measured on the same rows (quantizers.md 1.2).
+    // The columns are the bits, and then tq-mse, eden-norm, eden-mmse and eden measured on the same rows (quantizers.md
+    // 1.2).
     const double table[][5] = {{1, 0.36098, 0.40123, 0.36064, 0.56744},
                                {2, 0.11572, 0.11851, 0.11494, 0.13020},
                                {3, 0.03382, 0.03365, 0.03336, 0.03455},
@@ -317,10 +320,10 @@ TEST(QuantizerErrors, ScalesMatchTheMeasuredTableOfDimension128) {
         const CodebookOnLaw book = codebook_on_sphere(lloyd_max_sphere(128, static_cast<int>(bits)), 128);
         const auto mse = [&](RowQuantizerKind kind) { return row_reconstruction(book, 128, kind).relative_mse; };
         const double exact = mse(RowQuantizerKind::tq_mse);
-        // The column that is known exactly shows how far the measurement itself is off: up to 2.8e-4.
+        // The error of tq-mse is known exactly, which shows the error of the measurement: up to 2.8e-4.
         EXPECT_NEAR(exact, plain, 4e-4) << bits;
         const double second_order = 5.0 * exact / (128.0 * 128.0);
-        const double digits = 1.5e-4;  // of a difference of two measured numbers
+        const double digits = 1.5e-4;  // rounding of a difference of two measured numbers
         const auto expect_difference = [&](RowQuantizerKind kind, double measured) {
             EXPECT_NEAR(mse(kind) - exact, measured - plain, digits + second_order) << bits << " " << name_of(kind);
             EXPECT_NEAR(mse(kind), measured, 4e-4 + second_order);
@@ -329,7 +332,7 @@ TEST(QuantizerErrors, ScalesMatchTheMeasuredTableOfDimension128) {
         expect_difference(RowQuantizerKind::eden_mmse, least);
         expect_difference(RowQuantizerKind::eden, unbiased);
     }
-    // Without the term in 1/d the table would be missed.
+    // Negative control: without the term in 1/d the table is not reproduced.
     const CodebookOnLaw two = codebook_on_sphere(lloyd_max_sphere(128, 2), 128);
     const double limit = limit_of(two.linear_gain, two.energy, RowQuantizerKind::eden).relative_mse;
     EXPECT_GT(std::abs(limit - two.distortion - (0.13020 - 0.11572)), 2e-4);
@@ -365,8 +368,8 @@ TEST(QuantizerErrors, ScalesMatchSimulatedRows) {
             const std::string what = std::string(name_of(kind)) + " " + std::to_string(bits);
             expect_law(excess[k], row.relative_mse - book.distortion, second_order, what);
             expect_law(gains[k], row.gain, second_order, what + " gain");
-            // The limit is off by O(1/d), more than what the expansion may leave out; at one bit the norm is fixed
-            // (every |c| is the same), and eden-norm has no term in 1/d.
+            // Negative control: the limit has an error of O(1/d), larger than the neglected terms of the expansion.
+            // With one bit every |c| is the same, and eden-norm has no term in 1/d.
             const double limit = limit_of(book.linear_gain, book.energy, kind).relative_mse;
             const bool fixed = bits == 1 && kind != RowQuantizerKind::eden;
             if (!fixed) expect_detectable(excess[k], limit - book.distortion, second_order, what + " limit");
@@ -407,10 +410,10 @@ TEST(QuantizerErrors, InnerProductsMatchSimulatedRows) {
             expect_law(square[k], variance, 1e-15 + 3.0 / dimension * variance, what + " variance");
         }
         if (kind == RowQuantizerKind::tq_mse) {
-            // A bias that is always negative, or one of 2/pi, is not what rows show.
+            // Negative controls: the bias is not always negative, and the factor is not 2/pi.
             expect_detectable(bias[2], -std::abs(inner_product_error(row, dimension, -0.8).bias), 0.0, "negative bias");
             expect_detectable(bias[3], 2.0 / pi - 1.0, 0.0, "bias of 2/pi");
-            // Nor do the means of z c fluctuate as if coordinates were independent.
+            // Negative control: the means of z c do not fluctuate as if coordinates were independent.
             double free = -book.linear_gain * book.linear_gain;
             free += expectation(codebook, dimension, [](double z, double c) { return z * z * c * c; });
             expect_detectable(square[3], free / dimension, 3.0 / dimension * free / dimension,
@@ -463,7 +466,7 @@ TEST(QuantizerErrors, SketchedResidualMatchesSimulatedRows) {
 }
 
 TEST(QuantizerErrors, InnerProductsMatchTheTablesOfTheNote) {
-    // sd over random unit queries at d = 128, for 2, 3, 4 bits.
+    // Standard deviations over random unit queries at d = 128, for 2, 3 and 4 bits.
     const double plain[] = {0.0301, 0.0163, 0.0085};
     const double sketched[] = {0.0377, 0.0204, 0.0107};
     const double unbiased[] = {0.0319, 0.0165, 0.0086};
@@ -479,8 +482,8 @@ TEST(QuantizerErrors, InnerProductsMatchTheTablesOfTheNote) {
         };
         const int i = bits - 2;
         EXPECT_NEAR(random(RowQuantizerKind::tq_mse), plain[i], 5e-5);
-        EXPECT_NEAR(random(RowQuantizerKind::tq_prod), sketched[i], 1e-4) << "the note leaves out -1/d";
-        EXPECT_NEAR(random(RowQuantizerKind::eden), unbiased[i], 2e-4) << "the note has the limit of long rows";
+        EXPECT_NEAR(random(RowQuantizerKind::tq_prod), sketched[i], 1e-4) << "the note neglects the term -1/d";
+        EXPECT_NEAR(random(RowQuantizerKind::eden), unbiased[i], 2e-4) << "the note uses the limit of long rows";
         const InnerProductError self = inner_product_error(row(RowQuantizerKind::tq_mse), 128, 1.0);
         EXPECT_NEAR(self.standard_deviation, along[i], 0.02 * along[i]) << "measured";
         EXPECT_NEAR(self.bias, -book.distortion, 1e-15);
@@ -490,7 +493,7 @@ TEST(QuantizerErrors, InnerProductsMatchTheTablesOfTheNote) {
 }
 
 TEST(QuantizerErrors, QueriesOfUniformDirectionAverageOverTheCosine) {
-    // cosine^2 has mean 1/d: averaging the error at a given cosine must give back that of a random query.
+    // cosine^2 has mean 1/d, so averaging the error at a given cosine must give the error of a random query.
     for (const int dimension : {1, 2, 16, 128}) {
         const int bits = dimension == 1 ? 1 : 2;
         const CodebookOnLaw book = codebook_on_sphere(lloyd_max_sphere(dimension, bits), dimension);
@@ -530,7 +533,8 @@ TEST(QuantizerErrors, SketchMatchesClosedForms) {
     EXPECT_NEAR(square.mean_factor, 1.00195, 1e-5);
     EXPECT_NEAR(square.mean_factor, 1.0 + 1.0 / 512.0, 5e-6);
     EXPECT_NEAR(square.variance * 128.0, pi / 2.0 - 1.0, 1e-12);
-    // A square orthogonal sketch is the 1-bit codebook with another scale: the same error across the row.
+    // A square orthogonal sketch is the 1-bit codebook with another scale, so its error orthogonal to the row is the
+    // same.
     for (const int dimension : {2, 5, 128}) {
         const CodebookOnLaw book = codebook_on_sphere(lloyd_max_sphere(dimension, 1), dimension);
         const double across =
@@ -542,7 +546,7 @@ TEST(QuantizerErrors, SketchMatchesClosedForms) {
                     exact, 1e-14);
         EXPECT_NEAR(across * across, exact, exact * 0.1 / dimension);
     }
-    // Two matrices halve the variance; rows of one matrix, one at a time, are as good as Gaussian ones in law.
+    // Two matrices halve the variance, and a single row of an orthogonal sketch has the same error as a Gaussian row.
     EXPECT_NEAR(qjl_error(SketchRows::orthogonal, 128, 256, 0.4).variance * 2.0,
                 qjl_error(SketchRows::orthogonal, 128, 128, 0.4).variance, 1e-15);
     EXPECT_NEAR(qjl_error(SketchRows::orthogonal, 1, 3, 1.0).variance, 0.0, 1e-15);
@@ -600,8 +604,8 @@ TEST(QuantizerErrors, SketchMatchesSimulation) {
 double normal_tail(double x) { return std::erfc(x / std::numbers::sqrt2) / 2.0; }
 double normal_density(double x) { return std::exp(-x * x / 2.0) / std::sqrt(2.0 * pi); }
 
-/// The same expectation in other coordinates: minimum and maximum, cell by cell around each level.
-double min_max_by_cells(int group, int bits) {
+/// The same expectation in the coordinates minimum and maximum, integrated bin by bin around each level.
+double min_max_by_bins(int group, int bits) {
     using Rule = boost::math::quadrature::gauss<double, 20>;
     const int count = (1 << bits) - 1;
     const auto error = [&](double low, double high) {
@@ -633,7 +637,7 @@ double min_max_by_cells(int group, int bits) {
 TEST(QuantizerErrors, MinMaxMatchesAnotherQuadrature) {
     for (const auto& [group, bits] :
          {std::pair<int, int>{3, 1}, {3, 3}, {4, 2}, {7, 1}, {32, 2}, {64, 2}, {64, 3}, {128, 1}})
-        expect_relative(min_max_relative_mse(group, bits), min_max_by_cells(group, bits), 1e-9,
+        expect_relative(min_max_relative_mse(group, bits), min_max_by_bins(group, bits), 1e-9,
                         std::to_string(group) + " entries, bits " + std::to_string(bits));
 }
 
@@ -651,8 +655,8 @@ TEST(QuantizerErrors, MinMaxMatchesTheNoteAndItsSmallCases) {
             EXPECT_LT(min_max_relative_mse(64, bits), min_max_relative_mse(64, bits - 1));
         }
     }
-    // Many levels: uniform error in every cell. Mean d2 and standard deviation d3 of the range of 5 normal values are
-    // constants of control charts.
+    // With many levels the error is uniform in every bin. The mean d2 and standard deviation d3 of the range of 5
+    // normal values are the constants of control charts.
     const double range_square = 2.32592894 * 2.32592894 + 0.864081941 * 0.864081941;
     expect_relative(min_max_relative_mse(5, 8), 3.0 / 5.0 * range_square / (255.0 * 255.0) / 12.0, 1e-4, "8 bits");
 }
@@ -727,7 +731,8 @@ TEST(QuantizerErrors, CompressorWithNothingLeftHasNoError) {
 }
 
 TEST(QuantizerErrors, CompressorMatchesSimulatedRowsBehindAProjection) {
-    // A row is a low-rank part and an orthogonal residual of a third of the energy; only the residual is quantized.
+    // A row is the sum of a low-rank part and an orthogonal residual with a third of the energy; only the residual is
+    // quantized.
     constexpr int dimension = 64;
     constexpr int rows = 30000;
     CompressorSetting setting;
@@ -745,7 +750,8 @@ TEST(QuantizerErrors, CompressorMatchesSimulatedRowsBehindAProjection) {
             Sample error, along, along_square;
             const double length = std::sqrt(setting.residual_energy_fraction);
             for (int i = 0; i < rows; ++i) {
-                const RandomRow drawn = sampler.draw();  // the residual's direction; the low-rank part is across
+                const RandomRow drawn =
+                    sampler.draw();  // the direction of the residual; the low-rank part is orthogonal to it
                 const double scale = row_scale(drawn, kind);
                 error.add(length * length * squared_error(drawn, scale));
                 const double ahead = length * (length * (scale * drawn.gain - 1.0) +
@@ -764,71 +770,71 @@ TEST(QuantizerErrors, CompressorMatchesSimulatedRowsBehindAProjection) {
     }
 }
 
-TEST(QuantizerErrors, NamesAreTheOnesTyped) {
+TEST(QuantizerErrors, NamesAreThoseOfTheOptions) {
     EXPECT_EQ(name_of(RowQuantizerKind::eden_norm), "eden-norm");
     std::set<std::string_view> names;
     for (const RowQuantizerKind kind : every_kind) EXPECT_TRUE(names.insert(name_of(kind)).second) << name_of(kind);
 }
 
-TEST(QuantizerErrors, RefusesImpossibleInput) {
+TEST(QuantizerErrors, RejectsImpossibleInput) {
     Codebook book = lloyd_max_normal(2);
     const CodebookOnLaw moments = codebook_on_sphere(book, 128);
     for (const int dimension : {0, -3}) {
-        expect_refused([&] { (void)codebook_on_sphere(book, dimension); }, "dimension");
-        expect_refused([&] { (void)row_reconstruction(moments, dimension, RowQuantizerKind::eden); }, "dimension");
-        expect_refused([&] { (void)inner_product_error({}, dimension, 0.0); }, "dimension");
-        expect_refused([&] { (void)random_query_error(0.1, dimension); }, "dimension");
-        expect_refused([&] { (void)mean_absolute_coordinate(dimension); }, "dimension");
-        expect_refused([&] { (void)qjl_error(SketchRows::gaussian, dimension, 8, 0.0); }, "dimension");
+        expect_rejected([&] { (void)codebook_on_sphere(book, dimension); }, "dimension");
+        expect_rejected([&] { (void)row_reconstruction(moments, dimension, RowQuantizerKind::eden); }, "dimension");
+        expect_rejected([&] { (void)inner_product_error({}, dimension, 0.0); }, "dimension");
+        expect_rejected([&] { (void)random_query_error(0.1, dimension); }, "dimension");
+        expect_rejected([&] { (void)mean_absolute_coordinate(dimension); }, "dimension");
+        expect_rejected([&] { (void)qjl_error(SketchRows::gaussian, dimension, 8, 0.0); }, "dimension");
     }
     for (const double cosine : {1.1, -1.1, not_a_number, infinite}) {
-        expect_refused([&] { (void)inner_product_error({}, 8, cosine); }, "cosine");
-        expect_refused([&] { (void)qjl_error(SketchRows::orthogonal, 8, 8, cosine); }, "cosine");
+        expect_rejected([&] { (void)inner_product_error({}, 8, cosine); }, "cosine");
+        expect_rejected([&] { (void)qjl_error(SketchRows::orthogonal, 8, 8, cosine); }, "cosine");
     }
-    expect_refused([] { (void)qjl_error(SketchRows::gaussian, 8, 0, 0.0); }, "at least one");
+    expect_rejected([] { (void)qjl_error(SketchRows::gaussian, 8, 0, 0.0); }, "at least one");
     for (const double mse : {-0.1, not_a_number, infinite}) {
-        expect_refused([&] { (void)random_query_error(mse, 8); }, "squared error");
-        expect_refused([&] { (void)inner_product_error({1.0, 1.0, 0.0, mse}, 8, 0.5); }, "impossible");
-        expect_refused([&] { (void)inner_product_error({1.0, 1.0, mse, 0.1}, 8, 0.5); }, "impossible");
+        expect_rejected([&] { (void)random_query_error(mse, 8); }, "squared error");
+        expect_rejected([&] { (void)inner_product_error({1.0, 1.0, 0.0, mse}, 8, 0.5); }, "impossible");
+        expect_rejected([&] { (void)inner_product_error({1.0, 1.0, mse, 0.1}, 8, 0.5); }, "impossible");
     }
     for (const RowQuantizerKind kind :
          {RowQuantizerKind::eden, RowQuantizerKind::eden_mmse, RowQuantizerKind::eden_norm})
-        expect_refused([&] { (void)limit_of(0.0, 1.0, kind); }, "no scale");
+        expect_rejected([&] { (void)limit_of(0.0, 1.0, kind); }, "no scale");
     CodebookOnLaw broken = moments;
     broken.gain_variance = not_a_number;
-    expect_refused([&] { (void)row_reconstruction(broken, 8, RowQuantizerKind::tq_mse); }, "gain variance");
+    expect_rejected([&] { (void)row_reconstruction(broken, 8, RowQuantizerKind::tq_mse); }, "gain variance");
 
-    expect_refused([] { (void)codebook_on_sphere({}, 8); }, "at least one");
+    expect_rejected([] { (void)codebook_on_sphere({}, 8); }, "at least one");
     book.levels[1] = not_a_number;
-    expect_refused([&] { (void)codebook_on_sphere(book, 8); }, "finite");
+    expect_rejected([&] { (void)codebook_on_sphere(book, 8); }, "finite");
     book = lloyd_max_normal(2);
     book.thresholds.pop_back();
-    expect_refused([&] { (void)codebook_on_sphere(book, 8); }, "2 thresholds");
+    expect_rejected([&] { (void)codebook_on_sphere(book, 8); }, "2 thresholds");
     book = lloyd_max_normal(2);
     book.thresholds[1] = book.thresholds[0];
-    expect_refused([&] { (void)codebook_on_sphere(book, 8); }, "increase");
+    expect_rejected([&] { (void)codebook_on_sphere(book, 8); }, "increase");
     book.thresholds[1] = not_a_number;
-    expect_refused([&] { (void)codebook_on_sphere(book, 1); }, "increase");
+    expect_rejected([&] { (void)codebook_on_sphere(book, 1); }, "increase");
 
-    for (const int bits : {0, 9}) expect_refused([&] { (void)min_max_relative_mse(64, bits); }, "1 to 8");
+    for (const int bits : {0, 9}) expect_rejected([&] { (void)min_max_relative_mse(64, bits); }, "1 to 8");
     for (const int group : {0, -1, (1 << 20) + 1})
-        expect_refused([&] { (void)min_max_relative_mse(group, 2); }, "group");
+        expect_rejected([&] { (void)min_max_relative_mse(group, 2); }, "group");
 
-    const auto refused = [](auto change, const char* words) {
+    const auto expect_setting_rejected = [](auto change, const char* text) {
         CompressorSetting setting;
         change(setting);
-        expect_refused([&] { (void)predict_compressor(setting); }, words);
+        expect_rejected([&] { (void)predict_compressor(setting); }, text);
     };
-    for (const double share : {-0.01, 1.01, not_a_number, infinite})
-        refused([&](CompressorSetting& s) { s.residual_energy_fraction = share; }, "share");
-    for (const int bits : {0, 9}) refused([&](CompressorSetting& s) { s.bits = bits; }, "1 to 8");
-    for (const int rank : {-1, 129}) refused([&](CompressorSetting& s) { s.rank = rank; }, "rank");
+    for (const double fraction : {-0.01, 1.01, not_a_number, infinite})
+        expect_setting_rejected([&](CompressorSetting& s) { s.residual_energy_fraction = fraction; }, "fraction");
+    for (const int bits : {0, 9}) expect_setting_rejected([&](CompressorSetting& s) { s.bits = bits; }, "1 to 8");
+    for (const int rank : {-1, 129}) expect_setting_rejected([&](CompressorSetting& s) { s.rank = rank; }, "rank");
     for (const int bits : {0, 65}) {
-        refused([&](CompressorSetting& s) { s.factor_bits = bits; }, "factor entry");
-        refused([&](CompressorSetting& s) { s.norm_bits = bits; }, "norm");
+        expect_setting_rejected([&](CompressorSetting& s) { s.factor_bits = bits; }, "factor entry");
+        expect_setting_rejected([&](CompressorSetting& s) { s.norm_bits = bits; }, "norm");
     }
-    refused([](CompressorSetting& s) { s.rows = 0; }, "rows");
-    refused([](CompressorSetting& s) { s.dimension = 0; }, "dimension");
+    expect_setting_rejected([](CompressorSetting& s) { s.rows = 0; }, "rows");
+    expect_setting_rejected([](CompressorSetting& s) { s.dimension = 0; }, "dimension");
 }
 
 }  // namespace

@@ -8,14 +8,14 @@
 namespace spiked::theory {
 namespace {
 
-using test::expect_refused;
+using test::expect_rejected;
 using test::expect_relative;
 using test::infinite;
 using test::not_a_number;
 
 double density(double x) { return std::exp(-x * x / 2.0) / std::sqrt(2.0 * std::acos(-1.0)); }
 
-/// Squared error of the uniform mid-rise quantizer, integrated cell by cell.
+/// The squared error of the uniform mid-rise quantizer, integrated bin by bin.
 double uniform_distortion(double step, int bits) {
     using Rule = boost::math::quadrature::gauss<double, 20>;
     const int half = 1 << (bits - 1);
@@ -32,7 +32,7 @@ double uniform_distortion(double step, int bits) {
     return sum;
 }
 
-/// Entropy and distortion from differences of closed forms in extended precision.
+/// Entropy and distortion, computed from differences of closed forms in extended precision.
 struct ClosedForm {
     double rate = 0.0;
     double distortion = 0.0;
@@ -88,7 +88,7 @@ TEST(RateDistortion, LloydMaxApproachesPanterAndDiteFromBelow) {
     EXPECT_NEAR(8.0 - shannon_rate(lloyd_max_normal(8).distortion), 0.5 * std::log2(2.69911), 1e-5);
 }
 
-TEST(RateDistortion, EntropyCodedTableIsTheBetterStaircase) {
+TEST(RateDistortion, EntropyCodedTableMatchesTheBetterStaircase) {
     const double table[][3] = {{1.0, 0.34834, 5e-6},   {1.5, 0.17767, 5e-6},  {2.0, 0.088941, 5e-7},
                                {2.25, 0.062898, 6e-7}, {2.5, 0.044477, 5e-7}, {3.0, 0.022239, 5e-7},
                                {4.0, 0.0055597, 5e-8}};
@@ -99,7 +99,7 @@ TEST(RateDistortion, EntropyCodedTableIsTheBetterStaircase) {
     }
     EXPECT_EQ(entropy_coded_normal_at_rate(1.0).staircase, Staircase::mid_tread);
     EXPECT_EQ(entropy_coded_normal_at_rate(1.5).staircase, Staircase::mid_rise);
-    // 1.5 bits tell the staircases apart in the digits printed: mid-tread alone gives 0.17770.
+    // At 1.5 bits the two staircases differ in the printed digits: mid-tread alone gives 0.17770.
     const auto tread_error = [](double step) {
         return entropy_coded_normal(step, Staircase::mid_tread).rate_bits - 1.5;
     };
@@ -108,7 +108,7 @@ TEST(RateDistortion, EntropyCodedTableIsTheBetterStaircase) {
 }
 
 TEST(RateDistortion, EntropyCodedMatchesThirtyDigits) {
-    // mpmath, 30 digits, differences of erfc; step by the secant rule.
+    // Computed with mpmath in 30 digits from differences of erfc, with the step by the secant method.
     const double table[][3] = {
         {0.05, 5.62027638509435, 0.95218903679197727298},   {0.5, 3.45617791808057, 0.61733665373500732491},
         {1.0, 2.42161945543186, 0.34833863751159296769},    {1.1, 2.24211013590708, 0.30613750334141877078},
@@ -122,25 +122,25 @@ TEST(RateDistortion, EntropyCodedMatchesThirtyDigits) {
     }
 }
 
-TEST(RateDistortion, EntropyCodedCellsMatchClosedForms) {
+TEST(RateDistortion, EntropyCodedBinsMatchClosedForms) {
     for (const Staircase staircase : {Staircase::mid_tread, Staircase::mid_rise}) {
         for (double step = 0.02; step < 8.0; step *= 1.31) {
             const ClosedForm expected = closed_form(step, staircase);
             const EntropyCodedQuantizer found = entropy_coded_normal(step, staircase);
             expect_relative(found.rate_bits, expected.rate, 1e-13, "rate");
-            // 1 - gain is what cancels in the closed form.
+            // The closed form of 1 - gain suffers from cancellation.
             EXPECT_NEAR(found.distortion, expected.distortion, 1e-14 * expected.distortion + 1e-16) << step;
         }
     }
-    // A step beyond everything: nothing is sent, or the sign.
+    // With a very large step, mid-tread sends nothing and mid-rise sends the sign.
     EXPECT_EQ(entropy_coded_normal(1e6, Staircase::mid_tread).rate_bits, 0.0);
     EXPECT_NEAR(entropy_coded_normal(1e6, Staircase::mid_tread).distortion, 1.0, 1e-14);
     EXPECT_NEAR(entropy_coded_normal(1e6, Staircase::mid_rise).rate_bits, 1.0, 1e-14);
     EXPECT_NEAR(entropy_coded_normal(1e6, Staircase::mid_rise).distortion, 1.0 - 2.0 / std::acos(-1.0), 1e-14);
 }
 
-TEST(RateDistortion, EntropyCodedRatesRunFromNothingToTheHighRateLimit) {
-    const double limit = std::acos(-1.0) * std::exp(1.0) / 6.0;  // of distortion * 4^rate, Gish and Pierce 1968
+TEST(RateDistortion, EntropyCodedDistortionApproachesTheHighRateLimit) {
+    const double limit = std::acos(-1.0) * std::exp(1.0) / 6.0;  // limit of distortion * 4^rate (Gish and Pierce 1968)
     double before = 1.0;
     double scaled_before = 1.0;
     for (double rate = 0.01; rate <= 10.0; rate += 0.0999) {
@@ -183,7 +183,8 @@ TEST(RateDistortion, EntropyCodingBeatsLloydMaxAtItsOwnEntropy) {
 TEST(RateDistortion, UniformStepsMatchTheTable) {
     EXPECT_NEAR(uniform_quantizer_normal(1).step, 2.0 * std::sqrt(2.0 / std::acos(-1.0)), 1e-15);
     expect_relative(uniform_quantizer_normal(1).codebook.distortion, lloyd_max_normal(1).distortion, 1e-14, "1 bit");
-    // Steps and distortions: mpmath, 30 digits. The table of the note agrees to 2e-8 (step) and to its last digit.
+    // Steps and distortions were computed with mpmath in 30 digits. The table of the note agrees to 2e-8 in the step
+    // and to its last digit in the distortion.
     const double table[][5] = {{2, 0.995686685943506312, 0.118846050384077205, 0.9956866699, 0.118846050},
                                {3, 0.586019441443486986, 0.0374396593915235321, 0.5860194502, 0.037439659},
                                {4, 0.335200612199972692, 0.0115428844313508994, 0.3352006168, 0.011542884},
@@ -232,17 +233,17 @@ TEST(RateDistortion, UniformCodebookIsConsistent) {
     }
 }
 
-TEST(RateDistortion, RefusesWhatHasNoAnswer) {
+TEST(RateDistortion, RejectsArgumentsOutsideItsDomain) {
     for (const double rate : {0.0, -1.0, not_a_number, infinite, -infinite}) {
-        expect_refused([&] { (void)shannon_distortion(rate); }, "rate of");
-        expect_refused([&] { (void)entropy_coded_normal_at_rate(rate); }, "out of range");
-        expect_refused([&] { (void)shannon_rate(rate); }, "distortion");
-        expect_refused([&] { (void)entropy_coded_normal(rate, Staircase::mid_rise); }, "step");
+        expect_rejected([&] { (void)shannon_distortion(rate); }, "rate of");
+        expect_rejected([&] { (void)entropy_coded_normal_at_rate(rate); }, "out of range");
+        expect_rejected([&] { (void)shannon_rate(rate); }, "distortion");
+        expect_rejected([&] { (void)entropy_coded_normal(rate, Staircase::mid_rise); }, "step");
     }
-    expect_refused([] { (void)entropy_coded_normal_at_rate(0.0099); }, "0.01 to 10");
-    expect_refused([] { (void)entropy_coded_normal_at_rate(10.1); }, "0.01 to 10");
-    expect_refused([] { (void)entropy_coded_normal(1e-4, Staircase::mid_tread); }, "step");
-    for (const int bits : {0, -1, 9}) expect_refused([&] { (void)uniform_quantizer_normal(bits); }, "1 to 8");
+    expect_rejected([] { (void)entropy_coded_normal_at_rate(0.0099); }, "0.01 to 10");
+    expect_rejected([] { (void)entropy_coded_normal_at_rate(10.1); }, "0.01 to 10");
+    expect_rejected([] { (void)entropy_coded_normal(1e-4, Staircase::mid_tread); }, "step");
+    for (const int bits : {0, -1, 9}) expect_rejected([&] { (void)uniform_quantizer_normal(bits); }, "1 to 8");
 }
 
 }  // namespace

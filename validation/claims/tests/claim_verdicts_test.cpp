@@ -20,40 +20,40 @@
 namespace spiked::validation {
 namespace {
 
-/// A number that changes with the replicate: `centre` +- `spread`, in turns.
-Criterion made_up(Form form, std::string name, double centre, double spread, std::vector<Fault> faults = {},
-                  double fault_centre = 0.0) {
+/// A criterion whose number alternates between `centre` + `deviation` and `centre` - `deviation`.
+Criterion made_up(Form form, std::string name, double centre, double deviation,
+                  std::vector<Control> negative_controls = {}, double control_centre = 0.0) {
     return {.form = form,
             .name = std::move(name),
             .measures = "a made-up number",
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) -> Trial {
-                const double middle = place.fault.empty() ? centre : fault_centre;
-                return [=](std::uint64_t replicate) { return middle + (replicate % 2 == 0 ? spread : -spread); };
+                const double mean = place.control.empty() ? centre : control_centre;
+                return [=](std::uint64_t replicate) { return mean + (replicate % 2 == 0 ? deviation : -deviation); };
             },
             .region = [](std::size_t) { return around(0.0, 1.0); },
             .quick = {{16, 100}},
             .full = {},
-            .faults = std::move(faults)};
+            .negative_controls = std::move(negative_controls)};
 }
 
-ClaimOutcome judged(std::vector<Criterion> criteria, PrintedVerdict settled = PrintedVerdict::holds) {
-    static std::vector<Claim> claims;  // outcomes point into it
+ClaimOutcome judged(std::vector<Criterion> criteria, PrintedVerdict expected_verdict = PrintedVerdict::holds) {
+    static std::vector<Claim> claims;  // outcomes refer to them
     claims.push_back({.id = "made-up",
                       .place = "",
                       .statement = "",
                       .corrected = "",
-                      .settled = settled,
+                      .expected_verdict = expected_verdict,
                       .criteria = std::move(criteria)});
     static std::vector<std::vector<Claim>> kept;
     kept.push_back({claims.back()});
     return validate_claims({.threads = 2}, kept.back()).claims.front();
 }
 
-const Fault fault{"fault", "another middle"};
+const Control shifted{"shifted", "another centre"};
 
-TEST(ClaimVerdicts, HoldsWhenInsideAndItsControlOutside) {
-    const auto claim = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 5.0)});
+TEST(ClaimVerdicts, AFormHoldsWhenItsIntervalIsInsideAndThatOfItsControlOutside) {
+    const auto claim = judged({made_up(Form::printed, "a", 0.0, 0.1, {shifted}, 5.0)});
     EXPECT_EQ(claim.printed, PrintedVerdict::holds);
     EXPECT_EQ(claim.corrected, PrintedVerdict::none);
     EXPECT_FALSE(claim.failed);
@@ -63,19 +63,19 @@ TEST(ClaimVerdicts, HoldsWhenInsideAndItsControlOutside) {
 }
 
 TEST(ClaimVerdicts, AControlThatPassesMakesThePrintedFormVacuousAndTheCorrectedOneFail) {
-    const auto printed = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 0.5)}, PrintedVerdict::vacuous);
+    const auto printed = judged({made_up(Form::printed, "a", 0.0, 0.1, {shifted}, 0.5)}, PrintedVerdict::vacuous);
     EXPECT_EQ(printed.printed, PrintedVerdict::vacuous);
     EXPECT_FALSE(printed.failed);
     EXPECT_FALSE(printed.criteria[0].controls[0].fails());
-    const auto corrected = judged({made_up(Form::corrected, "a", 0.0, 0.1, {fault}, 0.5)}, PrintedVerdict::none);
+    const auto corrected = judged({made_up(Form::corrected, "a", 0.0, 0.1, {shifted}, 0.5)}, PrintedVerdict::none);
     EXPECT_EQ(corrected.corrected, PrintedVerdict::refuted);
     EXPECT_TRUE(corrected.failed);
-    EXPECT_EQ(corrected.reason, "a: the planted fault \"fault\" passes");
+    EXPECT_EQ(corrected.reason, "a: the negative control \"shifted\" passes");
 }
 
 TEST(ClaimVerdicts, APrintedFormMayBeRefutedWhenTheCorrectedOneHolds) {
     const auto claim =
-        judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::corrected, "b", 0.0, 0.1, {fault}, 9.0)},
+        judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::corrected, "b", 0.0, 0.1, {shifted}, 9.0)},
                PrintedVerdict::refuted);
     EXPECT_EQ(claim.printed, PrintedVerdict::refuted);
     EXPECT_EQ(claim.corrected, PrintedVerdict::holds);
@@ -83,8 +83,8 @@ TEST(ClaimVerdicts, APrintedFormMayBeRefutedWhenTheCorrectedOneHolds) {
     EXPECT_EQ(claim.shown().criterion->name, "b");
 }
 
-// The constants behind two verdicts are those of the committed table, which was checked against the paper.
-TEST(Claims, PrintedTablesAreThoseOfTheStudy) {
+// The constants that two claims use are those of the committed table, which was checked against the paper.
+TEST(Claims, PrintedTablesEqualTheCommittedTable) {
     std::ifstream file(SPIKED_SOURCE_DIR "/validation/studies/paper-tables.csv");
     std::map<std::string, double> printed;  // by table, method and metric
     for (std::string line; std::getline(file, line);) {
@@ -108,8 +108,8 @@ TEST(Claims, PrintedTablesAreThoseOfTheStudy) {
         }
 }
 
-// The statistic of delocalisation by LAPACK, from the definition: vectors 2, 3, .. up to half the size, both sides.
-TEST(Claims, DelocalisationMeasuresWhatItSays) {
+// The statistic of delocalisation from its definition with LAPACK: vectors 2, 3, .. up to half the size, both sides.
+TEST(Claims, DelocalisationStatisticMatchesItsDefinition) {
     const Claim* claim = find_claim("delocalisation");
     const auto growth = std::find_if(claim->criteria.begin(), claim->criteria.end(),
                                      [](const Criterion& one) { return one.name == "growth-coloured"; });
@@ -118,7 +118,7 @@ TEST(Claims, DelocalisationMeasuresWhatItSays) {
     const Trial trial = growth->prepare(place);
     const Fixture fixture = make_fixture({Noise::coloured, 1.0, {2.0}}, place.size);
     const double d = 24.0;
-    const double alpha_plus = fixture.strength(0) / 2.0;  // 2 thresholds: as far above as the threshold is high
+    const double alpha_plus = fixture.strength(0) / 2.0;  // at 2 thresholds the excess equals the threshold
     for (std::uint64_t replicate = 0; replicate < 40; ++replicate) {
         const auto sample = fixture.draw(place, replicate);
         arma::mat left, right;
@@ -135,13 +135,13 @@ TEST(Claims, DelocalisationMeasuresWhatItSays) {
     }
 }
 
-// Every size counts: one outside refutes, one that decides nothing leaves open, whichever comes first.
-TEST(ClaimVerdicts, AreOfAllSizes) {
+// All sizes count, in any order: one size outside refutes, one inconclusive size makes the verdict inconclusive.
+TEST(ClaimVerdicts, CombineAllSizes) {
     const auto by_size = [](double at_16, double at_32) {
-        auto criterion = made_up(Form::printed, "a", 0.0, 0.1, {fault}, 9.0);
+        auto criterion = made_up(Form::printed, "a", 0.0, 0.1, {shifted}, 9.0);
         criterion.prepare = [=](const TrialPlace& place) -> Trial {
-            const double middle = !place.fault.empty() ? 9.0 : place.size == 16 ? at_16 : at_32;
-            return [=](std::uint64_t replicate) { return middle + (replicate % 2 == 0 ? 0.1 : -0.1); };
+            const double mean = !place.control.empty() ? 9.0 : place.size == 16 ? at_16 : at_32;
+            return [=](std::uint64_t replicate) { return mean + (replicate % 2 == 0 ? 0.1 : -0.1); };
         };
         criterion.quick = {{16, 100}, {32, 100}};
         return judged({criterion}, PrintedVerdict::none).printed;
@@ -151,7 +151,7 @@ TEST(ClaimVerdicts, AreOfAllSizes) {
         EXPECT_EQ(by_size(a, b), PrintedVerdict::refuted) << a << " " << b;
     for (const auto& [a, b] : {std::pair{0.0, 1.0}, std::pair{1.0, 0.0}})
         EXPECT_EQ(by_size(a, b), PrintedVerdict::inconclusive) << a << " " << b;
-    // A slope is one comparison, however many sizes it is taken over.
+    // A slope is one comparison for any number of sizes.
     auto slope = made_up(Form::printed, "a", 1.0, 0.1);
     slope.summary = Summary::rate;
     slope.quick = {{16, 100}, {32, 100}, {64, 100}};
@@ -159,22 +159,22 @@ TEST(ClaimVerdicts, AreOfAllSizes) {
                                         .place = "",
                                         .statement = "",
                                         .corrected = "",
-                                        .settled = PrintedVerdict::none,
+                                        .expected_verdict = PrintedVerdict::none,
                                         .criteria = {slope}}};
     EXPECT_EQ(validate_claims({.threads = 1}, claims).comparisons, 1U);
 }
 
-TEST(ClaimsOnDumps, AreNamedApart) {
+TEST(ClaimsOnDumps, TitlesOfDumpsAreDistinct) {
     EXPECT_EQ(dump_titles({"a/x.safetensors", "b/y.safetensors"}),
               (std::vector<std::string>{"x.safetensors", "y.safetensors"}));
     EXPECT_EQ(dump_titles({"a/x.npz", "b/x.npz", "c.npz"}), (std::vector<std::string>{"a/x.npz", "b/x.npz", "c.npz"}));
 }
 
-// What refutes where the sentence is true refutes nothing.
-TEST(ClaimVerdicts, ARefutationNeedsATrueCaseThatPasses) {
+// A criterion that also fails where the statement is true has no specificity.
+TEST(ClaimVerdicts, ARefutationNeedsAPositiveControlThatPasses) {
     const auto with_positive_control = [](double centre, double true_centre) {
         auto criterion = made_up(Form::printed, "a", centre, 0.1, {}, true_centre);
-        criterion.positive_controls = {{"case", "another middle"}};
+        criterion.positive_controls = {{"case", "another centre"}};
         return judged({criterion}, PrintedVerdict::refuted);
     };
     const auto sound = with_positive_control(5.0, 0.5);
@@ -183,47 +183,48 @@ TEST(ClaimVerdicts, ARefutationNeedsATrueCaseThatPasses) {
     ASSERT_EQ(sound.criteria[0].positive_controls.size(), 1U);
     EXPECT_TRUE(sound.criteria[0].positive_controls[0].passes());
     EXPECT_FALSE(sound.criteria[0].extended);
-    const auto blind = with_positive_control(5.0, 4.0);
-    EXPECT_EQ(blind.printed, PrintedVerdict::inconclusive);
-    EXPECT_TRUE(blind.failed);
-    EXPECT_EQ(blind.reason, "a: refutes \"case\" too, which is true");
+    const auto without_specificity = with_positive_control(5.0, 4.0);
+    EXPECT_EQ(without_specificity.printed, PrintedVerdict::inconclusive);
+    EXPECT_TRUE(without_specificity.failed);
+    EXPECT_EQ(without_specificity.reason,
+              "a: the positive control \"case\" fails, although the statement is true there");
     const auto open = with_positive_control(5.0, 1.0);
     EXPECT_EQ(open.printed, PrintedVerdict::inconclusive);
     EXPECT_FALSE(open.failed);
     EXPECT_TRUE(open.criteria[0].extended);
-    EXPECT_EQ(open.reason, "a: the true case \"case\" is open");
-    // Comparisons of their own.
-    const auto asked = [](std::vector<Criterion> criteria) {
+    EXPECT_EQ(open.reason, "a: the positive control \"case\" is inconclusive");
+    // Positive controls are additional comparisons.
+    const auto comparisons = [](std::vector<Criterion> criteria) {
         const std::vector<Claim> claims = {{.id = "made-up",
                                             .place = "",
                                             .statement = "",
                                             .corrected = "",
-                                            .settled = PrintedVerdict::refuted,
+                                            .expected_verdict = PrintedVerdict::refuted,
                                             .criteria = std::move(criteria)}};
         return validate_claims({.threads = 1}, claims).comparisons;
     };
     auto criterion = made_up(Form::printed, "a", 5.0, 0.1);
-    EXPECT_EQ(asked({criterion}), 1U);
-    criterion.positive_controls = {{"case", "another middle"}};
-    EXPECT_EQ(asked({criterion}), 2U);
+    EXPECT_EQ(comparisons({criterion}), 1U);
+    criterion.positive_controls = {{"case", "another centre"}};
+    EXPECT_EQ(comparisons({criterion}), 2U);
 }
 
-TEST(ClaimVerdicts, AVerdictAgainstWhatIsSettledFails) {
+TEST(ClaimVerdicts, AConclusiveVerdictOtherThanTheExpectedOneFails) {
     EXPECT_TRUE(judged({made_up(Form::printed, "a", 5.0, 0.1)}).failed);
     EXPECT_TRUE(judged({made_up(Form::printed, "a", 0.0, 0.1)}, PrintedVerdict::refuted).failed);
-    EXPECT_FALSE(judged({made_up(Form::printed, "a", 1.0, 0.1)}, PrintedVerdict::refuted).failed) << "open";
-    // One of two that were refuted holds.
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 1.0, 0.1)}, PrintedVerdict::refuted).failed) << "inconclusive";
+    // Two criteria are expected to be refuted, and one of them holds.
     const auto one =
         judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::printed, "b", 0.0, 0.1)}, PrintedVerdict::refuted);
     EXPECT_TRUE(one.failed);
-    EXPECT_EQ(one.reason, "b: holds, and was refuted before");
-    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::printed, "b", 0.0, 0.1, {fault}, 9.0)},
+    EXPECT_EQ(one.reason, "b: holds, but is expected to be refuted");
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1), made_up(Form::printed, "b", 0.0, 0.1, {shifted}, 9.0)},
                         PrintedVerdict::refuted)
                      .failed);
 }
 
-TEST(ClaimVerdicts, WhatIsOpenIsDrawnOnOnce) {
-    // 100 values leave the interval across the margin, 400 do not.
+TEST(ClaimVerdicts, InconclusiveCriteriaGetOneSecondAnalysis) {
+    // The interval of 100 values crosses the margin, that of 400 values does not.
     const auto decided = judged({made_up(Form::printed, "a", 0.0, 2.5)});
     EXPECT_TRUE(decided.criteria[0].extended);
     EXPECT_EQ(decided.criteria[0].outcome.findings[0].interval.count, 400U);
@@ -231,42 +232,42 @@ TEST(ClaimVerdicts, WhatIsOpenIsDrawnOnOnce) {
     const auto open = judged({made_up(Form::printed, "a", 1.0, 0.1)});
     EXPECT_EQ(open.printed, PrintedVerdict::inconclusive);
     EXPECT_TRUE(open.open());
-    EXPECT_EQ(open.reason, "a is open");
+    EXPECT_EQ(open.reason, "a is inconclusive");
     EXPECT_EQ(open.criteria[0].outcome.findings[0].interval.count, 400U);
-    // A control that is open is drawn on as well, where its criterion holds.
-    const auto by_control = judged({made_up(Form::printed, "a", 0.0, 0.1, {fault}, 1.0)});
+    // An inconclusive negative control also gets more trials where its criterion holds.
+    const auto by_control = judged({made_up(Form::printed, "a", 0.0, 0.1, {shifted}, 1.0)});
     EXPECT_TRUE(by_control.criteria[0].extended);
     EXPECT_EQ(by_control.printed, PrintedVerdict::inconclusive);
-    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1, {fault}, 1.0)}).criteria[0].extended);
-    // A control is drawn as far as what it is the control of.
-    const auto control = judged({made_up(Form::printed, "a", 0.0, 2.5, {fault}, 9.0)});
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1, {shifted}, 1.0)}).criteria[0].extended);
+    // A control has as many trials as its criterion.
+    const auto control = judged({made_up(Form::printed, "a", 0.0, 2.5, {shifted}, 9.0)});
     EXPECT_EQ(control.criteria[0].controls[0].outcome.findings[0].interval.count, 400U);
 }
 
-// A look has its part of what is declared for all comparisons, the first one and the second one the same.
-TEST(ClaimVerdicts, LooksAndComparisonsShareTheFalseAlarm) {
-    const auto claim = [](std::string id, double spread) -> Claim {
+// The false-alarm rate of the tier is divided equally among all comparisons and their two interim analyses.
+TEST(ClaimVerdicts, InterimAnalysesAndComparisonsShareTheFalseAlarmRate) {
+    const auto claim = [](std::string id, double deviation) -> Claim {
         return {.id = std::move(id),
                 .place = "",
                 .statement = "",
                 .corrected = "",
-                .criteria = {made_up(Form::printed, "a", 0.0, spread)}};
+                .criteria = {made_up(Form::printed, "a", 0.0, deviation)}};
     };
     const std::vector<Claim> two = {claim("decided", 0.1), claim("extended", 2.5)};
     const auto found = validate_claims({.false_alarm = 1e-4, .threads = 1}, two);
     EXPECT_EQ(found.comparisons, 2U);
-    for (const auto& [at, spread, trials] : {std::tuple{0, 0.1, 100}, std::tuple{1, 2.5, 400}}) {
+    for (const auto& [at, deviation, trials] : {std::tuple{0, 0.1, 100}, std::tuple{1, 2.5, 400}}) {
         std::vector<double> values;
-        for (int i = 0; i < trials; ++i) values.push_back(i % 2 == 0 ? spread : -spread);
+        for (int i = 0; i < trials; ++i) values.push_back(i % 2 == 0 ? deviation : -deviation);
         const Interval expected = mean_interval(values, 1e-4 / 2.0 / 2.0);
         const Interval& interval = found.claims[at].criteria[0].outcome.findings[0].interval;
         ASSERT_EQ(interval.count, expected.count);
-        EXPECT_NEAR(interval.high, expected.high, 1e-12 * spread);
-        EXPECT_NEAR(interval.low, expected.low, 1e-12 * spread);
+        EXPECT_NEAR(interval.high, expected.high, 1e-12 * deviation);
+        EXPECT_NEAR(interval.low, expected.low, 1e-12 * deviation);
     }
 }
 
-TEST(ClaimVerdicts, DoNotDependOnThreadsOrOnWhatElseIsAsked) {
+TEST(ClaimVerdicts, DoNotDependOnThreadsOrOnOtherClaims) {
     const std::vector<std::string> some = {"qjl.mean", "thin-shell"};
     ValidationPlan plan{.seed = stream::StudySeed::parse("0x77"), .claims = some, .threads = 1};
     const auto alone = validate_claims(plan);
@@ -287,7 +288,7 @@ TEST(ClaimVerdicts, DoNotDependOnThreadsOrOnWhatElseIsAsked) {
     EXPECT_EQ(numbers(*same), numbers(other.claims[0]));
 }
 
-TEST(ClaimVerdicts, UnknownIdsAreNamed) {
+TEST(ClaimVerdicts, UnknownIdsAreRejectedWithASuggestion) {
     try {
         (void)validate_claims({.claims = {"prop.nrm"}});
         FAIL();
@@ -297,8 +298,8 @@ TEST(ClaimVerdicts, UnknownIdsAreNamed) {
     }
 }
 
-// A reference that was asked for again must outlive blocks that are asked for afterwards.
-TEST(Claims, TheBlockAskedLastIsForgottenLast) {
+// A block that was used again must stay in the cache longer than blocks used before that.
+TEST(Claims, TheBlockCacheDropsTheLeastRecentlyUsedBlock) {
     const auto block = [](double value) { return arma::mat(3, 3, arma::fill::value(value)); };
     const auto* first = &analysed(block(1.0));
     for (const double value : {2.0, 3.0, 4.0}) EXPECT_NE(&analysed(block(value)), first);
@@ -306,11 +307,11 @@ TEST(Claims, TheBlockAskedLastIsForgottenLast) {
     for (const double value : {5.0, 6.0, 7.0}) EXPECT_NE(&analysed(block(value)), first);
     EXPECT_EQ(&analysed(block(1.0)), first);
     EXPECT_EQ(first->block()(0, 0), 1.0);
-    // Another way to take zeros is another decomposition.
+    // Another treatment of zero rows and columns is another decomposition.
     EXPECT_NE(&analysed(block(1.0), EmptyLines::keep), first);
 }
 
-TEST(Claims, AllStatementsThatOthersNameAreThere) {
+TEST(Claims, AllIdsInUseExist) {
     for (const char* id : {"outlier.location",
                            "overlap.left",
                            "overlap.right",
@@ -349,8 +350,8 @@ TEST(Claims, AllStatementsThatOthersNameAreThere) {
         EXPECT_NE(find_claim(id), nullptr) << id;
 }
 
-// A claim without controls, or whose controls plant nothing, says nothing.
-TEST(Claims, AreCompleteAsData) {
+// A claim without controls, or with controls that change nothing, shows nothing.
+TEST(Claims, HaveAllTheirFields) {
     std::set<std::string> ids;
     for (const auto& claim : claims()) {
         EXPECT_TRUE(ids.insert(claim.id).second) << claim.id << " twice";
@@ -365,39 +366,40 @@ TEST(Claims, AreCompleteAsData) {
             EXPECT_FALSE(one.quick.empty() && one.full.empty()) << claim.id << " " << one.name;
             EXPECT_TRUE(one.region && one.prepare) << claim.id << " " << one.name;
             EXPECT_EQ(one.law != nullptr, one.summary == Summary::distance) << claim.id << " " << one.name;
-            // What is meant to hold has something it would not pass.
-            EXPECT_FALSE((one.form == Form::corrected || claim.settled == PrintedVerdict::vacuous) &&
-                         one.faults.empty())
+            // A criterion that is expected to hold has a negative control.
+            EXPECT_FALSE((one.form == Form::corrected || claim.expected_verdict == PrintedVerdict::vacuous) &&
+                         one.negative_controls.empty())
                 << claim.id << " " << one.name;
-            // What is meant to be refuted has something true that it would not refute.
-            EXPECT_EQ(one.form == Form::printed && claim.settled == PrintedVerdict::refuted,
+            // A criterion that is expected to be refuted has a positive control.
+            EXPECT_EQ(one.form == Form::printed && claim.expected_verdict == PrintedVerdict::refuted,
                       !one.positive_controls.empty())
                 << claim.id << " " << one.name;
         }
-        EXPECT_TRUE(quick) << claim.id << " is not asked in the quick tier";
-        if (claim.settled == PrintedVerdict::holds) {
+        EXPECT_TRUE(quick) << claim.id << " is missing in the quick tier";
+        if (claim.expected_verdict == PrintedVerdict::holds) {
             EXPECT_TRUE(std::any_of(claim.criteria.begin(), claim.criteria.end(), [](const Criterion& one) {
-                return !one.faults.empty();
+                return !one.negative_controls.empty();
             })) << claim.id;
         } else if (claim.id != "prop.esd") {
-            EXPECT_TRUE(corrected) << claim.id << " is " << name_of(claim.settled) << ", and nothing put in its place";
+            EXPECT_TRUE(corrected) << claim.id << " is " << name_of(claim.expected_verdict)
+                                   << ", but there is no corrected form";
             EXPECT_FALSE(claim.corrected.empty()) << claim.id;
         }
     }
 }
 
-// Each fault changes what is measured or what it is compared with: a name that nothing plants would give the same.
-TEST(Claims, EveryFaultChangesItsTrials) {
+// Each control changes the measured number or its prediction; a misspelt name would change nothing.
+TEST(Claims, EveryControlChangesItsTrials) {
     for (const auto& claim : claims())
         for (const auto& one : claim.criteria) {
             std::size_t size = 32;
             if (claim.id == "rope.cost" || claim.id == "bits.formula" || one.summary == Summary::distance) size = 16;
             if (claim.id == "one-bit-saved" || claim.id == "adaptive-rank" || claim.id.starts_with("rank.")) size = 64;
-            auto changes = one.faults;
+            auto changes = one.negative_controls;
             changes.insert(changes.end(), one.positive_controls.begin(), one.positive_controls.end());
             for (const auto& change : changes) {
-                const auto sum = [&](const std::string& planted) {
-                    const Trial trial = one.prepare({size, planted, {}, "test"});
+                const auto sum = [&](const std::string& control) {
+                    const Trial trial = one.prepare({size, control, {}, "test"});
                     double total = 0.0;
                     for (std::uint64_t replicate = 0; replicate < 60; ++replicate) total += trial(replicate);
                     return total;
@@ -408,7 +410,7 @@ TEST(Claims, EveryFaultChangesItsTrials) {
         }
 }
 
-/// Energy outside the first four directions, by LAPACK.
+/// Fraction of the energy outside the first four directions, with LAPACK.
 double tail_of(const arma::mat& block) {
     const arma::vec energies = arma::square(arma::svd(block));
     return arma::accu(energies.tail(energies.n_elem - 4)) / arma::accu(energies);
@@ -426,7 +428,7 @@ TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
         EXPECT_EQ(claim.claim->on, "rope-lm-cut.safetensors");
         EXPECT_FALSE(claim.failed) << claim.claim->id << " " << claim.reason;
         for (const auto& one : claim.criteria) {
-            EXPECT_EQ(one.criterion->faults.empty(),
+            EXPECT_EQ(one.criterion->negative_controls.empty(),
                       one.criterion->form == Form::printed && one.criterion->name != "order");
             EXPECT_EQ(one.criterion->positive_controls.empty(), one.criterion->form == Form::corrected);
             for (const auto& control : one.controls) EXPECT_TRUE(control.fails()) << one.criterion->name;
@@ -457,22 +459,22 @@ TEST(ClaimsOnDumps, AnyPrintedVerdictIsAResult) {
                             .place = "",
                             .statement = "",
                             .corrected = "",
-                            .settled = PrintedVerdict::none,
+                            .expected_verdict = PrintedVerdict::none,
                             .criteria = {made_up(Form::printed, "a", 5.0, 0.1)}}};
     EXPECT_FALSE(validate_claims({.threads = 1}, one).claims.front().failed);
-    one.front().settled = PrintedVerdict::holds;
+    one.front().expected_verdict = PrintedVerdict::holds;
     EXPECT_TRUE(validate_claims({.threads = 1}, one).claims.front().failed);
 }
 
-TEST(Selftest, NamesFaultsThatExist) {
+TEST(Selftest, NamesControlsThatExist) {
     for (const auto& defect : planted_defects()) {
         const Claim* claim = find_claim(defect.claim);
         ASSERT_NE(claim, nullptr) << defect.name;
         const auto one = std::find_if(claim->criteria.begin(), claim->criteria.end(),
                                       [&](const Criterion& criterion) { return criterion.name == defect.criterion; });
         ASSERT_NE(one, claim->criteria.end()) << defect.name;
-        EXPECT_TRUE(std::any_of(one->faults.begin(), one->faults.end(), [&](const Fault& each) {
-            return each.name == defect.fault;
+        EXPECT_TRUE(std::any_of(one->negative_controls.begin(), one->negative_controls.end(), [&](const Control& each) {
+            return each.name == defect.control;
         })) << defect.name;
         EXPECT_FALSE(one->quick.empty()) << defect.name;
     }

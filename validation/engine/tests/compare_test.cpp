@@ -1,4 +1,4 @@
-// Differences of two stores against numbers by hand, and how often they are called real where there are none.
+// Compares differences between stores with numbers computed by hand, and tests the rate of false alarms.
 #include "validation/engine/compare.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace spiked::validation {
 namespace {
 
-/// A store of one cell, where metric `outlier` of spike k takes the k-th list of values.
+/// A store with one cell, in which metric `outlier` of spike k has the k-th list of values.
 struct Listed {
     std::vector<std::vector<double>> values;
     std::string seed = "0x5eed";
@@ -85,7 +85,7 @@ TEST(Compare, AStoreWithItselfDiffersNowhere) {
     }
 }
 
-TEST(Compare, PairedAndWelchAreTheNumbersByHand) {
+TEST(Compare, PairedAndWelchDifferencesAreThoseComputedByHand) {
     const std::string a = store_of({.values = {{1, 2, 4}}}, "a");
     const std::string b = store_of({.values = {{2, 4, 5}}}, "b");
     const StoreComparison paired = compare_stores(a, b);
@@ -102,7 +102,7 @@ TEST(Compare, PairedAndWelchAreTheNumbersByHand) {
     EXPECT_EQ(paired.seed_a, paired.seed_b);
     EXPECT_EQ(paired.cells_by_label, 0U);
 
-    // Other draws: both variances 7/3, so errors sqrt(7/9) each and four degrees, where
+    // Other draws: both variances are 7/3, so each standard error is sqrt(7/9) and there are four degrees, where
     // P(|T| > t) = 1 - (3/2) u (1 - u^2 / 3) with u = t / sqrt(4 + t^2).
     const std::string c = store_of({.values = {{2, 4, 5}}, .seed = "0x1"}, "c");
     EXPECT_NE(compare_stores(a, c).seed_a, compare_stores(a, c).seed_b);
@@ -113,8 +113,8 @@ TEST(Compare, PairedAndWelchAreTheNumbersByHand) {
     const double t = (4.0 / 3.0) / std::sqrt(14.0 / 9.0);
     const double u = t / std::sqrt(4.0 + t * t);
     EXPECT_NEAR(welch.p, 1.0 - 1.5 * u * (1.0 - u * u / 3.0), 1e-14);
-    // Variances 7/3 and 1 of three and five: df = (7/9 + 1/5)^2 / ((7/9)^2 / 2 + (1/5)^2 / 4) = 3.05966, where p was
-    // integrated by Simpson's rule.
+    // Variances 7/3 and 1 of three and five values: df = (7/9 + 1/5)^2 / ((7/9)^2 / 2 + (1/5)^2 / 4) = 3.05966. The
+    // reference value of p was integrated by Simpson's rule.
     const std::string d = store_of({.values = {{0, 2, 0, 2, 1}}, .seed = "0x2"}, "d");
     const ComparedMean unequal = compare_stores(a, d).rows.at(0);
     const double va = 7.0 / 9.0;
@@ -122,12 +122,12 @@ TEST(Compare, PairedAndWelchAreTheNumbersByHand) {
     EXPECT_NEAR(unequal.difference, 1.0 - 7.0 / 3.0, 1e-15);
     EXPECT_NEAR(unequal.standard_error, std::sqrt(va + vd), 1e-15);
     EXPECT_NEAR(unequal.p, 0.268660666645260, 1e-12);
-    // The same draws, but nothing kept of them.
+    // The same draws, but store e keeps only one of them.
     const std::string e = store_of({.values = {{2, 4, 5}}, .raw = 1}, "e");
-    EXPECT_EQ(compare_stores(a, e).rows.at(0).pairs, 0U) << "one common draw has no spread";
+    EXPECT_EQ(compare_stores(a, e).rows.at(0).pairs, 0U) << "one common draw has no variance";
 }
 
-TEST(Compare, PairsOnlyWhatBothStoresHave) {
+TEST(Compare, PairsOnlyReplicatesThatBothStoresHave) {
     const double none = std::nan("");
     const std::string a = store_of({.values = {{1, none, 4, 3, 9}}}, "a");
     const std::string b = store_of({.values = {{2, 8, none, 5, 10, 3, 4}}}, "b");
@@ -138,7 +138,7 @@ TEST(Compare, PairsOnlyWhatBothStoresHave) {
     EXPECT_EQ(row.b.count, 6U);
 }
 
-TEST(Compare, SharesTheSmallerFalseAlarmRateOverAllRows) {
+TEST(Compare, DividesTheSmallerFalseAlarmRateAmongAllRows) {
     std::vector<std::vector<double>> left(4, std::vector<double>(20));
     std::vector<std::vector<double>> right = left;
     for (std::size_t k = 0; k < 4; ++k)
@@ -169,7 +169,7 @@ TEST(Compare, RoundingIsNoDifferenceButASmallShiftIs) {
     };
     EXPECT_FALSE(shifted(4e-16).beyond);
     EXPECT_TRUE(shifted(1e-12).beyond);
-    // Constants: no spread, and yet a difference.
+    // Constants have no variance, but can differ.
     const auto constant = [](double value, const std::string& seed) {
         return store_of({.values = {std::vector<double>(5, value)}, .seed = seed}, "constant" + seed);
     };
@@ -188,7 +188,7 @@ TEST(Compare, ASingleValueDecidesNothing) {
 
 TEST(Compare, MatchesCellsByHashThenByLabel) {
     const std::string a = store_of({.values = {{1, 2, 3}, {1, 2, 3}}}, "a");
-    // Another model under the same label: compared, but not draw by draw.
+    // Another model with the same label is compared, but not paired.
     const std::string relabelled = store_of({.values = {{1, 2, 3}}, .cell = "y"}, "b");
     const StoreComparison by_label = compare_stores(a, relabelled);
     ASSERT_EQ(by_label.rows.size(), 1U);
@@ -196,18 +196,18 @@ TEST(Compare, MatchesCellsByHashThenByLabel) {
     EXPECT_EQ(by_label.only_a, std::vector<std::string>{"cell | sample | outlier 2"});
     EXPECT_EQ(by_label.batches_in_both, 0U);
     EXPECT_EQ(by_label.cells_by_label, 1U);
-    // The same model under another label: the same draws.
+    // The same model with another label has the same draws.
     const StoreComparison by_hash = compare_stores(a, store_of({.values = {{1, 2, 3}}, .label = "other"}, "c"));
     ASSERT_EQ(by_hash.rows.size(), 1U);
     EXPECT_EQ(by_hash.rows[0].pairs, 3U);
-    // Nothing in common is no agreement.
+    // Stores without a common mean are an error, not an agreement.
     const std::string apart = store_of({.values = {{1, 2, 3}}, .cell = "z", .label = "other", .method = "new"}, "d");
     EXPECT_NE(message_of([&] { (void)compare_stores(a, apart); }, ExitCode::usage).find("no mean in common"),
               std::string::npos);
     message_of([&] { (void)compare_stores(a, "/nowhere/x.spiked"); }, ExitCode::unusable_input);
 }
 
-// Nothing but batches is kept: three batches of 7, 7 and 6 replicates.
+// The stores keep no draws, only three batches of 7, 7 and 6 replicates.
 TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
     std::vector<double> x(20);
     std::vector<double> y(20);
@@ -219,7 +219,7 @@ TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
     const ComparedMean row = compare_stores(a, store_of({.values = {y}, .raw = 0}, "b")).rows.at(0);
     EXPECT_EQ(row.batches, 3U);
     EXPECT_EQ(row.pairs, 0U);
-    // The ratio estimator of a mean over parts of unequal size, written out: e_g = (s_g - n_g m) / 20.
+    // The ratio estimator of a mean over parts of unequal size has the influences e_g = (s_g - n_g m) / 20.
     double sums[3] = {};
     double total = 0.0;
     for (std::size_t r = 0; r < x.size(); ++r) {
@@ -233,14 +233,15 @@ TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
     }
     EXPECT_NEAR(row.difference, total / 20.0, 1e-14);
     EXPECT_NEAR(row.standard_error, std::sqrt(1.5 * squares), 1e-14);
-    // t = difference / error at two degrees, as above. Of the two means nothing would have been seen.
+    // t = difference / error at two degrees, as above. Without pairs the difference would not be detected (see
+    // `apart`).
     const double t = row.difference / row.standard_error;
     EXPECT_NEAR(row.p, 1.0 - t / std::sqrt(2.0 + t * t), 1e-12);
     EXPECT_LT(row.p, 1e-3);
     const ComparedMean apart = compare_stores(a, store_of({.values = {y}, .seed = "0x1", .raw = 0}, "c")).rows.at(0);
     EXPECT_EQ(apart.batches, 0U);
     EXPECT_GT(apart.p, 0.5);
-    // More replicates in one of them: the batches that both have whole.
+    // If one store has more replicates, only batches that both have completely are paired.
     std::vector<double> longer = y;
     longer.resize(34, 1.0);
     const ComparedMean first =
@@ -250,7 +251,7 @@ TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
     EXPECT_EQ(first.batches + first.pairs, 0U) << "two batches are too few";
 }
 
-TEST(Compare, AnExchangedMethodOrMoreReplicatesAreNoOtherNumbers) {
+TEST(Compare, OtherMethodsOrMoreReplicatesDoNotCountAsChangedNumbers) {
     FakeStudy study;
     const std::string a = scratch_path("a");
     run_into(study.experiment(), a);
@@ -272,9 +273,9 @@ TEST(Compare, AnExchangedMethodOrMoreReplicatesAreNoOtherNumbers) {
     const std::string longer = scratch_path("c");
     run_into(more.experiment(), longer);
     const StoreComparison grown = compare_stores(a, longer);
-    EXPECT_EQ(grown.batches_in_both, 45U) << "the last batch of a is of two replicates";
+    EXPECT_EQ(grown.batches_in_both, 45U) << "the last batch of a has two replicates";
     EXPECT_EQ(grown.batches_changed, 0U);
-    // Control: a number that did change.
+    // Negative control: a number that was changed.
     const StoreComparison changed =
         edited("d",
                "UPDATE moment SET mean = mean + 1 WHERE cell_id = 2 AND batch = 3; UPDATE batch SET digest = "
@@ -283,8 +284,8 @@ TEST(Compare, AnExchangedMethodOrMoreReplicatesAreNoOtherNumbers) {
     EXPECT_EQ(changed.first_changed.substr(0, 8), "batch 3 ");
 }
 
-// Where two stores draw from one law, p is uniform: with pairs and without.
-TEST(CompareLaw, DifferencesOfNothingAreCalledRealAtTheDeclaredRate) {
+// If two stores draw from the same law, p is uniform, with and without pairs.
+TEST(CompareLaw, FalseAlarmsHaveTheDeclaredRate) {
     constexpr std::size_t rows = 4000;
     constexpr std::size_t count = 8;
     const auto draw = [](std::uint64_t seed) {
@@ -302,13 +303,14 @@ TEST(CompareLaw, DifferencesOfNothingAreCalledRealAtTheDeclaredRate) {
             EXPECT_EQ(row.pairs, seed == std::string("0x5eed") ? count : 0U);
             if (row.p < 0.05) ++small;
         }
-        // 200 expected, binomial sd 13.8; five sd. Welch at eight a side is a little shy of the rate.
+        // 200 expected, binomial standard deviation 13.8; the limit is five of these. Welch's test with eight values
+        // per side is slightly conservative.
         EXPECT_NEAR(small, 200, 5 * 14) << seed;
         EXPECT_EQ(found.beyond, 0U);
     }
 }
 
-TEST(CompareLaw, AndBatchByBatch) {
+TEST(CompareLaw, FalseAlarmsHaveTheDeclaredRateIfPairedByBatch) {
     constexpr std::size_t rows = 4000;
     const auto draw = [](std::uint64_t seed) {
         std::vector<std::vector<double>> values(rows, std::vector<double>(56));
@@ -323,7 +325,7 @@ TEST(CompareLaw, AndBatchByBatch) {
         EXPECT_EQ(row.batches, 8U);
         if (row.p < 0.05) ++small;
     }
-    EXPECT_NEAR(small, 200, 5 * 14);  // batches of one size: Student's law is exact
+    EXPECT_NEAR(small, 200, 5 * 14);  // Student's law is exact for batches of equal size
     EXPECT_EQ(found.beyond, 0U);
 }
 

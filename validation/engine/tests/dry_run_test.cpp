@@ -20,14 +20,14 @@ TEST(DryRun, ForecastsTheSizeOfTheStore) {
         study.batch = 50;
         study.raw = raw;
         const Experiment experiment = study.experiment();
-        const std::string path = scratch_path("rehearsed");
+        const std::string path = scratch_path("forecast");
         ASSERT_EQ(run_into(experiment, path), RunOutcome::complete);
         const double forecast = static_cast<double>(dry_run(experiment, 1, 60.0).store_bytes);
         EXPECT_NEAR(forecast / bytes_of(path), 1.0, 0.25) << raw;
     }
 }
 
-TEST(DryRun, KeepsNothingAndTriesEveryCell) {
+TEST(DryRun, TriesEveryCell) {
     FakeStudy study;
     const Experiment experiment = study.experiment();
     const Forecast forecast = dry_run(experiment, 2, 60.0);
@@ -38,7 +38,7 @@ TEST(DryRun, KeepsNothingAndTriesEveryCell) {
     EXPECT_GT(forecast.memory_bytes, 1000000U);
 }
 
-TEST(DryRun, TellsTheCostOfStopRules) {
+TEST(DryRun, ForecastsTheCostOfStopRules) {
     FakeStudy study;
     study.least = 10;
     study.most = 100000;
@@ -47,7 +47,7 @@ TEST(DryRun, TellsTheCostOfStopRules) {
     EXPECT_GT(forecast.most_seconds, 100.0 * forecast.least_seconds);
 }
 
-TEST(DryRun, TellsWhichChecksReachTheirMargin) {
+TEST(DryRun, ForecastsWhichChecksReachTheirMargin) {
     FakeStudy study;
     study.cells = {{"narrow", 1.0, 0.01}, {"wide", 1.0, 5.0}};
     study.most = 100;
@@ -57,10 +57,10 @@ TEST(DryRun, TellsWhichChecksReachTheirMargin) {
     const CheckForecast& check = forecast.checks[0];
     EXPECT_EQ(check.questions, 2U);
     EXPECT_EQ(check.reachable, 1U);
-    EXPECT_EQ(check.blind, 0U);
+    EXPECT_EQ(check.without_power, 0U);
     EXPECT_EQ(check.cell, "cell wide");
     EXPECT_EQ(check.room, 0.5);
-    // The needed number is the first whose interval is narrower than the room.
+    // `needed` is the smallest number of replicates at which the half width is below the margin.
     const double deviation =
         check.half_width * std::sqrt(100.0) / boost::math::quantile(boost::math::students_t(99.0), 1.0 - 0.5e-3 / 2.0);
     const auto half = [&](double count) {
@@ -69,7 +69,7 @@ TEST(DryRun, TellsWhichChecksReachTheirMargin) {
     };
     EXPECT_LT(half(static_cast<double>(check.needed)), 0.5);
     EXPECT_GE(half(static_cast<double>(check.needed) - 1.0), 0.5);
-    // And running that many does decide it: the forecast is about the run.
+    // A run with four times that many replicates decides the check, so the forecast agrees with a run.
     study.most = check.needed * 4;
     study.raw = 0;
     study.batch = 100;
@@ -80,15 +80,15 @@ TEST(DryRun, TellsWhichChecksReachTheirMargin) {
     EXPECT_EQ(count_verdicts(store).passed, 2U);
 }
 
-TEST(DryRun, TellsMarginsThatHideTheFault) {
+TEST(DryRun, ReportsMarginsWithoutPowerAgainstTheDefect) {
     FakeStudy study;
-    study.margin = 11.0;  // the fault is planted 10 away
+    study.margin = 11.0;  // the planted defect is a deviation of 10
     const Forecast forecast = dry_run(study.experiment(), 1, 60.0);
-    EXPECT_EQ(forecast.checks[0].blind, forecast.checks[0].questions);
+    EXPECT_EQ(forecast.checks[0].without_power, forecast.checks[0].questions);
     EXPECT_EQ(forecast.checks[0].reachable, 0U);
 }
 
-TEST(DryRun, StopsInTimeAndScalesWhatItSaw) {
+TEST(DryRun, StopsInTimeAndReportsUntriedQuestions) {
     FakeStudy study;
     study.cells.clear();
     for (int i = 0; i < 200; ++i) study.cells.push_back({std::to_string(i)});

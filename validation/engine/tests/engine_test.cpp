@@ -1,4 +1,4 @@
-// When cells stop, who runs what, and what kills and resumes leave of it: on studies that cost nothing.
+// Tests of the engine on cheap studies: stop rules, shards, and the results after kills and resumes.
 #include "validation/engine/engine.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 std::size_t overlap() { return metric_index("overlap.left"); }
 
-/// Cells that need about 4, 36, 64, 1 (the least) and 160 batches of 10 for 5 % of their mean.
+/// For a standard error of 5 % of the mean, its cells need about 4, 36, 64, 2 (the least) and 160 batches of 10.
 FakeStudy adaptive_study() {
     FakeStudy study;
     study.cells = {{"a", 1.0, 0.3}, {"b", 2.0, 1.9}, {"c", -1.0, 1.26}, {"d", 4.0, 0.1}, {"e", 1.0, 2.0}};
@@ -33,7 +33,7 @@ FakeStudy adaptive_study() {
     return study;
 }
 
-/// A row of table cell, with the replicates it has.
+/// A row of table cell, with the number of its replicates.
 struct CellRow {
     std::int64_t replicates;
     std::string state;
@@ -48,29 +48,29 @@ std::vector<CellRow> cells_of(Database& store) {
     return rows;
 }
 
-Moments normal_moments(std::uint64_t seed, std::size_t count, double mean, double spread) {
+Moments normal_moments(std::uint64_t seed, std::size_t count, double mean, double deviation) {
     std::vector<double> z(count);
     stream::fill_normal(stream::Stream({}, "engine", stream::Role::noise, seed), z);
     Moments moments;
-    for (const double x : z) moments.add(mean + spread * x);
+    for (const double x : z) moments.add(mean + deviation * x);
     return moments;
 }
 
 TEST(Stopping, GoalsAreWholeBatchesBetweenOneMoreAndTwiceAsMany) {
     const std::vector<StopRule> rules = {{overlap(), 0.0, 0.1}};
-    // Mean 0, variance s^2 in each batch of 10: the error after n replicates is about s / sqrt(n).
-    const auto goal_after_first = [&](double spread, std::size_t most) {
+    // Each batch of 10 has mean 0 and variance s^2, so the standard error after n replicates is about s / sqrt(n).
+    const auto goal_after_first = [&](double deviation, std::size_t most) {
         CellProgress cell(20, most, 10, rules);
         EXPECT_EQ(cell.goal(), 2U);
         for (std::size_t b = 0; b < 2; ++b) {
             Moments m;
-            for (int i = 0; i < 10; ++i) m.add(i % 2 == 0 ? spread : -spread);
+            for (int i = 0; i < 10; ++i) m.add(i % 2 == 0 ? deviation : -deviation);
             cell.add(b, 0, {{{0, overlap(), 1}, m}});
         }
         return std::pair{cell.goal(), cell.end()};
     };
     EXPECT_EQ(goal_after_first(0.4, 1000).second, CellEnd::met) << "0.4 / sqrt(19) < 0.1";
-    // 0.45 / sqrt(19) = 0.10324: 20 * 1.0658 * 1.1 = 23.4 replicates, at least one batch more.
+    // 0.45 / sqrt(19) = 0.10324: 20 * 1.0658 * 1.1 = 23.4 replicates, rounded up to one more batch.
     EXPECT_EQ(goal_after_first(0.45, 1000), std::pair(std::size_t{3}, std::optional<CellEnd>{}));
     // 0.55 / sqrt(19) = 0.12618: 20 * 1.5921 * 1.1 = 35.03 replicates.
     EXPECT_EQ(goal_after_first(0.55, 1000).first, 4U);
@@ -110,7 +110,7 @@ TEST(Stopping, DecisionsDependOnCompletePrefixesAlone) {
         EXPECT_EQ(run([&](auto& missing) { std::shuffle(missing.begin(), missing.end(), random); }), in_order);
 }
 
-// A bound that the error meets exactly, in one order of merging and no other.
+// The bound equals the standard error exactly if batches are merged in order; other orders round differently.
 TEST(Stopping, MergesBatchesInTheirOrderToTheLastBit) {
     constexpr std::size_t count = 40;
     std::vector<MomentTable> batches;
@@ -139,22 +139,22 @@ TEST(Stopping, MergesBatchesInTheirOrderToTheLastBit) {
         EXPECT_FALSE(goes_on.end());
         if (as_they_came.standard_error() != in_order.standard_error()) ++other_bits;
     }
-    EXPECT_GT(other_bits, 10) << "the order of arrival would have shown";
+    EXPECT_GT(other_bits, 10) << "negative control: merging in the order of arrival gives other bits";
 }
 
-TEST(Stopping, ReachesTheAccuracyAskedAndDoesNotStopWhereItIsNot) {
+TEST(Stopping, StopsIfAndOnlyIfTheRequestedAccuracyIsReached) {
     FakeStudy study = adaptive_study();
     study.cells.push_back({"far", 1.0, 20.0});        // would need 160000 replicates
-    study.cells.push_back({"zero", 0.0, 0.5});        // no error is small against a mean of 0
-    study.cells.push_back({"fixed", 3.0, 0.0});       // no spread
-    study.cells.push_back({"fails", 1.0, 0.1, 1.0});  // nothing is ever measured
+    study.cells.push_back({"zero", 0.0, 0.5});        // no error is small relative to a mean of 0
+    study.cells.push_back({"fixed", 3.0, 0.0});       // no variance
+    study.cells.push_back({"fails", 1.0, 0.1, 1.0});  // every replicate fails
     const std::string path = scratch_path("accuracy");
     EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::complete);
     Database store = open_store(path);
     const auto cells = cells_of(store);
     for (const std::size_t c : {0, 1, 2, 3, 4}) {
         const auto& of = study.cells[c];
-        const double needed = std::pow(of.spread / (0.05 * of.mean), 2.0);
+        const double needed = std::pow(of.deviation / (0.05 * of.mean), 2.0);
         EXPECT_EQ(cells[c].state, "done");
         EXPECT_EQ(cells[c].why, "met") << of.name;
         EXPECT_GE(static_cast<double>(cells[c].replicates), std::max(20.0, 0.6 * needed)) << of.name;
@@ -171,10 +171,10 @@ TEST(Stopping, ReachesTheAccuracyAskedAndDoesNotStopWhereItIsNot) {
                    "SELECT count(*) FROM v_summary s JOIN cell c USING(cell_id) WHERE c.why = 'met' AND metric = "
                    "'overlap.left' AND mcse > 0.05 * abs(mean)");
     ASSERT_TRUE(wide.step());
-    EXPECT_EQ(wide.integer(0), 0) << "every mean of the metric is as sharp as asked";
+    EXPECT_EQ(wide.integer(0), 0) << "every mean of the metric is as accurate as requested";
 }
 
-TEST(Stopping, ARuleAboutWhatIsNotMeasuredIsNoReasonToGoOn) {
+TEST(Stopping, ARuleForAMetricThatIsNotMeasuredStopsACellAtItsLeast) {
     FakeStudy study;
     study.least = 10;
     study.most = 100;
@@ -186,7 +186,8 @@ TEST(Stopping, ARuleAboutWhatIsNotMeasuredIsNoReasonToGoOn) {
         EXPECT_EQ(cell.why, "absent");
         EXPECT_EQ(cell.replicates, 10);
     }
-    // Missing in a third of the replicates, and always: there the last replicate is the end.
+    // A metric that is missing in a third of the replicates, and below one that is always missing: both cells run to
+    // their last replicate.
     study.until = {{metric_index("strength"), 0.0, 1e-3}};
     study.cells = {{"a", 1.0, 1.0}};
     const std::string rare = scratch_path("rare");
@@ -199,7 +200,7 @@ TEST(Stopping, ARuleAboutWhatIsNotMeasuredIsNoReasonToGoOn) {
     Moments missing;
     for (int i = 0; i < 10; ++i) missing.add(std::nan(""));
     for (std::size_t b = 0; b < 4; ++b) never.add(b, 0, {{{0, overlap(), 1}, missing}});
-    EXPECT_EQ(never.end(), CellEnd::max) << "what was never seen has no error that could be small";
+    EXPECT_EQ(never.end(), CellEnd::max) << "a mean without values has no standard error";
 }
 
 TEST(Stopping, EveryRuleMustHold) {
@@ -228,7 +229,7 @@ TEST(Stopping, WithoutRulesAllReplicatesAreRun) {
     }
 }
 
-TEST(Engine, ThreadsChangeNothingWithStopRules) {
+TEST(Engine, ResultsDoNotDependOnThreadsWithStopRules) {
     FakeStudy study = adaptive_study();
     study.cells[1].failing = 0.02;
     const auto with = [&](std::size_t threads) {
@@ -242,7 +243,7 @@ TEST(Engine, ThreadsChangeNothingWithStopRules) {
     EXPECT_EQ(with(4), one);
 }
 
-TEST(Engine, StopsInTheMidstOfACellChangeNothing) {
+TEST(Engine, StopsWithinACellDoNotChangeResults) {
     const Experiment experiment = adaptive_study().experiment();
     const std::string whole = scratch_path("uninterrupted");
     run_into(experiment, whole);
@@ -262,8 +263,8 @@ TEST(Engine, StopsInTheMidstOfACellChangeNothing) {
     EXPECT_EQ(science_of(path), science_of(whole));
 }
 
-// The process is killed without warning, again and again, in the midst of batches, commits and decisions.
-TEST(Engine, KillsInTheMidstOfACellChangeNothing) {
+// The process is killed repeatedly, during batches, commits and evaluations of stop rules.
+TEST(Engine, KillsWithinACellDoNotChangeResults) {
     const Experiment experiment = adaptive_study().experiment();
     const std::string whole = scratch_path("unkilled");
     run_into(experiment, whole);
@@ -281,7 +282,7 @@ TEST(Engine, KillsInTheMidstOfACellChangeNothing) {
                 _exit(2);
             }
         }
-        // Later each time, so that every run gets somewhere in the end, however slow the machine and the build.
+        // The delay grows from run to run, so that the study is finished even on a slow machine.
         std::this_thread::sleep_for(std::chrono::microseconds(
             std::uniform_int_distribution<>(500, 1500 + 400 * kills + 20 * kills * kills)(random)));
         kill(child, SIGKILL);
@@ -302,7 +303,7 @@ TEST(Engine, KillsInTheMidstOfACellChangeNothing) {
     EXPECT_EQ(science_of(path), science_of(whole));
 }
 
-TEST(Engine, ProgressCountsUpToATotalThatGrowsWithTheCells) {
+TEST(Engine, ProgressReachesATotalThatGrowsWithTheCells) {
     const Experiment experiment = adaptive_study().experiment();
     Store store(":memory:", experiment, "test", 1, Json::object());
     std::vector<std::pair<std::size_t, std::size_t>> seen;
@@ -320,18 +321,18 @@ TEST(Engine, ProgressCountsUpToATotalThatGrowsWithTheCells) {
     EXPECT_EQ(static_cast<std::int64_t>(seen.back().first), store.database().integer("SELECT sum(reps) FROM batch"));
 }
 
-TEST(Engine, TheFailureBudgetIsAboutWhatACellHasInTheEnd) {
+TEST(Engine, TheFailureBudgetIsAFractionOfAllReplicatesOfACell) {
     FakeStudy study = adaptive_study();
     study.cells = {{"few", 1.0, 0.3, 0.02}, {"many", 1.0, 0.3, 0.3}};
     study.failure_budget = 0.1;
     const std::string path = scratch_path("budget");
     EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::too_many_failures);
-    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::too_many_failures) << "also when asked again";
+    EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::too_many_failures) << "also when the run is repeated";
     study.failure_budget = 0.9;
     EXPECT_EQ(run_into(study.experiment(), path), RunOutcome::complete);
 }
 
-TEST(Engine, ReplicatesWithoutAValueAreCountedWhateverTheBatch) {
+TEST(Engine, CountsReplicatesWithoutAValueForEveryBatchSize) {
     FakeStudy study;
     study.cells = {{"a", 1.0, 0.3, 0.3}};
     for (const std::size_t batch : {1U, 4U, 47U}) {
@@ -343,12 +344,12 @@ TEST(Engine, ReplicatesWithoutAValueAreCountedWhateverTheBatch) {
     }
 }
 
-TEST(Engine, AFailedReplicateIsKeptAsMissingWithItsReasonAndCommand) {
+TEST(Engine, StoresAFailedReplicateAsMissingWithReasonAndCommand) {
     FakeStudy study;
     study.cells = {{"a", 1.0, 0.3, 0.2}};
     study.raw = 20;
     Experiment experiment = study.experiment();
-    // What a draw says is about the draw, also where it blames the words: nothing that runs can be a usage error.
+    // A usage_error during the run is a failure of the replicate too, because names were checked before.
     experiment.worker = [inner = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
         return [worker = inner(cell, range)](std::uint64_t r) {
             if (r == 3) throw usage_error("this draw cannot be used");
@@ -363,14 +364,14 @@ TEST(Engine, AFailedReplicateIsKeptAsMissingWithItsReasonAndCommand) {
     EXPECT_EQ(failure.text(0), "this draw cannot be used");
     EXPECT_EQ(failure.text(1), "spiked replay STORE --cell 1 --rep 3");
     EXPECT_GT(found.integer("SELECT count(*) FROM failure WHERE rep < 20"), 2);
-    EXPECT_EQ(found.integer("SELECT count(*) FROM value"), 20 * 7) << "every kept replicate has a row a quantity";
+    EXPECT_EQ(found.integer("SELECT count(*) FROM value"), 20 * 7) << "one row per stored replicate and quantity";
     EXPECT_EQ(
         found.integer("SELECT count(*) FROM v_value WHERE value IS NOT NULL AND rep IN (SELECT rep FROM failure)"), 0);
     EXPECT_EQ(found.integer("SELECT count(*) FROM v_value WHERE rep IN (SELECT rep FROM failure WHERE rep < 20)"),
               7 * found.integer("SELECT count(*) FROM failure WHERE rep < 20"));
 }
 
-TEST(Engine, AStopGivesUpTheBatchUnderWayAndNothingOfItIsKept) {
+TEST(Engine, AStopDiscardsTheRunningBatch) {
     FakeStudy study;
     study.cells = {{"a", 1.0, 0.3}};
     study.most = 3000;
@@ -400,14 +401,14 @@ TEST(Engine, AStopGivesUpTheBatchUnderWayAndNothingOfItIsKept) {
     EXPECT_EQ(science_of(path), science_of(whole));
 }
 
-TEST(Shards, AreReadAndRefused) {
+TEST(Shards, AreParsedOrRejected) {
     EXPECT_EQ(Shard::parse("2/16").text(), "2/16");
     for (const char* wrong : {"", "2", "0/3", "4/3", "a/3", "1/", "/3", "1/3/5", "-1/3", "1.5/3", "1/ 3"})
         EXPECT_NE(message_of([&] { (void)Shard::parse(wrong); }, ExitCode::usage).find("write i/k"), std::string::npos)
             << wrong;
 }
 
-TEST(Shards, ShareEveryBatchOut) {
+TEST(Shards, CoverEveryBatchOnce) {
     for (const bool adaptive : {false, true}) {
         const Experiment experiment = (adaptive ? adaptive_study() : FakeStudy{}).experiment();
         const std::string whole = scratch_path("whole");
@@ -427,11 +428,11 @@ TEST(Shards, ShareEveryBatchOut) {
         }
         EXPECT_EQ(sum, batches);
         EXPECT_EQ(cells, (adaptive ? std::vector<std::int64_t>{2, 2, 1} : std::vector<std::int64_t>{5, 5, 5}))
-            << "cells stay whole where they decide for themselves, otherwise batches are dealt out";
+            << "whole cells are assigned if there are stop rules, otherwise batches";
     }
 }
 
-TEST(Shards, OneStoreMayTakeThemOneAfterAnother) {
+TEST(Shards, CanBeRunOneAfterAnotherIntoOneStore) {
     for (const bool adaptive : {false, true}) {
         const Experiment experiment = (adaptive ? adaptive_study() : FakeStudy{}).experiment();
         const std::string whole = scratch_path("whole");
@@ -445,7 +446,7 @@ TEST(Shards, OneStoreMayTakeThemOneAfterAnother) {
     }
 }
 
-TEST(Shards, MoreOfThemThanWorkIsFine) {
+TEST(Shards, MayHaveNoWork) {
     FakeStudy study;
     study.cells.resize(1);
     study.most = 5;

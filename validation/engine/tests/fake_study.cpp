@@ -35,7 +35,7 @@ Experiment FakeStudy::experiment() const {
         cell.label = "cell " + at.name;
         cell.rows = cell.columns = 128;
         cell.params =
-            Json::object({{"name", at.name}, {"mean", at.mean}, {"spread", at.spread}, {"failing", at.failing}});
+            Json::object({{"name", at.name}, {"mean", at.mean}, {"spread", at.deviation}, {"failing", at.failing}});
         cell.replicates = most;
         cell.least_replicates = least;
         cell.factors = {{"mean", at.mean, fmt::format("{}", at.mean)}};
@@ -62,9 +62,9 @@ Experiment FakeStudy::experiment() const {
             std::array<double, 5> z{};
             stream::fill_normal(stream::Stream(of, hash, stream::Role::noise, r), z);
             if (0.5 * std::erfc(z[4] / std::sqrt(2.0)) < at.failing) throw input_error("planted failure of {}", r);
-            const double x = at.mean + at.spread * z[0];
+            const double x = at.mean + at.deviation * z[0];
             return {{0, metric_index("overlap.left"), 1, x},
-                    {0, metric_index("overlap.left"), 2, at.mean + 0.1 * at.spread * z[1]},
+                    {0, metric_index("overlap.left"), 2, at.mean + 0.1 * at.deviation * z[1]},
                     {1, metric_index("relative_error"), 0, x + 0.1 * z[2]},
                     {1, metric_index("strength"), 1, z[3] < -0.43 ? std::nan("") : x * x},
                     {2, metric_index("relative_l2"), 0, std::exp(z[2])},
@@ -79,7 +79,7 @@ Experiment FakeStudy::experiment() const {
 }
 
 std::string scratch_path(const std::string& name) {
-    // In memory where there is such a folder: these tests commit thousands of batches.
+    // Use a folder in memory if there is one, because these tests commit thousands of batches.
     static const struct Folder {
         Folder() {
             const std::string root = std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : testing::TempDir();

@@ -1,4 +1,5 @@
-// Parts of a study joined: the same bytes as one run, in every order and grouping; and what is no part is refused.
+// Tests of merging: the parts of a study, in every order and grouping, give the same content as one run; stores that
+// are not parts of one study are rejected.
 #include "validation/engine/merge.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ FakeStudy failing_study(bool adaptive) {
     return study;
 }
 
-/// The study in one run, and its shards; the paths of the shards.
+/// Runs the shards of the study and returns their paths.
 std::vector<std::string> run_shards(const Experiment& experiment, std::size_t of, const std::string& name) {
     std::vector<std::string> paths;
     for (std::size_t i = 1; i <= of; ++i) {
@@ -57,7 +58,8 @@ std::string merged(const std::vector<std::string>& parts, const std::string& nam
     return path;
 }
 
-/// What is no science, but kept: sessions, who ran what, when it began, the status, the figures.
+/// The content of a store that science_of leaves out: sessions, which session ran which batch, start, figures,
+/// failures.
 std::string bookkeeping_of(const std::string& path) {
     Database store = open_store(path);
     std::string text;
@@ -72,8 +74,8 @@ std::string bookkeeping_of(const std::string& path) {
     return text;
 }
 
-/// Nothing that was unfinished lies beside it.
-void expect_no_rest_of(const std::string& path) {
+/// Expects that no unfinished file is left beside the path.
+void expect_no_unfinished_file(const std::string& path) {
     for (const auto& entry : fs::directory_iterator(fs::path(path).parent_path()))
         EXPECT_FALSE(entry.path().string().starts_with(path + ".")) << entry.path();
 }
@@ -82,7 +84,7 @@ class Merge : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(FixedAndAdaptive, Merge, testing::Bool(),
                          [](const auto& of) { return of.param ? "adaptive" : "fixed"; });
 
-TEST_P(Merge, InEveryOrderAndGroupingGivesTheBytesOfOneRun) {
+TEST_P(Merge, InEveryOrderAndGroupingGivesTheContentOfOneRun) {
     const Experiment experiment = failing_study(GetParam()).experiment();
     const std::string whole = scratch_path("whole");
     run_into(experiment, whole);
@@ -120,7 +122,7 @@ TEST_P(Merge, AnEmptyPartChangesNothing) {
     EXPECT_EQ(text_of(merged({empty}), "SELECT status FROM study"), "incomplete");
 }
 
-TEST_P(Merge, OfSomePartsGoesOnToTheSameNumbers) {
+TEST_P(Merge, OfSomePartsCanBeContinuedToTheSameNumbers) {
     const Experiment experiment = failing_study(GetParam()).experiment();
     const std::string whole = scratch_path("whole");
     run_into(experiment, whole);
@@ -131,7 +133,7 @@ TEST_P(Merge, OfSomePartsGoesOnToTheSameNumbers) {
     EXPECT_EQ(science_of(path), science_of(whole));
 }
 
-TEST_P(Merge, TakesPartsThatWereStoppedInTheMidst) {
+TEST_P(Merge, AcceptsPartsThatWereStopped) {
     const Experiment experiment = failing_study(GetParam()).experiment();
     const std::string whole = scratch_path("whole");
     run_into(experiment, whole);
@@ -150,7 +152,7 @@ TEST_P(Merge, TakesPartsThatWereStoppedInTheMidst) {
     EXPECT_EQ(science_of(path), science_of(whole));
 }
 
-TEST_P(Merge, RefusesABatchThatIsThereTwice) {
+TEST_P(Merge, RejectsABatchThatTwoPartsHold) {
     const Experiment experiment = failing_study(GetParam()).experiment();
     const auto parts = run_shards(experiment, 2, "half");
     const std::string copy = scratch_path("copy");
@@ -163,7 +165,7 @@ TEST_P(Merge, RefusesABatchThatIsThereTwice) {
         EXPECT_NE(message.find(inputs.back()), std::string::npos) << message;
         EXPECT_NE(message.find("both hold batch 0 of cell cell a (replicates 0 to 4"), std::string::npos) << message;
         EXPECT_FALSE(fs::exists(output));
-        expect_no_rest_of(output);
+        expect_no_unfinished_file(output);
     }
     EXPECT_NE(message_of(
                   [&] {
@@ -174,30 +176,30 @@ TEST_P(Merge, RefusesABatchThatIsThereTwice) {
               std::string::npos);
 }
 
-TEST(MergeRefuses, StoresThatAreNotPartsOfOneStudy) {
+TEST(MergeRejects, StoresThatAreNotPartsOfOneStudy) {
     FakeStudy study;
     const std::string one = scratch_path("one");
     run_into(study.experiment(), one, {.threads = 1, .shard = {1, 2}});
     const std::string output = scratch_path("output");
-    const auto refused = [&](const FakeStudy& of, const std::string& change) {
+    const auto rejected = [&](const FakeStudy& of, const std::string& change) {
         const std::string other = scratch_path("other");
         run_into(of.experiment(), other, {.threads = 1, .shard = {2, 2}});
         if (!change.empty()) edit(other, change);
         const std::string message = message_of([&] { merge_stores({one, other}, output); }, ExitCode::usage);
         EXPECT_FALSE(fs::exists(output));
-        expect_no_rest_of(output);
+        expect_no_unfinished_file(output);
         return message;
     };
     FakeStudy longer = study;
     longer.most = 48;
-    EXPECT_NE(refused(longer, "").find("are not parts of one study (most: 47 and 48)"), std::string::npos);
+    EXPECT_NE(rejected(longer, "").find("are not parts of one study (most: 47 and 48)"), std::string::npos);
     FakeStudy seeded = study;
     seeded.seed = "0x1";
-    EXPECT_NE(refused(seeded, "").find("seed: 0x"), std::string::npos);
-    EXPECT_NE(refused(study, "UPDATE study SET backend = 'cuda'").find("backend: cpu and cuda"), std::string::npos);
-    EXPECT_NE(refused(study, "UPDATE question SET expected = expected * 1.001").find("in check mean"),
+    EXPECT_NE(rejected(seeded, "").find("seed: 0x"), std::string::npos);
+    EXPECT_NE(rejected(study, "UPDATE study SET backend = 'cuda'").find("backend: cpu and cuda"), std::string::npos);
+    EXPECT_NE(rejected(study, "UPDATE question SET expected = expected * 1.001").find("in check mean"),
               std::string::npos);
-    EXPECT_NE(refused(study, "DELETE FROM question WHERE question_id = 5").find("checks expect differs"),
+    EXPECT_NE(rejected(study, "DELETE FROM question WHERE question_id = 5").find("checks expect differs"),
               std::string::npos);
     const std::string older = scratch_path("older");
     run_into(study.experiment(), older, {.threads = 1, .shard = {2, 2}});
@@ -212,10 +214,10 @@ TEST(MergeRefuses, StoresThatAreNotPartsOfOneStudy) {
     edit(older, "PRAGMA user_version = 1");
     message_of([&] { merge_stores({one, older}, output); }, ExitCode::unusable_input);
     message_of([&] { merge_stores({one, "/nowhere/x.spiked"}, output); }, ExitCode::unusable_input);
-    expect_no_rest_of(output);
+    expect_no_unfinished_file(output);
 }
 
-TEST(Merge, TakesPartsOfProgramsWithFewerMetrics) {
+TEST(Merge, AcceptsPartsOfProgramsWithFewerMetrics) {
     const FakeStudy study;
     const std::string parts[] = {scratch_path("fewer"), scratch_path("all")};
     for (std::size_t i = 0; i < 2; ++i) run_into(study.experiment(), parts[i], {.threads = 1, .shard = {i + 1, 2}});
@@ -226,7 +228,7 @@ TEST(Merge, TakesPartsOfProgramsWithFewerMetrics) {
     EXPECT_EQ(merged.integer("SELECT count(*) FROM metric"), metrics().size());
 }
 
-TEST(MergeRefuses, ToOverwriteAnything) {
+TEST(MergeRejects, ToOverwriteAnything) {
     const auto parts = run_shards(FakeStudy{}.experiment(), 2, "half");
     const std::string before = science_of(parts[1]);
     EXPECT_NE(message_of([&] { merge_stores(parts, parts[1]); }, ExitCode::usage).find("name another output"),
@@ -238,44 +240,47 @@ TEST(MergeRefuses, ToOverwriteAnything) {
     EXPECT_EQ(science_of(parts[1]), before);
 }
 
-TEST(MergeRefuses, ADamagedPartAndNamesIt) {
+TEST(MergeRejects, ADamagedPartAndNamesIt) {
     const auto parts = run_shards(FakeStudy{}.experiment(), 2, "half");
     fs::resize_file(parts[1], fs::file_size(parts[1]) / 2);
     const std::string output = scratch_path("output");
     EXPECT_NE(message_of([&] { merge_stores(parts, output); }, ExitCode::unusable_input).find(parts[1]),
               std::string::npos);
-    expect_no_rest_of(output);
+    expect_no_unfinished_file(output);
 }
 
-/// What a stranger writes into a store is damage, and no bug of the program.
-TEST(MergeRefuses, CellsAndBatchesThatCannotBe) {
+/// Impossible content of an untrusted store must be reported as damage, not as a bug of the program.
+TEST(MergeRejects, ImpossibleCellsAndBatches) {
     const FakeStudy study;
     const std::string good = scratch_path("good");
     run_into(study.experiment(), good);
     for (const auto& [sql, part] :
-         {std::pair{"INSERT INTO batch VALUES(1, 10, 50, 0, 0, 1, 0.1, 'ab')", "batches that are not of their cell"},
-          {"INSERT INTO batch VALUES(1, -1, 0, 0, 0, 1, 0.1, 'ab')", "batches that are not of their cell"},
-          {"INSERT INTO batch VALUES(1, 3.5, 0, 0, 0, 1, 0.1, 'ab')", "batches that are not of their cell"},
-          {"INSERT INTO batch VALUES(1, 1 << 62, 0, 4, 4, 1, 0.1, 'ab')", "batches that are not of their cell"},
-          {"UPDATE cell SET reps_least = 0, reps_target = 0", "table cell holds what no run writes"},
-          {"UPDATE cell SET reps_least = 0", "table cell holds what no run writes"}}) {
+         {std::pair{"INSERT INTO batch VALUES(1, 10, 50, 0, 0, 1, 0.1, 'ab')",
+                    "batches beyond the replicates of their cell"},
+          {"INSERT INTO batch VALUES(1, -1, 0, 0, 0, 1, 0.1, 'ab')", "batches beyond the replicates of their cell"},
+          {"INSERT INTO batch VALUES(1, 3.5, 0, 0, 0, 1, 0.1, 'ab')", "batches beyond the replicates of their cell"},
+          {"INSERT INTO batch VALUES(1, 1 << 62, 0, 4, 4, 1, 0.1, 'ab')",
+           "batches beyond the replicates of their cell"},
+          {"UPDATE cell SET reps_least = 0, reps_target = 0", "table cell holds values that no run writes"},
+          {"UPDATE cell SET reps_least = 0", "table cell holds values that no run writes"}}) {
         const std::string bad = scratch_path("bad");
         fs::copy_file(good, bad);
         edit(bad, sql);
-        const auto expect_refusal = [&, sql = sql, part = part](const auto& action) {
+        const auto expect_rejection = [&, sql = sql, part = part](const auto& action) {
             const std::string message = message_of(action, ExitCode::unusable_input);
             EXPECT_NE(message.find(part), std::string::npos) << sql << ": " << message;
             EXPECT_NE(message.find("bad"), std::string::npos) << message;
         };
-        expect_refusal([&] { merge_stores({bad}, scratch_path("merged")); });
-        expect_refusal([&] { run_into(study.experiment(), bad); });
+        expect_rejection([&] { merge_stores({bad}, scratch_path("merged")); });
+        expect_rejection([&] { run_into(study.experiment(), bad); });
     }
 }
 
-TEST(MergeKeeps, WhatIsComputedOrNamedDifferentlyElsewhereInOneWay) {
+TEST(MergeKeeps, TheSameOfDifferingPartsInEveryOrder) {
     const Experiment experiment = FakeStudy{}.experiment();
     const auto parts = run_shards(experiment, 3, "shard");
-    // Another machine: its own path, a prediction off in the last digits, comments in the file, later figures.
+    // Simulates a part from another machine: other paths, predictions that differ in the last digits, comments in the
+    // study file, later figures.
     edit(parts[1],
          "UPDATE question SET expected = expected * (1 + 1e-14); UPDATE theory SET value = value * (1 - 1e-14);"
          "UPDATE factor SET txt = 'elsewhere ' || txt; UPDATE study SET config_source = 'a comment';"
@@ -283,7 +288,7 @@ TEST(MergeKeeps, WhatIsComputedOrNamedDifferentlyElsewhereInOneWay) {
          "UPDATE session SET started_utc = '2999-01-01T00:00:00Z'");
     const std::string expected = science_of(merged(parts)) + bookkeeping_of(merged(parts));
     EXPECT_NE(expected.find("frontier"), std::string::npos);
-    EXPECT_EQ(expected.find("elsewhere"), expected.npos) << "what comes first in order";
+    EXPECT_EQ(expected.find("elsewhere"), expected.npos) << "the text that sorts first is kept";
     EXPECT_NE(expected, science_of(parts[0]) + bookkeeping_of(parts[0]));
     for (const auto& order : {std::vector{parts[1], parts[0], parts[2]}, std::vector{parts[2], parts[1], parts[0]},
                               std::vector{merged({parts[2], parts[1]}, "two"), parts[0]},
@@ -294,7 +299,7 @@ TEST(MergeKeeps, WhatIsComputedOrNamedDifferentlyElsewhereInOneWay) {
 }
 
 TEST(MergeKeeps, TheFailureBudgetOfTheWhole) {
-    // Three of 40 replicates fail: no third of the study has more than two of them, yet together they are too many.
+    // No part has more failed replicates than the budget allows, but all parts together have too many.
     FakeStudy study;
     study.cells = {{"a", 1.0, 1.0, 0.1}};
     study.most = 40;
@@ -319,8 +324,8 @@ TEST(MergeKeeps, TheFailureBudgetOfTheWhole) {
     EXPECT_EQ(count_of(merged(parts), "SELECT count(*) FROM failure"), sum);
 }
 
-// What all of this rests on: parts of a sample, merged in any grouping, are the sample, up to rounding; and in one
-// order they are the same bits.
+// Merging relies on this: the moments of the parts of a sample, merged in any grouping, are those of the sample up to
+// rounding, and merging in the same order gives the same bits.
 TEST(MomentsLaw, MergingIsAssociativeUpToRoundingAndExactInOneOrder) {
     std::mt19937 random(3);
     for (int trial = 0; trial < 200; ++trial) {
@@ -369,13 +374,13 @@ TEST(MomentsLaw, MergingIsAssociativeUpToRoundingAndExactInOneOrder) {
     }
 }
 
-TEST(Merge, StopsWhenAskedAndLeavesNothing) {
+TEST(Merge, StopsOnRequestAndLeavesNoFile) {
     const auto parts = run_shards(FakeStudy{}.experiment(), 2, "half");
     const std::string output = scratch_path("stopped");
     const std::atomic<bool> stop = true;
     const std::string message = message_of([&] { merge_stores(parts, output, &stop); }, ExitCode::stopped);
     EXPECT_NE(message.find("stopped as asked"), std::string::npos) << message;
-    expect_no_rest_of(output);
+    expect_no_unfinished_file(output);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The store: which files it takes, what a killed writer leaves, and verdicts from what it holds alone.
+// Tests of the store: which files are accepted, recovery after a killed writer, and verdicts from the stored numbers.
 #include "validation/engine/store.hpp"
 
 #include <fmt/format.h>
@@ -23,36 +23,38 @@ std::string verdicts_of(Database& store) {
     return text;
 }
 
-TEST(StoreFile, OfAnotherSchemaIsRefused) {
+TEST(StoreFile, OfAnotherSchemaIsRejected) {
     const std::string path = scratch_path("schema");
     const Experiment experiment = FakeStudy{}.experiment();
     run_into(experiment, path);
-    for (const auto& [version, words] : {std::pair{"1", "older version (schema 1"}, std::pair{"99", "newer version"}}) {
+    for (const auto& [version, message] :
+         {std::pair{"1", "older version (schema 1"}, std::pair{"99", "newer version"}}) {
         edit(path, std::string("PRAGMA user_version = ") + version);
-        EXPECT_NE(message_of([&] { (void)open_store(path); }, ExitCode::unusable_input).find(words), std::string::npos);
+        EXPECT_NE(message_of([&] { (void)open_store(path); }, ExitCode::unusable_input).find(message),
+                  std::string::npos);
         EXPECT_NE(message_of([&] { Store(path, experiment, "test", 1, Json::object()); }, ExitCode::unusable_input)
-                      .find(words),
+                      .find(message),
                   std::string::npos);
     }
 }
 
-TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotGoneOnWith) {
+TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotResumed) {
     const std::string path = scratch_path("versions");
     FakeStudy study;
     run_into(study.experiment(), path);
-    const auto refused = [&](const std::string& change) {
+    const auto rejected = [&](const std::string& change) {
         edit(path, change);
         return message_of([&] { Store(path, study.experiment(), "test", 1, Json::object()); },
                           ExitCode::unusable_input);
     };
-    EXPECT_NE(refused("INSERT INTO metric VALUES(NULL, 'younger', 'share', 'none', '')").find("it measures younger"),
+    EXPECT_NE(rejected("INSERT INTO metric VALUES(NULL, 'younger', 'share', 'none', '')").find("it measures younger"),
               std::string::npos);
-    EXPECT_NE(refused("UPDATE metric SET name = 'older' WHERE metric_id = 3")
+    EXPECT_NE(rejected("UPDATE metric SET name = 'older' WHERE metric_id = 3")
                   .find("its metric 3 is older, not overlap.right"),
               std::string::npos);
-    EXPECT_NE(refused("DELETE FROM metric WHERE metric_id = 3").find("its metric 4 is rank, not overlap.right"),
+    EXPECT_NE(rejected("DELETE FROM metric WHERE metric_id = 3").find("its metric 4 is rank, not overlap.right"),
               std::string::npos);
-    // A study whose science forgets to name its replicates is caught all the same.
+    // A different number of replicates is detected even if `science` does not contain it.
     const std::string other = scratch_path("replicates");
     Experiment experiment = study.experiment();
     run_into(experiment, other);
@@ -62,7 +64,7 @@ TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotGoneOnWith) {
               std::string::npos);
 }
 
-TEST(StoreFile, OfAProgramWithFewerMetricsIsGoneOnWith) {
+TEST(StoreFile, OfAProgramWithFewerMetricsIsResumed) {
     const std::string path = scratch_path("fewer");
     const Experiment experiment = FakeStudy{}.experiment();
     run_into(experiment, path);
@@ -87,9 +89,9 @@ std::string bytes_of(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST(StoreFile, IsNeverMadeOverAnotherDatabase) {
+TEST(StoreFile, NeverReplacesAnotherDatabase) {
     for (const char* made : {"CREATE TABLE a(x)", "CREATE TABLE a(x); DROP TABLE a", "PRAGMA user_version = 7"}) {
-        const std::string path = scratch_path("theirs");
+        const std::string path = scratch_path("foreign");
         Database(path, Database::Mode::create).execute(made);
         const std::string before = bytes_of(path);
         ASSERT_FALSE(before.empty());
@@ -106,7 +108,7 @@ std::string big_endian(std::uint32_t number) {
     return bytes;
 }
 
-/// A store and its journal while pages of a transaction are on their way to the file: the moment of a kill.
+/// A copy of a store and its journal in the middle of a transaction, as a killed writer leaves them.
 std::string killed_writer(const std::string& name) {
     const std::string path = scratch_path(name + "-writer");
     run_into(FakeStudy{}.experiment(), path);
@@ -118,7 +120,7 @@ std::string killed_writer(const std::string& name) {
     return copy;
 }
 
-TEST(StoreFile, OfAKilledWriterIsReadAsItWasAndStaysAsItIs) {
+TEST(StoreFile, OfAKilledWriterIsReadInItsEarlierStateAndNotChanged) {
     const std::string path = scratch_path("whole");
     run_into(FakeStudy{}.experiment(), path);
     const std::string killed = killed_writer("hot");
@@ -128,14 +130,15 @@ TEST(StoreFile, OfAKilledWriterIsReadAsItWasAndStaysAsItIs) {
     EXPECT_EQ(science_of(killed), science_of(path));
     EXPECT_EQ(bytes_of(killed), before);
     EXPECT_EQ(bytes_of(killed + "-journal"), journal);
-    // A run mends it.
+    // A run repairs the store.
     run_into(FakeStudy{}.experiment(), killed);
     EXPECT_FALSE(std::filesystem::exists(killed + "-journal"));
     EXPECT_EQ(science_of(killed), science_of(path));
 }
 
-/// SQLite deletes what the journal of several databases names; no run writes such a journal.
-TEST(StoreFile, AJournalThatNamesAnotherIsObeyedByNobody) {
+/// A journal for a commit to several databases names another journal, and SQLite deletes the file of that name. No run
+/// writes such a journal.
+TEST(StoreFile, AJournalThatNamesAnotherIsRejectedByReadersAndWriters) {
     const std::string killed = killed_writer("super");
     const std::string victim = scratch_path("victim.txt");
     std::ofstream(victim) << "mine";
@@ -144,19 +147,19 @@ TEST(StoreFile, AJournalThatNamesAnotherIsObeyedByNobody) {
     std::ofstream(killed + "-journal", std::ios::binary | std::ios::app)
         << big_endian(0) << victim << big_endian(static_cast<std::uint32_t>(victim.size())) << big_endian(sum)
         << "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
-    const auto expect_refusal = [&](const auto& action) {
+    const auto expect_rejection = [&](const auto& action) {
         const std::string message = message_of(action, ExitCode::unusable_input);
         EXPECT_NE(message.find("names another journal"), std::string::npos) << message;
         EXPECT_EQ(bytes_of(victim), "mine");
     };
-    expect_refusal([&] { (void)open_store(killed); });
-    expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
-    expect_refusal([&] { merge_stores({killed}, scratch_path("merged")); });
-    // Control: SQLite itself deletes it.
-    sqlite3* obedient = nullptr;
-    sqlite3_open(killed.c_str(), &obedient);
-    sqlite3_exec(obedient, "SELECT count(*) FROM study", nullptr, nullptr, nullptr);
-    sqlite3_close(obedient);
+    expect_rejection([&] { (void)open_store(killed); });
+    expect_rejection([&] { run_into(FakeStudy{}.experiment(), killed); });
+    expect_rejection([&] { merge_stores({killed}, scratch_path("merged")); });
+    // Negative control: SQLite without our checks deletes the file.
+    sqlite3* unchecked = nullptr;
+    sqlite3_open(killed.c_str(), &unchecked);
+    sqlite3_exec(unchecked, "SELECT count(*) FROM study", nullptr, nullptr, nullptr);
+    sqlite3_close(unchecked);
     EXPECT_FALSE(std::filesystem::exists(victim));
 }
 
@@ -166,8 +169,8 @@ void overwrite(const std::string& path, std::streamoff at, const std::string& by
     file << bytes;
 }
 
-/// Where a journal states no page size, SQLite takes the store's, and writes as many pages as the journal claims.
-TEST(StoreFile, AJournalOfOtherPagesIsObeyedByNobody) {
+/// If a journal states no page size, SQLite uses the store's, and writes as many pages as the journal claims.
+TEST(StoreFile, AJournalWithAnotherPageSizeIsRejectedByReadersAndWriters) {
     constexpr std::streamoff pages_at = 16;
     constexpr std::streamoff page_size_at = 24;
     for (const std::uint32_t page_size : {0U, 1U, 512U, 65536U}) {
@@ -175,64 +178,64 @@ TEST(StoreFile, AJournalOfOtherPagesIsObeyedByNobody) {
         overwrite(killed + "-journal", pages_at, big_endian(1000));
         overwrite(killed + "-journal", page_size_at, big_endian(page_size));
         const std::string before = bytes_of(killed);
-        const auto expect_refusal = [&](const auto& action) {
+        const auto expect_rejection = [&](const auto& action) {
             const std::string message = message_of(action, ExitCode::unusable_input);
             EXPECT_NE(message.find(fmt::format("has pages of {} bytes", page_size)), std::string::npos) << message;
             EXPECT_EQ(bytes_of(killed), before);
         };
-        expect_refusal([&] { (void)open_store(killed); });
-        expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+        expect_rejection([&] { (void)open_store(killed); });
+        expect_rejection([&] { run_into(FakeStudy{}.experiment(), killed); });
     }
 }
 
-/// A reader copies the journal of a killed run: one that claims bytes must not fill the disk.
-TEST(StoreFile, AJournalLongerThanAStoreExplainsIsNotCopied) {
+/// A reader copies the journal of a killed run, so an overlong journal could fill the disk.
+TEST(StoreFile, AJournalTooLongForItsStoreIsNotCopied) {
     for (const auto& [bytes, part] :
          {std::pair{std::uint64_t{6} << 30, "the rest is a hole"}, {std::uint64_t{4} << 20, "has at most"}}) {
         const std::string killed = killed_writer("long");
         std::filesystem::resize_file(killed + "-journal", bytes);
-        const auto expect_refusal = [&, part = part](const auto& action) {
+        const auto expect_rejection = [&, part = part](const auto& action) {
             const std::string message = message_of(action, ExitCode::unusable_input);
             EXPECT_NE(message.find(part), std::string::npos) << message;
             EXPECT_NE(message.find("remove it"), std::string::npos) << message;
         };
-        expect_refusal([&] { (void)open_store(killed); });
-        expect_refusal([&] { run_into(FakeStudy{}.experiment(), killed); });
+        expect_rejection([&] { (void)open_store(killed); });
+        expect_rejection([&] { run_into(FakeStudy{}.experiment(), killed); });
     }
-    // A journal of nearly the store itself is read.
+    // A journal as long as the store is accepted.
     const std::string killed = killed_writer("usual");
     std::filesystem::resize_file(killed + "-journal", std::filesystem::file_size(killed));
     EXPECT_NO_THROW((void)open_store(killed));
 }
 
-/// What differs from our schema by a letter could make a reader never end, or do something else.
-TEST(StoreFile, WithAnythingOfAnotherSchemaIsRefused) {
+/// A schema that differs from ours in any way could make a reader run forever or have other effects.
+TEST(StoreFile, WithAnyChangeOfTheSchemaIsRejected) {
     const std::string good = scratch_path("good");
     run_into(FakeStudy{}.experiment(), good);
     ASSERT_NO_THROW((void)open_store(good));
-    const auto refused = [&](const std::string& sql) {
+    const auto rejected = [&](const std::string& sql) {
         const std::string path = scratch_path("other");
         std::filesystem::copy_file(good, path);
         edit(path, sql);
         return message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
     };
-    EXPECT_NE(refused("CREATE VIEW pragma_database_list AS SELECT 1").find("\"pragma_database_list\""),
+    EXPECT_NE(rejected("CREATE VIEW pragma_database_list AS SELECT 1").find("\"pragma_database_list\""),
               std::string::npos);
-    EXPECT_NE(refused("CREATE INDEX more ON value(v)").find("\"more\""), std::string::npos);
-    EXPECT_NE(refused("CREATE TRIGGER more AFTER INSERT ON session BEGIN SELECT 1; END").find("\"more\""),
+    EXPECT_NE(rejected("CREATE INDEX more ON value(v)").find("\"more\""), std::string::npos);
+    EXPECT_NE(rejected("CREATE TRIGGER more AFTER INSERT ON session BEGIN SELECT 1; END").find("\"more\""),
               std::string::npos);
-    EXPECT_NE(refused("ANALYZE").find("\"sqlite_stat1\""), std::string::npos);
-    EXPECT_NE(refused("DROP VIEW v_bits").find("\"v_bits\""), std::string::npos);
+    EXPECT_NE(rejected("ANALYZE").find("\"sqlite_stat1\""), std::string::npos);
+    EXPECT_NE(rejected("DROP VIEW v_bits").find("\"v_bits\""), std::string::npos);
     const auto reworded = [&](const std::string& before, const std::string& after) {
-        return refused("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, '" + before + "', '" +
-                       after + "'); PRAGMA writable_schema = RESET");
+        return rejected("PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, '" + before + "', '" +
+                        after + "'); PRAGMA writable_schema = RESET");
     };
     EXPECT_NE(reworded("CHECK(id = 1)", "CHECK(id = 1 )").find("\"study\""), std::string::npos) << "a blank";
     EXPECT_NE(reworded("exactly one row", "exactly one row, or none").find("\"study\""), std::string::npos);
     EXPECT_NE(reworded("bits.%", "bits.% -- ").find("\"ledger\""), std::string::npos);
 }
 
-TEST(StoreFile, WithValuesOfOtherTypesIsRefused) {
+TEST(StoreFile, WithValuesOfOtherTypesIsRejected) {
     const std::string good = scratch_path("good");
     run_into(FakeStudy{}.experiment(), good);
     const auto message = [&](const std::string& sql) {
@@ -256,8 +259,8 @@ TEST(StoreFile, WithValuesOfOtherTypesIsRefused) {
         EXPECT_NE(message(sql).find(part), std::string::npos) << sql << ": " << message(sql);
 }
 
-/// What SQLite compares ends at a NUL byte, what we read does not.
-TEST(StoreFile, WithANulByteInATextIsRefused) {
+/// Comparisons in SQLite stop at a NUL byte, but our readers get the whole text.
+TEST(StoreFile, WithANulByteInATextIsRejected) {
     const std::string good = scratch_path("good");
     run_into(FakeStudy{}.experiment(), good);
     edit(good,
@@ -294,15 +297,15 @@ TEST(StoreFile, WithANulByteInATextIsRefused) {
         }
 }
 
-TEST(StoreFile, IsNeverMadeWithANulByteInAText) {
+TEST(StoreFile, IsNeverWrittenWithANulByteInAText) {
     Experiment experiment = FakeStudy{}.experiment();
-    experiment.cells[0].label = std::string("a\0b", 3);  // as the metadata of a dump may have it
+    experiment.cells[0].label = std::string("a\0b", 3);  // the metadata of a dump may contain such a text
     const std::string path = scratch_path("nul-made");
     const std::string message = message_of([&] { run_into(experiment, path); }, ExitCode::unusable_input);
     EXPECT_NE(message.find("\"a\\x00b\" holds a NUL byte"), std::string::npos) << message;
 }
 
-/// SQLite takes `file:x?mode=memory` for something else than a file of that name.
+/// SQLite does not treat `file:x?mode=memory` as a file of that name.
 TEST(StoreFile, MayHaveAnyName) {
     const std::string folder = scratch_path("names");
     std::filesystem::create_directory(folder);
@@ -318,8 +321,8 @@ TEST(StoreFile, MayHaveAnyName) {
     std::filesystem::current_path(before);
 }
 
-/// A reader stops a statement that the size of the file does not explain.
-TEST(StoreFile, IsReadInStepsInProportionToItsSize) {
+/// A reader interrupts a statement that takes too many steps for the size of the file.
+TEST(StoreFile, LimitsTheStepsOfAReaderInProportionToItsSize) {
     const std::string path = scratch_path("steps");
     run_into(FakeStudy{}.experiment(), path);
     Database store = open_store(path);
@@ -330,7 +333,7 @@ TEST(StoreFile, IsReadInStepsInProportionToItsSize) {
                          ExitCode::unusable_input)
                   .find("out of proportion"),
               std::string::npos);
-    EXPECT_EQ(store.integer("SELECT count(*) FROM study"), 1) << "the next statement starts anew";
+    EXPECT_EQ(store.integer("SELECT count(*) FROM study"), 1) << "each statement has its own limit";
 }
 
 TEST(Judge, NeedsTheStoreAlone) {
@@ -342,7 +345,7 @@ TEST(Judge, NeedsTheStoreAlone) {
     store.execute("DELETE FROM verdict");
     judge(store);
     EXPECT_EQ(science_of(store), before);
-    // The declared rate of the store is the one that is shared.
+    // The false-alarm rate that is divided among the questions is the one that the store declares.
     store.execute("UPDATE study SET false_alarm = 0.25");
     judge(store);
     Statement alpha(store, "SELECT min(alpha), max(alpha) FROM verdict");
@@ -351,7 +354,7 @@ TEST(Judge, NeedsTheStoreAlone) {
     EXPECT_EQ(alpha.real(1), 0.05);
 }
 
-TEST(Judge, EstimatesAreThoseOfTheSummary) {
+TEST(Judge, UsesTheEstimatesOfTheSummary) {
     const std::string path = scratch_path("estimates");
     run_into(FakeStudy{}.experiment(), path);
     Database store = open_store(path);
@@ -361,7 +364,7 @@ TEST(Judge, EstimatesAreThoseOfTheSummary) {
         5);
 }
 
-TEST(Judge, ACheckWhoseControlPassesIsStoredAsFailed) {
+TEST(Judge, ACheckWhoseNegativeControlPassesIsStoredAsFailed) {
     FakeStudy study;
     study.cells = {{"a", 1.0, 0.1}};
     study.most = 100;
@@ -381,7 +384,7 @@ TEST(Judge, ACheckWhoseControlPassesIsStoredAsFailed) {
     EXPECT_NE(judged(1.5).find("inconclusive/inconclusive/the control is inconclusive"), std::string::npos);
 }
 
-TEST(Judge, WhatIsExpectedIsTheProgramsWordOfToday) {
+TEST(Judge, UsesThePredictionsOfTheCurrentProgram) {
     const std::string path = scratch_path("today");
     Experiment experiment = FakeStudy{}.experiment();
     run_into(experiment, path);

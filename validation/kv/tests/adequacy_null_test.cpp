@@ -32,10 +32,10 @@ Mean mean_of(Number number) {
     for (arma::uword i = 0; i < null_draws; ++i) values(i) = number(i);
     return {arma::mean(values), arma::stddev(values) / std::sqrt(static_cast<double>(null_draws))};
 }
-/// Six standard errors: a false alarm of 2e-9 by the normal law, with room for its tails.
+/// Six standard errors: a false-alarm rate of 2e-9 under the normal law, which leaves room for heavier tails.
 constexpr double far = 6.0;
 
-/// Rows of A^{1/2} by the definition of AR(1), the covariance rho^|s - t|.
+/// A^{1/2} for the AR(1) covariance rho^|s - t|, from its definition.
 arma::mat ar1_root(double correlation, arma::uword n) {
     arma::mat covariance(n, n);
     for (arma::uword s = 0; s < n; ++s)
@@ -52,7 +52,7 @@ TEST(AdequacyNull, RowMomentIsThatOfTheEigenvalues) {
     for (const double correlation : {-0.5, 0.0, 0.6}) {
         arma::mat root = ar1_root(correlation, 600);
         const double exact = second_moment_ratio(arma::eig_sym(root * root));
-        // The ends of a sequence of n tokens are missing: a share of about 2 / n.
+        // The limit ignores the ends of the sequence of n tokens, a relative difference of about 2 / n.
         EXPECT_NEAR(row_moment(correlation) / exact, 1.0, 1.0 / 100.0) << correlation;
     }
 }
@@ -72,8 +72,8 @@ TEST(AdequacyNull, CorrelatedRowsAreAutoregressive) {
     }
 }
 
-// What is beside the diagonal of a sample covariance by chance is taken off: the shrunk one has, on average, the second
-// moment of the true one, with correlated rows too. The control: the sample covariance as it is.
+// The off-diagonal entries that a sample covariance has by chance are removed: the shrunk covariance has, on average,
+// the second moment of the true one, also with correlated rows. The negative control is the sample covariance itself.
 TEST(AdequacyNull, TheSecondMomentOfTheCovarianceIsUnbiased) {
     arma::vec scale(columns);
     for (arma::uword j = 0; j < columns; ++j) scale(j) = std::exp(-0.03 * static_cast<double>(j));
@@ -94,14 +94,14 @@ TEST(AdequacyNull, TheSecondMomentOfTheCovarianceIsUnbiased) {
         const arma::mat z = sample(draw);
         return beside(z.t() * z / static_cast<double>(rows));
     });
-    // What the estimate of the correlation and the ends of the rows leave: 2 % of what is taken off.
-    const double taken =
+    // Errors in the estimated correlation and the ends of the rows leave 2 % of the correction.
+    const double correction =
         row_moment(0.6) / static_cast<double>(rows) * (std::pow(arma::accu(arma::diagvec(c * c.t())), 2) - diagonal);
-    EXPECT_LT(std::abs(fitted.value - (truth - diagonal)), far * fitted.error + 0.02 * taken);
-    EXPECT_GT(raw.value - (truth - diagonal), 2.0 * (far * fitted.error + 0.02 * taken));
+    EXPECT_LT(std::abs(fitted.value - (truth - diagonal)), far * fitted.error + 0.02 * correction);
+    EXPECT_GT(raw.value - (truth - diagonal), 2.0 * (far * fitted.error + 0.02 * correction));
 }
 
-TEST(AdequacyNull, ALawKnowsItsChannels) {
+TEST(AdequacyNull, TheLawHasTheVariancesOfItsChannels) {
     const arma::mat a = ar1_root(0.4, rows);
     arma::mat z = a * gaussian("channels", 0);
     z.col(3) *= 3.0;
@@ -120,22 +120,22 @@ TEST(AdequacyNull, ALawKnowsItsChannels) {
     EXPECT_LT(std::abs(energy.value - variances(3)), far * energy.error);
 }
 
-// Draws that lose nine tenths of a channel have its variance after the loss, once the law has been restored.
-TEST(AdequacyNull, WhatIsLostIsGivenBack) {
+// After `restore`, draws that lose nine tenths of the variance of a channel still have the variance of the residuals.
+TEST(AdequacyNull, RestoreCompensatesForLostVariance) {
     const arma::mat z = gaussian("lost", 0);
     ResidualLaw law({&z});
     arma::rowvec keeps(columns, arma::fill::ones);
     keeps(2) = 0.1;
     keeps(7) = 0.5;
     arma::rowvec kept = keeps % law.variances;
-    kept(9) = 0.0;  // nothing was seen of it: left as it is
+    kept(9) = 0.0;  // nothing was kept of it, so restore leaves it unchanged
     law.restore(kept);
     const arma::rowvec after = arma::rowvec(arma::diagvec(law.root.t() * law.root).t()) % keeps;
     for (arma::uword j = 0; j < columns; ++j) EXPECT_NEAR(after(j), law.variances(j), 1e-10 * law.variances(j)) << j;
 }
 
-// Noise with the first two moments that were asked for, square or not, rows correlated or not.
-TEST(AdequacyNull, RegularNoiseHasTheMomentsAskedFor) {
+// Regular noise has the requested first two moments, for different shapes, with and without correlated rows.
+TEST(AdequacyNull, RegularNoiseHasTheRequestedMoments) {
     for (const double correlation : {0.0, 0.5})
         for (const arma::uword d : {arma::uword{60}, arma::uword{150}}) {
             const arma::uword n = 100;
@@ -157,19 +157,19 @@ TEST(AdequacyNull, RegularNoiseHasTheMomentsAskedFor) {
                 }
                 return std::pair{first, second};
             };
-            // Pairs: moments of what is asked for less those of a draw of what it gives.
+            // Relative difference of the moments of a draw from the requested ones.
             const auto gap = [&](std::uint64_t draw, bool second) {
-                const auto asked = eigenvalues(gaussian("asked", draw, n, d), scale);
+                const auto requested = eigenvalues(gaussian("asked", draw, n, d), scale);
                 const auto given =
-                    eigenvalues(gaussian("given", draw, n, d), regular_deviations(asked, n, d, correlation));
-                const auto a = moment(asked);
+                    eigenvalues(gaussian("given", draw, n, d), regular_deviations(requested, n, d, correlation));
+                const auto a = moment(requested);
                 const auto b = moment(given);
                 return second ? b.second / a.second - 1.0 : b.first / a.first - 1.0;
             };
             const Mean first = mean_of([&](std::uint64_t draw) { return gap(draw, false); });
             const Mean second = mean_of([&](std::uint64_t draw) { return gap(draw, true); });
             EXPECT_LT(std::abs(first.value), far * first.error) << correlation << " " << d;
-            // Of order 1/n: ends of the rows, and the moment of a draw taken for that of its law.
+            // Differences of order 1/n remain: the ends of the rows, and moments of a draw instead of its law.
             EXPECT_LT(std::abs(second.value), far * second.error + 0.02) << correlation << " " << d;
         }
 }

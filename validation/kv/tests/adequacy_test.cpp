@@ -29,8 +29,8 @@ constexpr std::size_t draws = 39;  // the smallest p-value is 0.025
 constexpr double level = 0.05;
 const stream::StudySeed adequacy_seed = stream::StudySeed::parse("0xade90ac7");
 
-/// What is wrong with the blocks of a head; nothing: spikes of 4, 3 and 2 thresholds in Gaussian noise, A AR(1), B
-/// exponential on a random basis.
+/// How the blocks of a head depart from the spiked model. `none`: spikes of 4, 3 and 2 thresholds in Gaussian noise
+/// with A AR(1) and B exponential on a random basis.
 enum class Departure {
     none,
     power_law,
@@ -43,19 +43,20 @@ enum class Departure {
     hidden_entries
 };
 
-/// Eigenvalues that follow j^-1, or a square-root edge: 1 - .03 (j - 1/2)^(2/3).
-arma::mat with_exact_edge(const arma::mat& block, Departure fault) {
+/// The block with eigenvalues j^-1 or, with a square-root edge, 1 - .03 (j - 1/2)^(2/3).
+arma::mat with_exact_edge(const arma::mat& block, Departure departure) {
     arma::mat left, right;
     arma::vec values;
     arma::svd_econ(left, values, right, block);
     for (arma::uword i = 0; i < values.n_elem; ++i) {
         const double j = static_cast<double>(i + 1);
-        values(i) = std::sqrt(fault == Departure::power_law ? 1.0 / j : 1.0 - 0.03 * std::cbrt((j - 0.5) * (j - 0.5)));
+        values(i) =
+            std::sqrt(departure == Departure::power_law ? 1.0 / j : 1.0 - 0.03 * std::cbrt((j - 0.5) * (j - 0.5)));
     }
     return left * arma::diagmat(values) * right.t();
 }
 
-std::vector<arma::mat> head_of(Departure fault, std::size_t head) {
+std::vector<arma::mat> head_of(Departure departure, std::size_t head) {
     const std::string cell = fmt::format("adequacy head {}", head);
     const sim::CovarianceSpec row{.kind = "ar1", .parameters = {{"rho", 0.4}}};
     const sim::CovarianceSpec column{.kind = "exponential", .parameters = {{"c", 2.0}}, .basis = "haar"};
@@ -65,11 +66,11 @@ std::vector<arma::mat> head_of(Departure fault, std::size_t head) {
     const theory::SeparableLaw law(model.row.spectrum(), model.column.spectrum(), AspectRatio(1.0));
     const double threshold = law.detection_threshold().value;
     for (const double strength : {4.0, 3.0, 2.0}) model.strengths.push_back({strength * threshold});
-    if (fault == Departure::sparse_entries) model.entries = sim::EntryLaw::parse("sparse:0.1");
-    if (fault == Departure::token_signals)
+    if (departure == Departure::sparse_entries) model.entries = sim::EntryLaw::parse("sparse:0.1");
+    if (departure == Departure::token_signals)
         model.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
-    if (fault == Departure::hidden_entries) {
-        // One entry each, above the threshold but within the margin of the rank rule.
+    if (departure == Departure::hidden_entries) {
+        // Signals of a single entry, above the threshold but within the margin of the rank rule.
         model.strengths.assign(3, {1.2 * threshold});
         model.left_vectors = sim::VectorLaw::parse("sparse:1", sim::MatrixSide::row);
         model.right_vectors = sim::VectorLaw::parse("sparse:1", sim::MatrixSide::column);
@@ -78,11 +79,11 @@ std::vector<arma::mat> head_of(Departure fault, std::size_t head) {
     for (std::size_t b = 0; b < blocks_of_head; ++b) {
         const auto sample = sim::sample(model, adequacy_seed, cell, b);
         arma::mat block = sample.observed;
-        if (fault == Departure::power_law || fault == Departure::square_root)
-            block = with_exact_edge(sample.noise, fault);
-        if (fault == Departure::other_scale && b == 0) block *= 1.5;
-        if (fault == Departure::smaller_scale && b == 0) block /= 1.8;
-        if (fault == Departure::loud_tokens)
+        if (departure == Departure::power_law || departure == Departure::square_root)
+            block = with_exact_edge(sample.noise, departure);
+        if (departure == Departure::other_scale && b == 0) block *= 1.5;
+        if (departure == Departure::smaller_scale && b == 0) block /= 1.8;
+        if (departure == Departure::loud_tokens)
             for (std::size_t t = 0; t < 6; ++t)
                 block.row((13 * b + 9 * t) % side) += sample.noise.row((13 * b + 9 * t) % side);
         blocks.push_back(block);
@@ -95,11 +96,11 @@ struct Counts {
     std::vector<std::uint64_t> rejected = std::vector<std::uint64_t>(adequacy_tests().size());
 };
 
-Counts judge_heads(Departure fault, std::size_t heads) {
+Counts judge_heads(Departure departure, std::size_t heads) {
     Counts counts;
     for (std::size_t head = 0; head < heads; ++head)
         for (const auto& block :
-             judge_head(head_of(fault, head), {adequacy_seed, fmt::format("head {}", head), draws, 2})) {
+             judge_head(head_of(departure, head), {adequacy_seed, fmt::format("head {}", head), draws, 2})) {
             EXPECT_EQ(block.skipped, "");
             ++counts.blocks;
             for (std::size_t test = 0; test < counts.rejected.size(); ++test)
@@ -108,7 +109,7 @@ Counts judge_heads(Departure fault, std::size_t heads) {
     return counts;
 }
 
-/// The count that a test of this level exceeds with probability 1e-7: below 1e-6 for the seven of the model.
+/// The count that a test of this level exceeds with probability 1e-7, so below 1e-6 for the seven tests of the model.
 double most_rejections(std::uint64_t blocks) {
     const boost::math::binomial counts(static_cast<double>(blocks), level);
     return boost::math::quantile(boost::math::complement(counts, 1e-7));
@@ -132,15 +133,15 @@ TEST(AdequacyLaw, SpikedBlocksAreRejectedAtTheDeclaredRate) {
     }
 }
 
-struct Planted {
-    Departure fault;
+struct PlantedDeparture {
+    Departure departure;
     std::vector<std::string> seen_by;
 };
 
-class AdequacyControl : public testing::TestWithParam<Planted> {};
+class AdequacyControl : public testing::TestWithParam<PlantedDeparture> {};
 
 TEST_P(AdequacyControl, IsRejected) {
-    const Counts found = judge_heads(GetParam().fault, 10);
+    const Counts found = judge_heads(GetParam().departure, 10);
     for (const auto& test : GetParam().seen_by) {
         const auto rejected = found.rejected[place_of(test)];
         std::cout << fmt::format("{}: {} of {}\n", test, rejected, found.blocks);
@@ -148,22 +149,23 @@ TEST_P(AdequacyControl, IsRejected) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, AdequacyControl,
-                         testing::Values(Planted{Departure::power_law, {"edge.shape", "left.columns", "left.rows"}},
-                                         Planted{Departure::other_scale, {"others.top", "others.spectrum"}},
-                                         Planted{Departure::smaller_scale, {"others.top"}},
-                                         Planted{Departure::token_signals, {"halves.rank"}},
-                                         Planted{Departure::loud_tokens, {"halves.edge"}},
-                                         Planted{Departure::sparse_entries, {"peak.rows"}},
-                                         Planted{Departure::hidden_entries, {"peak.vectors"}},
-                                         Planted{Departure::none, {"signal.columns", "signal.rows"}}),
+INSTANTIATE_TEST_SUITE_P(Departures, AdequacyControl,
+                         testing::Values(PlantedDeparture{Departure::power_law,
+                                                          {"edge.shape", "left.columns", "left.rows"}},
+                                         PlantedDeparture{Departure::other_scale, {"others.top", "others.spectrum"}},
+                                         PlantedDeparture{Departure::smaller_scale, {"others.top"}},
+                                         PlantedDeparture{Departure::token_signals, {"halves.rank"}},
+                                         PlantedDeparture{Departure::loud_tokens, {"halves.edge"}},
+                                         PlantedDeparture{Departure::sparse_entries, {"peak.rows"}},
+                                         PlantedDeparture{Departure::hidden_entries, {"peak.vectors"}},
+                                         PlantedDeparture{Departure::none, {"signal.columns", "signal.rows"}}),
                          [](const auto& planted) {
                              std::string name = planted.param.seen_by.back();
                              std::replace(name.begin(), name.end(), '.', '_');
                              return name;
                          });
 
-TEST(AdequacyIdentity, ThreadsAndUnitsChangeNothing) {
+TEST(AdequacyIdentity, ThreadsAndScaleChangeNothing) {
     auto blocks = head_of(Departure::none, 0);
     const auto one = judge_head(blocks, {adequacy_seed, "cell", draws, 1});
     for (auto& block : blocks) block *= 0x1p-20;
@@ -177,7 +179,7 @@ TEST(AdequacyIdentity, ThreadsAndUnitsChangeNothing) {
         EXPECT_NEAR(one[b].peak_over_bound, other[b].peak_over_bound, 1e-9);
         differs = differs || one[b].p_values != elsewhere[b].p_values;
     }
-    EXPECT_TRUE(differs) << "the draws of another cell are others";
+    EXPECT_TRUE(differs) << "another cell has different draws";
 }
 
 TEST(AdequacyReference, ExponentAndPeakAreThoseOfTheBlock) {
@@ -188,13 +190,13 @@ TEST(AdequacyReference, ExponentAndPeakAreThoseOfTheBlock) {
     }
 }
 
-// The bound by hand: residual of the block, unevenness of the channels of the other's.
-TEST(AdequacyReference, ThePeakIsMeasuredAgainstItsBound) {
+// Computes the bound by hand, from the residual of the block and the channel variances of the other block's residual.
+TEST(AdequacyReference, ThePeakIsRelativeToItsBound) {
     auto blocks = head_of(Departure::none, 0);
     blocks.resize(2);
     arma::mat residual[2];
     for (int b = 0; b < 2; ++b) {
-        blocks[b] = blocks[b].head_rows(48);  // n and d apart
+        blocks[b] = blocks[b].head_rows(48);  // so that n and d differ
         estimators::AnalysedBlock block(blocks[b], estimators::AnalysedBlock::EmptyLines::keep);
         const auto found =
             estimators::eoptshrink(block.singular_values(), block.shape(), estimators::EOptShrinkOptions::edge_fit());
@@ -212,8 +214,8 @@ TEST(AdequacyReference, ThePeakIsMeasuredAgainstItsBound) {
     }
 }
 
-// `any` counts what the model forbids, and not the independent entries that the permutations ask for.
-TEST(AdequacyTable, AnyIsOfTheModelAlone) {
+// `any` counts rejections by the tests of the model only, not by the permutation tests of independent entries.
+TEST(AdequacyTable, AnyCountsOnlyTestsOfTheModel) {
     std::string data;
     const auto append = [&](const std::vector<arma::mat>& blocks) {
         for (const auto& block : blocks)
@@ -242,20 +244,20 @@ TEST(AdequacyTable, AnyIsOfTheModelAlone) {
     double largest = 0.0;
     double sum = 0.0;
     for (std::size_t test = 0; test < adequacy_tests().size(); ++test) {
-        const double share = all.rejected[test].estimate;
+        const double fraction = all.rejected[test].estimate;
         if (!adequacy_tests()[test].of_model) continue;
-        largest = std::max(largest, share);
-        sum += share;
+        largest = std::max(largest, fraction);
+        sum += fraction;
     }
     EXPECT_EQ(all.rejected[place_of("signal.columns")].estimate, 1.0);
     const double any = all.rejected.back().estimate;
     EXPECT_GE(any, largest);
     EXPECT_LE(any, sum + 1e-12);
-    EXPECT_LT(any, 1.0) << "spiked blocks, seven tests at .05";
+    EXPECT_LT(any, 1.0) << "spiked blocks with seven tests at level .05";
     std::filesystem::remove(path);
 }
 
-TEST(AdequacyReference, ASquareRootEdgeIsToldFromAPowerLaw) {
+TEST(AdequacyReference, ASquareRootEdgeIsDistinguishedFromAPowerLaw) {
     const std::vector<arma::mat> blocks = head_of(Departure::square_root, 0);
     for (const auto& block : judge_head(blocks, {adequacy_seed, "cell", draws, 1}))
         EXPECT_LT(block.power_advantage, -10.0);
@@ -279,7 +281,7 @@ TEST(Adequacy, BlocksWithoutNoiseAreNotJudged) {
                  Error);
 }
 
-TEST(Adequacy, EmptyChannelsAndTokensAreTaken) {
+TEST(Adequacy, EmptyChannelsAndTokensAreAccepted) {
     auto blocks = head_of(Departure::none, 2);
     for (auto& block : blocks) {
         block.col(3).zeros();

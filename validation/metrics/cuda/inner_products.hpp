@@ -7,73 +7,75 @@
 #include "core/device/tile_product.hpp"
 #include "estimators/svd/cuda/decomposition_batch.hpp"
 
-/// Errors of the inner products of queries with coded rows, by kernels in this order. RowErrors finds the norms of the
-/// rows, and the errors for the queries that need one product a row: the row itself, and the block's leading right
-/// vector. QueryScales finds the norms of random queries. PairSums takes every query with every row. `Entry` is the
-/// type of rows and queries.
+/// Kernels for the errors of inner products of queries with coded rows. QueryScales computes the norms of random
+/// queries. RowErrors computes the norms of the rows, and the errors for the queries that need one product per row: the
+/// row itself, and the leading right singular vector of the block. PairSums then needs these norms and takes every
+/// query with every row. `Entry` is the type of rows and queries.
 namespace spiked::estimators::cuda {
 
-/// Kernel: one over the norm of each row of column-major blocks, lines x length each; 0 of zero rows. A thread a row.
+/// Kernel: one over the norm of each row of column-major blocks of size rows x length; 0 for zero rows. One thread per
+/// row.
 template <class Entry>
 struct QueryScales {
     static constexpr unsigned threads = 128;
     static constexpr unsigned resident = 8;
 
     std::uint32_t count;
-    std::uint32_t lines;
+    std::uint32_t rows;
     std::uint32_t length;
     const Entry* queries;
     Entry* scales;
 
-    [[nodiscard]] unsigned blocks() const { return (count * lines + threads - 1) / threads; }
+    [[nodiscard]] unsigned blocks() const { return (count * rows + threads - 1) / threads; }
     [[nodiscard]] std::size_t shared_bytes() const { return 0; }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
         const unsigned which = part * threads + team.rank();
-        if (which >= count * lines) return;
-        const Entry* const row = queries + std::size_t{which / lines} * lines * length + which % lines;
+        if (which >= count * rows) return;
+        const Entry* const row = queries + std::size_t{which / rows} * rows * length + which % rows;
         double squares = 0.0;
         SPIKED_UNROLL_BY(8)
         for (unsigned j = 0; j < length; ++j) {
-            const auto x = static_cast<double>(row[std::size_t{j} * lines]);
+            const auto x = static_cast<double>(row[std::size_t{j} * rows]);
             squares = std::fma(x, x, squares);
         }
         scales[which] = static_cast<Entry>(squares == 0.0 ? 0.0 : 1.0 / std::sqrt(squares));
     }
 };
 
-/// What RowErrors finds of a block: means and standard deviations over its rows, and sums.
+/// The results of RowErrors for a block: means and standard deviations over its rows, and a sum.
 struct RowErrorSums {
     double own_bias, own_deviation, own_bias_plain, own_deviation_plain;  ///< the query is the row itself
     double aligned_bias, aligned_deviation, aligned_bias_plain, aligned_deviation_plain;
     double across;  ///< sum of <x, x^>
 };
 
-/// Kernel: of each row x and what came back, x^: one over their norms; and how far <q, x^ / |x^|> is from <q, x / |x|>
-/// (renormalised), and <q, x^> / |x| from it (plain), for q = x / |x| and for the leading right vector, turned towards
-/// the rows. A thread block a matrix, a thread a row, which it reads once; up to 256 rows.
+/// Kernel: for each row x and its decoded row x^, one over their norms, and the differences of <q, x^ / |x^|>
+/// (renormalised) and <q, x^> / |x| (plain) from <q, x / |x|>. The queries q are x / |x| and the leading right singular
+/// vector, with its sign chosen so that its sum of products with the rows is not negative. One thread block per matrix;
+/// a thread reads each of its rows once; up to 256 rows.
 template <class Entry, class Real>
 struct RowErrors {
     static constexpr unsigned threads = 128;
     static constexpr unsigned resident = 4;
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
-    static constexpr unsigned each = 2;  ///< rows of a thread
+    static constexpr unsigned each = 2;  ///< rows per thread
     static constexpr unsigned most_rows = each * threads;
 
     std::uint32_t count;
     std::uint32_t rows;
     std::uint32_t dimension;
-    std::uint32_t vectors;  ///< stored of each block
+    std::uint32_t vectors;  ///< stored per block
     const Entry* original;  ///< column-major
     const float* decoded;
     const Real* right;    ///< dimension x vectors
-    Entry* scales;        ///< 1 / |x| of the rows of a block, then 1 / |x^|; 0 for rows that are zero
-    BlockStatus* status;  ///< for_the_host: a row is zero, or came back as zero
+    Entry* scales;        ///< per block 1 / |x| of all rows, then 1 / |x^|; 0 for zero rows
+    BlockStatus* status;  ///< for_the_host if a row or a decoded row is zero
     RowErrorSums* sums;
 
     [[nodiscard]] unsigned blocks() const { return count; }
-    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_room<double>(warps); }
+    [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_bytes_for<double>(warps); }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
@@ -125,17 +127,17 @@ struct RowErrors {
         const double scale = (towards < 0.0 ? -1.0 : 1.0) / std::sqrt(v_squares);
         RowErrorSums found{};
         found.across = across;
-        spread(team, room, 1.0, own, found.own_bias, found.own_deviation);
-        spread(team, room, 1.0, own_plain, found.own_bias_plain, found.own_deviation_plain);
-        spread(team, room, scale, aligned, found.aligned_bias, found.aligned_deviation);
-        spread(team, room, scale, aligned_plain, found.aligned_bias_plain, found.aligned_deviation_plain);
+        mean_and_deviation(team, room, 1.0, own, found.own_bias, found.own_deviation);
+        mean_and_deviation(team, room, 1.0, own_plain, found.own_bias_plain, found.own_deviation_plain);
+        mean_and_deviation(team, room, scale, aligned, found.aligned_bias, found.aligned_deviation);
+        mean_and_deviation(team, room, scale, aligned_plain, found.aligned_bias_plain, found.aligned_deviation_plain);
         if (team.rank() != 0) return;
         sums[block] = found;
         status[block] = zeros == 0.0 ? BlockStatus::fine : BlockStatus::for_the_host;
     }
 
 private:
-    /// The same in every thread.
+    /// The sum over all threads; every thread gets the same result.
     template <class Team, class Room>
     SPIKED_DEVICE static double sum_of_all(Team& team, Room& room, double x) {
         x = spiked::cuda::warp_sum(team, x);
@@ -151,8 +153,8 @@ private:
     }
     /// Mean and standard deviation over the rows of `scale` times their numbers.
     template <class Team, class Room>
-    SPIKED_DEVICE void spread(Team& team, Room& room, double scale, const double (&numbers)[each], double& mean,
-                              double& deviation) const {
+    SPIKED_DEVICE void mean_and_deviation(Team& team, Room& room, double scale, const double (&numbers)[each],
+                                          double& mean, double& deviation) const {
         double sum = 0.0;
         SPIKED_UNROLL
         for (unsigned r = 0; r < each; ++r) sum += numbers[r];  // 0 where there is no row
@@ -167,14 +169,15 @@ private:
     }
 };
 
-/// What PairSums finds of a part of the pairs.
+/// The results of PairSums for a part of the pairs.
 struct PairErrorSums {
     double renormalised, renormalised_squares, plain, plain_squares;
 };
 
-/// Kernel: sums and sums of squares of <q, e> over the pairs of a unit query q and a row's error e, renormalised and
-/// plain, 64 x 64 pairs a thread block; their reader adds the parts of a block in order. In float q and e have 11
-/// significant bits: a product is 1e-4 of |q| |e| off, either way, a mean over n pairs sqrt(n) times less.
+/// Kernel: sums and sums of squares of <q, e> over the pairs of a unit query q and the error e of a row, renormalised
+/// and plain. A thread block computes 64 x 64 pairs; the caller adds the parts of a block in their order. In float, q
+/// and e are rounded to 11 significant bits: the error of a product is about 1e-4 |q| |e| with either sign, and that of
+/// a mean over n pairs is sqrt(n) times smaller.
 template <class Entry>
 struct PairSums {
     using Product = spiked::cuda::TensorProduct<Entry>;
@@ -186,22 +189,23 @@ struct PairSums {
     static constexpr unsigned slice = Tile::slice;
 
     std::uint32_t count;
-    std::uint32_t queries;  ///< of a block
+    std::uint32_t queries;  ///< per block
     std::uint32_t rows;
     std::uint32_t dimension;
-    bool different;             ///< query i is not asked about row i
-    const Entry* asked;         ///< queries x dimension, column-major
-    const Entry* asked_scales;  ///< 1 / |q|; so many from block to block:
-    std::uint32_t asked_stride;
-    const Entry* original;  ///< rows x dimension
+    bool different;              ///< pairs of query i and row i are left out
+    const Entry* query_rows;     ///< queries x dimension, column-major
+    const Entry* query_scales;   ///< 1 / |q|
+    std::uint32_t query_stride;  ///< distance of the scales from block to block
+    const Entry* original;       ///< rows x dimension
     const float* decoded;
-    const Entry* scales;  ///< as RowErrors leaves them
-    PairErrorSums* sums;  ///< of a part
+    const Entry* scales;  ///< as computed by RowErrors
+    PairErrorSums* sums;  ///< one per part
 
     [[nodiscard]] SPIKED_DEVICE unsigned parts() const { return Product::tiles(queries, rows); }
     [[nodiscard]] unsigned blocks() const { return count * parts(); }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return 3 * spiked::cuda::shared_room<Entry>(Tile::pitch * slice) + spiked::cuda::shared_room<double>(4 * warps);
+        return 3 * spiked::cuda::shared_bytes_for<Entry>(Tile::pitch * slice) +
+               spiked::cuda::shared_bytes_for<double>(4 * warps);
     }
 
     template <class Team>
@@ -210,53 +214,54 @@ struct PairSums {
         const unsigned down = Product::down(queries);
         const unsigned top = part % parts() % down * side;
         const unsigned left = part % parts() / down * side;
-        const Entry* const q = asked + block * queries * dimension;
+        const Entry* const q = query_rows + block * queries * dimension;
         const Entry* const x = original + block * rows * dimension;
         const float* const y = decoded + block * rows * dimension;
         const Entry* const norms = scales + block * 2 * rows;
         auto query_slice = team.template take<Entry>(Tile::pitch * slice);
-        auto turned_slice = team.template take<Entry>(Tile::pitch * slice);
+        auto renormalised_slice = team.template take<Entry>(Tile::pitch * slice);
         auto plain_slice = team.template take<Entry>(Tile::pitch * slice);
-        // A thread puts the same row and query of each slice there.
+        // In every slice a thread loads entries of the same query and the same row.
         const unsigned own = team.rank() % side;
         const bool is_query = top + own < queries;
         const bool is_row = left + own < rows;
-        const Entry by_query = is_query ? asked_scales[block * asked_stride + top + own] : Entry(0);
+        const Entry by_query = is_query ? query_scales[block * query_stride + top + own] : Entry(0);
         const Entry by_row = is_row ? norms[left + own] : Entry(0);
         const Entry by_decoded = is_row ? norms[rows + left + own] : Entry(0);
-        Tile turned;
+        Tile renormalised;
         Tile plain;
-        constexpr unsigned shares = side * slice / threads;
-        Entry query[shares], from[shares], back[shares];
+        constexpr unsigned loads = side * slice / threads;
+        Entry query[loads], from[loads], back[loads];
         const auto read = [&](unsigned first) {
             SPIKED_UNROLL
-            for (unsigned share = 0; share < shares; ++share) {
-                const unsigned k = first + share * (threads / side) + team.rank() / side;
+            for (unsigned load = 0; load < loads; ++load) {
+                const unsigned k = first + load * (threads / side) + team.rank() / side;
                 const bool inside = k < dimension;
-                query[share] = inside && is_query ? q[std::size_t{k} * queries + top + own] : Entry(0);
-                from[share] = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
-                back[share] = inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
+                query[load] = inside && is_query ? q[std::size_t{k} * queries + top + own] : Entry(0);
+                from[load] = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
+                back[load] = inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
             }
         };
         read(0);
         for (unsigned first = 0; first < dimension; first += slice) {
             SPIKED_UNROLL
-            for (unsigned share = 0; share < shares; ++share) {
-                const unsigned to = (share * (threads / side) + team.rank() / side) * Tile::pitch + own;
-                query_slice[to] = Tile::rounded(by_query * query[share]);
-                turned_slice[to] = Tile::rounded(std::fma(back[share], by_decoded, -(from[share] * by_row)));
-                plain_slice[to] = Tile::rounded((back[share] - from[share]) * by_row);
+            for (unsigned load = 0; load < loads; ++load) {
+                const unsigned to = (load * (threads / side) + team.rank() / side) * Tile::pitch + own;
+                query_slice[to] = Tile::rounded(by_query * query[load]);
+                renormalised_slice[to] = Tile::rounded(std::fma(back[load], by_decoded, -(from[load] * by_row)));
+                plain_slice[to] = Tile::rounded((back[load] - from[load]) * by_row);
             }
             team.barrier();
-            if (first + slice < dimension) read(first + slice);  // while this slice is multiplied
-            turned.add(team, query_slice, Product::first_row(team), turned_slice, Product::first_column(team));
+            if (first + slice < dimension) read(first + slice);  // overlaps with the products below
+            renormalised.add(team, query_slice, Product::first_row(team), renormalised_slice,
+                             Product::first_column(team));
             plain.add(team, query_slice, Product::first_row(team), plain_slice, Product::first_column(team));
             team.barrier();
         }
         double found[4] = {};
         const auto take = [&](const Tile& tile, double& sum, double& squares) {
             tile.each_entry(team, [&](unsigned i, unsigned j, Entry product) {
-                // Zeros where there is no query or no row.
+                // Products are zero beyond the last query and the last row.
                 const bool own_row =
                     different && top + Product::first_row(team) + i == left + Product::first_column(team) + j;
                 const double counted = own_row ? 0.0 : static_cast<double>(product);
@@ -264,7 +269,7 @@ struct PairSums {
                 squares = std::fma(counted, counted, squares);
             });
         };
-        take(turned, found[0], found[1]);
+        take(renormalised, found[0], found[1]);
         take(plain, found[2], found[3]);
         auto room = team.template take<double>(4 * warps);
         SPIKED_UNROLL

@@ -9,9 +9,9 @@
 
 namespace spiked::estimators::cuda {
 
-/// Kernel: |X^ - X|_F^2 / |X|_F^2 of each block, a thread block a matrix, summed in double in an order that depends on
-/// the number of entries alone: thread r takes entries r, r + 256, .., then the 32 of a warp, then the warps. Error:
-/// (entries / 256 + 16) epsilon relative.
+/// Kernel: |X^ - X|_F^2 / |X|_F^2 of each block, with one thread block per matrix. The sums are in double, and their
+/// order depends only on the number of entries: thread r adds entries r, r + 256, ..; then the 32 threads of a warp are
+/// added, then the warps. Relative error: (entries / 256 + 16) epsilon.
 template <class Real>
 struct SquaredErrors {
     static constexpr unsigned threads = 256;
@@ -19,16 +19,16 @@ struct SquaredErrors {
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
 
     std::uint32_t count;
-    std::uint32_t entries;  ///< of a block
+    std::uint32_t entries;  ///< per block
     const Real* truth;
     const Real* found;
-    BlockStatus* status;  ///< fine, or not_finite: an entry is, or the square of one is beyond double
-    double* errors;       ///< |X^ - X|_F^2; 0 where not_finite, as the next two
+    BlockStatus* status;  ///< fine, or not_finite if an entry is not finite or its square overflows double
+    double* errors;       ///< |X^ - X|_F^2; this and the next two are 0 for blocks that are not_finite
     double* energies;     ///< |X|_F^2
-    double* relative;     ///< 0 for a zero block found as zero; a zero block found as another one has infinity
+    double* relative;     ///< if X is zero: 0 if X^ is zero too, otherwise infinity
 
     [[nodiscard]] unsigned blocks() const { return count; }
-    [[nodiscard]] std::size_t shared_bytes() const { return 2 * spiked::cuda::shared_room<double>(warps); }
+    [[nodiscard]] std::size_t shared_bytes() const { return 2 * spiked::cuda::shared_bytes_for<double>(warps); }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {

@@ -6,8 +6,8 @@
 
 namespace spiked::estimators::cuda {
 
-/// Kernel: inner products of the leading vectors found of each block with its true ones, u_i^T U_k and v_i^T V_k, all
-/// pairs up to `spikes`, in double; a warp for each i of each side.
+/// Kernel: inner products of the observed leading singular vectors of each block with the true ones, u_i^T U_k and
+/// v_i^T V_k, for all pairs up to `spikes`, in double; one warp for each i of each side.
 template <class Real>
 struct VectorProducts {
     static constexpr unsigned threads = 128;
@@ -18,12 +18,12 @@ struct VectorProducts {
     std::uint32_t rows;
     std::uint32_t columns;
     std::uint32_t spikes;
-    std::uint32_t vectors;  ///< stored of each block, at least `spikes`
+    std::uint32_t vectors;  ///< stored per block, at least `spikes`
     const Real* left;       ///< rows x vectors
     const Real* right;
     const double* true_left;  ///< rows x spikes
     const double* true_right;
-    double* left_products;  ///< spikes x spikes of a block: column i has u_i^T U_1, u_i^T U_2, ..
+    double* left_products;  ///< spikes x spikes per block: column i holds u_i^T U_1, u_i^T U_2, ..
     double* right_products;
 
     [[nodiscard]] unsigned blocks() const { return (2 * count * spikes + warps - 1) / warps; }

@@ -21,7 +21,7 @@ AttentionHead some_head(bool causal) {
     return {gaussian(11, 6, 0), gaussian(11, 4, 1), {3.0 * gaussian(11, 6, 2), gaussian(11, 6, 3)}, causal};
 }
 
-/// Number by number, as the formula is written.
+/// One entry of the attention output, by plain loops over the formula.
 double output_entry(const arma::mat& queries, const arma::mat& keys, const arma::mat& values, bool causal,
                     arma::uword token, arma::uword channel) {
     double sum = 0.0;
@@ -72,7 +72,7 @@ TEST(AttentionReference, ErrorsAreThoseOfPlainLoops) {
     }
 }
 
-/// Weights of one query over the keys it sees, by the formula.
+/// Attention weights of one query over the keys that it sees, by plain loops.
 std::vector<double> plain_weights(const arma::mat& queries, const arma::mat& keys, bool causal, arma::uword token) {
     std::vector<double> weights;
     double sum = 0.0;
@@ -99,7 +99,7 @@ TEST(AttentionReference, DivergenceAndAgreementAreThoseOfPlainLoops) {
                 const auto p = plain_weights(queries, head.keys, causal, t);
                 const auto q = plain_weights(queries, keys, causal, t);
                 for (std::size_t j = 0; j < p.size(); ++j) nats += p[j] * std::log(p[j] / q[j]) / 8.0;
-                // A token's rank: how many weights are larger.
+                // The rank of a token is the number of larger weights.
                 const auto rank = [](const std::vector<double>& weights, std::size_t j) {
                     return std::count_if(weights.begin(), weights.end(), [&](double w) { return w > weights[j]; });
                 };
@@ -123,7 +123,7 @@ TEST(AttentionReference, DivergenceAndAgreementAreThoseOfPlainLoops) {
     }
 }
 
-TEST(Attention, WhatIsNotSeenDoesNotCountAndWhatSoftmaxIgnoresDoesNotShow) {
+TEST(Attention, MaskedKeysDoNotCountAndOutputsDoNotDependOnShiftsOfLogits) {
     AttentionHead head = some_head(true);
     arma::mat keys = head.keys;
     keys.tail_rows(6) *= -3.0;
@@ -133,13 +133,13 @@ TEST(Attention, WhatIsNotSeenDoesNotCountAndWhatSoftmaxIgnoresDoesNotShow) {
     EXPECT_GT(attention_errors(head, keys, {&head.values}, {9}).outputs[0], 0.01);
     head.causal = false;
     EXPECT_GT(attention_errors(head, keys, {&head.values}, early).outputs[0], 0.01);
-    // The same shift of every key moves all logits of a query alike.
+    // Adding the same vector to every key adds the same number to all logits of a query.
     const arma::mat shifted = head.keys.each_row() + arma::rowvec(6, arma::fill::value(0.7));
     EXPECT_GT(attention_errors(head, shifted, {&head.values}, early).logits, 0.1);
     EXPECT_NEAR(attention_errors(head, shifted, {&head.values}, early).outputs[0], 0.0, 1e-13);
 }
 
-TEST(AttentionStability, LogitsOfAnySizeGiveWeights) {
+TEST(AttentionStability, LargeLogitsGiveFiniteErrorsAndZeroOutputsGiveNaN) {
     AttentionHead head = some_head(true);
     for (auto& queries : head.queries) queries *= 1e5;
     const AttentionErrors found = attention_errors(head, head.keys + 1e-3, {&head.values}, {3, 10});
@@ -149,7 +149,7 @@ TEST(AttentionStability, LogitsOfAnySizeGiveWeights) {
     EXPECT_TRUE(std::isnan(attention_errors(head, head.keys, {&head.values}, {3}).outputs[0]));
 }
 
-TEST(Attention, QueriesOfABlockAreSpreadOverItAndEndWithItsLast) {
+TEST(Attention, QueryTokensAreEvenlySpacedAndIncludeTheLast) {
     const arma::uvec all = query_tokens(7, 5);
     EXPECT_TRUE(arma::all(all == arma::uvec{7, 8, 9, 10, 11}));
     const arma::uvec some = query_tokens(256, 128);

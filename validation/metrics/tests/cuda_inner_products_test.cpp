@@ -11,7 +11,7 @@
 #include "sim/spiked/cuda/colour_side.hpp"
 #include "validation/metrics/cuda/vector_products.hpp"
 
-/// Small kernels of a trial against the same in Armadillo's words.
+/// Compares small kernels of a trial with the same computations in Armadillo.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -31,16 +31,16 @@ double mean_of(const arma::mat& x) { return arma::accu(x) / static_cast<double>(
 double deviation_of(const arma::mat& x) { return std::sqrt(mean_of(arma::square(x - mean_of(x)))); }
 
 TEST(CudaQueryScalesReference, AreOneOverTheNormsAndZeroOfZeros) {
-    arma::cube lines = normals(70, 9, 1);
-    lines.slice(1).row(4).zeros();
+    arma::cube queries = normals(70, 9, 1);
+    queries.slice(1).row(4).zeros();
     arma::mat scales(70, product_count);
-    launch(QueryScales<double>{product_count, 70, 9, lines.memptr(), scales.memptr()});
+    launch(QueryScales<double>{product_count, 70, 9, queries.memptr(), scales.memptr()});
     for (arma::uword b = 0; b < product_count; ++b)
         for (arma::uword i = 0; i < 70; ++i)
-            EXPECT_NEAR(scales(i, b) * arma::norm(lines.slice(b).row(i)), b == 1 && i == 4 ? 0.0 : 1.0, 1e-15);
+            EXPECT_NEAR(scales(i, b) * arma::norm(queries.slice(b).row(i)), b == 1 && i == 4 ? 0.0 : 1.0, 1e-15);
 }
 
-TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
+TEST(CudaRowErrorsReference, AgreeForTheRowItselfAndTheLeadingVector) {
     constexpr std::uint32_t rows = 133;  // more than the threads of a block
     constexpr std::uint32_t dimension = 11;
     const arma::cube original = normals(rows, dimension, 2);
@@ -52,7 +52,7 @@ TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
     std::vector<RowErrorSums> sums(product_count);
     launch(RowErrors<double, double>{product_count, rows, dimension, 2, original.memptr(), decoded.memptr(),
                                      right.memptr(), scales.memptr(), status.data(), sums.data()});
-    EXPECT_EQ(status[2], BlockStatus::for_the_host) << "a row came back as zero";
+    EXPECT_EQ(status[2], BlockStatus::for_the_host) << "a decoded row is zero";
     for (arma::uword b = 0; b < 2; ++b) {
         EXPECT_EQ(status[b], BlockStatus::fine);
         const arma::mat& x = original.slice(b);
@@ -60,9 +60,9 @@ TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
         const arma::vec norms = arma::sqrt(arma::sum(arma::square(x), 1));
         arma::mat unit = x;
         unit.each_col() /= norms;
-        arma::mat turned = y;
-        turned.each_col() /= arma::vec(arma::sqrt(arma::sum(arma::square(y), 1)));
-        turned -= unit;
+        arma::mat renormalised = y;
+        renormalised.each_col() /= arma::vec(arma::sqrt(arma::sum(arma::square(y), 1)));
+        renormalised -= unit;
         arma::mat error = y - x;
         error.each_col() /= norms;
         EXPECT_LT(arma::abs(scales.slice(b).col(0) % norms - 1.0).max(), 1e-14);
@@ -71,22 +71,22 @@ TEST(CudaRowErrorsReference, AreThoseOfTheRowsAndTheStrongestDirection) {
         if (arma::accu(x * direction) < 0.0) direction *= -1.0;
         const RowErrorSums& found = sums[b];
         EXPECT_NEAR(found.across, arma::accu(x % y), 1e-10);
-        EXPECT_NEAR(found.own_bias, mean_of(arma::sum(unit % turned, 1)), 1e-14);
-        EXPECT_NEAR(found.own_deviation, deviation_of(arma::sum(unit % turned, 1)), 1e-14);
+        EXPECT_NEAR(found.own_bias, mean_of(arma::sum(unit % renormalised, 1)), 1e-14);
+        EXPECT_NEAR(found.own_deviation, deviation_of(arma::sum(unit % renormalised, 1)), 1e-14);
         EXPECT_NEAR(found.own_bias_plain, mean_of(arma::sum(unit % error, 1)), 1e-14);
         EXPECT_NEAR(found.own_deviation_plain, deviation_of(arma::sum(unit % error, 1)), 1e-14);
-        EXPECT_NEAR(found.aligned_bias, mean_of(turned * direction), 1e-14);
-        EXPECT_NEAR(found.aligned_deviation, deviation_of(turned * direction), 1e-14);
+        EXPECT_NEAR(found.aligned_bias, mean_of(renormalised * direction), 1e-14);
+        EXPECT_NEAR(found.aligned_deviation, deviation_of(renormalised * direction), 1e-14);
         EXPECT_NEAR(found.aligned_bias_plain, mean_of(error * direction), 1e-14);
         EXPECT_NEAR(found.aligned_deviation_plain, deviation_of(error * direction), 1e-14);
     }
 }
 
-/// Every query about every row, or about all rows but itself, in one precision.
+/// Checks the sums over all pairs of a query and a row, and over the pairs of different rows, in one precision.
 template <class Entry>
 void expect_pair_sums(double allowed) {
     constexpr std::uint32_t rows = 70;
-    constexpr std::uint32_t dimension = 21;  // no whole number of slices
+    constexpr std::uint32_t dimension = 21;  // not a multiple of the slice
     const arma::Cube<Entry> original = arma::conv_to<arma::Cube<Entry>>::from(normals(rows, dimension, 5));
     const arma::Cube<float> decoded = arma::conv_to<arma::Cube<float>>::from(arma::conv_to<arma::cube>::from(original) +
                                                                              0.1 * normals(rows, dimension, 6));
@@ -152,10 +152,10 @@ void expect_pair_sums(double allowed) {
 
 TEST(CudaPairSumsReference, AreSumsOverAllPairsOrAllButTheRowItself) {
     expect_pair_sums<double>(1e-10);
-    expect_pair_sums<float>(2e-3);  // of thousands of pairs
+    expect_pair_sums<float>(2e-3);  // for sums over thousands of pairs
 }
 
-TEST(CudaVectorProductsReference, AreThoseOfFoundVectorsWithTrueOnes) {
+TEST(CudaVectorProductsReference, AreProductsOfObservedAndTrueVectors) {
     const arma::cube left = normals(40, 5, 7);
     const arma::cube right = normals(21, 5, 8);
     const arma::cube true_left = normals(40, 3, 9);
@@ -164,7 +164,7 @@ TEST(CudaVectorProductsReference, AreThoseOfFoundVectorsWithTrueOnes) {
     arma::cube right_products(3, 3, product_count);
     launch(VectorProducts<double>{product_count, 40, 21, 3, 5, left.memptr(), right.memptr(), true_left.memptr(),
                                   true_right.memptr(), left_products.memptr(), right_products.memptr()});
-    for (arma::uword b = 0; b < product_count; ++b) {  // column i: found vector i with every true one
+    for (arma::uword b = 0; b < product_count; ++b) {  // column i: observed vector i with every true vector
         EXPECT_LT(arma::abs(left_products.slice(b) - true_left.slice(b).t() * left.slice(b).head_cols(3)).max(), 1e-13);
         EXPECT_LT(arma::abs(right_products.slice(b) - true_right.slice(b).t() * right.slice(b).head_cols(3)).max(),
                   1e-13);
@@ -172,7 +172,7 @@ TEST(CudaVectorProductsReference, AreThoseOfFoundVectorsWithTrueOnes) {
 }
 
 TEST(CudaDropRoundingReference, OnlyValuesWithinFloatsRoundingOfZeroBecomeZero) {
-    constexpr double floor = 100.0 * 1.1920928955078125e-07;  // long side, float's epsilon
+    constexpr double floor = 100.0 * 1.1920928955078125e-07;  // long side times the epsilon of float
     std::vector<double> values = {2.0,
                                   1.0,
                                   2.0 * floor * 1.001,
@@ -187,7 +187,7 @@ TEST(CudaDropRoundingReference, OnlyValuesWithinFloatsRoundingOfZeroBecomeZero) 
 
 TEST(CudaColourSideReference, IsTheProductWithTheTransposedBlock) {
     arma::arma_rng::set_seed(11);
-    const arma::mat root(80, 80, arma::fill::randn);  // of a basis: not symmetric
+    const arma::mat root(80, 80, arma::fill::randn);  // not symmetric
     const arma::cube from = normals(9, 80, 12);
     arma::cube to(80, 9, product_count);
     launch(sim::ColourSide{product_count, 9, 80, root.memptr(), from.memptr(), to.memptr()});

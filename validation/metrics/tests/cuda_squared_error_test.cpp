@@ -7,7 +7,7 @@
 #include "estimators/tests/quantizer_samples.hpp"
 #include "validation/metrics/cuda/squared_error.hpp"
 
-/// Errors of a batch by a kernel, on emulated blocks, against sums in extended precision.
+/// Compares the errors of a batch that the kernel computes in emulated thread blocks with sums in extended precision.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -63,7 +63,7 @@ void expect_the_sums(std::size_t rows, std::size_t columns) {
     }
     const arma::Cube<Real> last_truth = truth.slices(1, 1);
     const arma::Cube<Real> last_found = found.slices(1, 1);
-    EXPECT_EQ(run(last_truth, last_found).relative[0], all.relative[1]) << "whatever the batch";
+    EXPECT_EQ(run(last_truth, last_found).relative[0], all.relative[1]) << "the result depends on the batch";
 }
 
 TEST(CudaSquaredErrorReference, SumsAreThoseOfExtendedPrecision) {
@@ -73,7 +73,7 @@ TEST(CudaSquaredErrorReference, SumsAreThoseOfExtendedPrecision) {
     }
 }
 
-TEST(CudaSquaredError, ZeroBlocksAndBlocksWithoutANumberAreTold) {
+TEST(CudaSquaredError, ReportsZeroBlocksAndBlocksThatAreNotFinite) {
     auto truth = cube<double>(9, 7, 6, 0);
     auto found = truth;
     truth.slice(1).zeros();

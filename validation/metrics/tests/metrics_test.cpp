@@ -57,28 +57,31 @@ TEST(BlockMetricsReference, EveryQueryModelAgreesWithPlainLoops) {
     BlockQueries queries{gaussian(5, 6, 9), gaussian(1, 6, 10), 30.0 * gaussian(7, 6, 11)};
     queries.dumped.row(2).zeros();
     const BlockMetrics found = measure_block(block, decoded, queries);
-    const auto expected = [&](const arma::mat& asked, bool own) {
+    const auto expected = [&](const arma::mat& query_rows, bool own) {
         std::vector<double> errors[2];
         for (arma::uword t = 0; t < 9; ++t) {
             const double nt = std::sqrt(dot(block, t, block, t));
             const double nh = std::sqrt(dot(decoded, t, decoded, t));
-            for (arma::uword q = own ? t : 0; q < (own ? t + 1 : asked.n_rows); ++q) {
-                const double nq = std::sqrt(dot(asked, q, asked, q));
+            for (arma::uword q = own ? t : 0; q < (own ? t + 1 : query_rows.n_rows); ++q) {
+                const double nq = std::sqrt(dot(query_rows, q, query_rows, q));
                 if (nt == 0.0 || nq == 0.0) continue;
-                errors[0].push_back(dot(asked, q, decoded, t) / (nq * nh) - dot(asked, q, block, t) / (nq * nt));
-                errors[1].push_back((dot(asked, q, decoded, t) - dot(asked, q, block, t)) / (nq * nt));
+                const double decoded_product = dot(query_rows, q, decoded, t);
+                const double product = dot(query_rows, q, block, t);
+                errors[0].push_back(decoded_product / (nq * nh) - product / (nq * nt));
+                errors[1].push_back((decoded_product - product) / (nq * nt));
             }
         }
         InnerProductErrors of;
         double InnerProductErrors::*means[] = {&InnerProductErrors::bias, &InnerProductErrors::bias_plain};
-        double InnerProductErrors::*spreads[] = {&InnerProductErrors::deviation, &InnerProductErrors::deviation_plain};
+        double InnerProductErrors::*deviations[] = {&InnerProductErrors::deviation,
+                                                    &InnerProductErrors::deviation_plain};
         for (int k = 0; k < 2; ++k) {
             const double count = static_cast<double>(errors[k].size());
             double sum = 0.0;
             double squares = 0.0;
             for (const double e : errors[k]) sum += e, squares += e * e;
             of.*means[k] = sum / count;
-            of.*spreads[k] = std::sqrt(squares / count - sum / count * (sum / count));
+            of.*deviations[k] = std::sqrt(squares / count - sum / count * (sum / count));
         }
         return of;
     };
@@ -86,18 +89,19 @@ TEST(BlockMetricsReference, EveryQueryModelAgreesWithPlainLoops) {
                                                                       {found.aligned, expected(queries.aligned, false)},
                                                                       {found.own, expected(block, true)},
                                                                       {found.dumped, expected(queries.dumped, false)}};
-    for (const auto& [is, should] : both) {
-        EXPECT_NEAR(is.bias, should.bias, 1e-14);
-        EXPECT_NEAR(is.deviation, should.deviation, 1e-13);
-        EXPECT_NEAR(is.bias_plain, should.bias_plain, 1e-14);
-        EXPECT_NEAR(is.deviation_plain, should.deviation_plain, 1e-13);
+    for (const auto& [measured, reference] : both) {
+        EXPECT_NEAR(measured.bias, reference.bias, 1e-14);
+        EXPECT_NEAR(measured.deviation, reference.deviation, 1e-13);
+        EXPECT_NEAR(measured.bias_plain, reference.bias_plain, 1e-14);
+        EXPECT_NEAR(measured.deviation_plain, reference.deviation_plain, 1e-13);
     }
     EXPECT_TRUE(std::isnan(measure_block(block, decoded).dumped.bias));
 }
 
-// A Haar rotation shrinks every direction alike: <q, x^> = kappa <q, x> on average, so a query misses (1 - kappa) of
-// its product: all of it for the row itself, its share for others. At d = 128 and 2 bits 1 - kappa = .116.
-TEST(BlockMetricsLaw, TurboQuantsBiasGrowsWithWhatTheQueryShares) {
+// After a Haar rotation the quantizer shrinks every direction alike: <q, x^> = kappa <q, x> on average. The plain bias
+// is therefore -(1 - kappa) times the cosine of query and row, which is 1 if the query is the row itself. At d = 128
+// and 2 bits 1 - kappa = .116.
+TEST(BlockMetricsLaw, BiasOfTurboQuantIsProportionalToTheCosineOfQueryAndRow) {
     constexpr int rotations = 400;
     const arma::mat block = gaussian(16, 128, 12) + 0.5;
     estimators::AnalysedBlock analysed{block};
@@ -105,7 +109,7 @@ TEST(BlockMetricsLaw, TurboQuantsBiasGrowsWithWhatTheQueryShares) {
     const double loss = theory::lloyd_max_sphere(128, 2).distortion;
     double sums[3] = {};
     double squares[3] = {};
-    double shares[3] = {};
+    double cosines[3] = {};
     for (std::uint64_t r = 0; r < rotations; ++r) {
         const BlockQueries queries = queries_for(analysed, stream::Stream({}, "query law", stream::Role::query, r));
         const estimators::Compressor codec(method, 128, 2,
@@ -118,17 +122,17 @@ TEST(BlockMetricsLaw, TurboQuantsBiasGrowsWithWhatTheQueryShares) {
                                     arma::mean(arma::vectorise(units * arma::normalise(queries.random, 2, 1).t()))};
         for (int k = 0; k < 3; ++k) {
             const double surplus = biases[k] + loss * products[k];
-            sums[k] += surplus, squares[k] += surplus * surplus, shares[k] += products[k] / rotations;
+            sums[k] += surplus, squares[k] += surplus * surplus, cosines[k] += products[k] / rotations;
         }
     }
-    const double z = 5.2;  // 2 e-7 for each of three, two-sided
+    const double z = 5.2;  // two-sided false-alarm rate 2e-7 for each of the three
     for (int k = 0; k < 3; ++k) {
         const double mean = sums[k] / rotations;
         const double error = std::sqrt((squares[k] / rotations - mean * mean) / (rotations - 1.0));
-        EXPECT_LT(std::abs(mean), z * error) << k << ": could see " << 2.0 * z * error;
-        // The control: without the loss the two that share something do not pass.
+        EXPECT_LT(std::abs(mean), z * error) << k << ": smallest detectable " << 2.0 * z * error;
+        // Negative control: without the loss term the two query models with a nonzero cosine would fail.
         if (k < 2) {
-            EXPECT_GT(loss * shares[k], 2.0 * z * error);
+            EXPECT_GT(loss * cosines[k], 2.0 * z * error);
         }
     }
 }
@@ -147,7 +151,7 @@ TEST(BlockMetrics, GainAndDistortionOfAHalvedBlockAreAHalfAndAQuarter) {
     EXPECT_NEAR(value("distortion"), 0.25, 1e-15);
 }
 
-TEST(BlockMetrics, PapersBitsAreThoseOfTheShapeOfTheBlock) {
+TEST(BlockMetrics, PaperBitsUseTheShapeOfTheBlock) {
     estimators::AnalysedBlock block(gaussian(40, 24, 22));
     const estimators::Compressor codec(estimators::parse_method("svd:3+tq-mse"), 24, 2, {});
     std::vector<Observation> found;
@@ -160,7 +164,7 @@ TEST(BlockMetrics, PapersBitsAreThoseOfTheShapeOfTheBlock) {
                             [](const Observation& one) { return one.metric == metric_index("paper_bits"); }));
 }
 
-TEST(BlockMetrics, AUniformShrinkageIsSeenOnlyByThePlainBias) {
+TEST(BlockMetrics, OnlyThePlainBiasDetectsUniformShrinkage) {
     const arma::mat block = gaussian(20, 8, 2) + 1.0;
     const BlockMetrics found = measure_block(block, 0.8 * block);
     EXPECT_NEAR(found.relative_l2, 0.2, 1e-14);
@@ -188,14 +192,14 @@ TEST(BlockMetrics, ABlockWithoutPairsHasNoInnerProductError) {
 }
 
 TEST(ClusteredMean, EqualClustersGiveTheErrorOfTheirMeans) {
-    // Means 1, 2, 6 of clusters of 4: mean 3, sd of means sqrt(7), error sqrt(7/3).
+    // Clusters of size 4 with means 1, 2, 6: mean 3, standard deviation of the means sqrt(7), standard error sqrt(7/3).
     const ClusteredMean found = clustered_mean({{"a", {4, 4.0}}, {"b", {4, 8.0}}, {"c", {4, 24.0}}});
     EXPECT_DOUBLE_EQ(found.mean, 3.0);
     EXPECT_NEAR(found.standard_error, std::sqrt(7.0 / 3.0), 1e-14);
     EXPECT_EQ(found.count, 12U);
 }
 
-TEST(ClusteredMean, SplittingTheWorkDifferentlyChangesNothingAndEmptyClustersDoNotCount) {
+TEST(ClusteredMean, EmptyClustersDoNotCountAndOneClusterHasNoError) {
     const ClusteredMean found = clustered_mean({{"a", {3, 4.5}}, {"b", {1, 8.0}}});
     const ClusteredMean with_empty = clustered_mean({{"a", {3, 4.5}}, {"b", {1, 8.0}}, {"c", {0, 0.0}}});
     EXPECT_DOUBLE_EQ(found.standard_error, with_empty.standard_error);
@@ -203,8 +207,8 @@ TEST(ClusteredMean, SplittingTheWorkDifferentlyChangesNothingAndEmptyClustersDoN
     EXPECT_TRUE(std::isnan(clustered_mean({}).mean));
 }
 
-// Blocks of one cluster share a draw, so an error computed as if blocks were independent would be too small by
-// sqrt(10): the coverage of mean +- 2.576 se over 2000 draws tells.
+// Blocks of one cluster have the same value, so a standard error that treats blocks as independent is too small by a
+// factor sqrt(10). The test measures the coverage of mean +- 2.576 standard errors over 2000 draws.
 TEST(ClusteredMeanLaw, ErrorBarsCoverAtTheirNominalRate) {
     constexpr int draws = 2000;
     constexpr int groups = 60;
@@ -224,10 +228,11 @@ TEST(ClusteredMeanLaw, ErrorBarsCoverAtTheirNominalRate) {
         clustered_misses += misses(clustered_mean(clustered));
         naive_misses += misses(clustered_mean(naive));
     }
-    // 1 % nominal, 1.25 % with Student's t at 59 degrees of freedom: 25 expected, binomial sd 5; limit at 1e-6.
+    // 1 % nominal, 1.25 % with Student's t at 59 degrees of freedom: 25 misses expected, binomial standard deviation 5;
+    // the limit is exceeded with probability 1e-6.
     EXPECT_LT(clustered_misses, 25 + 5 * 5.0);
     EXPECT_GT(clustered_misses, 4);
-    EXPECT_GT(naive_misses, 500) << "control: errors that ignore clusters must fail";
+    EXPECT_GT(naive_misses, 500) << "negative control: errors that ignore clusters must fail";
 }
 
 }  // namespace

@@ -16,18 +16,18 @@
 namespace spiked::validation {
 namespace {
 
-/// Of nats, where the order of float sums differs.
+/// Relative tolerance of nats: the programs sum floats in different orders.
 constexpr double agreement = 1e-5;
 constexpr std::size_t block_tokens = 128;
 
 double mean_nats(const sim::Llama& model, const std::vector<std::int32_t>& tokens) {
     double sum = 0.0;
-    sim::LlamaReading reading{.block_tokens = block_tokens};
-    reading.predicted = [&](std::size_t first, const arma::fmat& rows) {
+    sim::ForwardOptions options{.block_tokens = block_tokens};
+    options.predicted = [&](std::size_t first, const arma::fmat& rows) {
         for (std::size_t t = 0; t < rows.n_rows && first + t + 1 < tokens.size(); ++t)
             sum -= static_cast<double>(rows(t, static_cast<arma::uword>(tokens[first + t + 1])));
     };
-    model.read(tokens, reading);
+    model.forward(tokens, options);
     return sum / static_cast<double>(tokens.size() - 1);
 }
 
@@ -38,7 +38,7 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
     const auto& shape = model.config();
     if (shape.rope.scaling)
         throw input_error(
-            "{}: its rotary embedding is scaled (the NumPy program turns by plain frequencies): name a "
+            "{}: its rotary embedding is scaled (the NumPy program uses unscaled frequencies): name a "
             "model without rope_scaling",
             folder);
     std::vector<std::int32_t> tokens;
@@ -65,16 +65,16 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
                                                               {"tied", shape.tied}})}});
     NumpyPeer numpy(model_numpy_program, header, [](NumpyPeer&) {});
     result.numpy = numpy.description();
-    numpy.say("read");
+    numpy.say("nats");
     result.nats_in_numpy = NumpyPeer::number(numpy.answer(), "nats");
     if (!(std::abs(result.nats - result.nats_in_numpy) <= agreement * std::max(1.0, result.nats)))
         throw bug("NumPy finds {:.9g} nats a token where spiked finds {:.9g}", result.nats_in_numpy, result.nats);
-    // The unit is a reading: what lasts a sample and how many fit the time are found in units.
+    // Time is measured per forward pass and divided by the number of tokens below.
     result.rows = time_interleaved({{"spiked", [&] { use_result(mean_nats(model, tokens)); }},
                                     {"numpy",
                                      {},
-                                     [&](std::size_t readings) {
-                                         numpy.say(fmt::format("time {}", readings));
+                                     [&](std::size_t passes) {
+                                         numpy.say(fmt::format("time {}", passes));
                                          return NumpyPeer::number(numpy.answer(), "microseconds");
                                      }}},
                                    seconds);

@@ -1,8 +1,8 @@
-# After numpy_peer.py.
+# Appended to numpy_peer.py, whose functions it uses.
 class Work:
     """The forward pass of `spiked bench model` in NumPy: float32, blocks of tokens, a cache of keys and values.
-        time COUNT    COUNT readings of the tokens, answered by microseconds a reading
-        read          answered by the mean nats of the tokens behind the first"""
+        time COUNT    runs COUNT forward passes; the answer is microseconds per pass
+        nats          the answer is the mean nats of the tokens after the first"""
 
     def __init__(self, numpy, header, source):
         self.numpy = numpy
@@ -31,13 +31,13 @@ class Work:
         mean = numpy.einsum("ij,ij->i", rows, rows) / rows.shape[1]
         return rows * (1 / numpy.sqrt(mean + self.shape["norm_epsilon"]))[:, None].astype(numpy.float32) * self.weights[name]
 
-    def turn(self, rows, first):
+    def rotate(self, rows, first):
         half = rows.shape[2] // 2
         a, b = rows[..., :half], rows[..., half:]
         c, s = (table[first:first + len(rows)] for table in (self.cosines, self.sines))
         return self.numpy.concatenate((a * c - b * s, b * c + a * s), axis=2)
 
-    def read(self):
+    def forward(self):
         numpy, shape, weights = self.numpy, self.shape, self.weights
         heads, kv_heads, dim = shape["heads"], shape["kv_heads"], shape["head_dim"]
         count = len(self.tokens)
@@ -55,8 +55,8 @@ class Work:
                 def project(name, number):
                     return (seen @ weights[at + f"self_attn.{name}_proj.weight"].T).reshape(end - first, number, dim)
 
-                queries = self.turn(project("q", heads), first).transpose(1, 0, 2)
-                cache[layer, 0, :, first:end] = self.turn(project("k", kv_heads), first).transpose(1, 0, 2)
+                queries = self.rotate(project("q", heads), first).transpose(1, 0, 2)
+                cache[layer, 0, :, first:end] = self.rotate(project("k", kv_heads), first).transpose(1, 0, 2)
                 cache[layer, 1, :, first:end] = project("v", kv_heads).transpose(1, 0, 2)
                 queries = queries.reshape(kv_heads, -1, end - first, dim)
                 keys, values = cache[layer, :, :, None, :end]
@@ -65,12 +65,13 @@ class Work:
                 scores -= scores.max(axis=-1, keepdims=True)
                 numpy.exp(scores, out=scores)
                 scores /= scores.sum(axis=-1, keepdims=True)
-                read = (scores @ values).reshape(heads, end - first, dim).transpose(1, 0, 2).reshape(end - first, -1)
-                state = state + read @ weights[at + "self_attn.o_proj.weight"].T
-                inner = self.norm(state, at + "post_attention_layernorm.weight")
-                gate = inner @ weights[at + "mlp.gate_proj.weight"].T
+                attended = (scores @ values).reshape(heads, end - first, dim).transpose(1, 0, 2)
+                attended = attended.reshape(end - first, -1)
+                state = state + attended @ weights[at + "self_attn.o_proj.weight"].T
+                mlp_input = self.norm(state, at + "post_attention_layernorm.weight")
+                gate = mlp_input @ weights[at + "mlp.gate_proj.weight"].T
                 gate /= 1 + numpy.exp(-gate)
-                gate *= inner @ weights[at + "mlp.up_proj.weight"].T
+                gate *= mlp_input @ weights[at + "mlp.up_proj.weight"].T
                 state += gate @ weights[at + "mlp.down_proj.weight"].T
             logits = self.norm(state, "model.norm.weight") @ head
             logits -= logits.max(axis=1, keepdims=True)
@@ -82,5 +83,5 @@ class Work:
 
     def answer(self, command, *count):
         if command == "time":
-            return {"microseconds": microseconds(self.read, int(count[0]))}
-        return {"nats": self.read()}
+            return {"microseconds": microseconds(self.forward, int(count[0]))}
+        return {"nats": self.forward()}

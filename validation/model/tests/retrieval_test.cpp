@@ -22,7 +22,7 @@ sim::LlamaConfig shape_of(std::size_t context) {
 
 const std::vector<std::vector<std::int32_t>> filler(3, std::vector<std::int32_t>(300, 7));
 
-TEST(NeedlePrompt, IsWhatItSays) {
+TEST(NeedlePrompt, HasNeedlesAndQuestionsAtItsPositions) {
     RetrievalPlan plan;
     plan.needles = 40;
     std::set<std::vector<std::int32_t>> different;
@@ -58,9 +58,9 @@ TEST(NeedlePrompt, IsWhatItSays) {
     EXPECT_EQ(different.size(), 20);
 }
 
-TEST(NeedlePrompt, RefusesWhatDoesNotFit) {
-    const auto refused = [](const RetrievalPlan& plan, std::size_t context, const std::string& part,
-                            ExitCode code = ExitCode::unusable_input) {
+TEST(NeedlePrompt, RejectsWhatDoesNotFit) {
+    const auto expect_error = [](const RetrievalPlan& plan, std::size_t context, const std::string& part,
+                                 ExitCode code = ExitCode::unusable_input) {
         try {
             (void)needle_prompt(plan, shape_of(context), filler, 0);
             ADD_FAILURE() << "nothing was thrown for " << part;
@@ -71,20 +71,20 @@ TEST(NeedlePrompt, RefusesWhatDoesNotFit) {
     };
     RetrievalPlan plan;
     plan.needles = 0;
-    refused(plan, 256, "0 needles");
+    expect_error(plan, 256, "0 needles");
     plan.needles = 600;
-    refused(plan, 4096, "1 to 512, the keys of the vocabulary");
+    expect_error(plan, 4096, "1 to 512, the keys of the vocabulary");
     plan.needles = 100;
-    refused(plan, 256, "do not fit a context of 256 tokens (95 do)");
+    expect_error(plan, 256, "do not fit a context of 256 tokens (95 do)");
     plan.needles = 16;
     plan.prompt_tokens = 1024;
-    refused(plan, 1024, "a stream of the filler has 300 tokens (expected 992 or more)");
-    refused(plan, 1023, "--context 1024 is not possible: the model reads 1023 tokens at most", ExitCode::usage);
+    expect_error(plan, 1024, "a stream of the filler has 300 tokens (expected 992 or more)");
+    expect_error(plan, 1023, "--context 1024 is not possible: the model reads 1023 tokens at most", ExitCode::usage);
     plan.prompt_tokens = 60;
-    refused(plan, 1024, "do not fit a context of 60 tokens (13 do)");
+    expect_error(plan, 1024, "do not fit a context of 60 tokens (13 do)");
 }
 
-TEST(NeedlePrompt, IsAsLongAsItIsToldOrTheFillerAllows) {
+TEST(NeedlePrompt, HasTheRequestedLengthOrThatOfTheFiller) {
     RetrievalPlan plan;
     EXPECT_EQ(needle_prompt(plan, shape_of(1 << 20), filler, 0).tokens.size(), 300 + 2 * 16);
     EXPECT_EQ(needle_prompt(plan, shape_of(200), filler, 0).tokens.size(), 200);
@@ -94,7 +94,7 @@ TEST(NeedlePrompt, IsAsLongAsItIsToldOrTheFillerAllows) {
     EXPECT_EQ(prompt.tokens, needle_prompt(RetrievalPlan(), shape_of(100), filler, 0).tokens);
 }
 
-/// A trained model, where somebody has one: $SPIKED_EXTRA_MODELS/needle.
+/// Tests with a trained model in $SPIKED_EXTRA_MODELS/needle. They are skipped if the variable is not set.
 class Needles : public testing::Test {
 protected:
     void SetUp() override {
@@ -107,8 +107,9 @@ protected:
     RetrievalPlan plan_;
 };
 
-/// A prototype in NumPy, other prompts and rotations: shares of 1024 questions with their errors over prompts.
-TEST_F(Needles, SurviveCompressionAsAPrototypeSays) {
+/// Compares with a prototype in NumPy that uses other prompts and rotations: fractions of 1024 questions with their
+/// standard errors over prompts.
+TEST_F(Needles, SurviveCompressionAsInAPrototype) {
     struct Row {
         double right, error;
     };
@@ -119,7 +120,7 @@ TEST_F(Needles, SurviveCompressionAsAPrototypeSays) {
         EXPECT_GE(found.rows[0].mass.mean, 0.9);
         for (std::size_t i = 0; i < expected.size(); ++i) {
             const auto& right = found.rows[i + 1].right;
-            // Errors that a few prompts without a mistake cannot tell: one mistake is one.
+            // A few prompts without a wrong answer give no standard error, so that of one wrong answer is used.
             const double own = std::max(right.mcse, 1.0 / static_cast<double>(found.questions));
             EXPECT_NEAR(right.mean, expected[i].right, 5.0 * std::hypot(expected[i].error, own)) << i;
         }
@@ -147,30 +148,30 @@ TEST_F(Needles, ScoreTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(one.rows[1].log_probability.mean, measure_retrieval(plan_).rows[1].log_probability.mean);
 }
 
-TEST_F(Needles, SurviveAnEvictionThatKnowsTheQuestions) {
+TEST_F(Needles, SurviveAnEvictionThatObservesTheQuestions) {
     plan_.prompts = 10;
     plan_.methods = codec::cache_requests({"snapkv"}, {2}, {1.0, 0.25});
-    const Retrieval blind = measure_retrieval(plan_);
-    ASSERT_EQ(blind.rows.size(), 3);
-    EXPECT_TRUE(blind.at_once);
-    EXPECT_EQ(blind.rows[1].log_probability.mean, blind.rows[0].log_probability.mean);
-    EXPECT_EQ(blind.rows[1].mass.mean, blind.rows[0].mass.mean);
-    EXPECT_EQ(blind.rows[1].ledger.total(), 16.0);
-    EXPECT_LE(blind.rows[2].ledger.total(), 4.0);
+    const Retrieval context_only = measure_retrieval(plan_);
+    ASSERT_EQ(context_only.rows.size(), 3);
+    EXPECT_TRUE(context_only.at_once);
+    EXPECT_EQ(context_only.rows[1].log_probability.mean, context_only.rows[0].log_probability.mean);
+    EXPECT_EQ(context_only.rows[1].mass.mean, context_only.rows[0].mass.mean);
+    EXPECT_EQ(context_only.rows[1].ledger.total(), 16.0);
+    EXPECT_LE(context_only.rows[2].ledger.total(), 4.0);
     plan_.observe_questions = true;
-    const Retrieval known = measure_retrieval(plan_);
-    EXPECT_GE(known.rows[2].right.mean, 0.97);
-    EXPECT_GE(known.rows[2].mass.mean, 0.9);
-    EXPECT_LT(blind.rows[2].right.mean, 0.75);
-    EXPECT_LT(blind.rows[2].mass.mean, 0.6);
-    // As many questions as are asked at most: twice as many tokens as an observation window.
+    const Retrieval observing = measure_retrieval(plan_);
+    EXPECT_GE(observing.rows[2].right.mean, 0.97);
+    EXPECT_GE(observing.rows[2].mass.mean, 0.9);
+    EXPECT_LT(context_only.rows[2].right.mean, 0.75);
+    EXPECT_LT(context_only.rows[2].mass.mean, 0.6);
+    // 32 questions, the largest number: twice as many tokens as the observation window.
     plan_.needles = 32;
     plan_.prompts = 4;
     plan_.methods = codec::cache_requests({"snapkv"}, {2}, {0.4});
     EXPECT_GE(measure_retrieval(plan_).rows[1].right.mean, 0.95);
 }
 
-TEST_F(Needles, AreFoundByChanceWhereAnswersAreThoseOfOthers) {
+TEST_F(Needles, AreFoundOnlyByChanceWhenAnswersAreSwapped) {
     const sim::Llama model(plan_.model);
     const auto streams = read_documents(plan_.filler, model.config(), 1 << 20);
     double right = 0.0;

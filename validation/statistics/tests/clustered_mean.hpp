@@ -6,13 +6,13 @@
 
 namespace spiked::validation {
 
-/// Count and sum of one quantity within one cluster; merging is addition.
+/// Count and sum of one quantity within one cluster.
 struct ClusterSum {
     std::uint64_t count = 0;
     double sum = 0.0;
 };
 
-/// Mean over blocks with a standard error that lets blocks of one cluster be dependent in any way.
+/// Mean over blocks with a standard error that is valid for any dependence between blocks of one cluster.
 struct ClusteredMean {
     double mean = std::numeric_limits<double>::quiet_NaN();
     double standard_error = std::numeric_limits<double>::quiet_NaN();  ///< NaN with fewer than two clusters

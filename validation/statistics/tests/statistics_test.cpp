@@ -8,7 +8,7 @@
 namespace spiked::validation {
 namespace {
 
-// Reference values: mpmath, 30 digits.
+// Reference values were computed by mpmath with 30 digits.
 
 TEST(Statistics, MeanIntervalIsStudents) {
     const std::vector<double> values = {1.0, 2.0, 3.0, 4.0, 5.0};
@@ -20,37 +20,37 @@ TEST(Statistics, MeanIntervalIsStudents) {
     EXPECT_EQ(interval.count, 5U);
 }
 
-TEST(Statistics, NothingIsSaidWhereNothingCanBe) {
+TEST(Statistics, TooFewOrMissingValuesAreInconclusive) {
     const double nan = std::nan("");
     for (const auto& values : std::vector<std::vector<double>>{{}, {1.0}, {1.0, 2.0, nan}}) {
         const Interval interval = mean_interval(values, 0.05);
         EXPECT_EQ(interval.low, -std::numeric_limits<double>::infinity());
         EXPECT_EQ(judge(interval, around(1.0, 1e300)), Verdict::inconclusive);
     }
-    EXPECT_EQ(judge(share_interval(0, 0, 0.05), at_most(0.9)), Verdict::inconclusive);
+    EXPECT_EQ(judge(fraction_interval(0, 0, 0.05), at_most(0.9)), Verdict::inconclusive);
     const std::vector<SizeDraws> one_size = {{64, {1.0, 2.0, 3.0, 4.0}}};
     EXPECT_EQ(judge(rate_interval(one_size, 0.05), at_most(0.0)), Verdict::inconclusive);
     EXPECT_EQ(judge(growth_interval(one_size, 0.5, 0.05), at_most(0.0)), Verdict::inconclusive);
 }
 
-TEST(Statistics, ShareIntervalIsClopperAndPearsons) {
-    const Interval inner = share_interval(3, 20, 0.05);
+TEST(Statistics, FractionIntervalIsThatOfClopperAndPearson) {
+    const Interval inner = fraction_interval(3, 20, 0.05);
     EXPECT_NEAR(inner.low, 0.0320709371854637, 1e-14);
     EXPECT_NEAR(inner.high, 0.3789268265453139, 1e-13);
-    const Interval none = share_interval(0, 20, 0.05);
+    const Interval none = fraction_interval(0, 20, 0.05);
     EXPECT_EQ(none.low, 0.0);
     EXPECT_NEAR(none.high, 1.0 - std::pow(0.025, 1.0 / 20.0), 1e-13);
-    const Interval all = share_interval(20, 20, 0.05);
+    const Interval all = fraction_interval(20, 20, 0.05);
     EXPECT_EQ(all.high, 1.0);
     EXPECT_NEAR(all.low, std::pow(0.025, 1.0 / 20.0), 1e-13);
-    // Tiny levels keep both ends inside.
-    const Interval tiny = share_interval(3, 20, 1e-12);
+    // At a tiny alpha both ends still lie strictly inside (0, 1).
+    const Interval tiny = fraction_interval(3, 20, 1e-12);
     EXPECT_GT(tiny.low, 0.0);
     EXPECT_LT(tiny.high, 1.0);
 }
 
-// The exact coverage, by summing the binomial law: at least what is promised in each tail.
-TEST(Statistics, ShareIntervalCoversInBothTails) {
+// The exact coverage, by summing the binomial law: each tail misses with probability alpha / 2 at most.
+TEST(Statistics, FractionIntervalCoversInBothTails) {
     constexpr std::uint64_t trials = 30;
     constexpr double alpha = 0.1;
     for (double p = 0.02; p < 1.0; p += 0.07) {
@@ -58,7 +58,7 @@ TEST(Statistics, ShareIntervalCoversInBothTails) {
         double below = 0.0;
         double probability = std::pow(1.0 - p, trials);
         for (std::uint64_t k = 0; k <= trials; ++k) {
-            const Interval interval = share_interval(k, trials, alpha);
+            const Interval interval = fraction_interval(k, trials, alpha);
             if (interval.low > p) above += probability;
             if (interval.high < p) below += probability;
             probability *= static_cast<double>(trials - k) / static_cast<double>(k + 1) * p / (1.0 - p);
@@ -75,7 +75,7 @@ TEST(Statistics, KolmogorovTail) {
     EXPECT_NEAR(limit(0.5196103791686224), 0.95, 5e-4);
     EXPECT_NEAR(limit(2.5), 2.0 * std::exp(-12.5), 1e-7);
     EXPECT_EQ(kolmogorov_p_value(0.0, 100), 1.0);
-    // Both series where they meet.
+    // Both series, next to the point where the code switches between them.
     EXPECT_NEAR(limit(0.99), 0.28087383922554892, 3e-4);
     EXPECT_NEAR(limit(1.01), 0.25943416909359744, 3e-4);
     // Exact: P(D_20 > .29408) = .05, P(D_100 > .13403) = .05 (tables of Miller 1956).
@@ -83,7 +83,7 @@ TEST(Statistics, KolmogorovTail) {
     EXPECT_NEAR(kolmogorov_p_value(0.13403, 100), 0.05, 0.001);
 }
 
-// The randomised p-value is uniform: exactly, by its law at each u, averaged over u.
+// The randomised p-value is uniform: its exact law at each u is averaged over u.
 TEST(Statistics, RandomisedBinomialIsUniform) {
     constexpr std::uint64_t trials = 12;
     constexpr double p = 0.3;
@@ -101,7 +101,7 @@ TEST(Statistics, RandomisedBinomialIsUniform) {
     }
 }
 
-TEST(Statistics, DistanceOfALawFromAnother) {
+TEST(Statistics, DistanceIntervalAgainstTheUniformLaw) {
     const std::vector<double> values = {0.1, 0.4, 0.7};
     const Interval interval = distance_interval(
         values, [](double x) { return x; }, 0.05);
@@ -111,7 +111,7 @@ TEST(Statistics, DistanceOfALawFromAnother) {
     EXPECT_EQ(interval.low, 0.0);
 }
 
-// Exact powers of the size, with an error so small that weights do not matter.
+// The values are exact powers of the size times the same normal draws, so the weights do not matter.
 TEST(Statistics, SlopesOfExactPowers) {
     std::mt19937_64 engine(7);
     std::normal_distribution<double> normal;
@@ -138,7 +138,7 @@ TEST(Statistics, SlopesOfExactPowers) {
     EXPECT_EQ(judge(rate, at_most(-0.7)), Verdict::inconclusive);
 }
 
-// Student's quantile with two degrees of freedom has a closed form: what three draws at a size, the fewest, leave.
+// The smallest sample has three draws, which leaves two degrees of freedom, where Student's quantile has a closed form.
 TEST(Statistics, SlopesOfFewDrawsHaveStudentsLimits) {
     const std::vector<SizeDraws> sweep = {{64, {1.0, 1.2, 0.9}}, {256, {0.4, 0.6, 0.5, 0.45}}};
     for (const double alpha : {0.05, 1e-6}) {
@@ -150,15 +150,15 @@ TEST(Statistics, SlopesOfFewDrawsHaveStudentsLimits) {
     }
 }
 
-// Of exponential values whose law does not change with the size: slopes of the .9 quantile, true slope 0. Intervals
-// may miss more often than they say by chance alone, with probability 1e-9.
-TEST(Statistics, GrowthIntervalsMissNoMoreThanTheySay) {
+// Slopes of the .9 quantile of exponential values whose law does not depend on the size, so that the true slope is 0. A
+// correct interval fails this test with probability 1e-9.
+TEST(Statistics, GrowthIntervalsMissAtMostAtTheirNominalRate) {
     std::mt19937_64 engine(5);
     std::exponential_distribution<double> exponential;
     constexpr std::uint64_t sweeps = 4000;
     constexpr double alpha = 0.01;
     std::uint64_t misses = 0;
-    std::uint64_t misses_of_another = 0;  // the control: slope .15
+    std::uint64_t misses_of_another = 0;  // negative control: slope .15
     for (std::uint64_t i = 0; i < sweeps; ++i) {
         std::vector<SizeDraws> sweep = {{32, std::vector<double>(600)}, {64, std::vector<double>(400)}, {128, {}}};
         sweep.back().values.resize(200);
@@ -168,18 +168,18 @@ TEST(Statistics, GrowthIntervalsMissNoMoreThanTheySay) {
         misses += growth.low > 0.0 || growth.high < 0.0 ? 1 : 0;
         misses_of_another += growth.low > 0.15 || growth.high < 0.15 ? 1 : 0;
     }
-    const auto allowed = [](std::uint64_t count) { return share_interval(count, sweeps, 2e-9).low <= alpha; };
+    const auto allowed = [](std::uint64_t count) { return fraction_interval(count, sweeps, 2e-9).low <= alpha; };
     EXPECT_TRUE(allowed(misses)) << misses << " of " << sweeps;
     EXPECT_FALSE(allowed(misses_of_another)) << misses_of_another;
 }
 
-// Limits far from symmetric: above the .9 quantile of these values there is room of one unit on the logarithmic scale,
-// below it of a hundredth, so that a slope may be larger by the room at the large size and smaller by that at the
-// small.
-TEST(Statistics, GrowthLimitsPointTheRightWay) {
+// Limits that are far from symmetric: on the logarithmic scale these values jump by 1 just above their .9 quantile and
+// vary by a hundredth below it. The jump must widen the upper limit of the slope if it is at the larger size, and the
+// lower limit if it is at the smaller size.
+TEST(Statistics, AsymmetricGrowthLimitsLieOnTheRightSides) {
     std::vector<double> values;
     for (int i = 0; i < 1000; ++i) values.push_back(i < 900 ? std::exp(-0.01 + 1e-5 * i) : std::exp(1.0 + 1e-5 * i));
-    // The quantile jumps only at the larger size.
+    // The jump is at the larger size first.
     std::vector<double> flat(1000, 1.0);
     const Interval up = growth_interval(std::vector<SizeDraws>{{64, flat}, {128, values}}, 0.9, 1e-6);
     ASSERT_EQ(up.count, 2000U);
@@ -191,17 +191,17 @@ TEST(Statistics, GrowthLimitsPointTheRightWay) {
 }
 
 TEST(Statistics, SmallestDetectableFailsWithItsProbability) {
-    // By the normal law: margin + (z_(alpha/2) + z_.01) errors.
+    // By the normal law: margin + (z_(alpha/2) + z_.01) standard errors.
     const Interval interval = mean_interval(0.0, 0.01, 100000000, 0.05);
     EXPECT_NEAR(smallest_detectable(interval, around(0.0, 0.3)), 0.3 + (1.959963984540054 + 2.326347874040841) * 0.01,
                 1e-8);
 }
 
-// At the deviation called detectable a share fails in 99 of 100 samples, by the binomial law itself.
-TEST(Statistics, SmallestDetectableShareFailsWithItsProbability) {
+// At the detectable deviation a proportion fails with probability .99, by the exact binomial law.
+TEST(Statistics, SmallestDetectableFractionFailsWithItsProbability) {
     constexpr std::uint64_t trials = 300;
     constexpr double alpha = 1e-6;
-    for (const Region& region : {at_least(1.0, 0.05), at_most(0.0, 0.05), at_most(0.2, 0.1)}) {
+    for (const AcceptanceRegion& region : {at_least(1.0, 0.05), at_most(0.0, 0.05), at_most(0.2, 0.1)}) {
         const double detectable = smallest_detectable_fraction(trials, region, alpha);
         const double p = region.predicted + (std::isfinite(region.high) ? detectable : -detectable);
         ASSERT_TRUE(p > 0.0 && p < 1.0) << detectable;
@@ -211,17 +211,17 @@ TEST(Statistics, SmallestDetectableShareFailsWithItsProbability) {
             const double i = static_cast<double>(k);
             const double probability = std::exp(std::lgamma(n + 1.0) - std::lgamma(i + 1.0) - std::lgamma(n - i + 1.0) +
                                                 i * std::log(p) + (n - i) * std::log1p(-p));
-            if (judge(share_interval(k, trials, alpha), region) == Verdict::fail) fails += probability;
+            if (judge(fraction_interval(k, trials, alpha), region) == Verdict::fail) fails += probability;
         }
         EXPECT_NEAR(fails, 0.99, 1e-9);
     }
     EXPECT_TRUE(std::isinf(smallest_detectable_fraction(4, at_least(1.0, 0.05), alpha)));
-    const Region two_sided = around(0.5, 0.1);
+    const AcceptanceRegion two_sided = around(0.5, 0.1);
     EXPECT_NEAR(smallest_detectable_fraction(trials, two_sided, alpha),
                 smallest_detectable_fraction(trials, at_most(0.5, 0.1), alpha), 1e-12);
 }
 
-// A distance near 0: the lower limit is cut off there, what must be reached is not.
+// For a distance near 0 the lower limit of the interval is clipped at 0; the detectable deviation uses the full width.
 TEST(Statistics, SmallestDetectableDistanceCountsTheWholeWidth) {
     std::vector<double> values;
     for (int i = 0; i < 1000; ++i) values.push_back((i + 0.5) / 1000.0);

@@ -8,13 +8,13 @@
 namespace spiked::validation {
 namespace {
 
-/// A whole study but for what stands after [model]'s sizes and at the end.
+/// A complete study with `model` behind the sizes in [model] and `rest` at the end.
 std::string study_with(const std::string& model, const std::string& rest = "[[estimator]]\nname = \"eoptshrink\"\n") {
     return "spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 32\n" + model +
            "\n" + rest;
 }
 
-std::string refusal(const std::string& text, const StudyOverrides& overrides = {}) {
+std::string error_of(const std::string& text, const StudyOverrides& overrides = {}) {
     return message_of([&] { (void)parse_study(text, "x.toml", overrides); }, ExitCode::usage);
 }
 
@@ -22,14 +22,14 @@ void expect_part(const std::string& message, const std::string& part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
-TEST(StudyDiagnostics, StrengthsComeLargestFirst) {
-    expect_part(refusal(study_with("signal = { strength = [1.8, 3.0] }")), "largest first");
+TEST(StudyDiagnostics, StrengthsMustBeSortedLargestFirst) {
+    expect_part(error_of(study_with("signal = { strength = [1.8, 3.0] }")), "largest first");
     EXPECT_NO_THROW((void)parse_study(study_with("signal = { strength = [3.0, 1.8] }"), "x"));
 }
 
-TEST(StudyDiagnostics, NothingIsClaimedOfComponentsOfOneStrength) {
+TEST(StudyDiagnostics, ComponentsOfEqualStrengthHaveNoPredictions) {
     const std::string check = "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n";
-    expect_part(refusal(study_with("signal = { strength = [3.0, 3.0] }", check)), "says nothing");
+    expect_part(error_of(study_with("signal = { strength = [3.0, 3.0] }", check)), "says nothing");
     const Study mixed = parse_study(study_with("signal = { strength = [3.0, 3.0, 2.0] }", check), "x");
     ASSERT_EQ(mixed.experiment.cells.size(), 1U);
     std::set<int> predicted;
@@ -38,35 +38,35 @@ TEST(StudyDiagnostics, NothingIsClaimedOfComponentsOfOneStrength) {
     EXPECT_EQ(predicted, std::set<int>{3});
 }
 
-TEST(StudyDiagnostics, WhatASweepSetsIsNotSetBeside) {
+TEST(StudyDiagnostics, AKeyOfTheSweepCannotBeSetForTheModel) {
     const std::string text = study_with("",
                                         "[[estimator]]\nname = \"eoptshrink\"\n[sweep]\nn = [24, 48]\n"
                                         "\"signal.strength\" = [2.0, 3.0]\n");
     StudyOverrides overrides;
     overrides.set = {{"model.n", "64"}};
-    expect_part(refusal(text, overrides),
+    expect_part(error_of(text, overrides),
                 "--set model.n has no effect ([sweep] sets n in every cell): write --set 'sweep.n=[64]'");
     overrides.set = {{"model.signal.strength", "2.5"}};
-    expect_part(refusal(text, overrides), "'sweep.\"signal.strength\"=[2.5]'");
+    expect_part(error_of(text, overrides), "'sweep.\"signal.strength\"=[2.5]'");
     overrides.set = {{"sweep.n", "[64]"}, {"model.d", "48"}};
     const Study study = parse_study(text, "x", overrides);
     EXPECT_EQ(study.experiment.cells.size(), 2U);
 }
 
-TEST(StudyDiagnostics, AValueOfAnotherKindIsShownAsItIsWritten) {
+TEST(StudyDiagnostics, AValueOfAnotherTypeGetsAnExample) {
     const auto change = [](std::string text, const std::string& from, const std::string& to) {
         return text.replace(text.find(from), from.size(), to);
     };
     const std::string fine = study_with("");
-    expect_part(refusal(change(fine, "seed = \"0x1\"", "seed = 42")), "must be a text in quotes: write seed = \"42\"");
-    expect_part(refusal(fine + "[run]\nreps = 200\n"),
+    expect_part(error_of(change(fine, "seed = \"0x1\"", "seed = 42")), "must be a text in quotes: write seed = \"42\"");
+    expect_part(error_of(fine + "[run]\nreps = 200\n"),
                 "\"reps\" must be a table: write for example reps = { min = 200 }");
-    expect_part(refusal(study_with("noise = { row_cov = \"ar1\" }")), "row_cov = { kind = \"ar1\", rho = 0.5 }");
-    expect_part(refusal(study_with("", "[[check]]\nclaim = \"outlier.location\"\nmargin = 0.05\n")),
+    expect_part(error_of(study_with("noise = { row_cov = \"ar1\" }")), "row_cov = { kind = \"ar1\", rho = 0.5 }");
+    expect_part(error_of(study_with("", "[[check]]\nclaim = \"outlier.location\"\nmargin = 0.05\n")),
                 "margin = { rel = 0.05 }");
 }
 
-TEST(StudyDiagnostics, CodecsNeedRowsOfTheirOwn) {
+TEST(StudyDiagnostics, CodecsNeedRowsThatAreNotMixed) {
     const std::string codec = "[[codec]]\nname = \"tq-mse\"\nbits = [2]\n";
     const auto noise = [](const std::string& row, const std::string& column) {
         return "noise = { colouring = \"eigenbasis\", row_cov = { " + row + " }, col_cov = { " + column + " } }";
@@ -74,41 +74,41 @@ TEST(StudyDiagnostics, CodecsNeedRowsOfTheirOwn) {
     const std::string ar1 = "kind = \"ar1\", rho = 0.5";
     const std::string identity = "kind = \"identity\"";
     const std::string diagonal = "kind = \"exponential\", c = 1.0";
-    const std::string message = refusal(study_with(noise(ar1, identity), codec));
+    const std::string message = error_of(study_with(noise(ar1, identity), codec));
     expect_part(message, "x.toml:5:1");
     expect_part(message, "mixes the rows of a block, on which codec \"tq-mse\" acts");
     for (const auto& [row, column] : {std::pair{identity, ar1}, {diagonal, ar1}, {diagonal, diagonal}})
         EXPECT_NO_THROW((void)parse_study(study_with(noise(row, column), codec), "x")) << row;
-    EXPECT_NO_THROW((void)parse_study(study_with(noise(ar1, ar1)), "x")) << "estimators see the spectrum only";
-    refusal(study_with(noise("kind = \"exponential\", c = 1.0, basis = \"haar\"", identity), codec));
+    EXPECT_NO_THROW((void)parse_study(study_with(noise(ar1, ar1)), "x")) << "estimators use the spectrum only";
+    error_of(study_with(noise("kind = \"exponential\", c = 1.0, basis = \"haar\"", identity), codec));
 }
 
-TEST(StudyDiagnostics, WhatNoCovarianceIsIsToldWhereItStandsWithAllElse) {
-    const std::string message = refusal(
+TEST(StudyDiagnostics, CovarianceErrorsAreReportedAtTheirPlaceTogetherWithOthers) {
+    const std::string message = error_of(
         study_with("noise = { row_cov = { kind = \"wishart\", aspect = -1 }, col_cov = { kind = \"ar1\", rho = 7 } }",
                    "[[estimator]]\nname = \"whiten:full+gd-shrink\"\nlaw = \"known\"\n"
                    "[[estimator]]\nname = \"svd:2\"\nloss = \"operator\"\n[run]\nreps = { min = 10, max = 20 }\n"));
     expect_part(message, "x.toml:9:21: aspect ratio -1");
     expect_part(message, "x.toml:9:66: AR(1) correlation 7");
     expect_part(message, "x.toml:10:1: \"whiten:full\": covariances are told");
-    expect_part(message, "x.toml:13:1: loss changes nothing of \"svd:2\"");
+    expect_part(message, "x.toml:13:1: loss has no effect on \"svd:2\"");
     expect_part(message, "x.toml:17:8: run.reps: min and max differ");
 }
 
-TEST(StudyDiagnostics, SweepsAreToldAtTheirValuesAllAtOnce) {
+TEST(StudyDiagnostics, SweepErrorsAreReportedTogetherAtTheirValues) {
     const std::string message =
-        refusal(study_with("signal = { strength = 2.0 }",
-                           "[sweep]\n\"signal.strenght\" = [1.0]\n\"noise.rowcov.rho\" = [0.2]\n"
-                           "[[estimator]]\nname = \"svd:1\"\n"));
+        error_of(study_with("signal = { strength = 2.0 }",
+                            "[sweep]\n\"signal.strenght\" = [1.0]\n\"noise.rowcov.rho\" = [0.2]\n"
+                            "[[estimator]]\nname = \"svd:1\"\n"));
     expect_part(message, "x.toml:11:22: [sweep] signal.strenght: unknown key \"strenght\"");
     expect_part(message, "x.toml:12:23: [sweep] noise.rowcov.rho: unknown key \"rowcov\"");
     expect_part(
-        refusal(
+        error_of(
             study_with("signal = { strength = 2.0 }", "[sweep]\nstrength = [1.0]\n[[estimator]]\nname = \"svd:1\"\n")),
         "[sweep] strength: unknown key \"strength\" in [model]; one of: kind, n, d, noise, signal; did you mean "
         "\"signal.strength\"?");
-    // One value among good ones, under two sweeps.
-    const std::string one = refusal(study_with(
+    // One wrong value among correct ones, in two sweeps.
+    const std::string one = error_of(study_with(
         "signal = { strength = 2.0 }", "[sweep]\nn = [24, 48]\nd = [32, 1]\n[[estimator]]\nname = \"svd:1\"\n"));
     expect_part(one, "x.toml:12:10: [sweep] at d=1 n=24");
 }
@@ -121,35 +121,35 @@ TEST(StudyDiagnostics, ASweepCanBeSetByItsQuotedKey) {
     EXPECT_EQ(study.experiment.cells.size(), 3U);
 }
 
-TEST(StudyDiagnostics, ChecksNameFactorsThatThereAre) {
+TEST(StudyDiagnostics, ChecksMustNameExistingFactors) {
     const auto check = [](const std::string& where) {
         return study_with("signal = { strength = 2.0 }",
                           "[sweep]\n\"noise.entries\" = [\"gaussian\", \"uniform\"]\n"
                           "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\nwhere = { " +
                               where + " }\n");
     };
-    expect_part(refusal(check("\"noise.entrie\" = \"gaussian\"")), "did you mean \"noise.entries\"");
+    expect_part(error_of(check("\"noise.entrie\" = \"gaussian\"")), "did you mean \"noise.entries\"");
     const Study study = parse_study(check("\"noise.entries\" = \"gaussian\""), "x");
     EXPECT_TRUE(study.experiment.checks[0].applies_to(study.experiment.cells[0]));
     EXPECT_FALSE(study.experiment.checks[0].applies_to(study.experiment.cells[1]));
 }
 
-TEST(StudyDiagnostics, FiguresAreToldWithTheirPlaceAllAtOnce) {
-    const StudyOverrides words{.figures = {{"line", {"x", "y"}, false, true}, {"map", {}, true, false}}};
+TEST(StudyDiagnostics, FigureErrorsAreReportedTogetherAtTheirPlaces) {
+    const StudyOverrides overrides{.figures = {{"line", {"x", "y"}, false, true}, {"map", {}, true, false}}};
     const std::string estimator = "[[estimator]]\nname = \"svd:1\"\n";
     const std::string message =
-        refusal(study_with("", estimator + "[[figure]]\nkind = \"lin\"\nx = \"m\"\n[[figure]]\nkind = \"line\"\n"
-                                           "y = [\"outlierr\"]\ncolour = 3\n"),
-                words);
-    expect_part(message, "x.toml:13:8: kind of a [[figure]] is not \"lin\"; did you mean \"line\"?");
-    expect_part(message, "x.toml:14:5: x of a [[figure]] is not \"m\"");
-    expect_part(message, "x.toml:17:6: y of a [[figure]] is not \"outlierr\"; did you mean \"outlier\"?");
+        error_of(study_with("", estimator + "[[figure]]\nkind = \"lin\"\nx = \"m\"\n[[figure]]\nkind = \"line\"\n"
+                                            "y = [\"outlierr\"]\ncolour = 3\n"),
+                 overrides);
+    expect_part(message, "x.toml:13:8: kind of a [[figure]] cannot be \"lin\"; did you mean \"line\"?");
+    expect_part(message, "x.toml:14:5: x of a [[figure]] cannot be \"m\"");
+    expect_part(message, "x.toml:17:6: y of a [[figure]] cannot be \"outlierr\"; did you mean \"outlier\"?");
     expect_part(message, "x.toml:18:1: unknown key \"colour\"");
-    expect_part(refusal(study_with("", estimator + "[[figure]]\nkind = \"map\"\n"), words), "is not \"map\"");
+    expect_part(error_of(study_with("", estimator + "[[figure]]\nkind = \"map\"\n"), overrides), "cannot be \"map\"");
 }
 
-TEST(StudyDiagnostics, ConditionsAndFiguresAreToldWithTheOthers) {
-    const std::string message = refusal(
+TEST(StudyDiagnostics, ConditionAndFigureErrorsAreReportedWithOthers) {
+    const std::string message = error_of(
         study_with("signal = { strength = 2.0 }",
                    "[[estimator]]\nname = \"eoptshrnk\"\n[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 "
                    "}\nwhere = { m = 3 }\n[[figure]]\nkind = \"lin\"\n"),
@@ -159,31 +159,31 @@ TEST(StudyDiagnostics, ConditionsAndFiguresAreToldWithTheOthers) {
     expect_part(message, "did you mean \"line\"");
 }
 
-TEST(StudyDiagnostics, AWrongNameIsNotAlsoNothing) {
-    const std::string message = refusal(study_with("", "[[estimator]]\nname = \"eoptshrnk\"\n"));
+TEST(StudyDiagnostics, AWrongNameIsNotAlsoReportedAsMissing) {
+    const std::string message = error_of(study_with("", "[[estimator]]\nname = \"eoptshrnk\"\n"));
     expect_part(message, "did you mean \"eoptshrink\"");
-    EXPECT_EQ(message.find("nothing is asked"), std::string::npos) << message;
+    EXPECT_EQ(message.find("computes nothing"), std::string::npos) << message;
     EXPECT_EQ(parse_study(study_with("", "[[estimator]]\nname = \"svd:1\"\n[run]\nreps = { max = 50 }\n"), "x")
                   .experiment.cells[0]
                   .replicates,
               50U);
 }
 
-TEST(StudyDiagnostics, ALawIsToldWhereItIsUsedAndKnown) {
+TEST(StudyDiagnostics, AKnownLawNeedsAMethodThatUsesItAndAModelThatHasIt) {
     const auto known = [](const std::string& name) {
         return "[[estimator]]\nname = \"" + name + "\"\nlaw = \"known\"\n";
     };
     for (const char* name : {"eoptshrink", "gd-shrink", "dyson+tw-test", "dyson+whiten+tw-test"})
-        expect_part(refusal(study_with("", known(name))), "cannot be told the law");
+        expect_part(error_of(study_with("", known(name))), "cannot use a known law");
     for (const char* name : {"tw-test", "whiten+gd-shrink", "whiten+dyson+tw-test"}) {
         EXPECT_NO_THROW((void)parse_study(study_with("", known(name)), "x.toml")) << name;
-        expect_part(refusal("spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"kv_like\"\n" + known(name)),
+        expect_part(error_of("spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"kv_like\"\n" + known(name)),
                     "which this model has none of");
     }
 }
 
 TEST(StudyDiagnostics, ADumpStudyTakesCodecsOnly) {
-    const std::string message = refusal(
+    const std::string message = error_of(
         "spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"kv_dump\"\nsource = [\"" SPIKED_SOURCE_DIR
         "/sim/kv/tests/data/rope-lm-cut.safetensors\"]\n[[codec]]\nname = \"tq-mse\"\nbits = [2]\n"
         "[[estimator]]\nname = \"eoptshrink\"\n[run]\nreps = { min = 3 }\n");

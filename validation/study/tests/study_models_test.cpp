@@ -13,11 +13,11 @@
 #include "validation/engine/engine.hpp"
 #include "validation/study/study.hpp"
 
-// Models, sweeps and skip rules as study files write them.
+// Tests of models, sweeps and skip rules in study files.
 namespace spiked::validation {
 namespace {
 
-/// A cell that lacks it ends the test.
+/// Throws when the cell lacks the factor.
 const Factor& factor_of(const ExperimentCell& cell, std::string_view name) {
     for (const auto& factor : cell.factors)
         if (factor.name == name) return factor;
@@ -33,7 +33,7 @@ Experiment read(const std::string& model, const std::string& rest = "") {
     return parse_study(study_of(model, rest), "models.toml").experiment;
 }
 
-std::string refused(const std::string& text) {
+std::string error_of(const std::string& text) {
     try {
         (void)parse_study(text, "models.toml");
     } catch (const Error& error) {
@@ -44,9 +44,9 @@ std::string refused(const std::string& text) {
     return "";
 }
 
-void expect_refused(const std::string& model, const std::string& words, const std::string& rest = "") {
-    const std::string message = refused(study_of(model, rest));
-    EXPECT_NE(message.find(words), std::string::npos) << message;
+void expect_rejected(const std::string& model, const std::string& part, const std::string& rest = "") {
+    const std::string message = error_of(study_of(model, rest));
+    EXPECT_NE(message.find(part), std::string::npos) << message;
     EXPECT_EQ(message.find("models.toml:"), 0U) << message;
 }
 
@@ -63,7 +63,7 @@ double mean_of(const Experiment& experiment, std::size_t cell, std::string_view 
     return sum / static_cast<double>(replicates);
 }
 
-TEST(StudyModels, EveryCovarianceEntryLawAndVectorLawMakesBlocks) {
+TEST(StudyModels, EveryCovarianceEntryLawAndVectorLawGeneratesBlocks) {
     for (const char* covariance :
          {"{ kind = \"identity\" }", "{ kind = \"ar1\", rho = 0.4 }",
           "{ kind = \"toeplitz\", rho = 0.4, basis = \"haar\" }",
@@ -88,7 +88,7 @@ TEST(StudyModels, EveryCovarianceEntryLawAndVectorLawMakesBlocks) {
             << vectors;
 }
 
-TEST(StudyModels, DefaultsWrittenOutAreTheSameCell) {
+TEST(StudyModels, ExplicitDefaultsGiveTheSameCell) {
     const auto hash = [](const std::string& model) { return read(model).cells[0].hash(); };
     const std::string plain = hash(square + "signal = { strength = 3.0 }");
     EXPECT_EQ(
@@ -99,8 +99,8 @@ TEST(StudyModels, DefaultsWrittenOutAreTheSameCell) {
     EXPECT_NE(hash(square + "noise = { colouring = \"eigenbasis\" }\nsignal = { strength = 3.0 }"), plain);
 }
 
-TEST(StudyModels, AWhiteningThatIsToldTheLawGetsTheCovariancesOfTheBlocks) {
-    // The covariances written out: rho^|i-j| on the rows, exp(-c (j - 1/2) / d) on the columns.
+TEST(StudyModels, WhiteningWithAKnownLawUsesTheCovariancesOfTheBlocks) {
+    // The covariances from their definitions: rho^|i-j| for the rows, exp(-c (j - 1/2) / d) for the columns.
     const double sigma = 1.0 / std::sqrt(32.0);
     const std::string name = fmt::format("whiten+gd-shrink:sigma={}", sigma);
     const arma::mat rows = arma::toeplitz(arma::exp(arma::regspace(0, 23) * std::log(0.6)));
@@ -108,13 +108,13 @@ TEST(StudyModels, AWhiteningThatIsToldTheLawGetsTheCovariancesOfTheBlocks) {
     for (const char* colouring : {"dense", "eigenbasis"}) {
         const Experiment experiment =
             parse_study(
-                "spiked = 1\n[study]\nname = \"told\"\nseed = \"0x5eed\"\n[model]\n" + square +
+                "spiked = 1\n[study]\nname = \"known\"\nseed = \"0x5eed\"\n[model]\n" + square +
                     "noise = { row_cov = { kind = \"ar1\", rho = 0.6 }, col_cov = { kind = \"exponential\", c = "
                     "3.0 }, colouring = \"" +
                     colouring + "\" }\nsignal = { strength = [6.0, 4.0] }\n[[estimator]]\nname = \"" + name +
                     "\"\nlaw = \"known\"\n[[estimator]]\nname = \"" + name +
-                    "\"\nas = \"untold\"\n[run]\nreps = { min = 4, batch = 2 }\n",
-                "told.toml")
+                    "\"\nas = \"estimated\"\n[run]\nreps = { min = 4, batch = 2 }\n",
+                "known.toml")
                 .experiment;
         // In its eigenbasis the row covariance is diagonal, largest eigenvalue first.
         arma::vec eigenvalues = arma::reverse(arma::eig_sym(rows));
@@ -136,14 +136,14 @@ TEST(StudyModels, AWhiteningThatIsToldTheLawGetsTheCovariancesOfTheBlocks) {
                 if (o.method == 1) {
                     EXPECT_NEAR(o.value, shrunk, 1e-10) << colouring;
                 } else {
-                    EXPECT_GT(std::abs(o.value - shrunk), 1e-4) << "the control: covariances that are estimated";
+                    EXPECT_GT(std::abs(o.value - shrunk), 1e-4) << "negative control: estimated covariances";
                 }
             }
         }
     }
 }
 
-TEST(StudyModels, SkipRulesLeavePointsOut) {
+TEST(StudyModels, SkipRulesLeaveOutPointsOfTheSweep) {
     const std::string model =
         square + "noise = { row_cov = { kind = \"ar1\", rho = 0.0 } }\nsignal = { strength = 3.0 }";
     const std::string sweep =
@@ -160,13 +160,13 @@ TEST(StudyModels, SkipRulesLeavePointsOut) {
         EXPECT_FALSE(n == 24 && *factor_of(cell, "noise.row_cov.rho").number > 0.4) << cell.label;
         EXPECT_FALSE(n == 32 && cell.label.find("laplace") != std::string::npos) << cell.label;
     }
-    expect_refused(model, "\"m\" is not swept; did you mean \"n\"?", sweep + "skip = [{ m = 24 }]");
-    expect_refused(model, "skip rules leave no cell", sweep + "skip = [{ n = { ge = 1 } }]");
-    expect_refused(model, "must be a list of tables", sweep + "skip = 3");
-    expect_refused(model, "without conditions", sweep + "skip = [{}]");
+    expect_rejected(model, "\"m\" is not swept; did you mean \"n\"?", sweep + "skip = [{ m = 24 }]");
+    expect_rejected(model, "skip rules leave no cell", sweep + "skip = [{ n = { ge = 1 } }]");
+    expect_rejected(model, "must be a list of tables", sweep + "skip = 3");
+    expect_rejected(model, "without conditions", sweep + "skip = [{}]");
 }
 
-TEST(StudyModels, ATableIsAWordThatNamesItsCell) {
+TEST(StudyModels, ATableOfASweepBecomesAShortNameOfItsCell) {
     const Experiment experiment = read(square + "signal = { strength = 3.0 }",
                                        "[sweep]\n\"noise.row_cov\" = [{ kind = \"identity\" }, { rho = 0.7, kind = "
                                        "\"ar1\" }]\n\"noise.col_cov\" = [{ kind "
@@ -177,7 +177,7 @@ TEST(StudyModels, ATableIsAWordThatNamesItsCell) {
     EXPECT_EQ(experiment.cells[1].label, "noise.col_cov=uniform:high=1.9,low=0.1 noise.row_cov=ar1:rho=0.7");
 }
 
-TEST(StudyModels, AttentionLikeBlocksHaveKeysAndValuesAndSwitches) {
+TEST(StudyModels, AttentionLikeBlocksHaveKeysValuesAndOptionalParts) {
     const Experiment experiment = read("kind = \"kv_like\"\nn = 32\nd = 16\nhidden = 32",
                                        "[sweep]\nside = [\"key\", \"value\"]\nrotary = [false, { base = 500.0 }]");
     ASSERT_EQ(experiment.cells.size(), 4U);
@@ -188,13 +188,13 @@ TEST(StudyModels, AttentionLikeBlocksHaveKeysAndValuesAndSwitches) {
         EXPECT_EQ(experiment.cells[c].columns, 16U);
         EXPECT_GT(mean_of(experiment, c, "overlap.left", 1), 0.5) << experiment.cells[c].label;
     }
-    expect_refused("kind = \"kv_like\"\nn = 32\nd = 15", "d");
-    expect_refused("kind = \"kv_like\"\nsink = 3", "\"sink\" must be a table or false");
-    expect_refused("kind = \"kv_like\"\ncontext = { rnak = 3 }", "did you mean \"rank\"?");
-    expect_refused("kind = \"kv_like\"\nrotary = { style = \"rotate\" }", "rotate-half");
+    expect_rejected("kind = \"kv_like\"\nn = 32\nd = 15", "d");
+    expect_rejected("kind = \"kv_like\"\nsink = 3", "\"sink\" must be a table or false");
+    expect_rejected("kind = \"kv_like\"\ncontext = { rnak = 3 }", "did you mean \"rank\"?");
+    expect_rejected("kind = \"kv_like\"\nrotary = { style = \"rotate\" }", "rotate-half");
 }
 
-TEST(StudyModels, AMatrixOfAFileIsMeasuredUnderManyRotations) {
+TEST(StudyModels, AMatrixFileIsMeasuredWithADifferentRotationInEachReplicate) {
     arma::mat block(40, 24);
     stream::fill_normal(stream::Stream({}, "study models", stream::Role::noise, 0), {block.memptr(), block.n_elem});
     block.col(0) += 3.0;
@@ -208,33 +208,33 @@ TEST(StudyModels, AMatrixOfAFileIsMeasuredUnderManyRotations) {
     const auto worker = experiment.worker(0, {0, 1});
     for (std::uint64_t r = 0; r < 4; ++r)
         for (const auto& o : worker(r)) {
-            EXPECT_NE(experiment.methods[o.method].kind, "sample");  // nothing is known of the truth
+            EXPECT_NE(experiment.methods[o.method].kind, "sample");  // the true signal is unknown
             EXPECT_NE(o.metric, metric_index("relative_error"));
             if (o.metric == metric_index("relative_l2")) errors.push_back(o.value);
         }
     ASSERT_EQ(errors.size(), 4U);
     EXPECT_NE(errors[0], errors[1]);
     EXPECT_TRUE(arma::approx_equal(experiment.block(0, 3), block, "absdiff", 0.0));
-    expect_refused("kind = \"matrix\"\nsource = [\"" + path + "\"]", "no sweep", "[sweep]\nn = [3]");
-    expect_refused("kind = \"matrix\"\nsource = [\"/nowhere/*.npy\"]", "no file is called");
+    expect_rejected("kind = \"matrix\"\nsource = [\"" + path + "\"]", "no sweep", "[sweep]\nn = [3]");
+    expect_rejected("kind = \"matrix\"\nsource = [\"/nowhere/*.npy\"]", "no file is called");
     std::filesystem::remove(path);
 }
 
-TEST(StudyModels, ImpossibleModelsAreMistakesWithTheirPlace) {
-    expect_refused(square + "noise = { entries = \"laplaze\" }", "did you mean \"laplace\"?");
-    expect_refused(square + "noise = { entries = \"student:2\" }", "student");
-    expect_refused(square + "noise = { row_cov = { kind = \"ar1\", rho = 1.5 } }", "rho");
-    expect_refused(square + "noise = { row_cov = { kind = \"ar1\" } }", "\"rho\" is missing");
-    expect_refused(square + "noise = { row_cov = { kind = \"uniform\", low = 2, high = 1 } }", "uniform spectrum");
-    expect_refused(square + "noise = { row_cov = { kind = \"ar1\", rho = 0.5, basis = \"har\" } }",
-                   "did you mean \"haar\"?");
-    expect_refused(square + "signal = { strength = 3.0, vectors = \"localised:40\" }", "localised");
-    expect_refused(square + "signal = { strength = 3.0, left_vectors = \"eigen:col:1\" }", "eigen");
-    expect_refused(square + "noise = { entries = \"laplace\", colouring = \"eigenbasis\" }", "needs Gaussian entries");
-    expect_refused(square + "signal = { strength = [3.0, -1.0] }", "strength -1 is not possible");
+TEST(StudyModels, ImpossibleModelsAreReportedWithTheirPlaces) {
+    expect_rejected(square + "noise = { entries = \"laplaze\" }", "did you mean \"laplace\"?");
+    expect_rejected(square + "noise = { entries = \"student:2\" }", "student");
+    expect_rejected(square + "noise = { row_cov = { kind = \"ar1\", rho = 1.5 } }", "rho");
+    expect_rejected(square + "noise = { row_cov = { kind = \"ar1\" } }", "\"rho\" is missing");
+    expect_rejected(square + "noise = { row_cov = { kind = \"uniform\", low = 2, high = 1 } }", "uniform spectrum");
+    expect_rejected(square + "noise = { row_cov = { kind = \"ar1\", rho = 0.5, basis = \"har\" } }",
+                    "did you mean \"haar\"?");
+    expect_rejected(square + "signal = { strength = 3.0, vectors = \"localised:40\" }", "localised");
+    expect_rejected(square + "signal = { strength = 3.0, left_vectors = \"eigen:col:1\" }", "eigen");
+    expect_rejected(square + "noise = { entries = \"laplace\", colouring = \"eigenbasis\" }", "needs Gaussian entries");
+    expect_rejected(square + "signal = { strength = [3.0, -1.0] }", "strength -1 is not possible");
 }
 
-TEST(StudyModels, AStudyIsReadAgainFromItsStore) {
+TEST(StudyModels, AStudyCanBeReadFromItsStore) {
     const std::string path = testing::TempDir() + "spiked-study-again.spiked";
     std::filesystem::remove(path);
     const Study study = parse_study(study_of(square + "signal = { strength = 3.0 }"), "models.toml",
@@ -256,8 +256,9 @@ TEST(StudyModels, AStudyIsReadAgainFromItsStore) {
     std::filesystem::remove(path);
 }
 
-// As an installed study names the sample dump: from any current folder, and again from its store, which has no folder.
-TEST(StudyModels, SourcesAreLookedForFromTheCurrentFolderAndThenFromThatOfTheStudyFile) {
+// An installed study finds the sample dump from any current folder, and also when it is read from its store, which has
+// no folder.
+TEST(StudyModels, SourcesAreRelativeToTheCurrentFolderAndThenToTheFolderOfTheStudyFile) {
     const std::filesystem::path folder = testing::TempDir() + "spiked-study-beside";
     std::filesystem::create_directories(folder / "studies");
     std::filesystem::create_directories(folder / "data");
@@ -266,7 +267,7 @@ TEST(StudyModels, SourcesAreLookedForFromTheCurrentFolderAndThenFromThatOfTheStu
     const std::string model = "kind = \"matrix\"\nsource = [\"../data/block.npy\"]";
     const std::string file = (folder / "studies" / "study.toml").string();
     std::ofstream(file) << study_of(model);
-    expect_refused(model, "no file is called ../data/block.npy");  // a text without a folder
+    expect_rejected(model, "no file is called ../data/block.npy");  // a text without a folder
 
     const Study study = read_study(file);
     EXPECT_EQ(study.experiment.cells.at(0).rows, 8U);
@@ -276,7 +277,7 @@ TEST(StudyModels, SourcesAreLookedForFromTheCurrentFolderAndThenFromThatOfTheStu
     Database store = open_store(path);
     EXPECT_EQ(stored_study(store).experiment.science_hash(), study.experiment.science_hash());
 
-    // What lies at the current folder goes first.
+    // The current folder has precedence.
     const auto before = std::filesystem::current_path();
     std::filesystem::create_directories(folder / "here" / "inside");
     std::filesystem::create_directories(folder / "here" / "data");

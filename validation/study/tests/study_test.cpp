@@ -66,15 +66,15 @@ std::string run_once(const Study& study, const std::string& path, std::size_t th
     return science_of(store.database());
 }
 
-TEST(StudyFile, AMisspeltSweepIsOneMistake) {
+TEST(StudyFile, AMisspeltKeyOfASweepIsOneError) {
     std::string text = small_study;
     text.replace(text.find("\"signal.strength\" = ["), 17, "\"signal.strenght\"");
     const std::string message = message_of([&] { (void)parse_study(text, "x.toml"); }, ExitCode::usage);
     EXPECT_NE(message.find("did you mean \"strength\"?"), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << "what asks for the factor was right: " << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "checks that use the factor are correct: " << message;
 }
 
-TEST(StudyFile, CrossesItsSweepAndResolvesItsStrengths) {
+TEST(StudyFile, CrossesOrZipsItsSweepAndAppliesOverrides) {
     const Study study = parse_study(small_study, "small.toml");
     ASSERT_EQ(study.experiment.cells.size(), 4U);
     EXPECT_EQ(study.experiment.cells[1].label, "n=48 signal.strength=0.5");
@@ -88,7 +88,7 @@ TEST(StudyFile, CrossesItsSweepAndResolvesItsStrengths) {
     EXPECT_NE(set.experiment.science_hash(), study.experiment.science_hash());
 }
 
-TEST(StudyFile, TheHashSeesScienceAndNothingElse) {
+TEST(StudyFile, TheHashDependsOnlyOnWhatCanChangeANumber) {
     const auto hash = [](const std::string& text) { return parse_study(text, "x").experiment.science_hash(); };
     EXPECT_EQ(hash(small_study),
               hash("# a comment\n" + small_study + "[exec]\nthreads = 1\n[store]\npath = \"elsewhere.spiked\"\n"));
@@ -97,7 +97,7 @@ TEST(StudyFile, TheHashSeesScienceAndNothingElse) {
     EXPECT_NE(hash(small_study), hash(changed));
 }
 
-TEST(StudyFile, EveryMistakeIsReportedAtOnceWithItsPlace) {
+TEST(StudyFile, AllErrorsAreReportedTogetherWithTheirPlaces) {
     const std::string text = R"(spiked = 1
 [study]
 name = "wrong"
@@ -130,14 +130,14 @@ margin = { abs = 0.02 }
         EXPECT_NE(message.find(part), std::string::npos) << part << "\nin\n" << message;
 }
 
-TEST(StudyFile, AWrongSeedOfTheCommandLineIsNoMistakeOfTheFile) {
+TEST(StudyFile, AWrongSeedOnTheCommandLineIsNotAnErrorOfTheFile) {
     const std::string message =
         message_of([&] { (void)parse_study(small_study, "small.toml", {.seed = "hello"}); }, ExitCode::usage);
     EXPECT_EQ(message.find("small.toml"), std::string::npos) << message;
     EXPECT_NE(message.find("hello"), std::string::npos) << message;
 }
 
-TEST(StudyFile, TablesThatAreNoListSayHowTheyAreWritten) {
+TEST(StudyFile, ATableInPlaceOfAListGetsAnExample) {
     const std::string start =
         "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\nsignal = { strength = 2.0 }\n";
     const auto message = [&](const std::string& rest) {
@@ -151,8 +151,8 @@ TEST(StudyFile, TablesThatAreNoListSayHowTheyAreWritten) {
         std::string::npos);
 }
 
-/// Methods of one name are told apart by their labels, in tables and where bits are made equal.
-TEST(StudyFile, ALabelStandsForItsMethodEverywhere) {
+/// Labels distinguish methods of the same name, in tables and in comparisons at equal bits.
+TEST(StudyFile, LabelsDistinguishMethodsEverywhere) {
     const Study study = parse_study(
         "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\nsignal = { strength = 2.0 }\n"
         "[[codec]]\nname = \"tq-mse\"\nas = \"first\"\nbits = [2, 3]\n"
@@ -171,7 +171,7 @@ TEST(StudyFile, ALabelStandsForItsMethodEverywhere) {
     std::set<std::size_t> predicted;
     for (const auto& prediction : study.experiment.cells[0].predictions)
         if (prediction.claim == "lloyd-max.distortion") predicted.insert(prediction.method);
-    EXPECT_EQ(predicted, (std::set<std::size_t>{2, 3, 4, 5})) << "a claim about tq-mse is one about its labels";
+    EXPECT_EQ(predicted, (std::set<std::size_t>{2, 3, 4, 5})) << "a claim about tq-mse applies to all its labels";
     const std::string path = (std::filesystem::path(testing::TempDir()) / "labels.spiked").string();
     std::filesystem::remove(path);
     Store store(path, study.experiment, "test", 1, Json::object());
@@ -181,7 +181,7 @@ TEST(StudyFile, ALabelStandsForItsMethodEverywhere) {
     EXPECT_EQ(compared, (std::set<std::string>{"first", "second"}));
 }
 
-TEST(StudyFile, TwoChecksOfOneNameAreRefusedWithTheirPlaces) {
+TEST(StudyFile, TwoChecksOfTheSameNameAreRejectedWithTheirPlaces) {
     const std::string check = "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n";
     const std::string start =
         "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\n"
@@ -190,13 +190,12 @@ TEST(StudyFile, TwoChecksOfOneNameAreRefusedWithTheirPlaces) {
     EXPECT_NO_THROW((void)parse_study(start + check + check + "name = \"again\"\n", "x.toml"));
     const std::string message =
         message_of([&] { (void)parse_study(start + check + check, "x.toml"); }, ExitCode::usage);
-    EXPECT_NE(message.find("x.toml:12:1: check \"overlap.left\" stands here twice (first in line 9)"),
-              std::string::npos)
+    EXPECT_NE(message.find("x.toml:12:1: check \"overlap.left\" is defined twice (first in line 9)"), std::string::npos)
         << message;
 }
 
-TEST(StudyFile, MistakesComeInTheOrderOfTheFile) {
-    // Read in another order: the tables' own keys, estimators, then what is left over.
+TEST(StudyFile, ErrorsAreReportedInTheOrderOfTheFile) {
+    // The reader finds them in another order: keys of the tables, estimators, then unknown keys.
     const std::string message = message_of(
         [] {
             (void)parse_study(
@@ -213,7 +212,7 @@ TEST(StudyFile, MistakesComeInTheOrderOfTheFile) {
     EXPECT_EQ(message.find("min and max differ"), std::string::npos) << message;
 }
 
-TEST(StudyFile, ChecksThatAskNothingAndSyntaxErrorsAreRefused) {
+TEST(StudyFile, ChecksWithoutPredictionsAndSyntaxErrorsAreRejected) {
     std::string nowhere = small_study;
     nowhere.replace(nowhere.find("ge = 1.0"), 8, "ge = 9.0");
     EXPECT_NE(message_of([&] { (void)parse_study(nowhere, "x"); }, ExitCode::usage).find("matches no cell"),
@@ -227,7 +226,7 @@ TEST(StudyFile, ChecksThatAskNothingAndSyntaxErrorsAreRefused) {
     message_of([&] { (void)read_study("/nowhere/study.toml"); }, ExitCode::usage);
 }
 
-TEST(Engine, GivesTheSameNumbersForAnyThreads) {
+TEST(Engine, GivesTheSameNumbersForAnyNumberOfThreads) {
     const Study study = parse_study(small_study, "small.toml");
     const std::string one = run_once(study, ":memory:", 1);
     EXPECT_FALSE(one.empty());
@@ -235,7 +234,7 @@ TEST(Engine, GivesTheSameNumbersForAnyThreads) {
     EXPECT_EQ(run_once(study, ":memory:", 5), one);
 }
 
-TEST(Engine, AStoppedRunGoesOnToTheSameNumbers) {
+TEST(Engine, AStoppedRunResumesToTheSameNumbers) {
     const Study study = parse_study(small_study, "small.toml");
     const std::string whole = run_once(study, ":memory:", 2);
     const std::string path = scratch("resume.spiked");
@@ -278,7 +277,7 @@ TEST(Engine, AddingACellOrAMethodChangesNoOtherNumber) {
     }
 }
 
-TEST(Engine, TheFailureBudgetHoldsOverResumes) {
+TEST(Engine, TheFailureBudgetAppliesAcrossResumes) {
     Experiment experiment;
     experiment.science = Json::object();
     experiment.kind = "spiked";
@@ -313,7 +312,7 @@ TEST(Engine, TheFailureBudgetHoldsOverResumes) {
     EXPECT_EQ(hash.text(0), cell.hash());
 }
 
-TEST(Engine, TheFalseAlarmRateIsSharedByAllChecks) {
+TEST(Engine, TheFalseAlarmRateIsDividedAmongAllChecks) {
     const Study study = parse_study(small_study, "small.toml");
     Store store(":memory:", study.experiment, "test", 2, Json::object());
     run_experiment(study.experiment, store, {.threads = 2});
@@ -323,7 +322,7 @@ TEST(Engine, TheFalseAlarmRateIsSharedByAllChecks) {
     EXPECT_NEAR(alpha.real(0), study.experiment.false_alarm, 1e-20);
 }
 
-TEST(StudyFile, UnitsAndRatesMeanWhatTheySay) {
+TEST(StudyFile, UnitsOfStrengthsAndRatesOfMarginsAreApplied) {
     const Study study = parse_study(small_study, "x", {.set = {{"model.signal.unit", "sqrt_n"}}});
     for (const auto& limit : study.experiment.cells[0].limits)
         if (limit.metric == "strength") {
@@ -340,7 +339,7 @@ TEST(StudyFile, UnitsAndRatesMeanWhatTheySay) {
     }
 }
 
-TEST(Store, RefusesAnotherStudyAndSaysWhatDiffers) {
+TEST(Store, RejectsAnotherStudyAndReportsTheDifference) {
     const std::string path = scratch("other.spiked");
     const Study study = parse_study(small_study, "small.toml");
     run_once(study, path, 1);
@@ -354,7 +353,7 @@ TEST(Store, RefusesAnotherStudyAndSaysWhatDiffers) {
               std::string::npos);
 }
 
-TEST(Store, RefusesFilesThatAreNone) {
+TEST(Store, RejectsFilesThatAreNotStores) {
     const std::string path = scratch("text.spiked");
     {
         std::FILE* file = std::fopen(path.c_str(), "w");
@@ -368,7 +367,7 @@ TEST(Store, RefusesFilesThatAreNone) {
                ExitCode::cannot_write);
 }
 
-TEST(Store, ViewsAgreeWithTheDrawsTheyPool) {
+TEST(Store, SummariesAgreeWithTheValuesOfReplicates) {
     const Study study = parse_study(small_study, "small.toml");
     Store store(":memory:", study.experiment, "test", 2, Json::object());
     run_experiment(study.experiment, store, {.threads = 2});
@@ -402,7 +401,7 @@ TEST(Store, ViewsAgreeWithTheDrawsTheyPool) {
     EXPECT_GT(rows, 100);
 }
 
-TEST(KvTable, ClusteredMeansOfTheStoreAreThoseOfTheFormula) {
+TEST(KvTable, ClusteredMeansOfTheStoreAgreeWithTheFormula) {
     Experiment experiment;
     experiment.science = Json::object();
     KvPlan plan;
@@ -439,8 +438,8 @@ TEST(KvTable, ClusteredMeansOfTheStoreAreThoseOfTheFormula) {
     }
 }
 
-// The oracle weighs the clusters, interpolates, and differentiates by the weights numerically.
-TEST(EqualBitsReference, ValuesAndErrorsAreThoseOfTheWeighedClusters) {
+// The reference interpolates weighted means of clusters and differentiates them numerically in the weights.
+TEST(EqualBitsReference, ValuesAndErrorsAgreeWithWeightedClusters) {
     Experiment experiment;
     experiment.science = Json::object();
     KvPlan plan;
@@ -483,7 +482,7 @@ TEST(EqualBitsReference, ValuesAndErrorsAreThoseOfTheWeighedClusters) {
         return y[i] + (y[i + 1] - y[i]) * (bits - x[i]) / (x[i + 1] - x[i]);
     };
     const auto found = equal_bits(store.database()).rows;
-    // From 2.4 or so to 4.25 on either side: 2.5, 3, 3.5 and 4 of three methods.
+    // The common range is about 2.4 to 4.25 bits on either side: 2.5, 3, 3.5 and 4 bits for three methods.
     ASSERT_EQ(found.size(), 2U * 4 * 3);
     for (const auto& at : found) {
         const auto error_of = [&](const std::function<double(const std::string&, double)>& value) {
@@ -525,12 +524,12 @@ TEST(EqualBits, MethodsWithoutACommonRangeAreNotCompared) {
     };
     EXPECT_TRUE(compared({"tq-mse", "eden"}, {2}).rows.empty());
     EXPECT_TRUE(compared({"tq-mse"}, {2, 3}).rows.empty());
-    // Signs cost one bit more: 2.125 to 3.125 beside 3.25 to 4.25.
+    // tq-prod stores one more bit for signs: the ranges are 2.125 to 3.125 and 3.25 to 4.25 bits.
     EXPECT_TRUE(compared({"tq-mse", "tq-prod"}, {2, 3}).rows.empty());
     const auto found = compared({"tq-mse", "svd:1+tq-mse"}, {2, 4}).rows;
     ASSERT_EQ(found.size(), 2U * 4 * 2);
     EXPECT_EQ(found.front().bits_per_entry, 2.5);
-    // One method apart does not take the table from the others, and is named.
+    // The other methods are still compared when one has a separate range, which is reported.
     const auto without = compared({"tq-prod", "tq-mse", "eden"}, {2, 3});
     ASSERT_EQ(without.rows.size(), 2U * 2 * 2);
     for (const auto& at : without.rows) EXPECT_NE(at.method, "tq-prod");
@@ -540,7 +539,7 @@ TEST(EqualBits, MethodsWithoutACommonRangeAreNotCompared) {
     EXPECT_EQ(without.outside_text("cell"), "");
 }
 
-TEST(EqualBits, AMethodThatLosesNothingHasNoLogarithmToCompare) {
+TEST(EqualBits, AMethodWithZeroErrorIsLeftOut) {
     const std::string dump = scratch("constant.safetensors");
     sim::write_safetensors(
         dump, {{"layout", "head,token,dim"}},
@@ -560,7 +559,7 @@ TEST(EqualBits, AMethodThatLosesNothingHasNoLogarithmToCompare) {
     std::filesystem::remove(dump);
 }
 
-TEST(ConvexHull, HasNoPointThatTakesMoreBitsForNoLess) {
+TEST(ConvexHull, HasNoPointWithMoreBitsAndNoSmallerError) {
     KvTable table;
     const auto add = [&](const char* side, double bits, double error) {
         KvRow& row = table.rows.emplace_back();
@@ -568,24 +567,24 @@ TEST(ConvexHull, HasNoPointThatTakesMoreBitsForNoLess) {
         row.means["bits_per_entry"] = {bits, 0.0};
         row.means["relative_l2"] = {error, 0.0};
     };
-    add("key", 4.0, 0.12);  // no better than the next
+    add("key", 4.0, 0.12);  // larger error than the next point at more bits
     add("key", 3.0, 0.10);
     add("key", 2.0, 0.40);
-    add("key", 2.5, 0.30);  // above the line between its neighbours: .20
+    add("key", 2.5, 0.30);  // above the line between its neighbours, which is .20 here
     add("key", 5.0, 0.0999);
-    add("key", 6.0, 0.2);    // the last, and worse
-    add("key", 2.0, 0.41);   // as many bits for more
-    add("key", 3.0, 0.10);   // twice the same
-    add("value", 9.0, 0.9);  // the other side has a hull of its own
-    add("value", 9.5, 0.0);  // nothing lost: the end of it
+    add("key", 6.0, 0.2);    // most bits, but a larger error
+    add("key", 2.0, 0.41);   // the same bits with a larger error
+    add("key", 3.0, 0.10);   // a duplicate point
+    add("value", 9.0, 0.9);  // each side has its own hull
+    add("value", 9.5, 0.0);  // an error of zero ends the hull
     add("value", 10.0, 1e-9);
-    add("value", 9.7, -0.1);  // nor here, for more bits
+    add("value", 9.7, -0.1);  // more bits than the point of zero error
     add("value", 2.0, std::nan(""));
     EXPECT_EQ(convex_hull(table, "relative_l2"),
               (std::vector<bool>{false, true, true, false, true, false, false, true, true, true, false, false, false}));
 }
 
-TEST(Moments, MergingIsAddingInAnyOrder) {
+TEST(Moments, MergingEqualsAddingInAnyOrder) {
     std::vector<double> x(1000);
     stream::fill_normal(stream::Stream({}, "moments", stream::Role::noise, 0), x);
     for (double& v : x) v = v * v * v + 5.0;
@@ -620,11 +619,11 @@ TEST(Verdict, FollowsTheIntervalAndTheMargin) {
     EXPECT_EQ(compare(1.00, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::pass);
     EXPECT_EQ(compare(1.05, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::fail);
     EXPECT_EQ(compare(0.95, 0.001, 1000, 1.0, 0.02, 1e-6).verdict, Verdict::fail);
-    // At many replicates Student's law is the normal one: z(0.975) = 1.959964, z(0.99) = 2.326348.
+    // For many replicates Student's law is the normal law: z(0.975) = 1.959964, z(0.99) = 2.326348.
     EXPECT_NEAR(compare(1.0, 0.001, 100000000, 1.0, 0.02, 0.05).detectable, 0.02 + (1.959964 + 2.326348) * 0.001, 1e-8);
     const Comparison straddles = compare(1.018, 0.001, 1000, 1.0, 0.02, 1e-6);
     EXPECT_EQ(straddles.verdict, Verdict::inconclusive);
-    // Student's law at the count that decides: a mean 0.002 inside, of values that spread by 0.001 sqrt(1000).
+    // Student's law at the needed count: the mean is 0.002 inside, the standard deviation is 0.001 sqrt(1000).
     const auto half = [](double deviation, std::uint64_t count, double alpha) {
         const boost::math::students_t law(static_cast<double>(count) - 1.0);
         return boost::math::quantile(law, 1.0 - alpha / 2.0) * deviation / std::sqrt(static_cast<double>(count));
@@ -632,7 +631,7 @@ TEST(Verdict, FollowsTheIntervalAndTheMargin) {
     EXPECT_GT(straddles.needed, 1000U);
     EXPECT_LT(half(0.001 * std::sqrt(1000.0), straddles.needed, 1e-6), 0.002);
     EXPECT_GT(half(0.001 * std::sqrt(1000.0), straddles.needed - 1, 1e-6), 0.002);
-    // With two values the quantile now is thousands of times that of the count that decides.
+    // With two values the present quantile is thousands of times that of the needed count.
     const Comparison two = compare(14.3, 2.3, 2, 8.2, 1.6, 1e-6);
     EXPECT_EQ(two.verdict, Verdict::inconclusive);
     EXPECT_LT(half(2.3 * std::sqrt(2.0), two.needed, 1e-6), 4.5);
@@ -642,7 +641,7 @@ TEST(Verdict, FollowsTheIntervalAndTheMargin) {
     EXPECT_EQ(compare(1.0, std::nan(""), 10, 1.0, 0.02, 1e-6).verdict, Verdict::inconclusive);
 }
 
-// The false-alarm rate holds where it is hardest: the truth lies on the margin and few replicates carry the error.
+// The hardest case for the false-alarm rate: the truth lies on the margin and few replicates estimate the error.
 TEST(VerdictLaw, FalseAlarmsStayBelowTheDeclaredRate) {
     constexpr int draws = 20000;
     constexpr double alpha = 0.02;
@@ -659,12 +658,12 @@ TEST(VerdictLaw, FalseAlarmsStayBelowTheDeclaredRate) {
     }
     // One-sided: alpha/2 = 200 expected, binomial sd 14; limit at five sd.
     EXPECT_LT(alarms, 200 + 5 * 14);
-    EXPECT_GT(alarms, 200 - 5 * 14) << "the law is attained on the margin";
-    EXPECT_GT(shifted, draws * 9 / 10) << "control: a truth nine margins away must fail";
+    EXPECT_GT(alarms, 200 - 5 * 14) << "the rate is attained on the margin";
+    EXPECT_GT(shifted, draws * 9 / 10) << "negative control: a truth nine margins away must fail";
 }
 
-// Every claim has a control, and on a study of the demo's kind the claims hold while their planted faults fail.
-TEST(Claims, HoldWhileTheirPlantedFaultsFail) {
+// On a study like that of the demo all claims hold and all their negative controls fail.
+TEST(Claims, HoldWhileTheirNegativeControlsFail) {
     std::string text = R"(
 spiked = 1
 [study]
@@ -684,10 +683,10 @@ bits = [2]
 [run]
 reps = { min = 200, batch = 50 }
 )";
-    std::size_t asked = 0;
+    std::size_t checks = 0;
     for (const auto& claim : claims()) {
         if (!claim.in_study) continue;
-        ++asked;
+        ++checks;
         const char* margin = claim.in_study->kind == "codec"       ? "abs = 0.002"
                              : claim.in_study->metric == "outlier" ? "rel = 0.04"
                                                                    : "abs = 0.05";
@@ -704,14 +703,15 @@ reps = { min = 200, batch = 50 }
         judged.insert(row.text(0));
         EXPECT_EQ(row.text(1), "pass") << row.text(0) << ": " << row.real(3) << " against " << row.real(4) << " +- "
                                        << row.real(6);
-        EXPECT_EQ(row.text(2), "fail") << row.text(0) << ": " << row.real(3) << " against the fault's " << row.real(5);
+        EXPECT_EQ(row.text(2), "fail") << row.text(0) << ": " << row.real(3) << " against the negative control's "
+                                       << row.real(5);
         EXPECT_GT(row.real(7), row.real(6));
     }
-    EXPECT_EQ(judged.size(), asked);
+    EXPECT_EQ(judged.size(), checks);
     EXPECT_EQ(count_verdicts(store.database()).failed, 0U);
 }
 
-TEST(Claims, AClaimWhoseTruthIsShiftedFails) {
+TEST(Claims, AClaimWithAShiftedPredictionFails) {
     Study study = parse_study(small_study, "small.toml", {.set = {{"run.reps.min", "200"}}});
     for (auto& cell : study.experiment.cells)
         for (auto& prediction : cell.predictions) prediction.value -= 0.5;

@@ -23,7 +23,7 @@
 namespace spiked::validation {
 namespace {
 
-constexpr std::string_view frame = R"(spiked = 1
+constexpr std::string_view study_text = R"(spiked = 1
 [study]
 name = "bench"
 seed = "0x5eed"
@@ -38,12 +38,12 @@ precision = "float"
 [[estimator]]
 name = "eoptshrink"
 )";
-constexpr std::string_view codec = R"([[codec]]
+constexpr std::string_view codec_text = R"([[codec]]
 name = "tq-mse"
 bits = [4]
 )";
 
-/// Trials of a study, `group` of a range that a thread asks for.
+/// Runs trials of a study; each thread requests ranges of `group` trials.
 Job study_job(std::string what, Experiment experiment, std::uint64_t group, std::size_t threads) {
     auto shared = std::make_shared<Experiment>(std::move(experiment));
     const auto run = [shared, group, threads, next = std::uint64_t{0}]() mutable {
@@ -58,15 +58,15 @@ Job study_job(std::string what, Experiment experiment, std::uint64_t group, std:
     return batch_job(std::move(what), threads * group, run, wall_microseconds);
 }
 
-/// `rounds` units of work a thread.
-Job parallel_job(std::string what, std::size_t threads, std::size_t units,
+/// Runs `work` on every thread; each thread processes `blocks` blocks.
+Job parallel_job(std::string what, std::size_t threads, std::size_t blocks,
                  std::function<void(std::size_t thread)> work) {
     return batch_job(
-        std::move(what), threads * units,
+        std::move(what), threads * blocks,
         [threads, work = std::move(work)] { for_each_parallel(threads, threads, work); }, wall_microseconds);
 }
 
-/// A device without memory would otherwise be a bug of the program.
+/// Reports a device that runs out of memory as such, not as a bug of the program.
 template <class Work>
 auto on_device(const Work& work) {
     try {
@@ -82,7 +82,7 @@ Job pass_job(std::string what, std::unique_ptr<cuda::DevicePass> pass) {
         std::move(what), shared->blocks(), [shared] { on_device([&] { shared->run(); }); }, wall_microseconds);
 }
 
-/// What one of `passes` batches that lie there at once may take.
+/// Memory for one of `passes` batches that are on the device at the same time.
 std::size_t memory_of(const spiked::cuda::Device& device, std::size_t passes) {
     constexpr std::size_t emulated = std::size_t{1} << 30;
     return device.backend == spiked::cuda::Backend::cuda
@@ -129,14 +129,14 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
         pass->run();
         const auto values = pass->outcome();
         found.batch = std::max(found.batch, pass->blocks());
-        // The Gram matrix in float is right to the root of float's precision for small values only.
+        // By the Gram matrix in float, small values are accurate only to the square root of float's precision.
         const double error =
             values.empty() ? 0.0 : estimators::worst_error(values, reference, std::max<std::size_t>(1, wanted));
         if (!(error < (sizeof(Real) == sizeof(float) ? 2e-3 : 1e-10)))
             throw bug("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
         jobs.push_back(pass_job(what, std::move(pass)));
     };
-    // Kernels with a thread or a warp a block want tens of thousands of them.
+    // Kernels with one thread or warp per block need tens of thousands of blocks.
     constexpr std::size_t entries_of_a_batch = std::size_t{1} << 28;
     const std::size_t count =
         batch_of(device, std::clamp<std::size_t>(entries_of_a_batch / (shape.rows * shape.columns), 1024, 65536));
@@ -147,7 +147,7 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
                                      std::pair{backend + "-values", cuda::DecompositionPart::values},
                                      std::pair{backend + "-bidiagonal", cuda::DecompositionPart::bidiagonal}})
         add(what, cuda::decomposition_pass(device.backend, number, memory, blocks, count, part));
-    constexpr std::size_t most_of_a_library = 4096;  // cuSOLVER 12 refuses 16384 blocks of 128 x 128
+    constexpr std::size_t most_of_a_library = 4096;  // cuSOLVER 12 rejects 16384 blocks of 128 x 128
     const std::string unsupported_reason = cuda::library_unsupported_reason(device.backend, blocks);
     found.left_out = unsupported_reason;
     if (unsupported_reason.empty())
@@ -157,7 +157,7 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
                 on_device([&, what = what, route = route] {
                     add(what, cuda::library_pass(number, blocks, std::min(found.batch, most_of_a_library), route));
                 });
-            } catch (const Error& error) {  // a baseline that fails is left out, not what it is the baseline of
+            } catch (const Error& error) {  // only the baseline that fails is left out
                 found.left_out += fmt::format("{}{}: {}", found.left_out.empty() ? "" : "; ", what, error.what());
             }
     found.rows = time_interleaved(jobs, seconds);
@@ -169,9 +169,9 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
 std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
     std::vector<Job> jobs;
     const std::uint64_t group = batch_of(device, 8192);
-    const auto study = [](const char* colouring) { return fmt::format(fmt::runtime(frame), colouring); };
+    const auto study = [](const char* colouring) { return fmt::format(fmt::runtime(study_text), colouring); };
     for (const auto& [what, text] : {std::pair{"dense", study("dense")}, std::pair{"eigenbasis", study("eigenbasis")},
-                                     std::pair{"coded", study("dense") + std::string(codec)}}) {
+                                     std::pair{"coded", study("dense") + std::string(codec_text)}}) {
         jobs.push_back(study_job(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
         if (device.backend == spiked::cuda::Backend::cpu) continue;
         Experiment moved = parse_study(text, "bench").experiment;
@@ -200,7 +200,7 @@ DeviceTimings time_device_decompositions(const spiked::cuda::Device& device, est
 
 DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
     const std::size_t side = device.backend == spiked::cuda::Backend::cuda ? 128 : 32;
-    constexpr std::size_t blocks = 512;  // a chunk of 128 tokens of a model with 32 layers and 8 heads, keys and values
+    constexpr std::size_t blocks = 512;  // 128 tokens of a model with 32 layers and 8 heads, keys and values
     const arma::fmat block = estimators::benchmark_rows(side, 0);
     const auto fill = [&](std::size_t, float* to) { std::copy(block.begin(), block.end(), to); };
     struct Subject {
@@ -235,7 +235,7 @@ DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::si
             on_cpu("decode", [=] {
                 use_result(static_cast<double>(subject->quantizer.decode_float(subject->encoded.bytes, side)(0)));
             });
-            const auto coding = row_coding(timed.method, options, {side, side}, bits);
+            const auto coding = row_coding(estimators::quantizer_spec(timed.method), options, {side, side}, bits);
             for (const auto& [what, part] :
                  {std::pair{"encode", cuda::CodingPart::encode}, std::pair{"decode", cuda::CodingPart::decode},
                   std::pair{"copied", cuda::CodingPart::encode_and_copy}})

@@ -53,20 +53,20 @@ Trials::Trials(const TrialSetup& setup, sim::Colouring colouring)
       hadamard_(trial_rotation(), side),
       search_(setup.codebook),
       decomposition_(estimators::Shape{side, side}),
-      observed_(side, side, together),
+      observed_(side, side, batch_size),
       white_(side, side),
       codes_(side, side) {
     const sim::SpikedModel& model = setup.model;
-    const double unit = 1.0 / std::sqrt(static_cast<double>(side));
+    const double noise_scale = 1.0 / std::sqrt(static_cast<double>(side));
     arma::mat left = setup.left;
     for (arma::uword i = 0; i < left.n_cols; ++i) left.col(i) *= model.strengths[i].value;
     if (colouring == sim::Colouring::dense) {
-        row_root_ = to_float(unit * model.row.root_times(identity()));
+        row_root_ = to_float(noise_scale * model.row.root_times(identity()));
         column_root_ = to_float(model.column.root_times(identity()));
         left_ = to_float(left);
         right_ = to_float(setup.right);
     } else {
-        row_root_ = to_float(unit * arma::sqrt(model.row.eigenvalues()));
+        row_root_ = to_float(noise_scale * arma::sqrt(model.row.eigenvalues()));
         column_root_ = to_float(arma::sqrt(model.column.eigenvalues()));
         left_ = to_float(model.row.to_eigenbasis(left));
         right_ = to_float(model.column.to_eigenbasis(setup.right));
@@ -74,13 +74,13 @@ Trials::Trials(const TrialSetup& setup, sim::Colouring colouring)
 }
 
 std::vector<TrialOutcome> Trials::run(std::uint64_t first) {
-    for (std::size_t at = 0; at < together; ++at) {
+    for (std::size_t at = 0; at < batch_size; ++at) {
         draw(first + at);
         colour(at);
     }
     find_values();
     std::vector<TrialOutcome> outcomes;
-    for (std::size_t at = 0; at < together; ++at) {
+    for (std::size_t at = 0; at < batch_size; ++at) {
         estimate(at);
         find_vectors(at);
         subtract(at);
@@ -150,7 +150,7 @@ void Trials::rotate() {
 
 void Trials::quantize() {
     std::array<float, side> squares{};
-    std::array<float, side> to_unit;
+    std::array<float, side> to_unit_variance;
     std::array<float, side> errors{};
     std::array<float, side> coordinates;
     std::array<float, side> levels;
@@ -159,10 +159,10 @@ void Trials::quantize() {
         for (std::size_t i = 0; i < side; ++i) squares[i] += column[i] * column[i];
     }
     for (std::size_t i = 0; i < side; ++i)
-        to_unit[i] = squares[i] > 0.0F ? std::sqrt(static_cast<float>(side) / squares[i]) : 0.0F;
+        to_unit_variance[i] = squares[i] > 0.0F ? std::sqrt(static_cast<float>(side) / squares[i]) : 0.0F;
     for (arma::uword j = 0; j < side; ++j) {
         const float* column = rotated_.colptr(j);
-        for (std::size_t i = 0; i < side; ++i) coordinates[i] = column[i] * to_unit[i];
+        for (std::size_t i = 0; i < side; ++i) coordinates[i] = column[i] * to_unit_variance[i];
         search_.quantize(coordinates, {codes_.colptr(j), side}, levels);
         for (std::size_t i = 0; i < side; ++i) {
             const float error = coordinates[i] - levels[i];

@@ -13,44 +13,44 @@
 
 namespace spiked::validation {
 
-/// What every trial of `spiked bench trial` starts from, in this program and in others: blocks of 128 x 128 with noise
-/// of two dense covariances (AR(1) with rho 0.4; exponential decay 2 on a Haar basis), a fixed signal of rank 4 at 4,
-/// 3.5, 3 and 2.5 times the detection threshold, a fixed Haar rotation, 4 bits.
+/// The fixed inputs of every trial of `spiked bench trial`, here and in NumPy: blocks of 128 x 128, noise with two
+/// dense covariances (AR(1) with rho 0.4; exponential decay 2 on a Haar basis), a signal of rank 4 at 4, 3.5, 3 and 2.5
+/// times the detection threshold, a Haar rotation, and a codebook of 4 bits.
 struct TrialSetup {
     sim::SpikedModel model;
     arma::mat left;      ///< n x r, true vectors
     arma::mat right;     ///< d x r
-    arma::mat rotation;  ///< d x d, a row x becomes rotation x
+    arma::mat rotation;  ///< d x d; maps a row x to rotation x
     theory::Codebook codebook;
 };
 [[nodiscard]] TrialSetup trial_setup();
 
-/// The random words of a trial, for this program and its reference.
+/// The random streams of a trial, shared with the reference.
 [[nodiscard]] stream::Stream trial_noise(std::uint64_t replicate);
 [[nodiscard]] stream::Stream trial_rotation();
 
 struct TrialOutcome {
     std::size_t rank = 0;
     std::vector<double> shrunk;
-    double mean_squared_error = 0.0;  ///< an entry, of the residual against what its codes stand for
-    double residual_energy = 0.0;     ///< an entry; a NumPy program leaves it out
+    double mean_squared_error = 0.0;  ///< per entry, of the decoded residual
+    double residual_energy = 0.0;     ///< per entry; 0 for the NumPy program
 };
 
-/// Whole trials in float, several at a time: standard normals, colouring, signal, all singular values, eOptShrink, the
-/// leading vectors, residual, rotation, Lloyd-Max codes of the rows at unit variance, their mean squared error.
+/// Whole trials in float, in batches: standard normals, colouring, signal, all singular values, eOptShrink, leading
+/// vectors, residual, rotation, Lloyd-Max codes of the rows at unit variance, and their mean squared error.
 ///
-/// Dense colouring goes with a Haar rotation, colouring in the eigenbasis with two rounds of Hadamard.
+/// Dense colouring uses a Haar rotation, colouring in the eigenbasis a Hadamard rotation of two rounds.
 class Trials {
 public:
-    static constexpr std::size_t together = estimators::BatchDecomposition<float>::lanes;
+    static constexpr std::size_t batch_size = estimators::BatchDecomposition<float>::lanes;
 
     Trials(const TrialSetup& setup, sim::Colouring colouring);
 
-    /// Trials first, first + 1, ..: as many as stand together.
+    /// Runs trials first, .., first + batch_size - 1.
     [[nodiscard]] std::vector<TrialOutcome> run(std::uint64_t first);
 
-    /// The steps of `run`, in its order, of trial `at` of the batch (the values of all at once). Each can be repeated:
-    /// it reads what earlier ones left and changes none of it.
+    /// The steps of `run` in order, for trial `at` of the batch; find_values handles all trials at once. Each step can
+    /// be repeated, because it does not change its input, the results of earlier steps.
     void draw(std::uint64_t replicate);
     void colour(std::size_t at);
     void find_values();
@@ -60,12 +60,12 @@ public:
     void rotate();
     void quantize();
 
-    /// The normals of a trial, whenever it runs.
+    /// The standard normals of a replicate.
     [[nodiscard]] static arma::fmat white(std::uint64_t replicate);
 
 private:
     sim::Colouring colouring_;
-    arma::fmat row_root_;  ///< dense, over sqrt(d); in the eigenbasis its diagonal
+    arma::fmat row_root_;  ///< divided by sqrt(d); in the eigenbasis only the diagonal
     arma::fmat column_root_;
     arma::fmat left_;  ///< times the strengths
     arma::fmat right_;
@@ -75,7 +75,7 @@ private:
     estimators::BatchDecomposition<float> decomposition_;
 
     arma::fcube observed_;
-    // Of the trial under way:
+    // The current trial:
     arma::fmat white_;
     arma::fmat half_coloured_;
     estimators::Shrinkage shrinkage_;

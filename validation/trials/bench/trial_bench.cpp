@@ -9,7 +9,7 @@
 namespace spiked::validation {
 namespace {
 
-/// Float data, different order of sums; measured 1e-7.
+/// Relative tolerance: the programs sum floats in different orders, measured to differ by 1e-7.
 constexpr double agreement = 1e-5;
 
 bool close(double a, double b) { return std::abs(a - b) <= agreement * std::abs(a); }
@@ -49,28 +49,28 @@ TrialTimings time_trials(double seconds) {
     }
 
     std::uint64_t replicate = 0;
-    // Always the same trials, so that each step finds what fits it.
+    // The stages always run on the same trials, so that the input of each step is consistent.
     Trials staged(setup, sim::Colouring::dense);
     Trials other_staged(setup, sim::Colouring::eigenbasis);
     static_cast<void>(staged.run(0));
     static_cast<void>(other_staged.run(0));
     const auto whole = [&replicate](const char* what, Trials& trials) {
-        return batch_job(what, Trials::together, [&] {
+        return batch_job(what, Trials::batch_size, [&] {
             use_result(trials.run(replicate).front().mean_squared_error);
-            replicate += Trials::together;
+            replicate += Trials::batch_size;
         });
     };
     const auto in_numpy = [&numpy](const char* decomposition) {
         return [&numpy, decomposition](std::size_t trials) { return numpy.microseconds(decomposition, trials); };
     };
-    const auto decompose = batch_job("stage:decompose", Trials::together, [&staged] {
+    const auto decompose = batch_job("stage:decompose", Trials::batch_size, [&staged] {
         staged.find_values();
-        for (std::size_t at = 0; at < Trials::together; ++at) {
+        for (std::size_t at = 0; at < Trials::batch_size; ++at) {
             staged.estimate(at);
             staged.find_vectors(at);
         }
     });
-    const std::size_t last = Trials::together - 1;
+    const std::size_t last = Trials::batch_size - 1;
     result.rows = time_interleaved({whole("spiked", dense),
                                     whole("spiked-eigenbasis-hadamard", eigenbasis),
                                     {"numpy", {}, in_numpy("svd")},

@@ -6,15 +6,15 @@
 
 namespace spiked::validation {
 
-/// The same trial as a NumPy program (trial_in_numpy.py). `decomposition` is svd or eigh. Throws like NumpyPeer.
+/// The same trial in a NumPy program (trial_in_numpy.py). `decomposition` is svd or eigh. Throws as NumpyPeer does.
 class TrialInNumpy {
 public:
     explicit TrialInNumpy(const TrialSetup& setup);
 
     [[nodiscard]] const Json& description() const { return peer_.description(); }
-    /// A trial, over so many of them on fresh draws, by the program's own clock.
+    /// Mean time of a trial over `trials` trials on new draws, measured by the program itself.
     [[nodiscard]] double microseconds(std::string_view decomposition, std::size_t trials);
-    /// One trial on these normals.
+    /// Runs one trial on these standard normals.
     [[nodiscard]] TrialOutcome run(std::string_view decomposition, const arma::fmat& white);
 
 private:

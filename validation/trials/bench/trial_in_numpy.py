@@ -1,9 +1,9 @@
-# After numpy_peer.py.
+# Appended to numpy_peer.py, whose functions it uses.
 class Work:
     """The trial of `spiked bench trial` in NumPy.
-        time METHOD COUNT    COUNT trials on fresh draws, answered by microseconds a trial
-        run METHOD           one trial on the normals that follow, answered by what it found
-    METHOD is how blocks are decomposed: svd, or eigh of their Gram matrix (blocks are square)."""
+        time METHOD COUNT    runs COUNT trials on new draws; the answer is microseconds per trial
+        run METHOD           runs one trial on the normals that follow; the answer is its result
+    METHOD selects the decomposition: svd, or eigh of the Gram matrix (blocks are square)."""
 
     def __init__(self, numpy, header, source):
         self.numpy = numpy

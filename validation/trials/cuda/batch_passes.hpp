@@ -8,7 +8,7 @@
 #include "validation/trials/cuda/device_passes.hpp"
 #include "validation/trials/cuda/row_batch.hpp"
 
-/// The passes of device_passes.hpp, for any machine. Included by the files that compile it for one of them.
+/// The passes of device_passes.hpp for any machine. Included only by the files that instantiate it for one machine.
 namespace spiked::validation::cuda {
 
 template <class Machine, class Real>
@@ -30,20 +30,20 @@ public:
         const auto bytes = [&](std::size_t blocks) {
             estimators::cuda::DecompositionBatch<Real> unused;
             return input(blocks) +
-                   estimators::cuda::lay_out<Real>(nullptr, nullptr, sized(blocks), together(blocks), unused);
+                   estimators::cuda::lay_out<Real>(nullptr, nullptr, sized(blocks), vector_batch(blocks), unused);
         };
         const std::size_t fitting = blocks_that_fit(count, machine_.memory(), bytes);
-        unsigned char* const memory_there = machine_.reserve(bytes(fitting));
-        // The blocks once here, and as often as they fit there.
-        const std::size_t here = std::min(fitting, distinct_);
-        auto* const staged = reinterpret_cast<Real*>(machine_.staging(input(here)));
-        for (std::size_t i = 0; i < here * entries; ++i) staged[i] = static_cast<Real>(wanted.blocks[i]);
-        machine_.clear(memory_there, bytes(fitting));
-        for (std::size_t b = 0; b < fitting; b += here)
-            machine_.upload(memory_there + b * entries * sizeof(Real), staged,
-                            std::min(here, fitting - b) * entries * sizeof(Real));
-        estimators::cuda::lay_out(memory_there + input(fitting), reinterpret_cast<const Real*>(memory_there),
-                                  sized(fitting), together(fitting), batch_);
+        unsigned char* const device_memory = machine_.reserve(bytes(fitting));
+        // The host holds each block once; the device holds as many copies as fit.
+        const std::size_t staged_blocks = std::min(fitting, distinct_);
+        auto* const staged = reinterpret_cast<Real*>(machine_.staging(input(staged_blocks)));
+        for (std::size_t i = 0; i < staged_blocks * entries; ++i) staged[i] = static_cast<Real>(wanted.blocks[i]);
+        machine_.clear(device_memory, bytes(fitting));
+        for (std::size_t b = 0; b < fitting; b += staged_blocks)
+            machine_.upload(device_memory + b * entries * sizeof(Real), staged,
+                            std::min(staged_blocks, fitting - b) * entries * sizeof(Real));
+        estimators::cuda::lay_out(device_memory + input(fitting), reinterpret_cast<const Real*>(device_memory),
+                                  sized(fitting), vector_batch(fitting), batch_);
         machine_.wait();
     }
 
@@ -51,7 +51,7 @@ public:
         if (part_ == DecompositionPart::bidiagonal)
             estimators::cuda::bidiagonalise(machine_, batch_);
         else
-            estimators::cuda::decompose(machine_, batch_, together(batch_.size.count));
+            estimators::cuda::decompose(machine_, batch_, vector_batch(batch_.size.count));
         machine_.wait();
     }
     [[nodiscard]] std::size_t blocks() const override { return batch_.size.count; }
@@ -73,7 +73,7 @@ public:
     }
 
 private:
-    /// `each` numbers of every block.
+    /// Downloads `each` numbers of every block.
     template <class Number>
     std::vector<Number> all(const Number* device, std::size_t each) {
         std::vector<Number> here(each * batch_.size.count);
@@ -81,8 +81,8 @@ private:
         machine_.wait();
         return here;
     }
-    /// Those of every block, which must be to the bit what the first copy of the block has: nothing that a block finds
-    /// depends on its neighbours.
+    /// Downloads the numbers of every block and throws bug unless all copies of a block have the same bits, because the
+    /// results of a block do not depend on its neighbours.
     template <class Number>
     std::vector<Number> same_as_copies(const Number* device, std::size_t each, std::string_view what) {
         auto here = all(device, each);
@@ -93,13 +93,13 @@ private:
                 throw bug("block {} and its copy {} have other {}: such work is not timed", i % distinct_, i, what);
         return here;
     }
-    static std::uint32_t together(std::size_t count) {
-        return static_cast<std::uint32_t>(std::min<std::size_t>(count, estimators::cuda::vectors_together));
+    static std::uint32_t vector_batch(std::size_t count) {
+        return static_cast<std::uint32_t>(std::min<std::size_t>(count, estimators::cuda::vector_batch_size));
     }
 
     Machine machine_;
     DecompositionPart part_;
-    std::size_t distinct_;  ///< blocks, which repeat
+    std::size_t distinct_;  ///< different blocks; the batch repeats them
     estimators::cuda::DecompositionBatch<Real> batch_{};
 };
 
@@ -112,17 +112,17 @@ public:
         count = blocks_that_fit(count, machine_.memory(),
                                 [&](std::size_t blocks) { return row_arrays(nullptr, coding_, blocks).used; });
         const std::size_t bytes = row_arrays(nullptr, coding_, count).used;
-        there_ = row_arrays(machine_.reserve(bytes), coding_, count);
-        staged_ = machine_.staging(there_.staged());
+        device_arrays_ = row_arrays(machine_.reserve(bytes), coding_, count);
+        staged_ = machine_.staging(device_arrays_.staged());
         put_rows(coding_, row_arrays(staged_, coding_, count), 0, count, fill);
-        machine_.clear(first() + there_.results, there_.out.used);
+        machine_.clear(first() + device_arrays_.results, device_arrays_.out.used);
         send();
-        code_once(machine_, coding_, there_);
+        code_once(machine_, coding_, device_arrays_);
         fetch();
         const auto count_bad = [&](const auto* array, auto fine) {
             return std::count_if(array, array + count, [&](auto one) { return one != fine; });
         };
-        const RowResults back = row_results(staged_ + there_.sent, coding_, count);
+        const RowResults back = row_results(staged_ + device_arrays_.sent, coding_, count);
         const auto bad = count_bad(back.status, estimators::cuda::CodingStatus::coded) +
                          count_bad(back.measured, estimators::cuda::BlockStatus::fine);
         if (bad > 0) throw bug("{} of {} blocks were not coded: such work is not timed", bad, count);
@@ -130,7 +130,7 @@ public:
     }
 
     void run() override {
-        estimators::cuda::CodecKernels coder(machine_, coding_.codec.rows, there_.code);
+        estimators::cuda::CodecKernels coder(machine_, coding_.codec.rows, device_arrays_.code);
         if (part_ == CodingPart::encode_and_copy) send();
         if (part_ == CodingPart::decode)
             coder.decode();
@@ -141,21 +141,21 @@ public:
         else
             machine_.wait();
     }
-    [[nodiscard]] std::size_t blocks() const override { return there_.code.count; }
+    [[nodiscard]] std::size_t blocks() const override { return device_arrays_.code.count; }
     [[nodiscard]] std::vector<double> outcome() override { return {error_}; }
 
 private:
-    [[nodiscard]] unsigned char* first() const { return reinterpret_cast<unsigned char*>(there_.thresholds); }
-    void send() { machine_.upload(first(), staged_, there_.sent); }
+    [[nodiscard]] unsigned char* first() const { return reinterpret_cast<unsigned char*>(device_arrays_.thresholds); }
+    void send() { machine_.upload(first(), staged_, device_arrays_.sent); }
     void fetch() {
-        machine_.download(staged_ + there_.sent, first() + there_.results, there_.out.used);
+        machine_.download(staged_ + device_arrays_.sent, first() + device_arrays_.results, device_arrays_.out.used);
         machine_.wait();
     }
 
     Machine machine_;
     RowCoding coding_;
     CodingPart part_;
-    RowArrays there_{};
+    RowArrays device_arrays_{};
     unsigned char* staged_ = nullptr;
     double error_ = 0.0;
 };

@@ -1,4 +1,4 @@
-// cuSOLVER and cuBLAS, opened when a benchmark asks for them: nothing else links or needs them.
+// cuSOLVER and cuBLAS, opened at run time by benchmarks. Nothing else links or needs them.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #if __has_include(<cusolverDn.h>) && __has_include(<cublas_v2.h>)
 #include <cublas_v2.h>
 #include <cusolverDn.h>
-#define SPIKED_HAS_CUSOLVER (CUSOLVER_VERSION >= 11700)  // XsyevBatched came with it
+#define SPIKED_HAS_CUSOLVER (CUSOLVER_VERSION >= 11700)  // the first version with XsyevBatched
 #endif
 
 namespace spiked::validation::cuda {
@@ -37,7 +37,8 @@ using spiked::cuda::DeviceMemory;
 #define SPIKED_TEXT_OF(name) #name
 #define SPIKED_TEXT(name) SPIKED_TEXT_OF(name)
 
-/// A shared library of the toolkit whose headers this was compiled with, found by the loader or where the toolkit lies.
+/// A shared library of the CUDA toolkit in the version of the headers used here, found by the loader or in the
+/// toolkit's folder.
 class Library {
 public:
     explicit Library(const std::string& name) {
@@ -47,7 +48,7 @@ public:
         }
         problem_ = name + " is not found";
     }
-    /// The function of the library declared as `Function`; null where it has none.
+    /// The function of this name, of type `Function`; null if the library lacks it.
     template <class Function>
     Function* find(const char* name) {
         void* const found = handle_ == nullptr ? nullptr : dlsym(handle_, name);
@@ -112,9 +113,9 @@ Libraries& libraries() {
     return opened;
 }
 
-/// Status 0 is success in both libraries.
+/// Throws DeviceFailure unless the status is 0, which means success in both libraries.
 template <class Status>
-void asked(Status status, const char* doing) {
+void check_status(Status status, const char* doing) {
     if (static_cast<int>(status) != 0)
         throw DeviceFailure(doing, "status " + std::to_string(static_cast<int>(status)), false);
 }
@@ -141,27 +142,27 @@ public:
         check(cudaDeviceSynchronize(), "copying to the device");
         values_ = take<Real>(count * rank_);
         status_ = take<int>(count);
-        asked(libraries_.create(&solver_), "starting cuSOLVER");
-        asked(libraries_.set_stream(solver_, stream_.get()), "starting cuSOLVER");
+        check_status(libraries_.create(&solver_), "starting cuSOLVER");
+        check_status(libraries_.set_stream(solver_, stream_.get()), "starting cuSOLVER");
         if (route_ == LibraryRoute::syev_gram) {
-            asked(libraries_.blas_create(&blas_), "starting cuBLAS");
-            asked(libraries_.blas_stream(blas_, stream_.get()), "starting cuBLAS");
-            asked(libraries_.create_params(&params_), "starting cuSOLVER");
+            check_status(libraries_.blas_create(&blas_), "starting cuBLAS");
+            check_status(libraries_.blas_stream(blas_, stream_.get()), "starting cuBLAS");
+            check_status(libraries_.create_params(&params_), "starting cuSOLVER");
             gram_ = take<Real>(count * columns_ * columns_);
-            asked(libraries_.syev_size(solver_, params_, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, columns_,
-                                       type, gram_.get(), columns_, type, values_.get(), type, &device_work_,
-                                       &host_work_, count_),
-                  "asking for XsyevBatched's memory");
+            check_status(libraries_.syev_size(solver_, params_, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER,
+                                              columns_, type, gram_.get(), columns_, type, values_.get(), type,
+                                              &device_work_, &host_work_, count_),
+                         "querying the work space of XsyevBatched");
             work_ = device_memory(std::max<std::size_t>(device_work_, 1));
             host_.resize(std::max<std::size_t>(host_work_, 1));
         } else {
             left_ = take<Real>(count * rank_ * rows_);
             right_ = take<Real>(count * rank_ * columns_);
-            asked(functions_.gesvda_size(solver_, CUSOLVER_EIG_MODE_VECTOR, rank_, rows_, columns_, real(blocks_),
-                                         rows_, block(), real(values_), rank_, real(left_), rows_,
-                                         static_cast<long long>(rank_) * rows_, real(right_), columns_,
-                                         static_cast<long long>(rank_) * columns_, &length_, count_),
-                  "asking for gesvda's memory");
+            check_status(functions_.gesvda_size(solver_, CUSOLVER_EIG_MODE_VECTOR, rank_, rows_, columns_,
+                                                real(blocks_), rows_, block(), real(values_), rank_, real(left_), rows_,
+                                                static_cast<long long>(rank_) * rows_, real(right_), columns_,
+                                                static_cast<long long>(rank_) * columns_, &length_, count_),
+                         "querying the work space of gesvda");
             work_ = take<Real>(static_cast<std::size_t>(length_));
         }
     }
@@ -177,21 +178,22 @@ public:
             const Real one = 1;
             const Real zero = 0;
             const long long square = static_cast<long long>(columns_) * columns_;
-            asked(
+            check_status(
                 functions_.gemm(blas_, CUBLAS_OP_T, CUBLAS_OP_N, columns_, columns_, rows_, &one, real(blocks_), rows_,
                                 block(), real(blocks_), rows_, block(), &zero, real(gram_), columns_, square, count_),
                 "gemmStridedBatched");
-            asked(libraries_.syev(solver_, params_, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, columns_, type,
-                                  gram_.get(), columns_, type, values_.get(), type, work_.get(), device_work_,
-                                  host_.data(), host_work_, reinterpret_cast<int*>(status_.get()), count_),
-                  "XsyevBatched");
+            check_status(
+                libraries_.syev(solver_, params_, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, columns_, type,
+                                gram_.get(), columns_, type, values_.get(), type, work_.get(), device_work_,
+                                host_.data(), host_work_, reinterpret_cast<int*>(status_.get()), count_),
+                "XsyevBatched");
         } else {
-            asked(functions_.gesvda(solver_, CUSOLVER_EIG_MODE_VECTOR, rank_, rows_, columns_, real(blocks_), rows_,
-                                    block(), real(values_), rank_, real(left_), rows_,
-                                    static_cast<long long>(rank_) * rows_, real(right_), columns_,
-                                    static_cast<long long>(rank_) * columns_, real(work_), length_,
-                                    reinterpret_cast<int*>(status_.get()), nullptr, count_),
-                  "gesvdaStridedBatched");
+            check_status(functions_.gesvda(solver_, CUSOLVER_EIG_MODE_VECTOR, rank_, rows_, columns_, real(blocks_),
+                                           rows_, block(), real(values_), rank_, real(left_), rows_,
+                                           static_cast<long long>(rank_) * rows_, real(right_), columns_,
+                                           static_cast<long long>(rank_) * columns_, real(work_), length_,
+                                           reinterpret_cast<int*>(status_.get()), nullptr, count_),
+                         "gesvdaStridedBatched");
         }
         stream_.wait();
     }
@@ -221,7 +223,7 @@ private:
 
     Libraries& libraries_;
     const Functions<Real>& functions_;
-    int device_;  // chosen before the stream is made
+    int device_;  // initialised before stream_, which is created on the current device
     spiked::cuda::Stream stream_;
     LibraryRoute route_;
     int rows_, columns_, rank_, count_;

@@ -3,7 +3,7 @@
 #include "validation/trials/cuda/gpu_batches.hpp"
 #include "validation/trials/cuda/trial_batch.hpp"
 
-// One file for all of them: nvcc compiles a kernel again in every file that starts it.
+// All are in one file, because nvcc compiles a kernel again in every file that launches it.
 namespace spiked::validation::cuda {
 
 using Machine = spiked::cuda::DeviceMachine;

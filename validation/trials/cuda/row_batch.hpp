@@ -5,10 +5,10 @@
 #include "validation/metrics/cuda/squared_error.hpp"
 #include "validation/trials/cuda/trial_device.hpp"
 
-/// Where rows lie that are coded on a device, in trials and by themselves.
+/// Memory layout of rows that are coded on a device, in trials and on their own.
 namespace spiked::validation::cuda {
 
-/// Arrays laid out one after the other in one piece of memory; with none, only their bytes are counted.
+/// Lays out arrays one after the other in one block of memory. With a null address it only counts their bytes.
 class Layout {
 public:
     explicit Layout(unsigned char* memory) : memory_(memory) {}
@@ -25,9 +25,9 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Threshold and levels of a sketch.
+/// The threshold and the two levels of a one-bit sketch.
 inline std::vector<float> sign_levels() { return {0.0F, -1.0F, 1.0F}; }
-/// What the kernels of these codecs need besides bytes, status and rotations.
+/// The arrays that the kernels of these codecs need besides bytes, status and rotations.
 inline estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std::vector<TrialCodec>& codecs,
                                                       std::size_t count, std::size_t rows, std::size_t dimension,
                                                       bool each_its_own) {
@@ -51,7 +51,7 @@ inline estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std:
     return on;
 }
 
-/// What comes back of coded rows.
+/// The results of coding rows that are copied to the host.
 struct RowResults {
     estimators::cuda::CodingStatus* status;
     estimators::cuda::BlockStatus* measured;
@@ -70,16 +70,16 @@ inline RowResults row_results(unsigned char* at, const RowCoding& coding, std::s
     return out;
 }
 
-/// What coding rows takes: what is sent, what stays there, what comes back.
+/// All arrays for coding rows: those sent to the device, those that stay there, and the results.
 struct RowArrays {
     float *thresholds, *levels, *signs, *rotation, *rows;
     std::size_t sent;
     estimators::cuda::RowCodecArrays code;
-    std::size_t results;  ///< begin here
+    std::size_t results;  ///< offset of the results in bytes
     RowResults out;
     std::size_t used;
 
-    /// On the host: what is sent, then what comes back.
+    /// Bytes of host memory for the arrays that are sent, followed by the results.
     [[nodiscard]] std::size_t staged() const { return sent + used - results; }
 };
 inline RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::size_t count) {
@@ -106,7 +106,7 @@ inline RowArrays row_arrays(unsigned char* at, const RowCoding& coding, std::siz
     return on;
 }
 
-/// Codebook, rotation and blocks first, .., first + count - 1, where they are sent from.
+/// Writes codebook, rotation and blocks first, .., first + count - 1 into the host memory that is sent to the device.
 inline void put_rows(const RowCoding& coding, const RowArrays& here, std::size_t first, std::size_t count,
                      const FillBlock& fill) {
     const auto put = [](const std::vector<float>& numbers, float* to) {
@@ -120,7 +120,7 @@ inline void put_rows(const RowCoding& coding, const RowArrays& here, std::size_t
     for (std::size_t b = 0; b < count; ++b) fill(first + b, here.rows + b * entries);
 }
 
-/// Codes and decodes the rows that lie there and measures what came back.
+/// Codes and decodes the rows on the device and measures the error of the decoded rows.
 template <class Machine>
 void code_once(Machine& machine, const RowCoding& coding, const RowArrays& on) {
     const auto launch = [&](const auto& kernel) { machine.launch(kernel, kernel.blocks()); };
@@ -132,7 +132,7 @@ void code_once(Machine& machine, const RowCoding& coding, const RowArrays& on) {
                                                   on.out.relative});
 }
 
-/// As many blocks as there is memory for, bytes(blocks) each time.
+/// Halves the number of blocks until bytes(blocks) fits in memory.
 template <class Bytes>
 std::size_t blocks_that_fit(std::size_t count, std::size_t memory, const Bytes& bytes) {
     while (count > 1 && bytes(count) > memory) count = (count + 1) / 2;

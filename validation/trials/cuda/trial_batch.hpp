@@ -18,20 +18,20 @@
 #include "validation/trials/cuda/trial_device.hpp"
 #include "validation/trials/cuda/trial_memory.hpp"
 
-/// The driver of whole trials, for any machine (core/device/emulated_machine.hpp says what that is): a GPU, or the
-/// host thread by thread. Included by the files that compile it for one of them.
+/// The driver of whole trials for any machine (see core/device/emulated_machine.hpp): a GPU, or its emulation on the
+/// host. Included only by the files that instantiate it for one machine.
 namespace spiked::validation::cuda {
 
 template <class Machine>
 class TrialBatch final : public TrialDevice, TrialMemory {
 public:
-    template <class... Words>
-    explicit TrialBatch(const Words&... words) : machine_(words...) {}
+    template <class... Arguments>
+    explicit TrialBatch(const Arguments&... arguments) : machine_(arguments...) {}
 
     std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count, const DrawTrial& draw,
                                  TrialStages* stages) override {
         if (const std::string unsupported_reason = plan.unsupported_reason(); !unsupported_reason.empty())
-            throw bug("trials that no kernel computes ({})", unsupported_reason);
+            throw bug("no kernel computes these trials ({})", unsupported_reason);
         return plan.in_float ? run_in<float>(plan, first, count, draw, stages)
                              : run_in<double>(plan, first, count, draw, stages);
     }
@@ -50,11 +50,11 @@ public:
     }
 
 private:
-    /// Takes memory for as many of `count` blocks as fit, bytes(blocks) there and staged(blocks) here each time, and
-    /// for half of them where that is not there.
+    /// Allocates memory for as many of `count` blocks as fit: bytes(blocks) on the device and staged(blocks) on the
+    /// host. If the allocation fails, it tries half as many.
     template <class Bytes, class Staged>
     unsigned char* take(std::size_t count, std::size_t entries, const Bytes& bytes, const Staged& staged) {
-        // Launches count their blocks in 32 bits.
+        // Kernel launches count blocks in 32 bits.
         chunk_ = std::clamp<std::size_t>(count, 1, std::max<std::size_t>(1, (std::size_t{1} << 31) / entries));
         chunk_ = blocks_that_fit(chunk_, machine_.memory(), bytes);
         const auto reserve = [&] {
@@ -100,7 +100,7 @@ private:
             machine_.upload(memory, staged, constant.bytes);
         }
         const Inputs drawn = inputs(staged + constant.bytes, plan, count);
-        if (plan.asks_the_host()) {
+        if (plan.has_host_draws()) {
             const auto of_trial = [](bool wanted, auto* array, std::size_t t, std::size_t rows, std::size_t columns) {
                 return wanted ? array + t * rows * columns : nullptr;
             };
@@ -133,10 +133,10 @@ private:
         for (std::size_t e = 0; e < plan.estimators.size(); ++e)
             estimate(plan, plan.estimators[e], batch, left_vectors, right_vectors, constant.weights[e],
                      out.estimates[e], on);
-        keep(stages, plan, count, on, left_vectors, right_vectors);
+        append_stages(stages, plan, count, on, left_vectors, right_vectors);
         for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
             code(plan, c, first, count, constant, vectors, out.codes[c], on, stages);
-            ask(plan, c, first, count, right_vectors, out.codes[c], on);
+            measure_inner_products(plan, c, first, count, right_vectors, out.codes[c], on);
         }
 
         machine_.download(staged + constant.bytes, memory + constant.bytes + in.bytes, out.bytes);
@@ -150,7 +150,7 @@ private:
         machine_.launch(kernel, kernel.blocks());
     }
 
-    /// What is orthonormal in a trial, whoever drew it.
+    /// The orthonormal matrices of a chunk of trials, drawn by the host or by kernels.
     struct Vectors {
         const double *left, *right;
         const float* rotations;
@@ -162,20 +162,20 @@ private:
         const auto normals = [&](const DrawnFrames& frames, std::uint32_t entries, double* to) {
             launch(stream::FillNormals<double>{frames.key, frames.role, first, trials, entries, to});
         };
-        const auto side = [&](const DrawnFrames& frames, std::uint32_t size, const double* turn, double* to) {
+        const auto side = [&](const DrawnFrames& frames, std::uint32_t size, const double* basis_change, double* to) {
             const std::uint32_t rank = plan.spikes();
             if (rank == 0) return;
-            if (frames.turn.empty()) {
+            if (frames.basis_change.empty()) {
                 normals(frames, size * rank, to);
                 stream::launch_haar_frames(machine_, trials, size, rank, to, to);
                 return;
             }
             normals(frames, size * rank, on.signal_normals);
             stream::launch_haar_frames(machine_, trials, size, rank, on.signal_normals, on.signal_frames, true);
-            launch(sim::ColourSide{trials, rank, size, turn, on.signal_frames, to});
+            launch(sim::ColourSide{trials, rank, size, basis_change, on.signal_frames, to});
         };
-        if (plan.left) side(*plan.left, plan.rows, constant.left_turn, on.left);
-        if (plan.right) side(*plan.right, plan.columns, constant.right_turn, on.right);
+        if (plan.left) side(*plan.left, plan.rows, constant.left_basis_change, on.left);
+        if (plan.right) side(*plan.right, plan.columns, constant.right_basis_change, on.right);
         const float* const rotations = plan.rotation ? on.rotations : in.rotations;
         if (plan.takes_rotations() && plan.rotation) {
             normals(*plan.rotation, plan.columns * plan.columns, on.rotation_normals);
@@ -224,14 +224,14 @@ private:
     void estimate(const TrialPlan& plan, const estimators::cuda::SpectralRule& rule,
                   const estimators::cuda::DecompositionBatch<Real>& batch, const Real* left, const Real* right,
                   const double* weights, const typename Results::Estimate& to, const Work<Real>& on) {
-        const std::uint32_t room = plan.vectors();
+        const std::uint32_t components = plan.vectors();
         launch(estimators::cuda::ShrinkBlocks{batch.size.count,
                                               {plan.rows, plan.columns},
                                               rule,
                                               weights,
                                               batch.status,
                                               batch.values,
-                                              room,
+                                              components,
                                               on.shrink,
                                               to.answers,
                                               to.ranks,
@@ -240,9 +240,9 @@ private:
                                               to.overlaps_left,
                                               to.overlaps_right,
                                               to.shrunk});
-        launch(estimators::cuda::SplitLowRank<Real>{batch.size.count, plan.rows, plan.columns, room, room, batch.status,
-                                                    to.ranks, to.shrunk, left, right, on.observed, on.estimate,
-                                                    nullptr});
+        launch(estimators::cuda::SplitLowRank<Real>{batch.size.count, plan.rows, plan.columns, components, components,
+                                                    batch.status, to.ranks, to.shrunk, left, right, on.observed,
+                                                    on.estimate, nullptr});
         launch(estimators::cuda::SquaredErrors<Real>{batch.size.count, plan.rows * plan.columns, on.signal_as_real,
                                                      on.estimate, to.measured, to.errors, to.energies, to.relative});
     }
@@ -267,7 +267,7 @@ private:
         if (codec.takes_matrix()) arrays.matrix = vectors.rotations;
         CodecKernels coder(machine_, rows, arrays);
         coder.encode();
-        if (stages != nullptr) append(stages->turned[which], arrays.turned, entries);
+        if (stages != nullptr) append(stages->rotated[which], arrays.turned, entries);
         coder.decode();
         launch(SquaredErrors<float>{arrays.count, plan.rows * plan.columns, on.rows, arrays.decoded, to.measured,
                                     to.errors, to.energies, to.relative});
@@ -282,8 +282,8 @@ private:
     }
 
     template <class Real>
-    void ask(const TrialPlan& plan, std::size_t which, std::uint64_t first, std::size_t count, const Real* right,
-             const typename Results::Code& to, const Work<Real>& on) {
+    void measure_inner_products(const TrialPlan& plan, std::size_t which, std::uint64_t first, std::size_t count,
+                                const Real* right, const typename Results::Code& to, const Work<Real>& on) {
         using namespace estimators::cuda;
         const auto trials = static_cast<std::uint32_t>(count);
         if (which == 0) {
@@ -293,10 +293,10 @@ private:
         }
         const Real* const rows = on.observed;
         launch(RowErrors<Real, Real>{trials, plan.rows, plan.columns, plan.vectors(), rows, on.code.decoded, right,
-                                     on.row_scales, to.asked, to.rows});
-        const auto pairs = [&](bool other, const Real* asked, const Real* scales, std::uint32_t queries,
+                                     on.row_scales, to.query_status, to.rows});
+        const auto pairs = [&](bool other, const Real* query_rows, const Real* scales, std::uint32_t queries,
                                std::uint32_t stride, PairErrorSums* sums) {
-            launch(PairSums<Real>{trials, queries, plan.rows, plan.columns, other, asked, scales, stride, rows,
+            launch(PairSums<Real>{trials, queries, plan.rows, plan.columns, other, query_rows, scales, stride, rows,
                                   on.code.decoded, on.row_scales, sums});
         };
         pairs(true, rows, on.row_scales, plan.rows, 2 * plan.rows, to.pairs[0]);
@@ -315,11 +315,12 @@ private:
             sums.plain_squares += more.plain_squares;
         }
         const double count = static_cast<double>(plan.rows) * (pairs == 0 ? plan.rows - 1 : random_queries);
-        const auto spread = [&](double sum, double squares) -> TrialResult::Spread {
+        const auto bias_and_deviation = [&](double sum, double squares) -> TrialResult::BiasAndDeviation {
             const double mean = sum / count;
             return {mean, std::sqrt(std::max(0.0, squares / count - mean * mean))};
         };
-        return {spread(sums.renormalised, sums.renormalised_squares), spread(sums.plain, sums.plain_squares)};
+        return {bias_and_deviation(sums.renormalised, sums.renormalised_squares),
+                bias_and_deviation(sums.plain, sums.plain_squares)};
     }
 
     void code_chunk(const RowCoding& coding, std::size_t first, std::size_t count, unsigned char* memory,
@@ -351,11 +352,11 @@ private:
         };
         const std::size_t pairs = std::size_t{plan.spikes()} * plan.spikes();
         TrialResult found;
-        const auto unless_worse = [&](TrialStatus status) {
+        const auto set_status = [&](TrialStatus status) {
             if (found.status == TrialStatus::fine) found.status = status;
         };
-        if (back.status[t] == BlockStatus::not_finite) unless_worse(TrialStatus::not_finite);
-        if (back.status[t] == BlockStatus::for_the_host) unless_worse(TrialStatus::for_the_host);
+        if (back.status[t] == BlockStatus::not_finite) set_status(TrialStatus::not_finite);
+        if (back.status[t] == BlockStatus::for_the_host) set_status(TrialStatus::for_the_host);
         found.values = part(back.values, std::min(plan.rows, plan.columns));
         found.left_products = part(back.left_products, pairs);
         found.right_products = part(back.right_products, pairs);
@@ -363,7 +364,7 @@ private:
             auto& estimate = found.estimates.emplace_back();
             estimate.rank = from.ranks[t];
             if (estimate.rank > plan.vectors()) {
-                unless_worse(TrialStatus::too_many);
+                set_status(TrialStatus::too_many);
                 continue;
             }
             if (!std::isnan(from.edges[t])) estimate.bulk_edge = from.edges[t];
@@ -371,14 +372,14 @@ private:
             estimate.shrunk = part(from.shrunk, plan.vectors());
             estimate.strengths.resize(estimate.rank);
             estimate.shrunk.resize(estimate.rank);
-            if (from.measured[t] != BlockStatus::fine) unless_worse(TrialStatus::not_finite);
+            if (from.measured[t] != BlockStatus::fine) set_status(TrialStatus::not_finite);
             estimate.error = from.errors[t];
             found.energy = from.energies[t];
         }
         for (const auto& from : back.codes) {
             if (from.status[t] != CodingStatus::coded || from.measured[t] != BlockStatus::fine ||
-                from.asked[t] != BlockStatus::fine || plan.rows < 2)
-                unless_worse(TrialStatus::for_the_host);
+                from.query_status[t] != BlockStatus::fine || plan.rows < 2)
+                set_status(TrialStatus::for_the_host);
             const auto& rows = from.rows[t];
             found.codes.push_back(
                 {from.errors[t],
@@ -392,7 +393,7 @@ private:
         return found;
     }
 
-    /// Downloads behind what is there already.
+    /// Downloads numbers and appends them to a vector.
     template <class To, class From>
     void append(std::vector<To>& to, const From* device, std::size_t count) {
         std::vector<From> here(count);
@@ -401,13 +402,13 @@ private:
         to.insert(to.end(), here.begin(), here.end());
     }
     template <class Real>
-    void keep(TrialStages* stages, const TrialPlan& plan, std::size_t count, const Work<Real>& on, const Real* left,
-              const Real* right) {
+    void append_stages(TrialStages* stages, const TrialPlan& plan, std::size_t count, const Work<Real>& on,
+                       const Real* left, const Real* right) {
         if (stages == nullptr) return;
         append(stages->left_vectors, left, count * plan.rows * plan.vectors());
         append(stages->right_vectors, right, count * plan.columns * plan.vectors());
         if (!plan.estimators.empty()) append(stages->estimate, on.estimate, count * plan.rows * plan.columns);
-        stages->turned.resize(plan.codecs.size());
+        stages->rotated.resize(plan.codecs.size());
         stages->decoded.resize(plan.codecs.size());
         stages->bytes.resize(plan.codecs.size());
     }

@@ -11,7 +11,7 @@ bool TrialPlan::takes_rotations() const {
     return std::any_of(codecs.begin(), codecs.end(), [](const TrialCodec& codec) { return codec.takes_matrix(); });
 }
 
-bool TrialPlan::asks_the_host() const {
+bool TrialPlan::has_host_draws() const {
     return (spikes() > 0 && (!left || !right)) || (takes_rotations() && !rotation);
 }
 
@@ -58,8 +58,8 @@ std::unique_ptr<DevicePass> gpu_library_pass(int, const BlocksToDecompose&, std:
 
 using spiked::cuda::Backend;
 
-std::unique_ptr<TrialDevice> emulated_trials(std::size_t memory, std::size_t has) {
-    return std::make_unique<TrialBatch<spiked::cuda::EmulatedMachine>>(0, memory, has);
+std::unique_ptr<TrialDevice> emulated_trials(std::size_t memory, std::size_t available) {
+    return std::make_unique<TrialBatch<spiked::cuda::EmulatedMachine>>(0, memory, available);
 }
 
 std::unique_ptr<TrialDevice> trial_device(Backend backend, int number, std::size_t memory) {

@@ -10,22 +10,22 @@
 
 namespace spiked::validation::cuda {
 
-/// Where the arrays of a batch of trials lie, on the host and on a device alike: constants, inputs, results, work.
-/// At a null address the layouts say what they would take.
+/// Memory layout of a batch of trials, the same on the host and on a device: constants, inputs, results, work space.
+/// With a null address the layouts only count bytes.
 struct TrialMemory {
-    struct Inputs {  // one copy to the device
+    struct Inputs {  // copied to the device once per chunk
         double *left, *right;
         float* rotations;
         std::size_t bytes;
     };
-    struct Constants {  // one copy a run
-        double *strengths, *row_roots, *column_roots, *row_root, *column_root, *left_turn, *right_turn;
+    struct Constants {  // copied to the device once per run
+        double *strengths, *row_roots, *column_roots, *row_root, *column_root, *left_basis_change, *right_basis_change;
         std::vector<double*> weights;
         std::vector<float*> thresholds, levels;
         float* signs;
         std::size_t bytes;
     };
-    struct Results {  // one copy back
+    struct Results {  // copied to the host once per chunk
         estimators::cuda::BlockStatus* status;
         double *values, *left_products, *right_products;
         struct Estimate {
@@ -37,10 +37,10 @@ struct TrialMemory {
         std::vector<Estimate> estimates;
         struct Code {
             estimators::cuda::CodingStatus* status;
-            estimators::cuda::BlockStatus *measured, *asked;
+            estimators::cuda::BlockStatus *measured, *query_status;
             double *errors, *energies, *relative;
             estimators::cuda::RowErrorSums* rows;
-            estimators::cuda::PairErrorSums* pairs[2];  ///< of parts: the queries are other rows, or random
+            estimators::cuda::PairErrorSums* pairs[2];  ///< partial sums: the queries are other rows (0) or random (1)
         };
         std::vector<Code> codes;
         std::size_t bytes;
@@ -50,7 +50,7 @@ struct TrialMemory {
         double *white, *half_coloured, *signal;
         Real *observed, *signal_as_real, *estimate;
         double* shrink;
-        double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< of what kernels draw
+        double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< drawn by kernels
         float *rows, *rotations;
         estimators::cuda::RowCodecArrays code;
         Real *queries, *query_scales, *row_scales;
@@ -68,7 +68,7 @@ struct TrialMemory {
         in.bytes = layout.used();
         return in;
     }
-    /// Where it is on the host when `fill`, each array is written there too.
+    /// If `fill`, `at` is host memory and the arrays are also written there.
     static Constants constants(unsigned char* at, const TrialPlan& plan, bool fill) {
         Layout layout(at);
         const auto put = [&]<class T>(const std::vector<T>& numbers) {
@@ -82,8 +82,8 @@ struct TrialMemory {
         constant.column_roots = put(plan.column_roots);
         constant.row_root = put(plan.row_root);
         constant.column_root = put(plan.column_root);
-        constant.left_turn = put(plan.left ? plan.left->turn : std::vector<double>{});
-        constant.right_turn = put(plan.right ? plan.right->turn : std::vector<double>{});
+        constant.left_basis_change = put(plan.left ? plan.left->basis_change : std::vector<double>{});
+        constant.right_basis_change = put(plan.right ? plan.right->basis_change : std::vector<double>{});
         for (const auto& rule : plan.estimators)
             constant.weights.push_back(put(!rule.is_white && rule.eoptshrink.edge == estimators::EdgeRule::fit
                                                ? estimators::intercept_weights(rule.eoptshrink.pilot)
@@ -105,7 +105,7 @@ struct TrialMemory {
         out.values = layout.take<double>(count * std::min(plan.rows, plan.columns));
         out.left_products = layout.take<double>(pairs);
         out.right_products = layout.take<double>(pairs);
-        const std::size_t room = count * plan.vectors();
+        const std::size_t components = count * plan.vectors();
         for (std::size_t e = 0; e < plan.estimators.size(); ++e) {
             auto& estimate = out.estimates.emplace_back();
             estimate.answers = layout.take<estimators::cuda::ShrinkageStatus>(count);
@@ -113,7 +113,7 @@ struct TrialMemory {
             estimate.edges = layout.take<double>(count);
             for (double** array :
                  {&estimate.strengths, &estimate.overlaps_left, &estimate.overlaps_right, &estimate.shrunk})
-                *array = layout.take<double>(room);
+                *array = layout.take<double>(components);
             for (double** array : {&estimate.errors, &estimate.energies, &estimate.relative})
                 *array = layout.take<double>(count);
             estimate.measured = layout.take<BlockStatus>(count);
@@ -122,7 +122,7 @@ struct TrialMemory {
             auto& code = out.codes.emplace_back();
             code.status = layout.take<estimators::cuda::CodingStatus>(count);
             code.measured = layout.take<BlockStatus>(count);
-            code.asked = layout.take<BlockStatus>(count);
+            code.query_status = layout.take<BlockStatus>(count);
             for (double** array : {&code.errors, &code.energies, &code.relative}) *array = layout.take<double>(count);
             code.rows = layout.take<estimators::cuda::RowErrorSums>(count);
             for (std::size_t p = 0; p < 2; ++p)
@@ -140,9 +140,10 @@ struct TrialMemory {
         const std::size_t spikes = count * plan.spikes();
         on.left = layout.take<double>(plan.left ? spikes * plan.rows : 0);
         on.right = layout.take<double>(plan.right ? spikes * plan.columns : 0);
-        const bool turned = (plan.left && !plan.left->turn.empty()) || (plan.right && !plan.right->turn.empty());
+        const bool changes_basis =
+            (plan.left && !plan.left->basis_change.empty()) || (plan.right && !plan.right->basis_change.empty());
         for (double** array : {&on.signal_normals, &on.signal_frames})
-            *array = layout.take<double>(turned ? spikes * std::max(plan.rows, plan.columns) : 0);
+            *array = layout.take<double>(changes_basis ? spikes * std::max(plan.rows, plan.columns) : 0);
         const std::size_t square = plan.takes_rotations() ? count * plan.columns * plan.columns : 0;
         on.rotation_normals = layout.take<double>(plan.rotation ? square : 0);
         on.rotations = layout.take<float>(plan.rotation ? square : 0);
@@ -185,7 +186,7 @@ struct TrialMemory {
                 plan.rows < plan.columns, plan.vectors()};
     }
     static std::uint32_t part_of(std::size_t count) {
-        return std::min(static_cast<std::uint32_t>(count), estimators::cuda::vectors_together);
+        return std::min(static_cast<std::uint32_t>(count), estimators::cuda::vector_batch_size);
     }
     static std::size_t staged_bytes(const TrialPlan& plan, std::size_t count) {
         return constants(nullptr, plan, false).bytes +
@@ -197,7 +198,7 @@ struct TrialMemory {
                results(nullptr, plan, count).bytes + work<Real>(nullptr, plan, count).used;
     }
 
-    /// Parts of PairSums: the queries are the rows (0), or random ones (1).
+    /// Number of partial sums of PairSums: the queries are the rows (pairs = 0) or random (pairs = 1).
     static unsigned parts(const TrialPlan& plan, std::size_t pairs) {
         return estimators::cuda::PairSums<float>::Product::tiles(pairs == 0 ? plan.rows : random_queries, plan.rows);
     }

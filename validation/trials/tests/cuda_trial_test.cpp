@@ -14,8 +14,8 @@
 #include "sim/spiked/spiked_sampler.hpp"
 #include "validation/metrics/cuda/squared_error.hpp"
 
-/// A trial from its address to its loss by kernels alone, on emulated blocks, against the CPU's: what one kernel leaves
-/// is what the next one reads.
+/// Compares a whole trial, from its address to its loss, by kernels on emulated blocks with the CPU. Each kernel reads
+/// the output of the previous one.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -32,7 +32,7 @@ struct Trials {
     std::vector<double> losses;
 };
 
-/// The observed blocks and their signals.
+/// Draws the observed blocks and their signals.
 void draw(const sim::SpikedModel& model, const std::vector<sim::SpikedSample>& samples, Trials& trials) {
     const auto n = static_cast<std::uint32_t>(model.row.size());
     const auto d = static_cast<std::uint32_t>(model.column.size());
@@ -65,9 +65,9 @@ void draw(const sim::SpikedModel& model, const std::vector<sim::SpikedSample>& s
     executor.launch(spike, spike.blocks());
 }
 
-/// Estimates by eOptShrink and their losses, in `Real`.
+/// Computes the eOptShrink estimates and their losses, in `Real`.
 template <class Real>
-void judge(Shape shape, Trials& trials) {
+void estimate_and_measure(Shape shape, Trials& trials) {
     const auto observed = arma::conv_to<arma::Cube<Real>>::from(trials.observed);
     const auto signal = arma::conv_to<arma::Cube<Real>>::from(trials.signal);
     const bool wide = shape.rows < shape.columns;
@@ -136,7 +136,7 @@ void judge(Shape shape, Trials& trials) {
     EXPECT_EQ(status, std::vector<BlockStatus>(trial_count, BlockStatus::fine));
 }
 
-TEST(CudaTrialReference, FromAnAddressToItsLossKernelsSayWhatTheCpuSays) {
+TEST(CudaTrialReference, LossesByKernelsAreThoseOfTheCpu) {
     for (const Shape shape : {Shape{96, 48}, Shape{40, 70}}) {
         sim::SpikedModel model{
             sim::Covariance::ar1(0.4, shape.rows), sim::Covariance::exponential(0.5, shape.columns), {}};
@@ -150,7 +150,7 @@ TEST(CudaTrialReference, FromAnAddressToItsLossKernelsSayWhatTheCpuSays) {
                       {},
                       {}};
         draw(model, samples, trials);
-        const auto expect_the_cpus = [&](double limit) {
+        const auto expect_cpu_results = [&](double limit) {
             for (std::uint32_t b = 0; b < trial_count; ++b) {
                 SCOPED_TRACE(testing::Message() << shape.rows << " x " << shape.columns << " trial " << b);
                 AnalysedBlock block(samples[b].observed);
@@ -162,14 +162,14 @@ TEST(CudaTrialReference, FromAnAddressToItsLossKernelsSayWhatTheCpuSays) {
                 const double loss = std::pow(arma::norm(block.denoised(shrinkage.shrunk) - samples[b].signal, "fro") /
                                                  arma::norm(samples[b].signal, "fro"),
                                              2);
-                EXPECT_GT(loss, 100.0 * limit) << "a control: there is a loss to find";
+                EXPECT_GT(loss, 100.0 * limit) << "control: the loss is far above the tolerance";
                 EXPECT_NEAR(trials.losses[b] / loss, 1.0, 10.0 * limit);
             }
         };
-        judge<double>(shape, trials);
-        expect_the_cpus(1e-11);
-        judge<float>(shape, trials);
-        expect_the_cpus(1e-4);
+        estimate_and_measure<double>(shape, trials);
+        expect_cpu_results(1e-11);
+        estimate_and_measure<float>(shape, trials);
+        expect_cpu_results(1e-4);
     }
 }
 

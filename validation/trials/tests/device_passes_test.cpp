@@ -26,7 +26,7 @@ BlocksToDecompose blocks_of(std::uint32_t rows, std::uint32_t columns, bool in_f
     return blocks;
 }
 
-TEST(DecompositionPass, FindsTheValuesOfItsFirstBlockInEveryPart) {
+TEST(DecompositionPass, EveryPartGivesTheSingularValuesOfTheFirstBlock) {
     for (const bool in_float : {false, true}) {
         const auto blocks = blocks_of(10, 17, in_float);
         const auto reference = estimators::singular_values(arma::mat(blocks.blocks.data(), 10, 17));
@@ -47,22 +47,22 @@ TEST(DecompositionPass, FindsTheValuesOfItsFirstBlockInEveryPart) {
     }
 }
 
-TEST(DecompositionPass, TakesTheBlocksThatFitInMemoryAndRefusesBadOnes) {
+TEST(DecompositionPass, UsesTheBlocksThatFitInMemoryAndRejectsNaN) {
     const auto blocks = blocks_of(16, 16, false);
     const auto pass = decomposition_pass(Backend::emulated, 0, 200000, blocks, 64, DecompositionPart::vectors);
     EXPECT_LT(pass->blocks(), 64U);
     EXPECT_GE(pass->blocks(), 2U);
     auto broken = blocks;
-    broken.blocks[300] = std::nan("");  // of the second block
-    const auto refused = decomposition_pass(Backend::emulated, 0, plenty, broken, 4, DecompositionPart::values);
-    refused->run();
-    EXPECT_THROW((void)refused->outcome(), Error);
+    broken.blocks[300] = std::nan("");  // an entry of the second block
+    const auto with_nan = decomposition_pass(Backend::emulated, 0, plenty, broken, 4, DecompositionPart::values);
+    with_nan->run();
+    EXPECT_THROW((void)with_nan->outcome(), Error);
 }
 
-TEST(CodingPass, HasTheErrorOfItsCodec) {
+TEST(CodingPass, HasTheErrorOfTheCodec) {
     estimators::QuantizerOptions options;
     options.rotation = estimators::RotationKind::rht2;
-    const auto coding = row_coding("tq-mse", options, {8, 32}, 4);
+    const auto coding = row_coding(estimators::quantizer_spec("tq-mse"), options, {8, 32}, 4);
     std::mt19937_64 random(6);
     std::normal_distribution<double> normal;
     arma::fmat block(8, 32);
@@ -81,7 +81,7 @@ TEST(CodingPass, HasTheErrorOfItsCodec) {
     EXPECT_THROW((void)coding_pass(Backend::emulated, 0, plenty, coding, 3, fill, CodingPart::encode), Error);
 }
 
-TEST(LibraryPass, IsLeftOutWithAReason) {
+TEST(LibraryPass, GivesTheReasonWhyItIsNotSupported) {
     EXPECT_EQ(library_unsupported_reason(Backend::emulated, blocks_of(16, 16, true)), "no GPU is timed");
     EXPECT_EQ(library_unsupported_reason(Backend::cuda, blocks_of(10, 17, true)), "more columns than rows");
     const std::string problem = library_unsupported_reason(Backend::cuda, blocks_of(17, 10, true));

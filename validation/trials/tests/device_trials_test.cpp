@@ -41,7 +41,7 @@ cuda::DrawTrial draw_of(const sim::SpikedModel& model) {
     };
 }
 
-/// Every number of a trial.
+/// All numbers of a trial.
 std::vector<double> numbers(const cuda::TrialResult& trial) {
     std::vector<double> all = trial.values;
     const auto add = [&](const std::vector<double>& more) { all.insert(all.end(), more.begin(), more.end()); };
@@ -56,51 +56,52 @@ std::vector<double> numbers(const cuda::TrialResult& trial) {
     return all;
 }
 
-TEST(DeviceTrials, DoNotDependOnTheirBatch) {
+TEST(DeviceTrials, DoNotDependOnTheBatchSize) {
     const sim::SpikedModel model = small_model();
     for (const auto precision : {estimators::Precision::float64, estimators::Precision::float32}) {
         const auto plan = small_plan(model, precision);
         const auto at_once = cuda::emulated_trials(plenty, plenty);
-        const auto together = at_once->run(plan, 3, 9, draw_of(model), nullptr);
-        ASSERT_EQ(together.size(), 9U);
+        const auto in_one_batch = at_once->run(plan, 3, 9, draw_of(model), nullptr);
+        ASSERT_EQ(in_one_batch.size(), 9U);
         EXPECT_EQ(at_once->chunk(), 9U);
         const auto little = cuda::emulated_trials(std::size_t{100} << 10, plenty);
         const auto in_chunks = little->run(plan, 3, 9, draw_of(model), nullptr);
         EXPECT_LT(little->chunk(), 9U);
         for (std::size_t t = 0; t < 9; ++t) {
-            EXPECT_EQ(numbers(in_chunks[t]), numbers(together[t])) << t;
-            EXPECT_EQ(numbers(at_once->run(plan, 3 + t, 1, draw_of(model), nullptr).front()), numbers(together[t]))
+            EXPECT_EQ(numbers(in_chunks[t]), numbers(in_one_batch[t])) << t;
+            EXPECT_EQ(numbers(at_once->run(plan, 3 + t, 1, draw_of(model), nullptr).front()), numbers(in_one_batch[t]))
                 << t;
-            EXPECT_EQ(together[t].status, cuda::TrialStatus::fine);
+            EXPECT_EQ(in_one_batch[t].status, cuda::TrialStatus::fine);
         }
     }
 }
 
-TEST(DeviceTrials, MemoryThatIsNotThereHalvesTheBatchOnceAndChangesNoNumber) {
+TEST(DeviceTrials, AFailedAllocationHalvesTheBatchOnceAndChangesNoNumber) {
     const sim::SpikedModel model = small_model();
     const auto plan = small_plan(model, estimators::Precision::float64);
     const auto at_once = cuda::emulated_trials(plenty, plenty);
-    const auto together = at_once->run(plan, 0, 8, draw_of(model), nullptr);
+    const auto in_one_batch = at_once->run(plan, 0, 8, draw_of(model), nullptr);
     std::size_t halved = 0;
-    std::size_t refused = 0;
+    std::size_t rejected = 0;
     for (std::size_t kib = 8; kib <= 256; kib += 8) {
         const auto tight = cuda::emulated_trials(plenty, kib << 10);
         try {
             const auto found = tight->run(plan, 0, 8, draw_of(model), nullptr);
             EXPECT_TRUE(tight->chunk() == 8U || tight->chunk() == 4U);
             halved += tight->chunk() == 4U ? 1 : 0;
-            for (std::size_t t = 0; t < 8; ++t) EXPECT_EQ(numbers(found[t]), numbers(together[t]));
+            for (std::size_t t = 0; t < 8; ++t) EXPECT_EQ(numbers(found[t]), numbers(in_one_batch[t]));
         } catch (const DeviceFailure& failure) {
             EXPECT_TRUE(failure.out_of_memory());
-            ++refused;
+            ++rejected;
         }
     }
     EXPECT_GT(halved, 0U);
-    EXPECT_GT(refused, 0U) << "less than half is not tried";
+    EXPECT_GT(rejected, 0U) << "less than half of the batch is not tried";
 }
 
-/// Whatever is coded in rows: on a GPU each of these is a method of studies and of `kv encode`.
-TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
+/// These row quantizers have kernels, so that studies and `kv encode` can use them on a GPU; for others the reason is
+/// given.
+TEST(DeviceTrials, QuantizersHaveKernelsOrAReason) {
     const auto unsupported_reason = [](const char* name, const estimators::QuantizerOptions& options = {},
                                        double bits = 2) {
         return coding_unsupported_reason(estimators::parse_method(name), options, {12, 10}, bits);
@@ -110,7 +111,7 @@ TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
         EXPECT_EQ(unsupported_reason(name), "") << name;
     EXPECT_EQ(unsupported_reason("tq-prod", {}, 3), "");
     EXPECT_NE(coding_unsupported_reason(estimators::parse_method("tq-prod"), {}, {3, 5}, 3), "")
-        << "45 bits are no whole bytes";
+        << "45 bits are not a whole number of bytes";
     EXPECT_NE(unsupported_reason("kivi", {.residual = 4}), "");
     EXPECT_EQ(unsupported_reason("kivi:residual=0", {.residual = 4}), "");
     EXPECT_NE(unsupported_reason("kivi:residual=4"), "");
@@ -119,8 +120,8 @@ TEST(DeviceTrials, NamesOfQuantizersHaveKernelsOrAReason) {
     EXPECT_EQ(unsupported_reason("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
 }
 
-TEST(DeviceTrials, BatchesGoWhereTheFewestAreUnderWay) {
-    // Two GPUs of three lanes: the first two batches go to one each, then to what has memory already.
+TEST(DeviceTrials, BatchesGoToTheDeviceWithTheFewestRunning) {
+    // Two GPUs with three slots each: the first two batches go to different GPUs, the next to a slot that has memory.
     std::vector<FreeSlot> free = {{0, false}, {0, false}, {0, false}, {1, false}, {1, false}, {1, false}};
     const auto take = [&] {
         const std::size_t at = slot_to_take(free);
@@ -128,14 +129,14 @@ TEST(DeviceTrials, BatchesGoWhereTheFewestAreUnderWay) {
         free.erase(free.begin() + static_cast<std::ptrdiff_t>(at));
         return taken;
     };
-    EXPECT_EQ(take().place, 0U);
-    EXPECT_EQ(take().place, 1U);
-    free.push_back({1, true});  // given back: where nothing is under way
+    EXPECT_EQ(take().device_index, 0U);
+    EXPECT_EQ(take().device_index, 1U);
+    free.push_back({1, true});  // returned, so that no batch runs on this GPU
     const FreeSlot third = take();
-    EXPECT_EQ(third.place, 1U);
+    EXPECT_EQ(third.device_index, 1U);
     EXPECT_TRUE(third.ready);
     std::map<std::size_t, int> rest;
-    while (!free.empty()) ++rest[take().place];
+    while (!free.empty()) ++rest[take().device_index];
     EXPECT_EQ(rest[0], 2);
     EXPECT_EQ(rest[1], 2);
 }
@@ -145,28 +146,28 @@ TEST(DeviceTrials, VectorsDrawnByKernelsAreThoseOfTheHost) {
         sim::SpikedModel model = small_model();
         model.colouring = colouring;
         const auto plan = small_plan(model, estimators::Precision::float64);
-        ASSERT_FALSE(plan.asks_the_host());
-        EXPECT_EQ(plan.left->turn.empty(), colouring == sim::Colouring::dense);
+        ASSERT_FALSE(plan.has_host_draws());
+        EXPECT_EQ(plan.left->basis_change.empty(), colouring == sim::Colouring::dense);
         const auto device = cuda::emulated_trials(plenty, plenty);
         const auto drawn = device->run(plan, 7, 5, {}, nullptr);
         for (const bool both : {true, false}) {
-            auto asks = plan;
-            asks.left.reset();
-            if (both) asks.right.reset();
-            ASSERT_TRUE(asks.asks_the_host());
-            const auto by_host = device->run(asks, 7, 5, draw_of(model), nullptr);
+            auto host_plan = plan;
+            host_plan.left.reset();
+            if (both) host_plan.right.reset();
+            ASSERT_TRUE(host_plan.has_host_draws());
+            const auto by_host = device->run(host_plan, 7, 5, draw_of(model), nullptr);
             for (std::size_t t = 0; t < 5; ++t) {
                 const auto found = numbers(drawn[t]);
                 const auto expected = numbers(by_host[t]);
                 ASSERT_EQ(found.size(), expected.size());
                 for (std::size_t i = 0; i < found.size(); ++i)
-                    // A singular vector has no sign of its own: rounding chooses it.
+                    // The sign of a singular vector is arbitrary and depends on rounding.
                     EXPECT_NEAR(std::abs(found[i]), std::abs(expected[i]), 1e-10 * (1.0 + std::abs(expected[i])))
                         << t << " " << i;
             }
         }
     }
-    // Vectors of another law stay the host's.
+    // Vectors of another law are drawn by the host.
     sim::SpikedModel other = small_model();
     other.left_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::row);
     const auto plan = small_plan(other, estimators::Precision::float64);
@@ -174,13 +175,13 @@ TEST(DeviceTrials, VectorsDrawnByKernelsAreThoseOfTheHost) {
     EXPECT_TRUE(plan.right);
 }
 
-TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
+TEST(DeviceTrials, AFailedTrialHasItsStatusAndDoesNotChangeOthers) {
     const sim::SpikedModel model = small_model();
     auto plan = small_plan(model, estimators::Precision::float64);
-    plan.left.reset();  // the host's to draw, and to spoil
+    plan.left.reset();  // drawn by the host, so that the test can modify it
     const auto device = cuda::emulated_trials(plenty, plenty);
-    const auto sound = device->run(plan, 0, 4, draw_of(model), nullptr);
-    const auto spoilt = [&](double entry) {
+    const auto unmodified = device->run(plan, 0, 4, draw_of(model), nullptr);
+    const auto with_entry = [&](double entry) {
         return device->run(
             plan, 0, 4,
             [&](std::uint64_t replicate, const cuda::TrialDraw& to) {
@@ -191,15 +192,15 @@ TEST(DeviceTrials, AFailedOneHasItsStatusAndDoesNotTouchItsNeighbours) {
     };
     for (const double entry :
          {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e200}) {
-        const auto found = spoilt(entry);
+        const auto found = with_entry(entry);
         EXPECT_EQ(found[2].status,
                   std::isfinite(entry) ? cuda::TrialStatus::for_the_host : cuda::TrialStatus::not_finite)
             << entry;
-        for (const std::size_t t : {0U, 1U, 3U}) EXPECT_EQ(numbers(found[t]), numbers(sound[t])) << t;
+        for (const std::size_t t : {0U, 1U, 3U}) EXPECT_EQ(numbers(found[t]), numbers(unmodified[t])) << t;
     }
 }
 
-TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
+TEST(DeviceTrials, UnsupportedPlansHaveAReasonAndAreRejected) {
     cuda::TrialPlan plan = small_plan(small_model(), estimators::Precision::float64);
     EXPECT_EQ(plan.unsupported_reason(), "");
     plan.rows = 257;
@@ -212,69 +213,69 @@ TEST(DeviceTrials, WhatNoKernelTakesIsSaidBeforeAndRefused) {
     EXPECT_NE(plan.unsupported_reason(), "");
 }
 
-/// Emulated blocks with a fault behind one kernel.
-enum class PlantedFault { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
-class FaultyMachine : public EmulatedMachine {
+/// An emulated machine that plants a defect in the output of one kernel.
+enum class PlantedDefect { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
+class DefectiveMachine : public EmulatedMachine {
 public:
-    explicit FaultyMachine(PlantedFault fault) : EmulatedMachine(0, plenty), fault_(fault) {}
+    explicit DefectiveMachine(PlantedDefect defect) : EmulatedMachine(0, plenty), defect_(defect) {}
     template <class Kernel>
     void launch(const Kernel& kernel, unsigned blocks) const {
         EmulatedMachine::launch(kernel, blocks);
-        spoil(kernel);
+        plant(kernel);
     }
 
 private:
     template <class Kernel>
-    void spoil(const Kernel&) const {}
-    void spoil(const stream::FillNormals<double>& kernel) const {
-        if (fault_ == PlantedFault::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
+    void plant(const Kernel&) const {}
+    void plant(const stream::FillNormals<double>& kernel) const {
+        if (defect_ == PlantedDefect::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
     }
-    void spoil(const sim::SpikedBlocks<double>& kernel) const {
-        if (fault_ == PlantedFault::samples) kernel.observed[5] += 1e-9;
+    void plant(const sim::SpikedBlocks<double>& kernel) const {
+        if (defect_ == PlantedDefect::samples) kernel.observed[5] += 1e-9;
     }
     template <class Real>
-    void spoil(const estimators::cuda::SingularValues<Real>& kernel) const {
-        if (fault_ == PlantedFault::values) kernel.batch.values[1] *= 1.0 + 1e-5;
+    void plant(const estimators::cuda::SingularValues<Real>& kernel) const {
+        if (defect_ == PlantedDefect::values) kernel.batch.values[1] *= 1.0 + 1e-5;
     }
     template <class Real, unsigned slots>
-    void spoil(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
-        if (fault_ == PlantedFault::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
+    void plant(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
+        if (defect_ == PlantedDefect::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
     }
-    void spoil(const estimators::cuda::ShrinkBlocks& kernel) const {
-        if (fault_ == PlantedFault::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
+    void plant(const estimators::cuda::ShrinkBlocks& kernel) const {
+        if (defect_ == PlantedDefect::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
     }
-    void spoil(const estimators::cuda::TurnByHadamard<float>& kernel) const {
-        if (fault_ == PlantedFault::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
+    void plant(const estimators::cuda::TurnByHadamard<float>& kernel) const {
+        if (defect_ == PlantedDefect::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
     }
-    void spoil(const estimators::cuda::PackCells& kernel) const {
-        if (fault_ == PlantedFault::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
+    void plant(const estimators::cuda::PackCells& kernel) const {
+        if (defect_ == PlantedDefect::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
     }
     template <class Entry>
-    void spoil(const estimators::cuda::PairSums<Entry>& kernel) const {
-        if (fault_ == PlantedFault::products) kernel.sums[0].renormalised += 1.0;
+    void plant(const estimators::cuda::PairSums<Entry>& kernel) const {
+        if (defect_ == PlantedDefect::products) kernel.sums[0].renormalised += 1.0;
     }
     template <class Real>
-    void spoil(const estimators::cuda::SquaredErrors<Real>& kernel) const {
-        if (fault_ == PlantedFault::errors) kernel.errors[0] *= 1.001;
+    void plant(const estimators::cuda::SquaredErrors<Real>& kernel) const {
+        if (defect_ == PlantedDefect::errors) kernel.errors[0] *= 1.001;
     }
 
-    PlantedFault fault_;
+    PlantedDefect defect_;
 };
 
-TEST(ParityControl, APlantedFaultFailsItsCheckAndNoneBeforeIt) {
+TEST(ParityControl, APlantedDefectFailsItsCheckAndNoEarlierOne) {
     const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
                                             "rotation", "quantizer bytes", "inner products", "whole trial"};
-    for (int fault = 0; fault <= 9; ++fault) {
-        cuda::TrialBatch<FaultyMachine> device(static_cast<PlantedFault>(fault));
+    for (int defect = 0; defect <= 9; ++defect) {
+        cuda::TrialBatch<DefectiveMachine> device(static_cast<PlantedDefect>(defect));
         const auto checks = check_parity(device, 1300);
         ASSERT_EQ(checks.size(), names.size());
         for (int c = 0; c < 9; ++c) {
             const auto& check = checks[static_cast<std::size_t>(c)];
             EXPECT_EQ(check.name, names[static_cast<std::size_t>(c)]);
-            if (fault == 0 || c < fault - 1) {
-                EXPECT_TRUE(check.passed) << "fault " << fault << ": " << check.name << " " << check.detail;
+            if (defect == 0 || c < defect - 1) {
+                EXPECT_TRUE(check.passed) << "defect " << defect << ": " << check.name << " " << check.detail;
             }
-            if (c == fault - 1) {
+            if (c == defect - 1) {
                 EXPECT_FALSE(check.passed) << check.name << " " << check.detail;
             }
         }

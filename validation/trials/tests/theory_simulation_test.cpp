@@ -15,8 +15,9 @@
 #include "theory/laws/separable_law.hpp"
 #include "validation/statistics/verdict.hpp"
 
-// The law of separable noise against plain simulation: over replicates, the mean outlier eigenvalue, squared overlaps
-// and Frobenius coefficient of two spikes lie where SeparableLaw says, and three wrong laws are told from it.
+// Compares the law of separable noise with plain simulation. The means over replicates of the outlier eigenvalue, the
+// squared overlaps and the Frobenius coefficient of two spikes must agree with SeparableLaw, and three wrong laws must
+// be rejected.
 namespace spiked::validation {
 namespace {
 
@@ -54,7 +55,7 @@ using Values = std::array<double, statistics.size()>;
 
 /// The law is the limit of large blocks; at finite size it may be off by margin / min(n, d), relative for outlier and
 /// coefficient, absolute for overlaps. Calibrated at min(n, d) = 128 (seed 0xca11b8a7e1, 3000 replicates) and 256
-/// (0xca11b8a7e2, 1600): the largest biases over all noises and shapes were, in this unit, outlier 0.2 and 0.3,
+/// (0xca11b8a7e2, 1600): the largest biases over all noises and shapes were, in these units, outlier 0.2 and 0.3,
 /// overlaps 0.3 and 0.2, coefficient 0.1 and 0.1 at 2.5 thresholds; 1.5 and 1.5, 0.9 and 0.9, 1.6 and 1.7 at 1.5
 /// thresholds.
 struct Spike {
@@ -63,7 +64,7 @@ struct Spike {
 };
 constexpr Spike spikes[] = {{2.5, {0.5, 0.4, 0.4, 0.2}}, {1.5, {2.0, 1.2, 1.2, 2.0}}};
 
-/// Declared for the whole file, split evenly over its comparisons.
+/// The false-alarm rate declared for all comparisons of this file, divided evenly among them.
 constexpr double false_alarm = 1e-6;
 constexpr std::size_t comparisons = std::size(noises) * std::size(shapes) * std::size(spikes) * statistics.size();
 
@@ -95,18 +96,18 @@ protected:
             const bool wide = shape_.rows < shape_.columns;
             arma::vec eigenvalues;
             arma::mat vectors;
-            const arma::mat lying = wide ? block : arma::mat(block.t());
-            ASSERT_TRUE(arma::eig_sym(eigenvalues, vectors, lying * lying.t()));
+            const arma::mat wide_block = wide ? block : arma::mat(block.t());
+            ASSERT_TRUE(arma::eig_sym(eigenvalues, vectors, wide_block * wide_block.t()));
             for (std::size_t i = 0; i < std::size(spikes); ++i) {
-                const arma::uword place = eigenvalues.n_elem - 1 - i;
-                const double value = std::sqrt(eigenvalues(place));
-                const arma::vec of_short_side = vectors.col(place);
-                const arma::vec of_long_side = lying.t() * of_short_side / value;
+                const arma::uword index = eigenvalues.n_elem - 1 - i;
+                const double value = std::sqrt(eigenvalues(index));
+                const arma::vec of_short_side = vectors.col(index);
+                const arma::vec of_long_side = wide_block.t() * of_short_side / value;
                 const arma::vec& left = wide ? of_short_side : of_long_side;
                 const arma::vec& right = wide ? of_long_side : of_short_side;
                 ASSERT_LT(arma::norm(block * right - value * left), 1e-12 * value);
                 ASSERT_LT(arma::norm(block.t() * left - value * right), 1e-12 * value);
-                measured_(r, outlier, i) = eigenvalues(place);
+                measured_(r, outlier, i) = eigenvalues(index);
                 measured_(r, left_overlap, i) = std::pow(arma::dot(left, sample.left.col(i)), 2);
                 measured_(r, right_overlap, i) = std::pow(arma::dot(right, sample.right.col(i)), 2);
                 measured_(r, coefficient, i) = arma::dot(left, sample.signal * right);
@@ -124,17 +125,18 @@ protected:
     [[nodiscard]] double z(std::size_t i, std::size_t k, double expected) const {
         return (mean(i, k) - expected) / error(i, k);
     }
-    /// The one decision, for the law and for the controls: a verdict of fail rejects `expected`. The margins are
-    /// smaller than the errors, so that most of what is not rejected is inconclusive, not pass.
+    /// The decision rule for the law and for the controls: a verdict of fail rejects `expected`. The margins are
+    /// smaller than the errors, so that most comparisons that do not fail are inconclusive rather than pass.
     [[nodiscard]] Comparison judge(std::size_t i, std::size_t k, double expected) const {
-        const double unit = k == outlier || k == coefficient ? expected : 1.0;
-        const double margin = spikes[i].margin[k] * unit / static_cast<double>(std::min(shape_.rows, shape_.columns));
+        const double scale = k == outlier || k == coefficient ? expected : 1.0;
+        const double margin = spikes[i].margin[k] * scale / static_cast<double>(std::min(shape_.rows, shape_.columns));
         return compare(mean(i, k), error(i, k), shape_.replicates, expected, margin,
                        false_alarm / static_cast<double>(comparisons));
     }
     [[nodiscard]] std::string describe(std::size_t i, std::size_t k, double expected) const {
         return fmt::format(
-            "{} at {} thresholds: {:.5f} +- {:.5f}, expected {:.5f} (z = {:+.1f}); {:.5f} off would show",
+            "{} at {} thresholds: {:.5f} +- {:.5f}, expected {:.5f} (z = {:+.1f}); a deviation of {:.5f} would be "
+            "detected",
             statistics[k], spikes[i].thresholds, mean(i, k), error(i, k), expected, z(i, k, expected),
             judge(i, k, expected).detectable);
     }
@@ -143,14 +145,14 @@ protected:
     }
 };
 
-TEST_P(SeparableSimulationLaw, HoldsWhereWrongLawsAreRejected) {
+TEST_P(SeparableSimulationLaw, HoldsAndWrongLawsAreRejected) {
     ASSERT_NO_FATAL_FAILURE(simulate());
 
     double largest_z = 0.0;
     std::string detectable;
     for (std::size_t i = 0; i < std::size(spikes); ++i) {
         const Values expected = predict(law_, strength(i));
-        detectable += fmt::format("; at {} thresholds this far off would show:", spikes[i].thresholds);
+        detectable += fmt::format("; detectable deviations at {} thresholds:", spikes[i].thresholds);
         for (std::size_t k = 0; k < statistics.size(); ++k) {
             const Comparison found = judge(i, k, expected[k]);
             EXPECT_NE(name_of(found.verdict), "fail") << describe(i, k, expected[k]);
@@ -168,7 +170,7 @@ TEST_P(SeparableSimulationLaw, HoldsWhereWrongLawsAreRejected) {
         if (noise_.row != white || noise_.column != white)
             expect_rejected("white law of the same variance", i, coefficient,
                             predict(white_law, strength(i))[coefficient]);
-        // In a square block both overlaps have the same limit, whatever the covariances.
+        // In a square block both overlaps have the same limit for all covariances.
         if (shape_.rows != shape_.columns) {
             expect_rejected("overlaps swapped", i, left_overlap, expected[right_overlap]);
             expect_rejected("overlaps swapped", i, right_overlap, expected[left_overlap]);

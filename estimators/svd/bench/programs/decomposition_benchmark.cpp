@@ -5,7 +5,9 @@
 #include "estimators/svd/batch_decomposition.hpp"
 #include "sim/random/normal.hpp"
 
-// What `spiked bench decompose` times beside its peers, by itself and over shapes: for work on the kernels.
+// The decomposition that `spiked bench decompose` compares with other programs, timed alone and over several shapes,
+// for work on the kernels.
+//
 //   decomposition_benchmark --benchmark_filter=float/128
 namespace spiked::estimators {
 namespace {
@@ -39,7 +41,7 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_TEMPLATE(decompose, float)->Name("float")->Apply(shapes);
 BENCHMARK_TEMPLATE(decompose, double)->Name("double")->Apply(shapes);
 
-/// Each thread has its own batch: a_block of two threads is half that of one where nothing is shared.
+/// Each thread has its own batch: the counter a_block of two threads is half that of one where no resource is shared.
 void threads(benchmark::internal::Benchmark* benchmark) {
     benchmark->Args({128, 128, 16})->Threads(1)->Threads(2)->UseRealTime();
 }

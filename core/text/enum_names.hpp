@@ -1,0 +1,60 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+
+namespace spiked {
+
+/// The name of an enumerator as users and files write it.
+template <class E>
+struct EnumName {
+    E value;
+    std::string_view name;
+    std::string_view alias = {};  ///< what other programs call it: suggested, never accepted
+};
+
+/// Specialised beside each enumeration that has names:
+///
+///     template <>
+///     struct EnumNames<GroupAxis> {
+///         static constexpr EnumName<GroupAxis> table[] = {{GroupAxis::key, "key"}, {GroupAxis::value, "value"}};
+///     };
+///
+/// The order of the table is the one in which names are shown; it need not be that of the enumeration.
+template <class E>
+struct EnumNames;
+
+template <class E>
+[[nodiscard]] std::string_view enum_name(E value) {
+    for (const auto& row : EnumNames<E>::table)
+        if (row.value == value) return row.name;
+    throw bug("an enumerator {} has no name", static_cast<int>(value));
+}
+
+template <class E>
+[[nodiscard]] std::vector<std::string> names_of() {
+    std::vector<std::string> names;
+    for (const auto& row : EnumNames<E>::table) names.emplace_back(row.name);
+    return names;
+}
+
+template <class E>
+[[nodiscard]] Aliases aliases_of() {
+    Aliases aliases;
+    for (const auto& row : EnumNames<E>::table)
+        if (!row.alias.empty()) aliases.emplace_back(row.alias, row.name);
+    return aliases;
+}
+
+/// The enumerator of a name. Throws usage_error with the nearest, `what` being what the name was taken for.
+template <class E>
+[[nodiscard]] E enum_named(std::string_view name, std::string_view what) {
+    for (const auto& row : EnumNames<E>::table)
+        if (row.name == name) return row.value;
+    throw usage_error("unknown {} \"{}\"{}", what, name, suggestion(name, names_of<E>(), aliases_of<E>()));
+}
+
+}  // namespace spiked

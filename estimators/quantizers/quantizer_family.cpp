@@ -1,0 +1,74 @@
+#include "estimators/quantizers/quantizer_family.hpp"
+
+#include <algorithm>
+
+#include "core/runtime/error.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+/// An option of commands in a list of what a quantizer obeys: without the help that the command has.
+OptionSpec of_commands(std::string_view key) {
+    OptionSpec spec = quantizer_option(key);
+    spec.help.clear();
+    return spec;
+}
+
+/// The same option in the name, `group=G`.
+OptionSpec in_the_name(std::string_view key) {
+    OptionSpec spec = of_commands(key);
+    spec.also_option = spec.key;
+    spec.key = spec.key.substr(2);
+    return spec;
+}
+
+}  // namespace
+
+OptionSpec rotation_spec() { return of_commands("--rotation"); }
+OptionSpec codebook_spec() { return of_commands("--codebook"); }
+OptionSpec norm_spec() { return of_commands("--norm"); }
+
+OptionSpec signed_norm_spec() {
+    OptionSpec spec = norm_spec();
+    std::vector<std::string> formats = spec.value.choices;
+    std::erase(formats, name_of(NumberFormat::log8));
+    spec.value = one_of(std::move(formats), spec.value.aliases);
+    return spec;
+}
+
+OptionSpec group_spec() { return in_the_name("--group"); }
+
+OptionSpec axis_spec() {
+    OptionSpec spec = in_the_name("--axis");
+    spec.fallback.clear();  // blocks of a dump know theirs
+    return spec;
+}
+
+OptionSpec residual_spec() {
+    OptionSpec spec = in_the_name("--residual");
+    spec.help = "last tokens in fp16";
+    spec.fallback.clear();
+    return spec;
+}
+
+OptionSpec projection_spec() { return {"projection", one_of<theory::SketchRows>(), "", "gaussian"}; }
+
+OptionSpec scale_spec(std::vector<std::string> choices) {
+    std::string fallback = choices.front();
+    return {"scale", one_of(std::move(choices)), "", std::move(fallback)};
+}
+
+std::size_t group_of(const NameOptions& named, const QuantizerOptions& options) {
+    return named.whole("group", 1).value_or(options.group);
+}
+
+GroupAxis axis_of(const NameOptions& named, const QuantizerOptions& options) {
+    return named.choice<GroupAxis>("axis").value_or(options.axis);
+}
+
+void require_signs(const NameOptions& named, const QuantizerOptions& options) {
+    if (options.norm == NumberFormat::log8)
+        throw usage_error("log8 holds no signs (what \"{}\" stores has some): give --norm fp16", named.text());
+}
+
+}  // namespace spiked::estimators
