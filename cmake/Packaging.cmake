@@ -10,6 +10,24 @@ foreach(TARGET ${MODULE_TARGETS})
   set_target_properties(${TARGET} PROPERTIES EXPORT_NAME ${NAME})
 endforeach()
 
+# The modules as one shared library. Its binary interface may change with every minor version until 1.0.
+if(SPIKED_SHARED)
+  file(WRITE ${PROJECT_BINARY_DIR}/generated/shared.cpp "// A library needs a source of its own.\n")
+  add_library(spiked_shared SHARED ${PROJECT_BINARY_DIR}/generated/shared.cpp)
+  list(TRANSFORM SPIKED_MODULES PREPEND spiked_ OUTPUT_VARIABLE PARTS)
+  list(JOIN PARTS "," PARTS)
+  target_link_libraries(spiked_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${PARTS}>")
+  target_link_options(spiked_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/spiked.map -Wl,--no-undefined)
+  set_target_properties(spiked_shared PROPERTIES OUTPUT_NAME spiked VERSION ${PROJECT_VERSION}
+                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} EXPORT_NAME shared
+                        LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/spiked.map)
+  target_include_directories(spiked_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(spiked_shared INTERFACE spiked_armadillo fmt::fmt Boost::headers)
+  target_compile_features(spiked_shared INTERFACE cxx_std_20)
+  install(TARGETS spiked_shared EXPORT spiked LIBRARY COMPONENT development)
+endif()
+
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/spiked)
 install(TARGETS spiked RUNTIME COMPONENT program)
 if(TARGET spiked-mpi)
@@ -65,7 +83,7 @@ endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 # The documents keep their places relative to each other, so that their links work.
-foreach(FOLDER docs docs/explanation core theory sim estimators estimators/svd/bench estimators/svd/cuda codec validation
+foreach(FOLDER docs docs/explanation docs/reference core theory sim estimators estimators/svd/bench estimators/svd/cuda codec validation
                reports app tools)
   file(GLOB PAGES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${FOLDER}/*.md ${PROJECT_SOURCE_DIR}/${FOLDER}/*.png)
   install(FILES ${PAGES} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${FOLDER} COMPONENT program)

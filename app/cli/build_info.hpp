@@ -6,10 +6,11 @@
 namespace spiked::app {
 
 [[nodiscard]] std::string version_line();
-/// `spiked.version/1`: version, commit, compiler, flags, libraries.
+/// The document `spiked.version/1`: version, commit, compiler, flags and libraries.
 [[nodiscard]] Json build_json();
 
-/// OpenBLAS on one thread: parallel work is over blocks, and small decompositions are slower on more.
+/// Restricts OpenBLAS to one thread: the program parallelises over blocks, and small decompositions are slower on more
+/// threads.
 void use_one_blas_thread();
 [[nodiscard]] std::string blas_description();
 

@@ -35,25 +35,25 @@ std::string usage(const Command& command) {
                        command.positionals.shown.empty() ? "" : command.positionals.shown + " ");
 }
 
-[[noreturn]] void reject_option(const Command& command, const std::string& typed) {
+[[noreturn]] void reject_option(const Command& command, const std::string& written) {
     std::vector<std::string> legal;
     for (const auto& option : all_options(command)) legal.push_back(long_name(option));
     std::vector<std::string> owners;
     for (const auto& other : commands())
         for (const auto& option : other.options)
-            if (long_name(option) == typed) owners.push_back(other.name);
-    if (!owners.empty() && nearest(typed, legal) == std::nullopt)
+            if (long_name(option) == written) owners.push_back(other.name);
+    if (!owners.empty() && nearest(written, legal) == std::nullopt)
         throw usage_error("{}: {} is an option of {}, not of this command (spiked {} --help lists its own)",
-                          command.name, typed, fmt::join(owners, ", "), command.name);
-    throw usage_error("{}: unknown option \"{}\"{}", command.name, typed, suggestion(typed, legal));
+                          command.name, written, fmt::join(owners, ", "), command.name);
+    throw usage_error("{}: unknown option \"{}\"{}", command.name, written, suggestion(written, legal));
 }
 
 [[noreturn]] void reject_missing_value(const Command& command, const OptionSpec& option) {
-    throw usage_error("{}: {} has no value behind it: write {} {}", command.name, long_name(option), long_name(option),
+    throw usage_error("{}: {} has no value: write {} {}", command.name, long_name(option), long_name(option),
                       option.value.shown);
 }
 
-/// `.npz` of `folder/data.npz:x`, where it is one that some command names.
+/// The suffix of a file name (`.npz` of `folder/data.npz:x`) if some command reads or writes such files, else "".
 std::string known_suffix(const std::string& path) {
     static const std::set<std::string> known = [] {
         std::set<std::string> all = {".svg", ".png", ".pdf", ".json", ".tex"};
@@ -76,12 +76,13 @@ bool is_other_kind(const std::string& path, const std::vector<std::string>& lega
     return !legal.empty() && !suffix.empty() && std::find(legal.begin(), legal.end(), suffix) == legal.end();
 }
 
-/// What other programs call text or bytes: no option that names a kind of file means it.
+/// Whether the suffix is one that other programs use for plain text or bytes. No option expects such a file.
 bool is_plain_file(const std::string& path) {
     return path.ends_with(".txt") || path.ends_with(".bin") || path.ends_with(".dat");
 }
 
-/// `show` of data.npy: names the commands that read such a file.
+/// Throws when a file has the wrong kind for the command, as in `show data.npy`; the message names the commands that
+/// read such a file.
 void reject_other_kind(const Command& command, const std::string& path) {
     if (!is_other_kind(path, command.positionals.suffixes)) return;
     std::vector<std::string> readers;
@@ -200,7 +201,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
         const std::string name = long_name(option);
         if (handles[name]->count() == 0) continue;
         arguments.given[name] = values[name];
-        // The next option was taken for it, or a variable of the shell was empty.
+        // The next option was taken as the value, or a shell variable was empty.
         for (const auto& value : values[name])
             if (value.empty() || handles.contains(value)) reject_missing_value(command, option);
         if (option.value.kind != ValueSpec::Kind::none && !option.repeatable && values[name].size() > 1)
@@ -217,7 +218,7 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     if (arguments.positionals.size() < command.least_positionals)
         throw usage_error("{}: {} is missing: usage is {}", command.name,
                           split(command.positionals.shown, ' ')[arguments.positionals.size()], usage(command));
-    // 3 of `--bits 2 3` is no file, nor is a name without a suffix.
+    // In `--bits 2 3` the 3 is not a file, and neither is a name without a suffix.
     const auto is_file = [](const std::string& word) {
         std::error_code none;
         return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, none);
@@ -227,11 +228,11 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
             if (option.repeatable && words[at - 2] == long_name(option) && !words[at].starts_with("-") &&
                 (to_number(words[at]) ||
                  (option.value.list && !command.positionals.suffixes.empty() && !is_file(words[at]))))
-                throw usage_error("{}: \"{}\" stands alone (several values are one word): write {} {}{}{}",
+                throw usage_error("{}: \"{}\" stands alone (several values are one argument): write {} {}{}{}",
                                   command.name, words[at], words[at - 2], words[at - 1],
                                   words[at - 1].ends_with(',') ? "" : ",", words[at]);
     if (arguments.positionals.size() > command.most_positionals)
-        throw usage_error("{}: \"{}\" is one word too many: usage is {}", command.name,
+        throw usage_error("{}: \"{}\" is one argument too many: usage is {}", command.name,
                           arguments.positionals[command.most_positionals], usage(command));
     for (const auto& path : arguments.positionals) reject_other_kind(command, path);
     for (const auto& option : options) {
@@ -284,9 +285,9 @@ std::string overview(const std::string& group) {
 
 const std::vector<std::pair<int, std::string>>& exit_codes() {
     static const std::vector<std::pair<int, std::string>> table = {
-        {0, "fine"},           {1, "a check failed"},    {2, "usage"},        {3, "inconclusive (--strict)"},
-        {4, "unusable input"}, {5, "too many failures"}, {6, "cannot write"}, {7, "out of memory"},
-        {70, "bug"},           {75, "stopped, goes on"}};
+        {0, "fine"},           {1, "a check failed"},          {2, "usage"},        {3, "inconclusive (--strict)"},
+        {4, "unusable input"}, {5, "too many failures"},       {6, "cannot write"}, {7, "out of memory"},
+        {70, "bug"},           {75, "stopped, can be resumed"}};
     return table;
 }
 
@@ -296,7 +297,7 @@ void print_data(std::string_view text) {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if (whole && std::fflush(stdout) == 0) return;
-    // Who reads the beginning only, as head does, has what they want: the exit code says the rest.
+    // A reader such as head closes the pipe early and has all it needs, so only the exit code reports it.
     if (errno == EPIPE) throw Error(ExitCode::cannot_write, "");
     throw write_error("standard output cannot be written ({}): free space or choose another target",
                       std::strerror(errno));

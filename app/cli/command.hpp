@@ -11,7 +11,7 @@
 
 namespace spiked::app {
 
-/// The words of one call, checked against the command's options.
+/// The arguments of one call, checked against the options of its command.
 class Arguments {
 public:
     std::vector<std::string> positionals;
@@ -19,11 +19,11 @@ public:
     std::map<std::string, std::string> fallbacks;
 
     [[nodiscard]] bool has(std::string_view option) const { return given.contains(std::string(option)); }
-    /// The value given or the fallback; empty when there is neither.
+    /// Returns the given value or the default; empty when there is neither.
     [[nodiscard]] std::string text(std::string_view option) const;
-    /// Every value of a repeatable option, split at commas.
+    /// Returns every value of a repeatable option, split at commas.
     [[nodiscard]] std::vector<std::string> list(std::string_view option) const;
-    /// Throw usage_error naming the option when the text is no such number.
+    /// `number`, `count` and `counts` throw usage_error, which names the option, when the text is not such a number.
     [[nodiscard]] double number(std::string_view option) const;
     [[nodiscard]] std::size_t count(std::string_view option) const;
     [[nodiscard]] std::vector<std::size_t> counts(std::string_view option) const;
@@ -37,7 +37,7 @@ struct Command {
     std::string name;  ///< one or two words
     std::string summary;
     std::vector<std::string> examples;
-    ValueSpec positionals;  ///< `shown` stands in the usage line
+    ValueSpec positionals;  ///< `shown` is printed in the usage line
     std::size_t least_positionals = 0;
     std::size_t most_positionals = 0;
     std::vector<OptionSpec> options;
@@ -47,32 +47,32 @@ struct Command {
 /// Every subcommand, in the order of the help.
 [[nodiscard]] const std::vector<Command>& commands();
 
-/// Options every command takes.
+/// Options that every command takes.
 [[nodiscard]] const std::vector<OptionSpec>& common_options();
 
-/// Those of a command: its own, then the common ones.
+/// The options of a command: its own, then the common ones.
 [[nodiscard]] std::vector<OptionSpec> all_options(const Command& command);
 
-/// Parses the words after the command's name. Throws usage_error with the nearest legal option, or word of one.
+/// Parses the arguments after the name of the command. Throws usage_error, which suggests the nearest option or value.
 [[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);
 
 [[nodiscard]] std::string help(const Command& command);
-/// Of all commands, or of those of a group: `kv`, `bench`.
+/// The help on all commands, or on those of a group (`kv`, `bench`).
 [[nodiscard]] std::string overview(const std::string& group = "");
-/// What each exit code means.
+/// The meaning of each exit code.
 [[nodiscard]] const std::vector<std::pair<int, std::string>>& exit_codes();
 
-/// Writes lines for people to standard output and makes sure they arrived; what a terminal would obey becomes `?`.
-/// Throws write_error.
+/// Writes text for people to standard output and checks that it was written; control characters become `?`. Throws
+/// write_error.
 void print_text(std::string_view text);
-/// The same for what programs read: every byte as it is.
+/// The same for data that programs read: every byte is written as it is.
 void print_data(std::string_view text);
 void print_json(const Json& document);
 
-/// Throws usage_error when an output would replace something the command reads or keeps.
+/// Throws usage_error when an output file would replace another file that the command reads or writes.
 void keep_apart(const std::string& output, const std::string& other);
 
-/// A remark for a person, on standard error, unless --quiet.
+/// Prints a note on standard error, unless --quiet is given.
 void print_note(const Arguments& arguments, std::string_view text);
 
 }  // namespace spiked::app

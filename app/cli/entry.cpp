@@ -32,7 +32,7 @@ bool flag(const std::vector<std::string>& words, std::string_view name) {
     return std::find(words.begin(), words.end(), name) != words.end();
 }
 
-/// `kv` of `kv run`.
+/// Whether the word is the first word of several commands, as `kv` is of `kv run`.
 bool is_group(const std::string& word) {
     const auto& all = commands();
     return std::any_of(all.begin(), all.end(), [&](const Command& one) { return one.name.starts_with(word + " "); });
@@ -57,20 +57,20 @@ const Command& find_command(std::vector<std::string>& words) {
             return is_group(word) || std::find(names.begin(), names.end(), word) != names.end();
         });
         if (command != words.end())
-            throw usage_error("{} stands in front of the command: write spiked {} first, its options behind it",
+            throw usage_error("{} stands before the command: write spiked {} first and its options after it",
                               words.front(), *command);
         const std::vector<std::string> alone = {"--help", "--version"};
         throw usage_error("{} is no command{}", words.front(), suggestion(words.front(), alone));
     }
-    const std::string typed = words.front() + (grouped ? " " + words[1] : "");
-    // `inspect` is meant as `kv inspect`, `version` as `--version`.
+    const std::string written = words.front() + (grouped ? " " + words[1] : "");
+    // `inspect` stands for `kv inspect`, and `version` for `--version`.
     std::map<std::string, std::string> meant = {{"help", "help"}, {"version", "--version"}};
     for (const auto& name : names) meant.emplace(name.substr(name.find(' ') + 1), name);
     for (const auto& name : names) meant[name] = name;
     std::vector<std::string> words_known;
     for (const auto& [word, name] : meant) words_known.push_back(word);
-    const auto near = nearest(typed, words_known);
-    throw usage_error("unknown command \"{}\"{}", typed,
+    const auto near = nearest(written, words_known);
+    throw usage_error("unknown command \"{}\"{}", written,
                       near ? fmt::format("; did you mean \"{}\"?", meant.at(*near)) : suggestion("", names));
 }
 
@@ -110,7 +110,7 @@ int dispatch(std::vector<std::string> words) {
     return code;
 }
 
-/// What a user or a file wrote may stand in it, at any length.
+/// Shortens a long message: it may quote text of any length from a user or a file.
 std::string cut(std::string line) {
     constexpr std::size_t longest = 2000;
     if (line.size() <= longest) return line;
@@ -124,7 +124,7 @@ int report(bool json, bool colour, ExitCode code, const std::string& message, bo
     std::vector<std::string> parts = split(lines ? message : one_line(message), '\n');
     for (auto& part : parts) part = cut(without_control_characters(part));
     const std::string shown = fmt::format("{}", fmt::join(parts, "\n"));
-    // Where nothing can be written the exit code still says what it was: fmt::print would throw.
+    // fputs, because fmt::print throws when nothing can be written; the exit code still reports the error.
     std::fputs(fmt::format("{}spiked:{} {}\n", colour ? "\033[31m" : "", colour ? "\033[0m" : "", shown).c_str(),
                stderr);
     if (json && code != ExitCode::cannot_write)
@@ -142,14 +142,15 @@ bool wants_colour(const std::vector<std::string>& words) {
     return flag(words, "--color=always") || isatty(STDERR_FILENO) != 0;
 }
 
-/// A file that is opened gets the first free number: where a stream is closed, words for it would go into that file.
-/// What is opened here instead cannot be used, as a closed stream cannot.
+/// Opens /dev/null in place of closed standard streams. A file gets the first free descriptor, so that otherwise
+/// messages for a closed stream would go into the next file that is opened. The mode is the opposite of the stream's,
+/// so that using it fails as it would on a closed stream.
 void keep_standard_streams() {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (fcntl(stream, F_GETFD) < 0) (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/// Every dump of a study stays open, and shells allow fewer files than the system does.
+/// Raises the limit on open files: every dump of a study stays open, and shells allow fewer files than the system does.
 void allow_many_files() {
     constexpr rlim_t least = 32;  // a store, its journal and lock, the libraries
     rlimit limit{};
@@ -175,7 +176,7 @@ int run_command_line(int argc, char** argv) {
     const bool json = flag(words, "--json");
     const bool colour = wants_colour(words);
     keep_standard_streams();
-    // Writing then fails with a reason, which becomes a message.
+    // Without these signals a failed write returns an error, which is reported in a message.
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     remember_command_line(argc, argv);

@@ -7,8 +7,9 @@
 
 namespace {
 
-/// OpenBLAS is loaded with a pool of threads (never used: parallel work is over blocks), each with a buffer of 128 MiB
-/// of address space; one that finds none waits for ever, and everything with it. Under a limit: again, without a pool.
+/// Starts the program again without the thread pool of OpenBLAS if the address space is limited. OpenBLAS creates the
+/// pool when it is loaded; it is never used, because the program parallelises over blocks. Each of its threads reserves
+/// 128 MiB of address space, and one that gets none waits forever, and the whole program with it.
 void start_again_without_pool(char** argv) {
     constexpr const char* pool = "OPENBLAS_NUM_THREADS";
     rlimit limit{};

@@ -27,16 +27,16 @@ void ProgressDisplay::show(std::size_t done, std::size_t total) {
         return;
     last_ = now;
     const double elapsed = std::chrono::duration<double>(now - start_).count();
-    const double share = static_cast<double>(done) / static_cast<double>(total);
-    // One or two parts say little about the others.
+    const double fraction = static_cast<double>(done) / static_cast<double>(total);
+    // The time of one or two parts is a poor estimate for the others.
     const std::string left = elapsed < 5.0 && done - kept_ < 5
                                  ? ""
                                  : fmt::format("{:.0f} s left", elapsed * static_cast<double>(total - done) /
                                                                     static_cast<double>(done - kept_));
     if (mode_ == Mode::bar) {
-        const std::size_t cells = static_cast<std::size_t>(20.0 * share);
+        const std::size_t filled = static_cast<std::size_t>(20.0 * fraction);
         std::string bar;
-        for (std::size_t i = 0; i < 20; ++i) bar += i < cells ? "█" : "░";
+        for (std::size_t i = 0; i < 20; ++i) bar += i < filled ? "█" : "░";
         std::fputs(fmt::format("\r\033[K{}  {}  {}/{}  {}", label_, bar, done, total, left).c_str(), stderr);
         std::fflush(stderr);
         drawn_ = true;

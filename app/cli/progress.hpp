@@ -15,9 +15,9 @@ public:
     ProgressDisplay(const ProgressDisplay&) = delete;
     ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-    /// What was done before the start says nothing about the time left.
+    /// Sets how much was done before the start; it does not enter the estimate of the time left.
     void begin(std::size_t kept) { kept_ = kept; }
-    /// Not thread-safe: call it under the caller's lock.
+    /// Not thread-safe: the caller must hold a lock.
     void show(std::size_t done, std::size_t total);
 
 private:

@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<bool> stop_asked{false};
 std::atomic<std::int64_t> first_asked_ms{0};
-std::atomic<bool> tells{false};
+std::atomic<bool> prints_message{false};
 
 std::int64_t now_ms() {
     timespec now{};
@@ -32,18 +32,18 @@ void end_now(int signal) {
 void ask_to_stop(int signal) {
     if (!stop_asked.exchange(true)) {
         first_asked_ms = now_ms();
-        constexpr std::string_view words =
-            "\nspiked: stopping when what is under way is done (once more: at once; what is stored stays)\n";
-        if (tells && write(STDERR_FILENO, words.data(), words.size()) < 0) tells = false;
+        constexpr std::string_view message =
+            "\nspiked: stopping after the current work (a second signal ends it at once; stored results are kept)\n";
+        if (prints_message && write(STDERR_FILENO, message.data(), message.size()) < 0) prints_message = false;
         return;
     }
-    // A second request is obeyed at once; the store is valid at any moment. `timeout` and job schedulers signal a
-    // process and then its group: what follows within a second is still the first request.
+    // A second request ends the process at once; the store is valid at any moment. `timeout` and job schedulers signal
+    // a process and then its group, so a signal within a second still belongs to the first request.
     if (signal != SIGALRM && now_ms() - first_asked_ms > 1000) end_now(signal);
 }
 
-/// Signals that would end the process, and leave what lies in TMPDIR; not those that a library, a profiler or who
-/// started the process has taken.
+/// Handles the other signals that would end the process and leave its files in TMPDIR, except those that a library, a
+/// profiler or the parent process has changed.
 void clean_up_at_other_signals() {
     const auto take = [](int signal) {
         struct sigaction now {};
@@ -55,24 +55,24 @@ void clean_up_at_other_signals() {
 }
 
 void on_stop_signals(void (*handler)(int)) {
-    // A terminal that goes away asks, too, but not whom nohup keeps; a script's background job that can only be ended
-    // is kept from the script's own ^C.
+    // SIGHUP (the terminal is closed) is a request, too, but stays ignored under nohup. A background job of a script
+    // that can only be ended (not stopped and resumed) keeps ignoring the script's ^C.
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGHUP, SIGXCPU})
         if (std::signal(signal, handler) == SIG_IGN && (signal == SIGHUP || handler == end_now))
             std::signal(signal, SIG_IGN);
-    std::signal(SIGQUIT, end_now);  // who asks so wants the end now
+    std::signal(SIGQUIT, end_now);  // SIGQUIT always ends the process at once
     clean_up_at_other_signals();
 }
 
-std::string& words_of_process() {
-    static std::string words;
-    return words;
+std::string& stored_command_line() {
+    static std::string line;
+    return line;
 }
 
 }  // namespace
 
-void take_stop_requests(bool tell) {
-    tells = tell;
+void take_stop_requests(bool print_message) {
+    prints_message = print_message;
     on_stop_signals(ask_to_stop);
 }
 
@@ -81,11 +81,11 @@ const std::atomic<bool>& stop_requests() { return stop_asked; }
 void leave_stop_requests() { on_stop_signals(end_now); }
 
 void remember_command_line(int argc, char** argv) {
-    std::string& words = words_of_process();
-    words = "spiked";
-    for (int i = 1; i < argc; ++i) words += " " + shell_word(argv[i]);
+    std::string& line = stored_command_line();
+    line = "spiked";
+    for (int i = 1; i < argc; ++i) line += " " + shell_word(argv[i]);
 }
 
-const std::string& command_line() { return words_of_process(); }
+const std::string& command_line() { return stored_command_line(); }
 
 }  // namespace spiked::app

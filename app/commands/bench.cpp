@@ -32,14 +32,15 @@ std::string table(const std::vector<Timing>& timings) {
     for (const auto& timing : timings)
         table.add({timing.what, fmt::format("{:.1f}", timing.median), fmt::format("{:.1f}", timing.p10)});
     return table.text() +
-           "microseconds of processor time; p10 is what a quiet machine gives: compare rows of one run, in ratios.\n";
+           "microseconds of processor time; p10 is close to the time on a quiet machine: compare ratios within one "
+           "run.\n";
 }
 
-/// Seconds to measure; what is wrong with the other options is said before.
+/// Returns the seconds to measure, after the other options are checked.
 double seconds_of(const Arguments& arguments) {
     if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
     const double seconds = arguments.number("--seconds");
-    if (!(seconds > 0.0)) throw usage_error("--seconds {} is no time to measure in: write for example 5", seconds);
+    if (!(seconds > 0.0)) throw usage_error("--seconds {} is not a positive time: write for example 5", seconds);
     return seconds;
 }
 
@@ -63,8 +64,8 @@ double p10(const std::vector<Timing>& timings, std::string_view what) {
 }
 
 std::string numpy_line(const Json& numpy) {
-    const auto said = [&](const char* key) { return *numpy.find(key)->string(); };
-    return fmt::format("NumPy {} of Python {} on {}\n", said("numpy"), said("python"), said("blas"));
+    const auto text = [&](const char* key) { return *numpy.find(key)->string(); };
+    return fmt::format("NumPy {} of Python {} on {}\n", text("numpy"), text("python"), text("blas"));
 }
 
 std::string ratios(const std::vector<Timing>& timings) {
@@ -83,14 +84,16 @@ std::string fine_table(const std::vector<Timing>& timings) {
     return rows.text();
 }
 
-/// `auto` may have found none.
+/// Returns the device to be compared with the CPU. Throws usage_error if it is the CPU itself, as when `auto` finds no
+/// GPU, or if several are named.
 spiked::cuda::Device device_beside_the_cpu(const Arguments& arguments) {
     auto device = spiked::cuda::choose_device(arguments.text("--device"));
     if (device.backend == spiked::cuda::Backend::cpu)
         throw usage_error("--device {} is the CPU{}: leave --device out, or name cuda:0 or emulated",
                           arguments.text("--device"), device.note.empty() ? "" : " (" + device.note + ")");
     if (device.numbers.size() > 1)
-        throw usage_error("--device {}: one place is timed: name one", arguments.text("--device"));
+        throw usage_error("--device {}: several devices are named (only one is timed): name one",
+                          arguments.text("--device"));
     return device;
 }
 
@@ -103,9 +106,9 @@ Json device_document(const validation::DeviceTimings& timed, std::size_t threads
         .set("cols_of_block", timed.shape.columns);
 }
 
-constexpr const char* of_the_wall =
-    "microseconds of the clock on the wall a block, of batches of {} that lie on the device; cpu: {} threads; p10 is "
-    "what a quiet machine gives.\n";
+constexpr const char* wall_clock_note =
+    "microseconds of wall-clock time a block, in batches of {} in the memory of the device; cpu: {} threads; p10 is "
+    "close to the time on a quiet machine.\n";
 
 int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape, std::size_t wanted, bool in_float) {
     const auto device = device_beside_the_cpu(arguments);
@@ -133,7 +136,7 @@ int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape,
     print_text(text +
                fmt::format("{} x {} in {}, all singular values and {} vectors a side; ", shape.rows, shape.columns,
                            in_float ? "float" : "double", wanted) +
-               fmt::format(of_the_wall, timed.batch, threads));
+               fmt::format(wall_clock_note, timed.batch, threads));
     return 0;
 }
 
@@ -155,7 +158,7 @@ int run_quantize_on_device(const Arguments& arguments) {
                            "(p10).\n{2} x {2} in float, bits packed; copied: encoded between such copies; ",
                            timed.batch, 1e-3 * static_cast<double>(timed.batch) * p10(timed.rows, copied),
                            timed.shape.rows) +
-               fmt::format(of_the_wall, timed.batch, threads));
+               fmt::format(wall_clock_note, timed.batch, threads));
     return 0;
 }
 
@@ -177,7 +180,7 @@ int run_on_device(const Arguments& arguments) {
                                     p10(timings, fmt::format("{}:{}", what, name_of(device.backend))));
     print_text(
         fine_table(timings) + text +
-        fmt::format("microseconds of the clock on the wall a trial of a study, {} threads: 128 x 128 in float, two "
+        fmt::format("microseconds of wall-clock time a trial of a study, {} threads: 128 x 128 in float, two "
                     "signals, eOptShrink; coded: and tq-mse at 4 bits after a Haar rotation, with all metrics.\n",
                     threads));
     return 0;
@@ -211,13 +214,14 @@ int run_model(const Arguments& arguments) {
                        .set("numpy", timed.numpy));
         return 0;
     }
-    print_text(table(timed.rows) +
-               fmt::format("A token, in a reading of {} in blocks of 128, with predictions, one thread: spiked {:.0f} "
-                           "tokens a second, numpy {:.0f}, {:.2f} times as many (p10).\n{:.6f} nats a token, numpy "
-                           "{:.6f}.\n",
-                           timed.tokens, rate("spiked"), rate("numpy"), rate("spiked") / rate("numpy"), timed.nats,
-                           timed.nats_in_numpy) +
-               numpy_line(timed.numpy));
+    print_text(
+        table(timed.rows) +
+        fmt::format("A token, in a forward pass over {} in blocks of 128, with predictions, one thread: spiked {:.0f} "
+                    "tokens a second, numpy {:.0f}, {:.2f} times as many (p10).\n{:.6f} nats a token, numpy "
+                    "{:.6f}.\n",
+                    timed.tokens, rate("spiked"), rate("numpy"), rate("spiked") / rate("numpy"), timed.nats,
+                    timed.nats_in_numpy) +
+        numpy_line(timed.numpy));
     return 0;
 }
 
@@ -276,36 +280,38 @@ int run_quantize(const Arguments& arguments) {
                    fmt::format("{:.2f}", timing.p10 / gemm)});
     print_text(table.text() +
                "microseconds a block of 128 x 128 in float, bits packed, one thread; gemm is a product of two such "
-               "blocks.\np10 is what a quiet machine gives.\n");
+               "blocks.\np10 is close to the time on a quiet machine.\n");
     return 0;
 }
 
-const OptionSpec plot_option = {"--plot", any_text("FILE"), "bars of how many a second: .svg, .png or .pdf", "", false};
+const OptionSpec plot_option = {"--plot", any_text("FILE"), "bar chart of the rates per second: .svg, .png or .pdf", "",
+                                false};
 
 }  // namespace
 
 Command bench_decompose_command() {
     return {"bench decompose",
-            "times all singular values and leading vectors of a block, here, in LAPACK and in NumPy",
+            "times all singular values and leading vectors of a block, in this program, in LAPACK and in NumPy",
             {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json",
              "spiked bench decompose --device cuda:0"},
             {},
             0,
             0,
-            {{"--rows", whole("N"), "of a block", "128", false},
-             {"--cols", whole("D"), "of a block", "128", false},
-             {"--precision", one_of({"float", "double"}), "of the entries", "float", false},
+            {{"--rows", whole("N"), "rows of a block", "128", false},
+             {"--cols", whole("D"), "columns of a block", "128", false},
+             {"--precision", one_of({"float", "double"}), "precision of the entries", "float", false},
              {"--vectors", whole("R"), "leading vectors a side", "16", false},
              {"--seconds", number("S"), "about how long to measure", "5", false},
              {"--device", any_text("cuda:0|emulated"),
-              "instead: batches there, on all processors and in NVIDIA's libraries, by the wall clock", "", false},
+              "time batches on this device, on all processors and in NVIDIA's libraries instead, by the wall clock", "",
+              false},
              plot_option},
             run_decompose};
 }
 
 Command bench_quantize_command() {
     return {"bench quantize",
-            "times row quantizers, bits packed, in units of a matrix product",
+            "times row quantizers, with packed bits, relative to a matrix product",
             {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
              "spiked bench quantize --plot quantize.svg"},
             {},
@@ -313,7 +319,7 @@ Command bench_quantize_command() {
             0,
             {{"--seconds", number("S"), "about how long to measure", "5", false},
              {"--device", any_text("cuda:0|emulated"),
-              "instead: batches there and on all processors, by the wall clock", "", false},
+              "time batches on this device and on all processors instead, by the wall clock", "", false},
              plot_option},
             run_quantize};
 }
@@ -331,7 +337,7 @@ Command bench_theory_command() {
 
 Command bench_model_command() {
     return {"bench model",
-            "times the forward pass of a model, here and in NumPy",
+            "times the forward pass of a model, in this program and in NumPy",
             {"spiked bench model --model model/ --tokens pages.npy"},
             {},
             0,
@@ -344,14 +350,14 @@ Command bench_model_command() {
 
 Command bench_trial_command() {
     return {"bench trial",
-            "times a whole simulated trial, here and in NumPy",
+            "times a whole simulated trial, in this program and in NumPy",
             {"spiked bench trial", "spiked bench trial --seconds 20 --json", "spiked bench trial --device cuda:0"},
             {},
             0,
             0,
             {{"--seconds", number("S"), "about how long to measure", "5", false},
              {"--device", any_text("cuda:0|emulated"),
-              "instead: trials of studies there and on all processors, by the wall clock", "", false},
+              "time trials of studies on this device and on all processors instead, by the wall clock", "", false},
              plot_option},
             run_trial};
 }

@@ -1,6 +1,6 @@
 #include "app/cli/command.hpp"
 
-// The table of subcommands. Each is defined in a file that nothing else needs to know, and declared here.
+// The table of subcommands. Each is defined in a file of its own without a header, and declared here.
 namespace spiked::app {
 
 Command demo_command();

@@ -11,11 +11,11 @@
 #include "core/text/names.hpp"
 #include "estimators/compressors/compressor.hpp"
 
-// What shells and man know of the command table.
+// Shell completion and the manual page, generated from the command table.
 namespace spiked::app {
 namespace {
 
-/// `eoptshrink+tq-mse` and all others of a listed estimator and a listed quantizer that make a method.
+/// All compositions of a listed estimator and a listed quantizer that are methods, as `eoptshrink+tq-mse`.
 std::vector<std::string> compositions() {
     std::vector<std::string> words;
     for (const auto& estimator : listed_names("estimators"))
@@ -23,32 +23,32 @@ std::vector<std::string> compositions() {
             if (quantizer.find('+') != std::string::npos) continue;
             try {
                 words.push_back(estimators::parse_method(estimator + "+" + quantizer).text);
-            } catch (const Error&) {  // no composition
+            } catch (const Error&) {  // not a method
             }
         }
     return words;
 }
 
-/// What may be written for an option: its choices, or the names in the lists of `spiked list` that it takes from.
-std::vector<std::string> words_of(const OptionSpec& option) {
-    auto words = option.value.choices;
+/// The possible values of an option: its choices, and the names in the topics of `spiked list` that it accepts.
+std::vector<std::string> values_of(const OptionSpec& option) {
+    auto values = option.value.choices;
     for (const auto& topic : option.value.topics)
-        for (auto& name : listed_names(topic)) words.push_back(std::move(name));
+        for (auto& name : listed_names(topic)) values.push_back(std::move(name));
     if (option.key == "--method") {
-        static const auto composed = compositions();  // many commands take a method
-        words.insert(words.end(), composed.begin(), composed.end());
+        static const auto composed = compositions();  // computed once, because many commands take a method
+        values.insert(values.end(), composed.begin(), composed.end());
     }
-    return words;
+    return values;
 }
 
-/// Of a study, a store or a coded dump; empty where a command reads files of several kinds.
+/// The suffix of the files that a command reads (a study, a store or a coded dump); empty if it reads several kinds.
 std::string extension(const ValueSpec& positionals) {
     return positionals.suffixes.size() == 1 ? positionals.suffixes.front() : "";
 }
 
 std::vector<std::string> option_names(const OptionSpec& option) { return split(option.key, ','); }
 
-/// First words, `kv` and `bench` once.
+/// The first words of all commands, without repetitions (`kv`, `bench`).
 std::vector<std::string> first_words() {
     std::vector<std::string> words;
     for (const auto& command : commands()) {
@@ -58,7 +58,7 @@ std::vector<std::string> first_words() {
     return words;
 }
 
-/// Second words behind each first one that has them.
+/// The second words of the commands of each group.
 std::map<std::string, std::vector<std::string>> second_words() {
     std::map<std::string, std::vector<std::string>> words;
     for (const auto& command : commands())
@@ -84,7 +84,7 @@ std::string bash_script() {
                 all.push_back(name);
                 patterns += fmt::format("{}'{} {}'", patterns.empty() ? "" : "|", command.name, name);
             }
-            if (const auto words = words_of(option); !words.empty())
+            if (const auto words = values_of(option); !words.empty())
                 values += fmt::format("    {}) words=\"{}\"{} ;;\n", patterns, fmt::join(words, " "),
                                       option.value.list ? " list=1" : "");
             else if (option.value.kind != ValueSpec::Kind::none)
@@ -100,9 +100,9 @@ std::string bash_script() {
         R"(# bash completion of spiked; source it, or keep it as /etc/bash_completion.d/spiked
 _spiked() {{
   local at=$COMP_CWORD cur="${{COMP_WORDS[COMP_CWORD]}}" prev command="${{COMP_WORDS[1]}}"
-  local words="" ending="" list="" before="" typed i
+  local words="" ending="" list="" before="" part i
   COMPREPLY=()
-  # Bash breaks svd:2+tq-mse at the colon.
+  # Bash splits svd:2+tq-mse at the colon.
   while ((at > 2)) && [[ "${{COMP_WORDS[at]}}" == :* || "${{COMP_WORDS[at-1]}}" == *: ]]; do
     cur="${{COMP_WORDS[--at]}}$cur"
   done
@@ -120,7 +120,7 @@ _spiked() {{
     fi
   fi
   case "$command" in {}) command="$command ${{COMP_WORDS[2]}}" ;; esac
-  # Words of an option's value; nothing to say means file names.
+  # Values of an option; without any, file names are completed.
   case "$command $prev" in
 {}  esac
   if [[ -z "$words" && "$cur" == -* ]]; then
@@ -132,20 +132,20 @@ _spiked() {{
   fi
   if [[ -n "$ending" ]]; then
     compopt -o filenames 2>/dev/null
-    # A line a name: names may hold blanks.
+    # One name a line: names may contain blanks.
     while IFS= read -r i; do COMPREPLY+=("$i"); done < <({{ compgen -f -X "!*$ending" -- "$cur"; compgen -d -- "$cur"; }} | sort -u)
   fi
-  # Of a list the word behind the last comma.
+  # Of a list, the value after the last comma is completed.
   [[ -n "$list" && "$cur" == *,* ]] && before="${{cur%,*}},"
-  typed="${{cur#"$before"}}"
-  [[ -n "$words" ]] && COMPREPLY=($(compgen -P "$before" -W "$words" -- "$typed"))
-  # Behind a name with parameters, which no list holds.
-  if [[ -n "$words" && ${{#COMPREPLY[@]}} == 0 && "$typed" == *:*+* ]]; then
-    before="$before${{typed%+*}}+"
+  part="${{cur#"$before"}}"
+  [[ -n "$words" ]] && COMPREPLY=($(compgen -P "$before" -W "$words" -- "$part"))
+  # After a name with parameters, which no list contains, the quantizer is completed.
+  if [[ -n "$words" && ${{#COMPREPLY[@]}} == 0 && "$part" == *:*+* ]]; then
+    before="$before${{part%+*}}+"
     words=$(printf '%s\n' $words | grep -v -F + )
-    COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{typed##*+}}"))
+    COMPREPLY=($(compgen -P "$before" -W "$words" -- "${{part##*+}}"))
   fi
-  # What stands before a colon is not replaced.
+  # Bash does not replace the text before a colon.
   if [[ "$cur" == *:* && "$COMP_WORDBREAKS" == *:* ]]; then
     for i in "${{!COMPREPLY[@]}}"; do COMPREPLY[i]="${{COMPREPLY[i]#"${{cur%:*}}:"}}"; done
   fi
@@ -155,14 +155,14 @@ complete -o bashdefault -o default -F _spiked spiked
         fmt::join(first_words(), " "), seconds, groups, values, options, positionals);
 }
 
-/// zsh takes the function of bash.
+/// zsh uses the function of bash.
 std::string zsh_script() {
     return "#compdef spiked\nautoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" +
            bash_script();
 }
 
 /// Text in single quotes, for fish.
-std::string quoted(const std::string& text) {
+std::string fish_quoted(const std::string& text) {
     std::string safe = "'";
     for (const char c : text) safe += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
     return safe + "'";
@@ -177,15 +177,16 @@ std::string fish_script() {
         std::string summary = seconds.contains(word) ? fmt::format("{}", fmt::join(seconds.at(word), ", ")) : "";
         for (const auto& command : commands())
             if (command.name == word) summary = command.summary;
-        lines += fmt::format("complete -c spiked -n __fish_use_subcommand -f -a {} -d {}\n", word, quoted(summary));
+        lines +=
+            fmt::format("complete -c spiked -n __fish_use_subcommand -f -a {} -d {}\n", word, fish_quoted(summary));
     }
     for (const auto& command : commands()) {
         const auto parts = split(command.name, ' ');
-        // `run` is a command, and a second word of `kv`.
+        // `run` is a command, and also the second word of `kv run`.
         std::string where = fmt::format("__fish_seen_subcommand_from {}", parts[0]);
         if (parts.size() > 1) {
             lines += fmt::format("complete -c spiked -n '{}; and not __fish_seen_subcommand_from {}' -f -a {} -d {}\n",
-                                 where, fmt::join(seconds.at(parts[0]), " "), parts[1], quoted(command.summary));
+                                 where, fmt::join(seconds.at(parts[0]), " "), parts[1], fish_quoted(command.summary));
             where += "; and __fish_seen_subcommand_from " + parts[1];
         } else {
             where += fmt::format("; and not __fish_seen_subcommand_from {}", fmt::join(groups, " "));
@@ -198,17 +199,17 @@ std::string fish_script() {
             lines += fmt::format("complete -c spiked -n '{}'", where);
             for (const auto& name : option_names(option))
                 lines += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-            if (const auto words = words_of(option); !words.empty())
+            if (const auto words = values_of(option); !words.empty())
                 lines += fmt::format(" -x -a '{}'", fmt::join(words, " "));
             else if (option.value.kind != ValueSpec::Kind::none)
                 lines += " -r";
-            lines += fmt::format(" -d {}\n", quoted(option.help));
+            lines += fmt::format(" -d {}\n", fish_quoted(option.help));
         }
     }
     return lines;
 }
 
-/// Text as troff takes it: no line of it is a request, and a dash is a dash.
+/// Escapes text for troff: no line is a request, and a dash stays a dash.
 std::string troff(std::string_view text) {
     std::string safe = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
     for (const char c : text) safe += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c);
@@ -261,7 +262,7 @@ int run(const Arguments& arguments) {
 
 Command completion_command() {
     return {"completion",
-            "what a shell needs to complete these commands and options, or the manual page",
+            "print the completion script of a shell, or the manual page",
             {"spiked completion bash > /etc/bash_completion.d/spiked", "spiked completion zsh > ~/.zfunc/_spiked",
              "spiked completion fish > ~/.config/fish/completions/spiked.fish", "spiked completion man > spiked.1"},
             one_of({"bash", "zsh", "fish", "man"}),

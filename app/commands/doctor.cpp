@@ -30,7 +30,8 @@ arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicat
     return matrix;
 }
 
-/// Some BLAS builds compute wrong products on some processors; three nested loops do not.
+/// Compares a matrix product with three nested loops, because some BLAS builds compute wrong products on some
+/// processors.
 Finding check_product() {
     const arma::mat a = gaussian(131, 257, 0);
     const arma::mat b = gaussian(257, 67, 1);
@@ -111,13 +112,14 @@ int run(const Arguments& arguments) {
 Command doctor_command() {
     return {
         "doctor",
-        "what this machine and build can do, and whether its linear algebra computes right",
+        "report what this machine and build can do, and check their linear algebra",
         {"spiked doctor", "spiked doctor --json", "spiked doctor --device cuda:0"},
         {},
         0,
         0,
         {{"--device", any_text("cuda:0|emulated"),
-          "compare its kernels with the CPU: a GPU, or its code on the host; exit 1 where one differs", "cpu", false},
+          "compare the kernels of a device with the CPU: a GPU, or its code on the host; exit 1 if one differs", "cpu",
+          false},
          {"--stress", {}, "with --device also full batches of every kernel and a million random matrices", "", false}},
         run};
 }

@@ -19,7 +19,7 @@ std::string duration_text(double seconds) {
                               : fmt::format("{:.1f} days", seconds / 86400.0);
 }
 
-/// Of a forecast, whose bytes mean nothing.
+/// The size with few digits, because a forecast is not exact to the byte.
 std::string rough_size(std::uint64_t bytes) {
     const double size = static_cast<double>(bytes);
     return size < 1e6   ? fmt::format("{:.0f} kB", size / 1e3)
@@ -29,9 +29,10 @@ std::string rough_size(std::uint64_t bytes) {
 
 std::string forecast_text(const validation::CheckForecast& check) {
     std::string text =
-        fmt::format("{}: {} of {} questions within reach", one_line(check.check), check.reachable, check.questions);
+        fmt::format("{}: {} of {} questions can be decided", one_line(check.check), check.reachable, check.questions);
     if (check.without_power > 0)
-        text += fmt::format("; {} never (the planted fault lies inside the margin: make it smaller)", check.without_power);
+        text += fmt::format("; {} never (the planted defect lies inside the margin: use a smaller margin)",
+                            check.without_power);
     if (check.untried > 0) text += fmt::format("; {} not tried", check.untried);
     if (check.needed > 0)
         text += fmt::format("; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on",

@@ -6,11 +6,11 @@
 
 namespace spiked::app {
 
-/// What a study is, in one line.
+/// Describes a study in one line.
 [[nodiscard]] std::string plan_line(const validation::Experiment& experiment, std::size_t threads);
 
-/// `run --dry-run`: tries a few replicates for at most ten seconds and says what the study takes and what its checks
-/// can tell. Returns the exit code.
+/// `run --dry-run`: computes a few replicates in at most ten seconds and prints the time, memory and disk space that
+/// the study needs, and which checks it can decide. Returns the exit code.
 int dry_run_study(const Arguments& arguments, const validation::Study& study);
 
 }  // namespace spiked::app

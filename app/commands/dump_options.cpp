@@ -24,8 +24,8 @@ const std::vector<OptionSpec>& dump_options() {
         {"--layers", several(whole("L")), "only these layers", "", true},
         {"--heads", several(whole("H")), "only these heads", "", true},
         {"--side", one_of({"key", "value"}), "only this side", "", false},
-        {"--tensor", any_text("PATTERN"), "names of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", any_text("head,token,dim"), "order of the axes, where the file does not say", "", false},
+        {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
+        {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
         {"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id", false},
     };
     return options;
@@ -62,7 +62,7 @@ ValueSpec dump_value(std::string shown) { return file_with(sim::dump_suffixes(),
 ValueSpec matrix_value() { return file_with({".npy", ".npz", ".csv", ".safetensors"}, sim::matrix_forms()); }
 
 OptionSpec dtype_option() {
-    return {"--dtype", one_of({"f16", "bf16", "f32", "f64"}), "of the numbers in the file", "f16", false};
+    return {"--dtype", one_of({"f16", "bf16", "f32", "f64"}), "format of the numbers in the file", "f16", false};
 }
 
 sim::DType read_dtype(const Arguments& arguments) {

@@ -4,22 +4,23 @@
 
 namespace spiked::app {
 
-/// The options of every command that measures blocks of dumps, and the part of a plan that they say.
+/// The options of every command that measures blocks of dumps, and the part of a plan that they determine.
 [[nodiscard]] const std::vector<OptionSpec>& dump_options();
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);
 
-/// Whether default methods may turn its keys back; false too for what is no dump, of which readers say more.
+/// Whether the dump says how its keys were rotated, so that default methods may de-rotate them. False also for a file
+/// that is not a dump: the command that reads it reports the error.
 [[nodiscard]] bool has_rotary_keys(const std::string& path, const sim::DumpOptions& options);
 
-/// A dump, or several: what is read as one, and so how the name of its file ends.
+/// One or several dumps, with the suffixes of the files that are read as dumps.
 [[nodiscard]] ValueSpec dump_value(std::string shown);
-/// A file with a matrix in it.
+/// A file that contains a matrix.
 [[nodiscard]] ValueSpec matrix_value();
 
-/// Throws usage_error for a file that would hold a dump under a name that no reader takes for one.
+/// Throws usage_error if a dump is to be written under a name that no reader accepts as a dump.
 void require_dump_name(const std::string& output);
 
-/// Of the numbers in a dump that is written.
+/// The number format of a dump that is written.
 [[nodiscard]] OptionSpec dtype_option();
 [[nodiscard]] sim::DType read_dtype(const Arguments& arguments);
 

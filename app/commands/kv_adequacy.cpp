@@ -32,13 +32,13 @@ Command kv_adequacy_command() {
     std::vector<OptionSpec> options = dump_options();
     const std::vector<OptionSpec> own = {
         {"--level", number("P"), "significance level of each test", "0.01", false},
-        {"--seed", any_text("HEX"), "of the simulated null laws", "0x5eed", false},
+        {"--seed", any_text("HEX"), "seed of the simulated null laws", "0x5eed", false},
         {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.end(), own.begin(), own.end());
     return {
         "kv adequacy",
-        "does the spiked model describe the blocks of KV dumps? Share of blocks that tests of it reject",
+        "does the spiked model describe the blocks of KV dumps? The fraction of blocks that tests reject",
         {"spiked kv adequacy dump.safetensors", "spiked kv adequacy a.safetensors b.safetensors --side value --json",
          "spiked kv adequacy dump.safetensors --layers 0,1 --block 64 --level 0.05 -v"},
         dump_value("DUMP..."),

@@ -171,21 +171,23 @@ const OptionSpec threads_option = {"--threads", whole("N"), "0: all of the machi
 
 Command kv_encode_command() {
     std::vector<OptionSpec> options = {
-        {"-o,--output", file_with({".spkv"}), "where the coded dump goes", "", false},
+        {"-o,--output", file_with({".spkv"}), "the coded dump to write", "", false},
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
          "quantizer or composition; spiked list shows all", "tq-mse", false},
         {"--bits", number("B"), "index bits an entry; ecsq also takes fractions", "4", false},
-        {"--block", whole("TOKENS"), "tokens of a block; the last ones that fill none stay fp16", "128", false},
-        {"--tensor", any_text("PATTERN"), "names of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", any_text("head,token,dim"), "order of the axes, where the file does not say", "", false},
+        {"--block", whole("TOKENS"), "tokens of a block; the last tokens, if they do not fill a block, stay fp16",
+         "128", false},
+        {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
+        {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
         residual_option(),
         threads_option,
         {"--device", any_text("cpu|cuda:0|emulated"),
-         "what codes blocks that kernels can code: tq-mse, tq-prod, eden, kivi, in float", "cpu", false},
+         "device that codes the blocks of the methods with kernels: tq-mse, tq-prod, eden, kivi, in float", "cpu",
+         false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv encode",
-            "compress the keys and values of a dump into one file, every bit of it accounted for",
+            "compress the keys and values of a dump into one file, with an account of every bit",
             {"spiked kv encode dump.safetensors -o dump.spkv --method tq-mse --bits 4",
              "spiked kv encode dump.safetensors -o dump.spkv --method eoptshrink+tq-mse --bits 2 --json",
              "spiked kv encode dump.npz -o dump.spkv --method kivi --bits 2 --group 32 --layout head,token,dim"},
@@ -198,12 +200,12 @@ Command kv_encode_command() {
 
 Command kv_decode_command() {
     return {"kv decode",
-            "the dump that a coded file holds, in its own names, dtypes and metadata",
+            "decode a coded file into a dump with the original names, dtypes and metadata",
             {"spiked kv decode dump.spkv -o back.safetensors", "spiked kv decode dump.spkv -o back.safetensors --json"},
             file_with({".spkv"}, "FILE.spkv"),
             1,
             1,
-            {{"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where the dump goes", "", false},
+            {{"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "the dump to write", "", false},
              threads_option},
             decode};
 }

@@ -16,22 +16,22 @@ namespace {
 
 struct Want {
     const char* key;
-    const char* without;  ///< what cannot be done without it
+    const char* without;  ///< consequence if it is missing
 };
 
 constexpr Want wanted_metadata[] = {
     {"layout", "the order of the axes; give --layout"},
     {"model", "dumps of different models cannot be told apart"},
     {"prompt_id", "errors are clustered by head, never by prompt"},
-    {"keys", "whether rotary embedding was applied is unknown; unrope is refused"},
+    {"keys", "whether rotary embedding was applied is unknown; unrope is rejected"},
     {"attention", "causal or bidirectional is unknown; attention metrics need --attention"},
 };
 
-/// What `kv inspect` knows without a layout, and with one.
+/// The findings of `kv inspect`; `dump` is empty if the layout is unknown.
 struct Inspection {
     std::unique_ptr<sim::TensorContainer> file;
     std::optional<sim::KvDump> dump;
-    std::vector<std::string> legal;    ///< layouts the first tensor of several axes may have
+    std::vector<std::string> legal;    ///< possible layouts of the first tensor with three or more axes
     std::vector<std::string> missing;  ///< keys of wanted_metadata
 };
 
@@ -50,7 +50,7 @@ Inspection inspect(const std::string& path, const sim::DumpOptions& options) {
     return found;
 }
 
-/// What is there and yet no use.
+/// Notes on tensors that are present but cannot be used.
 std::vector<std::string> notes_on(const Inspection& found) {
     std::vector<std::string> notes;
     if (!found.dump) return notes;
@@ -166,8 +166,8 @@ Command kv_inspect_command() {
             1,
             1,
             {{"--block", whole("TOKENS"), "tokens of a block", "128", false},
-             {"--tensor", any_text("PATTERN"), "names of the tensors", "layers.{layer}.{side}", false},
-             {"--layout", any_text("head,token,dim"), "order of the axes, where the file does not say", "", false}},
+             {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
+             {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false}},
             run};
 }
 

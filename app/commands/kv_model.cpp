@@ -17,7 +17,7 @@
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
 
-// Commands that run a model.
+// The commands `kv perplexity`, `kv retrieve` and `kv dump`, which run a model.
 
 namespace spiked::app {
 namespace {
@@ -115,22 +115,23 @@ int dump(const Arguments& arguments) {
 }  // namespace
 
 Command kv_dump_command() {
-    return {"kv dump",
-            "run a model over a text and write its keys, values and queries as a dump",
-            {"spiked kv dump --model model/ --tokens pages.npy -o page-0.safetensors",
-             "spiked kv dump --model model/ --tokens pages.npy --document 3 --dtype f32 -o page-3.safetensors"},
-            {},
-            0,
-            0,
-            {model_option(),
-             {"--tokens", file_with({".npy"}), "token ids, a document a row; a token beyond the context is left out",
-              "", false},
-             {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it",
-              "kv-dump.safetensors", false},
-             {"--document", whole("N"), "row of the tokens", "0", false},
-             {"--name", any_text("NAME"), "of the model, for the metadata; by default the folder's", "", false},
-             dtype_option()},
-            dump};
+    return {
+        "kv dump",
+        "run a model over a text and write its keys, values and queries as a dump",
+        {"spiked kv dump --model model/ --tokens pages.npy -o page-0.safetensors",
+         "spiked kv dump --model model/ --tokens pages.npy --document 3 --dtype f32 -o page-3.safetensors"},
+        {},
+        0,
+        0,
+        {model_option(),
+         {"--tokens", file_with({".npy"}), "token ids, a document a row; tokens beyond the context are left out", "",
+          false},
+         {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it", "kv-dump.safetensors",
+          false},
+         {"--document", whole("N"), "row of the file of tokens", "0", false},
+         {"--name", any_text("NAME"), "name of the model in the metadata; by default that of the folder", "", false},
+         dtype_option()},
+        dump};
 }
 
 Command kv_retrieve_command() {
@@ -138,20 +139,20 @@ Command kv_retrieve_command() {
         model_option(),
         model_method_option(),
         {"--bits", several(number("B")), "index bits an entry; ecsq also takes fractions", "1,2,3", true},
-        {"--layers", one_of({"all", "last"}), "which are compressed; of a dump the last", "all", false},
+        {"--layers", one_of({"all", "last"}), "layers that are compressed; for dumps only the last", "all", false},
         budget_option(),
         {"--block", whole("TOKENS"), "tokens of a block", "128", false},
         {"--plot", any_text("FILE"),
-         "what the questions of the first prompt attend to, before and after, as heatmaps: .svg, .png or .pdf", "",
+         "heatmaps of the attention of the questions of the first prompt, before and after: .svg, .png or .pdf", "",
          false},
-        {"--tensor", any_text("PATTERN"), "names of a dump's tensors", "layers.{layer}.{side}", false},
-        {"--layout", any_text("head,token,dim"), "order of their axes, where the file does not say", "", false},
+        {"--tensor", any_text("PATTERN"), "name pattern of the tensors of a dump", "layers.{layer}.{side}", false},
+        {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
         {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv retrieve",
-            "ask a model, or the last layer in a dump, for needles in a compressed context: which answers survive",
+            "ask a model, or the last layer in a dump, for needles in a compressed context: which answers stay right",
             {"spiked kv retrieve --model model/",
              "spiked kv retrieve needles-a.safetensors needles-b.safetensors --plot attention.svg",
              "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
@@ -170,7 +171,8 @@ Command kv_perplexity_command() {
         model_method_option(),
         {"--bits", several(number("B")), "index bits an entry; ecsq also takes fractions", "2,3,4", true},
         budget_option(),
-        {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"), "compress only these; key or value", "", true},
+        {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
+         "compress only these sides of these layers; key or value", "", true},
         {"--block", whole("TOKENS"), "tokens of a block", "128", false},
         {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };

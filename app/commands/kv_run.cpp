@@ -28,14 +28,14 @@
 namespace spiked::app {
 namespace {
 
-/// What of a command differs from `kv run`.
+/// What differs between `kv run` and `kv frontier`.
 struct Measuring {
-    std::vector<std::string> of_rotated;  ///< default methods where every dump says how its keys were rotated
+    std::vector<std::string> of_rotated;  ///< additional default methods if every dump says how its keys were rotated
     bool needs_attention = false;
 };
 
-/// What is asked for; by default those of the table, calibrated caches where there is a dump to calibrate on, and
-/// behind `unrope` where every dump says how to undo its keys' rotary embedding.
+/// The methods to measure. By default the listed ones, calibrated caches if there is a dump to calibrate on, and
+/// methods with `unrope` if every dump says how to de-rotate its keys.
 std::vector<std::string> methods_of(const Arguments& arguments, const Measuring& measuring,
                                     const validation::KvPlan& plan) {
     std::vector<std::string> methods = arguments.list("--method");
@@ -49,7 +49,7 @@ std::vector<std::string> methods_of(const Arguments& arguments, const Measuring&
     return methods;
 }
 
-/// Known before anything runs: an error of attention is asked for and no head has one.
+/// Throws input_error before anything runs if an error of attention is to be measured and no head allows it.
 void reject_without_attention(const validation::Experiment& experiment) {
     const auto& modes = *experiment.science.find("attention")->items();
     if (std::all_of(modes.begin(), modes.end(), [](const Json& mode) { return mode.is_null(); }))
@@ -58,8 +58,8 @@ void reject_without_attention(const validation::Experiment& experiment) {
             "give --attention, or leave --metric out");
 }
 
-/// Means over blocks of two models are of neither: heads of another model are other clusters, but who reads one row a
-/// method is told.
+/// Prints a note if the dumps come from several models. Their heads are different clusters, so that the errors are
+/// right, but a mean over the blocks of two models describes neither.
 void print_note_on_two_models(const Arguments& arguments, const validation::KvPlan& plan) {
     std::set<std::string> models;
     for (const auto& path : plan.dumps) {
@@ -72,7 +72,7 @@ void print_note_on_two_models(const Arguments& arguments, const validation::KvPl
                                           fmt::join(models, " and ")));
 }
 
-/// Where the numbers are kept; refuses to write over what is read.
+/// The paths of the store and report. Throws usage_error if one of them is an input.
 StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& inputs, const std::string& label) {
     StudyRun study{.store_path = ":memory:", .threads = arguments.count("--threads"), .label = label};
     if (arguments.has("--output"))
@@ -89,7 +89,7 @@ StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& in
     return study;
 }
 
-/// Measures the dumps into a store; `print` says what it holds.
+/// Measures the dumps into a store and calls `print` with it.
 int measured(const Arguments& arguments, const Measuring& measuring,
              const std::function<void(validation::Database& store)>& print) {
     validation::KvPlan plan = read_dump_plan(arguments);
@@ -138,7 +138,7 @@ int run(const Arguments& arguments) {
     });
 }
 
-/// What a model loses, into a store.
+/// Measures the loss of a model into a store and calls `print` with it.
 int measured_model(const Arguments& arguments, const std::string& metric,
                    const std::function<void(validation::Database& store)>& print) {
     for (const char* option : {"--layers", "--heads", "--side", "--tensor", "--layout", "--prompt-id", "--attention",
@@ -171,7 +171,7 @@ int measured_model(const Arguments& arguments, const std::string& metric,
     return run_study(arguments, experiment, study_of(arguments, {plan.filler}, "prompts"), print);
 }
 
-/// The metric asked for: of a model or of dumps, whichever is given.
+/// The metric to show, which must belong to the given source: a model or dumps.
 std::string frontier_metric(const Arguments& arguments) {
     const bool model = arguments.has("--model");
     if (model == !arguments.positionals.empty())
@@ -205,7 +205,7 @@ int frontier(const Arguments& arguments) {
     if (arguments.has("--at")) {
         at = arguments.number("--at");
         if (!(*at > 0.0 && *at <= 64.0))
-            throw usage_error("--at {} bits are no budget of an entry: give for example --at 2.5",
+            throw usage_error("--at {} is not a possible number of bits per entry: give for example --at 2.5",
                               arguments.text("--at"));
     }
     if (arguments.has("--plot")) {
@@ -231,7 +231,7 @@ int frontier(const Arguments& arguments) {
     return measured(arguments, measuring, print);
 }
 
-/// The options of both commands behind --method.
+/// The options of both commands that follow --method.
 std::vector<OptionSpec> measuring_options(const std::string& bits) {
     std::vector<OptionSpec> options = {
         {"--bits", several(number("B")), "index bits an entry; ecsq also takes fractions", bits, true},
@@ -239,12 +239,12 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
          "", true},
         residual_option(),
         {"--attention", one_of({"causal", "bidirectional", "none"}),
-         "which keys a query sees, where the file does not say (then attention is left out without it); none: never "
+         "which keys a query sees, if the file does not say (without either, attention is not measured); none: never "
          "measure attention",
          "", false},
         {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
          "keep every number in a store; the same command again resumes", "", false},
-        {"--report", file_with({".html"}), "write the report; its store stands beside it unless -o says where", "",
+        {"--report", file_with({".html"}), "write the report; the store is written beside it, unless -o names it", "",
          false},
         {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };
@@ -258,7 +258,7 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
 Command kv_run_command() {
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
-         "what to compare; spiked list shows all. Behind the default ones comes unrope+eoptshrink+tq-mse where dumps "
+         "methods to compare; spiked list shows all. By default unrope+eoptshrink+tq-mse is added if the dumps "
          "allow it",
          "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
     const std::vector<OptionSpec> more = measuring_options("2,3,4");
@@ -278,13 +278,13 @@ Command kv_run_command() {
 Command kv_frontier_command() {
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
-         "what to compare; behind the default ones come unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq where dumps "
-         "allow it; of a model those of kv perplexity",
+         "methods to compare. By default unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq are added if the dumps "
+         "allow it; for a model the defaults of kv perplexity",
          "tq-mse,tq-prod,eden-mmse,qjl,kivi,rabitq,polarquant,kvquant,pq,rht-uniform,gear,ecsq,tcq,svd:1+tq-mse,"
          "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
          true},
         {"--metric", one_of(reports::frontier_metrics()),
-         "the error of the hull, of --at and of --plot; the table shows all that are measured. Of a model added_nats, "
+         "the error for the hull, --at and --plot; the table shows all that are measured. For a model added_nats, "
          "retrieval or wrong_answers",
          "relative_l2", false},
         {"--plot", any_text("FILE"), "the error against stored bits with the convex hull: .svg, .png or .pdf", "",
@@ -294,7 +294,7 @@ Command kv_frontier_command() {
     options.insert(options.end(), more.begin(), more.end());
     more = {model_option(),
             {"--tokens", file_with({".npy"}),
-             "of a model: token ids, a document a row; without, it is asked for needles", "", false},
+             "for a model: token ids, a document a row; without them it is asked for needles", "", false},
             budget_option()};
     options.insert(options.end(), more.begin(), more.end());
     options.insert(options.end(), needle_options().begin(), needle_options().end());

@@ -22,7 +22,7 @@
 namespace spiked::app {
 namespace {
 
-/// What is printed of an entry.
+/// The printed description of an entry.
 struct Line {
     std::string name;
     std::string summary;
@@ -69,14 +69,14 @@ std::vector<Line> with_bits(const std::vector<estimators::QuantizerEntry>& entri
 std::vector<Line> quantizer_lines() {
     std::vector<Line> lines = with_bits(estimators::row_quantizers());
     lines.push_back({"ESTIMATOR+QUANTIZER",
-                     "the estimator's low-rank part stored in factors, the rest through the quantizer",
+                     "stores the estimator's low-rank part in factors and quantizes the rest",
                      {described(estimators::quantizer_option("--factor-bits")),
                       described(estimators::quantizer_option("--factor-codebook")),
                       described(estimators::quantizer_option("--open-loop"))},
                      "paper Algorithm 1"});
     lines.push_back(
         {"svd:rd+tcq",
-         "recommended for values from some 2.4 stored bits on, for keys with a rotary embedding behind unrope+",
+         "recommended for values from about 2.4 stored bits on, and with unrope+ for keys with a rotary embedding",
          {},
          "measured: docs/METHODS.md, which method at 2.5 bits"});
     for (const auto& [alias, meaning] : estimators::method_aliases())
@@ -89,7 +89,7 @@ std::vector<Line> cache_lines() { return with_bits(estimators::cache_methods());
 std::vector<Line> eviction_lines() {
     std::vector<Line> lines;
     for (const auto& eviction : estimators::evictions()) lines.push_back(line_of(eviction.entry));
-    lines.push_back({"EVICTION+METHOD", "what is kept goes through a method; the budget is of all its bytes", {}, ""});
+    lines.push_back({"EVICTION+METHOD", "the kept tokens are coded by a method; the budget counts all bytes", {}, ""});
     return lines;
 }
 
@@ -97,7 +97,7 @@ std::vector<Line> covariance_lines() {
     std::vector<Line> lines;
     for (const auto& kind : sim::covariance_kinds()) {
         std::vector<std::string> options = {"in a study: " + kind.table_form()};
-        if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("as words: N (default 64)");
+        if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("in an option: N (default 64)");
         lines.push_back({kind.spec_form(), kind.summary, options, kind.source});
     }
     return lines;
@@ -158,7 +158,7 @@ const std::vector<Topic>& topics() {
     return table;
 }
 
-/// What is to be shown: topics with all their lines, or those with lines of a name.
+/// The topics to show: all, one with all its entries, or those with entries of the given name.
 std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::vector<std::string>& words) {
     std::vector<std::pair<std::string, std::vector<Line>>> chosen;
     std::vector<std::string> known;
@@ -167,9 +167,9 @@ std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::v
         known.push_back(topic.name);
     }
     if (!chosen.empty()) return chosen;
-    // A method is shown by its parts, snapkv+tq-mse:group=8 by two lines.
+    // A method is shown by its parts: snapkv+tq-mse:group=8 by two entries.
     const std::vector<std::string> parts = split(words.front(), '+');
-    const auto is_asked = [&](const Line& line) {
+    const auto matches = [&](const Line& line) {
         const bool method = line.name.find('+') != std::string::npos;
         return line.name == words.front() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
                    return line.name == part + "+NAME" ||
@@ -180,29 +180,29 @@ std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::v
         std::vector<Line> named;
         for (auto& line : topic.lines()) {
             known.push_back(line.name);
-            if (is_asked(line)) named.push_back(std::move(line));
+            if (matches(line)) named.push_back(std::move(line));
         }
         if (!named.empty()) chosen.emplace_back(topic.name, std::move(named));
     }
     if (!chosen.empty()) return chosen;
     const auto near = nearest(words.front(), known);
     known.resize(topics().size());
-    throw usage_error("list: nothing is called \"{}\"{}", words.front(),
+    throw usage_error("list: unknown name \"{}\"{}", words.front(),
                       near ? fmt::format("; did you mean \"{}\"?", *near) : suggestion("", known));
 }
 
-/// `a; b; c`, broken where a row would be long.
-std::vector<std::string> rows_of(const std::vector<std::string>& options) {
+/// The options as `a; b; c`, broken into lines.
+std::vector<std::string> wrapped_options(const std::vector<std::string>& options) {
     constexpr std::size_t widest = 100;
-    std::vector<std::string> rows;
+    std::vector<std::string> lines;
     for (const auto& option : options) {
-        if (!rows.empty()) rows.back() += ';';
-        if (rows.empty() || rows.back().size() + option.size() + 1 > widest)
-            rows.push_back(option);
+        if (!lines.empty()) lines.back() += ';';
+        if (lines.empty() || lines.back().size() + option.size() + 1 > widest)
+            lines.push_back(option);
         else
-            rows.back() += ' ' + option;
+            lines.back() += ' ' + option;
     }
-    return rows;
+    return lines;
 }
 
 int run(const Arguments& arguments) {
@@ -229,7 +229,8 @@ int run(const Arguments& arguments) {
         text += (text.empty() ? "" : "\n") + topic + "\n";
         for (const auto& line : entries) {
             text += fmt::format("  {:<28}{}\n", line.name, line.summary);
-            for (const auto& row : rows_of(line.options)) text += fmt::format("  {:<28}  {}\n", "", row);
+            for (const auto& options : wrapped_options(line.options))
+                text += fmt::format("  {:<28}  {}\n", "", options);
             if (!line.source.empty()) text += fmt::format("  {:<28}  source: {}\n", "", line.source);
         }
     }
@@ -260,7 +261,7 @@ Command list_command() {
     std::vector<std::string> names;
     for (const auto& topic : topics()) names.push_back(topic.name);
     return {"list",
-            "names, options, defaults and sources of everything there is",
+            "list the names of methods, laws, metrics, claims and figures, with options, defaults and sources",
             {"spiked list", "spiked list estimators", "spiked list tq-mse", "spiked list quantizers --json"},
             topics_or_name(names),
             0,

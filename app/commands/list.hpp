@@ -4,7 +4,7 @@
 
 namespace spiked::app {
 
-/// What `spiked list TOPIC` names and a user can type as it stands: no patterns such as svd:K.
+/// The names in `spiked list TOPIC` that can be used as they are, without patterns such as svd:K.
 [[nodiscard]] std::vector<std::string> listed_names(const std::string& topic);
 
 }  // namespace spiked::app

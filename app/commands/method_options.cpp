@@ -17,7 +17,7 @@ const std::vector<OptionSpec>& quantizer_options() {
         for (const char* key :
              {"--rotation", "--codebook", "--norm", "--group", "--factor-bits", "--factor-codebook", "--open-loop"})
             all.push_back(estimators::quantizer_option(key));
-        all.push_back({"--seed", any_text("HEX"), "of what is drawn, as rotations", "0x5eed"});
+        all.push_back({"--seed", any_text("HEX"), "seed of everything random, such as rotations", "0x5eed"});
         return all;
     }();
     return options;
@@ -25,7 +25,8 @@ const std::vector<OptionSpec>& quantizer_options() {
 
 OptionSpec residual_option() {
     return {"--residual", whole("R"),
-            "full-precision tail of a sequence (kivi): values the last R tokens, keys the last T mod R", "128", false};
+            "full-precision tail of a sequence of T tokens (kivi): of values the last R, of keys the last T mod R",
+            "128", false};
 }
 
 estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) {
@@ -46,21 +47,21 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
 
 namespace {
 
-bool is_of_factors(std::string_view option) { return option.starts_with("--factor") || option == "--open-loop"; }
+bool concerns_factors(std::string_view option) { return option.starts_with("--factor") || option == "--open-loop"; }
 
-/// Whether the quantizer obeys an option of commands, in this form or in its name.
-bool obeys(const RegistryEntry& entry, std::string_view option) {
+/// Whether the quantizer has this command-line option, or takes the same setting in its name.
+bool accepts_option(const RegistryEntry& entry, std::string_view option) {
     return std::any_of(entry.options.begin(), entry.options.end(),
                        [&](const OptionSpec& spec) { return spec.key == option || spec.also_option == option; });
 }
 
-/// Whether the option changes what a method does. Caches pass theirs on to the quantizer of their latents.
-bool reaches(std::string_view option, const std::string& name) {
+/// Whether the option has an effect on a method. Caches pass theirs on to the quantizer of their latents.
+bool has_effect(std::string_view option, const std::string& name) {
     if (estimators::is_cache_method(name)) return true;
     const auto method = estimators::parse_kept_and_coded(name).method;
     if (!method) return false;
-    if (is_of_factors(option)) return method->spectral.has_value();
-    return obeys(method->quantizer.entry(), option);
+    if (concerns_factors(option)) return method->spectral.has_value();
+    return accepts_option(method->quantizer.entry(), option);
 }
 
 }  // namespace
@@ -68,23 +69,23 @@ bool reaches(std::string_view option, const std::string& name) {
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
     for (const char* option : {"--rotation", "--codebook", "--group", "--axis", "--residual", "--factor-bits",
                                "--factor-codebook", "--open-loop"}) {
-        // --residual 0 keeps no token: so does every method without the option.
+        // --residual 0 keeps no token, which holds for every method without the option.
         if (!arguments.has(option) || arguments.text(option) == "0" ||
-            std::any_of(methods.begin(), methods.end(), [&](const auto& method) { return reaches(option, method); }))
+            std::any_of(methods.begin(), methods.end(), [&](const auto& method) { return has_effect(option, method); }))
             continue;
         std::vector<std::string> of;
         for (const auto& entry : estimators::row_quantizers())
-            if (obeys(entry, option)) of.push_back(entry.name);
+            if (accepts_option(entry, option)) of.push_back(entry.name);
         throw usage_error(
-            "{} changes nothing of {} (it is of {}): leave it out", option, fmt::join(methods, ", "),
-            is_of_factors(option) ? "methods ESTIMATOR+QUANTIZER" : fmt::format("{}", fmt::join(of, ", ")));
+            "{} has no effect on {} (it applies to {}): leave it out", option, fmt::join(methods, ", "),
+            concerns_factors(option) ? "methods ESTIMATOR+QUANTIZER" : fmt::format("{}", fmt::join(of, ", ")));
     }
 }
 
 std::string one_method(const Arguments& arguments) {
     const std::string name = arguments.text("--method");
     if (name.find(',') != std::string::npos)
-        throw usage_error("--method \"{}\" names several (this command codes by one): run it once a method", name);
+        throw usage_error("--method \"{}\" names several (this command takes one): run it once per method", name);
     return name;
 }
 

@@ -4,20 +4,20 @@
 
 namespace spiked::app {
 
-/// The options that every command with a quantizer takes, and what they say.
+/// The options that every command with a quantizer takes, and their values.
 [[nodiscard]] const std::vector<OptionSpec>& quantizer_options();
 [[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
 
-/// Throws usage_error for an option given that changes nothing of any of the methods.
+/// Throws usage_error for a given option that has no effect on any of the methods.
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
 
 /// `--residual` of commands on whole sequences.
 [[nodiscard]] OptionSpec residual_option();
 
-/// The value of `--method` where one is taken. Throws usage_error.
+/// The value of `--method` of a command that takes one method. Throws usage_error.
 [[nodiscard]] std::string one_method(const Arguments& arguments);
 
-/// Bit widths; methods say which of them they take. Throws usage_error.
+/// The bit widths; whether a method supports them is checked by the method. Throws usage_error.
 [[nodiscard]] std::vector<double> read_bits(const Arguments& arguments);
 
 }  // namespace spiked::app

@@ -12,7 +12,7 @@
 namespace spiked::app {
 namespace {
 
-/// 0:key,3:value
+/// Parses lists such as 0:key,3:value.
 std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments) {
     std::set<std::pair<std::size_t, sim::Side>> only;
     for (const auto& word : arguments.list("--only")) {
@@ -27,7 +27,7 @@ std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments
     return only;
 }
 
-/// bos=0,ask=1,keys=512:1023,values=1024:1535
+/// Parses lists such as bos=0,ask=1,keys=512:1023,values=1024:1535.
 validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
     validation::NeedleVocabulary words;
     for (const auto& entry : arguments.list("--vocabulary")) {
@@ -64,9 +64,9 @@ validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
 std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool rotated = true) {
     std::vector<double> budgets;
     for (const auto& word : arguments.list("--budget")) {
-        const auto share = to_number(word);
-        if (!share) throw usage_error("--budget: \"{}\" is not a number: write for example --budget 0.1", word);
-        budgets.push_back(*share);
+        const auto fraction = to_number(word);
+        if (!fraction) throw usage_error("--budget: \"{}\" is not a number: write for example --budget 0.1", word);
+        budgets.push_back(*fraction);
     }
     auto methods = arguments.has("--method") ? arguments.list("--method") : split(model_method_option().fallback, ',');
     if (!arguments.has("--method") && !rotated)
@@ -93,38 +93,39 @@ void require_model_and_tokens(const Arguments& arguments) {
 
 OptionSpec model_method_option() {
     return {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
-            "what the cache is sent through; spiked list shows all",
+            "methods that compress the cache; spiked list shows all",
             "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse", true};
 }
 
 OptionSpec budget_option() {
     return {"--budget", several(any_text("SHARE")),
-            "of evictions (spiked list evictions, also in front of a method: snapkv+tq-mse): what is kept may take "
-            "this share of the bytes that the tokens to compress take in fp16; one token at least has to fit",
+            "for evictions (spiked list evictions; also before a method, as snapkv+tq-mse): the kept tokens may take "
+            "this fraction of the bytes that the tokens to compress take in fp16; at least one token must fit",
             "", true};
 }
 
 const std::vector<OptionSpec>& needle_options() {
     static const std::vector<OptionSpec> options = {
-        {"--needles", whole("N"), "in a prompt", "16", false},
+        {"--needles", whole("N"), "needles in a prompt", "16", false},
         {"--asked", whole("Q"), "needles asked for in a prompt, at most", "32", false},
-        {"--prompts", whole("P"), "drawn from the seed", "64", false},
+        {"--prompts", whole("P"), "prompts, drawn from the seed", "64", false},
         {"--context", whole("TOKENS"),
-         "of a prompt with its questions; by default what the model reads, or as the filler allows", "", false},
-        {"--exact-questions", {}, "compress the context before the questions only", "", false},
+         "length of a prompt with its questions; by default the context of the model, or less if the filler is shorter",
+         "", false},
+        {"--exact-questions", {}, "compress only the context before the questions", "", false},
         {"--at-once",
          {},
-         "compress the context after all of it has been read, and no question; always so where a method evicts",
+         "compress the context after all of it has been read, and no question; evictions always do so",
          "",
          false},
         {"--observe-questions",
          {},
-         "evictions see the attention of all questions, too: they know what will be asked",
+         "evictions also see the attention of all questions, so that they know what will be asked",
          "",
          false},
-        {"--filler", file_with({".npy"}), "what lies between the needles, a stream of tokens a row [FOLDER/filler.npy]",
-         "", false},
-        {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"), "what tokens mean",
+        {"--filler", file_with({".npy"}), "text between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
+         false},
+        {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"), "meaning of the tokens",
          "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
     };
     return options;

@@ -5,20 +5,20 @@
 
 namespace spiked::app {
 
-// Options of commands that run a model on its own cache, and what they say.
+// The options of commands that run a model on its own cache, and their values.
 
 [[nodiscard]] OptionSpec model_option();
-/// Throws usage_error where one of both is missing.
+/// Throws usage_error if --model or --tokens is missing.
 void require_model_and_tokens(const Arguments& arguments);
 [[nodiscard]] OptionSpec model_method_option();
 [[nodiscard]] OptionSpec budget_option();
-/// Prompts, and how they are asked.
+/// The options of prompts with needles.
 [[nodiscard]] const std::vector<OptionSpec>& needle_options();
 
-/// From --model, --tokens, --method, --bits, --budget, --block, --only (where the command has it), --threads and the
-/// quantizer's.
+/// The plan from --model, --tokens, --method, --bits, --budget, --block, --only (if the command has it), --threads and
+/// the options of quantizers.
 [[nodiscard]] validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments);
-/// The same for prompts with needles, into a plan that has dumps or none.
+/// The same for prompts with needles, into a plan with or without dumps.
 void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan);
 
 }  // namespace spiked::app

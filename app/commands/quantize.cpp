@@ -27,7 +27,7 @@ int run(const Arguments& arguments) {
 
     method.quantizer.check_bits(bits.front());
 
-    // From here on it is the file that does not suit the words.
+    // From here on, errors are due to the file, and their messages name it.
     const auto of_file = [&] { return file; };
     estimators::AnalysedBlock block(sim::read_matrix(file));
     const auto compressor =

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 validation::StudyOverrides read_overrides(const Arguments& arguments) {
     validation::StudyOverrides overrides;
     overrides.seed = arguments.text("--seed");
-    // Figures are drawn in another room than the study is read in.
+    // The kinds of figures are passed on, because the module that reads studies may not depend on that of figures.
     for (const auto& kind : reports::figure_kinds())
         overrides.figures.push_back({kind.name, kind.keys, kind.of_dumps, kind.of_blocks});
     if (arguments.has("--set"))
@@ -96,17 +96,17 @@ std::string beginning_of(const std::string& text, const std::string& store_path)
 /// Seconds in `90`, `90s`, `10m` or `4h`.
 unsigned read_duration(const std::string& text) {
     if (text.empty()) return 0;
-    const std::map<char, double> units = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
-    const auto unit = units.find(text.back());
-    const auto number = to_number(unit == units.end() ? text : text.substr(0, text.size() - 1));
-    const double seconds = number.value_or(0.0) * (unit == units.end() ? 1.0 : unit->second);
+    const std::map<char, double> scales = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
+    const auto scale = scales.find(text.back());
+    const auto number = to_number(scale == scales.end() ? text : text.substr(0, text.size() - 1));
+    const double seconds = number.value_or(0.0) * (scale == scales.end() ? 1.0 : scale->second);
     if (!(seconds >= 1.0 && seconds < 1e9))
         throw usage_error("--max-time \"{}\" is not a time of a second or more: write for example 90s, 10m or 4h",
                           text);
     return static_cast<unsigned>(seconds);
 }
 
-/// NAME.html beside NAME.spiked, which nobody typed: it never replaces anything but such a page.
+/// NAME.html beside NAME.spiked. Because the user did not name this file, it may only replace a report of this program.
 std::string page_beside(const std::string& store, const char* advice) {
     const std::string page = fs::path(store).replace_extension(".html").string();
     if (!reports::may_replace(page))
@@ -115,22 +115,23 @@ std::string page_beside(const std::string& store, const char* advice) {
     return page;
 }
 
-/// The path in a study file, which may come from elsewhere, with the links beside it: below the current folder.
+/// Throws usage_error if the path in a study file, which may come from elsewhere, leads out of the current folder, also
+/// through links.
 void reject_path_outside(const std::string& study, const std::string& path) {
     std::error_code failure;
     const fs::path here = fs::canonical(".", failure);
     const fs::path target = fs::weakly_canonical(here / path, failure);
     const auto [end, rest] = std::mismatch(here.begin(), here.end(), target.begin(), target.end());
-    // A link that leads to nothing is not followed by weakly_canonical, and a store would be made where it leads.
+    // weakly_canonical does not follow a link to a file that does not exist, but a store would be made there.
     if (!failure && end == here.end() && !fs::is_symlink(path, failure) && !fs::path(path).is_absolute()) return;
     throw usage_error(
         "{}: [store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that is "
-        "wanted, type it: -o {}",
+        "intended, give it as -o {}",
         study, one_line(path), shell_word(path));
 }
 
-/// What the words alone say of a run.
-StudyRun words_of_run(const Arguments& arguments) {
+/// The settings of a run that the options alone determine.
+StudyRun run_options(const Arguments& arguments) {
     StudyRun run{.strict = arguments.has("--strict"),
                  .junit_path = arguments.text("--junit"),
                  .seconds = read_duration(arguments.text("--max-time")),
@@ -140,7 +141,7 @@ StudyRun words_of_run(const Arguments& arguments) {
 }
 
 int run_into_store(const Arguments& arguments, validation::Study study) {
-    StudyRun run = words_of_run(arguments);
+    StudyRun run = run_options(arguments);
     run.store_path = study.store_path;
     run.threads = study.threads;
     run.executor = executor_for(study);
@@ -158,7 +159,7 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
 
 int run(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
-    (void)words_of_run(arguments);  // a rehearsal refuses what the run would
+    (void)run_options(arguments);  // a dry run rejects the same options as the run
     if (fs::is_directory(file)) throw usage_error("{}: is a folder, not a study file: name the .toml file in it", file);
     validation::StudyOverrides overrides = read_overrides(arguments);
     validation::Study study = read_study(file, overrides);
@@ -170,7 +171,7 @@ int run(const Arguments& arguments) {
                 "-o :memory: would keep the results in memory only, and lose them: name a file, FILE.spiked");
     } else if (std::none_of(overrides.set.begin(), overrides.set.end(), names_store))
         reject_path_outside(file, study.store_path);
-    // A drawn seed is drawn once: a store that is there already has it.
+    // A seed is drawn once: an existing store already has one.
     if (study.experiment.seed_source == "generated") {
         const std::string path = study.store_path;
         const std::string stored = fs::exists(path) ? validation::stored_seed(path) : "";
@@ -194,7 +195,7 @@ int run(const Arguments& arguments) {
     if (arguments.has("--threads")) study.threads = arguments.count("--threads");
     if (arguments.has("--device")) {
         study.device = arguments.text("--device");
-        (void)spiked::cuda::choose_device(study.device);  // asked for: it must be there
+        (void)spiked::cuda::choose_device(study.device);  // a device that is named must exist
     }
     if (arguments.has("--dry-run")) return dry_run_study(arguments, study);
     return run_into_store(arguments, std::move(study));
@@ -241,16 +242,17 @@ int init(const Arguments& arguments) {
     return 0;
 }
 
-/// A difference is no error, it is what the comparison is for; a printed value that nothing stands beside is one.
+/// Throws input_error if a printed value has no counterpart in the store. A difference is no error, because the
+/// comparison is made to show it.
 void reject_uncompared(const Arguments& arguments, const std::string& path) {
     if (!arguments.has("--against")) return;
     validation::Database store = validation::open_store(path);
     const auto alone = reports::printed_without_partner(store, arguments.text("--against"));
     if (!alone.empty())
         throw input_error(
-            "{}{} (the store has no such mean): mend the file, or name a store that measured it", alone.front(),
-            alone.size() > 1 ? fmt::format(" and {} more printed values stand beside nothing", alone.size() - 1)
-                             : " stands beside nothing");
+            "{}{} (the store has no such mean): correct the file, or name a store that measured it", alone.front(),
+            alone.size() > 1 ? fmt::format(" and {} more printed values have no counterpart", alone.size() - 1)
+                             : " has no counterpart");
 }
 
 int report(const Arguments& arguments) {
@@ -304,10 +306,11 @@ int export_store(const Arguments& arguments) {
     const std::string suffix = fs::path(arguments.text("--output")).extension().string();
     for (const auto& [other, of] : suffixes)
         if (suffix == of && other != format)
-            throw usage_error("{}: its name is of {} and {} is written there: give --format {}, or another name",
-                              arguments.text("--output"), other, format, other);
+            throw usage_error(
+                "{}: its name is that of a {} file, but {} is to be written: give --format {}, or another name",
+                arguments.text("--output"), other, format, other);
     if (format == "npy" && !arguments.has("--output") && isatty(STDOUT_FILENO) != 0)
-        throw usage_error("--format npy is bytes and standard output a terminal: add -o FILE.npy, or > FILE.npy");
+        throw usage_error("--format npy is binary, and standard output is a terminal: add -o FILE.npy, or > FILE.npy");
     const std::string content = format == "npy"
                                     ? reports::export_npy(store, table)
                                     : reports::export_table(store, table, format, arguments.list("--metric"));
@@ -328,7 +331,7 @@ ValueSpec one_table() {
 
 const OptionSpec against = {
     "--against", file_with({".csv"}),
-    "means beside printed values: table,cell,method,metric,printed,note; exit 4 when one has no mean beside it", "",
+    "compare means with printed values: table,cell,method,metric,printed,note; exit 4 when one has no counterpart", "",
     false};
 const OptionSpec metric = {"--metric", names_from({"metrics"}, several(any_text("NAME"))),
                            "columns of the table methods; all when not given", "", true};
@@ -352,7 +355,7 @@ Command demo_command() {
 Command run_command() {
     return {
         "run",
-        "run a study file into its store, or go on where it was stopped",
+        "run a study file into its store, or resume it",
         {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
          "spiked run study.toml --dry-run"},
         file_with({".toml"}, "STUDY.toml"),
@@ -360,16 +363,16 @@ Command run_command() {
         1,
         {{"-o,--output", file_with({".spiked"}, "STORE.spiked"), "where to keep the results", "", false},
          {"--threads", whole("N"), "0: all of the machine; never changes a number", "", false},
-         {"--seed", one_of_or({"fresh"}, "HEX"), "instead of the file's", "", false},
-         {"--set", any_text("KEY=VALUE"), "instead of what the file says, by dotted key", "", true},
-         {"-n,--dry-run", {}, "check the file; say what it would take and what its checks could tell", "", false},
+         {"--seed", one_of_or({"fresh"}, "HEX"), "seed instead of that in the file", "", false},
+         {"--set", any_text("KEY=VALUE"), "set a key of the study file, written with dots", "", true},
+         {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide", "", false},
          {"--shard", any_text("I/K"), "run part I of K into a store of its own; spiked merge joins them", "", false},
-         {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again goes on", "", false},
+         {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again resumes", "", false},
          {"--device", any_text("auto|cpu|cuda:0|emulated"),
-          "where to compute what has kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, slow, for "
-          "checks",
+          "device for the parts that have kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, which is "
+          "slow, for checks",
           "auto", false},
-         {"--mixed", {}, "go on with a store that was begun on another device", "", false},
+         {"--mixed", {}, "resume a store that was begun on another device", "", false},
          junit,
          strict,
          no_report},
@@ -383,7 +386,7 @@ Command init_command() {
             file_with({".toml"}, "[FILE.toml]"),
             0,
             1,
-            {{"--kind", one_of({"bbp", "null", "kv", "matrix"}), "what to study", "bbp", false},
+            {{"--kind", one_of({"bbp", "null", "kv", "matrix"}), "kind of study", "bbp", false},
              {"--slurm",
               {},
               "also write a job script that runs it with spiked-mpi (a package of its own, built where Open MPI is)",
@@ -404,14 +407,14 @@ Command report_command() {
         1000,
         {{"-o,--output", file_with({".html"}), "where to write the page; beside the store when not given", "", false},
          {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data", "", false},
-         {"--figure-format", several(one_of({"svg", "pdf", "png"})), "what pictures to write there", "svg", true},
+         {"--figure-format", several(one_of({"svg", "pdf", "png"})), "formats of the pictures", "svg", true},
          against},
         report};
 }
 
 Command show_command() {
     return {"show",
-            "print a store: its checks, the paper's table of a dump, or any table",
+            "print a store: its checks, the paper's table for dumps, or any table",
             {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
              "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv"},
             file_with({".spiked"}, "STORE.spiked"),
@@ -432,8 +435,8 @@ Command export_command() {
             1,
             {{"--table", one_table(), "which table", "summary", false},
              metric,
-             {"--format", one_of({"csv", "json", "npy", "latex"}), "how", "csv", false},
-             {"-o,--output", any_text("FILE"), "where to; standard output when not given", "", false}},
+             {"--format", one_of({"csv", "json", "npy", "latex"}), "format of the table", "csv", false},
+             {"-o,--output", any_text("FILE"), "file to write; standard output when not given", "", false}},
             export_store};
 }
 

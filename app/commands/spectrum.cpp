@@ -58,7 +58,7 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
     return text + table.text();
 }
 
-/// What is told of one side's noise, for the lines that were kept.
+/// The known noise covariance of one side, restricted to the rows or columns that were kept.
 std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
                                                             const arma::uvec& kept) {
     if (spec.empty()) return std::nullopt;
@@ -68,8 +68,8 @@ std::optional<estimators::NoiseCovariance> known_covariance(const std::string& s
     return whole.restricted(kept);
 }
 
-/// With the edge, and the fitted law, of the first estimator that has one.
-/// Returns what the picture shows, in words.
+/// Plots the spectrum with the bulk edge and the fitted law of the first estimator that has them. Returns a description
+/// of the picture.
 std::string plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
                  const std::vector<double>& singular_values, std::size_t long_side) {
     const auto found = std::find_if(estimates.begin(), estimates.end(),
@@ -88,12 +88,12 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
 
 int run(const Arguments& arguments) {
     const theory::Loss loss = theory::loss_from(arguments.text("--loss")).value();
-    // Once before the file is read, for the errors in the names.
+    // Parsed before the file is read, so that errors in the names are reported first.
     std::vector<estimators::SpectralMethod> chosen;
     for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::parse_estimator(name, loss));
     if (loss != theory::Loss::frobenius &&
         std::all_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.estimator.keeps_values; }))
-        throw usage_error("--loss changes nothing of {} (it keeps values as they are): leave it out",
+        throw usage_error("--loss has no effect on {} (it keeps values as they are): leave it out",
                           fmt::join(arguments.list("--estimator"), ", "));
     for (const char* side : {"--row-spectrum", "--col-spectrum"})
         if (arguments.has(side) &&
@@ -181,17 +181,17 @@ Command spectrum_command() {
         1,
         {{"--estimator", names_from({"estimators"}, any_text("NAME")),
           "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
-         {"--loss", one_of({"frobenius", "operator", "nuclear"}), "what the shrinkage is optimal for", "frobenius",
-          false},
+         {"--loss", one_of({"frobenius", "operator", "nuclear"}), "loss for which the shrinkage is optimal",
+          "frobenius", false},
          {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
-         {"--residual", file_with({".npy"}), "write the matrix without it", "", false},
+         {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
          {"--row-spectrum", any_text("SPEC|FILE.npy"),
-          "covariance of the rows' noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
-         {"--col-spectrum", any_text("SPEC|FILE.npy"), "covariance of the columns' noise, entries of X of variance 1/d",
-          "", false},
+          "row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
+         {"--col-spectrum", any_text("SPEC|FILE.npy"),
+          "column covariance of the noise, where X has entries of variance 1/d", "", false},
          {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf",
           "", false},
-         {"--keep-empty", {}, "count zero rows and columns as data", "", false}},
+         {"--keep-empty", {}, "keep zero rows and columns", "", false}},
         run};
 }
 

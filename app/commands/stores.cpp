@@ -80,12 +80,13 @@ int compare(const Arguments& arguments) {
                             found.cells_by_label);
     if (found.dependent_draws)
         text +=
-            "blocks of one head or document depend on each other: within a cell errors are too small and differences "
-            "look surer than they are\n";
+            "blocks of one head or document depend on each other: within a cell errors and "
+            "p-values are too small\n";
     if (found.batches_in_both > 0)
-        text += fmt::format("{} of {} batches with the same draws hold other numbers of a method in both{}\n",
-                            found.batches_changed, found.batches_in_both,
-                            found.first_changed.empty() ? "" : " (first: " + one_line(found.first_changed) + ")");
+        text +=
+            fmt::format("{} of {} batches with the same draws hold different numbers for a method of both stores{}\n",
+                        found.batches_changed, found.batches_in_both,
+                        found.first_changed.empty() ? "" : " (first: " + one_line(found.first_changed) + ")");
     for (const auto& [name, list] :
          {std::pair{arguments.positionals[0], &found.only_a}, std::pair{arguments.positionals[1], &found.only_b}})
         if (!list->empty())
@@ -111,7 +112,7 @@ std::size_t find_cell(validation::Database& store, const std::string& name) {
     return static_cast<std::size_t>(cell - 1);
 }
 
-/// Tells why the replicate failed now, and whether it did in the store.
+/// Reports why the replicate failed now, and whether it failed the same way in the store.
 int report_failure(const Arguments& arguments, const std::string& cell, std::size_t replicate, const std::string& now,
                    const std::string& stored) {
     const bool same = stored == now;
@@ -125,11 +126,11 @@ int report_failure(const Arguments& arguments, const std::string& cell, std::siz
         print_text(fmt::format("it fails: {}\n{}\n", one_line(now),
                                same             ? "as it did in the store"
                                : stored.empty() ? "no failure of it is stored"
-                                                : "stored is another reason: " + one_line(stored)));
+                                                : "the stored reason differs: " + one_line(stored)));
     return static_cast<int>(same ? ExitCode::fine : ExitCode::check_failed);
 }
 
-/// What a replicate yields now beside what the store keeps of it.
+/// The values of a replicate computed now, compared with the stored ones.
 struct Comparison {
     reports::TextTable table{{"method", "metric", "k", "now", "stored"}, 2};
     Json rows = Json::array();
@@ -137,9 +138,9 @@ struct Comparison {
     std::size_t differing = 0;
 };
 
-Comparison beside_stored(validation::Database& store, const validation::Experiment& experiment, std::size_t cell,
-                         std::size_t replicate, const std::vector<validation::Observation>& observations,
-                         double allowed) {
+Comparison compare_with_stored(validation::Database& store, const validation::Experiment& experiment, std::size_t cell,
+                               std::size_t replicate, const std::vector<validation::Observation>& observations,
+                               double allowed) {
     validation::Statement stored(
         store, "SELECT v FROM value WHERE cell_id=? AND rep=? AND method_id=? AND metric_id=? AND k=?");
     Comparison found;
@@ -211,7 +212,7 @@ int replay(const Arguments& arguments) {
     const std::string stored_failure = failed.step() ? failed.text(0) : "";
     move_to_device(arguments, study.experiment, {.store_path = path, .threads = 1}, arguments.text("--device"));
     const std::string backend = validation::stored_backend(path);
-    // Last digits belong to a backend.
+    // Different backends differ in the last digits.
     const double allowed = backend == study.experiment.backend ? 0.0 : 1e-3;
     if (allowed > 0.0)
         print_note(arguments, fmt::format("the store was computed on {}, this on {}: values within {} are the same",
@@ -225,7 +226,7 @@ int replay(const Arguments& arguments) {
         return report_failure(arguments, label, replicate, error.what(), stored_failure);
     }
     return report_comparison(arguments, label, replicate,
-                             beside_stored(store, study.experiment, cell, replicate, observations, allowed));
+                             compare_with_stored(store, study.experiment, cell, replicate, observations, allowed));
 }
 
 }  // namespace
@@ -243,7 +244,7 @@ Command merge_command() {
 
 Command compare_command() {
     return {"compare",
-            "two stores side by side: which means differ beyond chance",
+            "compare two stores: which means differ beyond chance",
             {"spiked compare before.spiked after.spiked", "spiked compare a.spiked b.spiked --all"},
             file_with({".spiked"}, "A.spiked B.spiked"),
             2,
@@ -263,7 +264,7 @@ Command replay_command() {
             {{"--cell", any_text("C"), "number, label or hash of the cell", "", false},
              {"--rep", whole("R"), "replicate, from 0", "", false},
              {"--block", file_with({".npy"}), "also write its block", "", false},
-             {"--device", any_text("cpu|cuda:0|emulated"), "where to compute it; where the store was when not given",
+             {"--device", any_text("cpu|cuda:0|emulated"), "device to compute it on; when not given, that of the store",
               "", false}},
             replay};
 }

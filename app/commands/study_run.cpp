@@ -24,7 +24,7 @@
 namespace spiked::app {
 namespace {
 
-/// A time limit is a stop request at its end.
+/// Requests a stop when the time limit is reached.
 class TimeLimit {
 public:
     explicit TimeLimit(unsigned seconds) { alarm(seconds); }
@@ -51,20 +51,20 @@ StudyExecutor& chosen_executor() {
 ExitCode exit_code(validation::RunOutcome outcome, const validation::VerdictCounts& verdicts, bool strict) {
     if (outcome == validation::RunOutcome::too_many_failures) return ExitCode::too_many_failures;
     if (outcome == validation::RunOutcome::stopped) return ExitCode::stopped;
-    // What a part shows of a check is no verdict: the whole is judged once, when the parts are merged.
+    // A shard gives no verdicts: checks are judged once, when the shards are merged.
     if (outcome == validation::RunOutcome::part_complete) return ExitCode::fine;
     if (verdicts.failed > 0) return ExitCode::check_failed;
     if (strict && verdicts.inconclusive > 0) return ExitCode::inconclusive;
     return ExitCode::fine;
 }
 
-/// What the work throws stands in the store before it goes on its way, as far as the store can still be written.
-void noting_failure(validation::Store& store, const std::string& status, const std::function<void()>& work) {
+/// Runs `work`; an exception is recorded in the store, as far as the store can still be written, and thrown again.
+void record_failure(validation::Store& store, const std::string& status, const std::function<void()>& work) {
     const auto note = [&](ExitCode code, const std::string& why) {
         try {
             store.finish(status, static_cast<int>(code), why);
         } catch (const std::exception&) {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
         }
     };
     try {
@@ -94,7 +94,7 @@ std::string status_of(validation::RunOutcome outcome, const validation::Shard& s
     }
 }
 
-/// What a user of stop rules must know: a cell that ran to its end without meeting them, and a rule that asked nothing.
+/// Prints notes on stop rules: cells that ran all their replicates without meeting them, and rules without effect.
 void print_note_on_stopping(const Arguments& arguments, validation::Database& store) {
     const std::int64_t unmet =
         store.integer("SELECT count(*) FROM cell WHERE why = 'max' AND EXISTS (SELECT 1 FROM stop_rule)");
@@ -123,21 +123,21 @@ validation::BatchExecutor executor_for(const validation::Study& study) {
 }
 
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
-                    const std::string& typed) {
+                    const std::string& requested) {
     experiment.mixed = arguments.has("--mixed");
-    std::string words = typed.empty() ? "auto" : typed;
-    if (words == "auto" && run.executor) words = "cpu";
-    if (words == "auto" && !experiment.mixed) {
+    std::string name = requested.empty() ? "auto" : requested;
+    if (name == "auto" && run.executor) name = "cpu";
+    if (name == "auto" && !experiment.mixed) {
         const std::string stored = validation::stored_backend(run.store_path);
-        if (stored == "cpu" || stored == "emulated") words = stored == "emulated" ? stored : "cpu";
+        if (stored == "cpu" || stored == "emulated") name = stored == "emulated" ? stored : "cpu";
     }
-    if (run.executor && words != "cpu")
-        throw usage_error("--device {} is not possible here (ranks compute on CPUs): leave it out", words);
-    const spiked::cuda::Device device = spiked::cuda::choose_device(words);
-    if (!typed.empty() && !device.note.empty()) print_note(arguments, device.note);
+    if (run.executor && name != "cpu")
+        throw usage_error("--device {} is not possible here (ranks compute on CPUs): leave it out", name);
+    const spiked::cuda::Device device = spiked::cuda::choose_device(name);
+    if (!requested.empty() && !device.note.empty()) print_note(arguments, device.note);
     if (device.backend == spiked::cuda::Backend::cpu) return;
-    // Nobody named this GPU: it computes where its numbers are the CPU's.
-    if (words == "auto")
+    // A GPU that the user did not name is only used if its numbers agree with the CPU's.
+    if (name == "auto")
         for (const auto& check : validation::check_parity(device))
             if (!check.passed) {
                 print_note(arguments, fmt::format("all is computed on the CPU: the GPU differs from it ({} of {}), see "
@@ -146,10 +146,11 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
                 return;
             }
     std::vector<std::string> notes;
-    if (!experiment.move_to) notes.emplace_back("all is computed on the CPU, no kernel does studies of dumps");
+    if (!experiment.move_to) notes.emplace_back("all is computed on the CPU, because studies of dumps have no kernels");
     if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), notes)) {
         experiment.backend = name_of(device.backend);
-        if (device.backend == spiked::cuda::Backend::cuda) experiment.replicates_per_worker = validation::gpu_batch_size;
+        if (device.backend == spiked::cuda::Backend::cuda)
+            experiment.replicates_per_worker = validation::gpu_batch_size;
     }
     for (const auto& text : notes) print_note(arguments, text);
 }
@@ -172,7 +173,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
     validation::RunOutcome outcome{};
     ExitCode code{};
     std::string status = "stopped";
-    noting_failure(store, status, [&] {
+    record_failure(store, status, [&] {
         {
             ProgressDisplay display(arguments, run.label);
             outcome =

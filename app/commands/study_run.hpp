@@ -15,25 +15,25 @@ struct StudyRun {
     std::size_t threads = 0;
     bool strict = false;
     std::string junit_path;  ///< empty: none
-    unsigned seconds = 0;    ///< stop after so long, resumable; 0: no limit
-    std::string label;       ///< of the progress
+    unsigned seconds = 0;    ///< time limit, after which the run can be resumed; 0: no limit
+    std::string label;       ///< label of the progress display
     validation::Shard shard = {};
-    validation::BatchExecutor executor = {};  ///< threads when there is none
+    validation::BatchExecutor executor = {};  ///< empty: threads of this process
 };
 
-/// Moves an experiment to the device that these words choose; empty words, and `auto`, go on where the store was begun.
-/// Says what stays on the CPU. Throws usage_error for a device that cannot be used.
+/// Moves an experiment to the requested device; an empty name and `auto` mean the device on which the store was begun.
+/// Prints notes on what stays on the CPU. Throws usage_error for a device that cannot be used.
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
-                    const std::string& typed);
+                    const std::string& requested);
 
-/// Makes or resumes the store, runs, judges, writes the report. From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1 give
-/// up the batches under way and leave a store that the same command takes up again. Whatever else ends the run is noted
-/// in the store too, as far as it can still be written. `finished` is called with the open store before it is closed.
-/// Returns the exit code of the study.
+/// Makes or resumes the store, runs the experiment, judges its checks and writes the report. During this, SIGINT,
+/// SIGTERM, SIGHUP and SIGUSR1 abandon the unfinished batches and leave a store that the same command resumes. Any
+/// other error is recorded in the store, as far as it can still be written. `finished` is called with the open store
+/// before it is closed. Returns the exit code of the study.
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished = {});
 
-/// Who runs the batches of a study file instead of the threads of this process (`spiked-mpi`).
+/// Runs the batches of a study file in place of the threads of this process (`spiked-mpi`).
 using StudyExecutor =
     std::function<void(const validation::Study&, const std::vector<validation::BatchJob>&,
                        const std::function<void(validation::Batch)>& finished, const std::function<bool()>& halted)>;

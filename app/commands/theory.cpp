@@ -36,14 +36,15 @@ AspectRatio read_aspect(const Arguments& arguments, const std::optional<Size>& s
     return AspectRatio::of(size->rows, size->columns);
 }
 
-reports::TheoryAnswers::Bulk ask(const Arguments& arguments, const theory::SeparableLaw& law,
-                                 const theory::BulkDistribution& bulk) {
+reports::TheoryAnswers::Bulk bulk_answers(const Arguments& arguments, const theory::SeparableLaw& law,
+                                          const theory::BulkDistribution& bulk) {
     reports::TheoryAnswers::Bulk answers;
     if (arguments.has("--density")) answers.curve = bulk.curve(arguments.count("--density"));
     if (arguments.has("--quantile")) {
         for (const auto& text : arguments.list("--quantile")) {
             const auto probability = to_number(text);
-            if (!probability) throw usage_error("--quantile \"{}\" is not a number: give shares between 0 and 1", text);
+            if (!probability)
+                throw usage_error("--quantile \"{}\" is not a number: give numbers between 0 and 1", text);
             answers.quantiles.emplace_back(*probability, bulk.quantile(*probability));
         }
     }
@@ -62,14 +63,14 @@ reports::TheoryAnswers::Bulk ask(const Arguments& arguments, const theory::Separ
     return answers;
 }
 
-/// For every width of --bits, on blocks as large as --size.
-std::optional<theory::QuantizationOverview> ask_quantization(const Arguments& arguments,
-                                                             const std::optional<Size>& size) {
+/// The theory of quantization for every width of --bits and blocks of the size --size.
+std::optional<theory::QuantizationOverview> quantization_answers(const Arguments& arguments,
+                                                                 const std::optional<Size>& size) {
     if (!arguments.has("--bits")) {
         for (const char* option : {"--residual-energy", "--rank"})
             if (arguments.has(option))
-                throw usage_error(
-                    "{} says nothing by itself (it describes what is quantized): add for example --bits 2", option);
+                throw usage_error("{} has no effect alone (it describes what is quantized): add for example --bits 2",
+                                  option);
         return std::nullopt;
     }
     theory::CompressorSetting setting;
@@ -110,8 +111,8 @@ int run(const Arguments& arguments) {
                                    .bulk = bulk};
     if (size) answers.finite = theory::finite_size(law, size->rows, size->columns, strengths);
     answers.regularity = answers.finite ? answers.finite->regularity : law.edge_regularity();
-    answers.of_bulk = ask(arguments, law, bulk);
-    answers.quantization = ask_quantization(arguments, size);
+    answers.of_bulk = bulk_answers(arguments, law, bulk);
+    answers.quantization = quantization_answers(arguments, size);
     for (const auto strength : strengths) answers.spikes.push_back(law.spike(strength));
     if (arguments.has("--plot"))
         reports::write_picture(reports::phase_transition(law, strengths), arguments.text("--plot"));
@@ -122,18 +123,18 @@ int run(const Arguments& arguments) {
     return 0;
 }
 
-std::string words_of_spectra() {
+std::string forms_of_spectra() {
     std::string text;
-    std::size_t line = 30;  // the option's own words
+    std::size_t line = 30;  // after the text of the option
     for (const auto& kind : sim::covariance_kinds()) {
-        const std::string words = kind.spec_form() + (&kind == &sim::covariance_kinds().back() ? "" : ", ");
-        if (line + words.size() > 80) {
+        const std::string form = kind.spec_form() + (&kind == &sim::covariance_kinds().back() ? "" : ", ");
+        if (line + form.size() > 80) {
             text.back() = '\n';
             text += std::string(32, ' ');
             line = 0;
         }
-        text += words;
-        line += words.size();
+        text += form;
+        line += form.size();
     }
     return text;
 }
@@ -143,7 +144,7 @@ std::string words_of_spectra() {
 Command theory_command() {
     return {
         "theory",
-        "edge, detection threshold, outliers, overlaps and shrinkers your noise implies",
+        "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
         {"spiked theory --aspect 1 --strength 1.5,2,4",
          "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
          "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
@@ -153,17 +154,19 @@ Command theory_command() {
         0,
         0,
         {{"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
-         {"--size", any_text("NxD"), "rows x columns: adds what the limit leaves out at that size", "", false},
+         {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size", "", false},
          {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
-         {"--col-spectrum", any_text("SPEC"), "of the column covariance B: " + words_of_spectra(), "identity", false},
+         {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
+          "identity", false},
          {"--strength", several(any_text("D")), "signal strengths (singular values of the clean signal)", "", true},
          {"--density", whole("POINTS"), "density and cdf of the noise eigenvalues, from edge to edge", "", false},
-         {"--quantile", several(any_text("P")), "noise eigenvalues below which these shares lie", "", true},
+         {"--quantile", several(any_text("P")), "quantiles of the noise eigenvalues at these probabilities", "", true},
          {"--stieltjes", several(any_text("RE"), "RE[,IM]"),
-          "Stieltjes transforms there: Im z > 0, or real above the edge", "", false},
-         {"--bits", several(number("B")),
-          "what quantization theory says at these widths (rows as long as --size, or 128)", "", true},
-         {"--residual-energy", number("SHARE"), "with --bits: energy left after a low-rank part", "1", false},
+          "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false},
+         {"--bits", several(number("B")), "quantization theory at these bit widths (rows as long as in --size, or 128)",
+          "", true},
+         {"--residual-energy", number("SHARE"), "with --bits: fraction of the energy left after a low-rank part", "1",
+          false},
          {"--rank", whole("R"), "with --bits: rank of that part", "0", false},
          {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}},
         run};

@@ -33,7 +33,7 @@ std::string origin(const Arguments& arguments, const validation::Validation& fou
                        line.substr(0, line.find('\n')));
 }
 
-/// What was drawn is said: the same command with it gives the same verdicts.
+/// The seed of --seed. A fresh seed is printed, because the same command with it gives the same verdicts.
 stream::StudySeed seed_from(const Arguments& arguments) {
     const std::string text = arguments.text("--seed");
     if (text != "fresh") return stream::StudySeed::parse(text);
@@ -53,22 +53,22 @@ void finish(const Output& output, const Text& text) {
     output->commit();
 }
 
-/// Whether the page is to be HTML; what its name ends in says so.
+/// Whether the name of the page is that of an HTML file.
 bool as_html(const std::string& path) {
     if (path.ends_with(".html")) return true;
     if (path.ends_with(".md")) return false;
-    throw usage_error("-o {}: what kind of page is unclear: let the name end in .md or .html", path);
+    throw usage_error("-o {}: the format of the page is unclear: let the name end in .md or .html", path);
 }
 
-/// What a claim about blocks does not ask of a dump, and why.
-void say_what_is_not_asked(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
+/// Prints notes on the parts of claims about blocks that are not tested on a dump, and why.
+void print_notes_on_untested(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
     const auto wanted = arguments.list("--claim");
     const auto& about_blocks = validation::claims_about_blocks;
     const auto is_about_blocks = [&](const std::string& id) {
         return std::find(std::begin(about_blocks), std::end(about_blocks), id) != std::end(about_blocks);
     };
     if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), is_about_blocks))
-        print_note(arguments, fmt::format("dumps are left out: no claim asked for is about their blocks ({} are)",
+        print_note(arguments, fmt::format("dumps are left out: no chosen claim is about their blocks ({} are)",
                                           fmt::join(about_blocks, ", ")));
     const auto titles = validation::dump_titles(arguments.positionals);
     const std::string side = arguments.text("--side");
@@ -78,25 +78,25 @@ void say_what_is_not_asked(const Arguments& arguments, const std::vector<validat
             const auto& path = arguments.positionals[i];
             const auto claim = std::find_if(of_dumps.begin(), of_dumps.end(),
                                             [&](const auto& one) { return one.id == id && one.on == titles[i]; });
-            const auto asks = [&](std::string_view criterion) {
+            const auto tests = [&](std::string_view criterion) {
                 return std::any_of(claim->criteria.begin(), claim->criteria.end(),
                                    [&](const auto& one) { return one.name == criterion; });
             };
             const bool rope = id == "rope.cost";
             if (claim == of_dumps.end()) {
-                print_note(arguments, fmt::format("{} is not asked of {}: no {} to ask it of, or all of them zero", id,
+                print_note(arguments, fmt::format("{} is not tested on {}: it has no {}, or all of them are zero", id,
                                                   path, rope ? "keys" : "blocks"));
             } else if (rope) {
-                if (!asks("rotation"))
+                if (!tests("rotation"))
                     print_note(arguments,
-                               fmt::format("{}: what the rotary embedding costs is not asked of {}: the file does "
-                                           "not say how its keys were turned",
+                               fmt::format("{}: the cost of the rotary embedding is not tested on {}: the file does "
+                                           "not say how its keys were rotated",
                                            id, path));
             } else {
                 for (const char* one : {"key", "value"})
-                    if ((side.empty() || side == one) && !asks(std::string(one) + "s"))
+                    if ((side.empty() || side == one) && !tests(std::string(one) + "s"))
                         print_note(arguments,
-                                   fmt::format("{} is not asked of the {}s of {}: there are none, or all are zero", id,
+                                   fmt::format("{} is not tested on the {}s of {}: there are none, or all are zero", id,
                                                one, path));
             }
         }
@@ -105,7 +105,7 @@ void say_what_is_not_asked(const Arguments& arguments, const std::vector<validat
 int validate(const Arguments& arguments) {
     const bool html = arguments.has("--output") && as_html(arguments.text("--output"));
     keep_apart(arguments.text("--output"), arguments.text("--junit"));
-    // Opened first: what takes minutes is not lost to a folder that does not exist.
+    // Opened first, so that the work of minutes is not lost because a folder does not exist.
     const auto page = output_of(arguments, "--output");
     const auto junit = output_of(arguments, "--junit");
     validation::ValidationPlan plan;
@@ -117,10 +117,10 @@ int validate(const Arguments& arguments) {
     if (arguments.positionals.empty()) {
         for (const auto& option : dump_options())
             if (arguments.given.contains(option.key))
-                throw usage_error("{} is about dumps, and none was named: give one or more files", option.key);
+                throw usage_error("{} is about dumps, and none is given: name one or more files", option.key);
     } else {
         auto of_dumps = validation::claims_on_dumps(read_dump_plan(arguments));
-        say_what_is_not_asked(arguments, of_dumps);
+        print_notes_on_untested(arguments, of_dumps);
         std::move(of_dumps.begin(), of_dumps.end(), std::back_inserter(claims));
     }
     validation::Validation found;
@@ -162,7 +162,7 @@ int selftest(const Arguments& arguments) {
     return static_cast<int>(found.passed() ? ExitCode::fine : ExitCode::check_failed);
 }
 
-const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "of the draws",
+const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "seed of the draws",
                                 "0x5eed000000000000000000000000c1a1", false};
 const OptionSpec threads_option = {"--threads", whole("N"), "0: all of the machine; never changes a verdict", "0",
                                    false};
@@ -171,7 +171,7 @@ const OptionSpec threads_option = {"--threads", whole("N"), "0: all of the machi
 
 Command selftest_command() {
     return {"selftest",
-            "judge the judge: planted defects must be caught, tests must keep their levels",
+            "test the verdicts themselves: planted defects must be detected, and tests must keep their levels",
             {"spiked selftest", "spiked selftest --json"},
             {},
             0,

@@ -4,7 +4,7 @@
 
 #include "app/fuzz/targets.hpp"
 
-// libFuzzer's entry for all targets: SPIKED_FUZZ names one.
+// The entry point of libFuzzer for all targets. The environment variable SPIKED_FUZZ names the target.
 
 namespace {
 
@@ -23,6 +23,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    (void)spiked::app::takes(*chosen, {data, size});
+    (void)spiked::app::accepts(*chosen, {data, size});
     return 0;
 }

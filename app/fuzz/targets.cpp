@@ -44,7 +44,7 @@ using Bytes = std::span<const std::uint8_t>;
 
 std::string text_of(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// Files of this process, in memory where the system has a place for that; gone when it ends.
+/// Temporary files of this process, in memory where the system provides /dev/shm; they are removed at its end.
 class Scratch {
 public:
     static const std::string& folder() {
@@ -73,13 +73,13 @@ private:
     std::string folder_;
 };
 
-/// Numbers that a file says it has may be many; some from either end show whether they can be read.
-constexpr std::uint64_t some = 64;
+/// How many values are read: a file may announce very many, and some from either end show whether they can be read.
+constexpr std::uint64_t values_read = 64;
 
 void read_safetensors(Bytes bytes) {
     const sim::SafetensorsFile file(Scratch::file("a.safetensors", bytes));
     for (const auto& tensor : file.tensors()) {
-        const std::uint64_t count = std::min(some, tensor.elements());
+        const std::uint64_t count = std::min(values_read, tensor.elements());
         std::vector<double> values(count);
         file.read(tensor, 0, values);
         file.read(tensor, tensor.elements() - count, values);
@@ -100,12 +100,12 @@ void read_dump(Bytes bytes) {
     if (sim::has_rotary(dump)) (void)sim::dump_rotary(dump);
     for (const auto& tensor : dump.tensors())
         for (const std::size_t head : {std::size_t{0}, tensor.heads - 1})
-            (void)dump.read_block(tensor, head, 0, std::min<std::size_t>(some, tensor.tokens));
+            (void)dump.read_block(tensor, head, 0, std::min<std::size_t>(values_read, tensor.tokens));
     if (dump.metadata("readout")) (void)sim::LlamaReadout(dump);
 }
 
-/// Format and layout by the first byte, then the file: its tensors as matrices, or as a head of a cache, and all of it
-/// as a dump.
+/// The first byte chooses the format and the layout, the others are the file. Its tensors are read as matrices and as
+/// heads of a cache, and the whole file as a dump.
 void read_tensors(Bytes bytes) {
     if (bytes.empty()) throw input_error("a file of no bytes");
     const auto& suffixes = sim::dump_suffixes();
@@ -114,14 +114,14 @@ void read_tensors(Bytes bytes) {
     const std::string layout = layouts[first / suffixes.size() % layouts.size()].text();
     const std::string path = Scratch::file("a" + suffixes[first % suffixes.size()], bytes.subspan(1));
     std::size_t read = 0;
-    std::optional<Error> refused;
+    std::optional<Error> rejected;
     const auto attempt = [&](const auto& work) {
         try {
             work();
             ++read;
         } catch (const Error& error) {
             if (error.code() == ExitCode::bug) throw;
-            refused = error;
+            rejected = error;
         }
     };
     const auto file = sim::open_tensors(path);
@@ -131,20 +131,20 @@ void read_tensors(Bytes bytes) {
     attempt([&] {
         const sim::KvDump dump(path, {.layout = layout});
         for (const auto& tensor : dump.tensors())
-            (void)dump.read_block(tensor, tensor.heads - 1, 0, std::min<std::size_t>(some, tensor.tokens));
+            (void)dump.read_block(tensor, tensor.heads - 1, 0, std::min<std::size_t>(values_read, tensor.tokens));
     });
-    if (read == 0) throw refused.value();
+    if (read == 0) throw rejected.value();
 }
 
-/// Eigenvalues with weights, or a matrix whose covariance has them, by the first byte.
+/// Reads eigenvalues with weights, or a matrix whose sample covariance has the eigenvalues; the first byte chooses.
 void read_atoms(Bytes bytes) {
     if (bytes.empty()) throw input_error("a file of no bytes");
     const std::string kind = bytes[0] % 2 == 0 ? "file:" : "sample:";
     (void)sim::parse_spectrum(kind + Scratch::file("atoms.csv", bytes.subspan(1)));
 }
 
-/// Two bytes of length, that much of a header, then what follows it: sums and magic are put in, as bytes that no chance
-/// would hit.
+/// Two bytes give the length of the header, which follows, then the rest of the file. The magic bytes and checksums are
+/// added here, because random inputs would never match them.
 void read_container(Bytes bytes) {
     const std::size_t length =
         bytes.size() < 2 ? 0 : std::min<std::size_t>(bytes.size() - 2, bytes[0] + 256U * bytes[1]);
@@ -161,7 +161,7 @@ void read_container(Bytes bytes) {
     (void)codec::decode_container(path, Scratch::file("back.safetensors", std::string_view()), 1, {});
 }
 
-/// Method, bits and rows by the first three bytes, then what a block was coded to.
+/// The first three bytes choose the method, the bit width and the number of rows; the others are the coded block.
 void read_block(Bytes bytes) {
     static const std::vector<std::string> methods = [] {
         std::vector<std::string> names;
@@ -183,7 +183,7 @@ void read_block(Bytes bytes) {
     (void)found->second.decode(bytes.subspan(3), 1 + bytes[2] % 32);
 }
 
-/// A study, or behind a zero byte what a store keeps of its --set.
+/// Reads a study; after a zero byte follows the record of --set as a store keeps it.
 void read_study(Bytes bytes) {
     const std::string text = text_of(bytes);
     const std::size_t end = text.find('\0');
@@ -204,7 +204,7 @@ void read_model(Bytes bytes) {
     (void)sim::read_llama_config(std::filesystem::path(Scratch::file("config.json", bytes)).parent_path().string());
 }
 
-/// A model of one small layer whose weights lie where an index says, or are in the one file that the bytes are.
+/// Reads a model of one small layer. The bytes are the index of its weights, or the one file of weights.
 void read_weights(Bytes bytes) {
     static const std::string folder = [] {
         constexpr std::size_t hidden = 4;
@@ -234,7 +234,7 @@ void read_weights(Bytes bytes) {
     const sim::Llama model(folder);
 }
 
-/// Values to compare the means of a store with.
+/// Reads printed values, with which the means of a store are compared.
 void read_printed(Bytes bytes) {
     constexpr const char* study = R"(
         spiked = 1
@@ -247,13 +247,13 @@ void read_printed(Bytes bytes) {
     (void)reports::against_printed(store.database(), Scratch::file("printed.csv", bytes), "json");
 }
 
-/// Words that name files are left out.
+/// Reads a spectrum; texts that name files are left out.
 void read_spectrum(Bytes bytes) {
     const std::string words = text_of(bytes);
     if (!words.starts_with("file:") && !words.starts_with("sample:")) (void)sim::parse_spectrum(words);
 }
 
-/// One of the words that options take, by the first byte.
+/// Parses the text of an option; the first byte chooses which.
 void read_words(Bytes bytes) {
     if (bytes.empty()) throw input_error("no words");
     const std::string words = text_of(bytes.subspan(1));
@@ -294,7 +294,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
         {"dump", "a KV dump and the JSON of its metadata", read_dump},
         {"tensors", "a tensor of any file, as a matrix or a cache", read_tensors},
         {"atoms", "eigenvalues from a file", read_atoms},
-        {"container", "a .spkv file behind its sums", read_container},
+        {"container", "a .spkv file with valid checksums", read_container},
         {"block", "a coded block of any method", read_block},
         {"study", "a study file (TOML)", read_study},
         {"json", "JSON text", read_json},
@@ -302,13 +302,13 @@ const std::vector<FuzzTarget>& fuzz_targets() {
         {"model", "config.json of a model", read_model},
         {"weights", "the index of a model's weights, or the weights", read_weights},
         {"printed", "values printed elsewhere, for --against", read_printed},
-        {"spectrum", "eigenvalues as typed", read_spectrum},
-        {"words", "spectra, laws, layouts, methods, seeds as typed", read_words},
+        {"spectrum", "a spectrum, as written in an option", read_spectrum},
+        {"words", "spectra, laws, layouts, methods and seeds, as written in options", read_words},
     };
     return targets;
 }
 
-bool takes(const FuzzTarget& target, std::span<const std::uint8_t> bytes) {
+bool accepts(const FuzzTarget& target, std::span<const std::uint8_t> bytes) {
     try {
         target.read(bytes);
         return true;

@@ -5,18 +5,18 @@
 
 namespace spiked::app {
 
-/// A reader that must take any bytes: what it cannot use it refuses with an Error that tells a user what is wrong.
+/// A reader that must handle any bytes: it rejects unusable input with an Error that says what is wrong.
 struct FuzzTarget {
     const char* name;
     const char* reads;
     void (*read)(std::span<const std::uint8_t> bytes);
 };
 
-/// Everything that reads what a program did not write itself.
+/// The readers of all data that may come from outside the program.
 [[nodiscard]] const std::vector<FuzzTarget>& fuzz_targets();
 
-/// Whether the reader took the bytes; false when it refused them. Any other end (an Error that blames us, another
-/// exception) is a finding and goes on to the caller.
-[[nodiscard]] bool takes(const FuzzTarget& target, std::span<const std::uint8_t> bytes);
+/// Whether the reader accepts the bytes; false when it rejects them. Any other exception (an Error with the exit code
+/// of a bug, or one of another type) is a finding and is passed on to the caller.
+[[nodiscard]] bool accepts(const FuzzTarget& target, std::span<const std::uint8_t> bytes);
 
 }  // namespace spiked::app

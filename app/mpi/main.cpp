@@ -1,5 +1,5 @@
-// `spiked-mpi`: the command `spiked run` on many machines. Rank 0 reads the study, deals out batches, writes the store
-// and draws the report; the other ranks compute. Numbers do not depend on the number of ranks.
+// `spiked-mpi`: the command `spiked run` on many machines. Rank 0 reads the study, distributes batches, writes the
+// store and the report; the other ranks compute. The results do not depend on the number of ranks.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -61,7 +61,7 @@ bool waiting(int from, int tag) {
 
 std::string job_bytes(const BatchJob& job) { return {reinterpret_cast<const char*>(&job), sizeof job}; }
 
-/// The study as rank 0 read it: text, its name in messages, seed, and what --set changed.
+/// The study as rank 0 read it: its text, seed, hash and the changes by --set.
 std::string study_bytes(const validation::Study& study) {
     return Json::object({{"text", study.experiment.config_source},
                          {"seed", study.experiment.seed.text()},
@@ -70,14 +70,14 @@ std::string study_bytes(const validation::Study& study) {
         .text();
 }
 
-/// Rank 0: hands jobs to ranks that ask for work until there are none, or until the run is to stop.
+/// Rank 0: sends jobs to idle ranks until no job is left or the run is asked to stop.
 class Ranks {
 public:
     explicit Ranks(int workers) : workers_(workers) {}
 
     void run(const validation::Study& study, const std::vector<BatchJob>& jobs,
              const std::function<void(Batch)>& finished, const std::function<bool()>& halted) {
-        tell(study);
+        send_study(study);
         std::size_t next = 0;
         const auto give = [&](int rank) {
             send(job_bytes(jobs[next++]), rank, tag_job);
@@ -86,7 +86,7 @@ public:
         for (int rank = 1; rank <= workers_ && next < jobs.size() && !halted(); ++rank) give(rank);
         bool stopping = false;
         while (!busy_.empty()) {
-            // A signal does not end a wait for messages, so rank 0 looks for both in turn.
+            // A signal does not end a wait for messages, so rank 0 polls for both in turn.
             if (!waiting(MPI_ANY_SOURCE, MPI_ANY_TAG)) {
                 if (!stopping && halted()) {
                     stopping = true;
@@ -100,24 +100,24 @@ public:
             if (next < jobs.size() && !stopping && !halted()) give(message.from);
         }
     }
-    /// Whether every worker waits for the next message, so that it can be sent away.
+    /// Whether every worker waits for the next message, so that it can be dismissed.
     [[nodiscard]] bool idle() const { return busy_.empty(); }
     void dismiss() {
         for (int rank = 1; rank <= workers_; ++rank) send("", rank, tag_done);
     }
 
 private:
-    /// No job is dealt out before every rank has read the study.
-    void tell(const validation::Study& study) {
-        if (known_) return;
-        known_ = true;
+    /// Sends the study to every rank, once, and waits until all have read it: no job is sent before.
+    void send_study(const validation::Study& study) {
+        if (study_sent_) return;
+        study_sent_ = true;
         for (int rank = 1; rank <= workers_; ++rank) {
             send(study_bytes(study), rank, tag_study);
             busy_.insert(rank);
         }
         while (!busy_.empty()) (void)take_answer();
     }
-    /// What the next rank says. Throws what went wrong there; that rank then stays among the busy ones.
+    /// Receives the next answer of any rank. Throws the error of that rank, which then stays marked as busy.
     Message take_answer() {
         Message message = receive(MPI_ANY_SOURCE);
         if (message.tag == tag_problem)
@@ -128,7 +128,7 @@ private:
     }
 
     int workers_;
-    bool known_ = false;
+    bool study_sent_ = false;
     std::set<int> busy_;
 };
 
@@ -141,16 +141,16 @@ validation::Study study_from_bytes(const std::string& bytes) {
             throw input_error("its files differ");
         return study;
     } catch (const Error& error) {
-        // Rank 0 has read the same words, so it is not they that are wrong.
+        // Rank 0 has read the same text without an error, so the text is not the cause.
         if (error.code() != ExitCode::usage && error.code() != ExitCode::unusable_input) throw;
         throw input_error("the study reads differently here than on rank 0 ({}): give every machine the same files",
                           error.what());
     }
 }
 
-/// Every other rank: computes what it is sent. What goes wrong is told to rank 0, which ends the job with the cause.
+/// Every other rank: computes the jobs it is sent. Errors are sent to rank 0, which ends the MPI job with their cause.
 void serve() {
-    // Stopping is up to rank 0; mpirun hands its own signals to every rank.
+    // Only rank 0 reacts to signals; mpirun forwards its own to every rank.
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_IGN);
     std::optional<validation::Study> study;
     const auto stopped = [] { return waiting(0, tag_stop); };
@@ -206,7 +206,7 @@ int main(int argc, char** argv) {
         app::run_batches_with([&](const validation::Study& study, const auto& jobs, const auto& finished,
                                   const auto& halted) { ranks.run(study, jobs, finished, halted); });
     const int code = app::run_command_line(argc, argv);
-    // A rank that computes, or has failed, does not come to be sent away: nothing but an abort ends it.
+    // A rank that still computes or has failed does not wait for a message, so only an abort ends it.
     if (!ranks.idle()) MPI_Abort(MPI_COMM_WORLD, code);
     ranks.dismiss();
     MPI_Finalize();

@@ -12,7 +12,7 @@
 
 namespace spiked::app {
 
-/// Whether a sanitizer is in this build: it reserves address space at will and must be loaded first.
+/// Whether this build has a sanitizer, which reserves much address space and must be the first library that is loaded.
 inline constexpr bool sanitized =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     true;
@@ -28,7 +28,7 @@ struct Outcome {
     [[nodiscard]] Json json() const { return Json::parse(out, "standard output"); }
 };
 
-/// A folder of this process, gone with it.
+/// A temporary folder of this process, removed at its end.
 class ScratchFolder {
 public:
     ScratchFolder() {
@@ -51,7 +51,7 @@ inline std::string scratch(const std::string& name) {
     return folder.path() + "/" + name;
 }
 
-/// A fresh folder with this study.toml.
+/// Creates a folder with the text as study.toml and returns its path.
 inline std::string folder_with_study(const std::string& name, const std::string& text) {
     const std::string folder = scratch(name);
     std::filesystem::create_directories(folder);
@@ -59,7 +59,7 @@ inline std::string folder_with_study(const std::string& name, const std::string&
     return folder;
 }
 
-/// In front of a command that is to run in a folder.
+/// The prefix of a shell command that is to run in a folder.
 inline std::string in(const std::string& folder) { return "cd \"" + folder + "\" && "; }
 
 inline std::string contents(const std::string& path) {
@@ -69,7 +69,7 @@ inline std::string contents(const std::string& path) {
     return text.str();
 }
 
-/// Runs `spiked WORDS` in a shell, as a user does; `before` goes in front, for environment or limits.
+/// Runs `spiked WORDS` in a shell, as a user does. `before` is put before the command, for environment or limits.
 inline Outcome spiked(const std::string& words, const std::string& before = "") {
     const std::string out = scratch("out");
     const std::string err = scratch("err");
@@ -85,7 +85,7 @@ inline double number(const Json& json, const char* key) { return number(*json.fi
 
 inline const std::string sample_dump = SPIKED_SOURCE_DIR "/sim/kv/tests/data/rope-lm-cut.safetensors";
 
-/// How often a test that kills does so: SPIKED_KILLS, or 20 times.
+/// How often a test kills the program: SPIKED_KILLS, or 20 times.
 inline int kills_wanted() {
     const char* wanted = std::getenv("SPIKED_KILLS");
     return wanted == nullptr ? 20 : std::atoi(wanted);

@@ -2,6 +2,7 @@
 
 #include <cfloat>
 #include <cstring>
+#include <memory>
 
 #include "codec/container/kv_codec_blocks.hpp"
 #include "core/runtime/error.hpp"
@@ -154,7 +155,7 @@ private:
 
     void put(const BlockPlace& place, std::span<const std::byte> block) {
         if (slab_ && !slab_->holds(header_, place)) flush();
-        if (!slab_) slab_.emplace(header_, place);
+        if (!slab_) slab_ = std::make_unique<Slab>(header_, place);
         slab_->put(place.head, block);
     }
     void flush() {
@@ -170,7 +171,7 @@ private:
     const CodecProgress& progress_;
     Compressors compressors_;
     std::size_t at_ = 0;
-    std::optional<Slab> slab_;
+    std::unique_ptr<Slab> slab_;
 };
 
 }  // namespace

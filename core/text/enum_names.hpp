@@ -13,10 +13,10 @@ template <class E>
 struct EnumName {
     E value;
     std::string_view name;
-    std::string_view alias = {};  ///< what other programs call it: suggested, never accepted
+    std::string_view alias = {};  ///< its name in other programs: suggested, never accepted
 };
 
-/// Specialised beside each enumeration that has names:
+/// Specialised next to each enumeration that has names:
 ///
 ///     template <>
 ///     struct EnumNames<GroupAxis> {
@@ -49,7 +49,8 @@ template <class E>
     return aliases;
 }
 
-/// The enumerator of a name. Throws usage_error with the nearest, `what` being what the name was taken for.
+/// The enumerator with this name. Throws usage_error with the nearest name; `what` says in the message what kind of
+/// name it is.
 template <class E>
 [[nodiscard]] E enum_named(std::string_view name, std::string_view what) {
     for (const auto& row : EnumNames<E>::table)

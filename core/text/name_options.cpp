@@ -20,7 +20,7 @@ NameOptions::NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>
         if (!value_follows && std::find(words.begin(), words.end(), value) == words.end()) {
             std::vector<std::string> all = words;
             for (const auto& key : keys) all.push_back(key + "=");
-            throw usage_error("\"{}\": {} has no reading or option \"{}\"{}", parsed.text, parsed.name, value,
+            throw usage_error("\"{}\": {} has no variant or option \"{}\"{}", parsed.text, parsed.name, value,
                               all.empty() ? std::string("; it takes none") : suggestion(value, all));
         }
         if (std::count(parsed.values.begin(), parsed.values.end(), value) > 1)
@@ -68,7 +68,7 @@ std::optional<std::string> NameOptions::choice(const std::string& key) const {
     auto text = parsed_.option(key);
     if (!text) return std::nullopt;
     const auto spec = std::find_if(specs_.begin(), specs_.end(), [&](const auto& one) { return one.key == key; });
-    if (spec == specs_.end()) throw bug("{} is no option of {}", key, parsed_.name);
+    if (spec == specs_.end()) throw bug("{} is not an option of {}", key, parsed_.name);
     const auto& legal = spec->value.choices;
     if (std::find(legal.begin(), legal.end(), *text) == legal.end())
         throw usage_error("\"{}\": {} \"{}\" is not possible{}", parsed_.text, key, *text,

@@ -10,18 +10,18 @@
 
 namespace spiked {
 
-/// The options in a name, `name[:value][:key=value]...`, read by what a table says of them, with the errors that users
-/// see: every function throws usage_error with the nearest legal name.
+/// The options in a name, `name[:value][:key=value]...`, checked against their specs. Every function throws usage_error
+/// with the nearest legal name.
 class NameOptions {
 public:
     NameOptions() = default;
-    /// Rejects keys and bare words that `specs` do not have, and those that stand twice. A spec without a key stands
-    /// for a value right behind the name, `svd:R`, which is then left to the caller.
+    /// Rejects keys and bare words that `specs` do not contain, and those that are given twice. A spec without a key is
+    /// that of a value directly after the name, `svd:R`; its value is left to the caller.
     NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>& specs);
 
     [[nodiscard]] const std::string& text() const { return parsed_.text; }
     [[nodiscard]] const std::string& name() const { return parsed_.name; }
-    /// A bare word, `:paper`.
+    /// Whether a bare word such as `:paper` is given.
     [[nodiscard]] bool has_word(const std::string& word) const;
     [[nodiscard]] bool has_option(const std::string& key) const { return parsed_.option(key).has_value(); }
     [[nodiscard]] const std::vector<std::string>& words() const { return parsed_.values; }
@@ -31,9 +31,9 @@ public:
     [[nodiscard]] std::optional<std::size_t> whole(const std::string& key, std::size_t least = 0) const;
     /// A finite number of at least 0 (`above_zero`: larger than 0).
     [[nodiscard]] std::optional<double> number(const std::string& key, bool above_zero = false) const;
-    /// One of the choices that its spec has.
+    /// One of the choices of its spec.
     [[nodiscard]] std::optional<std::string> choice(const std::string& key) const;
-    /// The same as an enumerator of that name.
+    /// The enumerator with the name of this choice.
     template <class E>
     [[nodiscard]] std::optional<E> choice(const std::string& key) const {
         const auto name = choice(key);
@@ -45,7 +45,7 @@ private:
     std::vector<OptionSpec> specs_;
 };
 
-/// The whole number that must stand as the one value of a name, `svd:1`; `example` completes the error.
+/// The whole number that must be the only value of a name, `svd:1`; `example` completes the error message.
 [[nodiscard]] std::size_t required_whole(const ParsedName& parsed, const std::string& what, const std::string& example);
 
 }  // namespace spiked

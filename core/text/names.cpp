@@ -16,7 +16,7 @@ std::string lower_case(std::string_view text) {
     return lower;
 }
 
-/// Those that go on where the word, of three letters at least, ends.
+/// The candidates that begin with the word, if it has at least three letters.
 std::vector<std::string> beginning_with(std::string_view word, std::span<const std::string> candidates) {
     std::vector<std::string> found;
     for (const auto& candidate : candidates)
@@ -24,7 +24,7 @@ std::vector<std::string> beginning_with(std::string_view word, std::span<const s
     return found;
 }
 
-/// Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
+/// The number of edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
@@ -90,7 +90,7 @@ std::optional<std::int64_t> to_integer(std::string_view text) {
 
 std::optional<std::string> nearest(std::string_view written, std::span<const std::string> candidates,
                                    const Aliases& aliases) {
-    // Nobody means a word of thousands of letters, and a distance costs the product of both lengths.
+    // Longer words are certainly no misspellings, and the cost of a distance is the product of both lengths.
     if (written.empty() || written.size() > 1000) return std::nullopt;
     const std::string word = lower_case(written);
     for (const auto& [other, ours] : aliases)

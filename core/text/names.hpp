@@ -23,26 +23,26 @@ struct ParsedName {
 
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 
-/// The whole text as a finite number; nothing if it is not one.
+/// The whole text as a finite number or an integer; nothing if it is not one.
 [[nodiscard]] std::optional<double> to_number(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> to_integer(std::string_view text);
 
-/// What papers and other programs call something, beside its name here: `turboquant` and `tq-mse`.
+/// Pairs of a name in papers and other programs and the name here, such as `turboquant` and `tq-mse`.
 using Aliases = std::vector<std::pair<std::string, std::string>>;
 
-/// The candidate that was most likely meant: it differs in case or in a few letters, begins with what was written, or
-/// has an alias that was written. Nothing when none is near. Aliases belong to candidates by their first part:
-/// `svd:1+tq-mse` to those of svd.
+/// The candidate that was most likely meant: it differs in case or in a few letters, begins with the written name, or
+/// has the written name as an alias; nothing when there is none. An alias of a name also stands for candidates with
+/// this name in front: an alias of svd stands for `svd:1+tq-mse`.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view written, std::span<const std::string> candidates,
                                                  const Aliases& aliases = {});
 
-/// `; did you mean "x"?` for the nearest, otherwise `; one of: a, b, c`.
+/// `; did you mean "x"?` for the nearest candidate, otherwise `; one of: a, b, c`.
 [[nodiscard]] std::string suggestion(std::string_view written, std::span<const std::string> candidates,
                                      const Aliases& aliases = {});
 
-/// In single quotes, as a shell takes exactly this text.
+/// The text in single quotes, so that a shell takes exactly this text.
 [[nodiscard]] std::string quoted_for_shell(std::string_view text);
-/// The same, without quotes where a shell needs none.
+/// The same, but without quotes where a shell needs none.
 [[nodiscard]] std::string shell_word(const std::string& word);
 
 }  // namespace spiked

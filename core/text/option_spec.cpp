@@ -47,18 +47,18 @@ std::string long_name(const OptionSpec& option) {
 }
 
 std::string described(const OptionSpec& option) {
-    std::string remarks = option.help;
-    if (!option.fallback.empty()) remarks += (remarks.empty() ? "default " : ", default ") + option.fallback;
-    if (option.key.empty()) return option.value.shown + ": " + remarks;
-    if (!remarks.empty()) remarks = " (" + remarks + ")";
+    std::string notes = option.help;
+    if (!option.fallback.empty()) notes += (notes.empty() ? "default " : ", default ") + option.fallback;
+    if (option.key.empty()) return option.value.shown + ": " + notes;
+    if (!notes.empty()) notes = " (" + notes + ")";
     if (option.key.starts_with('-'))
-        return option.key + (option.value.shown.empty() ? "" : " " + option.value.shown) + remarks;
-    if (option.value.kind == ValueSpec::Kind::none) return ":" + option.key + remarks;
+        return option.key + (option.value.shown.empty() ? "" : " " + option.value.shown) + notes;
+    if (option.value.kind == ValueSpec::Kind::none) return ":" + option.key + notes;
     std::string text = option.key + "=" + option.value.shown;
     if (!option.also_option.empty())
         text +=
             fmt::format(" or {}{}", option.also_option, option.value.choices.empty() ? " " + option.value.shown : "");
-    return text + remarks;
+    return text + notes;
 }
 
 }  // namespace spiked

@@ -9,7 +9,7 @@
 
 namespace spiked {
 
-/// What may be written as the value of an option.
+/// The values that an option accepts.
 struct ValueSpec {
     enum class Kind {
         none,    ///< the option is a switch and has no value
@@ -19,29 +19,29 @@ struct ValueSpec {
         choice,  ///< one of `choices`
     };
     Kind kind = Kind::none;
-    std::string shown = {};                  ///< how the help writes it: `B`, `quick|full`, `L[,L...]`
-    std::vector<std::string> choices = {};   ///< names that it may be
-    Aliases aliases = {};                    ///< what other programs call the choices
-    bool open = false;                       ///< something else than the choices is possible as well
-    bool list = false;                       ///< several values with commas between them
-    std::vector<std::string> suffixes = {};  ///< of the files that it names; none where any file will do
-    bool file = false;                     ///< nothing but a file: a name that is plainly another kind of file is wrong
-    std::vector<std::string> topics = {};  ///< lists of `spiked list` whose names complete it
+    std::string shown = {};                  ///< as the help writes it: `B`, `quick|full`, `L[,L...]`
+    std::vector<std::string> choices = {};   ///< names that are accepted
+    Aliases aliases = {};                    ///< names of the choices in other programs
+    bool open = false;                       ///< other values than the choices are accepted too
+    bool list = false;                       ///< several values, separated by commas
+    std::vector<std::string> suffixes = {};  ///< of the files that are accepted; none if any file is
+    bool file = false;  ///< only a file: a name that clearly belongs to another kind of file is an error
+    std::vector<std::string> topics = {};  ///< lists of `spiked list` whose names complete the value
 };
 
 /// An option of something that users choose by name, as data: `margin=M` of the estimator eoptshrink, `--bits B` of a
-/// command. Parsers, error messages, help, `spiked list`, completion, the manual page and the reference are made from
-/// these; no program text is ever read to find out what is possible.
+/// command. Parsers, error messages, help, `spiked list`, completion, the manual page and the reference are generated
+/// from these specs; no help text is ever parsed.
 struct OptionSpec {
-    std::string key;               ///< `margin`; of a command with its dashes, `--bits` or `-o,--output`
+    std::string key;               ///< `margin`; for a command with dashes, `--bits` or `-o,--output`
     ValueSpec value;               ///< none: a switch of a command, or a bare word of a name, `:paper`
     std::string help = {};         ///< a phrase without a full stop
-    std::string fallback = {};     ///< the value where the option is not given, as the help shows it
-    bool repeatable = false;       ///< of a command: may be given more than once
-    std::string also_option = {};  ///< of a name: the option of commands that means the same, `--group`
+    std::string fallback = {};     ///< the default, as the help shows it
+    bool repeatable = false;       ///< for a command: may be given more than once
+    std::string also_option = {};  ///< for a name: the option of commands with the same meaning, `--group`
 };
 
-// Values, in the order in which tables use them.
+// Functions that make a ValueSpec.
 
 [[nodiscard]] ValueSpec any_text(std::string shown);
 [[nodiscard]] ValueSpec whole(std::string shown);
@@ -52,13 +52,13 @@ template <class E>
 [[nodiscard]] ValueSpec one_of() {
     return one_of(names_of<E>(), aliases_of<E>());
 }
-/// The same with others: `p|d|K`. What `others` stand for is checked by whoever reads the value.
+/// One of the choices or another value: `p|d|K`. The code that uses the value checks the meaning of `others`.
 [[nodiscard]] ValueSpec one_of_or(std::vector<std::string> choices, const std::string& others);
-/// Several with commas between them: `L[,L...]`, `svg|pdf[,...]`.
+/// Several values, separated by commas: `L[,L...]`, `svg|pdf[,...]`.
 [[nodiscard]] ValueSpec several(ValueSpec value, std::string shown = {});
-/// A name, or several, of these lists of `spiked list`.
+/// One or several names from these lists of `spiked list`.
 [[nodiscard]] ValueSpec names_from(std::vector<std::string> topics, ValueSpec value);
-/// A file with one of these suffixes, of which the help shows `FILE.npy` or what is given.
+/// A file with one of these suffixes; the help shows `FILE` with the first suffix, or `shown`.
 [[nodiscard]] ValueSpec file_with(std::vector<std::string> suffixes, std::string shown = {});
 
 /// The option with its dashes and without the short form: `--output` of `-o,--output`.

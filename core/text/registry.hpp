@@ -11,16 +11,16 @@
 
 namespace spiked {
 
-/// What a table that users choose from says of one entry; `spiked list` prints it.
+/// The description of an entry of a table from which users choose by name; `spiked list` prints it.
 struct RegistryEntry {
     std::string name;
     std::string summary;
     std::vector<OptionSpec> options;
     std::string source;                     ///< a publication or a program
-    std::vector<std::string> aliases = {};  ///< what papers and other programs call it: suggested, never accepted
+    std::vector<std::string> aliases = {};  ///< names in papers and other programs: suggested, never accepted
 };
 
-/// The entries of rows that have one each.
+/// The members `entry` of all rows.
 template <class Entry = RegistryEntry, class Rows>
 [[nodiscard]] std::vector<Entry> entries_of(const Rows& rows) {
     std::vector<Entry> entries;
@@ -28,8 +28,8 @@ template <class Entry = RegistryEntry, class Rows>
     return entries;
 }
 
-/// A table that users choose from by name. A row has a member `entry`, a RegistryEntry or derived from one, and what
-/// the program makes of the name:
+/// A table from which users choose by name. A row has a member `entry`, a RegistryEntry or derived from it, and
+/// whatever the program needs to use the chosen item:
 ///
 ///     struct Row { RegistryEntry entry; RankRule (*make)(const NameOptions&); };
 ///     static const Registry<Row> rules("rank rule", {{{"ed", "the last gap ...", {...}, "Onatski 2010"}, make_ed}});
@@ -39,12 +39,12 @@ class Registry {
 public:
     Registry(std::string what, std::vector<Row> rows) : what_(std::move(what)), rows_(std::move(rows)) {}
 
-    /// Null when there is none of that name.
+    /// Null when there is no row with this name.
     [[nodiscard]] const Row* find(std::string_view name) const {
         const auto found = std::find_if(begin(), end(), [&](const Row& row) { return row.entry.name == name; });
         return found == end() ? nullptr : &*found;
     }
-    /// Throws usage_error with the nearest name.
+    /// Throws usage_error with the nearest name when there is no row with this name.
     [[nodiscard]] const Row& named(std::string_view name) const {
         if (const Row* row = find(name)) return *row;
         throw usage_error("unknown {} \"{}\"{}", what_, name, suggestion(name, names(), aliases()));
@@ -72,7 +72,7 @@ private:
     std::vector<Row> rows_;
 };
 
-/// Aliases of a list of entries.
+/// The aliases of all entries of a list.
 template <class Entries>
 [[nodiscard]] Aliases aliases_in(const Entries& entries) {
     Aliases all;

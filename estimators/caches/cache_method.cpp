@@ -156,7 +156,7 @@ bool is_cache_method(std::string_view text) { return find_maker(text) != nullptr
 
 CacheMethod cache_method(std::string_view text, double bits) {
     const CacheMaker* maker = find_maker(text);
-    if (maker == nullptr) throw bug("{} is no cache method", text);
+    if (maker == nullptr) throw bug("{} is not a cache method", text);
     const ParsedName parsed = parse_name(without_unrope(text));
     const NameOptions own(parsed, maker->entry.options);
     maker->check(*maker, own, parsed, bits);

@@ -47,7 +47,7 @@ RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t
         [=](const arma::mat& rows) {
             require_length(rows.n_cols, channels);
             if (!rows.is_finite())
-                throw input_error("a token holds NaN or infinity (no basis holds it): clean the data first");
+                throw input_error("a token holds NaN or infinity (it cannot be projected): clean the data first");
             const Parts parts = parts_of(rows.n_rows);
             BitWriter writer;
             if (parts.first > 0) write_tokens(writer, Item::residual_window, rows.head_rows(parts.first));

@@ -7,7 +7,7 @@
 #include "estimators/caches/cache_method.hpp"
 #include "estimators/coding/fp16_entries.hpp"
 
-/// What the files of cache methods share.
+/// Code that the cache methods share.
 namespace spiked::estimators {
 
 struct CacheInput {
@@ -20,27 +20,27 @@ struct CacheInput {
 struct CacheMaker {
     QuantizerEntry entry;
     bool calibrated;
-    std::size_t heads, layers;  ///< joined unless options say otherwise
-    std::size_t window;         ///< tokens kept in fp16 unless options say otherwise
-    const char* coder;          ///< of latents, or of factors
+    std::size_t heads, layers;  ///< defaults of the numbers that are joined
+    std::size_t window;         ///< default of the number of last tokens in fp16
+    const char* coder;          ///< default quantizer of latents, or codebook of factors
     void (*check)(const CacheMaker&, const NameOptions&, const ParsedName&, double bits);
     CacheCoder (*make)(const CacheMaker&, const NameOptions&, const ParsedName&, const CacheInput&);
 };
 
-/// Entries of tokens and bases in fp16, channel after channel.
+/// Write and read entries of tokens and bases in fp16, channel after channel.
 void write_tokens(BitWriter& writer, Item item, const arma::mat& rows);
 [[nodiscard]] arma::mat read_tokens(BitReader& reader, std::size_t rows, std::size_t columns);
-/// As a decoder has it.
+/// The numbers rounded to fp16, as a decoder has them.
 [[nodiscard]] arma::mat in_fp16(arma::mat numbers);
 
 /// The rank in the name, or `fallback`; throws usage_error for 0 and for more than `most`.
 [[nodiscard]] std::size_t cache_rank(const NameOptions& own, std::size_t fallback, std::size_t most);
 
-/// First and last tokens of a sequence stay in fp16, in front of what `inner` makes of the others.
+/// Stores the first and last tokens of a sequence in fp16, and after them the data of `inner` for the other tokens.
 [[nodiscard]] RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t channels,
                                             RowQuantizer inner);
 
-// The methods: what is checked of a name and bits, and what codes a sequence.
+// The methods: one function checks the name and the bits, the other makes the coder of a sequence.
 
 void check_cache_projection(const CacheMaker&, const NameOptions& own, const ParsedName& parsed, double bits);
 [[nodiscard]] CacheCoder cache_projection(const CacheMaker&, const NameOptions& own, const ParsedName& parsed,

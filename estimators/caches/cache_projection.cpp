@@ -5,12 +5,12 @@
 #include "estimators/caches/cache_parts.hpp"
 #include "estimators/svd/decomposition.hpp"
 
-// palu, cskv: a calibrated basis. ojakv: one that follows the sequence.
+// palu and cskv have a calibrated basis; the basis of ojakv follows the sequence.
 namespace spiked::estimators {
 namespace {
 
-/// Latent coordinates as they are.
-RowQuantizer halves(std::size_t dimension) {
+/// Stores latent coordinates in fp16.
+RowQuantizer fp16_latents(std::size_t dimension) {
     return in_double(
         "fp16",
         [](const arma::mat& rows) {
@@ -30,19 +30,19 @@ std::string latents_of(const CacheMaker& maker, const ParsedName& parsed) {
     return parsed.option("latents").value_or(maker.coder);
 }
 
-/// Through which latent coordinates go.
+/// The row quantizer of the latent coordinates.
 RowQuantizer latent_coder(const CacheMaker& maker, const ParsedName& parsed, const CacheInput& input,
                           std::size_t rank) {
     QuantizerOptions options = input.options;
     options.residual = 0;
     options.underflow = Underflow::allowed;
     const std::string latents = latents_of(maker, parsed);
-    return latents == "fp16" ? halves(rank) : row_quantizer(latents, rank, input.bits, options);
+    return latents == "fp16" ? fp16_latents(rank) : row_quantizer(latents, rank, input.bits, options);
 }
 
-/// A step of Oja's rule with all rows of a chunk, scaled to a mean variance of 1, and back to an orthonormal basis
-/// whose vectors point where they did.
-arma::mat moved(const arma::mat& basis, const arma::mat& chunk, double rate) {
+/// A step of Oja's rule with all rows of a chunk, scaled to a mean variance of 1; the result is orthonormalised, and
+/// its vectors keep their signs.
+arma::mat oja_step(const arma::mat& basis, const arma::mat& chunk, double rate) {
     const double energy = arma::accu(arma::square(chunk));
     if (energy == 0.0) return basis;
     arma::mat q, r;
@@ -83,7 +83,7 @@ void check_online_projection(const CacheMaker& maker, const NameOptions& own, co
     (void)own.whole("sinks");
     (void)own.number("rate");
     if (own.whole("step") == std::size_t{0})
-        throw usage_error("\"{}\": a step of 0 tokens never ends: give for example step=64", parsed.text);
+        throw usage_error("\"{}\": a step of 0 tokens is not possible: give for example step=64", parsed.text);
 }
 
 CacheCoder online_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed,
@@ -101,7 +101,7 @@ CacheCoder online_projection(const CacheMaker& maker, const NameOptions& own, co
             arma::mat latents(rows.n_rows, rank);
             for (std::size_t first = 0; first < rows.n_rows; first += step) {
                 const arma::mat chunk = rows.rows(first, std::min<std::size_t>(first + step, rows.n_rows) - 1);
-                basis = moved(basis, chunk, rate);
+                basis = oja_step(basis, chunk, rate);
                 latents.rows(first, first + chunk.n_rows - 1) = chunk * basis;
             }
             BitWriter writer;

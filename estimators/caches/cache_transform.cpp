@@ -10,7 +10,8 @@
 namespace spiked::estimators {
 namespace {
 
-/// The water level of reverse water-filling: entries of these variances, so many of them in all, at a mean rate.
+/// The water level of reverse water-filling at a mean rate, for `channels` entries of which the given ones have nonzero
+/// variances.
 double water_level(const arma::vec& variances, std::size_t channels, double rate) {
     const double largest = variances.max();
     const auto mean_rate = [&](double level) {
@@ -18,7 +19,7 @@ double water_level(const arma::vec& variances, std::size_t channels, double rate
         for (const double variance : variances) sum += variance > level ? 0.5 * std::log2(variance / level) : 0.0;
         return sum / static_cast<double>(channels);
     };
-    double low = std::log(largest) - 1000.0;  // far more than any rate asks for
+    double low = std::log(largest) - 1000.0;  // far below the level of any rate
     double high = std::log(largest);
     for (int round = 0; round < 80; ++round) {
         const double middle = 0.5 * (low + high);
@@ -27,14 +28,15 @@ double water_level(const arma::vec& variances, std::size_t channels, double rate
     return std::exp(high);
 }
 
-/// Integers as bytes, small ones in one: sign in the lowest bit, seven bits a byte, the highest says that more follow.
+/// Appends an integer as bytes, a small one as a single byte: the sign is the lowest bit, each byte has seven bits of
+/// the number, and its highest bit says that more follow.
 void append(std::vector<std::uint8_t>& to, std::int64_t number) {
     auto rest = static_cast<std::uint64_t>(number) << 1 ^ static_cast<std::uint64_t>(number >> 63);
     for (; rest >= 128; rest >>= 7) to.push_back(static_cast<std::uint8_t>(rest | 128));
     to.push_back(static_cast<std::uint8_t>(rest));
 }
 
-/// What append wrote, from `at` on. Throws input_error when it is cut off.
+/// Reads an integer written by append, from position `at` on. Throws input_error when the bytes end too early.
 std::int64_t next(std::span<const std::uint8_t> from, std::size_t& at) {
     std::uint64_t number = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -46,7 +48,7 @@ std::int64_t next(std::span<const std::uint8_t> from, std::size_t& at) {
     throw input_error("entropy-coded components end too early: the data is damaged");
 }
 
-/// Huffman codes and runs: longer matches of what is nearly random cost more than they save.
+/// Deflates with Huffman codes and runs only, because longer matches in nearly random data cost more than they save.
 std::vector<std::uint8_t> deflated(const std::vector<std::uint8_t>& bytes) {
     z_stream stream{};
     if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, Z_RLE) != Z_OK)
@@ -63,7 +65,7 @@ std::vector<std::uint8_t> deflated(const std::vector<std::uint8_t>& bytes) {
     return small;
 }
 
-/// At most `most` bytes come out.
+/// Inflates; throws input_error when the result is longer than `most` bytes.
 std::vector<std::uint8_t> inflated(std::span<const std::uint8_t> bytes, std::size_t most) {
     std::vector<std::uint8_t> large(most);
     uLongf size = large.size();
@@ -74,8 +76,8 @@ std::vector<std::uint8_t> inflated(std::span<const std::uint8_t> bytes, std::siz
     return large;
 }
 
-constexpr double largest_integer = 9e15;      // that a double and append hold
-constexpr std::size_t bytes_of_integer = 10;  // at most
+constexpr double largest_integer = 9e15;      // both a double and append can represent it
+constexpr std::size_t bytes_of_integer = 10;  // the most that append writes
 
 }  // namespace
 
@@ -105,7 +107,7 @@ CacheCoder cache_transform(const CacheMaker& maker, const NameOptions& own, cons
         [=](const arma::mat& rows) {
             const arma::mat components = (rows.each_row() - means) * basis / step;
             if (components.n_elem > 0 && !(arma::abs(components).max() < largest_integer))
-                throw input_error("a token is {:.1e} steps of the calibrated basis long: calibrate on data like it",
+                throw input_error("a token has {:.1e} steps of the calibrated basis: calibrate on similar data",
                                   arma::abs(components).max());
             std::vector<std::uint8_t> integers;
             for (const double component : components)
@@ -120,7 +122,7 @@ CacheCoder cache_transform(const CacheMaker& maker, const NameOptions& own, cons
             std::size_t at = 0;
             for (double& component : components) component = step * static_cast<double>(next(integers, at));
             if (at != integers.size())
-                throw input_error("entropy-coded components go on behind the last: the data is damaged");
+                throw input_error("entropy-coded components continue after the last one: the data is damaged");
             arma::mat block = components * basis.t();
             block.each_row() += means;
             return block;

@@ -14,7 +14,7 @@ constexpr std::size_t sinks = 4;
 constexpr std::size_t pooled_neighbours = 7;
 constexpr std::size_t pyramid_depth = 20;
 
-/// Of `count` rows that snapkv keeps, those of the last tokens.
+/// How many of the `count` rows that snapkv keeps are the last tokens.
 std::size_t window_rows(std::size_t count) { return std::min(observation_window, (count + 1) / 2); }
 
 std::size_t pyramid_rows(std::size_t mean, std::size_t seen, std::size_t layer, std::size_t layers) {
@@ -23,14 +23,14 @@ std::size_t pyramid_rows(std::size_t mean, std::size_t seen, std::size_t layer, 
     const std::size_t beyond = mean - window;
     const std::size_t first = std::min(2 * beyond - beyond / pyramid_depth, seen - window);
     const std::size_t steps = layers - 1;
-    // Layers as far from either end add up to two means, whatever is rounded.
+    // Layers at equal distances from both ends add up to two means for any rounding.
     const auto fallen = [&](std::size_t by) { return ((4 * (first - beyond)) * by + steps) / (2 * steps); };
     if (2 * layer < steps) return window + first - fallen(layer);
     if (2 * layer == steps) return mean;
     return window + 2 * beyond - (first - fallen(steps - layer));
 }
 
-/// The last `recent` rows, and of those before them the ones with the largest scores; the first of equal ones.
+/// The last `recent` rows and, of those before them, the ones with the largest scores; of equal scores the first.
 arma::uvec recent_and_largest(const arma::fvec& scores, std::size_t recent, std::size_t count) {
     const std::size_t rows = scores.n_elem;
     const arma::uvec order = arma::stable_sort_index(scores.head(rows - recent), "descend");
@@ -52,7 +52,7 @@ arma::uvec kept_by_h2o(const EvictionView& view, std::size_t count) {
     return recent_and_largest(view.accumulated, (count + 1) / 2, count);
 }
 
-/// Of the observation window, the largest of a row and its neighbours.
+/// The attention of the observation window to each row, replaced by the largest in the row's neighbourhood.
 arma::fvec pooled_attention(const EvictionView& view) {
     const arma::fvec seen = arma::sum(view.observed, 0).t();
     const std::size_t reach = pooled_neighbours / 2;
@@ -70,14 +70,14 @@ arma::uvec kept_by_pyramidkv(const EvictionView& view, std::size_t count) {
     return recent_and_largest(pooled_attention(view), std::min(window_rows(view.mean_rows), count), count);
 }
 
-/// The first row of each run of rows that become one.
+/// The first row of each run of rows that are merged.
 arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
-    arma::fvec unlike(view.keys.n_rows);  // to the row before
+    arma::fvec unlike(view.keys.n_rows);  // dissimilarity to the previous row
     for (arma::uword i = 1; i < view.keys.n_rows; ++i) {
         const float norms = arma::norm(view.keys.row(i)) * arma::norm(view.keys.row(i - 1));
         unlike(i) = norms > 0.0F ? 1.0F - arma::dot(view.keys.row(i), view.keys.row(i - 1)) / norms : 0.0F;
     }
-    unlike(0) = std::numeric_limits<float>::infinity();  // the first row starts a run whatever follows
+    unlike(0) = std::numeric_limits<float>::infinity();  // the first row always starts a run
     return recent_and_largest(unlike, 0, count);
 }
 
@@ -133,7 +133,8 @@ KeptAndCoded parse_kept_and_coded(std::string_view text) {
     for (const auto& name : evictions().names())
         if (std::find(parts.begin() + 1, parts.end(), name) != parts.end())
             throw usage_error(
-                "\"{}\": {} evicts and is not first (one eviction chooses, then one method codes what is left): write "
+                "\"{}\": {} is an eviction and is not first (one eviction chooses, then one method codes what is "
+                "left): write "
                 "{} or {}+tq-mse",
                 text, name, name, name);
     if (result.eviction == nullptr)

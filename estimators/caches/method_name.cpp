@@ -21,10 +21,11 @@ MethodSpec method_named(std::string_view text, std::span<const std::string> also
                 "\"{}\" joins heads and codes whole sequences (not a block): use spiked kv frontier or kv run", text);
     } else if (const std::string_view front = written.substr(0, plus);
                plus + 1 < written.size() && is_cache_method(front)) {
-        // Where nothing follows the plus, parse_method says that a quantizer is missing.
+        // If nothing follows the plus, parse_method reports the missing quantizer.
         throw usage_error(
-            "\"{}\": {} codes whole sequences and ends there: write {} alone (its options: spiked list {})", text,
-            front, front, parse_name(front).name);
+            "\"{}\": {} codes whole sequences without a quantizer after it: write {} alone (its options: spiked list "
+            "{})",
+            text, front, front, parse_name(front).name);
     }
     return parse_method(text, also);
 }

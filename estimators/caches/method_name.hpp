@@ -7,8 +7,8 @@
 
 namespace spiked::estimators {
 
-/// A method from a name that somebody typed or a file holds. Throws usage_error as parse_method does, and says of an
-/// eviction or a low-rank cache where it is possible.
+/// The method of a name from a user or a file. Throws the errors of parse_method; for the name of an eviction or a
+/// low-rank cache the message says which commands accept it.
 [[nodiscard]] MethodSpec method_named(std::string_view text, std::span<const std::string> also = {});
 
 }  // namespace spiked::estimators

@@ -20,9 +20,9 @@ enum class FactorCodebook { normal, lloyd, fp16 };
 
 struct FactorOptions {
     FactorCodebook codebook = FactorCodebook::normal;
-    unsigned bits = 4;                         ///< per entry of a stored singular vector
-    NumberFormat norm = NumberFormat::fp16;    ///< of the singular values
-    Underflow underflow = Underflow::refused;  ///< of the singular values
+    unsigned bits = 4;                          ///< per entry of a stored singular vector
+    NumberFormat norm = NumberFormat::fp16;     ///< of the singular values
+    Underflow underflow = Underflow::rejected;  ///< of the singular values
 };
 
 /// The storage format of a low-rank part: the rank (16 bits), the values (norm format), then the vectors, left and

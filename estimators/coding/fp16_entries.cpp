@@ -40,7 +40,7 @@ void write_fp16(BitWriter& writer, Item item, std::span<const double> entries, s
         write_half(writer, item, entry, what, advice);
         largest = std::max(largest, std::abs(entry));
     }
-    if (underflow == Underflow::refused) reject_lost_fp16(largest, what, advice);
+    if (underflow == Underflow::rejected) reject_lost_fp16(largest, what, advice);
 }
 
 }  // namespace spiked::estimators

@@ -23,6 +23,6 @@ void write_half(BitWriter& writer, Item item, double value, std::string_view wha
 [[nodiscard]] double read_half(BitReader& reader);
 /// Writes entries; throws what fp16_bits and, unless underflow is allowed, reject_lost_fp16 throw.
 void write_fp16(BitWriter& writer, Item item, std::span<const double> entries, std::string_view what,
-                std::string_view advice, Underflow underflow = Underflow::refused);
+                std::string_view advice, Underflow underflow = Underflow::rejected);
 
 }  // namespace spiked::estimators

@@ -112,7 +112,7 @@ Coded encode_numbers(std::span<const double> values, NumberFormat format, std::s
     const double largest =
         *std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
     const NumberFormat alone = format == NumberFormat::log8 ? NumberFormat::fp32 : format;
-    if (underflow == Underflow::refused) reject_underflow(largest, alone, fmt::format("largest {}", what));
+    if (underflow == Underflow::rejected) reject_underflow(largest, alone, fmt::format("largest {}", what));
     Coded coded;
     coded.bits.reserve(values.size());
     if (format != NumberFormat::log8) {

@@ -21,24 +21,24 @@ enum class NumberFormat { fp16, bf16, fp32, fp64, log8 };
 [[nodiscard]] std::string_view advice_for(double value);
 
 /// Whether all numbers of a list may underflow. This is allowed only where they are small beside other stored numbers.
-enum class Underflow { refused, allowed };
+enum class Underflow { rejected, allowed };
 
 /// The format in which a quantizer stores its norms, scales, minima or means.
 struct ScalarOptions {
     NumberFormat format = NumberFormat::fp16;
-    Underflow underflow = Underflow::refused;
+    Underflow underflow = Underflow::rejected;
 };
 
 /// Writes numbers and enters them in the ledger under `item`; throws what encode_number and, for the largest of them,
 /// reject_underflow throw. A small number beside larger ones may underflow; not all of them may.
 void write_numbers(BitWriter& writer, Item item, std::span<const double> values, NumberFormat format,
-                   std::string_view what, Underflow underflow = Underflow::refused);
+                   std::string_view what, Underflow underflow = Underflow::rejected);
 /// Reads values.size() numbers that write_numbers wrote.
 void read_numbers(BitReader& reader, std::span<double> values, NumberFormat format);
 /// Writes numbers and returns the values that read_numbers will return.
 [[nodiscard]] std::vector<double> write_and_read_numbers(BitWriter& writer, Item item, std::span<const double> values,
                                                          NumberFormat format, std::string_view what,
-                                                         Underflow underflow = Underflow::refused);
+                                                         Underflow underflow = Underflow::rejected);
 
 /// Encodes a single number, not in log8, as the bits of the nearest representable value. Throws input_error when a
 /// finite value overflows; `what` names it in the message.

@@ -18,19 +18,19 @@ const std::map<std::string, std::string>& method_aliases() {
 
 SpectralMethod parse_estimator(std::string_view text, theory::Loss loss, const KnownNoise& known) {
     const auto pluses = static_cast<std::size_t>(std::count(text.begin(), text.end(), '+'));
-    // Of more transforms than are applied spectral_method says so, whatever stands behind them.
+    // spectral_method reports more transforms than are applied, whatever follows them.
     if (pluses <= most_transforms && is_row_quantizer(text.substr(text.rfind('+') + 1))) {
         if (pluses > 0)
-            throw usage_error("\"{}\" also quantizes (an estimator ends before that): write {}", text,
+            throw usage_error("\"{}\" also quantizes (an estimator does not): write {}", text,
                               text.substr(0, text.rfind('+')));
-        throw usage_error("\"{}\" quantizes (an estimator is asked for): see spiked list estimators", text);
+        throw usage_error("\"{}\" quantizes (an estimator is expected): see spiked list estimators", text);
     }
     return spectral_method(text, loss, known);
 }
 
 namespace {
 
-/// What stands where a quantizer is expected is none: says what was probably meant.
+/// Reports a name that is not a quantizer where one is expected, with the name that was probably meant.
 [[noreturn]] void reject_quantizer(std::string_view text, const std::string& written, const std::string& front,
                                    const std::string& quantizer, std::span<const std::string> also) {
     std::vector<std::string> legal;
@@ -68,10 +68,9 @@ MethodSpec parse_method(std::string_view text, std::span<const std::string> also
         throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}tq-mse", text);
     const std::string front = plus == std::string::npos ? "" : resolved.substr(0, plus);
     if (is_row_quantizer(front) && !is_row_quantizer(quantizer))
-        throw usage_error("\"{}\": the estimator stands in front of the quantizer: write {}+{}", text, quantizer,
-                          front);
+        throw usage_error("\"{}\": the estimator must precede the quantizer: write {}+{}", text, quantizer, front);
     if (!front.empty() && is_transform(split(front, '+').back()))
-        throw usage_error("\"{0}\" lacks an estimator behind its transform: write {1}+gd-shrink+{2}", text, front,
+        throw usage_error("\"{0}\" lacks an estimator after its transform: write {1}+gd-shrink+{2}", text, front,
                           quantizer);
     if (plus != std::string::npos) method.spectral = parse_estimator(front);
     if (!is_row_quantizer(quantizer)) reject_quantizer(text, written, front, quantizer, also);
@@ -82,20 +81,20 @@ MethodSpec parse_method(std::string_view text, std::span<const std::string> also
 void reject_unrope(const MethodSpec& method) {
     if (method.unrope)
         throw usage_error(
-            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump tells them): use "
+            "\"{}\": unrope needs the positions and the rotary embedding of keys (only a dump has them): use "
             "spiked kv run or kv encode",
             method.text);
 }
 
 namespace {
 
-/// What a low-rank part leaves over may be too small to be stored; the block itself must not.
+/// The residual of a low-rank part may be too small to be stored; the block itself must not.
 QuantizerOptions for_residuals(QuantizerOptions options) {
     options.underflow = Underflow::allowed;
     return options;
 }
 
-/// Of the block itself. What is too large is refused where it is stored, and only if it is.
+/// Rejects a block that is too small. A norm that is too large is rejected where it is stored, and only if it is.
 void reject_lost_block(const arma::mat& block, NumberFormat format) {
     const std::vector<double> norms = row_norms(block);
     const double largest = norms.empty() ? 1.0 : *std::max_element(norms.begin(), norms.end());

@@ -10,11 +10,11 @@
 
 namespace spiked::estimators {
 
-/// In front of a method: keys are coded as they were before the rotary embedding.
+/// Prefix of a method: keys are coded as they were before the rotary embedding.
 inline constexpr std::string_view unrope_prefix = "unrope+";
 
-/// A method as users write it, read once and passed on: a row quantizer, alone or behind a spectral method,
-/// `eoptshrink+tq-mse`, `whiten+gd-shrink+tq-mse`; in front of either `unrope+`.
+/// A method as users write it, parsed once and passed on: a row quantizer, alone or after a spectral method,
+/// `eoptshrink+tq-mse`, `whiten+gd-shrink+tq-mse`; either may have the prefix `unrope+`.
 struct MethodSpec {
     std::string text;  ///< as written
     /// Keys are coded as they were before the rotary embedding of their tokens, which is applied again after they are
@@ -24,16 +24,16 @@ struct MethodSpec {
     QuantizerSpec quantizer;
 };
 
-/// As spectral_method, and says of a name that quantizes that it does.
+/// Like spectral_method, but a name that also quantizes gets an error message that says so.
 [[nodiscard]] SpectralMethod parse_estimator(std::string_view text, theory::Loss loss = theory::Loss::frobenius,
                                              const KnownNoise& known = {});
-/// Resolves aliases (`eoptshrinkq-mse`) and checks both halves. Throws usage_error with the nearest legal
+/// Resolves aliases (`eoptshrinkq-mse`) and checks estimator and quantizer. Throws usage_error with the nearest legal
 /// name, or one of `also`.
 [[nodiscard]] MethodSpec parse_method(std::string_view text, std::span<const std::string> also = {});
-/// Throws usage_error for `unrope+` where rows are of no dump.
+/// Throws usage_error for `unrope+`, for rows that do not come from a dump.
 void reject_unrope(const MethodSpec& method);
 
-/// Names an alias stands for, for `spiked list`.
+/// The names that aliases stand for, for `spiked list`.
 [[nodiscard]] const std::map<std::string, std::string>& method_aliases();
 
 /// One method at one bit width for blocks of one width.
@@ -51,7 +51,7 @@ public:
     [[nodiscard]] Result encode(AnalysedBlock& block) const;
     [[nodiscard]] arma::mat decode(std::span<const std::uint8_t> bytes, std::size_t rows) const;
 
-    /// Bits an entry by the paper's formula, which leaves out norms, singular values and codebooks:
+    /// Bits per entry by the paper's formula, which leaves out norms, singular values and codebooks:
     /// b + rank (n + d) b_s / (n d).
     [[nodiscard]] double paper_bits(std::size_t rank, std::size_t rows) const;
 

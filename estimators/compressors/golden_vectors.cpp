@@ -30,7 +30,7 @@ constexpr std::string_view schema = "spiked.golden/1";
 constexpr std::string_view note =
     "Indices, codes and signs lie coordinate after coordinate, least significant bit first; numbers are little-endian. "
     "Other layouts are in docs/METHODS.md.";
-constexpr double tolerance = 1e-9;  ///< of the largest number of a matrix
+constexpr double tolerance = 1e-9;  ///< relative to the largest number of a matrix
 
 struct Input {
     std::string name;
@@ -60,7 +60,7 @@ struct Case {
     std::string method;
     double bits;
     QuantizerOptions options;
-    std::string suffix;  ///< of the name: what is not the default
+    std::string suffix;  ///< suffix of the name: the options that are not the defaults
 };
 
 QuantizerOptions defaults() {
@@ -85,7 +85,7 @@ std::vector<Case> cases() {
     for (const auto& quantizer : estimators::row_quantizers())
         for (const unsigned bits : quantizer.widths) {
             if (bits > 4 && quantizer.widths.front() < 4) break;
-            // The table of a state of 12 bits is long.
+            // The table for a state of 12 bits is too long.
             const std::string name = quantizer.name == "tcq" && bits != 2 ? "tcq:state=6" : quantizer.name;
             add(name, bits, "", nothing);
             add(name, bits, " identity normal fp64", bare);
@@ -144,7 +144,7 @@ std::string hex_of(const std::vector<std::uint8_t>& bytes) {
     return text;
 }
 
-/// The matrices a vector needs that are not the identity, by name.
+/// The matrices that a vector needs, except the identity, by name.
 std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimension) {
     std::map<std::string, arma::mat> found;
     const QuantizerSpec quantizer = parse_method(one.method).quantizer;
@@ -184,14 +184,14 @@ std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimens
     return found;
 }
 
-/// Whether singular vectors are coded, whose signs and last digits are LAPACK's.
+/// Whether singular vectors are coded, whose signs and last digits depend on LAPACK.
 bool is_composition(std::string_view method) {
     const std::string name = parse_name(method).name;
     return method.find('+') != std::string_view::npos || name == "gear" || name == "svdq";
 }
 
 [[noreturn]] void malformed(const std::string& where, const std::string& what) {
-    throw input_error("{}: {}: it is no set of test vectors of {}: write one with spiked kv golden --write", where,
+    throw input_error("{}: {}: this is not a set of test vectors of {}: write one with spiked kv golden --write", where,
                       what, schema);
 }
 
@@ -202,7 +202,7 @@ std::optional<double> number_of(const Json& json) {
 }
 
 arma::mat matrix_of(const Json* json, const std::string& where, const std::string& what) {
-    const auto wrong = [&]() { malformed(where, what + " is no list of rows of numbers of one length"); };
+    const auto wrong = [&]() { malformed(where, what + " is not a list of rows of numbers of one length"); };
     if (json == nullptr || json->items() == nullptr || json->items()->empty()) wrong();
     const auto& rows = *json->items();
     if (rows.front().items() == nullptr) wrong();
@@ -219,7 +219,7 @@ arma::mat matrix_of(const Json* json, const std::string& where, const std::strin
     return matrix;
 }
 
-/// The first place where two matrices differ.
+/// The first difference between two matrices.
 std::optional<std::string> difference(const arma::mat& given, const arma::mat& expected, double allowed) {
     if (arma::size(given) != arma::size(expected))
         return fmt::format("has {} x {} numbers, {} x {} are expected", given.n_rows, given.n_cols, expected.n_rows,
@@ -235,7 +235,7 @@ std::optional<std::string> difference(const arma::mat& given, const arma::mat& e
 
 std::vector<std::uint8_t> bytes_of(const std::string& text, const std::string& where, const std::string& what) {
     if (text.size() % 2 != 0 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
-        malformed(where, what + " is no bytes as hexadecimal digits");
+        malformed(where, what + " is not bytes as hexadecimal digits");
     std::vector<std::uint8_t> bytes;
     for (std::size_t i = 0; i < text.size(); i += 2)
         bytes.push_back(static_cast<std::uint8_t>(std::stoul(text.substr(i, 2), nullptr, 16)));
@@ -249,7 +249,7 @@ const std::string& text_of(const Json& vector, const char* key, const std::strin
     return *found->string();
 }
 
-/// A vector of ours against the given one.
+/// Compares a given vector with that of this program.
 std::optional<std::string> vector_difference(const Json& given, const Json& ours, const Case& one,
                                              const std::string& where) {
     const std::string& name = *ours.find("name")->string();
@@ -293,7 +293,7 @@ std::optional<std::string> vector_difference(const Json& given, const Json& ours
 
 struct Golden {
     Json document;
-    std::vector<Case> cases;  ///< of each vector
+    std::vector<Case> cases;  ///< the case of each vector
 };
 
 Golden make_golden() {
@@ -302,7 +302,7 @@ Golden make_golden() {
     Json vectors = Json::array();
     for (const auto& one : cases())
         for (const auto& input : inputs()) {
-            // Nothing but rounding is left of the others behind a truncation.
+            // For the other inputs, only rounding error is left after a truncation.
             if (is_composition(one.method) && !input.name.starts_with("gaussian")) continue;
             Json names = Json::array();
             for (auto& [name, matrix] : matrices_of(one, input.rows.n_cols)) {
@@ -373,8 +373,8 @@ std::optional<std::string> golden_difference(const Json& given, const std::strin
     }
     std::map<std::string, const Json*> by_name;
     for (const auto& vector : *vectors->items()) {
-        const std::string& name = text_of(vector, "name", where, "a vector");
-        if (!by_name.emplace(name, &vector).second) malformed(where, fmt::format("{} is there twice", in_quotes(name)));
+        const std::string name = text_of(vector, "name", where, "a vector");
+        if (!by_name.emplace(name, &vector).second) malformed(where, fmt::format("{} is given twice", in_quotes(name)));
     }
     const auto& expected = *ours.document.find("vectors")->items();
     for (std::size_t i = 0; i < expected.size(); ++i) {

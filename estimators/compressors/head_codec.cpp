@@ -30,14 +30,14 @@ const estimators::Compressor& HeadCodec::of(std::size_t block) const { return by
 estimators::Encoded keep_rows(const arma::mat& rows) {
     estimators::BitWriter writer;
     estimators::write_fp16(writer, estimators::Item::residual_window, {rows.memptr(), rows.n_elem},
-                           "entry of the last tokens", "choose a --block that leaves none over or scale the data");
+                           "entry of the last tokens", "choose a --block that leaves no tokens over or scale the data");
     const estimators::Ledger ledger = writer.ledger();
     return {writer.take_bytes(), ledger};
 }
 
 arma::mat kept_rows(std::span<const std::uint8_t> bytes, std::size_t tokens, std::size_t dimension) {
     if (bytes.size() != 2 * tokens * dimension)
-        throw input_error("{} bytes of last tokens were expected and {} are there: the data is damaged",
+        throw input_error("{} bytes of last tokens are expected but {} were found: the data is damaged",
                           2 * tokens * dimension, bytes.size());
     estimators::BitReader reader(bytes);
     arma::mat rows(tokens, dimension);

@@ -16,8 +16,8 @@ constexpr unsigned frequency_bits = 24;
 constexpr std::uint64_t frequency_sum = std::uint64_t{1} << frequency_bits;
 constexpr std::uint64_t least_state = std::uint64_t{1} << 31;
 
-/// Cells on one side of the middle one, of which a row can reach the last.
-std::size_t side_cells(std::size_t dimension, double step) {
+/// The number of bins on one side of the middle one, such that a row can reach the last one.
+std::size_t side_bins(std::size_t dimension, double step) {
     return static_cast<std::size_t>(std::floor(std::sqrt(static_cast<double>(dimension)) / step + 0.5));
 }
 
@@ -26,8 +26,8 @@ double surprise(double probability) { return probability > 0.0 ? -probability * 
 double entropy_at(const theory::CoordinateLaw& law, std::size_t dimension, double step) {
     double above = law.tail(0.5 * step);
     double entropy = surprise(1.0 - 2.0 * above);
-    const std::size_t cells = side_cells(dimension, step);
-    for (std::size_t k = 1; k <= cells && above > 1e-18; ++k) {
+    const std::size_t bins = side_bins(dimension, step);
+    for (std::size_t k = 1; k <= bins && above > 1e-18; ++k) {
         const double next = law.tail((static_cast<double>(k) + 0.5) * step);
         entropy += 2.0 * surprise(above - next);
         above = next;
@@ -42,7 +42,7 @@ double step_at(const theory::CoordinateLaw& law, std::size_t dimension, double r
         [](double a, double b) { return std::abs(a - b) <= 0x1p-39 * std::min(std::abs(a), std::abs(b)); }));
 }
 
-/// rANS: the last symbol first; the decoder meets them in order.
+/// rANS: symbols are encoded from the last to the first, so that the decoder reads them in order.
 class Coder {
 public:
     explicit Coder(const std::vector<std::uint32_t>& frequencies) : frequencies_(frequencies), below_{0} {
@@ -76,7 +76,7 @@ public:
             if (state < least_state) state = state << 32 | reader.read(32);
         }
         if (state != least_state)
-            throw input_error("an entropy-coded block does not end where it began: the data is damaged");
+            throw input_error("an entropy-coded block does not end in its initial state: the data is damaged");
         return symbols;
     }
 
@@ -91,12 +91,12 @@ struct Setup {
     NumberFormat norm;
     Underflow underflow;
     RowRotation rotation;
-    EntropyCodedLevels cells;
+    EntropyCodedLevels bins;
     Coder coder;
 
-    [[nodiscard]] std::uint32_t cell_of(double value) const {
-        const double side = static_cast<double>(cells.levels.size() / 2);
-        return static_cast<std::uint32_t>(std::clamp(std::nearbyint(value / cells.step), -side, side) + side);
+    [[nodiscard]] std::uint32_t bin_of(double value) const {
+        const double side = static_cast<double>(bins.levels.size() / 2);
+        return static_cast<std::uint32_t>(std::clamp(std::nearbyint(value / bins.step), -side, side) + side);
     }
 };
 
@@ -106,14 +106,14 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     std::vector<std::uint32_t> symbols(coordinates.n_elem);
     arma::mat levels(arma::size(coordinates));
     for (std::size_t i = 0; i < symbols.size(); ++i) {
-        symbols[i] = setup.cell_of(coordinates[i]);
-        levels[i] = setup.cells.levels[symbols[i]];
+        symbols[i] = setup.bin_of(coordinates[i]);
+        levels[i] = setup.bins.levels[symbols[i]];
     }
     std::vector<double> scales = norms;
     for (std::size_t t = 0; t < scales.size(); ++t) {
         const double across = arma::dot(coordinates.row(t), levels.row(t));
         const double energy = arma::dot(levels.row(t), levels.row(t));
-        // At low rates a row may lie in the middle cells alone.
+        // At low rates all entries of a row may lie in the middle bin.
         if (across > 0.0)
             scales[t] = stored_scale(setup.scale, norms[t], static_cast<double>(setup.dimension), across, energy);
     }
@@ -130,7 +130,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     arma::mat levels(rows, setup.dimension);
     if (levels.n_elem > 0) {
         const std::vector<std::uint32_t> symbols = setup.coder.read(reader, levels.n_elem);
-        for (std::size_t i = 0; i < symbols.size(); ++i) levels[i] = setup.cells.levels[symbols[i]];
+        for (std::size_t i = 0; i < symbols.size(); ++i) levels[i] = setup.bins.levels[symbols[i]];
     }
     reader.require_end();
     return from_unit_rows(std::move(levels), scales, setup.rotation);
@@ -143,35 +143,35 @@ EntropyCodedLevels entropy_coded_levels(CodebookKind kind, std::size_t dimension
         throw usage_error("rows of {} entry have no entropy-coded levels (a coordinate is a sign): choose tq-mse",
                           dimension);
     const theory::CoordinateLaw law(kind, dimension);
-    EntropyCodedLevels cells;
-    cells.step = step_at(law, dimension, rate);
-    const std::size_t side = side_cells(dimension, cells.step);
-    cells.levels.assign(2 * side + 1, 0.0);
-    cells.frequencies.assign(2 * side + 1, 1);
-    const double shared = static_cast<double>(frequency_sum - cells.levels.size());
+    EntropyCodedLevels bins;
+    bins.step = step_at(law, dimension, rate);
+    const std::size_t side = side_bins(dimension, bins.step);
+    bins.levels.assign(2 * side + 1, 0.0);
+    bins.frequencies.assign(2 * side + 1, 1);
+    const double shared = static_cast<double>(frequency_sum - bins.levels.size());
     std::uint64_t given = 0;
     for (std::size_t k = 1; k <= side; ++k) {
-        const double low = (static_cast<double>(k) - 0.5) * cells.step;
-        const double high = low + cells.step;
+        const double low = (static_cast<double>(k) - 0.5) * bins.step;
+        const double high = low + bins.step;
         const double probability = law.tail(low) - law.tail(high);
         const double mean = probability > 0.0 ? (law.tail_mean(low) - law.tail_mean(high)) / probability : low;
-        // Far out the difference is rounding.
-        cells.levels[side + k] = std::clamp(mean, low, high);
-        cells.levels[side - k] = -cells.levels[side + k];
+        // In the far tail the difference is rounding error.
+        bins.levels[side + k] = std::clamp(mean, low, high);
+        bins.levels[side - k] = -bins.levels[side + k];
         const auto frequency = static_cast<std::uint32_t>(1.0 + std::floor(probability * shared));
-        cells.frequencies[side + k] = cells.frequencies[side - k] = frequency;
+        bins.frequencies[side + k] = bins.frequencies[side - k] = frequency;
         given += 2 * std::uint64_t{frequency};
     }
-    cells.frequencies[side] = static_cast<std::uint32_t>(frequency_sum - given);
-    return cells;
+    bins.frequencies[side] = static_cast<std::uint32_t>(frequency_sum - given);
+    return bins;
 }
 
 RowQuantizer entropy_coded(std::size_t dimension, double rate, const EntropyCodedOptions& options) {
-    EntropyCodedLevels cells = entropy_coded_levels(options.codebook, dimension, rate);
-    Coder coder(cells.frequencies);
+    EntropyCodedLevels bins = entropy_coded_levels(options.codebook, dimension, rate);
+    Coder coder(bins.frequencies);
     const auto setup = std::make_shared<const Setup>(
         Setup{dimension, options.scale, options.norms.format, options.norms.underflow,
-              row_rotation(options.rotation, dimension), std::move(cells), std::move(coder)});
+              row_rotation(options.rotation, dimension), std::move(bins), std::move(coder)});
     return in_double(
         "ecsq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

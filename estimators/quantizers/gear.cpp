@@ -21,21 +21,21 @@ struct Setup {
     RowQuantizer groups;
     FactorCodec factors;
 
-    /// Lines of a block as columns, and back.
-    [[nodiscard]] arma::mat turned(const arma::mat& block) const {
+    /// Transposes between the block and the matrix whose columns are the vectors along the axis.
+    [[nodiscard]] arma::mat oriented(const arma::mat& block) const {
         return axis == GroupAxis::key ? block : arma::mat(block.t());
     }
 };
 
-arma::mat without(const VectorOutliers& outliers, arma::mat lines) {
-    for (std::size_t l = 0; l < lines.n_cols; ++l) {
-        const auto& places = outliers.places(l);
-        double sum = arma::accu(lines.col(l));
-        for (const std::size_t place : places) sum -= lines(place, l);
-        const double others = static_cast<double>(lines.n_rows - places.size());
-        for (const std::size_t place : places) lines(place, l) = others > 0.0 ? sum / others : 0.0;
+arma::mat without(const VectorOutliers& outliers, arma::mat vectors) {
+    for (std::size_t l = 0; l < vectors.n_cols; ++l) {
+        const auto& positions = outliers.places(l);
+        double sum = arma::accu(vectors.col(l));
+        for (const std::size_t position : positions) sum -= vectors(position, l);
+        const double others = static_cast<double>(vectors.n_rows - positions.size());
+        for (const std::size_t position : positions) vectors(position, l) = others > 0.0 ? sum / others : 0.0;
     }
-    return lines;
+    return vectors;
 }
 
 LowRank leading_part(const arma::mat& block, std::size_t rank) {
@@ -53,17 +53,17 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
         throw input_error("a row holds NaN or infinity (its group has no range): clean the data first");
     BitWriter writer;
     if (rows.n_elem == 0) return finished(writer);
-    const arma::mat lines = setup.turned(rows);
-    const VectorOutliers outliers(lines, setup.outliers);
-    const Encoded groups = setup.groups.encode(setup.turned(without(outliers, lines)));
+    const arma::mat vectors = setup.oriented(rows);
+    const VectorOutliers outliers(vectors, setup.outliers);
+    const Encoded groups = setup.groups.encode(setup.oriented(without(outliers, vectors)));
 
     outliers.write(writer);
     writer.align();
     const std::vector<std::uint8_t> stored = writer.bytes();
-    arma::mat decoded = setup.turned(setup.groups.decode(groups.bytes, rows.n_rows));
+    arma::mat decoded = setup.oriented(setup.groups.decode(groups.bytes, rows.n_rows));
     BitReader reader(stored);
     VectorOutliers::read(reader, setup.outliers, decoded);
-    setup.factors.write(writer, leading_part(rows - setup.turned(decoded), setup.rank));
+    setup.factors.write(writer, leading_part(rows - setup.oriented(decoded), setup.rank));
     Encoded encoded = finished(writer);
     encoded += groups;
     return encoded;
@@ -71,23 +71,23 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
 
 arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     if (rows == 0) return arma::mat(0, setup.dimension);
-    // Outliers lie in front and replace what the groups say there.
-    arma::mat places = setup.turned(arma::mat(rows, setup.dimension, arma::fill::zeros));
+    // Outliers are stored first and replace the decoded entries of the groups.
+    arma::mat positions = setup.oriented(arma::mat(rows, setup.dimension, arma::fill::zeros));
     BitReader reader(bytes);
-    VectorOutliers::read(reader, setup.outliers, places);
+    VectorOutliers::read(reader, setup.outliers, positions);
     const auto rest = bytes.subspan(reader.bytes_read());
     const FactorCodec::Read low_rank = setup.factors.read(rest, rows, setup.dimension);
-    arma::mat lines = setup.turned(setup.groups.decode(rest.subspan(low_rank.bytes), rows));
+    arma::mat vectors = setup.oriented(setup.groups.decode(rest.subspan(low_rank.bytes), rows));
     BitReader again(bytes);
-    VectorOutliers::read(again, setup.outliers, lines);
-    return setup.turned(lines) + low_rank.matrix;
+    VectorOutliers::read(again, setup.outliers, vectors);
+    return setup.oriented(vectors) + low_rank.matrix;
 }
 
 }  // namespace
 
 RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& options) {
     if (!(options.outliers >= 0.0 && options.outliers <= 0.5))
-        throw usage_error("a share of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02",
+        throw usage_error("a fraction of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02",
                           options.outliers);
     RowQuantizer groups =
         kivi(dimension, bits, {.group = options.group, .axis = options.axis, .scales = options.scales});

@@ -28,22 +28,23 @@ struct Setup {
     std::optional<std::size_t> exactly;
     Underflow underflow;
 
-    /// Tokens kept in full.
+    /// The number of tokens that are stored in fp16.
     [[nodiscard]] std::size_t kept(std::size_t tokens) const {
         return std::min(tokens, exactly.value_or(tail(axis, residual, tokens)));
     }
     [[nodiscard]] double top() const { return static_cast<double>((1U << bits) - 1U); }
 };
 
-/// Groups of a matrix in their order: line by line along the axis. Calls work(first element, stride, count).
+/// Visits the groups of a matrix in their order, channel by channel or token by token. Calls work(first element,
+/// stride, count).
 template <class Work>
 void each_group(const Setup& setup, std::size_t tokens, std::size_t stride, const Work& work) {
     const bool key = setup.axis == GroupAxis::key;
-    const std::size_t lines = key ? setup.dimension : tokens;
+    const std::size_t vectors = key ? setup.dimension : tokens;
     const std::size_t length = key ? tokens : setup.dimension;
-    for (std::size_t line = 0; line < lines; ++line)
+    for (std::size_t vector = 0; vector < vectors; ++vector)
         for (std::size_t first = 0; first < length; first += setup.group)
-            work(key ? line * stride + first : first * stride + line, key ? std::size_t{1} : stride,
+            work(key ? vector * stride + first : first * stride + vector, key ? std::size_t{1} : stride,
                  std::min(setup.group, length - first));
 }
 
@@ -68,7 +69,8 @@ Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, 
     return groups;
 }
 
-/// A minimum or a scale may vanish beside larger entries of the block; the block must not.
+/// Rejects groups that the format cannot store. A minimum or a scale may vanish if other entries are larger, but not
+/// all of the block.
 void reject_lost_groups(const Setup& setup, const Groups& groups, const Groups& stored) {
     double largest = 0.0;
     double moved = 0.0;
@@ -78,10 +80,10 @@ void reject_lost_groups(const Setup& setup, const Groups& groups, const Groups& 
         moved = std::max(
             {moved, std::abs(stored.zeros[g] - groups.zeros[g]), std::abs(setup.top() * stored.scales[g] - range)});
     }
-    // Rounding within the normal range of the coarsest format moves entries by half as much.
+    // Rounding within the normal range of the coarsest format changes entries by half as much.
     if (moved > 0x1p-7 * largest)
         throw input_error(
-            "groups of entries up to {:.6g} are too small for {} (rounded, they move by up to {:.6g}): {}", largest,
+            "groups of entries up to {:.6g} are too small for {} (rounding changes them by up to {:.6g}): {}", largest,
             name_of(setup.format), moved, advice_for(largest / setup.top()));
 }
 
@@ -100,7 +102,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
         write_and_read_numbers(writer, Item::zeros, groups.zeros, setup.format, "group minimum", Underflow::allowed);
     const auto scales =
         write_and_read_numbers(writer, Item::scales, groups.scales, setup.format, "group scale", Underflow::allowed);
-    if (setup.underflow == Underflow::refused) reject_lost_groups(setup, groups, {zeros, scales});
+    if (setup.underflow == Underflow::rejected) reject_lost_groups(setup, groups, {zeros, scales});
     std::vector<std::uint8_t> codes(tokens * setup.dimension);
     std::size_t group = 0;
     const auto top = static_cast<Real>(setup.top());
@@ -111,7 +113,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t element = at + i * step;
             const Real code = scale > Real{0} ? (entries[element] - zero) / scale : Real{0};
-            // Codes lie channel after channel without the kept tokens.
+            // Codes are stored channel after channel without the kept tokens.
             codes[element / stride * tokens + element % stride] =
                 static_cast<std::uint8_t>(std::nearbyint(std::clamp(code, Real{0}, top)));
         }
@@ -175,7 +177,7 @@ RowQuantizer kivi(std::size_t dimension, unsigned bits, const KiviOptions& optio
 namespace {
 
 KiviOptions options_in(const NameOptions& named, const QuantizerOptions& options) {
-    // kivi-hf groups along tokens for keys and values alike and has no axis.
+    // kivi-hf forms groups along tokens for both keys and values and has no axis.
     return {group_of(named, options), named.name() == "kivi-hf" ? GroupAxis::key : axis_of(named, options),
             named.whole("residual").value_or(options.residual), options.kept, scalar_options(options)};
 }

@@ -11,7 +11,8 @@
 namespace spiked::estimators {
 namespace {
 
-/// Magnitudes of a float with so many exponent and mantissa bits, by their code; `codes` of them are numbers.
+/// Magnitudes of a float with these numbers of exponent and mantissa bits, by code; the first `codes` codes are
+/// numbers.
 std::vector<double> magnitudes(unsigned exponent_bits, unsigned mantissa_bits, std::size_t codes) {
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const int ones = 1 << mantissa_bits;
@@ -26,7 +27,7 @@ std::vector<double> magnitudes(unsigned exponent_bits, unsigned mantissa_bits, s
     return values;
 }
 
-// Of E4M3 the last code is NaN.
+// The last code of E4M3 is NaN.
 std::vector<double> e4m3() { return magnitudes(4, 3, 127); }
 
 std::vector<double> elements_of(unsigned bits) {
@@ -36,7 +37,7 @@ std::vector<double> elements_of(unsigned bits) {
     throw usage_error("elements of {} bits are not possible with mx: choose --bits 4, 6 or 8", bits);
 }
 
-/// The code nearest to x >= 0; of two the even one.
+/// The code nearest to x >= 0; of two equally near ones the even one.
 std::size_t nearest(const std::vector<double>& values, double x) {
     const auto above = static_cast<std::size_t>(std::lower_bound(values.begin(), values.end(), x) - values.begin());
     if (above == 0) return 0;
@@ -55,7 +56,7 @@ struct Setup {
     GroupScale scale;
     Underflow underflow;
     std::vector<double> elements;
-    std::vector<double> scales;  ///< of e4m3
+    std::vector<double> scales;  ///< only for e4m3
 
     [[nodiscard]] std::size_t groups() const { return (dimension + group - 1) / group; }
 };
@@ -71,7 +72,7 @@ std::uint64_t power_of_two(const Setup& setup, double largest) {
     if (largest == 0.0) return 0;
     const int code = std::ilogb(largest) - std::ilogb(setup.elements.back()) + e8m0_bias;
     if (code > 2 * e8m0_bias) reject_size(largest, "large");
-    if (code < 0 && setup.underflow == Underflow::refused) reject_size(largest, "small");
+    if (code < 0 && setup.underflow == Underflow::rejected) reject_size(largest, "small");
     return static_cast<std::uint64_t>(std::max(code, 0));
 }
 
@@ -80,7 +81,7 @@ double scale_of(const Setup& setup, std::uint64_t code, double unit) {
         if (code == not_a_number) throw input_error("a group's scale is NaN: the bytes are not those of mx");
         return std::ldexp(1.0, static_cast<int>(code) - e8m0_bias);
     }
-    if (code >= setup.scales.size()) throw input_error("a group's scale is no number: the bytes are not those of mx");
+    if (code >= setup.scales.size()) throw input_error("a group's scale is NaN: the bytes are not those of mx");
     return setup.scales[code] * unit;
 }
 
@@ -96,7 +97,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     double unit = 0.0;
     if (setup.scale == GroupScale::e4m3) {
         const double whole = largest.is_empty() ? 0.0 : largest.max() / setup.elements.back() / setup.scales.back();
-        if (setup.underflow == Underflow::refused) reject_underflow(whole, NumberFormat::fp32, "scale of a block");
+        if (setup.underflow == Underflow::rejected) reject_underflow(whole, NumberFormat::fp32, "scale of a block");
         const std::uint64_t stored = encode_number(whole, NumberFormat::fp32, "scale of a block");
         writer.write(Item::scales, stored, bits_of(NumberFormat::fp32));
         unit = decode_number(stored, NumberFormat::fp32);

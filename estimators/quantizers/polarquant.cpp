@@ -18,23 +18,23 @@ namespace {
 constexpr std::size_t group_length = 16;
 constexpr double pi = std::numbers::pi;
 
-/// Equal cells of [-pi, pi).
+/// Equal bins of [-pi, pi).
 theory::Codebook first_level(unsigned bits) {
     theory::Codebook codebook;
     codebook.bits = static_cast<int>(bits);
-    const std::size_t cells = std::size_t{1} << bits;
-    const double width = 2.0 * pi / static_cast<double>(cells);
-    for (std::size_t i = 0; i < cells; ++i) {
+    const std::size_t bins = std::size_t{1} << bits;
+    const double width = 2.0 * pi / static_cast<double>(bins);
+    for (std::size_t i = 0; i < bins; ++i) {
         codebook.levels.push_back(-pi + (static_cast<double>(i) + 0.5) * width);
         if (i > 0) codebook.thresholds.push_back(-pi + static_cast<double>(i) * width);
     }
     return codebook;
 }
 
-/// Lloyd's iteration on a fine grid under sin(2 a)^power, which is smooth and has one maximum.
+/// Lloyd's iteration on a fine grid for the density sin(2 a)^power, which is smooth and has one maximum.
 theory::Codebook later_level(unsigned bits, unsigned power) {
     constexpr std::size_t grid = 4096;
-    std::vector<double> mass(grid + 1, 0.0);  // below each point
+    std::vector<double> mass(grid + 1, 0.0);  // cumulative, up to each grid point
     std::vector<double> moment(grid + 1, 0.0);
     const double step = 0.5 * pi / static_cast<double>(grid);
     for (std::size_t i = 0; i < grid; ++i) {
@@ -50,19 +50,19 @@ theory::Codebook later_level(unsigned bits, unsigned power) {
     };
     theory::Codebook codebook;
     codebook.bits = static_cast<int>(bits);
-    const std::size_t cells = std::size_t{1} << bits;
-    codebook.levels.resize(cells);
-    codebook.thresholds.resize(cells - 1);
-    for (std::size_t c = 0; c + 1 < cells; ++c)
-        codebook.thresholds[c] = 0.5 * pi * static_cast<double>(c + 1) / static_cast<double>(cells);
+    const std::size_t bins = std::size_t{1} << bits;
+    codebook.levels.resize(bins);
+    codebook.thresholds.resize(bins - 1);
+    for (std::size_t c = 0; c + 1 < bins; ++c)
+        codebook.thresholds[c] = 0.5 * pi * static_cast<double>(c + 1) / static_cast<double>(bins);
     for (int round = 0; round < 4000; ++round) {
-        for (std::size_t c = 0; c < cells; ++c) {
+        for (std::size_t c = 0; c < bins; ++c) {
             const double low = c == 0 ? 0.0 : codebook.thresholds[c - 1];
-            const double high = c + 1 == cells ? 0.5 * pi : codebook.thresholds[c];
+            const double high = c + 1 == bins ? 0.5 * pi : codebook.thresholds[c];
             codebook.levels[c] = (below(moment, high) - below(moment, low)) / (below(mass, high) - below(mass, low));
         }
         double moved = 0.0;
-        for (std::size_t c = 0; c + 1 < cells; ++c) {
+        for (std::size_t c = 0; c + 1 < bins; ++c) {
             const double middle = 0.5 * (codebook.levels[c] + codebook.levels[c + 1]);
             moved = std::max(moved, std::abs(middle - codebook.thresholds[c]));
             codebook.thresholds[c] = middle;
@@ -77,10 +77,10 @@ struct Setup {
     NumberFormat norm;
     Underflow underflow;
     RowRotation rotation;
-    std::vector<theory::Codebook> levels;  ///< of angles, from pairs of coordinates on
+    std::vector<theory::Codebook> levels;  ///< codebooks of angles, starting with pairs of coordinates
 
     [[nodiscard]] std::size_t groups() const { return (dimension + group_length - 1) / group_length; }
-    /// Coordinates of a group, zeros among them.
+    /// The number of coordinates of a group, including padding.
     [[nodiscard]] std::size_t length(std::size_t group) const {
         return std::max<std::size_t>(2, std::bit_ceil(std::min(group_length, dimension - group * group_length)));
     }
@@ -88,7 +88,7 @@ struct Setup {
 
 struct Polar {
     double radius = 0.0;
-    std::vector<std::uint8_t> cells;  ///< level after level
+    std::vector<std::uint8_t> bins;  ///< level after level
 };
 
 Polar to_polar(const Setup& setup, std::vector<double> values) {
@@ -97,7 +97,7 @@ Polar to_polar(const Setup& setup, std::vector<double> values) {
         std::vector<double> radii;
         for (std::size_t i = 0; i < values.size(); i += 2) {
             const double angle = std::atan2(values[i + 1], values[i]);
-            polar.cells.push_back(static_cast<std::uint8_t>(cell_of(angle, setup.levels[level])));
+            polar.bins.push_back(static_cast<std::uint8_t>(cell_of(angle, setup.levels[level])));
             radii.push_back(std::hypot(values[i], values[i + 1]));
         }
         values = std::move(radii);
@@ -106,7 +106,7 @@ Polar to_polar(const Setup& setup, std::vector<double> values) {
     return polar;
 }
 
-/// Entry by entry what is read back of a group of that length.
+/// Decodes the entries of a group of this length.
 std::vector<double> from_polar(const Setup& setup, double radius, std::size_t length, BitReader& reader) {
     std::vector<std::vector<double>> angles;
     for (std::size_t count = length / 2; count > 0; count /= 2) {
@@ -128,10 +128,10 @@ std::vector<double> from_polar(const Setup& setup, double radius, std::size_t le
 
 Encoded encode(const Setup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
-    (void)row_norms(rows);  // refuses NaN and infinity
+    (void)row_norms(rows);  // rejects NaN and infinity
     const arma::mat coordinates = setup.rotation.rotate(rows);
     std::vector<double> radii;
-    std::vector<std::vector<std::uint8_t>> cells;
+    std::vector<std::vector<std::uint8_t>> bins;
     for (std::size_t t = 0; t < rows.n_rows; ++t)
         for (std::size_t group = 0; group < setup.groups(); ++group) {
             std::vector<double> values(setup.length(group), 0.0);
@@ -140,11 +140,11 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
                 values[i] = coordinates(t, first + i);
             Polar polar = to_polar(setup, std::move(values));
             radii.push_back(polar.radius);
-            cells.push_back(std::move(polar.cells));
+            bins.push_back(std::move(polar.bins));
         }
     BitWriter writer;
     write_numbers(writer, Item::norms, radii, setup.norm, "radius", setup.underflow);
-    for (const auto& group : cells) {
+    for (const auto& group : bins) {
         std::size_t at = 0;
         std::size_t count = (group.size() + 1) / 2;
         for (std::size_t level = 0; at < group.size(); ++level, count /= 2)

@@ -29,7 +29,7 @@ struct Setup {
     }
 };
 
-/// Sub-vectors as columns: row after row at the first position, then at the next.
+/// Sub-vectors as columns: those of all rows at the first position, then at the next.
 arma::mat cut(const Setup& setup, const arma::mat& rows) {
     arma::mat vectors(setup.length, rows.n_rows * setup.positions());
     for (std::size_t j = 0; j < rows.n_cols; ++j)
@@ -53,7 +53,7 @@ std::size_t nearest(const arma::mat& centroids, const double* vector) {
     return best;
 }
 
-/// As fp16 keeps them.
+/// The centroids rounded to fp16, as they are stored.
 arma::mat rounded(arma::mat centroids) {
     for (double& entry : centroids) entry = rounded_to_half(entry, "centroid");
     return centroids;
@@ -77,7 +77,7 @@ arma::mat k_means(const Setup& setup, const arma::mat& vectors, std::size_t coun
             sums.col(at[i]) += vectors.col(i);
             members[at[i]] += 1.0;
         }
-        // One without members stays where it is.
+        // A centroid without members is left unchanged.
         for (std::size_t c = 0; c < count; ++c)
             if (members[c] > 0.0) centroids.col(c) = sums.col(c) / members[c];
     }
@@ -110,7 +110,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
         for (std::size_t t = 0; t < rows; ++t) {
             const std::uint64_t index = reader.read(setup.index_bits);
             if (index >= count)
-                throw input_error("a coded block names centroid {} of {}: the data is damaged", index, count);
+                throw input_error("a coded block has the centroid index {} of {}: the data is damaged", index, count);
             for (std::size_t i = 0; i < setup.length && position * setup.length + i < setup.dimension; ++i)
                 coordinates(t, position * setup.length + i) = centroids(i, index);
         }

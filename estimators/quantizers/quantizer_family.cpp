@@ -7,14 +7,14 @@
 namespace spiked::estimators {
 namespace {
 
-/// An option of commands in a list of what a quantizer obeys: without the help that the command has.
+/// An option of commands in the list of a quantizer's options: without the help that the command already has.
 OptionSpec of_commands(std::string_view key) {
     OptionSpec spec = quantizer_option(key);
     spec.help.clear();
     return spec;
 }
 
-/// The same option in the name, `group=G`.
+/// The same option as part of a name, `group=G`.
 OptionSpec in_the_name(std::string_view key) {
     OptionSpec spec = of_commands(key);
     spec.also_option = spec.key;
@@ -40,7 +40,7 @@ OptionSpec group_spec() { return in_the_name("--group"); }
 
 OptionSpec axis_spec() {
     OptionSpec spec = in_the_name("--axis");
-    spec.fallback.clear();  // blocks of a dump know theirs
+    spec.fallback.clear();  // blocks of a dump have a known axis
     return spec;
 }
 
@@ -68,7 +68,7 @@ GroupAxis axis_of(const NameOptions& named, const QuantizerOptions& options) {
 
 void require_signs(const NameOptions& named, const QuantizerOptions& options) {
     if (options.norm == NumberFormat::log8)
-        throw usage_error("log8 holds no signs (what \"{}\" stores has some): give --norm fp16", named.text());
+        throw usage_error("log8 has no sign (\"{}\" stores signed numbers): give --norm fp16", named.text());
 }
 
 }  // namespace spiked::estimators

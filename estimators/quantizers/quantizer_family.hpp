@@ -7,28 +7,28 @@
 
 namespace spiked::estimators {
 
-/// An entry of the table of row quantizers: what users read of it, and how a name becomes one. Each quantizer declares
-/// its own, in its own file; row_quantizer.cpp lists them.
+/// An entry of the table of row quantizers: its description for users, and the function that makes a quantizer from a
+/// name. Each quantizer defines its own in its own file; row_quantizer.cpp lists them.
 struct QuantizerFamily {
     QuantizerEntry entry;
     /// `bits` have been checked against the entry.
     RowQuantizer (*make)(const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options);
-    /// How many of the last tokens of a sequence stay in fp16; null: none.
+    /// The number of last tokens of a sequence that are stored in fp16; null: none.
     std::size_t (*tail)(const NameOptions& named, const QuantizerOptions& options, std::size_t tokens) = nullptr;
 };
 
-// Options that several quantizers have: of commands alone, then in the name.
+// Options that several quantizers have: first options of commands only, then options that a name may contain.
 
 [[nodiscard]] OptionSpec rotation_spec();
 [[nodiscard]] OptionSpec codebook_spec();
 [[nodiscard]] OptionSpec norm_spec();
-/// Without log8, which holds no signs: of quantizers that store minima, means or centres.
+/// The same without log8, which has no sign; for quantizers that store minima, means or centres.
 [[nodiscard]] OptionSpec signed_norm_spec();
 [[nodiscard]] OptionSpec group_spec();
 [[nodiscard]] OptionSpec axis_spec();
 [[nodiscard]] OptionSpec residual_spec();
 [[nodiscard]] OptionSpec projection_spec();
-/// Which scale a row has; the first choice is the default.
+/// The choice of the scale of a row; the first choice is the default.
 [[nodiscard]] OptionSpec scale_spec(std::vector<std::string> choices);
 
 /// The group and axis in the name, or those of the options.

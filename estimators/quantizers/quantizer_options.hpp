@@ -21,7 +21,8 @@ using CodebookKind = theory::CodebookLaw;
 [[nodiscard]] CodebookKind codebook_kind(std::string_view name);  ///< throws usage_error
 [[nodiscard]] std::string_view name_of(CodebookKind kind);
 
-/// Groups of a min-max quantizer lie along the tokens of one channel (key) or along the channels of one token (value).
+/// The groups of a min-max quantizer run along the tokens of one channel (key) or along the channels of one token
+/// (value).
 enum class GroupAxis { key, value };
 [[nodiscard]] GroupAxis group_axis(std::string_view name);  ///< throws usage_error
 [[nodiscard]] std::string_view name_of(GroupAxis axis);
@@ -32,33 +33,33 @@ struct QuantizerOptions {
     NumberFormat norm = NumberFormat::fp16;
     unsigned factor_bits = 4;  ///< per entry of a stored singular vector
     FactorCodebook factor_codebook = FactorCodebook::normal;
-    bool open_loop =
-        false;  ///< the residual is formed before the factors are coded, so their error stays: to show why not
+    /// The residual is formed before the factors are coded, so that their error remains; only for comparison.
+    bool open_loop = false;
     std::size_t group = 64;  ///< entries that share a scale
     GroupAxis axis = GroupAxis::value;
-    std::size_t residual = 0;  ///< R, from which KIVI has how many last tokens of a sequence stay in fp16 (kept_tail)
-    /// So many of the last rows instead: of a block that is a part of a sequence.
+    std::size_t residual = 0;  ///< R, which determines how many last tokens KIVI stores in fp16 (kept_tail)
+    /// The number of last rows in fp16, instead of `residual`; for a block that is a part of a sequence.
     std::optional<std::size_t> kept = {};
     stream::StudySeed seed;
-    /// Of norms and group scales: allowed where rows are what a larger part left over.
-    Underflow underflow = Underflow::refused;
-    std::uint64_t rotation_index = 0;  ///< which rotation of the seed: one a layer, head and side
+    /// Underflow of norms and group scales: allowed where rows are the residual of a larger part.
+    Underflow underflow = Underflow::rejected;
+    std::uint64_t rotation_index = 0;  ///< which rotation of the seed: one per layer, head and side
 };
 
-/// Which rotation these options ask for, and how they have scalars stored.
+/// The rotation and the format of scalars that these options select.
 [[nodiscard]] RotationOptions rotation_options(const QuantizerOptions& options);
 [[nodiscard]] ScalarOptions scalar_options(const QuantizerOptions& options);
 [[nodiscard]] RowRotation row_rotation(const QuantizerOptions& options, std::size_t dimension);
-/// How a low-rank part is stored beside rows with these options.
+/// The format of a low-rank part that is stored beside rows with these options.
 [[nodiscard]] FactorOptions factor_options(const QuantizerOptions& options);
 
-/// The options that every command with a quantizer takes, with their defaults: `--rotation`, `--codebook`, `--norm`,
-/// `--group`, `--axis`, `--residual`, then those of low-rank parts. A quantizer names those that it obeys.
+/// The options that every command with a quantizer has, with their defaults: `--rotation`, `--codebook`, `--norm`,
+/// `--group`, `--axis`, `--residual`, then those of low-rank parts. A quantizer lists those that have an effect on it.
 [[nodiscard]] const std::vector<OptionSpec>& quantizer_option_specs();
 /// Throws bug for an option that is not one of them.
 [[nodiscard]] const OptionSpec& quantizer_option(std::string_view key);
 
-/// What of the options can change a number.
+/// All options that can change a number.
 [[nodiscard]] Json quantizer_json(const QuantizerOptions& options);
 
 }  // namespace spiked::estimators

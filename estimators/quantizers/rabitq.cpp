@@ -20,14 +20,14 @@ struct Setup {
     Underflow underflow;
     RowRotation rotation;
 
-    /// Grid steps from the innermost to the outermost level of one sign.
+    /// The number of grid steps from the innermost to the outermost level of one sign.
     [[nodiscard]] unsigned steps() const { return (1U << (bits - 1)) - 1U; }
     [[nodiscard]] double level(std::uint8_t index) const {
         return static_cast<double>(index) - 0.5 * static_cast<double>((1U << bits) - 1U);
     }
 };
 
-/// Steps of every coordinate at the grid direction nearest to the row, and its cosine.
+/// The grid direction nearest to the row, as steps of every coordinate, and its cosine with the row.
 struct Nearest {
     std::vector<unsigned> steps;
     double cosine = 0.0;
@@ -109,7 +109,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 }  // namespace
 
 RowQuantizer rabitq(std::size_t dimension, unsigned bits, const RabitqOptions& options) {
-    if (options.scale == RowScale::norm) throw bug("rabitq has no scale that shrinks");
+    if (options.scale == RowScale::norm) throw bug("rabitq does not have the scale \"norm\" of TurboQuant");
     const auto setup =
         std::make_shared<const Setup>(Setup{dimension, bits, options.scale, options.norms.format,
                                             options.norms.underflow, row_rotation(options.rotation, dimension)});

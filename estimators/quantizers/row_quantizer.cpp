@@ -11,7 +11,7 @@
 
 namespace spiked::estimators {
 
-// Each is defined in the file of its quantizer, which nothing else needs to know.
+// Each family is defined in the source file of its quantizer, without a header.
 QuantizerFamily tq_mse_family();
 QuantizerFamily tq_prod_family();
 QuantizerFamily eden_family();
@@ -98,14 +98,14 @@ void QuantizerSpec::check_bits(double bits) const {
                           own.name, fmt::join(own.widths, ", "));
 }
 
-/// A dense rotation of longer ones, d x d, takes a gigabyte and a minute, of a file of a kilobyte.
+/// A dense rotation of longer rows, d x d, would take a gigabyte and a minute, even for a file of a kilobyte.
 static constexpr std::size_t longest_row = 4096;
 
 RowQuantizer QuantizerSpec::make(std::size_t dimension, double bits, const QuantizerOptions& options) const {
     check_bits(bits);
     if (dimension > longest_row)
         throw input_error(
-            "rows of {} entries (at most {} are coded, a dense rotation has the square of it): cut them into shorter "
+            "rows of {} entries (at most {} are coded, a dense rotation takes the square of it): cut them into shorter "
             "rows",
             dimension, longest_row);
     RowQuantizer quantizer = family->make(named, dimension, bits, options);

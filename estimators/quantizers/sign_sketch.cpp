@@ -30,21 +30,21 @@ double mean_size_of_coordinate(double d) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void pack_wide(const float* values, std::span<std::uint8_t> bytes) {
+__attribute__((target("avx2"))) void pack_avx2(const float* values, std::span<std::uint8_t> bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i)
         bytes[i] = static_cast<std::uint8_t>(
             _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(values + 8 * i), _mm256_setzero_ps(), _CMP_GT_OQ)));
 }
 
-/// Columns of `sizes.size()` rows, a multiple of 8.
-__attribute__((target("avx2"))) void unpack_wide(std::span<const std::uint8_t> bytes, std::span<const float> sizes,
+/// Columns have `sizes.size()` rows, a multiple of 8.
+__attribute__((target("avx2"))) void unpack_avx2(std::span<const std::uint8_t> bytes, std::span<const float> sizes,
                                                  float* values) {
-    const __m256i places = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i positions = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
     const __m256 minus = _mm256_set1_ps(-0.0F);
     const std::size_t eights = sizes.size() / 8;
     for (std::size_t first = 0; first < bytes.size(); first += eights)
         for (std::size_t i = 0; i < eights; ++i) {
-            const __m256i bits = _mm256_and_si256(_mm256_set1_epi32(bytes[first + i]), places);
+            const __m256i bits = _mm256_and_si256(_mm256_set1_epi32(bytes[first + i]), positions);
             const __m256 flip =
                 _mm256_and_ps(minus, _mm256_castsi256_ps(_mm256_cmpeq_epi32(bits, _mm256_setzero_si256())));
             _mm256_storeu_ps(values + 8 * (first + i), _mm256_xor_ps(flip, _mm256_loadu_ps(sizes.data() + 8 * i)));
@@ -56,7 +56,7 @@ template <class Real>
 void pack_signs(const Real* values, std::span<std::uint8_t> bytes) {
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<Real, float>)
-        if (processor().avx2) return pack_wide(values, bytes);
+        if (processor().avx2) return pack_avx2(values, bytes);
 #endif
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         unsigned byte = 0;
@@ -75,14 +75,14 @@ void write_signs_of(BitWriter& writer, const arma::Mat<Real>& rows, const arma::
         writer.write(Item::signs, projected[i] > Real{0} ? 1 : 0, 1);
 }
 
-/// Entry (t, j) becomes sizes[t], or minus that where its bit is 0.
+/// Sets entry (t, j) to sizes[t], or to -sizes[t] where its bit is 0.
 template <class Real>
 void read_signs(BitReader& reader, const std::vector<Real>& sizes, arma::Mat<Real>& signs) {
     std::vector<std::uint8_t> bytes(signs.n_elem / 8);
     reader.read_cells(bytes, 8);
 #if defined(__x86_64__)
     if constexpr (std::is_same_v<Real, float>)
-        if (sizes.size() % 8 == 0 && processor().avx2) return unpack_wide(bytes, sizes, signs.memptr());
+        if (sizes.size() % 8 == 0 && processor().avx2) return unpack_avx2(bytes, sizes, signs.memptr());
 #endif
     std::size_t t = 0;
     for (arma::uword i = 0; i < signs.n_elem; ++i) {

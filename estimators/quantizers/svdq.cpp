@@ -29,14 +29,14 @@ struct Setup {
     std::size_t dimension;
     unsigned bits;
     Underflow underflow;
-    KiviOptions latent;  ///< how a group of latent channels is coded
+    KiviOptions latent;  ///< the coding of a group of latent channels
 
     struct Group {
         std::size_t first;
         std::size_t count;
         unsigned bits;
     };
-    /// Coded groups of the latent channels of so many rows.
+    /// The coded groups of the latent channels for this number of rows.
     [[nodiscard]] std::vector<Group> groups(std::size_t rows) const {
         const std::size_t channels = std::min(rows, dimension);
         std::vector<Group> all;
@@ -49,7 +49,7 @@ struct Setup {
         return all;
     }
     [[nodiscard]] RowQuantizer coder(const Group& group) const { return kivi(group.count, group.bits, latent); }
-    /// Of what coder() writes.
+    /// The number of bytes that coder() writes.
     [[nodiscard]] std::size_t bytes(const Group& group, std::size_t rows) const {
         return (group.count * (2 * bits_of(latent.scales.format) + rows * group.bits) + 7) / 8;
     }
@@ -62,7 +62,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     BitWriter writer;
     if (rows.n_elem == 0) return finished(writer);
     // The scale of a channel is a 255th of its range.
-    if (setup.underflow == Underflow::refused)
+    if (setup.underflow == Underflow::rejected)
         reject_underflow(arma::abs(rows).max() / 255.0, setup.latent.scales.format, "a 255th of the largest entry");
     const arma::rowvec means = arma::mean(rows, 0);
     const auto stored = write_and_read_numbers(writer, Item::zeros, std::vector<double>(means.begin(), means.end()),
@@ -113,7 +113,7 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 RowQuantizer svdq(std::size_t dimension, unsigned bits, const ScalarOptions& scalars) {
     const KiviOptions latent{.group = std::numeric_limits<std::size_t>::max() / 2,  // a whole channel
                              .axis = GroupAxis::key,
-                             // The last channels may vanish; the block itself is looked at.
+                             // The scales of the last channels may vanish; the block itself is checked in encode.
                              .scales = {scalars.format, Underflow::allowed}};
     const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, scalars.underflow, latent});
     return in_double(

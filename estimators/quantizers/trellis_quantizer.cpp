@@ -20,11 +20,11 @@ namespace {
 #define SPIKED_INLINE inline __attribute__((always_inline))
 
 constexpr std::size_t chunk_coordinates = std::size_t{1} << 13;
-constexpr std::size_t joint = 64;  ///< coordinates on either side that settle where a path bites its tail
+constexpr std::size_t joint = 64;  ///< coordinates on either side that determine where a tail-biting path is joined
 
 using Symbols = std::vector<std::uint8_t>;
 
-/// 0 .. count - 1 in an order drawn by the word of each.
+/// 0 .. count - 1, sorted by a random word for each.
 std::vector<std::uint32_t> shuffled(std::uint32_t count, const stream::Stream& stream, std::uint16_t draw) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> keys(count);
     for (std::uint32_t i = 0; i < count; ++i) keys[i] = {stream.words(i, draw)[0], i};
@@ -34,8 +34,8 @@ std::vector<std::uint32_t> shuffled(std::uint32_t count, const stream::Stream& s
     return order;
 }
 
-/// Quantiles in the middle of 2^state_bits equal shares, which are most of a quantizer's cost. Few are remembered: each
-/// has up to 4096 of them.
+/// Quantiles in the middle of 2^state_bits equal parts of the law. They are most of a quantizer's cost and therefore
+/// cached; only a few are, because each has up to 4096 of them.
 std::vector<float> middle_quantiles(CodebookKind kind, std::size_t dimension, unsigned state_bits) {
     using Key = std::tuple<CodebookKind, std::size_t, unsigned>;
     static Memo<Key, std::vector<float>, 64> known;
@@ -77,7 +77,7 @@ stream::Stream shuffle_of(const TrellisOptions& options) {
     return {options.rotation.seed, "quantizer trellis", stream::Role::rotation, 0};
 }
 
-/// Cheapest ways through the trellis. A state is the last state_bits bits; its group is what a shift leaves of it.
+/// Data of the Viterbi search. A state is the last state_bits bits; its group is the part that a shift keeps.
 struct Trellis {
     unsigned bits;
     unsigned state_bits;
@@ -122,9 +122,9 @@ void plain_advance(std::size_t groups, const float* table, float value, float* c
 }
 
 #if defined(__x86_64__)
-// States apart, so the registers' width changes no bit.
+// The states are independent, so the width of the registers changes no bit.
 template <unsigned bits>
-__attribute__((target("avx2"), optimize("O3"))) void wide_advance(std::size_t groups, const float* table, float value,
+__attribute__((target("avx2"), optimize("O3"))) void avx2_advance(std::size_t groups, const float* table, float value,
                                                                   float* cost, float* best, std::int32_t* from) {
     advance<bits>(groups, table, value, cost, best, from);
 }
@@ -133,14 +133,14 @@ __attribute__((target("avx2"), optimize("O3"))) void wide_advance(std::size_t gr
 Advance advance_of(unsigned bits) {
 #if defined(__x86_64__)
     if (processor().avx2)
-        return std::array<Advance, 8>{wide_advance<1>, wide_advance<2>, wide_advance<3>, wide_advance<4>,
-                                      wide_advance<5>, wide_advance<6>, wide_advance<7>, wide_advance<8>}[bits - 1];
+        return std::array<Advance, 8>{avx2_advance<1>, avx2_advance<2>, avx2_advance<3>, avx2_advance<4>,
+                                      avx2_advance<5>, avx2_advance<6>, avx2_advance<7>, avx2_advance<8>}[bits - 1];
 #endif
     return std::array<Advance, 8>{plain_advance<1>, plain_advance<2>, plain_advance<3>, plain_advance<4>,
                                   plain_advance<5>, plain_advance<6>, plain_advance<7>, plain_advance<8>}[bits - 1];
 }
 
-/// States of the cheapest path; with `group`, of those that start behind and end in it.
+/// States of the cheapest path; if `group` is given, of the paths that start behind it and end in it.
 std::vector<std::uint32_t> cheapest_path(const Trellis& trellis, std::span<const float> values,
                                          std::optional<std::size_t> group) {
     const std::size_t groups = trellis.groups();
@@ -169,7 +169,7 @@ std::vector<std::uint32_t> cheapest_path(const Trellis& trellis, std::span<const
     return path;
 }
 
-/// What each coordinate adds to the bits, the path biting its tail.
+/// The symbols of the cheapest tail-biting path, one per coordinate.
 Symbols closed_path(const Trellis& trellis, std::span<const float> values) {
     const std::size_t before = std::min(joint, values.size() / 2);
     const std::size_t after = std::min(joint, values.size() - before);
@@ -193,11 +193,11 @@ struct Setup {
     RowRotation rotation;
     stream::Stream shuffle;
     CodebookKind codebook;
-    Trellis trellis;  ///< of a chunk with as many bits as a state or more
+    Trellis trellis;  ///< for chunks with at least as many bits as a state
 
     [[nodiscard]] std::size_t chunk_rows() const { return std::max<std::size_t>(1, chunk_coordinates / dimension); }
 
-    /// A chunk of few bits has a state of no more.
+    /// The state of a chunk has no more bits than the chunk.
     [[nodiscard]] Trellis trellis_of(std::size_t coordinates) const {
         if (coordinates * bits >= state_bits) return trellis;
         const auto lowered = static_cast<unsigned>(coordinates * bits);
@@ -214,7 +214,7 @@ void each_chunk(const Setup& setup, std::size_t rows, const Work& work) {
     }
 }
 
-/// Levels of a chunk's symbols, token after token.
+/// The levels of a chunk's symbols, token after token.
 std::vector<float> levels_of(const Trellis& trellis, std::span<const std::uint8_t> symbols) {
     std::size_t state = 0;
     const std::size_t remembered = std::min<std::size_t>(symbols.size(), trellis.state_bits);
@@ -229,7 +229,7 @@ std::vector<float> levels_of(const Trellis& trellis, std::span<const std::uint8_
     return levels;
 }
 
-/// The levels of all rows; `symbols` lie coordinate after coordinate.
+/// The levels of all rows; `symbols` are stored coordinate after coordinate.
 arma::mat levels_of(const Setup& setup, const arma::Mat<std::uint8_t>& symbols) {
     arma::mat levels(symbols.n_rows, symbols.n_cols);
     each_chunk(setup, symbols.n_rows, [&](std::size_t first, std::size_t count, const Trellis& trellis) {
@@ -261,7 +261,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     for (std::size_t t = 0; t < scales.size(); ++t) {
         const double across = arma::dot(coordinates.row(t), levels.row(t));
         const double energy = arma::dot(levels.row(t), levels.row(t));
-        // A row that no path comes near is best left out.
+        // A row that no path approximates is decoded as zeros.
         scales[t] = across > 0.0
                         ? stored_scale(setup.scale, norms[t], static_cast<double>(setup.dimension), across, energy)
                         : 0.0;

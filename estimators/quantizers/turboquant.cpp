@@ -17,7 +17,7 @@
 namespace spiked::estimators {
 namespace {
 
-/// What encoder and decoder share; made from the options alone, so nothing of it is stored.
+/// Data that encoder and decoder share; it follows from the options, so none of it is stored.
 struct Setup {
     std::size_t dimension;
     unsigned bits;
@@ -42,7 +42,7 @@ std::vector<double> inner_products(const arma::Mat<Real>& a, const arma::Mat<Rea
     return {sums.begin(), sums.end()};
 }
 
-/// What is stored of each row, from its norm, its coordinates at unit variance and their levels.
+/// The stored scale of each row, from its norm, its coordinates at unit variance and their levels.
 template <class Real>
 std::vector<double> row_scales(const Setup& setup, std::vector<double> norms, const arma::Mat<Real>& coordinates,
                                const std::vector<double>& to_unit, const arma::Mat<Real>& levels) {
@@ -58,14 +58,14 @@ void write_cells(const Setup& setup, BitWriter& writer, const Cells& cells) {
     writer.write_cells(Item::indices, {cells.memptr(), cells.n_elem}, setup.bits);
 }
 
-/// The residual may be as small as the rounding of a norm.
+/// The residual may be as small as the rounding error of a norm, so its underflow is allowed.
 template <class Real>
 void write_residual(const Setup& setup, BitWriter& writer, const arma::Mat<Real>& residual) {
     write_numbers(writer, Item::residual_norms, row_norms(residual), setup.norm, "residual norm", Underflow::allowed);
     setup.sketch->write_signs(writer, residual);
 }
 
-/// The reference: every step as the source has it.
+/// The reference: every step as in the source.
 Encoded encode(const Setup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     auto [norms, coordinates] = unit_rows(rows, setup.rotation);
@@ -98,7 +98,7 @@ std::vector<float> times(const std::vector<double>& values, double factor) {
     return products;
 }
 
-/// Where only norms and cells are stored: cells are searched while a strip of rows lies in the first cache.
+/// Encoding when only norms and indices are stored: a strip of rows is quantized while it is in the first-level cache.
 Encoded encode_strips(const Setup& setup, const HadamardRotation& rotation, const arma::fmat& rows,
                       const std::vector<double>& norms, const std::vector<double>& to_unit) {
     constexpr std::size_t height = HadamardRotation::strip_rows;
@@ -122,14 +122,14 @@ Encoded encode_strips(const Setup& setup, const HadamardRotation& rotation, cons
     return finished(writer);
 }
 
-/// The same with few passes over the block: rows are rotated as they are, their norms enter where cells are searched.
+/// The same with few passes over the block: rows are rotated unscaled, and their norms enter in the search for bins.
 Encoded encode(const Setup& setup, const arma::fmat& rows) {
     require_length(rows.n_cols, setup.dimension);
     const std::vector<double> norms = row_norms(rows);
     std::vector<double> to_unit(norms.size());
     for (std::size_t t = 0; t < norms.size(); ++t) {
         if (norms[t] == 0.0) continue;
-        // Squares of such rows leave the range of float.
+        // The squares of such rows exceed the range of float.
         if (norms[t] < 1e-15 || norms[t] > 1e18) return encode(setup, arma::conv_to<arma::mat>::from(rows));
         to_unit[t] = setup.unit() / norms[t];
     }

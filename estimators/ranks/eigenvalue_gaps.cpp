@@ -12,23 +12,24 @@ namespace {
 constexpr std::size_t points = 5;
 constexpr int rounds = 5;
 
-/// |slope| of least squares through eigenvalues first .. first + 4 (from 0) over their places to the power 2/3.
+/// |slope| of the least-squares line through eigenvalues first .. first + 4 (counted from 0) over their positions to
+/// the power 2/3.
 double slope_behind(std::span<const double> eigenvalues, std::size_t first) {
-    std::array<double, points> place{};
-    double mean_place = 0.0;
+    std::array<double, points> position{};
+    double mean_position = 0.0;
     double mean_value = 0.0;
     for (std::size_t i = 0; i < points; ++i) {
-        place[i] = std::pow(static_cast<double>(first + i), 2.0 / 3.0);
-        mean_place += place[i] / points;
+        position[i] = std::pow(static_cast<double>(first + i), 2.0 / 3.0);
+        mean_position += position[i] / points;
         mean_value += eigenvalues[first + i] / points;
     }
-    double above = 0.0;
-    double below = 0.0;
+    double numerator = 0.0;
+    double denominator = 0.0;
     for (std::size_t i = 0; i < points; ++i) {
-        above += (place[i] - mean_place) * (eigenvalues[first + i] - mean_value);
-        below += (place[i] - mean_place) * (place[i] - mean_place);
+        numerator += (position[i] - mean_position) * (eigenvalues[first + i] - mean_value);
+        denominator += (position[i] - mean_position) * (position[i] - mean_position);
     }
-    return std::abs(above / below);
+    return std::abs(numerator / denominator);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ const Registry<Row>& rows() {
     return table;
 }
 
-/// What a name has of the options of a rule, but for those of the method itself.
+/// The first option of a rule that a name has, apart from those that are also options of the method itself (`own`).
 std::optional<std::string> option_of(const Row& row, const NameOptions& named, const std::vector<std::string>& own) {
     for (const auto& option : row.entry.options)
         if (named.has_option(option.key) && std::find(own.begin(), own.end(), option.key) == own.end())

@@ -13,7 +13,7 @@ std::size_t rate_distortion_rank(const RelativeSpectrum& spectrum, unsigned entr
     const double n = static_cast<double>(spectrum.shape.rows);
     const double d = static_cast<double>(spectrum.shape.columns);
     const double cost = ((n + d) * entry_bits + value_bits) / (n * d);
-    // Of 16 bits nothing that matters is lost.
+    // With 16 bits the loss is negligible.
     const double distortion = entry_bits > 8 ? 0.0 : theory::lloyd_max_normal(static_cast<int>(entry_bits)).distortion;
     const double lost = 1.0 - (1.0 - distortion) * (1.0 - distortion);
     const double whole = std::accumulate(spectrum.eigenvalues.begin(), spectrum.eigenvalues.end(), 0.0);
@@ -23,7 +23,7 @@ std::size_t rate_distortion_rank(const RelativeSpectrum& spectrum, unsigned entr
     for (std::size_t r = 1; r <= spectrum.above_rounding; ++r) {
         removed += spectrum.eigenvalues[r - 1];
         const double left = std::max(whole - removed, 0.0) + lost * removed;
-        // What is left of a block that is exactly of this rank is rounding.
+        // The bound at 2^-40 is for blocks that are exactly of this rank, whose remainder is rounding error.
         const double bits = static_cast<double>(r) * cost + 0.5 * std::log2(std::max(left / whole, 0x1p-40));
         if (bits >= least) continue;
         least = bits;
@@ -32,10 +32,10 @@ std::size_t rate_distortion_rank(const RelativeSpectrum& spectrum, unsigned entr
     return best;
 }
 
-unsigned stored_entry_bits(const NameOptions& typed) {
-    const std::size_t bits = typed.whole("bits").value_or(4);
+unsigned stored_entry_bits(const NameOptions& named) {
+    const std::size_t bits = named.whole("bits").value_or(4);
     if (bits != 16 && (bits < 1 || bits > 8))
-        throw usage_error("\"{}\": bits {} is not possible: the bits of a stored entry, 1 to 8 or 16", typed.text(),
+        throw usage_error("\"{}\": bits {} is not possible: the bits of a stored entry, 1 to 8 or 16", named.text(),
                           bits);
     return static_cast<unsigned>(bits);
 }

@@ -9,9 +9,9 @@
 
 namespace spiked::estimators {
 
-/// A finite set of noise eigenvalues as a law: of the short side's Gram matrix, any order. `count` is what their sum is
-/// divided by: their number for unit mass, more when some of the mass is left out. `aspect` = short / long side, for
-/// the zero eigenvalues that the long side has besides.
+/// A finite set of noise eigenvalues, those of the short side's Gram matrix in any order, as a law. `count` is the
+/// divisor of sums over them: their number for a law of mass 1, more when some of the mass is left out. `aspect` =
+/// short / long side determines the mass of the additional zero eigenvalues of the long side.
 struct EmpiricalLaw {
     std::span<const double> noise;
     double count = 0.0;
@@ -23,7 +23,7 @@ struct EmpiricalLaw {
           aspect(static_cast<double>(shape.short_side()) / static_cast<double>(shape.long_side())) {}
 };
 
-/// The transforms of the law at one point, which is no eigenvalue of it.
+/// The transforms of the law at one point that is not an eigenvalue of it.
 struct EmpiricalTransforms {
     double stieltjes_short = 0.0;
     double stieltjes_long = 0.0;
@@ -50,14 +50,14 @@ struct EmpiricalTransforms {
     return {m_s, m_l, x * m_s * m_l, m_s * m_l + x * (m_s_slope * m_l + m_s * m_l_slope)};
 }
 
-/// Strength and overlaps of one outlier, seen through the noise eigenvalues of the block it came from.
+/// Strength and overlaps of one outlier, estimated from the noise eigenvalues of its block.
 struct OutlierEstimate {
     double strength = 0.0;      ///< T(z)^{-1/2}, singular-value scale
     double overlap_left = 0.0;  ///< in [0, 1]
     double overlap_right = 0.0;
 };
 
-/// Source: eOptShrink Steps 2-3. z lies above all noise eigenvalues; the caller guarantees it. Cost O(noise).
+/// Source: eOptShrink Steps 2-3. The caller guarantees that z lies above all noise eigenvalues. Cost O(noise).
 [[nodiscard]] SPIKED_DEVICE inline OutlierEstimate estimate_outlier(const EmpiricalLaw& law, Shape shape,
                                                                     Eigenvalue z) {
     const EmpiricalTransforms at = transforms_at(law, z);

@@ -47,7 +47,7 @@ EOptShrinkOptions options_of(const NameOptions& named) {
     return options;
 }
 
-/// Rejects options that would change nothing.
+/// Rejects options without effect.
 void reject_options_without_effect(const NameOptions& named, const EOptShrinkOptions& options) {
     const auto reject = [&](const char* key, bool without_effect, const char* why) {
         if (without_effect && named.has_option(key))
@@ -61,13 +61,13 @@ void reject_options_without_effect(const NameOptions& named, const EOptShrinkOpt
 EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
     const NameOptions named(parsed, eoptshrink_family().entry.options);
     if (named.words().size() > 1)
-        throw usage_error("\"{}\": {} and {} are two readings (one at a time): leave one out", parsed.text,
+        throw usage_error("\"{}\": {} and {} are two variants (only one is possible): leave one out", parsed.text,
                           named.words()[0], named.words()[1]);
     EOptShrinkOptions options = options_of(named);
     options.loss = loss;
     if (const auto edge = named.choice("edge")) options.edge = *edge == "fit" ? EdgeRule::fit : EdgeRule::two_points;
     options.cap = named.whole("cap");
-    // Its own options, which are of no rank rule; cap is one of edge=fit.
+    // Options of eoptshrink itself, which do not belong to a rank rule; cap is also an option of edge=fit.
     std::vector<std::string> own = {"rank", "pilot", "edge", "factor", "power", "margin", "impute", "mass", "clip"};
     if (options.edge == EdgeRule::fit) own.emplace_back("cap");
     if (const auto rank = parsed.option("rank")) {
@@ -181,7 +181,7 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
                         "the block is exactly of low rank: nothing to shrink");
     result.bulk_edge = spectrum.eigenvalue(answer.edge);
     if (answer.outcome == ShrinkageOutcome::no_room) {
-        // Nothing is said about a block whose noise cannot be seen.
+        // Without visible noise nothing is estimated.
         const std::size_t needed = needed_values(answer.rank, k, rule.imputation);
         result.note =
             fmt::format("rank {} leaves fewer than {} noise eigenvalues: set to 0", answer.rank, needed - answer.rank);

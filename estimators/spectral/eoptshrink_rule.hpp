@@ -14,22 +14,22 @@
 #include "theory/laws/edge_extrapolation.hpp"
 #include "theory/laws/shrinkers.hpp"
 
-/// The arithmetic of eOptShrink, one source for CPU and GPU: no memory is taken, nothing is thrown. Symbols as in the
-/// paper's Algorithm 2: k the pilot, L the edge.
+/// The arithmetic of eOptShrink, one source for CPU and GPU: it allocates no memory and throws no exceptions. Symbols
+/// as in the paper's Algorithm 2: k is the pilot, L the edge.
 namespace spiked::estimators {
 
-/// How the top noise eigenvalues, hidden under the outliers, are filled in: not at all, by the pilot's k values with
-/// exponent base j/k or (j-1)/k, or by 2 rank values on the singular-value scale that take the places of the largest 2
-/// rank of all p atoms, signals included (the author's program).
+/// How the top noise eigenvalues, which the outliers hide, are filled in: not at all; by the pilot's k values with
+/// exponent base j/k or (j-1)/k; or by 2 rank values on the singular-value scale that replace the largest 2 rank of all
+/// p atoms, signals included (the author's program).
 enum class Imputation { none, from_j, from_j_minus_1, twice_rank };
 
-/// Where the bulk edge comes from: extrapolated from eigenvalues k + 1 and 2k + 1, or by fit_edge.
+/// How the bulk edge is found: extrapolated from eigenvalues k + 1 and 2k + 1, or by fit_edge.
 enum class EdgeRule { two_points, fit };
 
-/// Options settled for the blocks of one shape.
+/// The options, resolved for the blocks of one shape.
 struct EOptShrinkRule {
     theory::Loss loss = theory::Loss::frobenius;
-    std::size_t pilot = 0;  ///< k; with none of at least 1 there is no edge
+    std::size_t pilot = 0;  ///< k; 0: the shape is too small for an edge estimate
     EdgeRule edge = EdgeRule::two_points;
     double factor = 1.0;
     int power = 1;
@@ -39,20 +39,20 @@ struct EOptShrinkRule {
     bool mass_of_rest = true;
     bool clip = true;
     bool rank_is_given = false;
-    std::size_t rank = 0;  ///< where it is given
+    std::size_t rank = 0;  ///< used if rank_is_given
 };
 
 enum class ShrinkageOutcome : std::uint8_t {
     estimated,
-    exactly_low_rank,  ///< nothing behind the components: keep them
+    exactly_low_rank,  ///< no noise is left after the components: keep them unshrunk
     no_room            ///< the rank leaves fewer noise eigenvalues than the imputation needs
 };
 
 struct ShrinkageAnswer {
     ShrinkageOutcome outcome = ShrinkageOutcome::estimated;
     std::size_t rank = 0;   ///< found or given
-    double edge = 0.0;      ///< eigenvalue, in units of the largest
-    std::size_t noise = 0;  ///< eigenvalues of the noise law
+    double edge = 0.0;      ///< eigenvalue, relative to the largest one
+    std::size_t noise = 0;  ///< number of eigenvalues of the noise law
 };
 
 [[nodiscard]] SPIKED_DEVICE inline std::size_t needed_values(std::size_t rank, std::size_t k, Imputation imputation) {
@@ -61,7 +61,7 @@ struct ShrinkageAnswer {
     return rank + 2 * k + 1;
 }
 
-/// Step 1: bulk edge and rank. `weights` from intercept_weights(k), where the edge is fitted.
+/// Step 1: bulk edge and rank. `weights` come from intercept_weights(k) and are used where the edge is fitted.
 [[nodiscard]] SPIKED_DEVICE inline EdgeFit rank_and_edge(const EOptShrinkRule& rule,
                                                          std::span<const double> eigenvalues,
                                                          std::span<const double> weights) {
@@ -79,8 +79,8 @@ struct ShrinkageAnswer {
     return found;
 }
 
-/// Step 2: the noise law, eigenvalues, largest first, to the front of `noise`, which has room for all. Returns how
-/// many.
+/// Step 2: writes the eigenvalues of the noise law, largest first, to the front of `noise`, which has room for all, and
+/// returns their number.
 [[nodiscard]] SPIKED_DEVICE inline std::size_t fill_noise_law(const EOptShrinkRule& rule,
                                                               const RelativeValues& spectrum, std::size_t rank,
                                                               std::span<double> noise) {
@@ -101,7 +101,7 @@ struct ShrinkageAnswer {
     return rest.size();
 }
 
-/// The author's program as it stands: nothing is kept in its range.
+/// The author's program as it is: nothing is clipped.
 [[nodiscard]] SPIKED_DEVICE inline ShrunkComponent unclipped(const EmpiricalTransforms& at, bool left_is_short,
                                                              theory::Loss loss) {
     const double d = 1.0 / std::sqrt(at.d_transform);
@@ -114,7 +114,7 @@ struct ShrinkageAnswer {
     } else if (loss == theory::Loss::operator_norm) {
         shrunk = d * std::sqrt(std::min(a_s, a_l) / std::max(a_s, a_l));
     } else {
-        // |d (sqrt(a_s a_l) - sqrt((1 - a_s)(1 - a_l)))|, the roots of negative numbers imaginary.
+        // |d (sqrt(a_s a_l) - sqrt((1 - a_s)(1 - a_l)))|, where the roots of negative numbers are imaginary.
         const double both = a_s * a_l;
         const double neither = (1.0 - a_s) * (1.0 - a_l);
         const double real = (both < 0.0 ? 0.0 : std::sqrt(both)) - (neither < 0.0 ? 0.0 : std::sqrt(neither));
@@ -124,7 +124,7 @@ struct ShrinkageAnswer {
     return {d, left_is_short ? a_s : a_l, left_is_short ? a_l : a_s, std::isfinite(shrunk) ? shrunk : 0.0};
 }
 
-/// Step 3 for component i: strength, overlaps, shrunk value, in the block's own units.
+/// Step 3 for component i: strength, overlaps and shrunk value, on the scale of the block itself.
 [[nodiscard]] SPIKED_DEVICE inline ShrunkComponent shrink_component(const EOptShrinkRule& rule, Shape shape,
                                                                     const RelativeValues& spectrum,
                                                                     const EmpiricalLaw& law, std::size_t i) {
@@ -145,8 +145,8 @@ struct ShrinkageAnswer {
     return found;
 }
 
-/// All three steps. 1 <= k, 2k + 1 <= p and a largest singular value above 0; `noise` has room for p numbers. Gives
-/// `take(i, component)` each of `rank` components, largest first, when the outcome is `estimated`.
+/// All three steps. Requires 1 <= k, 2k + 1 <= p and a largest singular value above 0; `noise` has room for p numbers.
+/// If the outcome is `estimated`, calls `take(i, component)` for each of the `rank` components, largest first.
 template <class Take>
 [[nodiscard]] SPIKED_DEVICE ShrinkageAnswer estimate_eoptshrink(const EOptShrinkRule& rule, Shape shape,
                                                                 const RelativeValues& spectrum,
@@ -168,8 +168,8 @@ template <class Take>
     }
     answer.noise = fill_noise_law(rule, spectrum, answer.rank, noise);
     const std::span<double> atoms = noise.first(answer.noise);
-    // Imputed values reach beyond the outliers when the bulk has no square-root edge; then the largest observed noise
-    // eigenvalue bounds them.
+    // Imputed values can exceed the outliers when the bulk has no square-root edge; they are then bounded by the
+    // largest observed noise eigenvalue.
     if (rule.clip && answer.rank > 0 && atoms[0] >= lambda[answer.rank - 1])
         for (double& mu : atoms) mu = std::min(mu, lambda[answer.rank]);
     EmpiricalLaw law(atoms, shape);

@@ -25,7 +25,7 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
         rule, level, values, [&](std::size_t, const ShrunkComponent& component) { append(result, component); });
     if (answer.outcome == ShrinkageOutcome::exactly_low_rank)
         return unshrunk(spectrum, spectrum.above_rounding,
-                        "more than half the singular values are 0: of low rank, no noise level to see");
+                        "more than half the singular values are 0: low rank, no noise level to estimate");
     result.rank = answer.rank;
     result.bulk_edge = spectrum.eigenvalue(answer.edge);
     return result;

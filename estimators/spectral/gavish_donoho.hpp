@@ -10,20 +10,21 @@
 
 namespace spiked::estimators {
 
-/// Hard threshold of Gavish and Donoho 2014, in units of the noise level times the root of the long side:
+/// Hard threshold of Gavish and Donoho 2014, relative to the noise level times the root of the long side:
 /// sqrt(2 (b + 1) + 8 b / (b + 1 + sqrt(b^2 + 14 b + 1))), b = short / long side in (0, 1].
 [[nodiscard]] double hard_threshold_coefficient(double aspect);
-/// The same in units of the median singular value: over the root of the Marchenko-Pastur median.
+/// The same threshold relative to the median singular value: divided by the root of the Marchenko-Pastur median.
 [[nodiscard]] double median_threshold_coefficient(double aspect);
 
 struct GavishDonohoOptions {
     theory::Loss loss = theory::Loss::frobenius;
-    std::optional<double> noise_level;  ///< standard deviation of the noise entries; else by the rule
+    std::optional<double> noise_level;  ///< standard deviation of the noise entries; otherwise estimated by the rule
     NoiseLevelRule rule = NoiseLevelRule::median;
 };
 
-/// White noise only. The edge reported is level^2 (sqrt n + sqrt d)^2. When the level comes out 0 (more than half the
-/// singular values are 0) the block is of low rank and kept as it is, with a note. O(p), about 20 us for the median.
+/// For white noise only. The reported edge is level^2 (sqrt n + sqrt d)^2. When the estimated level is 0 (more than
+/// half the singular values are 0) the block is of low rank and kept unchanged, with a note. Cost O(p), and about 20 us
+/// for the median.
 ///   hard    values above the threshold stay as they are (Frobenius loss)
 ///   shrink  optimal shrinkers of Gavish and Donoho 2017 for values above the edge; the operator norm in Leeb's form
 ///           (2022), which is right for any shape
@@ -32,9 +33,9 @@ struct GavishDonohoOptions {
 [[nodiscard]] Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape shape,
                                              const GavishDonohoOptions& options = {});
 
-/// These options settled for the blocks of one shape, with both sides above 0; `rule` is not among them.
+/// These options resolved for the blocks of one shape, both of whose sides are above 0; `rule` is not used.
 [[nodiscard]] WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard);
-/// That of a name as users type it; none of another method, or of the level by quantiles.
+/// The rule for a name as users write it; nothing for another method, or if the level is estimated by quantiles.
 [[nodiscard]] std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape);
 
 }  // namespace spiked::estimators

@@ -25,7 +25,7 @@ double white_noise_level(std::span<const double> singular_values, Shape shape, N
     if (singular_values.empty()) return 0.0;
     double level = from_median(singular_values, shape);
     if (rule == NoiseLevelRule::median) return level;
-    // The level only falls and the count only grows, so this ends; half the values always stay.
+    // The level only falls and the count only grows, so the loop ends; at least half the values always remain.
     const double root_sides =
         std::sqrt(static_cast<double>(shape.rows)) + std::sqrt(static_cast<double>(shape.columns));
     std::size_t signals = 0;

@@ -12,7 +12,7 @@ Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::s
     const RelativeSpectrum spectrum(singular_values, shape);
     if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
     if (rank >= spectrum.size())
-        return nothing_found(fmt::format("rank {} leaves none of {} singular values to see the noise by: set to 0",
+        return nothing_found(fmt::format("rank {} leaves none of {} singular values to estimate the noise: set to 0",
                                          rank, spectrum.size()));
     const auto& lambda = spectrum.eigenvalues;
     if (lambda[rank] == 0.0)

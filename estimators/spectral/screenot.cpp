@@ -19,7 +19,7 @@ std::size_t usable_bound(std::size_t bound, std::size_t p, ScreeNotFill fill) {
     return std::min(bound, fill == ScreeNotFill::impute ? (p - 1) / 2 : p - 1);
 }
 
-/// y D'/D + 4 and its slope in log y, D = phi psi with psi = gamma phi + (1 - gamma)/y.
+/// y D'/D + 4 and its slope in log y, where D = phi psi and psi = gamma phi + (1 - gamma)/y.
 theory::ValueAndSlope condition(std::span<const double> noise, double gamma, double y) {
     double phi = 0.0;
     double phi_1 = 0.0;
@@ -40,7 +40,7 @@ theory::ValueAndSlope condition(std::span<const double> noise, double gamma, dou
     return {y * (a + b) + 4.0, y * (a + b) + y * y * (phi_2 / phi - a * a + psi_2 / psi - b * b)};
 }
 
-/// In units of the largest singular value; `bound` is usable.
+/// The threshold relative to the largest singular value; `bound` has been reduced by usable_bound.
 double relative_threshold(const RelativeSpectrum& spectrum, std::size_t bound, ScreeNotFill fill) {
     std::vector<double> noise = spectrum.values;
     if (fill == ScreeNotFill::impute)
@@ -75,7 +75,7 @@ Shrinkage screenot(std::span<const double> singular_values, Shape shape, std::si
     while (rank < p && spectrum.values[rank] > threshold) ++rank;
     Shrinkage result = truncated(spectrum, rank);
     if (usable < bound)
-        result.note = fmt::format("the rank bound {} leaves too little noise of {} singular values: lowered to {}",
+        result.note = fmt::format("the rank bound {} leaves too few noise values of {} singular values: lowered to {}",
                                   bound, p, usable);
     else
         result.note = more_than_bound(spectrum.eigenvalues, theory::pilot_count(p),

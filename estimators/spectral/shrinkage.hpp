@@ -9,25 +9,25 @@
 
 namespace spiked::estimators {
 
-/// What a method expects its own squared error to be, ||S^ - S||_F^2.
+/// A method's own estimate of its squared error ||S^ - S||_F^2.
 struct ErrorEstimate {
     double squared = 0.0;
-    double relative = 0.0;  ///< over the estimated ||S||_F^2
+    double relative = 0.0;  ///< divided by the estimated ||S||_F^2
 };
 
-/// What a spectral estimator says about a block, from its singular values alone. The four arrays have length `rank`,
-/// largest component first; an entry a method does not estimate is NaN.
+/// The result of a spectral estimator for a block, from its singular values alone. The four arrays have length `rank`,
+/// largest component first; an entry that a method does not estimate is NaN.
 struct Shrinkage {
     std::size_t rank = 0;
     std::optional<Eigenvalue> bulk_edge;  ///< estimated upper edge of the noise, without any rank margin
     std::vector<double> strengths;        ///< estimated singular values of the clean signal
     std::vector<double> overlap_left;     ///< squared inner products of true and observed vectors
     std::vector<double> overlap_right;
-    std::vector<double>
-        shrunk;  ///< what replaces each observed singular value; 0 <= shrunk <= observed but for eoptshrink:author
-    std::vector<double> noise_eigenvalues;  ///< the fitted noise law, largest first; empty where a method has none
-    std::optional<ErrorEstimate> expected_error;  ///< of methods that state one
-    std::string note;  ///< why the answer is empty or degraded; empty when there is nothing to say
+    /// Replacements of the observed singular values; 0 <= shrunk <= observed except for eoptshrink:author.
+    std::vector<double> shrunk;
+    std::vector<double> noise_eigenvalues;        ///< the fitted noise law, largest first; empty if a method has none
+    std::optional<ErrorEstimate> expected_error;  ///< only of methods that estimate it
+    std::string note;                             ///< why the result is empty or degraded; otherwise empty
 };
 
 struct ShrunkComponent {
@@ -37,14 +37,14 @@ struct ShrunkComponent {
     double shrunk = 0.0;
 };
 
-/// One more component; the rank is set apart.
+/// Appends a component; the rank is set separately.
 void append(Shrinkage& result, const ShrunkComponent& component);
 
-/// The first `rank` values as they are, for a block without noise.
+/// The first `rank` values unchanged, for a block without noise.
 [[nodiscard]] Shrinkage unshrunk(const RelativeSpectrum& spectrum, std::size_t rank, std::string note);
-/// The first `rank` values as they are, for a method that says nothing of strengths and overlaps.
+/// The first `rank` values unchanged, for a method that does not estimate strengths and overlaps.
 [[nodiscard]] Shrinkage truncated(const RelativeSpectrum& spectrum, std::size_t rank);
-/// Rank 0, and why.
+/// Rank 0 with a note that gives the reason.
 [[nodiscard]] Shrinkage nothing_found(std::string note);
 
 }  // namespace spiked::estimators

@@ -4,7 +4,7 @@
 
 namespace spiked::estimators {
 
-// Each is defined in a file that nothing else needs to know.
+// Each family is defined in its own source file without a header.
 SpectralFamily eoptshrink_family();
 SpectralFamily optshrink_family();
 SpectralFamily truncated_svd_family();

@@ -15,13 +15,13 @@ namespace spiked::estimators {
 
 /// A spectral estimator is a function of numbers: it never sees the matrix, so one decomposition serves every method.
 struct SpectralEstimator {
-    std::string name;  ///< as typed
+    std::string name;  ///< as written
     std::function<Shrinkage(std::span<const double> singular_values, Shape shape)> estimate;
-    std::size_t least_side = 0;  ///< shorter side of the smallest block that has room for a rank told in the name
-    bool keeps_values = false;   ///< what it keeps stays as it is, whatever the loss
+    std::size_t least_side = 0;  ///< shorter side of the smallest block for which a rank given in the name is possible
+    bool keeps_values = false;   ///< kept singular values are not shrunk, for any loss
 };
 
-/// What is known of the noise law beforehand; only oracles ask. Entries of X have variance 1/d.
+/// The part of the noise law that is known; only oracle methods use it. Entries of X have variance 1/d.
 struct KnownLaw {
     std::optional<theory::Spectrum> row;
     std::optional<theory::Spectrum> column;
@@ -31,19 +31,19 @@ struct KnownLaw {
 
 /// An entry of `spiked list estimators`.
 struct EstimatorEntry : RegistryEntry {
-    bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
-    std::string argument = {};     ///< what must follow its name, as an example: 1 of svd:1
-    bool keeps_values = false;     ///< as its estimators say
+    bool takes_noise_law = false;  ///< whether a known noise law changes its result
+    std::string argument = {};     ///< an example of the argument that must follow its name: 1 of svd:1
+    bool keeps_values = false;     ///< as in SpectralEstimator
 
-    /// A name that can be typed as it stands.
+    /// A complete name that can be used directly.
     [[nodiscard]] std::string example() const { return argument.empty() ? name : name + ":" + argument; }
 };
 
 [[nodiscard]] const std::vector<EstimatorEntry>& spectral_estimators();
 
-/// Builds an estimator from its name with options, e.g. `eoptshrink:margin=0` or `svd:1`. Throws usage_error naming the
-/// nearest legal name or option. What it returns throws bug and input_error on singular values that are none (see
-/// RelativeSpectrum), and answers rank 0 with a note on a zero block.
+/// Builds an estimator from its name with options, e.g. `eoptshrink:margin=0` or `svd:1`. Throws usage_error with the
+/// nearest legal name or option. The estimator throws bug or input_error for invalid singular values (see
+/// RelativeSpectrum), and returns rank 0 with a note for a zero block.
 [[nodiscard]] SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss = theory::Loss::frobenius,
                                                    const KnownLaw& known = {});
 

@@ -4,8 +4,8 @@
 
 namespace spiked::estimators {
 
-/// One line of the table of estimators: what users read of it, and how a typed name becomes a function. Each method
-/// family declares its own.
+/// An entry of the table of estimators: its description for users, and the function that makes an estimator from a
+/// parsed name. Each method family defines its own.
 struct SpectralFamily {
     EstimatorEntry entry;
     SpectralEstimator (*make)(const ParsedName& parsed, theory::Loss loss, const KnownLaw& known);

@@ -17,13 +17,13 @@ namespace {
 
 double per_columns(Shape shape) { return std::pow(static_cast<double>(shape.columns), -2.0 / 3.0); }
 
-/// For noise entries of variance 1/d.
+/// The threshold on an eigenvalue for noise entries of variance 1/d.
 double white_cutoff(Shape shape, double quantile) {
     const double beta = AspectRatio::of(shape.rows, shape.columns).value();
     return theory::white::bulk_edge(beta) + quantile * per_columns(shape) / theory::white::tracy_widom_scale(beta);
 }
 
-/// Solved for in milliseconds, while studies name the same few levels for every cell.
+/// The quantile is cached because solving for it takes milliseconds and studies use the same few levels for every cell.
 double quantile_at(double level) {
     static Memo<double, double> quantiles;
     return quantiles.of(level, [&] { return theory::tracy_widom_upper_quantile(level); });
@@ -39,7 +39,7 @@ Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& optio
                     : white_noise_level(std::span(spectrum.values).subspan(rank), rest, NoiseLevelRule::median);
         if (level == 0.0)
             return unshrunk(spectrum, spectrum.above_rounding,
-                            "more than half the singular values are 0: of low rank, no noise level to see");
+                            "more than half the singular values are 0: low rank, no noise level to estimate");
         const double cutoff = white_cutoff(rest, quantile) * static_cast<double>(rest.columns) * level * level;
         if (!(spectrum.eigenvalues[rank] > cutoff)) break;
         if (++rank == spectrum.size()) break;
@@ -53,7 +53,7 @@ Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& o
     const theory::SeparableLaw law(options.law.row.value_or(identity), options.law.column.value_or(identity),
                                    AspectRatio::of(shape.rows, shape.columns));
     const double columns = static_cast<double>(shape.columns);
-    // Of one standard unit of the law, in units of the largest singular value.
+    // The unit of the law's singular values, relative to the largest singular value of the block.
     const double standard = (options.noise_level ? *options.noise_level * std::sqrt(columns) : 1.0) / spectrum.unit;
     const double edge = law.bulk_edge().value;
     const double cutoff = edge + quantile * per_columns(shape) / law.tracy_widom_scale();

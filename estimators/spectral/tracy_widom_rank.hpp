@@ -8,19 +8,19 @@ namespace spiked::estimators {
 
 struct TracyWidomOptions {
     theory::Loss loss = theory::Loss::frobenius;
-    double level = 0.01;                ///< chance to call the top of pure noise a signal, a test
+    double level = 0.01;                ///< probability per test that the top of pure noise is taken for a signal
     std::optional<double> noise_level;  ///< standard deviation of the entries
-    KnownLaw law;                       ///< empty: white
+    KnownLaw law;                       ///< empty: white noise
 };
 
-/// Sequential Tracy-Widom test: components count from the largest on while they lie above the upper `level` quantile
-/// of the top noise eigenvalue, edge + TW1 / (g d^(2/3)).
-///   white, level known       (sqrt n + sqrt d)^2 sigma^2 is the edge
-///   white, level unknown     from the median of the values not yet counted, as a block with so many rows and columns
-///                            fewer, again at every step
+/// Sequential Tracy-Widom test: from the largest on, components are counted while they lie above the upper `level`
+/// quantile of the top noise eigenvalue, edge + TW1 / (g d^(2/3)).
+///   white, level known       the edge is (sqrt n + sqrt d)^2 sigma^2
+///   white, level unknown     estimated at every step from the median of the values not yet counted, as a block with
+///                            correspondingly fewer rows and columns
 ///   known separable law      the oracle: A and B as given, entries of X of variance 1/d or sigma^2
-/// Strengths, overlaps and shrunk values are those of the law. Source: Johnstone 2001; Kritchman and Nadler 2009 for
-/// the sequence. Cost: a quantile when made (30 ms), then O(p), with a known law O(atoms).
+/// Strengths, overlaps and shrunk values follow from the law. Source: Johnstone 2001; Kritchman and Nadler 2009 for the
+/// sequence. Cost: a quantile at construction (30 ms), then O(p), or O(atoms) with a known law.
 class TracyWidomTest {
 public:
     /// Throws usage_error when the level is outside (0, 1).

@@ -4,8 +4,8 @@
 
 namespace spiked::estimators {
 
-/// `svd:R`: the first R singular values as they are (Eckart and Young 1936). Values within rounding of 0 are not
-/// components. R may be a rank rule, `svd:rd`, `svd:ed` (rank_rule.hpp).
+/// `svd:R`: the first R singular values unchanged (Eckart and Young 1936). Values within rounding error of 0 are not
+/// components. R may be a rank rule, `svd:rd` or `svd:ed` (rank_rule.hpp).
 SpectralFamily truncated_svd_family() {
     return {{{"svd",
               "truncated SVD at the given rank, values kept as they are",

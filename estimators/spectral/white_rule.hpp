@@ -2,21 +2,22 @@
 #include "estimators/spectral/eoptshrink_rule.hpp"
 #include "theory/laws/white_formulas.hpp"
 
-/// The arithmetic of shrinkage under white noise, one source for CPU and GPU, as eoptshrink_rule.hpp is of eOptShrink.
+/// The arithmetic of shrinkage under white noise, one source for CPU and GPU, like that of eOptShrink in
+/// eoptshrink_rule.hpp.
 namespace spiked::estimators {
 
-/// Options settled for the blocks of one shape.
+/// The options, resolved for the blocks of one shape.
 struct WhiteRule {
     theory::Loss loss = theory::Loss::frobenius;
-    bool hard = false;    ///< values above the threshold stay as they are
+    bool hard = false;    ///< values above the threshold are kept unchanged
     double aspect = 1.0;  ///< rows over columns
     double root_columns = 1.0;
-    double threshold = 0.0;    ///< smallest value that is kept, over the noise level
-    double level = 0.0;        ///< standard deviation of the noise entries, where it is told
-    double median_root = 0.0;  ///< else what the median value is at level 1
+    double threshold = 0.0;    ///< smallest value that is kept, divided by the noise level
+    double level = 0.0;        ///< standard deviation of the noise entries, where it is known
+    double median_root = 0.0;  ///< otherwise: the median value at level 1
 };
 
-/// In units of the largest singular value.
+/// The noise level, relative to the largest singular value.
 [[nodiscard]] SPIKED_DEVICE inline double white_level(const WhiteRule& rule, const RelativeValues& spectrum) {
     if (rule.level > 0.0) return rule.level / spectrum.unit;
     const std::span<const double> values = spectrum.values;
@@ -24,8 +25,8 @@ struct WhiteRule {
     return (p % 2 == 1 ? values[p / 2] : 0.5 * (values[p / 2 - 1] + values[p / 2])) / rule.median_root;
 }
 
-/// Component i of a block whose noise entries have this standard deviation, in units of the largest singular value
-/// times the root of the columns.
+/// Component i of a block. `standard` is the standard deviation of the noise entries, relative to the largest singular
+/// value, times the root of the number of columns.
 [[nodiscard]] SPIKED_DEVICE inline ShrunkComponent white_component(double aspect, theory::Loss loss, double standard,
                                                                    const RelativeValues& spectrum, std::size_t i) {
     const double observed = spectrum.values[i] / standard;
@@ -42,7 +43,8 @@ struct WhiteRule {
     return found;
 }
 
-/// Rank, edge and components at this noise level, in units of the largest singular value; as estimate_eoptshrink.
+/// Rank, edge and components at this noise level, which is relative to the largest singular value; `take` as in
+/// estimate_eoptshrink.
 template <class Take>
 [[nodiscard]] SPIKED_DEVICE ShrinkageAnswer estimate_white(const WhiteRule& rule, double level,
                                                            const RelativeValues& spectrum, Take&& take) {

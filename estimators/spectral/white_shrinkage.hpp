@@ -6,7 +6,8 @@
 namespace spiked::estimators {
 
 /// Strengths, overlaps and shrunk values of the first `rank` components under white noise whose entries have standard
-/// deviation `level`, in units of the largest singular value. Components at or below the edge get overlap and value 0.
+/// deviation `level`, relative to the largest singular value. Components at or below the edge get overlaps and shrunk
+/// value 0.
 [[nodiscard]] Shrinkage white_shrinkage(const RelativeSpectrum& spectrum, std::size_t rank, double level,
                                         theory::Loss loss);
 

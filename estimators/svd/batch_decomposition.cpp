@@ -38,7 +38,7 @@ Path<Real> path(Instructions wanted) {
 }
 
 /// Distance between stored columns of this length. It is not a multiple of 1 KiB: such columns would share few cache
-/// sets, and the processor would mistake stores to one for loads of the next.
+/// sets, and the processor would take stores to one for loads of the next.
 template <class Real>
 std::size_t padded(std::size_t length) {
     constexpr std::size_t line = kernels::alignment / sizeof(Real);

@@ -18,7 +18,7 @@ namespace spiked::estimators {
 
 inline const stream::StudySeed test_seed = stream::StudySeed::parse("0x5eed");
 
-/// Independent N(0, 1) entries, a stream of their own for every replicate.
+/// Independent N(0, 1) entries, with a separate stream for every replicate.
 template <class Real = double>
 arma::Mat<Real> gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
     arma::Mat<Real> matrix(rows, columns);
@@ -35,7 +35,7 @@ inline arma::mat through(const RowQuantizer& quantizer, const arma::mat& rows) {
     return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
 }
 
-/// What was thrown; a failure unless it is one line with this exit code.
+/// The message of the error that was thrown; fails unless the message is one line and the error has this exit code.
 inline std::string message_of(const std::function<void()>& work, ExitCode code) {
     try {
         work();
@@ -48,7 +48,8 @@ inline std::string message_of(const std::function<void()>& work, ExitCode code) 
     return "";
 }
 
-/// Whether independent samples have this mean: Student's limit for a false alarm of 1e-6 shared by `tests` of them.
+/// Tests whether independent samples have this mean: Student's limit for a false-alarm rate of 1e-6, divided among
+/// `tests` of them.
 struct MeanTest {
     double deviation;  ///< mean - expected
     double limit;
@@ -62,7 +63,7 @@ struct MeanTest {
         deviation = mean - expected;
     }
     [[nodiscard]] bool agrees() const { return std::abs(deviation) <= limit; }
-    /// Seen with the same probability as a false alarm is avoided.
+    /// The deviation that is detected with the same probability with which a false alarm is avoided.
     [[nodiscard]] double detectable() const { return 2.0 * limit; }
 };
 

@@ -7,12 +7,13 @@
 
 namespace spiked::estimators {
 
-/// A row or column covariance of the noise, as a method is told or estimates it: variances (diagonal) or a matrix.
+/// A row or column covariance of the noise, known or estimated: variances (diagonal) or a matrix.
 class NoiseCovariance {
 public:
-    /// Throws input_error when a variance is negative or no number.
+    /// Throws input_error when a variance is negative or not finite.
     [[nodiscard]] static NoiseCovariance diagonal(arma::vec variances);
-    /// Eigenvalue j on column j of an orthonormal basis, the caller's word for it. Throws as diagonal does.
+    /// Eigenvalue j belongs to column j of an orthonormal basis; the caller guarantees orthonormality. Throws the
+    /// errors of diagonal.
     [[nodiscard]] static NoiseCovariance on_basis(arma::vec eigenvalues, arma::mat basis);
     /// Throws input_error when the matrix is not square, symmetric to 1e-6, or has a negative eigenvalue beyond
     /// rounding. Cost of one symmetric eigendecomposition.
@@ -20,7 +21,7 @@ public:
 
     [[nodiscard]] std::size_t size() const { return eigenvalues_.n_elem; }
     [[nodiscard]] theory::Spectrum spectrum() const;
-    /// That of some coordinates only.
+    /// The covariance of the coordinates `kept` only.
     [[nodiscard]] NoiseCovariance restricted(const arma::uvec& kept) const;
 
     /// C^(1/2) M and C^(-1/2) M. The inverse throws input_error when an eigenvalue is within rounding of 0.
@@ -31,11 +32,11 @@ private:
     [[nodiscard]] arma::mat power_times(double power, const arma::mat& matrix) const;
 
     arma::vec eigenvalues_;
-    arma::mat basis_;  ///< empty: unit vectors
+    arma::mat basis_;  ///< empty: the standard basis
 };
 
-/// What a method is told of the noise Z = A^(1/2) X B^(1/2), entries of X of variance 1/d; sizes are those of the block
-/// that is decomposed.
+/// The part of the noise Z = A^(1/2) X B^(1/2), entries of X of variance 1/d, that is known; sizes are those of the
+/// block that is decomposed.
 struct KnownNoise {
     std::optional<NoiseCovariance> row;
     std::optional<NoiseCovariance> column;

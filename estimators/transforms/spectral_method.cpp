@@ -20,7 +20,7 @@ LowRank orthonormal(const arma::mat& left, const arma::vec& values, const arma::
     if (unit == 0.0) return {arma::orth(left), values, arma::orth(right)};
     if (!arma::qr_econ(q_left, r_left, left) || !arma::qr_econ(q_right, r_right, right) ||
         !arma::svd(u, s, v, arma::mat(r_left * arma::diagmat(values / unit) * r_right.t())))
-        throw input_error("the estimate does not decompose (LAPACK did not converge): check the block's values");
+        throw input_error("the estimate cannot be decomposed (LAPACK did not converge): check the block's values");
     return {q_left * u, s * unit, q_right * v};
 }
 
@@ -60,8 +60,9 @@ SpectralMethod::Factors through(std::span<const Transform> transforms, const Spe
 
 void SpectralMethod::check_room(std::size_t rows, std::size_t columns) const {
     if (estimator.least_side > std::min(rows, columns))
-        throw usage_error("\"{}\" has no room in a block of {} x {} (it needs {} on the shorter side): ask for less",
-                          name, rows, columns, estimator.least_side);
+        throw usage_error(
+            "\"{}\" is not possible for a block of {} x {} (it needs {} on the shorter side): lower the rank", name,
+            rows, columns, estimator.least_side);
 }
 
 Shrinkage SpectralMethod::estimate(AnalysedBlock& block) const {
@@ -88,8 +89,8 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
     method.name = text;
     std::vector<std::string> parts = split(text, '+');
     if (parts.size() > most_transforms + 1)
-        throw usage_error("an estimator behind {} transforms (at most {} are applied): leave some out",
-                          parts.size() - 1, most_transforms);
+        throw usage_error("an estimator with {} transforms (at most {} are applied): leave some out", parts.size() - 1,
+                          most_transforms);
     const std::string outermost = parse_name(parts.front()).name;
     for (const auto& entry : parts.size() > 1 ? transforms() : spectral_estimators())
         if (entry.name == outermost) method.takes_noise_law = entry.takes_noise_law;
@@ -102,7 +103,7 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
         if (i == 0 && method.transforms.front().exact) law.row = law.column = theory::identity_spectrum();
     }
     if (is_transform(parts.back()))
-        throw usage_error("\"{}\" lacks an estimator behind its transform: write {}+gd-shrink", text, text);
+        throw usage_error("\"{}\" lacks an estimator after its transform: write {}+gd-shrink", text, text);
     method.estimator = spectral_estimator(parts.back(), loss, law);
     return method;
 }

@@ -9,14 +9,15 @@
 
 namespace spiked::estimators {
 
-/// A spectral estimator with the transforms around it, `whiten+gd-shrink`: what is applied to blocks. Behind a
-/// transform the strengths and overlaps belong to other coordinates: they are NaN, the edge is left out, `shrunk` are
-/// the singular values of the estimate back in the block's own coordinates, and the note says what was seen where.
+/// A spectral estimator with the transforms around it, `whiten+gd-shrink`, as it is applied to blocks. With a
+/// transform, strengths and overlaps belong to other coordinates: they are NaN, the edge is left out, `shrunk` are the
+/// singular values of the estimate in the block's own coordinates, and the note gives the bulk edge in the other
+/// coordinates.
 struct SpectralMethod {
-    std::string name;                   ///< as typed
+    std::string name;                   ///< as written
     std::vector<Transform> transforms;  ///< outermost first
     SpectralEstimator estimator;
-    bool takes_noise_law = false;  ///< whether what is told of the noise changes its answer
+    bool takes_noise_law = false;  ///< whether a known noise law changes its result
 
     struct Factors {
         Shrinkage shrinkage;
@@ -27,21 +28,23 @@ struct SpectralMethod {
         arma::mat signal;
     };
 
-    /// Throws usage_error where a block is too small for the rank told in the name.
+    /// Throws usage_error if a block is too small for the rank given in the name.
     void check_room(std::size_t rows, std::size_t columns) const;
     [[nodiscard]] Shrinkage estimate(AnalysedBlock& block) const;
     /// The estimated signal in factors, in the shape of the whole block.
     [[nodiscard]] Factors factors(AnalysedBlock& block) const;
-    /// The estimated signal as a matrix. Without transforms: cheaper than the factors, one side's vectors.
+    /// The estimated signal as a matrix. Without transforms this is cheaper than the factors: it needs one side's
+    /// vectors.
     [[nodiscard]] Applied apply(AnalysedBlock& block) const;
 };
 
-/// That are applied to a block, one behind the other.
+/// The largest number of transforms that are applied to a block one after the other.
 inline constexpr std::size_t most_transforms = 16;
 
-/// Builds one from a name like `eoptshrink`, `whiten+gd-shrink:sigma=1`, `dyson+whiten+tw-test`. Throws usage_error
-/// with the nearest legal name. `known` goes to the outermost transform, or to the estimator when there is none; an
-/// estimator behind a whitening by known covariances knows that its noise is white with entries of variance 1/d.
+/// Builds a method from a name like `eoptshrink`, `whiten+gd-shrink:sigma=1`, `dyson+whiten+tw-test`. Throws
+/// usage_error with the nearest legal name. `known` is passed to the outermost transform, or to the estimator when
+/// there is none. After whitening by known covariances the estimator is given that its noise is white with entries of
+/// variance 1/d.
 [[nodiscard]] SpectralMethod spectral_method(std::string_view text, theory::Loss loss = theory::Loss::frobenius,
                                              const KnownNoise& known = {});
 

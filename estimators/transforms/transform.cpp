@@ -23,7 +23,7 @@ Enter make_whiten(const ParsedName& parsed, const KnownNoise& known) {
     if (named.words().size() > 1)
         throw usage_error("\"{}\": diagonal and full exclude each other: leave one out", parsed.text);
     if (!known.empty() && !named.words().empty())
-        throw usage_error("\"{}\": covariances are told, none is estimated: leave :{} out", parsed.text,
+        throw usage_error("\"{}\": covariances are known, none is estimated: leave :{} out", parsed.text,
                           named.words().front());
     if (!known.empty()) return [known](AnalysedBlock& block) { return whiten_known(block, known); };
     return [full = named.has_word("full")](AnalysedBlock& block) { return whiten_estimated(block, full); };
@@ -36,7 +36,7 @@ Enter make_dyson(const ParsedName& parsed, const KnownNoise&) {
 
 Enter reject_positions(const ParsedName& parsed, const KnownNoise&) {
     throw usage_error(
-        "\"{}\": unrope stands in front of a method that codes a dump (positions are needed): write "
+        "\"{}\": unrope needs a method that codes a dump (it needs token positions): write "
         "unrope+eoptshrink+tq-mse with spiked kv run or kv encode",
         parsed.text);
 }

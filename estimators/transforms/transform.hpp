@@ -9,8 +9,8 @@
 
 namespace spiked::estimators {
 
-/// A block in coordinates in which its noise is (closer to) white: block = C_left^(-1/2) Y C_right^(-1/2) / unit,
-/// entries of its noise of variance about 1/d. `note` says when nothing could be changed.
+/// A block in coordinates in which its noise is white or closer to white: block = C_left^(-1/2) Y C_right^(-1/2) /
+/// unit, with noise entries of variance about 1/d. `note` says why nothing could be changed.
 struct WhiteCoordinates {
     arma::mat block;
     NoiseCovariance left;
@@ -19,18 +19,19 @@ struct WhiteCoordinates {
     std::string note;
 };
 
-/// What needs the matrix stands around a spectral estimator: a change of coordinates, and back afterwards.
+/// A transform around a spectral estimator, for methods that need the matrix: a change of coordinates, undone after the
+/// estimate.
 struct Transform {
-    std::string name;  ///< as typed
+    std::string name;  ///< as written
     std::function<WhiteCoordinates(AnalysedBlock& block)> enter;
-    bool exact = false;  ///< the noise is exactly white afterwards: its law was told
+    bool exact = false;  ///< the noise is exactly white after the transform, because its law is known
 };
 
-/// `whiten[:diagonal|:full]`  by A and B where they are told (one alone: the other is the identity);
-///          otherwise estimated from the block without what eoptshrink:edgefit takes for signal. diagonal (default):
-///          row and column variances by alternating maximum likelihood. full: two rounds of sample covariances, each
-///          shrunk to a multiple of the identity (oracle-approximating shrinkage, Chen et al. 2010).
-/// `dyson`  diagonal A and B (a rank-one variance profile) from the resolvent of the block itself, no rank needed
+/// `whiten[:diagonal|:full]`  by A and B where they are known (if only one is, the other is the identity);
+///          otherwise by estimates from the block without the signals that eoptshrink:edgefit finds. diagonal
+///          (default): row and column variances by alternating maximum likelihood. full: two rounds of sample
+///          covariances, each shrunk to a multiple of the identity (oracle-approximating shrinkage, Chen et al. 2010).
+/// `dyson`  diagonal A and B (a rank-one variance profile) from the resolvent of the block itself, without a rank
 ///          (Landa and Kluger 2023, the Dyson equalizer). Needs all singular vectors once.
 [[nodiscard]] const std::vector<EstimatorEntry>& transforms();
 [[nodiscard]] bool is_transform(std::string_view text);

@@ -13,10 +13,10 @@ WhiteCoordinates in_white(const arma::mat& block, NoiseCovariance left, NoiseCov
     return {right.inverse_root_times(half.t()).t(), std::move(left), std::move(right), unit, ""};
 }
 
-/// Variances of rows, given those of the columns.
+/// Maximum-likelihood variances of the rows for given variances of the columns.
 arma::vec row_variances(const arma::mat& squares, const arma::vec& columns) {
     arma::vec rows = squares * (1.0 / columns) / static_cast<double>(squares.n_cols);
-    // A row without noise of its own would get infinite weight.
+    // The floor is for rows without noise, which would get infinite weight.
     return arma::clamp(rows, 1e-12 * rows.max(), rows.max());
 }
 
@@ -48,9 +48,9 @@ NoiseCovariance shrunk_covariance(const arma::mat& samples) {
     const double square = arma::accu(arma::square(covariance));
     const double above = (1.0 - 2.0 / n) * square + trace * trace;
     const double below = (count + 1.0 - 2.0 / n) * (square - trace * trace / n);
-    const double share = below > 0.0 ? std::min(1.0, above / below) : 1.0;
-    covariance *= 1.0 - share;
-    covariance.diag() += share * trace / n;
+    const double weight = below > 0.0 ? std::min(1.0, above / below) : 1.0;
+    covariance *= 1.0 - weight;
+    covariance.diag() += weight * trace / n;
     return NoiseCovariance::full(covariance);
 }
 
@@ -59,7 +59,7 @@ WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known) {
     const auto checked = [](const std::optional<NoiseCovariance>& covariance, arma::uword size, const char* side) {
         if (!covariance) return identity(size);
         if (covariance->size() != size)
-            throw input_error("the {} covariance has size {} (the block has {} such lines): give one that fits", side,
+            throw input_error("the {0} covariance has size {1} (the block has {2} {0}s): give one that fits", side,
                               covariance->size(), size);
         return *covariance;
     };
@@ -69,7 +69,8 @@ WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known) {
 WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
     const arma::mat core = block.core();
     const auto unchanged = [&] {
-        return WhiteCoordinates{core, identity(core.n_rows), identity(core.n_cols), 1.0, "no noise to whiten by"};
+        return WhiteCoordinates{core, identity(core.n_rows), identity(core.n_cols), 1.0,
+                                "no noise to estimate variances from"};
     };
     const double unit = core.is_empty() ? 0.0 : arma::abs(core).max();
     if (!core.is_finite())
@@ -81,7 +82,7 @@ WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
         return in_white(core, NoiseCovariance::diagonal(std::move(found.rows)),
                         NoiseCovariance::diagonal(found.columns * columns), unit);
     };
-    // Uneven noise hides its own signals, so they are looked for where it is even, by the variances found so far.
+    // Uneven noise hides signals, so the signals are estimated after whitening by the variances found so far.
     arma::mat noise = core / unit;
     const double floor = static_cast<double>(block.shape().long_side()) * 1e-15;
     std::string note;
@@ -105,7 +106,7 @@ WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
         left = shrunk_covariance(right.inverse_root_times(noise.t()).t());
         right = shrunk_covariance(left.inverse_root_times(noise).t());
     }
-    // `right` now carries the variance of an entry; the convention is 1/d.
+    // `right` now contains the variance of an entry; the convention is 1/d.
     WhiteCoordinates found = in_white(core, std::move(left), std::move(right), unit * std::sqrt(columns));
     found.note = note;
     return found;

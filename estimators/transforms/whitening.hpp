@@ -3,11 +3,11 @@
 
 namespace spiked::estimators {
 
-/// White coordinates by covariances that are told. Throws input_error when their size is not the block's, or one cannot
-/// be inverted.
+/// White coordinates by known covariances. Throws input_error when their size is not that of the block, or when one is
+/// not invertible.
 [[nodiscard]] WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known);
 
-/// White coordinates by estimated covariances (transform.hpp says how). A block without noise stays as it is.
+/// White coordinates by estimated covariances, as described in transform.hpp. A block without noise is left unchanged.
 [[nodiscard]] WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full);
 
 /// Sample covariance X X^T / count of the rows of an n x count matrix of mean 0, shrunk to a multiple of the identity.

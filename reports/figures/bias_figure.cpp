@@ -219,7 +219,7 @@ std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec)
     for (std::size_t p = 0; p < order.size(); ++p) {
         std::vector<std::string> tics;
         for (const std::size_t query : columns.at(order[p]))
-            tics.push_back(fmt::format("{} {}", quoted(queries[query]), tics.size()));
+            tics.push_back(fmt::format("{} {}", gnuplot_quoted(queries[query]), tics.size()));
         drawn[p].settings +=
             fmt::format("set xtics nomirror ({})\nset xrange [-0.5:{}.5]\n", fmt::join(tics, ", "), tics.size() - 1);
         drawn[p].plots.insert(drawn[p].plots.begin(),

@@ -82,8 +82,8 @@ Figure codec_figure(Database& store, const std::string& title, const std::vector
         panel_script(title, data,
                      fmt::format("set logscale y\nset format y '%g'\n{}{}set xrange {}\nset yrange {}\nset xlabel {} "
                                  "noenhanced\nset ylabel {} noenhanced\n",
-                                 settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(), quoted(x_name),
-                                 quoted(y_name)),
+                                 settings, y_range.log_tics(), x_range.text(0.05), y_range.log_text(),
+                                 gnuplot_quoted(x_name), gnuplot_quoted(y_name)),
                      drawn, legend, {.left = y_range.low < 1e-2 ? 130 : 90});  // room for tic labels such as 0.0001
     draw(figure);
     return figure;

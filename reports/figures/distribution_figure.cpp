@@ -115,7 +115,7 @@ void add_panels(const Draws& draws, const Histogram& histogram, const validation
                   draws.theory)
             : std::string("unset arrow 1\n");
     const std::string settings = fmt::format("set xrange {}\nset xtics nomirror autofreq\n{}set xlabel {} noenhanced\n",
-                                             range, line, quoted(draws.metric));
+                                             range, line, gnuplot_quoted(draws.metric));
     Panel bars;
     bars.title = draws.cell;
     bars.settings =

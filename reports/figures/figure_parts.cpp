@@ -354,10 +354,10 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
     // All names wrapped into lines where they fit, else every second, third ... name.
     const std::size_t most_names = names.width / (character_width * (longest(axes.columns) + 1));
     const std::string x_tics = names.lines.empty()
-                                   ? name_tics(axes.columns, quoted, std::max<std::size_t>(1, most_names))
+                                   ? name_tics(axes.columns, gnuplot_quoted, std::max<std::size_t>(1, most_names))
                                    : name_tics(names.lines, lines_quoted, names.lines.size());
     const std::string tics =
-        fmt::format("set xtics nomirror {}\nset ytics nomirror {}\n", x_tics, name_tics(axes.rows, quoted, 16));
+        fmt::format("set xtics nomirror {}\nset ytics nomirror {}\n", x_tics, name_tics(axes.rows, gnuplot_quoted, 16));
     const ColorScale scale = map_scale(boxes, unit);
     const bool as_image = boxes.size() > 2000;  // separate shapes would take megabytes
     const MapDrawing map{boxes, axes, scale, places_that_fit(boxes, scale, axes.columns.size(), names.width), as_image};
@@ -372,7 +372,7 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
         panel_script(figure.title, data,
                      fmt::format("unset grid\nset border 0\nset tics scale 0\nset xlabel {} noenhanced offset 0,-{}\n"
                                  "set ylabel {} noenhanced\n",
-                                 quoted(axes.x), names.most_lines - 1, quoted(axes.y)),
+                                 gnuplot_quoted(axes.x), names.most_lines - 1, gnuplot_quoted(axes.y)),
                      panels, {}, layout);
 }
 

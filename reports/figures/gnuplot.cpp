@@ -70,7 +70,7 @@ constexpr std::string_view page_terminal = "\nset terminal svg size ";
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string gnuplot_quoted(std::string_view text) {
     std::string out = "'";
     while (!text.empty()) {
         const Character character = first_character(text);
@@ -188,12 +188,12 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
 }
 
 std::string lines_quoted(const std::vector<std::string>& lines) {
-    if (lines.size() == 1) return quoted(lines.front());
+    if (lines.size() == 1) return gnuplot_quoted(lines.front());
     std::string format;
     std::string arguments;
     for (const auto& line : lines) {
         format += format.empty() ? "%s" : "\\n%s";
-        arguments += ", " + quoted(line);
+        arguments += ", " + gnuplot_quoted(line);
     }
     return fmt::format("sprintf(\"{}\"{})", format, arguments);
 }
@@ -244,8 +244,8 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8"
         "{}{},{} dynamic noenhanced font 'sans-serif,13'\n{}"
         "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot{}\n",
-        quoted(title), page_terminal, width, height, data,
-        heading.empty() ? "" : fmt::format(" title {} font ',14'", quoted(heading)));
+        gnuplot_quoted(title), page_terminal, width, height, data,
+        heading.empty() ? "" : fmt::format(" title {} font ',14'", gnuplot_quoted(heading)));
     const auto margins = [&](int x0, int x1, int y0, int y1) {
         const auto fraction = [](int part, int total) { return static_cast<double>(part) / total; };
         return fmt::format(
@@ -261,7 +261,8 @@ std::string panel_script(std::string_view title, const std::string& data, const 
             "plot [0:1] [0:1] ",
             1.0 - (4.0 + heading_height) / height, legend_columns);
         for (std::size_t i = 0; i < legend.size(); ++i)
-            script += fmt::format("{}2 with {} title {}", i == 0 ? "" : ", ", legend[i].style, quoted(legend[i].label));
+            script += fmt::format("{}2 with {} title {}", i == 0 ? "" : ", ", legend[i].style,
+                                  gnuplot_quoted(legend[i].label));
         script += "\nunset key\nset border 3\nset xtics nomirror\nset ytics nomirror\n";
     }
     script += settings;
@@ -284,7 +285,7 @@ std::string panel_script(std::string_view title, const std::string& data, const 
         for (std::size_t j = 0; j < panels[i].plots.size(); ++j)
             script += (j == 0 ? "" : ", \\\n  ") + panels[i].plots[j];
         for (const auto& entry : panels[i].legend)
-            script += fmt::format(", \\\n  NaN with {} title {}", entry.style, quoted(entry.label));
+            script += fmt::format(", \\\n  NaN with {} title {}", entry.style, gnuplot_quoted(entry.label));
         script += "\n";
     }
     if (layout.scale) {
@@ -310,7 +311,7 @@ std::string panel_script(std::string_view title, const std::string& data, const 
             "unset title\nunset xtics\nunset ytics\nunset xlabel\nunset ylabel\nunset logscale\nunset arrow\n"
             "set border 0\nset y2tics {}scale 0\nset y2label {} noenhanced\nset xrange [-0.5:1.5]\n"
             "set yrange [{:.8g}:{:.8g}]\nset y2range [{:.8g}:{:.8g}]\nplot $scale using 1:2:3:4:5 with rgbimage\n",
-            one ? fmt::format("({:.8g}) ", scale.low) : "", quoted(scale.unit), low, low + steps * step, low,
+            one ? fmt::format("({:.8g}) ", scale.low) : "", gnuplot_quoted(scale.unit), low, low + steps * step, low,
             low + steps * step);
     }
     return script + "unset multiplot\n";

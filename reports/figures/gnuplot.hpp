@@ -10,7 +10,7 @@ namespace spiked::reports {
 
 /// A text for a script in single quotes, in which gnuplot expands nothing. Control characters and invalid UTF-8 become
 /// spaces.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string gnuplot_quoted(std::string_view text);
 
 /// Runs `gnuplot` on the script without the user's settings and returns the picture, or nothing when gnuplot is not
 /// installed. Throws bug when gnuplot rejects the script, and write_error when it was built without the format. Cost: a

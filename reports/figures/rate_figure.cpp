@@ -211,7 +211,7 @@ Slopes draw_slopes(const PanelSeries& all, const std::string& x, double referenc
 std::vector<std::string> tics_of(const std::vector<CellRow>& cells, const std::string& x) {
     std::vector<std::string> tics;
     for (const auto& cell : cells)
-        if (const auto tic = reports::quoted(cell.factors.at(x).text) + " " + exact(cell.factors.at(x).number);
+        if (const auto tic = reports::gnuplot_quoted(cell.factors.at(x).text) + " " + exact(cell.factors.at(x).number);
             std::find(tics.begin(), tics.end(), tic) == tics.end())
             tics.push_back(tic);
     return tics;
@@ -256,8 +256,8 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
                                  "xrange [{:.6g}:{:.6g}]\nset yrange {}\nset xlabel "
                                  "{} noenhanced\nset ylabel {} noenhanced\n",
                                  found.y_range.log_tics(), fmt::join(tics_of(cells, x), ", "), found.x_range.low / 1.15,
-                                 found.x_range.high * 1.15, found.y_range.log_text(), reports::quoted(x),
-                                 reports::quoted(rate_spec.quantity())),
+                                 found.x_range.high * 1.15, found.y_range.log_text(), reports::gnuplot_quoted(x),
+                                 reports::gnuplot_quoted(rate_spec.quantity())),
                      drawn, legend_of(found.series.styles, false, false));
     draw(figure);
     return {figure};

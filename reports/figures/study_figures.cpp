@@ -120,7 +120,7 @@ FactorAxis factor_axis(Database& store, const std::vector<std::string>& metrics,
             name += fmt::format(" ({})", std::count(text.begin(), text.end(), ',') + 1);
             axis.lengths_shown = true;
         }
-        axis.ticks.push_back(fmt::format("{} {:g}", quoted(name), place));
+        axis.ticks.push_back(fmt::format("{} {:g}", gnuplot_quoted(name), place));
     }
     return axis;
 }
@@ -243,8 +243,8 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
                                      means.series.left_out, most_panels, most_points);
     auto [data, drawn] = draw_panels(means.series, false);
     std::string settings = fmt::format("set xrange {}\nset yrange {}\nset xlabel {} noenhanced\n",
-                                       means.x_range.text(0.04), means.y_range.text(0.06), quoted(x));
-    if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", quoted(metrics.front()));
+                                       means.x_range.text(0.04), means.y_range.text(0.06), gnuplot_quoted(x));
+    if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", gnuplot_quoted(metrics.front()));
     if (axis.ordinal) settings += fmt::format("set xtics nomirror ({})\n", fmt::join(axis.ticks, ", "));
     if (unit == "threshold" && means.x_range.low <= 1.0 && means.x_range.high >= 1.0)
         settings +=

@@ -61,7 +61,7 @@ Figure timing_figure(const std::string& title, const std::vector<Timing>& timing
             const double value = 1e6 / timings[i].median;
             data += fmt::format("{:.6g} {} {:.6g} {:.6g} {} {} {:.6g} \"{}\"\n", value, y, left, value, y - 0.38,
                                 y + 0.38, 1e6 / timings[i].p10, shortened(value));
-            names.push_back(fmt::format("{} {}", quoted(timings[i].what), y));
+            names.push_back(fmt::format("{} {}", gnuplot_quoted(timings[i].what), y));
         }
         data += "END\n";
         Panel panel;

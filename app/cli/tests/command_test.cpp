@@ -59,13 +59,13 @@ TEST(TheoryCommand, WhiteNoiseGivesTheClosedForms) {
     EXPECT_EQ(number(spikes[2], "strength"), 1.0);
 }
 
-TEST(TheoryCommand, SizeAddsWhatTheLimitLeavesOut) {
+TEST(TheoryCommand, SizeAddsFiniteSizeCorrections) {
     const Json json = spiked("theory --size 128x128 --json").json();
     const Json& finite = *json.find("finite_size");
     // White, n = d: g = (1 + 1)^{-1} (1 + 1)^{-1/3}; the largest eigenvalue is 4 + TW1 / (g 128^{2/3}).
-    const double unit = 2.0 * std::cbrt(2.0) / std::pow(128.0, 2.0 / 3.0);
-    EXPECT_NEAR(number(finite, "top_noise_shift"), -1.2065335745820 * unit, 1e-9);
-    EXPECT_NEAR(number(finite, "edge_fluctuation"), std::sqrt(1.607781034581) * unit, 1e-9);
+    const double scale = 2.0 * std::cbrt(2.0) / std::pow(128.0, 2.0 / 3.0);
+    EXPECT_NEAR(number(finite, "top_noise_shift"), -1.2065335745820 * scale, 1e-9);
+    EXPECT_NEAR(number(finite, "edge_fluctuation"), std::sqrt(1.607781034581) * scale, 1e-9);
     const auto& rules = *finite.find("rank_rules")->items();
     ASSERT_EQ(rules.size(), 9U);
     EXPECT_EQ(*rules[0].find("name")->string(), "eoptshrink");
@@ -78,10 +78,10 @@ TEST(TheoryCommand, SizeAddsWhatTheLimitLeavesOut) {
     EXPECT_EQ(finite.find("spikes")->items()->size(), 0U);
     const auto& quantiles = *finite.find("top_noise_quantiles")->items();
     EXPECT_NEAR(number(quantiles[4], "tracy_widom"), 2.023449281, 1e-9);  // research note theory.md 1.5
-    EXPECT_NEAR(number(quantiles[4], "eigenvalue"), 4.0 + 2.023449281 * unit, 1e-9);
+    EXPECT_NEAR(number(quantiles[4], "eigenvalue"), 4.0 + 2.023449281 * scale, 1e-9);
 }
 
-TEST(TheoryCommand, AnswersAboutTheBulkAreTheMarchenkoPasturOnesForWhiteNoise) {
+TEST(TheoryCommand, WhiteNoiseHasTheMarchenkoPasturBulk) {
     const Json json = spiked("theory --aspect 0.25 --density 9 --quantile 0,0.5,1 --stieltjes 1,0.5 --json").json();
     EXPECT_NEAR(number(json, "lower_edge"), 0.25, 1e-14);
     EXPECT_NEAR(number(json, "median"), 0.916004070686612, 1e-12);  // research note spectral.md 4
@@ -104,7 +104,7 @@ TEST(TheoryCommand, AnswersAboutTheBulkAreTheMarchenkoPasturOnesForWhiteNoise) {
     EXPECT_GT(m.imag(), 0.0);
 }
 
-TEST(TheoryCommand, PredictsQuantizersOfTheWidthsAsked) {
+TEST(TheoryCommand, PredictsQuantizersAtTheGivenWidths) {
     const Json json = spiked("theory --size 128x128 --bits 2,4 --json").json();
     const Json& quantization = *json.find("quantization");
     EXPECT_EQ(number(quantization, "cols"), 128);
@@ -122,7 +122,7 @@ TEST(TheoryCommand, PredictsQuantizersOfTheWidthsAsked) {
     EXPECT_EQ(*plain.find("name")->string(), "tq-mse");
     EXPECT_NEAR(number(plain, "relative_l2"), std::sqrt(.116000070275), 1e-12);
     EXPECT_NEAR(number(plain, "bits_per_entry"), 2.125, 1e-15);
-    // Half of the energy left, rank 1: factors of 4 bits and a singular value of 16.
+    // With half of the energy left and rank 1: factors of 4 bits and a singular value of 16 bits.
     const Json half = spiked("theory --aspect 1 --bits 2 --residual-energy 0.5 --rank 1 --json").json();
     const Json& after =
         half.find("quantization")->find("by_bits")->items()->front().find("quantizers")->items()->front();
@@ -143,21 +143,21 @@ TEST(TheoryCommand, PlotsInTheFormatOfTheExtension) {
     EXPECT_EQ(spiked("theory --aspect 1 --plot " + scratch("transition.gif")).code, 2);
 }
 
-TEST(TheoryCommand, SaysWhatIsWrongWithAQuestionAboutTheBulk) {
-    const auto refused = [](const std::string& words, const std::string& expected) {
+TEST(TheoryCommand, RejectsInvalidBulkOptions) {
+    const auto rejected = [](const std::string& words, const std::string& expected) {
         const Outcome outcome = spiked("theory --aspect 1 " + words);
         EXPECT_EQ(outcome.code, 2) << words;
         EXPECT_NE(outcome.err.find(expected), std::string::npos) << outcome.err;
         EXPECT_EQ(outcome.out, "") << words;
     };
-    refused("--density 1", "2 or more");
-    refused("--quantile 1.5", "outside 0 to 1");
-    refused("--stieltjes 1", "below the bulk edge 4");
-    refused("--stieltjes 1,-2", "Im z > 0");
-    refused("--stieltjes 1,2,3", "write for example 2,0.1");
-    refused("--bits 9", "1 to 8");
-    refused("--bits 2 --residual-energy 1.5", "between 0 and 1");
-    refused("--rank 2", "add for example --bits 2");
+    rejected("--density 1", "2 or more");
+    rejected("--quantile 1.5", "outside 0 to 1");
+    rejected("--stieltjes 1", "below the bulk edge 4");
+    rejected("--stieltjes 1,-2", "Im z > 0");
+    rejected("--stieltjes 1,2,3", "write for example 2,0.1");
+    rejected("--bits 9", "1 to 8");
+    rejected("--bits 2 --residual-energy 1.5", "between 0 and 1");
+    rejected("--rank 2", "add for example --bits 2");
 }
 
 TEST(BenchCommand, TimesTheTheory) {
@@ -208,7 +208,7 @@ TEST(SpectrumCommand, SeparatesAMatrixIntoSignalAndResidual) {
     EXPECT_NEAR(arma::norm(clean, 2), number(estimate.find("shrunk")->items()->front()), 1e-12);
 }
 
-TEST(SpectrumCommand, ManyEstimatorsShareOneSpectrumAndMissingNumbersAreNull) {
+TEST(SpectrumCommand, SeveralEstimatorsShareOneSpectrumAndMissingNumbersAreNull) {
     const std::string path = saved("many.npy", gaussian(30, 50));
     const Outcome found =
         spiked("spectrum " + path + " --estimator svd:2 --estimator eoptshrink:rank=1 --loss nuclear --json");
@@ -234,12 +234,12 @@ TEST(SpectrumCommand, PlotsTheSpectrumWithItsEdge) {
     const arma::mat zero(4, 4);
     for (const std::string& words : {saved("zero.npy", zero), saved("zero.npy", zero) + " --keep-empty",
                                      saved("tiny.npy", arma::mat(1e-170 * gaussian(4, 4)))}) {
-        const Outcome refused = spiked("spectrum " + words + " --plot " + picture);
-        EXPECT_EQ(refused.code, 4) << words << refused.err;
-        EXPECT_NE(refused.err.find("nothing to plot (no singular value is above 0): leave --plot out"),
+        const Outcome rejected = spiked("spectrum " + words + " --plot " + picture);
+        EXPECT_EQ(rejected.code, 4) << words << rejected.err;
+        EXPECT_NE(rejected.err.find("nothing to plot (no singular value is above 0): leave --plot out"),
                   std::string::npos)
-            << refused.err;
-        EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+            << rejected.err;
+        EXPECT_EQ(std::count(rejected.err.begin(), rejected.err.end(), '\n'), 1) << rejected.err;
     }
 }
 
@@ -250,7 +250,7 @@ TEST(BenchCommand, PlotsBars) {
     EXPECT_EQ(spiked("bench theory --seconds 0.05 --plot " + scratch("bars")).code, 2);
 }
 
-TEST(SpectrumCommand, ZeroLinesAreStrippedAndReportedUnlessKept) {
+TEST(SpectrumCommand, ZeroRowsAndColumnsAreStrippedAndReportedUnlessKept) {
     arma::mat matrix = gaussian(20, 12);
     matrix.row(4).zeros();
     matrix.cols(2, 3).zeros();
@@ -268,7 +268,7 @@ TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
     const arma::vec variances = arma::exp10(arma::linspace(-1.0, 1.0, 60));
     arma::mat signal = 30.0 * arma::ones(60, 1) * arma::ones(1, 40) / std::sqrt(60.0 * 40.0);
     arma::mat matrix = arma::diagmat(arma::sqrt(variances)) * gaussian(60, 40) / std::sqrt(40.0) + signal;
-    matrix = arma::join_cols(matrix, arma::mat(1, 40));  // a zero line: its variance is left out with it
+    matrix = arma::join_cols(matrix, arma::mat(1, 40));  // a zero row: its variance is left out with it
     const std::string path = saved("uneven.npy", matrix);
     const std::string known = " --row-spectrum " + saved("variances.npy", arma::join_cols(variances, arma::vec{1.0})) +
                               " --col-spectrum identity";
@@ -280,9 +280,9 @@ TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
     EXPECT_TRUE(estimates[0].find("strengths")->items()->front().is_null());
     EXPECT_EQ(number(estimates[1], "rank"), 1);
     EXPECT_NEAR(number(estimates[1].find("strengths")->items()->front()), 30.0, 3.0);
-    // Untold, the white test takes uneven noise for signals.
-    const Json untold = spiked("spectrum " + path + " --estimator tw-test --json").json();
-    EXPECT_GT(number(untold.find("estimators")->items()->front(), "rank"), 3);
+    // Without the covariances, the test for white noise takes heteroscedastic noise for signals.
+    const Json without = spiked("spectrum " + path + " --estimator tw-test --json").json();
+    EXPECT_GT(number(without.find("estimators")->items()->front(), "rank"), 3);
 
     const Outcome clean = spiked("spectrum " + path + known + " --estimator whiten+gd-hard --denoised " +
                                  scratch("w.npy") + " --residual " + scratch("r.npy"));
@@ -300,13 +300,13 @@ TEST(SpectrumCommand, CovariancesGoToWhiteningAndToTheTracyWidomTest) {
         4);
 }
 
-TEST(SpectrumCommand, ACovarianceThatNoEstimatorUsesIsAMistake) {
-    const std::string path = saved("untold.npy", gaussian(20, 12));
+TEST(SpectrumCommand, ACovarianceThatNoEstimatorUsesIsAnError) {
+    const std::string path = saved("unused-covariance.npy", gaussian(20, 12));
     for (const char* names : {"", " --estimator gd-shrink", " --estimator dyson+tw-test"})
         for (const char* side : {"--row-spectrum", "--col-spectrum"}) {
-            const Outcome refused = spiked("spectrum " + path + names + " " + side + " identity");
-            EXPECT_EQ(refused.code, 2) << names;
-            EXPECT_NE(refused.err.find("is used by no estimator named"), std::string::npos) << refused.err;
+            const Outcome rejected = spiked("spectrum " + path + names + " " + side + " identity");
+            EXPECT_EQ(rejected.code, 2) << names;
+            EXPECT_NE(rejected.err.find("is used by no estimator named"), std::string::npos) << rejected.err;
         }
 }
 
@@ -357,7 +357,7 @@ TEST(KvRunCommand, MeasuresEveryHeadAndBlockOfTheBundledDump) {
     // 2 layers x 2 heads x 2 blocks x 2 sides.
     EXPECT_EQ(number(json.find("inputs")->items()->front(), "blocks"), 16);
     const auto& rows = *json.find("rows")->items();
-    // Three methods, and one behind unrope: the dump says how its keys were rotated.
+    // Three methods, and one with unrope, because the dump says how its keys were rotated.
     ASSERT_EQ(rows.size(), 2U * 4 * 3);
     for (const auto& row : rows) {
         EXPECT_EQ(number(row, "blocks"), 8);
@@ -391,7 +391,7 @@ TEST(KvRunCommand, OptionsMayStandBeforeTheFile) {
     EXPECT_EQ(spiked("list -q estimators").code, 0);
 }
 
-TEST(KvRunCommand, EveryHeadHasARotationOfItsOwn) {
+TEST(KvRunCommand, EveryHeadHasItsOwnRotation) {
     // The same tensor twice under different names: equal blocks, so only the rotations can differ.
     const arma::mat values = gaussian(64, 16);
     const std::vector<double> numbers(values.begin(), values.end());
@@ -421,7 +421,7 @@ TEST(KvRunCommand, AgreesWithQuantizeOnOneBlock) {
     EXPECT_TRUE(row.find("mcse_relative_l2")->is_null()) << "one cluster has no error bar";
 }
 
-TEST(KvRunCommand, PrintsBothSidesAndSaysWhatTheColumnsAre) {
+TEST(KvRunCommand, PrintsBothSidesAndTheNamesOfTheColumns) {
     const Outcome found = spiked("kv run '" + sample_dump + "' --block 100");
     ASSERT_EQ(found.code, 0) << found.err;
     for (const char* text :
@@ -468,7 +468,7 @@ TEST(KvRunCommand, ReadsEveryExtraDump) {
     }
 }
 
-TEST(KvInspectCommand, SaysWhatIsThereAndWhatIsMissing) {
+TEST(KvInspectCommand, ListsTensorsAndMissingMetadata) {
     const Json json = spiked("kv inspect '" + sample_dump + "' --json").json();
     EXPECT_EQ(*json.find("schema")->string(), "spiked.kv-inspect/1");
     EXPECT_EQ(*json.find("layout")->string(), "head,token,dim");
@@ -486,7 +486,7 @@ TEST(KvInspectCommand, SaysWhatIsThereAndWhatIsMissing) {
     EXPECT_EQ(spiked("kv run " + bare + " --block 2 --layout head,token,dim").code, 0);
 }
 
-TEST(ListCommand, NamesWhatTheOtherCommandsAccept) {
+TEST(ListCommand, ListsTheNamesThatOtherCommandsAccept) {
     const Json json = spiked("list --json").json();
     for (const char* topic : {"estimators", "quantizers", "entries", "covariances", "metrics", "conventions"})
         EXPECT_GT(json.find(topic)->items()->size(), 0U) << topic;
@@ -510,7 +510,7 @@ TEST(Program, HelpStartsWithExamplesForEveryCommand) {
     }
 }
 
-TEST(Program, AGroupOfCommandsSaysWhichThereAre) {
+TEST(Program, AGroupListsItsCommands) {
     for (const char* words : {"kv", "kv -h", "kv --help", "kv help"}) {
         const Outcome found = spiked(words);
         EXPECT_EQ(found.code, 0) << words;
@@ -569,7 +569,7 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"option", "spectrum x.npy --los frobenius", 2, "unknown option \"--los\"; did you mean \"--loss\""},
         Diagnostic{"short_option", "spectrum x.npy -z", 2, "unknown option \"-z\""},
         Diagnostic{"no_file", "spectrum", 2, "usage is spiked spectrum FILE"},
-        Diagnostic{"two_files", "spectrum a.npy b.npy", 2, "\"b.npy\" is one word too many"},
+        Diagnostic{"two_files", "spectrum a.npy b.npy", 2, "\"b.npy\" is one argument too many"},
         Diagnostic{"loss", "spectrum x.npy --loss frobnius", 2, "did you mean \"frobenius\""},
         Diagnostic{"estimator", "spectrum x.npy --estimator eoptshrnk", 2, "did you mean \"eoptshrink\""},
         Diagnostic{"estimator_option", "spectrum x.npy --estimator eoptshrink:margn=1", 2, "did you mean \"margin\""},
@@ -583,17 +583,18 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"norm", "quantize x.npy --norm fp61", 2, "did you mean \"fp16\""},
         Diagnostic{"seed", "quantize x.npy --seed 0xzz", 2, "hex digits"},
         Diagnostic{"twice", "quantize x.npy --bits 2 --bits 3", 2, "takes one value"},
-        Diagnostic{"value_missing", "quantize x.npy --bits", 2, "--bits has no value behind it: write --bits B"},
+        Diagnostic{"value_missing", "quantize x.npy --bits", 2, "--bits has no value: write --bits B"},
         Diagnostic{"values_missing", "theory --aspect 1 --strength --density 9", 2, "write --strength D[,D...]"},
         Diagnostic{"progress", "doctor --progress bra", 2, "did you mean \"bar\""},
         Diagnostic{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
         Diagnostic{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
         Diagnostic{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
-        Diagnostic{"empty_method", "kv run x --method ''", 2, "--method has no value behind it"},
+        Diagnostic{"empty_method", "kv run x --method ''", 2, "--method has no value"},
         Diagnostic{"transform_and_quantizer", "kv run x --method whiten+tq-mse", 2, "write whiten+gd-shrink+tq-mse"},
         Diagnostic{"cache_and_quantizer", "kv run x --method palu+tq-mse", 2, "write palu alone"},
         Diagnostic{"quantizer_as_estimator", "spectrum x.npy --estimator tq-mse", 2, "\"tq-mse\" quantizes"},
-        Diagnostic{"idle_option", "spectrum x.npy --estimator eoptshrink:rank=2:margin=1", 2, "margin= has no effect"},
+        Diagnostic{"option_without_effect", "spectrum x.npy --estimator eoptshrink:rank=2:margin=1", 2,
+                   "margin= has no effect"},
         Diagnostic{"help_mistyped", "hlep", 2, "did you mean \"help\""},
         Diagnostic{"version_as_command", "version", 2, "did you mean \"--version\""},
         Diagnostic{"group_forgotten", "inspct x", 2, "did you mean \"kv inspect\""},
@@ -601,10 +602,10 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"words_without_end", "spectrum x.npy --estimator '" + std::string(9000, 'x') + "'", 2, "xxx ..."},
         Diagnostic{"law_beyond_doubles",
                    "theory --strength 2 --row-spectrum power:1 --col-spectrum power:1 --aspect 1e-9", 2,
-                   "beyond double precision"},
+                   "in double precision"},
         Diagnostic{"blank_method", "kv run x --method 'tq-mse, ,eden'", 2, "empty entry"},
         Diagnostic{"blank_in_list", "kv run x --method 'tq-mse, edne'", 2, "did you mean \"eden\""},
-        Diagnostic{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "asked for twice"},
+        Diagnostic{"bits_twice", "kv run '" + sample_dump + "' --bits 2,2", 2, "is given twice"},
         Diagnostic{"dump_twice", "kv run '" + sample_dump + "' '" + sample_dump + "'", 2, "the same content"},
         Diagnostic{"transform", "spectrum x.npy --estimator whitn+gd-shrink", 2, "did you mean \"whiten\""},
         Diagnostic{"transform_alone", "spectrum x.npy --estimator whiten", 2, "lacks an estimator"},
@@ -638,10 +639,10 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"model_missing", "kv perplexity --tokens a.npy", 2, "write for example --model model/ --tokens"},
         Diagnostic{"decimal_comma", "theory --aspect 0,5", 2, "with digits and a point, as 0.5"},
         Diagnostic{"range", "kv run a.npz --heads 0-3", 2, "commas, 0,1,2"},
-        Diagnostic{"unused_group", "quantize x.npy --method tq-mse --group 32", 2, "it is of kivi"},
+        Diagnostic{"unused_group", "quantize x.npy --method tq-mse --group 32", 2, "it applies to kivi"},
         Diagnostic{"unused_factors", "quantize x.npy --method tq-mse --factor-bits 3", 2, "ESTIMATOR+QUANTIZER"},
         Diagnostic{"unused_tail", "kv run '" + sample_dump + "' --method tq-mse --residual 8", 2,
-                   "changes nothing of tq-mse"},
+                   "has no effect on tq-mse"},
         Diagnostic{"kind_of_file", "run data.npy", 2, "STUDY.toml is expected (.npy is read by spectrum, quantize"},
         Diagnostic{"coded_dump", "kv run dump.spkv", 4, ".spkv is read by kv decode"},
         Diagnostic{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
@@ -676,7 +677,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Diagnostic{"no_such_head", "kv run '" + sample_dump + "' --heads 0,9", 4, "head 9"}),
     [](const auto& diagnostic) { return std::string(diagnostic.param.name); });
 
-TEST(BadInput, NonFiniteEntriesAreCountedAndPlaced) {
+TEST(BadInput, NonFiniteEntriesAreRejectedAndTheFileIsNamed) {
     arma::mat matrix = gaussian(4, 3);
     matrix(2, 1) = std::nan("");
     const Outcome found = spiked("spectrum " + saved("nan.npy", matrix));
@@ -692,19 +693,19 @@ TEST(BadInput, NonFiniteEntriesAreCountedAndPlaced) {
     EXPECT_NE(dump.err.find("layers.0.key"), std::string::npos) << dump.err;
 }
 
-TEST(BadInput, ARankWithoutRoomIsRefusedWhereverItIsNamed) {
+TEST(BadInput, ARankBeyondTheBlockIsRejected) {
     const std::string path = saved("room.npy", gaussian(20, 10));
     for (const std::string& words :
          {"spectrum " + path + " --estimator svd:11", "spectrum " + path + " --estimator eoptshrink:rank=10",
           "quantize " + path + " --method svd:11+tq-mse"}) {
         const Outcome found = spiked(words);
         EXPECT_EQ(found.code, 2) << words << found.out;
-        EXPECT_NE(found.err.find("no room in a block of 20 x 10"), std::string::npos) << found.err;
+        EXPECT_NE(found.err.find("is not possible for a block of 20 x 10"), std::string::npos) << found.err;
     }
     EXPECT_EQ(spiked("spectrum " + path + " --estimator svd:10").code, 0);
 }
 
-TEST(Program, ATableOfTwoModelsIsRemarkedOn) {
+TEST(Program, ATableOfTwoModelsGivesANote) {
     const auto dump = [](const std::string& name, const std::string& model, std::size_t dim) {
         std::vector<double> values(16 * dim);
         for (std::size_t i = 0; i < values.size(); ++i)
@@ -725,14 +726,14 @@ TEST(Program, ATableOfTwoModelsIsRemarkedOn) {
     EXPECT_EQ(spiked("kv run " + one + dump("same.safetensors", "llama", 8) + rest).err, "");
 }
 
-TEST(Program, HelpBeforeACommandIsItsHelp) {
+TEST(Program, HelpBeforeACommandPrintsTheHelpOfTheCommand) {
     EXPECT_EQ(spiked("help run").out, spiked("run --help").out);
     EXPECT_EQ(spiked("help kv").out, spiked("kv").out);
     EXPECT_EQ(spiked("help kv run").out, spiked("kv run --help").out);
     EXPECT_EQ(spiked("help rnu").code, 2);
 }
 
-TEST(Program, ListTakesANameOfAnyTopic) {
+TEST(Program, ListAcceptsANameOfAnyTopic) {
     const Outcome found = spiked("list tq-mse");
     EXPECT_EQ(found.code, 0) << found.err;
     EXPECT_EQ(found.out.substr(0, 11), "quantizers\n");
@@ -748,8 +749,9 @@ TEST(Program, ListTakesANameOfAnyTopic) {
     EXPECT_EQ(both.find("estimators")->items()->size(), 1U);
 }
 
-// A row of zeros and ones packs to a hundredth of its length, and a dense rotation takes its square.
-TEST(BadInput, RowsTooLongForADenseRotationAreRefusedAtOnce) {
+// A dense rotation takes memory of the square of the row length, while a file of zeros and ones compresses to a
+// hundredth of its size: a small file could ask for very much memory.
+TEST(BadInput, RowsTooLongForADenseRotationAreRejectedAtOnce) {
     const std::string path = saved("long-rows.npy", gaussian(2, 4097));
     for (const char* method : {"tq-mse", "qjl", "svd:1+tq-prod"}) {
         const Outcome found = spiked(fmt::format("quantize '{}' --method {} --bits 1", path, method), "timeout 20");
@@ -837,7 +839,7 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
     EXPECT_NE(contents(scratch("full.err")).find("standard output"), std::string::npos);
     const std::string closed = "'" SPIKED_BINARY "' list >&- 2>'" + scratch("full.err") + "'";
     EXPECT_EQ(WEXITSTATUS(std::system(closed.c_str())), 6);
-    // A reader who stops reading is no failure worth a word.
+    // A reader that closes the pipe causes no message.
     const std::string pipe = scratch("cut.pipe");
     std::filesystem::remove(pipe);
     const std::string cut = "bash -c \"mkfifo '" + pipe + "' && exec 3<>'" + pipe + "' 4>'" + pipe +
@@ -846,7 +848,7 @@ TEST(BadInput, UnwritableOutputIsExitSix) {
     EXPECT_EQ(contents(scratch("cut.err")), "");
 }
 
-TEST(BadInput, WithoutStandardErrorTheExitCodeStillSaysWhatItWas) {
+TEST(BadInput, WithoutStandardErrorTheExitCodeReportsTheError) {
     const std::string path = saved("silent.npy", gaussian(8, 8));
     const auto code = [](const std::string& words) {
         return WEXITSTATUS(std::system(("'" SPIKED_BINARY "' " + words).c_str()));
@@ -859,7 +861,7 @@ TEST(BadInput, WithoutStandardErrorTheExitCodeStillSaysWhatItWas) {
         EXPECT_EQ(code(kv + "bar >/dev/null" + end), 0);
         EXPECT_EQ(code(kv + "lines -v >/dev/null" + end), 0);
     }
-    // What is opened while it is closed does not take its place.
+    // A file that is opened while a standard stream is closed does not take its descriptor.
     const std::string store = scratch("silent.spiked");
     const std::string page = scratch("silent.html");
     EXPECT_EQ(code(kv + "bar -v -o '" + store + "' --report '" + page + "' >/dev/null 2>&- <&-"), 0);

@@ -29,7 +29,7 @@ arma::mat power_law_block(std::uint64_t replicate) {
     return left * arma::diagmat(values) * right.t();
 }
 
-/// heads x tokens x dim in C order.
+/// Writes a dump of one tensor of values, heads x tokens x dim in C order, and returns its path.
 std::string dump_of(const std::string& name, const std::vector<arma::mat>& heads) {
     std::vector<double> numbers;
     for (const auto& head : heads)
@@ -42,7 +42,7 @@ std::string dump_of(const std::string& name, const std::vector<arma::mat>& heads
     return path;
 }
 
-TEST(KvAdequacyCommandReference, RowsAreThoseOfTheirHeads) {
+TEST(KvAdequacyCommandReference, EveryEntryIsTheMeanOverItsHeads) {
     const Outcome found = spiked("kv adequacy '" + sample_dump + "' --block 64 --level 0.2 --json");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json json = found.json();
@@ -66,17 +66,20 @@ TEST(KvAdequacyCommandReference, RowsAreThoseOfTheirHeads) {
             blocks += number(head, "blocks");
         }
         EXPECT_EQ(number(row, "blocks"), blocks);
-        const auto share_of = [](const Json& of) { return number(*of.find("rejected")->find("edge.shape"), "share"); };
+        const auto fraction_of = [](const Json& of) {
+            return number(*of.find("rejected")->find("edge.shape"), "share");
+        };
         double rejected = 0.0;
-        for (const auto* head : heads) rejected += share_of(*head) * number(*head, "blocks");
-        EXPECT_NEAR(share_of(row), rejected / blocks, 1e-12);
+        for (const auto* head : heads) rejected += fraction_of(*head) * number(*head, "blocks");
+        EXPECT_NEAR(fraction_of(row), rejected / blocks, 1e-12);
         const Json& error = *row.find("rejected")->find("edge.shape")->find("mcse");
         if (heads.size() == 1) {
             EXPECT_TRUE(error.is_null()) << "one cluster has no error bar";
         } else if (!row.find("side")->is_null()) {
-            // Heads of one side are clusters of equal size: the usual error of the mean of their means.
+            // The heads of one side are clusters of equal size, so the error is the usual one of the mean of their
+            // means.
             double squares = 0.0;
-            for (const auto* head : heads) squares += std::pow(share_of(*head) - rejected / blocks, 2);
+            for (const auto* head : heads) squares += std::pow(fraction_of(*head) - rejected / blocks, 2);
             const double count = static_cast<double>(heads.size());
             EXPECT_NEAR(number(error), std::sqrt(squares / (count * (count - 1.0))), 1e-12);
         }
@@ -84,7 +87,7 @@ TEST(KvAdequacyCommandReference, RowsAreThoseOfTheirHeads) {
     EXPECT_EQ(found.out, spiked("kv adequacy '" + sample_dump + "' --block 64 --threads 1 --level 0.2 --json").out);
 }
 
-TEST(KvAdequacyCommandControl, APlantedPowerLawIsCalledOne) {
+TEST(KvAdequacyCommandControl, APlantedPowerLawIsDetected) {
     std::vector<arma::mat> heads(2);
     for (std::uint64_t b = 0; b < 8; ++b) heads[b / 4] = arma::join_cols(heads[b / 4], power_law_block(b));
     const std::string path = dump_of("power.safetensors", heads);
@@ -109,7 +112,7 @@ TEST(KvAdequacyCommandLaw, GeneratedSpikedBlocksAreRejectedAtTheDeclaredRate) {
     const Json& all = json.find("rows")->items()->front();
     const double blocks = number(all, "blocks");
     EXPECT_EQ(blocks, 96.0);
-    // Seven tests: together below 1e-6.
+    // The probability of a false alarm of the seven tests together is below 1e-6.
     const boost::math::binomial counts(blocks, 0.05);
     const double most = boost::math::quantile(boost::math::complement(counts, 1e-7));
     for (const auto& test : *json.find("tests")->items()) {
@@ -119,34 +122,34 @@ TEST(KvAdequacyCommandLaw, GeneratedSpikedBlocksAreRejectedAtTheDeclaredRate) {
     }
 }
 
-TEST(KvAdequacyCommand, SaysWhatItCannotJudge) {
+TEST(KvAdequacyCommand, RejectsInvalidInputAndReportsBlocksItCannotTest) {
     const std::string two = "kv adequacy '" + sample_dump + "'";
-    const auto refused = [](const std::string& words, int code, const std::string& text) {
+    const auto rejected = [](const std::string& words, int code, const std::string& text) {
         const Outcome found = spiked(words);
         EXPECT_EQ(found.code, code) << words;
         EXPECT_EQ(found.out, "");
         EXPECT_NE(found.err.find(text), std::string::npos) << found.err;
     };
-    refused("kv adequacy", 2, "usage is spiked kv adequacy DUMP");
-    refused(two + " --level 0", 2, "--level 0 is not possible");
-    refused(two + " --level 0.7", 2, "choose 0.0001 to 0.5");
-    refused(two + " --block 0", 2, "0 tokens");
-    refused(two + " --block 8", 2, "choose 16 or more");
-    refused(two + " --block 256", 4, "choose a smaller --block");
-    refused(two + " --layers 7", 4, "see spiked kv inspect");
-    refused(two + " '" + sample_dump + "'", 2, "name each dump once");
-    refused("kv adequacy nothing.safetensors", 4, "nothing.safetensors");
-    refused(
+    rejected("kv adequacy", 2, "usage is spiked kv adequacy DUMP");
+    rejected(two + " --level 0", 2, "--level 0 is not possible");
+    rejected(two + " --level 0.7", 2, "choose 0.0001 to 0.5");
+    rejected(two + " --block 0", 2, "0 tokens");
+    rejected(two + " --block 8", 2, "choose 16 or more");
+    rejected(two + " --block 256", 4, "choose a smaller --block");
+    rejected(two + " --layers 7", 4, "see spiked kv inspect");
+    rejected(two + " '" + sample_dump + "'", 2, "name each dump once");
+    rejected("kv adequacy nothing.safetensors", 4, "nothing.safetensors");
+    rejected(
         "kv adequacy " + dump_of("narrow.safetensors", std::vector{arma::mat(64, 8, arma::fill::ones)}) + " --block 16",
         4, "8 channels");
     arma::mat broken(64, 32, arma::fill::ones);
     broken(40, 3) = std::nan("");
-    refused("kv adequacy " + dump_of("broken.safetensors", std::vector{broken}) + " --block 32", 4, "layers.0.value");
+    rejected("kv adequacy " + dump_of("broken.safetensors", std::vector{broken}) + " --block 32", 4, "layers.0.value");
     const Outcome flat = spiked(
         "kv adequacy " + dump_of("flat.safetensors", std::vector{arma::mat(64, 32, arma::fill::ones)}) + " --block 32");
     EXPECT_EQ(flat.code, 0) << flat.err;
     EXPECT_NE(flat.out.find("2 blocks are not judged"), std::string::npos) << flat.out;
-    // Of one layer of one side, the layer, its side and all are one row.
+    // With one layer of one side, the layer, its side and the total are one entry of the table.
     EXPECT_NE(flat.out.find("\nvalues, layer 0 "), std::string::npos) << flat.out;
     EXPECT_EQ(flat.out.find("\nall "), std::string::npos) << flat.out;
     EXPECT_EQ(flat.out.find("\nvalues  "), std::string::npos) << flat.out;

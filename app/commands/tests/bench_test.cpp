@@ -30,7 +30,7 @@ double difference(const TrialOutcome& found, const TrialOutcome& expected) {
     return largest;
 }
 
-TEST(BenchCommand, TrialTimesEveryProgramAndSaysWhatItRanOn) {
+TEST(BenchCommand, TrialTimesEveryProgramAndReportsTheBlas) {
     const Outcome found = spiked("bench trial --json --seconds 0.1");
     ASSERT_EQ(found.code, 0) << found.err;
     const Json json = found.json();
@@ -55,7 +55,7 @@ TEST(BenchCommand, TrialTimesEveryProgramAndSaysWhatItRanOn) {
     EXPECT_NE(text.out.find("OpenBLAS"), std::string::npos);
 }
 
-TEST(BenchCommand, ModelTimesEqualWork) {
+TEST(BenchCommand, ModelTimesTheSameForwardPass) {
     for (const char* kind : {"untied", "tied"}) {
         const std::string folder = scratch(std::string("bench-") + kind);
         std::filesystem::create_directories(folder);
@@ -84,7 +84,7 @@ TEST(BenchCommand, ModelTimesEqualWork) {
     EXPECT_EQ(spiked("bench model --model /no/such --tokens x.npy").code, 4);
 }
 
-TEST(BenchCommand, DecomposeTimesEqualWork) {
+TEST(BenchCommand, DecomposeTimesTheSameDecomposition) {
     for (const char* precision : {"float", "double"}) {
         const Outcome found = spiked(std::string("bench decompose --json --seconds 0.1 --rows 40 --cols 64 --vectors 5 "
                                                  "--precision ") +
@@ -158,9 +158,9 @@ TEST(LapackRoutes, AllDecompose) {
     }
 }
 
-TEST(BenchCommand, TheReferenceBlasIsNoPeer) {
+TEST(BenchCommand, TheReferenceBlasIsRejected) {
     const std::string folder = "/usr/lib/x86_64-linux-gnu/blas";
-    if (!std::filesystem::exists(folder + "/libblas.so.3")) GTEST_SKIP() << "no reference BLAS to refuse";
+    if (!std::filesystem::exists(folder + "/libblas.so.3")) GTEST_SKIP() << "no reference BLAS is installed";
     const Outcome found = spiked("bench trial --seconds 0.1", "LD_LIBRARY_PATH=" + folder);
     EXPECT_EQ(found.code, 4) << found.out;
     EXPECT_NE(found.err.find("instead of OpenBLAS"), std::string::npos) << found.err;
@@ -170,8 +170,8 @@ TEST(BenchCommand, TheReferenceBlasIsNoPeer) {
 
 class TrialReference : public testing::TestWithParam<Colouring> {};
 
-/// The same trial in double by the plain path: covariances, LAPACK's SVD, one cell at a time.
-TrialOutcome slow_trial(const validation::TrialSetup& setup, Colouring colouring, const arma::fmat& normals) {
+/// The same trial in double by the direct computation: covariances, LAPACK's SVD, one bin at a time.
+TrialOutcome reference_trial(const validation::TrialSetup& setup, Colouring colouring, const arma::fmat& normals) {
     const sim::SpikedModel& model = setup.model;
     const arma::uword n = normals.n_rows;
     const arma::uword d = normals.n_cols;
@@ -201,41 +201,41 @@ TrialOutcome slow_trial(const validation::TrialSetup& setup, Colouring colouring
         estimators::HadamardRotation(validation::trial_rotation(), d).rotate(residual);
     double sum = 0.0;
     for (arma::uword i = 0; i < n; ++i) {
-        const double unit = arma::norm(residual.row(i)) / std::sqrt(static_cast<double>(d));
+        const double scale = arma::norm(residual.row(i)) / std::sqrt(static_cast<double>(d));
         for (const double entry : arma::rowvec(residual.row(i))) {
-            const double level = setup.codebook.levels[estimators::cell_of(entry / unit, setup.codebook)];
-            sum += std::pow(entry - unit * level, 2);
+            const double level = setup.codebook.levels[estimators::cell_of(entry / scale, setup.codebook)];
+            sum += std::pow(entry - scale * level, 2);
         }
     }
     return {shrinkage.rank, shrinkage.shrunk, sum / static_cast<double>(n * d)};
 }
 
-TEST_P(TrialReference, AgreesWithTheSlowDoublePathOnTheSameDraws) {
+TEST_P(TrialReference, AgreesWithADirectComputationInDoubleOnTheSameDraws) {
     const auto setup = validation::trial_setup();
     Trials trials(setup, GetParam());
     double largest = 0.0;
-    double share = 0.0;  // of the residual's energy that quantization loses
+    double lost = 0.0;  // fraction of the residual's energy that quantization loses
     const std::vector<TrialOutcome> found = trials.run(0);
     for (std::size_t at = 0; at < found.size(); ++at) {
         EXPECT_EQ(found[at].rank, 4U);
-        largest = std::max(largest, difference(found[at], slow_trial(setup, GetParam(), Trials::white(at))));
-        share += found[at].mean_squared_error / found[at].residual_energy / static_cast<double>(found.size());
+        largest = std::max(largest, difference(found[at], reference_trial(setup, GetParam(), Trials::white(at))));
+        lost += found[at].mean_squared_error / found[at].residual_energy / static_cast<double>(found.size());
     }
     RecordProperty("largest_relative_difference", std::to_string(largest));
     EXPECT_LT(largest, 1e-6);  // measured 1.5e-7
-    EXPECT_NEAR(share, setup.codebook.distortion, 0.02 * setup.codebook.distortion);
-    // Control: other draws are told apart.
+    EXPECT_NEAR(lost, setup.codebook.distortion, 0.02 * setup.codebook.distortion);
+    // Negative control: other draws differ.
     EXPECT_GT(difference(found[1], found[0]), 1e-3);
-    // A trial is what it is wherever it stands in its batch.
-    const TrialOutcome moved = trials.run(3).front();
-    EXPECT_EQ(moved.shrunk, found[3].shrunk);
-    EXPECT_EQ(moved.mean_squared_error, found[3].mean_squared_error);
+    // A trial does not depend on its position in the batch.
+    const TrialOutcome first = trials.run(3).front();
+    EXPECT_EQ(first.shrunk, found[3].shrunk);
+    EXPECT_EQ(first.mean_squared_error, found[3].mean_squared_error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Colourings, TrialReference, testing::Values(Colouring::dense, Colouring::eigenbasis),
                          [](const auto& test) { return test.param == Colouring::dense ? "dense" : "eigenbasis"; });
 
-TEST(TrialReference, TheNumPyProgramFindsTheSameInTheSameDraws) {
+TEST(TrialReference, TheNumPyProgramAgreesOnTheSameDraws) {
     const auto setup = validation::trial_setup();
     Trials trials(setup, Colouring::dense);
     validation::TrialInNumpy numpy(setup);

@@ -1,4 +1,4 @@
-// spiked kv encode, decode and golden as users run them.
+// The commands `kv encode`, `kv decode` and `kv golden`.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -31,7 +31,8 @@ std::vector<double> normals(std::size_t count, const std::string& name) {
     return values;
 }
 
-/// Two layers of 2 heads of 16, 20 tokens, so the last 4 fill no block of 8; queries and a tensor outside the cache.
+/// A dump of 2 layers with 2 heads of dimension 16 and 20 tokens, so that the last 4 do not fill a block of 8. It also
+/// has queries and a tensor outside the cache.
 std::string small_dump(const std::string& name, const std::string& layout = "head,token,dim",
                        sim::DType dtype = sim::DType::f32) {
     const std::string path = scratch(name);
@@ -79,7 +80,7 @@ void expect_size_is_the_ledger(const Json& json, const std::string& file, const 
     for (const auto& [item, count] : *json.find("ledger_bits")->members()) bits += *count.integer();
     EXPECT_EQ(bits + 8 * *json.find("uncoded")->find("bytes")->integer(), static_cast<std::int64_t>(8 * bytes)) << what;
     double sum = 0.0;
-    for (const auto& [item, share] : *json.find("ledger")->members()) sum += number(share);
+    for (const auto& [item, bits_per_entry] : *json.find("ledger")->members()) sum += number(bits_per_entry);
     EXPECT_NEAR(sum, number(json, "bits_per_entry"), 1e-12) << what;
     EXPECT_NEAR(sum * number(json, "entries"), static_cast<double>(bits), 1e-6) << what;
 }
@@ -113,18 +114,18 @@ TEST(EncodeCommand, TheSizeOfTheFileIsTheLedgerForEveryMethod) {
     }
 }
 
-TEST(EncodeCommand, SavesWhatItSays) {
+TEST(EncodeCommand, StoresTheBitsThatItReports) {
     const std::string file = scratch("sample.spkv");
     const Json json = encoded(sample_dump, file, "--method tq-mse --bits 2");
     expect_size_is_the_ledger(json, file, "tq-mse");
-    // 2.125 bits and the frames, of which there is one of 8 bytes a block, and a header for all.
+    // 2.125 bits, a frame of 8 bytes for each block, and one header.
     EXPECT_NEAR(number(*json.find("ledger"), "indices"), 2.0, 1e-12);
     EXPECT_NEAR(number(*json.find("ledger"), "norms"), 0.125, 1e-12);
     EXPECT_LT(number(*json.find("ledger"), "header"), 0.1);
     EXPECT_EQ(number(json, "paper_bits"), 2.0);
 }
 
-TEST(CodecCommands, GiveBackTheWholeDumpInAnotherProcessWithoutTheOriginal) {
+TEST(CodecCommands, RestoreTheWholeDumpInAnotherProcessWithoutTheOriginal) {
     for (const char* layout : {"head,token,dim", "token,head,dim", "head,dim,token", "dim,token,head", "dim,head,token",
                                "token,dim,head", "batch,head,token,dim"}) {
         const std::string dump = small_dump("whole.safetensors", layout);
@@ -221,7 +222,7 @@ TEST(CodecCommands, DecodeToTheErrorThatKvRunMeasures) {
             EXPECT_NEAR(mean_error(sample_dump, back, side == "key" ? sim::Side::key : sim::Side::value), measured,
                         1e-5)
                 << method << side;
-            // The file's bits are kv run's and the frames.
+            // The file takes the bits that kv run reports and the frames.
             if (side == "key" && std::string(method) == "tq-mse") {
                 EXPECT_NEAR(number(coded, "bits_per_entry") - number(*coded.find("ledger"), "header"),
                             number(row, "bits_per_entry"), 1e-12);
@@ -248,7 +249,7 @@ TEST(CodecCommands, GiveTheSameBytesOnAnyNumberOfThreads) {
     }
 }
 
-TEST(CodecCommands, RotateEveryHeadByItsOwnAndByTheSeed) {
+TEST(CodecCommands, RotationsDependOnTheHeadAndOnTheSeed) {
     const std::string dump = scratch("same.safetensors");
     const auto values = normals(8 * 16, "one head");
     std::vector<double> twice(values);
@@ -268,7 +269,7 @@ TEST(CodecCommands, RotateEveryHeadByItsOwnAndByTheSeed) {
     EXPECT_NE(first, decoded("--seed 0x1"));
 }
 
-TEST(CodecCommands, EveryOptionTravelsInTheFile) {
+TEST(CodecCommands, EveryOptionIsStoredInTheFile) {
     const std::string dump = small_dump("options.safetensors");
     const std::string file = scratch("options.spkv");
     const std::string back = scratch("options-back.safetensors");
@@ -348,10 +349,10 @@ void put_number(std::string& bytes, std::size_t at, std::uint64_t number, int co
 
 struct Container {
     std::string bytes;
-    std::size_t data;  ///< where the header ends
+    std::size_t data;  ///< offset of the end of the header
 };
 
-/// Block 8 of the small dump: tensors readout.weights, layers.1.value, layers.0.query, layers.0.key, ...
+/// The small dump in blocks of 8 tokens: tensors readout.weights, layers.1.value, layers.0.query, layers.0.key, ...
 Container small_container() {
     const std::string dump = small_dump("damage.safetensors");
     const std::string file = scratch("damage.spkv");
@@ -366,7 +367,7 @@ Outcome decoded(const std::string& bytes, const std::string& limits = "") {
     const std::string back = scratch("altered-back.safetensors");
     write(file, bytes);
     const Outcome found = spiked("kv decode '" + file + "' -o '" + back + "'", limits);
-    EXPECT_FALSE(fs::exists(back)) << "a damaged file leaves nothing behind";
+    EXPECT_FALSE(fs::exists(back)) << "no output is left after a damaged file";
     EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
     EXPECT_NE(found.err.find("altered.spkv"), std::string::npos) << found.err;
     return found;
@@ -388,7 +389,7 @@ TEST(DecodeCommand, NamesTheBlockThatWasAltered) {
                            {value + 3 * frame + 4, {"layers.1.value", "head 1", "block 1"}},  // a checksum
                            {value + 3 * frame + 3, {"layers.1.value", "head 1", "block 1"}},  // a length
                            {value + 4 * frame + 100, {"layers.1.value", "head 0", "block 2", "tokens 16 to 19"}},
-                           {value + 4 * frame + 2 * 136, {"layers.1.value", "checksum"}},  // the tensor's own
+                           {value + 4 * frame + 2 * 136, {"layers.1.value", "checksum"}},  // the tensor's checksum
                            {good.data + 7, {"readout.weights", "checksum"}},
                            {good.bytes.size() - 1, {"layers.1.key", "checksum"}},
                            {good.data - 40, {"header", "checksum"}},
@@ -402,7 +403,7 @@ TEST(DecodeCommand, NamesTheBlockThatWasAltered) {
         EXPECT_EQ(found.code, 4) << found.err;
         for (const char* part : says) EXPECT_NE(found.err.find(part), std::string::npos) << part << ": " << found.err;
     }
-    // Two good blocks in each other's place.
+    // Two valid blocks exchanged.
     std::string swapped = good.bytes;
     std::swap_ranges(swapped.begin() + value, swapped.begin() + value + frame, swapped.begin() + value + frame);
     EXPECT_EQ(decoded(swapped).code, 4);
@@ -434,8 +435,8 @@ TEST(DecodeCommand, NamesTheBlockWhereAFileEnds) {
     }
 }
 
-// Every checksum is right and the block decodes: what is left over must still not pass for padding.
-TEST(DecodeCommand, RefusesSurplusBytesBehindABlockWithRightChecksums) {
+// Surplus bytes must not be accepted as padding, even if every checksum is right and the block decodes.
+TEST(DecodeCommand, RejectsSurplusBytesAfterABlockWithRightChecksums) {
     const Container good = small_container();
     const std::size_t value = good.data + 15 * 8 + 4;
     const std::size_t payload = 16 + 32;
@@ -463,7 +464,7 @@ TEST(DecodeCommand, RefusesSurplusBytesBehindABlockWithRightChecksums) {
     }
 }
 
-/// The container with a part of its header replaced and the checksum made good again: what a forger would do.
+/// The container with a part of its header replaced and its checksum corrected, as a forger would do.
 std::string forged(const Container& good, const std::string& old_text, const std::string& new_text) {
     std::string header = good.bytes.substr(24, good.data - 24);
     const std::size_t at = header.find(old_text);
@@ -475,7 +476,7 @@ std::string forged(const Container& good, const std::string& old_text, const std
     return bytes;
 }
 
-TEST(DecodeCommand, RefusesForgedHeadersWithoutReachingForMemory) {
+TEST(DecodeCommand, RejectsForgedHeadersWithoutAllocatingMuchMemory) {
     const std::string limits = sanitized ? "" : "ulimit -v 600000;";
     const Container good = small_container();
     for (const auto& [old_text, new_text] : std::vector<std::pair<std::string, std::string>>{
@@ -517,8 +518,8 @@ TEST(DecodeCommand, RefusesForgedHeadersWithoutReachingForMemory) {
     EXPECT_EQ(decoded(long_header, limits).code, 4);
 }
 
-// What bounds the work of a decoder before it begins.
-TEST(DecodeCommand, SaysWhatNoCodedDumpCanHave) {
+// These limits bound the work of a decoder before it begins.
+TEST(DecodeCommand, RejectsSizesThatNoCodedDumpCanHave) {
     const Container good = small_container();
     const auto twice = [&](const std::pair<const char*, const char*>& first,
                            const std::pair<const char*, const char*>& second) {
@@ -531,7 +532,7 @@ TEST(DecodeCommand, SaysWhatNoCodedDumpCanHave) {
         EXPECT_EQ(found.code, 4) << found.err;
         EXPECT_NE(found.err.find(part), std::string::npos) << part << ": " << found.err;
     };
-    // 50 blocks of 48 bytes; with rows of 1024 not even an eighth of a bit an entry.
+    // 50 blocks of 48 bytes; with rows of 1024 entries these are less than an eighth of a bit per entry.
     const std::string dump = scratch("long.safetensors");
     sim::write_safetensors(
         dump, {{"layout", "head,token,dim"}},
@@ -548,7 +549,7 @@ TEST(DecodeCommand, SaysWhatNoCodedDumpCanHave) {
     expect(long_frame, "at most 69632 are possible");
 }
 
-TEST(EncodeCommand, RefusesRowsThatNoDecoderTakes) {
+TEST(EncodeCommand, RejectsRowsThatNoDecoderAccepts) {
     sim::write_safetensors(
         scratch("wide.safetensors"), {{"layout", "head,token,dim"}},
         {sim::tensor_of("layers.0.key", sim::DType::f16, {1, 2, 1025}, std::vector<double>(2050, 1.0))});
@@ -578,13 +579,14 @@ TEST(DecodeCommand, LargeValuesStayInTheRangeOfTheDtype) {
             EXPECT_TRUE(std::isfinite(value));
             saturated += std::abs(value) == largest ? 1 : 0;
         }
-        // About half of them come back beyond; half the largest double has room for that.
+        // About half of them are decoded to values beyond the largest number, which are clipped; of f64 the largest
+        // value here is half the largest double, so that nothing is clipped.
         EXPECT_EQ(saturated > 8, dtype != sim::DType::f64) << largest;
     }
 }
 
-TEST(CodecCommands, SayWhatIsWrong) {
-    const std::string dump = small_dump("mistakes.safetensors");
+TEST(CodecCommands, ReportErrorsInPlainMessages) {
+    const std::string dump = small_dump("errors.safetensors");
     struct Case {
         std::string words;
         int code;
@@ -619,7 +621,7 @@ TEST(CodecCommands, SayWhatIsWrong) {
                   std::string::npos);
 }
 
-TEST(GoldenCommand, VerifiesWhatItWroteAndNothingElse) {
+TEST(GoldenCommand, VerifiesItsOwnVectorsAndRejectsAlteredOnes) {
     const std::string path = scratch("golden.json");
     ASSERT_EQ(spiked("kv golden --write '" + path + "'").code, 0);
     const Outcome good = spiked("kv golden --verify '" + path + "' --json");
@@ -629,7 +631,7 @@ TEST(GoldenCommand, VerifiesWhatItWroteAndNothingElse) {
     const std::string text = contents(path);
     const Json document = Json::parse(text, path);
     EXPECT_EQ(*document.find("schema")->string(), "spiked.golden/1");
-    // Every quantizer is there, with bytes.
+    // Every quantizer has a vector.
     const Json list = spiked("list quantizers --json").json();
     for (const auto& line : *list.find("quantizers")->items()) {
         const std::string& name = *line.find("name")->string();
@@ -671,23 +673,23 @@ TEST(GoldenCommand, VerifiesWhatItWroteAndNothingElse) {
     EXPECT_EQ(spiked("kv golden --verify /nowhere/golden.json").code, 4);
 }
 
-/// The reading of the vectors by a program of its own: TurboQuant as its authors state it.
-TEST(GoldenCommand, DescribesEnoughToDecodeWithoutThisProgram) {
+/// Decodes the vectors without the code of this program: TurboQuant as its authors state it.
+TEST(GoldenCommand, VectorsCanBeDecodedWithoutThisProgram) {
     const std::string path = scratch("golden-read.json");
     ASSERT_EQ(spiked("kv golden --write '" + path + "'").code, 0);
     const Json document = Json::parse(contents(path), path);
     int checked = 0;
     for (const auto& vector : *document.find("vectors")->items()) {
         if (*vector.find("method")->string() != "tq-mse" || number(vector, "bits") != 1.0) continue;
-        const bool turned = !vector.find("matrices")->items()->empty();
+        const bool rotated = !vector.find("matrices")->items()->empty();
         const bool bare = vector.find("name")->string()->find("identity normal fp64") != std::string::npos;
-        if (!turned && !bare) continue;
+        if (!rotated && !bare) continue;
         const auto rows = static_cast<std::size_t>(number(vector, "rows"));
         const auto columns = static_cast<std::size_t>(number(vector, "columns"));
         const auto& decoded_rows = *vector.find("decoded")->items();
         const auto& input_rows = *vector.find("input")->items();
         for (std::size_t t = 0; t < rows; ++t) {
-            // One bit: the sign of each rotated coordinate, of one size for the whole row.
+            // One bit stores the sign of each rotated coordinate; all decoded coordinates of a row have one magnitude.
             double norm = 0.0;
             std::vector<double> x(columns), back(columns);
             for (std::size_t j = 0; j < columns; ++j) {
@@ -699,7 +701,7 @@ TEST(GoldenCommand, DescribesEnoughToDecodeWithoutThisProgram) {
             for (std::size_t i = 0; i < columns; ++i)
                 for (std::size_t j = 0; j < columns; ++j) {
                     double entry = i == j ? 1.0 : 0.0;
-                    if (turned) {
+                    if (rotated) {
                         const std::string& matrix = *(*vector.find("matrices")->items())[0].string();
                         entry = number((*(*document.find("matrices")->find(matrix)->items())[i].items())[j]);
                     }
@@ -718,7 +720,7 @@ TEST(GoldenCommand, DescribesEnoughToDecodeWithoutThisProgram) {
     EXPECT_GT(checked, 100);
 }
 
-// Killed at any moment, an encoding has left nothing, or the old file, or the new one whole.
+// An encoding that is killed at any moment leaves no file, the old file or the complete new one.
 TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
     const int wanted = kills_wanted();
     const fs::path folder = scratch("kills");
@@ -736,7 +738,7 @@ TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
     std::mt19937 random(15);
     std::uniform_real_distribution<double> moment(0.001, whole.count());
     int kills = 0;
-    // What has ended before its moment was no kill.
+    // A process that ended before its time limit does not count as killed.
     for (int attempt = 0; kills < wanted && attempt < 4 * wanted; ++attempt) {
         fs::remove(file);
         if (attempt % 2 == 1) std::ofstream(file, std::ios::binary) << old_bytes;
@@ -756,7 +758,7 @@ TEST(EncodeCommand, KillsLeaveOneWholeFileOrNone) {
     EXPECT_EQ(kills, wanted);
 }
 
-TEST(CodecCommands, KeepEveryExtraDumpWhole) {
+TEST(CodecCommands, RestoreEveryExtraDump) {
     const char* folder = std::getenv("SPIKED_EXTRA_DUMPS");
     if (folder == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_DUMPS names no folder";
     const std::string file = scratch("extra.spkv");
@@ -774,19 +776,19 @@ TEST(CodecCommands, KeepEveryExtraDumpWhole) {
     }
 }
 
-/// A reader takes a file that is too small for what it announces for a forged one: none such is made.
-TEST(EncodeCommand, WhatAReaderWouldCallForgedIsNotWritten) {
+/// A decoder rejects a file that is too small for its header as forged, so the encoder must not write such a file.
+TEST(EncodeCommand, AFileThatADecoderWouldRejectAsForgedIsNotWritten) {
     const std::string dump = scratch("constant.safetensors");
     std::vector<double> values(8192 * 1024, 0.0);
     for (std::size_t i = 0; i < values.size(); i += 1024) values[i] = 1.0;
     sim::write_safetensors(dump, {{"layout", "head,token,dim"}},
                            {sim::tensor_of("layers.0.key", sim::DType::f16, {1, 8192, 1024}, values)});
     const std::string coded = "' --rotation identity --block 8192 -o '" + scratch("constant.spkv") + "'";
-    const Outcome refused = spiked("kv encode '" + dump + coded + " --method ecsq --bits 0.25");
-    EXPECT_EQ(refused.code, 4) << refused.err;
-    EXPECT_NE(refused.err.find("forged"), std::string::npos) << refused.err;
+    const Outcome rejected = spiked("kv encode '" + dump + coded + " --method ecsq --bits 0.25");
+    EXPECT_EQ(rejected.code, 4) << rejected.err;
+    EXPECT_NE(rejected.err.find("forged"), std::string::npos) << rejected.err;
     EXPECT_FALSE(fs::exists(scratch("constant.spkv")));
-    // Advice, when followed, works.
+    // Following the advice of the message works.
     EXPECT_EQ(spiked("kv encode '" + dump + coded + " --method tq-mse --bits 1").code, 0);
     EXPECT_EQ(spiked("kv decode '" + scratch("constant.spkv") + "' -o '" + scratch("back.safetensors") + "'").code, 0);
 }

@@ -1,4 +1,4 @@
-// What shells complete, asked as a shell asks; the manual page beside the command table.
+// The completion scripts, called as a shell calls them, and the manual page, compared with the command table.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,11 +30,11 @@ std::vector<std::string> command_names() {
     return names;
 }
 
-bool there(const std::string& program) {
+bool installed(const std::string& program) {
     return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-TEST(Completion, BashAnswersWhatTheTableSays) {
+TEST(Completion, BashCompletesFromTheCommandTable) {
     const std::string path = script("bash");
     const auto answer = [&](const std::string& words) {
         return output_of("bash -c 'source " + path + "; COMP_WORDS=(spiked " + words +
@@ -48,12 +48,12 @@ TEST(Completion, BashAnswersWhatTheTableSays) {
     EXPECT_EQ(answer("run --tier \"\"").find("quick"), std::string::npos) << "an option of another command";
     EXPECT_EQ(answer("kv run --layers \"\""), "\n") << "free text: left to file names";
     EXPECT_EQ(answer("validate dump"), "\n") << "a file";
-    EXPECT_EQ(answer("completion \"\""), "bash zsh fish man\n") << "words that a command takes";
+    EXPECT_EQ(answer("completion \"\""), "bash zsh fish man\n") << "values of a positional argument";
     EXPECT_EQ(answer("report --figure-format svg,p"), "svg,pdf svg,png\n") << "the last word of a list";
     EXPECT_EQ(answer("list cov"), "covariances\n");
-    EXPECT_EQ(answer("kv run --method tq-mse,tcq"), "tq-mse,tcq\n") << "names that spiked list has";
+    EXPECT_EQ(answer("kv run --method tq-mse,tcq"), "tq-mse,tcq\n") << "names from spiked list";
     EXPECT_EQ(answer("validate --claim overlap.l"), "overlap.left\n");
-    // A name with a parameter, which bash breaks into three words.
+    // A name with a parameter, which bash splits into three words.
     EXPECT_EQ(answer("kv run --method svd : 2+tq-m"), "2+tq-mse\n");
     EXPECT_EQ(answer("kv run --method tq-mse,svd : 2+tq-m"), "2+tq-mse\n");
     EXPECT_EQ(answer("kv run --method tq-mse,svd :"), "\n");
@@ -68,7 +68,7 @@ TEST(Completion, BashAnswersWhatTheTableSays) {
         EXPECT_NE(all.find(name.substr(0, name.find(' '))), std::string::npos) << name;
 }
 
-TEST(Completion, NamesCompositionsAndWhatGroupsHold) {
+TEST(Completion, ContainsCompositionsAndTheCommandsOfGroups) {
     const std::string bash = spiked("completion bash").out;
     for (const char* method : {"eoptshrink+tq-mse", "eoptshrink+tcq", "tw-test+tq-prod"})
         EXPECT_NE(bash.find(method), std::string::npos) << method;
@@ -77,10 +77,10 @@ TEST(Completion, NamesCompositionsAndWhatGroupsHold) {
     EXPECT_NE(fish.find("-a kv -d 'inspect, "), std::string::npos);
 }
 
-TEST(Completion, ZshAndFishReadTheirScripts) {
-    if (!there("zsh") && !there("fish")) GTEST_SKIP() << "neither zsh nor fish is installed";
-    if (there("zsh")) output_of("zsh -n " + script("zsh"));
-    if (!there("fish")) return;
+TEST(Completion, ZshAndFishAcceptTheirScripts) {
+    if (!installed("zsh") && !installed("fish")) GTEST_SKIP() << "neither zsh nor fish is installed";
+    if (installed("zsh")) output_of("zsh -n " + script("zsh"));
+    if (!installed("fish")) return;
     const std::string path = script("fish");
     output_of("fish -n " + path);
     EXPECT_NE(output_of("fish -c \"source " + path + "; complete -C 'spiked validate --tier '\"").find("quick"),
@@ -88,7 +88,7 @@ TEST(Completion, ZshAndFishReadTheirScripts) {
 }
 
 TEST(Completion, TheManualPageFitsItsLines) {
-    if (!there("groff")) GTEST_SKIP() << "groff is not installed";
+    if (!installed("groff")) GTEST_SKIP() << "groff is not installed";
     const std::string path = scratch("spiked.1");
     std::ofstream(path) << spiked("completion man").out;
     EXPECT_EQ(output_of("sh -c \"groff -man -ww -Tutf8 " + path + " 2>&1 >/dev/null\""), "");
@@ -112,7 +112,7 @@ TEST(Completion, TheManualPageHasEveryCommandAndOption) {
             EXPECT_NE(plain.find(word), std::string::npos) << name << " " << word;
         }
     }
-    // A line that begins with a dot is a request: only those that are meant.
+    // A line that begins with a dot is a troff request; only intended ones may occur.
     std::istringstream lines(page);
     for (std::string line; std::getline(lines, line);)
         if (line.starts_with(".")) {
@@ -121,7 +121,7 @@ TEST(Completion, TheManualPageHasEveryCommandAndOption) {
                         line == ".ad l")
                 << line;
         }
-    if (there("groff")) {
+    if (installed("groff")) {
         std::ofstream(scratch("spiked.1")) << page;
         EXPECT_NE(output_of("groff -man -Tascii -P-c -P-b -P-u " + scratch("spiked.1")).find("EXIT STATUS"),
                   std::string::npos);
@@ -141,7 +141,7 @@ TEST(Completion, FileNamesMayHoldBlanks) {
               "<a * b.toml>\n<a folder>\n<a study.toml>\n");
 }
 
-TEST(Completion, AnotherShellIsAMistake) {
+TEST(Completion, AnUnknownShellIsAnError) {
     const Outcome found = spiked("completion fihs");
     EXPECT_EQ(found.code, 2);
     EXPECT_NE(found.err.find("did you mean \"fish\""), std::string::npos) << found.err;

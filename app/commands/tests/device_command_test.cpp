@@ -1,5 +1,5 @@
-// Studies on a device through the command, with the code of a GPU on emulated blocks: the CPU's numbers, whatever the
-// batches, threads and interruptions.
+// Studies on a device, with the code of a GPU on an emulated device: the results agree with the CPU's and do not depend
+// on batches, threads and interruptions.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Blocks from 10 x 14 to 22 x 14, dense colouring.
+/// A folder with a study of blocks of 10 x 14 and 22 x 14 with dense covariances.
 std::string blocks_folder(const std::string& name, const std::string& precision = "double",
                           const std::string& estimator = "eoptshrink:edgefit", const std::string& more = "") {
     return folder_with_study(name, R"(spiked = 1
@@ -57,18 +57,18 @@ std::string backend(const std::string& folder) {
     const std::string path = folder + "/small.spiked";
     if (!fs::exists(path)) return "";
     validation::Database store(path, validation::Database::Mode::read);
-    // A kill while the store was made leaves it without tables.
+    // A process that is killed while it creates the store leaves it without tables.
     if (store.integer("SELECT count(*) FROM sqlite_master WHERE name = 'study'") == 0) return "";
     validation::Statement study(store, "SELECT backend FROM study");
     return study.step() ? study.text(0) : "";
 }
 
-/// The largest difference of two stores' values: of codecs beside the largest of their metric, of all others relative
-/// where they are above 1; infinite where one is missing.
+/// The largest difference between the values of two stores, infinite if one is missing. For codecs it is relative to
+/// the largest value of the same method and metric, otherwise relative to the value if that is above 1.
 double worst_difference(const std::string& one, const std::string& other, bool codecs = false) {
     validation::Database store(one + "/small.spiked", validation::Database::Mode::read);
     store.execute("ATTACH '" + other + "/small.spiked' AS other");
-    // Beside the largest value of the same method and metric: a bias is a hundredth of an error.
+    // Each metric needs its own scale: a bias is a hundredth of an error.
     validation::Statement values(
         store,
         "SELECT a.v, b.v, max(abs(a.v)) OVER (PARTITION BY a.method_id, a.metric_id) FROM value a JOIN method m "
@@ -89,7 +89,7 @@ double worst_difference(const std::string& one, const std::string& other, bool c
     return worst;
 }
 
-TEST(DeviceCommand, AStudyOnEmulatedBlocksHasTheCpusNumbers) {
+TEST(DeviceCommand, AStudyOnAnEmulatedDeviceAgreesWithTheCpu) {
     for (const auto& [precision, limit] : {std::pair{"double", 1e-10}, std::pair{"float", 2e-4}}) {
         SCOPED_TRACE(precision);
         const std::string all_kernels =
@@ -107,13 +107,15 @@ TEST(DeviceCommand, AStudyOnEmulatedBlocksHasTheCpusNumbers) {
         EXPECT_EQ(backend(cpu), "cpu");
         EXPECT_EQ(backend(device), "emulated");
         EXPECT_LT(worst_difference(cpu, device), limit);
-        // Norms and coordinates in float: what is stored of a row may be its neighbour in fp16, an index the next one.
+        // Norms and coordinates are computed in float, so that a stored norm may be the neighbouring fp16 value, and an
+        // index the next one.
         EXPECT_LT(worst_difference(cpu, device, true), 1e-3);
-        EXPECT_NE(table(cpu, "values"), table(device, "values")) << "a control: the device computed something";
+        EXPECT_NE(table(cpu, "values"), table(device, "values"))
+            << "negative control: the device did compute the values";
     }
 }
 
-TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
+TEST(DeviceCommand, ResultsDoNotDependOnBatchesThreadsDevicesShardsOrInterruptions) {
     const std::string whole = blocks_folder("device-whole");
     ASSERT_EQ(spiked("run study.toml --no-report --device emulated --threads 1", in(whole)).code, 0);
     const std::string values = table(whole, "values");
@@ -136,9 +138,9 @@ TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
 
     const std::string killed = blocks_folder("device-killed");
     int kills = 0;
-    // Later and later, so that a slow program ends, too.
+    // The time until the kill grows, so that a slow program ends, too.
     for (double seconds = 0.1; seconds < 300.0; seconds *= 1.1) {
-        // Without --device it goes on where it was begun.
+        // Without --device the run resumes on the device on which it was begun.
         const int code =
             spiked(std::string("run study.toml --no-report") + (backend(killed).empty() ? " --device emulated" : ""),
                    in(killed) + fmt::format("timeout -s KILL {:.3f}", seconds))
@@ -152,7 +154,7 @@ TEST(DeviceCommand, BatchesThreadsDevicesPartsAndInterruptionsChangeNoNumber) {
     EXPECT_EQ(table(killed, "values"), values);
 }
 
-TEST(DeviceCommand, ReplayComputesWhereTheStoreWas) {
+TEST(DeviceCommand, ReplayComputesOnTheDeviceOfTheStore) {
     const std::string folder = blocks_folder("device-replay");
     ASSERT_EQ(spiked("run study.toml --no-report --device emulated", in(folder)).code, 0);
     const Outcome same = spiked("replay small.spiked --cell 2 --rep 17", in(folder));
@@ -163,15 +165,15 @@ TEST(DeviceCommand, ReplayComputesWhereTheStoreWas) {
     EXPECT_NE(near.err.find("computed on emulated, this on cpu"), std::string::npos) << near.err;
 }
 
-TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
+TEST(DeviceCommand, AnotherBackendIsRejectedWithoutMixed) {
     const std::string folder = blocks_folder("device-mixed");
     ASSERT_EQ(spiked("run study.toml --no-report --device emulated --set run.reps.min=60 --shard 1/2", in(folder)).code,
               0);
-    const Outcome refused = spiked("run study.toml --no-report --device cpu", in(folder));
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_NE(refused.err.find("computed on emulated, this would be cpu"), std::string::npos) << refused.err;
-    EXPECT_NE(refused.err.find("--mixed"), std::string::npos);
-    // A store of another study is left as it is, whatever is asked for with it.
+    const Outcome rejected = spiked("run study.toml --no-report --device cpu", in(folder));
+    EXPECT_EQ(rejected.code, 2);
+    EXPECT_NE(rejected.err.find("computed on emulated, this would be cpu"), std::string::npos) << rejected.err;
+    EXPECT_NE(rejected.err.find("--mixed"), std::string::npos);
+    // A store of another study is left as it is, also with --mixed.
     EXPECT_EQ(spiked("run study.toml --no-report --device cpu --mixed --seed 0x77", in(folder)).code, 2);
     EXPECT_EQ(backend(folder), "emulated");
     const Outcome mixed = spiked("run study.toml --no-report --device cpu --mixed --json", in(folder));
@@ -183,7 +185,7 @@ TEST(DeviceCommand, AnotherBackendIsRefusedUnlessItMayBeMixed) {
     EXPECT_LT(worst_difference(folder, cpu), 1e-10);
 }
 
-TEST(DeviceCommand, WhatNoKernelComputesIsTheCpusAndSaid) {
+TEST(DeviceCommand, CellsWithoutKernelsAreComputedOnTheCpuWithANote) {
     const std::string folder = blocks_folder("device-none", "double", "screenot:4");
     const Outcome found = spiked("run study.toml --no-report --device emulated", in(folder));
     EXPECT_EQ(found.code, 0);
@@ -201,7 +203,7 @@ TEST(DeviceCommand, WhatNoKernelComputesIsTheCpusAndSaid) {
     EXPECT_EQ(backend(large), "emulated");
 }
 
-TEST(DeviceCommand, AGpuThatIsNotThereIsAnErrorOnlyWhenAskedFor) {
+TEST(DeviceCommand, AMissingGpuIsAnErrorOnlyWhenNamed) {
     const std::string folder = blocks_folder("device-absent");
     const Outcome asked = spiked("run study.toml --no-report --device cuda:99", in(folder));
     EXPECT_EQ(asked.code, 2);
@@ -223,7 +225,7 @@ TEST(DeviceCommand, DoctorComparesEveryStage) {
         EXPECT_NE(found.out.find(std::string("\"name\": \"") + stage + "\""), std::string::npos) << stage << found.out;
 }
 
-/// Bytes that the CPU decodes: of Hadamard rotations nearly all those of the CPU, whose own arithmetic is in double.
+/// The coded dump is decoded by the CPU. Nearly all its bytes are those of the CPU, whose arithmetic is in double.
 TEST(DeviceCommand, ADumpIsCodedOnADevice) {
     const std::string folder = scratch("device-kv");
     fs::create_directories(folder);
@@ -257,8 +259,8 @@ TEST(DeviceCommand, ADumpIsCodedOnADevice) {
     EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o none.spkv --device cuda:99", in(folder)).code, 2);
 }
 
-/// Work is compared with the CPU's before it is timed: a benchmark that ends has done it.
-TEST(DeviceCommand, BenchmarksTimeBatchesBesideTheCpu) {
+/// A benchmark compares the results with the CPU's before it times them, so that one that ends has compared them.
+TEST(DeviceCommand, BenchmarksTimeBatchesOnTheDeviceAndTheCpu) {
     const auto rows_of = [](const Json& document) {
         std::set<std::string> names;
         for (const auto& row : *document.find("rows")->items()) {
@@ -279,21 +281,21 @@ TEST(DeviceCommand, BenchmarksTimeBatchesBesideTheCpu) {
     const Outcome coded = spiked("bench quantize --device emulated --seconds 0.05 --json");
     ASSERT_EQ(coded.code, 0) << coded.err;
     const auto names = rows_of(coded.json());
-    EXPECT_EQ(names.size(), 50U) << "five methods at two widths: two parts here, three there";
+    EXPECT_EQ(names.size(), 50U) << "five methods at two widths: two stages on the CPU, three on the device";
     EXPECT_TRUE(names.contains("tq-prod:4:copied:emulated"));
-    const auto refused = [](const std::string& options) {
+    const auto rejected = [](const std::string& options) {
         const Outcome outcome = spiked("bench decompose --seconds 0.05 " + options);
         EXPECT_EQ(outcome.code, 2) << options;
         return outcome.err;
     };
-    EXPECT_NE(refused("--device emulated --rows 300").find("kernels take 256 x 256"), std::string::npos);
-    EXPECT_NE(refused("--device emulated --vectors 40").find("kernels find 32"), std::string::npos);
-    EXPECT_NE(refused("--device cpu").find("leave --device out"), std::string::npos);
-    EXPECT_NE(refused("--device emulated,emulated").find("one place is timed"), std::string::npos);
-    EXPECT_EQ(refused("--device cuda:99").find("bug"), std::string::npos);
+    EXPECT_NE(rejected("--device emulated --rows 300").find("kernels take 256 x 256"), std::string::npos);
+    EXPECT_NE(rejected("--device emulated --vectors 40").find("kernels find 32"), std::string::npos);
+    EXPECT_NE(rejected("--device cpu").find("leave --device out"), std::string::npos);
+    EXPECT_NE(rejected("--device emulated,emulated").find("only one is timed"), std::string::npos);
+    EXPECT_EQ(rejected("--device cuda:99").find("bug"), std::string::npos);
 }
 
-/// The script that a machine with a GPU runs, and a bundle that needs nothing of the machine it runs on.
+/// The script for a machine with a GPU, run from a bundle that contains all it needs.
 TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     const std::string folder = scratch("gpu-check");
     fs::create_directories(folder);
@@ -301,7 +303,8 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     ASSERT_EQ(
         std::system((script + " --bundle '" + folder + "/b.tar.gz' --program '" SPIKED_BINARY "' > /dev/null").c_str()),
         0);
-    EXPECT_LT(fs::file_size(folder + "/b.tar.gz"), 30'000'000U) << "what every way to such a machine carries";
+    EXPECT_LT(fs::file_size(folder + "/b.tar.gz"), 30'000'000U)
+        << "the bundle must stay small enough to be copied anywhere";
     ASSERT_EQ(std::system(("tar xf '" + folder + "/b.tar.gz' -C '" + folder + "'").c_str()), 0);
     const std::string run = in(folder) + " env -i PATH=/usr/bin:/bin bundle/gpu-check --seconds 0.1 ";
     const std::string steps = "--only doctor,decompose-128,trial,quantize,profile,racecheck ";

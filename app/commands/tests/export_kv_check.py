@@ -1,4 +1,4 @@
-"""What tools/export-kv must do: `stand-in FOLDER` with caches of three kinds, `real FOLDER` with transformers."""
+"""Tests of tools/export-kv: `stand-in FOLDER` with caches of three kinds, `real FOLDER` with transformers."""
 import importlib.machinery
 import importlib.util
 import os
@@ -15,12 +15,12 @@ loader.exec_module(export_kv)
 
 
 def entry(layer, side, head, token, dim):
-    """A number that half precision holds exactly and that says where it belongs."""
+    """A number that fp16 represents exactly and that encodes its position."""
     return 4 * layer + 2 * side + head + (token % 8 * 16 + dim) / 128
 
 
 class Tensor:
-    """As much of a torch tensor as the tool asks for."""
+    """The part of the interface of a torch tensor that the tool uses."""
 
     def __init__(self, values):
         self.values = values
@@ -53,38 +53,38 @@ def stand_in(folder):
                              {"model": "stand-in", "keys": "post-rope", "attention": "causal", "rope_base": 10000.0,
                               "rope_style": "rotate-half", "position_start": 0, "prompt_id": "page 1"})
     export_kv.write_dump(f"{folder}/some.safetensors", taken, layers={2}, dtype="float32")
-    refused = 0
+    rejected = 0
     for cache in ((SimpleNamespace(layers=[SimpleNamespace(keys=None, values=None)])),
                   ((Tensor(numpy.zeros((2, 1, 4, 4))), Tensor(numpy.zeros((2, 1, 4, 4)))),)):
         try:
             export_kv.keys_and_values(cache)
         except SystemExit as failure:
             assert "layer 0" in str(failure), failure
-            refused += 1
+            rejected += 1
     try:
         export_kv.write_dump(f"{folder}/large.safetensors", [(numpy.full((1, 8, 4), 1e6), numpy.zeros((1, 8, 4)))])
     except SystemExit as failure:
         assert "--dtype float32" in str(failure), failure
-        refused += 1
-    assert refused == 3
-    what_a_dump_may_say()
+        rejected += 1
+    assert rejected == 3
+    check_detected_metadata()
 
 
-def what_a_dump_may_say():
-    """Styles of embeddings, kinds of attention and windows, from numbers alone."""
+def check_detected_metadata():
+    """Rotary styles, kinds of attention and windows are detected from the numbers alone."""
     random = numpy.random.default_rng(5)
     tokens, dim, base = 40, 16, 10000.0
     before = random.standard_normal((4, tokens, dim))
     angles = numpy.outer(numpy.arange(tokens), base ** (-numpy.arange(0, dim, 2) / dim))
-    turns = numpy.exp(1j * angles)
+    rotations = numpy.exp(1j * angles)
     half = before[..., :8] + 1j * before[..., 8:]
     pairs = before[..., 0::2] + 1j * before[..., 1::2]
-    halves = numpy.concatenate([(half * turns).real, (half * turns).imag], axis=2)
-    interleaved = numpy.stack([(pairs * turns).real, (pairs * turns).imag], axis=3).reshape(before.shape)
-    assert export_kv.rotary_style(before, halves, base) == "rotate-half"
+    rotate_half = numpy.concatenate([(half * rotations).real, (half * rotations).imag], axis=2)
+    interleaved = numpy.stack([(pairs * rotations).real, (pairs * rotations).imag], axis=3).reshape(before.shape)
+    assert export_kv.rotary_style(before, rotate_half, base) == "rotate-half"
     assert export_kv.rotary_style(before, interleaved, base) == "interleaved"
-    assert export_kv.rotary_style(before, halves, 2.0 * base) is None
-    assert export_kv.rotary_style(before[..., :8], halves, base) is None
+    assert export_kv.rotary_style(before, rotate_half, 2.0 * base) is None
+    assert export_kv.rotary_style(before[..., :8], rotate_half, base) is None
 
     def weights(logits, causal):
         if causal:
@@ -93,14 +93,14 @@ def what_a_dump_may_say():
         return found / found.sum(axis=-1, keepdims=True)
 
     keys = random.standard_normal((2, tokens, dim))
-    logits = halves @ numpy.repeat(keys, 2, axis=0).transpose(0, 2, 1) / 4.0
-    assert export_kv.attends_as(halves, keys, weights(logits, True)) == "causal"
-    assert export_kv.attends_as(halves, keys, weights(logits, False)) == "bidirectional"
-    assert export_kv.attends_as(halves, keys, weights(0.5 * logits, True)) is None, "another scale"
-    assert export_kv.attends_as(halves, keys, weights(numpy.tanh(logits), True)) is None, "capped"
-    assert export_kv.attends_as(halves[..., :8], keys, weights(logits, True)) is None, "a part of the dimensions"
+    logits = rotate_half @ numpy.repeat(keys, 2, axis=0).transpose(0, 2, 1) / 4.0
+    assert export_kv.attends_as(rotate_half, keys, weights(logits, True)) == "causal"
+    assert export_kv.attends_as(rotate_half, keys, weights(logits, False)) == "bidirectional"
+    assert export_kv.attends_as(rotate_half, keys, weights(0.5 * logits, True)) is None, "another scale"
+    assert export_kv.attends_as(rotate_half, keys, weights(numpy.tanh(logits), True)) is None, "capped"
+    assert export_kv.attends_as(rotate_half[..., :8], keys, weights(logits, True)) is None, "a part of the dimensions"
     window = weights(numpy.where(numpy.tri(tokens, k=-8) > 0, -1e9, logits), True)
-    assert export_kv.attends_as(halves, keys, window) is None, "a window"
+    assert export_kv.attends_as(rotate_half, keys, window) is None, "a window"
 
     def reach(**config):
         return export_kv.shortest_window(SimpleNamespace(**config))
@@ -124,8 +124,8 @@ def real(folder):
     for part in model.parameters():  # attention that is far from uniform
         part.data *= 4.0
     ids = [7 * i % 97 for i in range(160)]
-    told = export_kv.export(model, ids, f"{folder}/llama.safetensors", name="llama", dtype="float32")
-    assert told["keys"] == "post-rope" and float(told["rope_base"]) == 5000.0, told
+    metadata = export_kv.export(model, ids, f"{folder}/llama.safetensors", name="llama", dtype="float32")
+    assert metadata["keys"] == "post-rope" and float(metadata["rope_base"]) == 5000.0, metadata
     header = header_of(f"{folder}/llama.safetensors")
     with open(f"{folder}/llama.safetensors", "rb") as file:
         body = file.read()
@@ -145,14 +145,14 @@ def real(folder):
             truth = wanted[layer][0, head].numpy()
             largest = max(largest, float(truth[80:].max()))
             assert abs(weights - truth).max() < 1e-5, (layer, head, abs(weights - truth).max())
-    assert largest > 0.05, "the control: these weights are not all alike"
+    assert largest > 0.05, "control: these weights are not all alike"
     scaled = LlamaConfig(**{**config.to_dict(), "rope_scaling": {"type": "linear", "factor": 2.0}})
     assert export_kv.rotary_base(scaled) is None
     plain = GPT2LMHeadModel(GPT2Config(vocab_size=97, n_positions=256, n_embd=32, n_layer=1, n_head=2))
-    told = export_kv.export(plain, ids, f"{folder}/gpt2.safetensors")
-    assert told["keys"] == "unknown" and "rope_base" not in told, told
-    a_layer_without_an_embedding(folder, model, ids)
-    others(folder, ids)
+    metadata = export_kv.export(plain, ids, f"{folder}/gpt2.safetensors")
+    assert metadata["keys"] == "unknown" and "rope_base" not in metadata, metadata
+    check_a_layer_without_an_embedding(folder, model, ids)
+    check_other_families(folder, ids)
 
 
 def header_of(path):
@@ -163,13 +163,13 @@ def header_of(path):
         return json.loads(file.read(length))
 
 
-def a_layer_without_an_embedding(folder, model, ids):
-    """Some models turn the keys of some layers only: a dump says one style for all, or nothing."""
+def check_a_layer_without_an_embedding(folder, model, ids):
+    """Some models rotate the keys of some layers only: a dump states one style for all layers, or none."""
     module = sys.modules[type(model).__module__]
     attention, path = model.model.layers[0].self_attn, f"{folder}/mixed.safetensors"
     plain = attention.forward
 
-    def unturned(*words, **options):
+    def without_rotation(*words, **options):
         kept = module.apply_rotary_pos_emb
         module.apply_rotary_pos_emb = lambda q, k, *_, **__: (q, k)
         try:
@@ -177,18 +177,18 @@ def a_layer_without_an_embedding(folder, model, ids):
         finally:
             module.apply_rotary_pos_emb = kept
 
-    attention.forward = unturned
-    told = export_kv.export(model, ids, path, dtype="float32")
-    assert told["keys"] == "unknown" and "rope_base" not in told and told["attention"] == "causal", told
+    attention.forward = without_rotation
+    metadata = export_kv.export(model, ids, path, dtype="float32")
+    assert metadata["keys"] == "unknown" and "rope_base" not in metadata and metadata["attention"] == "causal", metadata
     assert "layers.1.query" in header_of(path) and "layers.0.query" not in header_of(path)
-    told = export_kv.export(model, ids, path, layers={1}, dtype="float32")
-    assert told["keys"] == "post-rope" and told["rope_style"] == "rotate-half", told
+    metadata = export_kv.export(model, ids, path, layers={1}, dtype="float32")
+    assert metadata["keys"] == "post-rope" and metadata["rope_style"] == "rotate-half", metadata
     assert set(header_of(path)) == {"__metadata__", "layers.1.key", "layers.1.value", "layers.1.query"}
-    # A layer that turns by other angles, here none, than the configuration says.
+    # A layer whose angles differ from those of the configuration; here they are zero.
     attention.forward = lambda *words, **options: plain(*words, **{
         **options, "position_embeddings": tuple(part * 0 + one for one, part in zip((1, 0), options["position_embeddings"]))})
-    told = export_kv.export(model, ids, path, dtype="float32")
-    assert told["keys"] == "post-rope" and "rope_base" not in told, told
+    metadata = export_kv.export(model, ids, path, dtype="float32")
+    assert metadata["keys"] == "post-rope" and "rope_base" not in metadata, metadata
     assert {"layers.0.query", "layers.1.query"} <= set(header_of(path)), "queries and keys agree all the same"
     attention.forward = plain
     try:
@@ -196,11 +196,11 @@ def a_layer_without_an_embedding(folder, model, ids):
     except SystemExit as failure:
         assert "layer 2 not in the cache (it has 0 to 1)" in str(failure), failure
     else:
-        raise AssertionError("a layer that is not there is refused")
+        raise AssertionError("a layer that does not exist is rejected")
 
 
-def others(folder, ids):
-    """Families whose embedding, window or logits are not Llama's."""
+def check_other_families(folder, ids):
+    """Families whose embedding, window or logits differ from those of Llama."""
     import torch
     import transformers
 
@@ -219,25 +219,25 @@ def others(folder, ids):
     def names(path):
         return set(header_of(path))
 
-    told, path = exported("Cohere", num_key_value_heads=2)
-    assert told["rope_style"] == "interleaved" and told["attention"] == "causal", told
+    metadata, path = exported("Cohere", num_key_value_heads=2)
+    assert metadata["rope_style"] == "interleaved" and metadata["attention"] == "causal", metadata
     assert "layers.1.query" in names(path)
-    told, path = exported("Mistral", num_key_value_heads=2, sliding_window=160)
-    assert told["rope_style"] == "rotate-half" and told["attention"] == "causal", told
+    metadata, path = exported("Mistral", num_key_value_heads=2, sliding_window=160)
+    assert metadata["rope_style"] == "rotate-half" and metadata["attention"] == "causal", metadata
     for short in (64, 159):
         try:
             exported("Mistral", num_key_value_heads=2, sliding_window=short)
         except SystemExit as failure:
             assert f"add --length {short}" in str(failure), failure
         else:
-            raise AssertionError("a window shorter than the text is refused")
+            raise AssertionError("a window shorter than the text is rejected")
     for family, options in (("GPTNeoX", {"rotary_pct": 0.25}), ("Phi", {"partial_rotary_factor": 0.5}),
                             ("Gemma2", {"num_key_value_heads": 2, "head_dim": 16, "query_pre_attn_scalar": 64,
                                         "sliding_window": 4096})):
-        told, path = exported(family, **options)
-        assert "attention" not in told and not any("query" in name for name in names(path)), (family, told)
+        metadata, path = exported(family, **options)
+        assert "attention" not in metadata and not any("query" in name for name in names(path)), (family, metadata)
         assert {"layers.0.key", "layers.1.value"} <= names(path), family
-        assert ("rope_style" in told) == (family == "Gemma2"), (family, told)
+        assert ("rope_style" in metadata) == (family == "Gemma2"), (family, metadata)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// tools/export-kv: caches of three kinds, and the real library where it is installed.
+// tools/export-kv: caches of three kinds, and the real library if it is installed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ int python(const std::string& program, const std::string& words) {
     return std::system(("'" + program + "' " + words).c_str());
 }
 
-TEST(ExportKv, CachesOfEveryKindBecomeTheSameDump) {
+TEST(ExportKv, CachesOfEveryKindGiveTheSameDump) {
     const std::string folder = scratch("export");
     std::filesystem::create_directory(folder);
     ASSERT_EQ(python("/usr/bin/python3", std::string("'") + check + "' stand-in '" + folder + "'"), 0);
@@ -25,7 +25,7 @@ TEST(ExportKv, CachesOfEveryKindBecomeTheSameDump) {
     ASSERT_EQ(seen.code, 0) << seen.err;
     for (const char* text : {"layers.2.value", "\"prompt_id\": \"page 1\"", "\"rope_base\": \"10000.0\""})
         EXPECT_NE(seen.out.find(text), std::string::npos) << text << "\n" << seen.out;
-    // The block of head 1 of the values of layer 2: entries say where they belong.
+    // The values of head 1 of layer 2; each entry encodes its position.
     ASSERT_EQ(spiked("spectrum '" + folder + "/layers.safetensors:layers.2.value:1' --estimator svd:16 --denoised '" +
                      folder + "/values.npy'")
                   .code,
@@ -38,7 +38,7 @@ TEST(ExportKv, CachesOfEveryKindBecomeTheSameDump) {
     EXPECT_EQ(spiked("kv run '" + folder + "/some.safetensors' --method tq-mse --bits 2").code, 0);
 }
 
-TEST(ExportKv, QueriesThatAreNarrowerThanKeysAreRemarkedOn) {
+TEST(ExportKv, QueriesThatAreNarrowerThanKeysGiveANote) {
     const std::string folder = scratch("narrow");
     std::filesystem::create_directory(folder);
     const std::string program = std::string("import importlib.machinery as m, numpy; e = m.SourceFileLoader('e', '") +
@@ -58,7 +58,7 @@ TEST(ExportKv, QueriesThatAreNarrowerThanKeysAreRemarkedOn) {
     const Outcome run = spiked("kv run '" + folder + "/narrow.safetensors' --method tq-mse --bits 2");
     EXPECT_EQ(run.code, 0);
     EXPECT_NE(run.err.find(why), std::string::npos) << run.err;
-    EXPECT_EQ(run.err.find(why), run.err.rfind(why)) << "said once";
+    EXPECT_EQ(run.err.find(why), run.err.rfind(why)) << "reported once";
 }
 
 /// SPIKED_TRANSFORMERS_PYTHON names a Python that has torch and transformers, for example one of a virtual environment.

@@ -1,5 +1,5 @@
-// What a machine does to a program: no memory, no place to write, a clock set back, signals. The right exit code, one
-// line that says it, nothing acknowledged lost, nothing left lying about.
+// Faults of the machine: no memory, no place to write, a clock set back, signals. The program must end with the right
+// exit code and one line of message, lose nothing that it has confirmed, and leave no temporary files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ std::string numbers(const std::string& folder) {
     return found.code == 0 ? found.out : "export fails: " + found.err;
 }
 
-/// The files of a folder but for the study and what sqlite keeps beside a store that was not closed.
+/// The files of a folder except the study and the files that SQLite keeps beside a store that was not closed.
 std::set<std::string> left_in(const std::string& folder) {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder)) {
@@ -55,15 +55,16 @@ std::set<std::string> left_in(const std::string& folder) {
 
 bool one_line(const std::string& text) { return std::count(text.begin(), text.end(), '\n') == 1; }
 
-/// From less than OpenBLAS asks for to more than the work does, every limit of memory ends in an answer or in exit 7.
-TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
+/// Every memory limit, from less than OpenBLAS needs to more than the command needs, ends in a result or in exit
+/// code 7.
+TEST(Faults, AnyMemoryLimitGivesAResultOrExitSeven) {
     if (sanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limits";
     const std::string whole = fault_folder("fault-memory-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
     const std::string folder = fault_folder("fault-memory");
     struct Work {
         std::string words;
-        std::set<std::string> makes;  ///< and nothing else, whole or not at all
+        std::set<std::string> makes;  ///< its only output files, each complete or absent
     };
     const Work all[] = {{"run study.toml --threads 2 --no-report -q", {"small.spiked"}},
                         {"kv encode '" + sample_dump + "' --method eoptshrink+tq-mse -o a.spkv -q", {"a.spkv"}},
@@ -74,7 +75,8 @@ TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
         for (int megabytes = 48; megabytes < 2000; megabytes = megabytes * 4 / 3) {
             const Outcome found = spiked(work.words, in(folder) + " ulimit -v " + std::to_string(megabytes << 10) +
                                                          "; unset OPENBLAS_NUM_THREADS; timeout -s KILL 120");
-            if (found.code == 127 || found.err.starts_with("OpenBLAS blas_thread_init")) continue;  // it was not loaded
+            if (found.code == 127 || found.err.starts_with("OpenBLAS blas_thread_init"))
+                continue;  // the program was not loaded
             codes.insert(found.code);
             EXPECT_TRUE(found.code == 0 || found.code == 7)
                 << work.words << " in " << megabytes << " MB: " << found.code << ' ' << found.err;
@@ -89,12 +91,12 @@ TEST(Faults, AnyMemoryLimitEndsInAnAnswerOrExitSeven) {
         }
         EXPECT_EQ(codes, (std::set<int>{0, 7})) << work.words;
     }
-    // Each run took up what the ones before had stored.
+    // Each run resumed from the results that earlier runs had stored.
     EXPECT_EQ(numbers(folder), numbers(whole));
 }
 
-/// Rows of SQL that damage a store, and what to do to it: one line, and no signal.
-TEST(DamagedStore, IsRefusedInOneLine) {
+/// Each case is a line of SQL that damages a store, and a command on it, which must end with one line and no signal.
+TEST(DamagedStore, IsRejectedInOneLine) {
     const std::string folder = fault_folder("damaged");
     ASSERT_EQ(spiked("run study.toml --no-report -o whole.spiked", in(folder)).code, 0);
     struct Damage {
@@ -140,12 +142,12 @@ TEST(DamagedStore, IsRefusedInOneLine) {
     }
 }
 
-/// Of its header every byte may be another.
-TEST(DamagedStore, AnyChangedByteOfTheHeaderEndsInAnAnswerOrOneLine) {
+/// Each byte of the header of the store is changed in turn.
+TEST(DamagedStore, AnyChangedByteOfTheHeaderGivesAResultOrOneLine) {
     const std::string folder = fault_folder("damaged-header");
     ASSERT_EQ(spiked("run study.toml --no-report -o whole.spiked", in(folder)).code, 0);
     const std::string whole = contents(folder + "/whole.spiked");
-    int refused = 0;
+    int rejected = 0;
     for (std::size_t at = 0; at < 100; ++at) {
         std::string bytes = whole;
         bytes[at] = static_cast<char>(bytes[at] ^ 0x2D);
@@ -153,12 +155,12 @@ TEST(DamagedStore, AnyChangedByteOfTheHeaderEndsInAnAnswerOrOneLine) {
         const Outcome found = spiked("show bad.spiked", in(folder) + " timeout 60");
         EXPECT_TRUE(found.code == 0 || found.code == 4) << at << ": " << found.code << ' ' << found.err;
         EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), found.code == 0 ? 0 : 1) << found.err;
-        refused += found.code == 4 ? 1 : 0;
+        rejected += found.code == 4 ? 1 : 0;
     }
-    EXPECT_GT(refused, 20);
+    EXPECT_GT(rejected, 20);
 }
 
-TEST(HostileStudy, WhatAStudyNamesIsARegularFile) {
+TEST(HostileStudy, OnlyRegularFilesAreReadFromAStudy) {
     const std::string folder = fault_folder("hostile-names");
     ASSERT_EQ(std::system((in(folder) + " mkfifo pipe.csv pipe.npy").c_str()), 0);
     for (const char* kind : {"file", "sample"})
@@ -175,8 +177,8 @@ TEST(HostileStudy, WhatAStudyNamesIsARegularFile) {
             }
 }
 
-/// Texts that every cell or row would hold again.
-TEST(HostileStudy, LongNamesAreRefused) {
+/// Long names would be repeated in every cell or row of the store.
+TEST(HostileStudy, LongNamesAreRejected) {
     const std::string folder = fault_folder("hostile-texts");
     const std::string name(500'000, 'x');
     const std::string study = "spiked = 1\n[study]\nname = \"s\"\n[model]\nkind = \"spiked\"\nn = 8\nd = 8\n";
@@ -192,7 +194,7 @@ TEST(HostileStudy, LongNamesAreRefused) {
     }
 }
 
-TEST(HostileStudy, DeepKeysPipesAndLongFilesAreRefused) {
+TEST(HostileStudy, DeepKeysPipesAndLongFilesAreRejected) {
     const std::string folder = fault_folder("hostile");
     std::string deep = "a";
     for (int i = 0; i < 50'000; ++i) deep += ".a";
@@ -207,7 +209,7 @@ TEST(HostileStudy, DeepKeysPipesAndLongFilesAreRefused) {
     }
 }
 
-/// Who runs the tests may write anywhere as root: then the command runs as nobody.
+/// Root may write anywhere, so under root the command runs as the user nobody.
 TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
     const std::string folder = fault_folder("fault-read-only");
     std::ofstream(folder + "/block.csv") << "1,2,3\n2,3,1\n3,1,2\n1,1,2\n";
@@ -220,7 +222,7 @@ TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
                     fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec);
     if (spiked("--version", in(folder) + nobody).code != 0) {
         fs::permissions(folder, fs::perms::owner_all);
-        GTEST_SKIP() << "nobody may not run the program where it lies";
+        GTEST_SKIP() << "the user nobody may not run the program in its folder";
     }
     const auto before = left_in(folder);
     for (const std::string& words :
@@ -237,7 +239,7 @@ TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
     fs::permissions(folder, fs::perms::owner_all);
 }
 
-TEST(Faults, PathsThatCannotBeReachedAreOneLineAndNoBug) {
+TEST(Faults, UnreachablePathsAreReportedInOneLineAndNotAsABug) {
     const std::string folder = fault_folder("fault-unreachable");
     std::ofstream(folder + "/block.csv") << "1,2,3\n2,3,1\n3,1,2\n1,1,2\n";
     ASSERT_EQ(std::system((in(folder) + " ln -sfn loop loop; mkdir -p gone").c_str()), 0);
@@ -255,7 +257,7 @@ TEST(Faults, PathsThatCannotBeReachedAreOneLineAndNoBug) {
     EXPECT_TRUE(one_line(nowhere.err)) << nowhere.err;
 }
 
-TEST(Faults, ALimitOnTheSizeOfFilesIsADiskThatIsFull) {
+TEST(Faults, AFileSizeLimitIsReportedLikeAFullDisk) {
     const std::string folder = fault_folder("fault-file-size");
     fs::copy_file(sample_dump, folder + "/dump.safetensors", fs::copy_options::overwrite_existing);
     ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
@@ -269,7 +271,7 @@ TEST(Faults, ALimitOnTheSizeOfFilesIsADiskThatIsFull) {
     }
 }
 
-/// A study of billions of batches begins at once, in little memory, and stops when it is told to.
+/// A study of billions of batches begins at once, in little memory, and stops on request.
 TEST(Faults, BillionsOfBatchesTakeNoMemoryAndStop) {
     const std::string folder = fault_folder("fault-billions");
     const std::string words = "run study.toml --no-report -o b.spiked --set run.reps='{min=1000000000,batch=1}'";
@@ -281,7 +283,7 @@ TEST(Faults, BillionsOfBatchesTakeNoMemoryAndStop) {
     EXPECT_EQ(spiked(words + " --shard 2/3 --max-time 2s", in(folder) + " timeout 60").code, 75);
 }
 
-TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
+TEST(Faults, AClockThatIsSetBackDoesNotChangeResultsOrStopTheRun) {
     if (sanitized) GTEST_SKIP() << "a sanitizer must be loaded first";
     const std::string whole = fault_folder("fault-clock-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
@@ -294,7 +296,7 @@ TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
     EXPECT_EQ(numbers(folder), numbers(whole));
     const Outcome sessions = spiked("show small.spiked --json", preload);
     EXPECT_EQ(sessions.code, 0) << sessions.err;
-    // The calendar did go back: a session ends before it began.
+    // The clock was set back: a session ends before it began.
     const std::string answer = scratch("sessions");
     ASSERT_EQ(
         std::system((in(folder) +
@@ -304,17 +306,18 @@ TEST(Faults, AClockSetBackChangesNoNumberAndStopsNothing) {
     EXPECT_EQ(contents(answer), "1\n");
 }
 
-/// A command to be ended at any moment.
-struct EndedWork {
+/// A command that is ended at any moment.
+struct InterruptedCommand {
     std::string words;
     std::set<int> ends;
     std::set<std::string> makes;
-    bool goes_on = false;
-    std::string before = {};  ///< in front of the command
+    bool can_resume = false;
+    std::string before = {};  ///< shell text before the command
 };
 
-/// The shortest of some runs: moments spread over one that was held up would mostly come after the end of others.
-double seconds_of(const EndedWork& work, const std::string& folder) {
+/// The duration of the shortest of three runs. Times that are spread over a delayed run would mostly lie after the end
+/// of the others.
+double seconds_of(const InterruptedCommand& work, const std::string& folder) {
     double took = 3600.0;
     for (int run = 0; run < 3; ++run) {
         const auto begin = std::chrono::steady_clock::now();
@@ -325,11 +328,11 @@ double seconds_of(const EndedWork& work, const std::string& folder) {
     return took;
 }
 
-const std::string without_nameless_files = "LD_PRELOAD='" SPIKED_NO_NAMELESS_FILES "' ";
+const std::string without_unnamed_files = "LD_PRELOAD='" SPIKED_NO_NAMELESS_FILES "' ";
 
-/// A study of 14 000 cells in half a kilobyte, `wrong` in its first table.
-std::string study_of_many_cells(const std::string& wrong) {
-    return "spiked = 1\n[study]\nname = \"many\"\n" + wrong +
+/// A study of 14 000 cells in half a kilobyte, with `extra` in its first table.
+std::string study_of_many_cells(const std::string& extra) {
+    return "spiked = 1\n[study]\nname = \"many\"\n" + extra +
            "[model]\nkind = \"spiked\"\nn = 32\nd = 32\nnoise = { row_cov = { kind = \"ar1\", rho = 0.5 } }\n"
            "[sweep]\nn = [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009]\n"
            "d = [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009]\n"
@@ -338,7 +341,7 @@ std::string study_of_many_cells(const std::string& wrong) {
            "2.3]\n[[estimator]]\nname = \"eoptshrink\"\n";
 }
 
-TEST(Faults, ManyCellsAreReadInLittleMemoryAndReadingEndsWhenAsked) {
+TEST(Faults, ManyCellsAreReadInLittleMemoryAndReadingStopsOnRequest) {
     const std::string folder = fault_folder("fault-many-cells");
     std::ofstream(folder + "/wrong.toml") << study_of_many_cells("bogus = 1\n");
     const Outcome wrong =
@@ -351,23 +354,23 @@ TEST(Faults, ManyCellsAreReadInLittleMemoryAndReadingEndsWhenAsked) {
     EXPECT_EQ(left_in(folder), (std::set<std::string>{"right.toml", "wrong.toml"}));
 }
 
-/// Ended by SIGTERM at moments spread over the whole of each command: `run` stops and can go on (75), the others leave
-/// what stood there before or the whole of the new, and no file beside it, where the file system knows no nameless
-/// files either.
+/// Each command is ended by SIGTERM at times that are spread over its whole duration. `run` stops and can be resumed
+/// (exit code 75); the others leave the previous file or the complete new one and no other file, also on a file system
+/// without unnamed files (O_TMPFILE).
 TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
     const std::string whole = fault_folder("fault-terminated-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
     const std::string folder = fault_folder("fault-terminated");
     const std::string encode = "kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv";
-    std::vector<EndedWork> all = {
+    std::vector<InterruptedCommand> all = {
         {"run study.toml --threads 2", {0, 75, 143}, {"small.spiked", "small.html"}, true},
         {"report '" + whole + "/small.spiked' -o page.html", {0, 143}, {"page.html"}},
         {encode, {0, 143}, {"a.spkv"}},
         {"merge '" + whole + "/small.spiked' -o merged.spiked", {0, 75, 143}, {"merged.spiked"}}};
-    if (!sanitized) all.push_back({encode, {0, 143}, {"a.spkv"}, false, without_nameless_files});
+    if (!sanitized) all.push_back({encode, {0, 143}, {"a.spkv"}, false, without_unnamed_files});
     for (const auto& work : all) {
         const double took = seconds_of(work, folder);
-        // Of what is the same whenever it is made; a store holds when that was.
+        // The complete output, if it is the same in every run; a store contains times.
         const std::string made = *work.makes.rbegin();
         const bool is_store = made.ends_with(".spiked");
         if (!is_store) {
@@ -378,7 +381,7 @@ TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
         constexpr int attempts = 12;
         for (int attempt = 0; attempt < attempts; ++attempt) {
             const double seconds = took * (attempt + 0.5) / attempts;
-            const std::string before = attempt % 2 == 0 ? "what stood there" : "";
+            const std::string before = attempt % 2 == 0 ? "previous content" : "";
             if (!is_store) {
                 fs::remove(folder + "/" + made);
                 if (!before.empty()) std::ofstream(folder + "/" + made) << before;
@@ -388,31 +391,31 @@ TEST(Faults, ATerminationAtAnyMomentLosesNothing) {
             if (!is_store) {
                 const std::string after = fs::exists(folder + "/" + made) ? contents(folder + "/" + made) : "";
                 EXPECT_TRUE(after == complete || (found.code != 0 && after == before)) << work.words;
-            } else if (!work.goes_on && fs::exists(folder + "/" + made)) {
+            } else if (!work.can_resume && fs::exists(folder + "/" + made)) {
                 EXPECT_EQ(spiked("show " + made, in(folder)).code, 0) << work.words;
             }
             EXPECT_TRUE(work.ends.contains(found.code)) << work.words << ": " << found.code << ' ' << found.err;
             stopped += found.code != 0 ? 1 : 0;
             const auto left = left_in(folder);
             EXPECT_TRUE(std::ranges::includes(work.makes, left)) << work.words << ": " << *left.begin();
-            if (!work.goes_on || found.code == 0)
+            if (!work.can_resume || found.code == 0)
                 for (const auto& name : left) fs::remove(folder + "/" + name);
         }
         EXPECT_GT(stopped, attempts / 4) << work.words;
         ASSERT_EQ(spiked(work.words, in(folder)).code, 0) << work.words;
-        if (work.goes_on) {
+        if (work.can_resume) {
             EXPECT_EQ(numbers(folder), numbers(whole));
         }
         for (const auto& name : left_in(folder)) fs::remove(folder + "/" + name);
     }
 }
 
-/// The control: what no handler sees does leave a file there, under a name that says so.
+/// Negative control: SIGKILL, which no handler receives, does leave a file there, with the suffix .tmp.
 TEST(Faults, AKillLeavesATemporaryFileWhereFilesNeedNames) {
     if (sanitized) GTEST_SKIP() << "a sanitizer must be loaded first";
     const std::string folder = fault_folder("fault-killed-with-name");
-    const EndedWork encode{
-        "kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv", {}, {}, false, without_nameless_files};
+    const InterruptedCommand encode{
+        "kv encode '" + sample_dump + "' --method tcq --bits 3 -o a.spkv", {}, {}, false, without_unnamed_files};
     const double took = seconds_of(encode, folder);
     bool left = false;
     for (int attempt = 0; attempt < 12 && !left; ++attempt) {
@@ -423,7 +426,7 @@ TEST(Faults, AKillLeavesATemporaryFileWhereFilesNeedNames) {
     EXPECT_TRUE(left);
 }
 
-TEST(Faults, FewFilesAtOnceAreSaidAndMoreAreTakenWhereTheSystemAllows) {
+TEST(Faults, ATooLowLimitOnOpenFilesIsReportedAndRaisedIfPossible) {
     const std::string folder = fault_folder("fault-open-files");
     const Outcome few = spiked("list metrics", in(folder) + " ulimit -n 16;");
     EXPECT_EQ(few.code, 2);
@@ -439,13 +442,13 @@ TEST(Faults, FewFilesAtOnceAreSaidAndMoreAreTakenWhereTheSystemAllows) {
     }
     const std::string words = "kv run" + names + " --method tq-mse --bits 2 --layers 0 --heads 0 --side key --json -q";
     EXPECT_EQ(spiked(words, in(folder) + " ulimit -Sn 40;").code, 0);
-    if (sanitized) return;  // a sanitizer itself needs a free number to look at an exception
+    if (sanitized) return;  // a sanitizer itself needs a free descriptor to examine an exception
     const Outcome all = spiked(words, in(folder) + " ulimit -n 40;");
     EXPECT_EQ(all.code, 4);
     EXPECT_NE(all.err.find("ulimit -n"), std::string::npos) << all.err;
 }
 
-TEST(Faults, APipeIsNoStore) {
+TEST(Faults, APipeIsRejectedAsAStore) {
     const std::string folder = fault_folder("fault-pipe");
     ASSERT_EQ(std::system((in(folder) + " mkfifo pipe.spiked").c_str()), 0);
     for (const char* words : {"show pipe.spiked", "report pipe.spiked", "merge pipe.spiked -o m.spiked"}) {

@@ -1,4 +1,4 @@
-// Files from strangers, made and tried by tools/hostile-files: what docs/SECURITY.md promises.
+// Untrusted files, made and tried by tools/hostile-files: the guarantees of docs/SECURITY.md.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,29 +21,29 @@ Tried tried(const std::string& program, const std::string& options) {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out)};
 }
 
-/// A part of the cases each, so that tests run side by side.
+/// Each test runs a part of the cases, so that they can run in parallel.
 class HostileFiles : public testing::TestWithParam<int> {};
 
-TEST_P(HostileFiles, ChangeNothingTakeLittleAndAreNotObeyed) {
+TEST_P(HostileFiles, ChangeNothingTakeFewResourcesAndExecuteNothing) {
     const Tried found = tried(SPIKED_BINARY, "--part " + std::to_string(GetParam()) + "/8");
     EXPECT_EQ(found.code, 0) << found.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(Part, HostileFiles, testing::Range(1, 9));
 
-/// What the tool says of this program when a line of shell comes first.
-Tried tried_behind(const std::string& line, const std::string& options) {
+/// The result of the tool for this program when a line of shell is run before it.
+Tried tried_after(const std::string& line, const std::string& options) {
     const std::string program = scratch("bad-program");
     std::ofstream(program) << "#!/bin/sh\n" << line << "\nexec '" SPIKED_BINARY "' \"$@\"\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     return tried(program, options);
 }
 
-/// A program that does one of the things it must not: the tool has to say so.
+/// Negative controls: programs that do one of the forbidden things, which the tool must report.
 class HostileFilesControl : public testing::TestWithParam<const char*> {};
 
-TEST_P(HostileFilesControl, AreSeen) {
-    const Tried found = tried_behind(GetParam(), "--only write-ahead");
+TEST_P(HostileFilesControl, AreDetected) {
+    const Tried found = tried_after(GetParam(), "--only write-ahead");
     EXPECT_EQ(found.code, 1) << found.out;
     EXPECT_EQ(found.out.find(" 0 complaints"), std::string::npos) << found.out;
 }
@@ -58,10 +58,10 @@ INSTANTIATE_TEST_SUITE_P(
                     "case $1 in export) echo '\\input{x}'; exit 0;; esac"),
     [](const auto& fault) { return "Fault" + std::to_string(fault.index); });
 
-/// Quick yet, but with the square of the size of its file.
-TEST(HostileFilesGrowthControl, ASquareIsSeen) {
-    if (sanitized) GTEST_SKIP() << "times are not judged under a sanitizer";
-    const Tried found = tried_behind(
+/// A program that is still fast, but whose time grows with the square of the file size.
+TEST(HostileFilesGrowthControl, QuadraticTimeIsDetected) {
+    if (sanitized) GTEST_SKIP() << "times are not checked under a sanitizer";
+    const Tried found = tried_after(
         "case $1 in show) awk \"BEGIN { n = $(stat -c %s m.spiked) / 30000; for (i = 0; i < 3000 * n * n; ++i); }\";; "
         "esac",
         "--only 'passing verdicts'");

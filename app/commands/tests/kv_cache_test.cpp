@@ -1,4 +1,4 @@
-// Low-rank caches in `spiked kv frontier` and `kv run`, as users run them.
+// Low-rank caches in `spiked kv frontier` and `kv run`.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 namespace spiked::app {
 namespace {
 
-/// Two prompts of one model: 2 layers, 2 heads of 128, 128 tokens.
+/// A dump of one of two prompts of one model: 2 layers, 2 heads of dimension 128, 128 tokens.
 const std::string& prompt(int index) {
     static const std::array<std::string, 2> paths = [] {
         std::array<std::string, 2> made;
@@ -29,7 +29,7 @@ const Json& row_of(const Json& json, const std::string& side, const std::string&
     throw std::runtime_error(side + " " + method + " is missing");
 }
 
-TEST(KvCaches, StandInTheFrontierWithTheirBits) {
+TEST(KvCaches, AreInTheFrontierWithTheirBits) {
     const std::string picture = scratch("frontier.svg");
     const Outcome found = spiked("kv frontier '" + prompt(0) + "' --calibrate '" + prompt(1) +
                                  "' --bits 2,3 --method "
@@ -53,7 +53,7 @@ TEST(KvCaches, StandInTheFrontierWithTheirBits) {
                      (16 + 16 * 16 + 2 * 16 * (tokens + channels)) / (tokens * channels));
     EXPECT_EQ(number(xkv, "shared_bits"), 0.0);
     EXPECT_TRUE(row_of(json, "key", "tq-mse", 2).find("shared_bits")->is_null());
-    // At full rank what comes back is what went in, turned and turned back.
+    // At full rank the cache is restored, after de-rotating and rotating it again.
     EXPECT_LT(number(row_of(json, "key", "unrope+xkv:rank=128:factors=fp16", 2), "relative_l2"), 2e-3);
     EXPECT_GT(number(row_of(json, "key", "xkv:rank=16", 3), "relative_l2"), 0.05);
     EXPECT_GT(number(row_of(json, "key", "kvtc", 2), "relative_l2"),
@@ -82,29 +82,29 @@ TEST(KvCaches, DefaultsAndAttention) {
     EXPECT_TRUE(coarse.find("paper_bits")->is_null());
 }
 
-TEST(KvCaches, RefuseToCalibrateOnWhatTheyAreTestedOn) {
+TEST(KvCaches, RejectCalibrationOnTheTestedDump) {
     const std::string command = "kv frontier '" + prompt(0) + "' --attention none --bits 2 --side key ";
-    const auto refused = [](const std::string& words, int code, const char* says) {
+    const auto rejected = [](const std::string& words, int code, const char* says) {
         const Outcome found = spiked(words);
         EXPECT_EQ(found.code, code) << words << "\n" << found.err;
         EXPECT_NE(found.err.find(says), std::string::npos) << found.err;
         EXPECT_TRUE(found.out.empty());
     };
-    refused(command + "--method palu --calibrate '" + prompt(0) + "'", 2, "same content");
+    rejected(command + "--method palu --calibrate '" + prompt(0) + "'", 2, "same content");
     const std::string copy = scratch("copy.safetensors");
     std::filesystem::copy_file(prompt(0), copy, std::filesystem::copy_options::overwrite_existing);
-    refused(command + "--method kvtc --calibrate '" + prompt(1) + "','" + copy + "'", 2, "same content");
+    rejected(command + "--method kvtc --calibrate '" + prompt(1) + "','" + copy + "'", 2, "same content");
     const std::string wider = scratch("wider.safetensors");
     ASSERT_EQ(spiked("kv generate -o '" + wider + "' --prompt 0 --dtype f32").code, 0);
-    refused(command + "--method palu --calibrate '" + wider + "'", 2, "of the same model");
-    refused(command + "--method cskv", 2, "--calibrate");
-    refused(command + "--method xkv --calibrate '" + prompt(1) + "'", 2, "--calibrate");
-    refused(command + "--method palu --calibrate '" + sample_dump + "'", 4, "layer 1");
-    refused(command + "--method palu:rank=999 --calibrate '" + prompt(1) + "'", 2, "rank 999");
-    refused(command + "--method palu:rnk=9 --calibrate '" + prompt(1) + "'", 2, "rank");
-    refused(command + "--method palu --calibrate nowhere.safetensors", 4, "nowhere.safetensors");
-    refused(command + "--method tq-mse --plot picture.bmp", 2, "picture.bmp");
-    refused("kv encode '" + prompt(0) + "' -o x.spkv --method palu --bits 2", 2, "kv frontier");
+    rejected(command + "--method palu --calibrate '" + wider + "'", 2, "of the same model");
+    rejected(command + "--method cskv", 2, "--calibrate");
+    rejected(command + "--method xkv --calibrate '" + prompt(1) + "'", 2, "--calibrate");
+    rejected(command + "--method palu --calibrate '" + sample_dump + "'", 4, "layer 1");
+    rejected(command + "--method palu:rank=999 --calibrate '" + prompt(1) + "'", 2, "rank 999");
+    rejected(command + "--method palu:rnk=9 --calibrate '" + prompt(1) + "'", 2, "rank");
+    rejected(command + "--method palu --calibrate nowhere.safetensors", 4, "nowhere.safetensors");
+    rejected(command + "--method tq-mse --plot picture.bmp", 2, "picture.bmp");
+    rejected("kv encode '" + prompt(0) + "' -o x.spkv --method palu --bits 2", 2, "kv frontier");
     EXPECT_EQ(spiked(command + "--method kvtc --calibrate '" + prompt(1) + "'").code, 0);
 }
 

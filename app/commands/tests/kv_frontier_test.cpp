@@ -1,4 +1,4 @@
-// spiked kv frontier as users run it.
+// The command `kv frontier`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace {
 
 struct Row {
     std::string side, method;
-    double bits, stored, error;  ///< error: its logarithm
+    double bits, stored, error;  ///< error: the logarithm of the error
     bool on_hull;
 };
 
-/// Those that have the metric.
+/// The entries that have the metric.
 std::vector<Row> rows_of(const Json& json, const char* metric = "relative_l2") {
     std::vector<Row> rows;
     for (const auto& row : *json.find("rows")->items())
@@ -30,15 +30,15 @@ std::vector<Row> rows_of(const Json& json, const char* metric = "relative_l2") {
     return rows;
 }
 
-/// Whether no mixture of two others of the side, and no single one, takes as few bits for less error.
+/// Whether no other entry of the side, and no mixture of two, has a smaller error at no more bits.
 bool undominated(const Row& row, const std::vector<Row>& rows) {
     for (const auto& a : rows)
         for (const auto& b : rows) {
             if (a.side != row.side || b.side != row.side || a.stored > row.stored) continue;
             if (a.stored <= row.stored && a.error < row.error - 1e-12) return false;
             if (b.stored <= row.stored || &a == &row) continue;
-            const double share = (row.stored - a.stored) / (b.stored - a.stored);
-            if ((1.0 - share) * a.error + share * b.error < row.error - 1e-12) return false;
+            const double weight = (row.stored - a.stored) / (b.stored - a.stored);
+            if ((1.0 - weight) * a.error + weight * b.error < row.error - 1e-12) return false;
         }
     return true;
 }
@@ -62,7 +62,7 @@ TEST(KvFrontierCommand, MarksTheHullAndOrdersMethodsAtOneBudget) {
     EXPECT_GE(on_hull, 4U);
     EXPECT_LT(on_hull, rows.size());
 
-    // At the budget: between the two widths around it, on a line of the logarithm.
+    // At the budget: linear interpolation of the logarithm of the error between the two nearest bit widths.
     double before = -HUGE_VAL;
     std::string side;
     double best = 0.0;
@@ -86,18 +86,18 @@ TEST(KvFrontierCommand, MarksTheHullAndOrdersMethodsAtOneBudget) {
             if (row.stored > 3.2 && (high == nullptr || row.stored < high->stored)) high = &row;
         }
         ASSERT_TRUE(low != nullptr && high != nullptr);
-        const double share = (3.2 - low->stored) / (high->stored - low->stored);
-        EXPECT_NEAR(std::log(error), (1.0 - share) * low->error + share * high->error, 1e-9);
+        const double weight = (3.2 - low->stored) / (high->stored - low->stored);
+        EXPECT_NEAR(std::log(error), (1.0 - weight) * low->error + weight * high->error, 1e-9);
         EXPECT_GT(number(one, "mcse_relative_l2"), 0.0);
         ++checked;
     }
-    // Values have no embedding to undo: the method behind unrope is left out there.
+    // Values have no embedding, so the method with unrope is left out for them.
     EXPECT_EQ(checked, 9U);
-    // The finding this dump is known for: un-rotated keys, trellis-coded.
+    // On this dump, trellis coding of de-rotated keys is the best method.
     EXPECT_EQ(*json.find("at")->items()->front().find("method")->string(), "unrope+eoptshrink+tcq:state=6");
 }
 
-TEST(KvFrontierCommand, RefusesBudgetsThatNothingReaches) {
+TEST(KvFrontierCommand, RejectsBudgetsThatNoMethodReaches) {
     const std::string command = "kv frontier '" + sample_dump + "' --method tq-mse,ecsq --bits 2,3 --side key ";
     EXPECT_EQ(spiked(command + "--at 0").code, 2);
     EXPECT_EQ(spiked(command + "--at x").code, 2);
@@ -110,7 +110,7 @@ TEST(KvFrontierCommand, RefusesBudgetsThatNothingReaches) {
     EXPECT_NE(text.out.find("ecsq"), std::string::npos);
 }
 
-TEST(KvFrontierCommand, ShowsWhatCodingDoesToAttention) {
+TEST(KvFrontierCommand, ShowsErrorsOfAttention) {
     const std::string common = "'" + sample_dump + "' --layers 0 --bits 2,3 --json --method ";
     const std::string methods = "tq-mse,ecsq,eoptshrink+tq-mse,unrope+eoptshrink+tq-mse";
     // The same numbers as those of kv run, under the same names.
@@ -153,7 +153,7 @@ TEST(KvFrontierCommand, ShowsWhatCodingDoesToAttention) {
     EXPECT_NE(svg.find("convex hull"), std::string::npos);
     EXPECT_EQ(svg.find("Shannon bound of normal entries"), std::string::npos);
 
-    // Logits are of keys alone.
+    // Errors of logits exist only for keys.
     const Outcome logits = spiked(command + "--metric attention_logits");
     ASSERT_EQ(logits.code, 0) << logits.err;
     const auto of_keys = rows_of(logits.json(), "attention_logits");
@@ -166,22 +166,22 @@ TEST(KvFrontierCommand, ShowsWhatCodingDoesToAttention) {
     for (const char* head : {"rel. L2 %", "logits", "attention %", "logarithm of the error of attention logits"})
         EXPECT_NE(text.find(head), std::string::npos) << head;
 
-    // A method that is not measured around the budget is named, not passed over.
+    // A method that is not measured on both sides of the budget is named, not silently left out.
     const std::string apart =
         spiked("kv frontier '" + sample_dump +
                "' --layers 0 --side key --attention none --method tq-mse,ecsq,gear --bits 2,3 --at 2.5")
             .out;
     EXPECT_NE(apart.find("not measured on both sides of 2.5 bits: gear\n"), std::string::npos) << apart;
 
-    // Refused before a block is coded.
-    const auto refused = [&](const std::string& words, int code, const char* says) {
+    // Rejected before a block is coded.
+    const auto rejected = [&](const std::string& words, int code, const char* says) {
         const Outcome found = spiked("kv frontier '" + sample_dump + "' --method tq-mse --bits 2,3 " + words);
         EXPECT_EQ(found.code, code) << words;
         EXPECT_NE(found.err.find(says), std::string::npos) << found.err;
     };
-    refused("--metric attention", 2, "attention_output");
-    refused("--metric attention_logits --side value", 2, "of keys");
-    refused("--metric attention_output --attention none", 2, "--attention");
+    rejected("--metric attention", 2, "attention_output");
+    rejected("--metric attention_logits --side value", 2, "of keys");
+    rejected("--metric attention_output --attention none", 2, "--attention");
 }
 
 TEST(KvFrontierCommand, ErrorsAreClusteredByPromptFromEightOn) {
@@ -197,9 +197,9 @@ TEST(KvFrontierCommand, ErrorsAreClusteredByPromptFromEightOn) {
         ASSERT_EQ(alone.code, 0) << alone.err;
         means.push_back(number(alone.json().find("rows")->items()->front(), "attention_output"));
     }
-    const Outcome together = spiked("kv frontier" + all + words);
-    ASSERT_EQ(together.code, 0) << together.err;
-    const Json json = together.json();
+    const Outcome joint = spiked("kv frontier" + all + words);
+    ASSERT_EQ(joint.code, 0) << joint.err;
+    const Json json = joint.json();
     EXPECT_EQ(*json.find("cluster")->string(), "prompt");
     EXPECT_EQ(number(json, "clusters"), prompts);
     // The standard error of eight independent means.

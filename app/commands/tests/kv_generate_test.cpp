@@ -16,7 +16,7 @@ TEST(KvGenerateCommand, WritesADumpThatOtherCommandsRead) {
     ASSERT_EQ(written.code, 0) << written.err;
     EXPECT_EQ(*written.json().find("schema")->string(), "spiked.generate/1");
     EXPECT_EQ(number(written.json(), "query_heads"), 3);
-    // The same words write the same bytes; another prompt has other tokens.
+    // The same options write the same bytes; another prompt has other tokens.
     ASSERT_EQ(spiked(words + again + "'").code, 0);
     EXPECT_TRUE(contents(dump) == contents(again));
     ASSERT_EQ(spiked(words + again + "' --prompt 1").code, 0);
@@ -49,14 +49,14 @@ TEST(KvGenerateCommand, PlantsNeedlesThatAreFound) {
     EXPECT_LT(number(rows[1], "log_probability"), number(rows[2], "log_probability") - 0.3);
     EXPECT_NEAR(number(rows[2], "log_probability"), number(rows[0], "log_probability"), 0.1);
     EXPECT_EQ(spiked("kv run '" + dump + "' --method tq-mse --bits 2").code, 0);
-    // Keys without an embedding have none to undo.
+    // Keys without an embedding cannot be de-rotated, so that there is no default method with unrope.
     ASSERT_EQ(spiked("kv generate --tokens 512 --head-dim 64 --needles 32 --no-rotary -o '" + dump + "'").code, 0);
     const Outcome plain = spiked("kv retrieve '" + dump + "' --bits 2");
     EXPECT_EQ(plain.code, 0) << plain.err;
     EXPECT_EQ(plain.out.find("unrope+"), std::string::npos) << plain.out;
     EXPECT_NE(plain.out.find("eoptshrink+tq-mse"), std::string::npos) << plain.out;
     EXPECT_EQ(spiked("kv retrieve '" + dump + "' --method unrope+tq-mse").code, 4);
-    // Asked for too weakly.
+    // Questions with a logit that is too small.
     ASSERT_EQ(spiked("kv generate --tokens 512 --needles 32 --needle-logit 1 -o '" + dump + "'").code, 0);
     const Outcome weak = spiked("kv retrieve '" + dump + "'");
     EXPECT_EQ(weak.code, 4);
@@ -64,7 +64,7 @@ TEST(KvGenerateCommand, PlantsNeedlesThatAreFound) {
     std::filesystem::remove(dump);
 }
 
-TEST(KvGenerateCommand, NeedlesAreFoundWhateverTheNoise) {
+TEST(KvGenerateCommand, NeedlesAreFoundAtAnyNoise) {
     const std::string dump = scratch("noise.safetensors");
     double fine = 0.0;
     for (const char* noise : {"0.01", "0.2", "3", "40"}) {
@@ -78,14 +78,14 @@ TEST(KvGenerateCommand, NeedlesAreFoundWhateverTheNoise) {
         const auto& rows = *document.find("rows")->items();
         EXPECT_GE(number(rows[0], "right"), 0.9) << noise;
         EXPECT_GE(number(rows[0], "attention_mass"), 0.9) << noise;
-        // What tells tokens apart is lost where it is small beside what they share.
+        // Quantization loses the differences between tokens if these are small compared with their common part.
         if (noise == std::string("0.01")) fine = number(rows[1], "right");
     }
     EXPECT_LT(fine, 0.5);
     std::filesystem::remove(dump);
 }
 
-TEST(KvGenerateCommand, RefusesWhatDoesNotFit) {
+TEST(KvGenerateCommand, RejectsInvalidOptions) {
     for (const char* name : {"y.st", "y", "y.npz"}) {
         const Outcome named = spiked("kv generate -o '" + scratch(name) + "'");
         EXPECT_EQ(named.code, 2);

@@ -1,4 +1,4 @@
-// What spiked kv run measures over a whole sequence: attention, and KIVI's full-precision tail.
+// Measurements of `kv run` over a whole sequence: attention, and the full-precision tail of KIVI.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,14 +34,14 @@ arma::mat causal_output(const arma::mat& queries, const Sequence& cache) {
     for (arma::uword t = 0; t < queries.n_rows; ++t) {
         const arma::vec logits =
             cache.keys.head_rows(t + 1) * queries.row(t).t() / std::sqrt(static_cast<double>(queries.n_cols));
-        const arma::vec shares = arma::exp(logits - logits.max());
-        output.row(t) = shares.t() * cache.values.head_rows(t + 1) / arma::accu(shares);
+        const arma::vec weights = arma::exp(logits - logits.max());
+        output.row(t) = weights.t() * cache.values.head_rows(t + 1) / arma::accu(weights);
     }
     return output;
 }
 
-// Blocks of 32 tokens, so that every token of a block asks; the last 6 tokens of the sequence fill none.
-TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
+// In blocks of 32 tokens every token of a block is a query; the last 6 tokens of the sequence do not fill a block.
+TEST(KvRunAttention, AgreesWithTheDecodedFileForTheQueryHeadsOfTheGroup) {
     constexpr std::size_t tokens = 70;
     std::vector<sim::TensorSource> tensors;
     for (const auto& [name, heads] : {std::pair{"layers.0.key", 2U}, {"layers.0.value", 2U}, {"layers.0.query", 4U}}) {
@@ -62,7 +62,7 @@ TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
     const Sequence exact = sequence_of(original, 0, 1);
     const Sequence decoded = sequence_of(back, 0, 1);
     const sim::KvDump dump(original);
-    // Keys decoded, values decoded, both: means over two blocks.
+    // Errors with decoded keys, decoded values and both: means over two blocks.
     const auto errors_with = [&](std::initializer_list<std::size_t> heads) {
         std::array<double, 3> errors{};
         for (const std::size_t first : {0, 32}) {
@@ -87,7 +87,7 @@ TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
     EXPECT_NEAR(number(side_row(document, "key"), "attention_output"), expected[0], 1e-6);
     EXPECT_NEAR(number(side_row(document, "value"), "attention_output"), expected[1], 1e-6);
     EXPECT_NEAR(number(side_row(document, "key"), "attention_output_both"), expected[2], 1e-6);
-    // Inner products with the queries of the block, of both heads that read the key head.
+    // Inner products with the queries of the block of both query heads that share the key head.
     double bias = 0.0;
     for (const std::size_t first : {0, 32})
         for (const std::size_t head : {2, 3}) {
@@ -99,11 +99,11 @@ TEST(KvRunAttention, IsThatOfTheDecodedFileForTheQueryHeadsOfTheGroup) {
             bias += 0.25 * arma::mean(arma::vectorise(queries * change.t()));
         }
     EXPECT_NEAR(number(side_row(document, "key"), "ip_bias_plain_query"), bias, 1e-7);
-    // Reading the other key head's queries must not pass.
+    // Negative control: the queries of the other key head give another result.
     EXPECT_GT(std::abs(number(side_row(document, "key"), "attention_output") - errors_with({0, 1})[0]), 1e-3);
 }
 
-TEST(KvRunAttention, NumbersStandWhereTheyMeanSomething) {
+TEST(KvRunAttention, MetricsAreReportedOnlyForTheSidesTheyApplyTo) {
     const Json document = spiked("kv run '" + sample_dump + "' --method tq-mse --bits 2 --json").json();
     const Json& key = side_row(document, "key");
     const Json& value = side_row(document, "value");
@@ -138,7 +138,7 @@ std::string dump_with(const std::string& name, const sim::Metadata& metadata, st
     return path;
 }
 
-TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
+TEST(KvRunAttention, MissingDataIsReportedWhenAttentionIsRequested) {
     const sim::Metadata plain = {{"layout", "head,token,dim"}};
     const sim::Metadata causal = {{"layout", "head,token,dim"}, {"attention", "causal"}};
     const std::string words = " --method tq-mse --bits 2 --block 8 --json";
@@ -153,7 +153,7 @@ TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
     fails(dump_with("three.safetensors", causal, 3), " --attention causal", 4, "heads must be a multiple");
     fails(dump_with("causal.safetensors", causal, 2), " --attention bidirectional", 2, "say attention \"causal\"");
     fails(without, " --attention casual", 2, "causal");
-    // Not asked for: not measured. Asked where the file says nothing: measured.
+    // Without --attention it is not measured here; with it, it is measured although the file states nothing.
     const std::string silent = dump_with("silent.safetensors", plain, 4);
     const std::string sliding =
         dump_with("sliding.safetensors", {{"layout", "head,token,dim"}, {"attention", "sliding"}}, 4);
@@ -181,7 +181,7 @@ TEST(KvRunAttention, WhatIsLackingIsSaidWhenItIsAskedFor) {
     EXPECT_NE(seen, all);
 }
 
-TEST(KvRun, HeadsOfAnotherModelAreAnotherCluster) {
+TEST(KvRun, HeadsOfDifferentModelsAreDifferentClusters) {
     const auto dump = [](const char* name, const char* model, const char* prompt) {
         return dump_with(name, {{"layout", "head,token,dim"}, {"model", model}, {"prompt_id", prompt}}, 0);
     };
@@ -197,7 +197,8 @@ std::string dump_of_tensors(const std::string& name, const std::vector<std::pair
     std::vector<sim::TensorSource> tensors;
     for (const auto& [tensor, rows] : heads) {
         arma::mat by_token;
-        if (!rows.is_empty()) by_token = rows.t();  // Armadillo forms a reference to the first of no entries
+        if (!rows.is_empty())
+            by_token = rows.t();  // Armadillo would form a reference to the first entry of an empty matrix
         tensors.push_back(sim::tensor_of(tensor, sim::DType::f32, {1, rows.n_rows, rows.n_cols},
                                          std::vector<double>(by_token.begin(), by_token.end())));
     }
@@ -212,15 +213,16 @@ arma::mat gaussian_tokens(std::size_t tokens, std::size_t dim) {
     return rows;
 }
 
-void expect_refused(const std::string& words, int code, const std::vector<std::string>& says) {
+void expect_rejected(const std::string& words, int code, const std::vector<std::string>& says) {
     const Outcome found = spiked(words);
     EXPECT_EQ(found.code, code) << words << ": " << found.err;
     EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
     for (const auto& part : says) EXPECT_NE(found.err.find(part), std::string::npos) << part << ": " << found.err;
 }
 
-// They are fp16 whatever the norms are: nothing may come back as infinity or as zeros, no advice may lead nowhere.
-TEST(KvLastTokens, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
+// The last tokens are stored as fp16 for any format of the norms. They must not be decoded as infinity or zeros, and
+// the advice of the message must help.
+TEST(KvLastTokens, BeyondFp16AreRejectedWithAdvice) {
     for (const double size : {1e6, 1e-10}) {
         arma::mat keys = gaussian_tokens(20, 8);
         keys.tail_rows(4) *= size;
@@ -229,39 +231,39 @@ TEST(KvLastTokens, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
                                                                       {"layers.0.query", gaussian_tokens(20, 8)}});
         const std::string words = "'" + dump + "' --block 8 --bits 2 --norm fp32";
         for (const std::string& command : {"kv encode -o '" + scratch("last.spkv") + "' ", std::string("kv run ")}) {
-            expect_refused(command + words, 4, {"layers.0.key", "head 0", "tokens 16 to 19", "fp16", "--block"});
+            expect_rejected(command + words, 4, {"layers.0.key", "head 0", "tokens 16 to 19", "fp16", "--block"});
             EXPECT_EQ(spiked(command + words).err.find("--norm"), std::string::npos);
         }
         EXPECT_FALSE(std::filesystem::exists(scratch("last.spkv")));
         EXPECT_EQ(spiked("kv run " + words + " --attention none").code, 0);
-        // KIVI's window lies in full blocks.
+        // The full-precision window of KIVI lies in full blocks.
         const std::string whole =
             dump_of_tensors("window.safetensors", {{"layers.0.value", size * gaussian_tokens(16, 8)}});
-        expect_refused("kv run '" + whole + "' --block 8 --bits 2 --norm fp32 --method kivi", 4,
-                       {"layers.0.value", "tokens 0 to 7", "residual 0"});
+        expect_rejected("kv run '" + whole + "' --block 8 --bits 2 --norm fp32 --method kivi", 4,
+                        {"layers.0.value", "tokens 0 to 7", "residual 0"});
     }
 }
 
-TEST(KvRun, NamesTheTensorAtFaultAndTheFileOnce) {
+TEST(KvRun, NamesTheInvalidTensorAndTheFileOnce) {
     arma::mat bad = gaussian_tokens(16, 8);
     bad(9, 3) = std::nan("");
     const std::string dump =
         dump_of_tensors("bad-query.safetensors", {{"layers.0.key", gaussian_tokens(16, 8)}, {"layers.0.query", bad}});
-    expect_refused("kv run '" + dump + "' --block 8", 4, {"layers.0.query", "token 9", "dim 3"});
+    expect_rejected("kv run '" + dump + "' --block 8", 4, {"layers.0.query", "token 9", "dim 3"});
     const std::string text = spiked("kv run '" + dump + "' --block 8").err;
     EXPECT_EQ(text.find(dump), text.rfind(dump)) << text;
-    // Rows of one entry have no levels of 2 bits.
+    // Rows of one entry have no codebook of 2 bits.
     const std::string narrow = dump_of_tensors(
         "narrow.safetensors", {{"layers.0.key", gaussian_tokens(16, 1)}, {"layers.3.key", gaussian_tokens(16, 4)}});
     for (const std::string& command : {std::string("kv run"), "kv encode -o '" + scratch("narrow.spkv") + "'"})
-        expect_refused(command + " '" + narrow + "' --block 8 --bits 2 --method tq-mse", 2,
-                       {narrow, "layers.0.key", "dimension 1"});
-    expect_refused("kv run '" + dump_of_tensors("empty.safetensors", {{"layers.0.key", arma::mat(16, 0)}}) + "'", 4,
-                   {"empty", "channel"});
+        expect_rejected(command + " '" + narrow + "' --block 8 --bits 2 --method tq-mse", 2,
+                        {narrow, "layers.0.key", "dimension 1"});
+    expect_rejected("kv run '" + dump_of_tensors("empty.safetensors", {{"layers.0.key", arma::mat(16, 0)}}) + "'", 4,
+                    {"empty", "channel"});
 }
 
-// 256 tokens in blocks of 128, 2 bits, groups of 64: 2.5 bits where coded, 16 in the tail.
-TEST(KiviResidual, IsTheTailOfTheSequenceAndCounted) {
+// 256 tokens in blocks of 128 at 2 bits with groups of 64: coded entries take 2.5 bits, those of the tail 16.
+TEST(KiviResidual, IsTheTailOfTheSequenceAndIsCounted) {
     const auto bits = [](const std::string& options, const char* side) {
         const Outcome run = spiked("kv run '" + sample_dump + "' --bits 2 --attention none --json " + options);
         EXPECT_EQ(run.code, 0) << run.err;
@@ -280,7 +282,7 @@ TEST(KiviResidual, IsTheTailOfTheSequenceAndCounted) {
     EXPECT_EQ(bits("--method tq-mse", "value"), Pair(2.125, 0.0));
 }
 
-TEST(KiviResidual, ComesBackExactlyFromACodedFileWhateverTheBlocks) {
+TEST(KiviResidual, IsRestoredExactlyFromACodedFileForAnyBlockSize) {
     for (const std::string block : {"128", "96"}) {
         const std::string coded = scratch("kivi.spkv");
         const std::string back = scratch("kivi.safetensors");

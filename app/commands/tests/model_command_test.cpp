@@ -9,10 +9,11 @@
 namespace spiked::app {
 namespace {
 
-/// A random model of 3 layers, 2 kv heads of 8 and 50 tokens, and what NumPy says of its 40 tokens.
+/// A random model with 3 layers, 2 key-value heads of dimension 8 and a vocabulary of 50, and the loss that NumPy
+/// computes on a text of 40 tokens.
 struct Model {
     std::string folder = scratch("model");
-    double nats = 0.0;  ///< of the tokens behind the first 17
+    double nats = 0.0;  ///< mean over the tokens after the first 17
 
     Model() {
         std::filesystem::create_directories(folder);
@@ -53,7 +54,7 @@ TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_NEAR(number(document, "nats"), model().nats, 1e-5);
     EXPECT_EQ(*document.find("tokens")->integer(), 23);
     EXPECT_EQ(*document.find("blocks_of")->integer(), 16);
-    EXPECT_TRUE(document.find("mcse_nats")->is_null());  // of one document
+    EXPECT_TRUE(document.find("mcse_nats")->is_null());  // one document has no standard error
     const auto& rows = *document.find("rows")->items();
     ASSERT_EQ(rows.size(), 4);
     for (const auto& row : rows) {
@@ -65,19 +66,19 @@ TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_NE(number(rows[0], "added_nats"), number(rows[2], "added_nats"));
 }
 
-TEST(PerplexityCommand, OnlyWhatIsNamedIsCompressed) {
+TEST(PerplexityCommand, OnlyTheNamedSidesAreCompressed) {
     const auto all = added("--method tq-mse --bits 2");
     const auto keys = added("--method tq-mse --bits 2 --only 0:key,1:key,2:key");
     const auto everything = added("--method tq-mse --bits 2 --only 0:key,1:key,2:key,0:value,1:value,2:value");
     EXPECT_NE(all, keys);
     EXPECT_EQ(all, everything);
-    // The rotary embedding is that of keys.
+    // Only keys have a rotary embedding.
     EXPECT_EQ(added("--method unrope+tq-mse --bits 2 --only 0:value,2:value"),
               added("--method tq-mse --bits 2 --only 0:value,2:value"));
     EXPECT_EQ(all, added("--method tq-mse --bits 2 --threads 1"));
 }
 
-TEST(PerplexityCommand, SaysWhatItMeasured) {
+TEST(PerplexityCommand, PrintsMethodsBitsAndTokens) {
     const Outcome found =
         spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --method tq-mse --bits 2");
     ASSERT_EQ(found.code, 0) << found.err;
@@ -85,34 +86,34 @@ TEST(PerplexityCommand, SaysWhatItMeasured) {
         EXPECT_NE(found.out.find(part), std::string::npos) << part << found.out;
 }
 
-TEST(PerplexityCommand, RefusesWhatCannotBeMeasured) {
-    const auto refused = [](const std::string& words, int code, const std::string& part) {
+TEST(PerplexityCommand, RejectsInvalidOptionsAndData) {
+    const auto rejected = [](const std::string& words, int code, const std::string& part) {
         const Outcome found = spiked("kv perplexity " + words);
         EXPECT_EQ(found.code, code) << words << found.err;
         EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
     };
     const std::string good = model().words("tokens.npy");
-    refused("--tokens x.npy", 2, "--model is missing");
-    refused("--model '" + model().folder + "'", 2, "--tokens is missing");
-    refused(good + "--block 39", 4, "documents of 40 tokens (expected 41 or more for blocks of 39)");
-    refused(good + "--block 0", 2, "--block 0");
-    refused(good + "--only 3:key --block 16", 2, "--only 3:key: the model has layers 0 to 2");
-    refused(good + "--only key", 2, "is not LAYER:key or LAYER:value");
-    refused(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
-    refused(good + "--method palu --block 16", 2, "palu");
-    refused(good + "--method snapkw --block 16", 2, "did you mean \"snapkv\"");
-    refused(good + "--method a-method --block 16", 2, "pyramidkv");
-    refused(good + "--method snapkv+h2o+tq-mse --block 16", 2, "h2o evicts and is not first");
-    refused(good + "--method tq-mse+snapkv --block 16", 2, "write snapkv or snapkv+tq-mse");
-    refused(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, 16 tokens from 0 to 15");
-    refused(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
-    refused(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
-    refused(good + "--block 16 --method snapkv --budget 1e-7", 2, "--budget 1e-07 has no room for one of 16 tokens");
-    refused(good + "--block 16 --method snapkv --budget 1.5", 2, "--budget 1.5 is not possible");
-    refused(good + "--block 16 --method snapkv --budget half", 2, "--budget: \"half\" is not a number");
-    refused(good + "--block 16 --method snapkv", 2, "\"snapkv\" evicts and no budget is given");
-    refused(good + "--block 16 --method snapkv --budget 0.5 --only 0:key", 2, "name both or neither");
-    refused("--model /no/such --tokens x.npy", 4, "/no/such/config.json");
+    rejected("--tokens x.npy", 2, "--model is missing");
+    rejected("--model '" + model().folder + "'", 2, "--tokens is missing");
+    rejected(good + "--block 39", 4, "documents of 40 tokens (expected 41 or more for blocks of 39)");
+    rejected(good + "--block 0", 2, "--block 0");
+    rejected(good + "--only 3:key --block 16", 2, "--only 3:key: the model has layers 0 to 2");
+    rejected(good + "--only key", 2, "is not LAYER:key or LAYER:value");
+    rejected(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
+    rejected(good + "--method palu --block 16", 2, "palu");
+    rejected(good + "--method snapkw --block 16", 2, "did you mean \"snapkv\"");
+    rejected(good + "--method a-method --block 16", 2, "pyramidkv");
+    rejected(good + "--method snapkv+h2o+tq-mse --block 16", 2, "h2o is an eviction and is not first");
+    rejected(good + "--method tq-mse+snapkv --block 16", 2, "write snapkv or snapkv+tq-mse");
+    rejected(good + "--method svd:9+tq-mse --block 16", 2, "layer 0, key of head 0, 16 tokens from 0 to 15");
+    rejected(model().words("keys.npy") + "--block 16", 4, "token 0 of document 0 is");
+    rejected(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
+    rejected(good + "--block 16 --method snapkv --budget 1e-7", 2, "--budget 1e-07 has no room for one of 16 tokens");
+    rejected(good + "--block 16 --method snapkv --budget 1.5", 2, "--budget 1.5 is not possible");
+    rejected(good + "--block 16 --method snapkv --budget half", 2, "--budget: \"half\" is not a number");
+    rejected(good + "--block 16 --method snapkv", 2, "\"snapkv\" evicts and no budget is given");
+    rejected(good + "--block 16 --method snapkv --budget 0.5 --only 0:key", 2, "name both or neither");
+    rejected("--model /no/such --tokens x.npy", 4, "/no/such/config.json");
     const Outcome elsewhere = spiked("kv run x.safetensors --method snapkv+tq-mse");
     EXPECT_EQ(elsewhere.code, 2);
     EXPECT_NE(elsewhere.err.find("use spiked kv perplexity, kv retrieve or kv frontier --model"), std::string::npos);
@@ -138,7 +139,7 @@ TEST(PerplexityCommand, EvictsToABudget) {
     EXPECT_EQ(number(rows[2], "bits_per_entry"), 3.0);
     EXPECT_TRUE(rows[4].find("budget")->is_null());
     EXPECT_EQ(number(rows[4], "added_nats"), number(rows[2], "added_nats"));
-    // What later choices need is a part of the bits.
+    // The bits include the data that later evictions need.
     const Json held = spiked("kv perplexity" + model().words("documents.npy") +
                              "--block 16 --json --budget 0.5 --bits 2 --method h2o,snapkv,snapkv+svd:1+tq-mse,tq-mse")
                           .json();
@@ -158,7 +159,7 @@ TEST(PerplexityCommand, EvictsToABudget) {
     EXPECT_NE(said.out.find("tq-mse"), std::string::npos);
 }
 
-TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
+TEST(FrontierOfAModel, AgreesWithPerplexity) {
     const std::string words = model().words("documents.npy") + "--block 16 --method tq-mse,snapkv --bits 1,3,6 ";
     const std::string store = scratch("model.spiked");
     const std::string picture = scratch("model.svg");
@@ -187,46 +188,46 @@ TEST(FrontierOfAModel, IsWhatPerplexityMeasures) {
     EXPECT_GE(on_hull, 1);
     for (const char* part : {">tq-mse<", ">added nats a token<"})
         EXPECT_NE(contents(picture).find(part), std::string::npos) << part;
-    // The page names budgets, and has means over documents with their errors, not a row for each.
+    // The page names budgets and shows means over documents with their errors, not an entry for each document.
     const std::string page = contents(scratch("model.html"));
     for (const char* part : {">snapkv at 0.3<", ">snapkv at 0.6<", "caches, 3 documents or prompts", "added nats</th>"})
         EXPECT_NE(page.find(part), std::string::npos) << part;
-    // The store is the source: again without the work, and as a table.
+    // The same command reads the results from the store without computing them again, here as a table.
     const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
     EXPECT_EQ(again.code, 0) << again.err;
     for (const char* part :
          {"cache, 3 documents", "added nats", "snapkv at 0.3", "snapkv at 0.6", "clustered by document (3 clusters)"})
         EXPECT_NE(again.out.find(part), std::string::npos) << part << again.out;
     EXPECT_NE(spiked("kv frontier" + words + "--budget 0.3 -o '" + store + "'").code, 0);
-    // And wherever a store is shown.
+    // `show` prints the same table.
     EXPECT_EQ(spiked("show '" + store + "'").out, again.out);
     EXPECT_NE(page.find("3 documents \u00b7 "), std::string::npos);
     const Outcome one = spiked("kv frontier --model '" + model().folder + "' --tokens '" + model().folder +
                                "/tokens.npy' --block 16 --method tq-mse --bits 2");
     EXPECT_NE(one.out.find("cache, 1 document\n"), std::string::npos) << one.out << one.err;
 
-    const auto refused = [](const std::string& all, int code, const std::string& part) {
+    const auto rejected = [](const std::string& all, int code, const std::string& part) {
         const Outcome outcome = spiked("kv frontier " + all);
         EXPECT_EQ(outcome.code, code) << all << outcome.err;
         EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     };
-    refused("", 2, "neither dumps nor --model");
-    refused(sample_dump + words, 2, "dumps and --model are given");
-    refused(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
-    refused(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
-    refused(sample_dump + " --budget 0.5", 2, "--budget is of a model");
-    refused(sample_dump + " --prompts 3", 2, "--prompts is of a model");
-    refused(words + "--layers 0 --budget 0.5", 2, "--layers is of dumps");
-    refused(words + "--needles 4 --budget 0.5", 2, "--needles asks for needles and --tokens for added nats");
-    refused(words + "--metric retrieval --budget 0.5", 2, "--metric retrieval asks for needles");
-    refused("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
-    refused("--model '" + model().folder + "' --filler '" + model().folder +
-                "/documents.npy' --needles 12 --prompts 2 "
-                "--vocabulary bos=0,ask=1,keys=10:29,values=30:49",
-            4, "the model answers");
+    rejected("", 2, "neither dumps nor --model");
+    rejected(sample_dump + words, 2, "dumps and --model are given");
+    rejected(words + "--metric relative_l2 --budget 0.5", 2, "--metric relative_l2 is of dumps");
+    rejected(sample_dump + " --metric added_nats", 2, "--metric added_nats is of a model");
+    rejected(sample_dump + " --budget 0.5", 2, "--budget is of a model");
+    rejected(sample_dump + " --prompts 3", 2, "--prompts is of a model");
+    rejected(words + "--layers 0 --budget 0.5", 2, "--layers is of dumps");
+    rejected(words + "--needles 4 --budget 0.5", 2, "--needles asks for needles and --tokens for added nats");
+    rejected(words + "--metric retrieval --budget 0.5", 2, "--metric retrieval asks for needles");
+    rejected("--model '" + model().folder + "' --metric added_nats", 2, "needs --tokens");
+    rejected("--model '" + model().folder + "' --filler '" + model().folder +
+                 "/documents.npy' --needles 12 --prompts 2 "
+                 "--vocabulary bos=0,ask=1,keys=10:29,values=30:49",
+             4, "the model answers");
 }
 
-TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
+TEST(FrontierOfAModel, ShowsTheLossOfRetrieval) {
     const char* models = std::getenv("SPIKED_EXTRA_MODELS");
     if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
     const std::string words =
@@ -244,7 +245,7 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
                     number(exact[0], "log_probability") - number(exact[i + 1], "log_probability"), 1e-9);
     for (std::size_t i = 0; i < 2; ++i)
         EXPECT_NEAR(number(rows[i], "wrong_answers"), 1.0 - number(exact[i + 1], "right"), 1e-9);
-    // What loses nothing that could be told is named, not dropped.
+    // A method without measurable loss is named, not dropped.
     const Outcome lossless = spiked("kv frontier --model '" + std::string(models) +
                                     "/needle' --prompts 2 --method snapkv --budget 1 --report '" + page + ".2.html'");
     ASSERT_EQ(lossless.code, 0) << lossless.err;
@@ -254,7 +255,7 @@ TEST(FrontierOfAModel, ShowsWhatRetrievalLoses) {
         EXPECT_NE(contents(page).find(part), std::string::npos) << part;
 }
 
-TEST(FrontierOfAModel, TokensMayStandInAFileWithoutASuffix) {
+TEST(FrontierOfAModel, TokensMayBeInAFileWithoutASuffix) {
     std::filesystem::copy_file(model().folder + "/documents.npy", scratch("pages"),
                                std::filesystem::copy_options::overwrite_existing);
     const Outcome found = spiked("kv frontier --model '" + model().folder + "' --tokens '" + scratch("pages") +
@@ -262,7 +263,7 @@ TEST(FrontierOfAModel, TokensMayStandInAFileWithoutASuffix) {
     EXPECT_EQ(found.code, 0) << found.err;
 }
 
-TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
+TEST(DumpStudyOfAModel, AgreesWithTheStudyOfItsDumps) {
     const auto study = [](const std::string& name, const std::string& source) {
         std::ofstream(scratch(name)) << "spiked = 1\n[study]\nname = \"m\"\nseed = \"0x5eed\"\n[model]\nkind = "
                                         "\"kv_dump\"\nblock = { tokens = 16, tail = \"skip\" }\n"
@@ -291,7 +292,7 @@ TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
         return spiked("export '" + scratch(name + ".spiked") + "' --table summary --format csv").out;
     };
     EXPECT_EQ(table("model.toml"), table("dumps.toml"));
-    // The store names what there is to read again, not a folder that is gone.
+    // The store names the documents and the model, not the temporary folder of the dumps.
     const std::string store = contents(scratch("model.toml.spiked"));
     EXPECT_EQ(store.find("spiked-dumps-"), std::string::npos);
     EXPECT_NE(store.find("document 2 of " + folder + "/documents.npy, read by " + folder), std::string::npos);
@@ -300,27 +301,27 @@ TEST(DumpStudyOfAModel, IsTheStudyOfItsDumps) {
     EXPECT_EQ(resumed.code, 0) << resumed.err;
     EXPECT_NE(resumed.err.find("resuming"), std::string::npos) << resumed.err;
 
-    const auto refused = [&](const std::string& source, const std::string& part) {
+    const auto rejected = [&](const std::string& source, const std::string& part) {
         const Outcome outcome = spiked(study("bad.toml", source));
         EXPECT_EQ(outcome.code, 2) << source << outcome.err;
         EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.err;
     };
     const std::string both = "model = \"" + folder + "\"\ntokens = \"" + folder + "/documents.npy\"\n";
-    refused("model = \"" + folder + "\"", "tokens = \"pages.npy\"");
-    refused(both + "documents = [3]", "document 3 does not exist");
-    refused(both + "documents = [0.5]", "document 0.5 is no row");
-    refused(both + "source = [\"x.safetensors\"]", "both given");
-    refused("model = \"/no/such\"\ntokens = \"x.npy\"", "/no/such/config.json");
+    rejected("model = \"" + folder + "\"", "tokens = \"pages.npy\"");
+    rejected(both + "documents = [3]", "document 3 does not exist");
+    rejected(both + "documents = [0.5]", "document 0.5 is not a row");
+    rejected(both + "source = [\"x.safetensors\"]", "both given");
+    rejected("model = \"/no/such\"\ntokens = \"x.npy\"", "/no/such/config.json");
 }
 
-TEST(DumpCommand, WritesWhatTheModelSees) {
+TEST(DumpCommand, WritesTheKeysOfTheModel) {
     const std::string dump = scratch("model.safetensors");
     const Outcome made =
         spiked("kv dump" + model().words("documents.npy") + "--dtype f32 --name tiny -o '" + dump + "' --json");
     ASSERT_EQ(made.code, 0) << made.err;
     EXPECT_EQ(*made.json().find("tokens")->integer(), 40);
     EXPECT_EQ(*made.json().find("query_heads")->integer(), 6);
-    // Keys of head 1 of layer 1 against NumPy's, by a reader that is not ours.
+    // Compares the keys of head 1 of layer 1 with NumPy's, with an independent reader of the file.
     std::ofstream(scratch("read.py")) << R"(import json, struct, sys
 import numpy as np
 with open(sys.argv[1], "rb") as file:
@@ -346,30 +347,30 @@ print(np.abs(keys[1] - np.load(sys.argv[2])).max())
     EXPECT_EQ(spiked("kv dump" + model().words("documents.npy") + "-o no/such/folder/x.safetensors").code, 6);
 }
 
-TEST(RetrieveCommand, RefusesAModelThatDoesNotAnswer) {
-    const auto refused = [](const std::string& words, int code, const std::string& part) {
+TEST(RetrieveCommand, RejectsAModelThatDoesNotAnswer) {
+    const auto rejected = [](const std::string& words, int code, const std::string& part) {
         const Outcome found = spiked("kv retrieve " + words);
         EXPECT_EQ(found.code, code) << words << found.err;
         EXPECT_NE(found.err.find(part), std::string::npos) << found.err;
     };
     const std::string good = "--model '" + model().folder + "' --filler '" + model().folder + "/documents.npy' ";
     const std::string words = "--vocabulary bos=0,ask=1,keys=10:29,values=30:49 ";
-    refused(good, 4, "token 512 of the needles lies outside the model's vocabulary of 50");
-    refused(good + words + "--needles 4 --asked 12 --prompts 2 --context 49", 4,
-            "a stream of the filler has 40 tokens");
-    refused(good + words + "--needles 12 --prompts 2", 4, "the model answers");
-    refused(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
-    refused(good + words + "--needles 12 --context 0", 2, "--context 0");
-    refused(good + words + "--needles 12 --context 70000", 2, "--context 70000 is not possible: the model reads ");
-    refused(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
-    refused(good + "--layers first", 2, "--layers \"first\" is not possible");
-    refused("--model '" + model().folder + "'", 4, "give --filler FILE.npy");
-    refused("--prompts 2", 2, "neither dumps nor --model");
-    refused("--model /no/such", 4, "/no/such/config.json");
+    rejected(good, 4, "token 512 of the needles lies outside the model's vocabulary of 50");
+    rejected(good + words + "--needles 4 --asked 12 --prompts 2 --context 49", 4,
+             "a stream of the filler has 40 tokens");
+    rejected(good + words + "--needles 12 --prompts 2", 4, "the model answers");
+    rejected(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
+    rejected(good + words + "--needles 12 --context 0", 2, "--context 0");
+    rejected(good + words + "--needles 12 --context 70000", 2, "--context 70000 is not possible: the model reads ");
+    rejected(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
+    rejected(good + "--layers first", 2, "--layers \"first\" is not possible");
+    rejected("--model '" + model().folder + "'", 4, "give --filler FILE.npy");
+    rejected("--prompts 2", 2, "neither dumps nor --model");
+    rejected("--model /no/such", 4, "/no/such/config.json");
 }
 
-/// Measured by a prototype in NumPy: added nats and their errors over the same 16 documents.
-TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
+/// The expected values are those of a prototype in NumPy: added nats and their errors over the same 16 documents.
+TEST(PerplexityCommand, AgreesWithAPrototype) {
     const char* models = std::getenv("SPIKED_EXTRA_MODELS");
     if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
     const std::string folder = std::string(models) + "/rope-lm";
@@ -392,7 +393,7 @@ TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
     EXPECT_NEAR(number(document, "nats"), 1.5589, 1e-4);
     const auto& rows = *document.find("rows")->items();
     ASSERT_EQ(rows.size(), 3 * expected.size());
-    // The documents are the same, only the rotations differ: the difference is a part of either error.
+    // The documents are the same and only the rotations differ, so the difference is smaller than the errors suggest.
     constexpr double errors = 2.0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const Row& row = expected[i / 3];
@@ -400,11 +401,12 @@ TEST(PerplexityCommand, AddsWhatAPrototypeAdded) {
         EXPECT_NEAR(number(rows[i], "added_nats"), row.added[i % 3], errors * row.error[i % 3]) << row.method << i % 3;
         EXPECT_LT(number(rows[i], "mcse_added_nats"), 1.6 * row.error[i % 3]) << row.method << i % 3;
     }
-    // What one bit adds with eOptShrink is none of what it adds without, nor what two bits do.
+    // Negative control: the added nats at one bit with eOptShrink differ from those without it and from those at two
+    // bits.
     for (const std::size_t i : {0UL, 1UL})
-        for (const auto& [cell, error] : {std::pair{expected[2].added[i], expected[2].error[i]},
-                                          std::pair{expected[0].added[i + 1], expected[0].error[i + 1]}})
-            EXPECT_GT(std::abs(number(rows[i], "added_nats") - cell), errors * error) << i;
+        for (const auto& [value, error] : {std::pair{expected[2].added[i], expected[2].error[i]},
+                                           std::pair{expected[0].added[i + 1], expected[0].error[i + 1]}})
+            EXPECT_GT(std::abs(number(rows[i], "added_nats") - value), errors * error) << i;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Every command of the README runs, and prints what the README shows.
+// Every command of the README runs and prints the output that the README shows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<Snippet> snippets(const std::string& page) {
     return found;
 }
 
-/// A folder with the files the README speaks of.
+/// Creates a folder with the files that the commands of the README use.
 std::string reader_folder(const std::string& name) {
     const std::string folder = scratch(name);
     std::filesystem::create_directory(folder);
@@ -60,7 +60,7 @@ std::vector<std::string> words(const std::string& text) {
 
 struct Shown {
     double value = 0.0;
-    double error = 0.0;  ///< of `1.23(45)`; 0 without brackets
+    double error = 0.0;  ///< the standard error of `1.23(45)`; 0 without brackets
 };
 
 std::optional<Shown> shown_number(const std::string& word) {
@@ -70,11 +70,12 @@ std::optional<Shown> shown_number(const std::string& word) {
     if (bracket == std::string::npos) return Shown{*value, 0.0};
     const std::size_t point = word.find('.');
     const double places = point == std::string::npos ? 0.0 : static_cast<double>(bracket - point - 1);
-    const auto units = to_number(word.substr(bracket + 1, word.size() - bracket - 2));
-    return Shown{*value, units.value_or(0.0) * std::pow(10.0, -places)};
+    const auto digits = to_number(word.substr(bracket + 1, word.size() - bracket - 2));
+    return Shown{*value, digits.value_or(0.0) * std::pow(10.0, -places)};
 }
 
-/// The same word, or numbers that agree to 1 % or a third of their error: last digits differ between processors.
+/// Whether two words are equal or are numbers that agree to 1 % or a third of their error, because last digits differ
+/// between processors.
 bool agree(const std::string& expected, const std::string& printed) {
     if (expected == printed) return true;
     const auto a = shown_number(expected);
@@ -82,7 +83,7 @@ bool agree(const std::string& expected, const std::string& printed) {
     return a && b && std::abs(a->value - b->value) <= std::max(0.01 * std::abs(a->value), a->error / 3.0);
 }
 
-/// Runs what a page shows for a shell; returns how many commands that were.
+/// Runs the shell commands of a page and returns their number.
 int run_recipes(const std::string& page, const std::string& folder) {
     int count = 0;
     for (const auto& snippet : snippets(page))
@@ -108,7 +109,7 @@ TEST(Readme, TheTutorialOnDumpsRuns) {
     EXPECT_TRUE(std::filesystem::exists(folder + "/results/dump.html"));
 }
 
-TEST(Readme, ShowsWhatIsPrinted) {
+TEST(Readme, ShowsThePrintedOutput) {
     int count = 0;
     for (const auto& snippet : snippets("README.md")) {
         if (snippet.language != "console") continue;
@@ -127,7 +128,7 @@ TEST(Readme, ShowsWhatIsPrinted) {
     EXPECT_GE(count, 1);
 }
 
-/// In the page of its module or that of a folder in it.
+/// The README of the module or of a folder in it must name every file.
 TEST(Readme, NamesEveryFileOfEveryModule) {
     namespace fs = std::filesystem;
     const std::set<std::string> code = {".hpp", ".cpp", ".cuh", ".cu"};

@@ -1,4 +1,4 @@
-// `spiked kv retrieve DUMP...`: the last layer of a model redone for the questions of a dump.
+// `spiked kv retrieve DUMP...`: recomputes the last layer of a model for the questions of a dump.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int asked = 24;
 constexpr int heads = 4;
 
-/// A dump, and what NumPy says of its needles: means of log-probabilities and of attention by head.
+/// A dump and the results of NumPy for its needles: means of log-probabilities, and of attention by head.
 struct Dump {
     std::string path;
     double log_probability = 0.0;
@@ -59,7 +59,7 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_EQ(*exact.find("layers")->string(), "last");
     EXPECT_EQ(number(exact, "questions"), asked);
     EXPECT_NEAR(number(exact, "log_probability"), dump.log_probability, 1e-5);
-    EXPECT_TRUE(exact.find("mcse_right")->is_null());  // of one dump
+    EXPECT_TRUE(exact.find("mcse_right")->is_null());  // one dump has no standard error
     const auto& by_head = *exact.find("heads")->items();
     ASSERT_EQ(by_head.size(), heads);
     for (std::size_t head = 0; head < heads; ++head) {
@@ -85,12 +85,12 @@ TEST(RetrieveDump, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_NE(two.out.find("in brackets standard errors over prompts, paired for what is lost;"), std::string::npos);
     EXPECT_NE(drawn.out.find("without standard errors because there is one prompt"), std::string::npos) << drawn.out;
     EXPECT_EQ(drawn.out.find("in brackets"), std::string::npos);
-    const Outcome refused = retrieve(dump, "--context 100");
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_NE(refused.err.find("--context belongs to prompts that are built"), std::string::npos) << refused.err;
+    const Outcome rejected = retrieve(dump, "--context 100");
+    EXPECT_EQ(rejected.code, 2);
+    EXPECT_NE(rejected.err.find("--context belongs to prompts that are built"), std::string::npos) << rejected.err;
 }
 
-/// Differences of prompts that other methods share have errors of their own.
+/// The errors of differences between methods are computed from paired differences by prompt.
 TEST(RetrieveDump, ComparesMethodsPromptByPrompt) {
     const std::string words = "kv retrieve --block 64 '" + Dump("another-prompt").path + "' '" + Dump("few").path +
                               "' '" + Dump().path + "' --method tq-mse,kivi --bits 1,3";
@@ -123,7 +123,7 @@ TEST(RetrieveDump, ComparesMethodsPromptByPrompt) {
             EXPECT_NEAR(number(row, (key + "_over_first").c_str()), gain, 1e-12);
             EXPECT_NEAR(number(row, ("mcse_" + key + "_over_first").c_str()), std::sqrt(squares * 1.5), 1e-12);
         }
-    // A method with itself, and two that are not the same.
+    // A method compared with itself, and two different methods.
     EXPECT_EQ(number(first, "mcse_log_probability_over_first"), 0.0);
     EXPECT_GT(number(nth_row(document, 2), "mcse_log_probability_over_first"), 0.0);
     const Outcome text = spiked(words);
@@ -131,8 +131,8 @@ TEST(RetrieveDump, ComparesMethodsPromptByPrompt) {
         EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
 }
 
-/// 24 of 24 and 5 of 6 are 29 of 30, not eleven twelfths.
-TEST(RetrieveDump, SharesAreThoseOfAllQuestions) {
+/// 24 right answers of 24 and 5 of 6 are 29 of 30; the mean over prompts would be eleven twelfths.
+TEST(RetrieveDump, FractionsAreOverAllQuestions) {
     const Outcome found = spiked("kv retrieve '" + Dump("another-prompt").path + "' '" + Dump("few").path +
                                  "' --method tq-mse --bits 8 --json");
     ASSERT_EQ(found.code, 0) << found.err;
@@ -140,7 +140,7 @@ TEST(RetrieveDump, SharesAreThoseOfAllQuestions) {
     const Json& exact = nth_row(document, 0);
     EXPECT_EQ(number(exact, "questions"), 30);
     EXPECT_NEAR(number(exact, "right"), 29.0 / 30.0, 1e-12);
-    // Of a ratio of sums: residuals 24 (1 - 29/30) and 5 - 6 29/30, which cancel, over 30.
+    // The standard error of a ratio of sums: the residuals 24 (1 - 29/30) and 5 - 6 29/30, which cancel, over 30.
     EXPECT_NEAR(number(exact, "mcse_right"), std::sqrt(2.0 * 2.0 * 0.8 * 0.8) / 30.0, 1e-12);
 }
 
@@ -153,11 +153,12 @@ TEST(RetrieveDump, TellsAPlaceThatIsWrongByOne) {
     const double right = hits(found_in(Dump(), "--method tq-mse --bits 4"));
     const double wrong = hits(found_in(Dump("shifted"), "--method tq-mse --bits 4"));
     EXPECT_GT(right, 90.0);  // of 96
-    // Chance: 24 questions, all heads of one alike, find one of 150 tokens. More than 4 of 24: 24 C 5 / 150^5 < 1e-6.
+    // By chance a question finds one of 150 tokens, in all heads alike. The probability of more than 4 of 24 is below
+    // 24 C 5 / 150^5 < 1e-6.
     EXPECT_LE(wrong, 4.0 * heads);
 }
 
-TEST(RetrieveDump, EvictsAsAModelDoes) {
+TEST(RetrieveDump, EvictsLikeAModel) {
     const Dump dump;
     const Json document = found_in(dump, "--method streaming,h2o,dmc,snapkv --budget 1,0.2");
     const auto& exact = nth_row(document, 0);
@@ -170,19 +171,19 @@ TEST(RetrieveDump, EvictsAsAModelDoes) {
         EXPECT_LT(number(few, "right"), 0.6);
     }
     const Json known = found_in(dump, "--method h2o --budget 0.5 --observe-questions");
-    const Json blind = found_in(dump, "--method h2o --budget 0.5");
-    EXPECT_NE(number(nth_row(known, 1), "attention_mass"), number(nth_row(blind, 1), "attention_mass"));
+    const Json unknown = found_in(dump, "--method h2o --budget 0.5");
+    EXPECT_NE(number(nth_row(known, 1), "attention_mass"), number(nth_row(unknown, 1), "attention_mass"));
     // Only the context is compressed.
     EXPECT_NE(number(nth_row(found_in(dump, "--method tq-mse --bits 2"), 1), "log_probability"),
               number(nth_row(found_in(dump, "--method tq-mse --bits 2 --exact-questions"), 1), "log_probability"));
 }
 
-TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
-    struct Refused {
+TEST(RetrieveDump, RejectsInconsistentDumpsAndOptions) {
+    struct Case {
         const char* change;
         const char* part;
     };
-    for (const auto& [change, part] : std::vector<Refused>{
+    for (const auto& [change, part] : std::vector<Case>{
              {"outside", "needles[3]: value_at is 200 (the sequence has tokens 0 to 199)"},
              {"too-early", "needles[3] lies at "},
              {"another-answer", "full precision gives 23 right answers of 24 (its metadata say the model gave 24)"},
@@ -222,9 +223,9 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
     const Outcome same = spiked("kv retrieve '" + dump.path + "' '" + dump.path + "' --method tq-mse");
     EXPECT_EQ(same.code, 4);
     EXPECT_NE(same.err.find("have the same content"), std::string::npos) << same.err;
-    const Outcome turned = retrieve(dump, "--method unrope+tq-mse --bits 2");
-    EXPECT_EQ(turned.code, 4);
-    EXPECT_NE(turned.err.find("the rotary embedding cannot be undone"), std::string::npos) << turned.err;
+    const Outcome unrope = retrieve(dump, "--method unrope+tq-mse --bits 2");
+    EXPECT_EQ(unrope.code, 4);
+    EXPECT_NE(unrope.err.find("the rotary embedding cannot be undone"), std::string::npos) << unrope.err;
     for (const char* words :
          {"--needles 3", "--model x", "--layers all", "--budget 0.5", "--block 0", "--observe-questions"}) {
         const Outcome found = spiked("kv retrieve '" + dump.path + "' --method tq-mse " + words);
@@ -232,8 +233,8 @@ TEST(RetrieveDump, RefusesWhatDoesNotFitTogether) {
     }
 }
 
-/// Dumps of a trained model, where somebody has them: $SPIKED_EXTRA_DUMPS.
-TEST(RetrieveDump, AnswersWithWhatATrainedModelDumped) {
+/// Uses dumps of a trained model in the folder $SPIKED_EXTRA_DUMPS, if it is given.
+TEST(RetrieveDump, AnswersFromDumpsOfATrainedModel) {
     const char* dumps = std::getenv("SPIKED_EXTRA_DUMPS");
     if (dumps == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_DUMPS names no folder";
     const std::string folder = dumps;
@@ -246,7 +247,7 @@ TEST(RetrieveDump, AnswersWithWhatATrainedModelDumped) {
     const Json document = found.json();
     EXPECT_EQ(number(nth_row(document, 0), "right"), 1.0);
     EXPECT_GT(number(nth_row(document, 0), "attention_mass"), 0.9);
-    // A prototype has .950 with 240 needles, .997 with 16, both with errors below .006.
+    // A prototype found .950 with 240 needles and .997 with 16, both with standard errors below .006.
     EXPECT_NEAR(number(nth_row(document, 1), "right"), 0.97, 0.04);
     EXPECT_EQ(number(nth_row(document, 2), "bits_per_entry"), 3.125);
     EXPECT_GE(number(nth_row(document, 2), "right"), 0.98);

@@ -1,4 +1,5 @@
-// How runs begin and end: what is refused before anything runs, what a stop, a failure or a full disk leaves behind.
+// The beginning and end of runs: errors that are reported before anything runs, and the store after a stop, a failure
+// or a full disk.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -47,7 +48,7 @@ std::string query(const std::string& folder, const std::string& sql) {
     return contents(answer);
 }
 
-TEST(RunEnd, AReplicateThatCannotBeDrawnIsStoredWithTheCommandThatShowsIt) {
+TEST(RunEnd, AReplicateThatCannotBeDrawnIsStoredWithItsReplayCommand) {
     const std::string folder = unlucky_folder("it's unlucky");
     const std::string words = "run study.toml --no-report --threads 1";
     const Outcome over = spiked(words, in(folder));
@@ -71,9 +72,9 @@ TEST(RunEnd, AReplicateThatCannotBeDrawnIsStoredWithTheCommandThatShowsIt) {
     EXPECT_NE(again.out.find("as it did in the store"), std::string::npos) << again.out;
 }
 
-TEST(RunEnd, WhatEndsARunStandsInItsStoreWhereItCanBeWritten) {
+TEST(RunEnd, AnErrorThatEndsARunIsStoredIfPossible) {
     const std::string folder = unlucky_folder("file-limit", plain_study);
-    // No file may grow beyond 300 kB: the store is full in the midst of the study.
+    // No file may grow beyond 300 kB, so that the store is full in the middle of the study.
     const Outcome full = spiked("run study.toml --no-report --set run.reps.min=4000", in(folder) + " ulimit -f 600;");
     ASSERT_EQ(full.code, 6) << full.err;
     EXPECT_EQ(query(folder, "SELECT status, exit_code, stop_reason != '' FROM study, session"), "stopped|6|1\n");
@@ -83,7 +84,7 @@ TEST(RunEnd, WhatEndsARunStandsInItsStoreWhereItCanBeWritten) {
               "complete|6\n");
 }
 
-TEST(RunEnd, RunningOutOfMemoryStandsInTheStore) {
+TEST(RunEnd, RunningOutOfMemoryIsStored) {
     if (sanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limit";
     const std::string folder = unlucky_folder("memory", plain_study);
     const Outcome found = spiked("run study.toml --no-report --threads 1 --set model.n=3000 --set model.d=3000",
@@ -92,7 +93,7 @@ TEST(RunEnd, RunningOutOfMemoryStandsInTheStore) {
     EXPECT_EQ(query(folder, "SELECT status, exit_code FROM study, session"), "stopped|7\n");
 }
 
-TEST(RunEnd, AStoreKilledBeforeItsFirstByteTakesAStudyWithoutSeed) {
+TEST(RunEnd, AnEmptyStoreOfAKilledRunAcceptsAStudyWithoutSeed) {
     const std::string folder = unlucky_folder("unmade", seedless_study);
     std::ofstream(folder + "/small.spiked").close();
     const Outcome found = spiked("run study.toml --no-report", in(folder));
@@ -100,7 +101,8 @@ TEST(RunEnd, AStoreKilledBeforeItsFirstByteTakesAStudyWithoutSeed) {
     EXPECT_EQ(query(folder, "SELECT seed_source, status FROM study"), "generated|complete\n");
 }
 
-/// What a reader of a killed store copies into TMPDIR is gone whatever ends it, but SIGKILL.
+/// A command that reads the store of a killed run copies it into TMPDIR. The copy must be removed after any signal
+/// except SIGKILL.
 TEST(RunEnd, NoSignalLeavesACopyOfAStore) {
     const std::string folder = unlucky_folder("signals", plain_study);
     ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
@@ -109,7 +111,7 @@ TEST(RunEnd, NoSignalLeavesACopyOfAStore) {
                                            "ROLLBACK;\n";
     ASSERT_EQ(
         std::system((in(folder) + "sqlite3 small.spiked <kill.sql >/dev/null && mkdir tmp && mkfifo pipe").c_str()), 0);
-    // It waits for somebody to read its table, with the copy open.
+    // The command waits, with the copy open, until its output is read.
     std::ofstream(folder + "/end.sh")
         << "TMPDIR=\"$PWD/tmp\" '" SPIKED_BINARY
            "' show m.spiked --table values >pipe & job=$!\nexec 3<pipe\n"
@@ -124,28 +126,28 @@ TEST(RunEnd, NoSignalLeavesACopyOfAStore) {
     }
 }
 
-TEST(RunEnd, AFreshSeedDoesNotGoOnWithAnotherOne) {
+TEST(RunEnd, AFreshSeedDoesNotResumeAStoreWithAnotherSeed) {
     const std::string folder = unlucky_folder("fresh", plain_study);
     ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
-    const Outcome refused = spiked("run study.toml --no-report --seed fresh", in(folder));
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_NE(refused.err.find("the store has another seed"), std::string::npos) << refused.err;
+    const Outcome rejected = spiked("run study.toml --no-report --seed fresh", in(folder));
+    EXPECT_EQ(rejected.code, 2);
+    EXPECT_NE(rejected.err.find("the store has another seed"), std::string::npos) << rejected.err;
     EXPECT_EQ(spiked("run study.toml --no-report --seed fresh -o other.spiked", in(folder)).code, 0);
     EXPECT_EQ(spiked("run study.toml --seed fresh --dry-run", in(folder)).code, 0);
 }
 
-TEST(RunEnd, ShardsOfADrawnSeedAreRefusedBeforeTheyRun) {
+TEST(RunEnd, ShardsWithADrawnSeedAreRejectedBeforeTheyRun) {
     const std::string folder = unlucky_folder("seedless-shards", seedless_study);
     for (const char* words : {"run study.toml --no-report --shard 1/2", "run study.toml --shard 2/2 --seed fresh"}) {
-        const Outcome refused = spiked(words, in(folder));
-        EXPECT_EQ(refused.code, 2) << words;
-        EXPECT_NE(refused.err.find("give the study a seed"), std::string::npos) << refused.err;
+        const Outcome rejected = spiked(words, in(folder));
+        EXPECT_EQ(rejected.code, 2) << words;
+        EXPECT_NE(rejected.err.find("give the study a seed"), std::string::npos) << rejected.err;
         EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
     }
     EXPECT_EQ(spiked("run study.toml --no-report --shard 1/2 --seed 0x7", in(folder)).code, 0);
 }
 
-TEST(RunEnd, AFolderIsNoStudyAndAStudyMayHaveASpaceInItsName) {
+TEST(RunEnd, AFolderIsRejectedAndTheNameOfAStudyMayContainASpace) {
     const std::string folder = unlucky_folder("words", plain_study);
     const Outcome found = spiked("run .", in(folder));
     EXPECT_EQ(found.code, 2);
@@ -156,7 +158,7 @@ TEST(RunEnd, AFolderIsNoStudyAndAStudyMayHaveASpaceInItsName) {
     EXPECT_NE(contents(folder + "/my study's.slurm").find("spiked-mpi run 'my study'\\''s.toml' &"), std::string::npos);
 }
 
-TEST(RunEnd, ReplayOfWhatWasNeverKeptSaysSo) {
+TEST(RunEnd, ReplayReportsThatNoValueIsStored) {
     const std::string folder = unlucky_folder("not-kept", plain_study + "raw = \"none\"\n");
     ASSERT_EQ(spiked("run study.toml --no-report", in(folder)).code, 0);
     const Outcome found = spiked("replay small.spiked --cell 1 --rep 3", in(folder));
@@ -175,9 +177,9 @@ TEST(RunEnd, StoresWithNothingInCommonAreNotCompared) {
     EXPECT_NE(found.err.find("no mean in common"), std::string::npos) << found.err;
 }
 
-TEST(RunEnd, AStopDoesNotWaitForABatchAndTheTimeLeftIsOfThisSession) {
+TEST(RunEnd, AStopDoesNotWaitForABatchAndTheTimeLeftIsEstimatedFromThisSession) {
     const std::string folder = unlucky_folder("long-batch", changed(plain_study, "n = 12\nd = 12", "n = 96\nd = 96"));
-    // A batch of about a minute.
+    // A batch takes about a minute.
     const std::string words =
         "run study.toml --no-report --threads 1 --set run.reps.min=40000 --set run.reps.batch=20000";
     const Outcome none = spiked(words + " --max-time 1s", in(folder) + "timeout 20");
@@ -190,7 +192,8 @@ TEST(RunEnd, AStopDoesNotWaitForABatchAndTheTimeLeftIsOfThisSession) {
     ASSERT_EQ(spiked(small + " --max-time 2s", in(folder)).code, 75);
     const Outcome again = spiked(small + " --max-time 1s", in(folder));
     ASSERT_EQ(again.code, 75);
-    // The first word on the time left comes after one batch, in a few milliseconds; what was kept says nothing of it.
+    // The first estimate of the time left is printed after one batch, in a few milliseconds, and must not use the
+    // batches that were already stored.
     const std::size_t left = again.err.find(" s left");
     ASSERT_NE(left, std::string::npos) << again.err;
     const std::size_t start = again.err.rfind(' ', left - 1) + 1;
@@ -198,12 +201,13 @@ TEST(RunEnd, AStopDoesNotWaitForABatchAndTheTimeLeftIsOfThisSession) {
 }
 
 TEST(RunEnd, MemoryDoesNotGrowWithTheReplicates) {
-    if (sanitized) GTEST_SKIP() << "a sanitizer keeps what is freed";
+    if (sanitized) GTEST_SKIP() << "a sanitizer keeps freed memory";
     const std::string tiny =
         changed(changed(plain_study, "n = 12\nd = 12", "n = 4\nd = 4"), "batch = 20", "batch = 500");
     const auto peak = [&](const std::string& replicates) {
         const std::string folder = unlucky_folder("flat-" + replicates, tiny + "raw = \"none\"\n");
-        // Measured from a process that is itself small: a peak counts from before the program was loaded.
+        // Measured from a small process, because the peak includes the memory of the process before the program is
+        // loaded.
         std::ofstream(folder + "/peak.py")
             << "import resource, subprocess, sys\n"
                "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"

@@ -1,4 +1,4 @@
-// One study, however the work is shared out: threads, kills, shards, ranks; and what becomes of its stores.
+// The results of a study do not depend on threads, kills, shards and MPI ranks. Commands on its stores.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Cells that stop by themselves, after different numbers of replicates.
+/// A study with a stop rule: its cells stop after different numbers of replicates.
 const std::string adaptive_study = R"(spiked = 1
 [study]
 name = "shared"
@@ -55,7 +55,7 @@ const std::string& expected() {
     return text;
 }
 
-TEST(Sharing, StopRulesGiveEachCellWhatItNeeds) {
+TEST(Sharing, StopRulesGiveEachCellTheReplicatesItNeeds) {
     const std::string folder = adaptive_folder("needs");
     const Outcome run = spiked("run study.toml --no-report --json", in(folder));
     ASSERT_EQ(run.code, 0) << run.err;
@@ -75,15 +75,15 @@ TEST(Sharing, StopRulesGiveEachCellWhatItNeeds) {
     EXPECT_LT(most, 4000.0);
 }
 
-TEST(Sharing, ThreadsAndKillsChangeNoNumber) {
+TEST(Sharing, ResultsDoNotDependOnThreadsAndKills) {
     for (const char* threads : {"2", "4"}) {
         const std::string folder = adaptive_folder(std::string("threads-") + threads);
         ASSERT_EQ(spiked(std::string("run study.toml --no-report --threads ") + threads, in(folder)).code, 0);
         EXPECT_EQ(summary_and_checks(folder), expected()) << threads;
     }
-    // Long enough for the kills at random moments before it ends.
+    // The run must be long enough for the kills at random times before it ends.
     const int wanted = kills_wanted();
-    const int most = 3 * wanted / 2;  // some come after the end
+    const int most = 3 * wanted / 2;  // some come after the end of the run
     const std::string more =
         " --set run.until=[{metric=\\\"outlier\\\",mcse_rel=" + std::to_string(0.005 * std::sqrt(20.0 / most)) +
         "}] --set run.reps.max=" + std::to_string(600 * most);
@@ -101,7 +101,7 @@ TEST(Sharing, ThreadsAndKillsChangeNoNumber) {
     EXPECT_EQ(summary_and_checks(folder), summary_and_checks(whole));
 }
 
-TEST(Sharing, MergedShardsAreTheWholeInAnyOrder) {
+TEST(Sharing, MergedShardsGiveTheWholeStudyInAnyOrder) {
     const std::string folder = adaptive_folder("shards");
     for (int i = 1; i <= 3; ++i) {
         const std::string shard = std::to_string(i) + "/3";
@@ -125,8 +125,8 @@ TEST(Sharing, MergedShardsAreTheWholeInAnyOrder) {
     EXPECT_EQ(spiked("run study.toml --shard 4/3", in(folder)).code, 2);
 }
 
-/// Runs `mpirun` with what tells it the programs and their ranks. Open MPI does not free all that it allocates, which
-/// the address sanitizer would report as ours.
+/// Runs `mpirun` with the given programs and ranks. Leak detection is off, because Open MPI does not free all its
+/// memory, which the address sanitizer would report.
 Outcome launched(const std::string& programs, const std::string& before) {
     const std::string launcher =
         "ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_plm=isolated OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
@@ -145,7 +145,7 @@ Outcome ranks(int count, const std::string& words, const std::string& before) {
 
 bool has_mpi() { return fs::exists(SPIKED_BINARY "-mpi") && std::system("command -v mpirun >/dev/null") == 0; }
 
-TEST(Sharing, RanksChangeNoNumberAndStopWhenAsked) {
+TEST(Sharing, ResultsDoNotDependOnRanksAndRanksStopOnRequest) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
     for (const int count : {1, 2, 4}) {
         const std::string folder = adaptive_folder("ranks-" + std::to_string(count));
@@ -181,7 +181,7 @@ bits = [2]
 path = "failing.spiked"
 )");
     fs::copy_file(sample_dump, folder + "/dump.safetensors");
-    // One value that is no number: found only when its block is read.
+    // NaN values, which are found only when their block is read.
     std::string bytes = contents(folder + "/dump.safetensors");
     for (std::size_t i = bytes.size() - 400; i < bytes.size(); ++i) bytes[i] = '\xff';
     std::ofstream(folder + "/dump.safetensors", std::ios::binary) << bytes;
@@ -191,9 +191,9 @@ path = "failing.spiked"
     EXPECT_NE(shell.err.find("NaN"), std::string::npos) << shell.err;
 }
 
-TEST(Sharing, ReplicatesThatFailOnARankAreStoredAsOnOneMachine) {
+TEST(Sharing, ReplicatesThatFailOnARankAreStoredAsInOneProcess) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
-    // Many codecs and raw values: a batch is larger than what a rank sends without being listened to.
+    // Many codecs and raw values make a batch larger than a message that MPI sends without waiting for the receiver.
     const std::string study = R"(spiked = 1
 [study]
 name = "unlucky"
@@ -265,7 +265,7 @@ path = "files.spiked"
     }
 }
 
-TEST(Sharing, RanksGiveUpTheirBatchesWhenAsked) {
+TEST(Sharing, RanksAbandonTheirBatchesOnRequest) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
     const std::string folder = adaptive_folder("ranks-long-batches");
     const Outcome stopped = ranks(3,
@@ -276,7 +276,7 @@ TEST(Sharing, RanksGiveUpTheirBatchesWhenAsked) {
     EXPECT_NE(stopped.err.find("no batch was finished"), std::string::npos) << stopped.err;
 }
 
-TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {
+TEST(StoreCommands, ReplayReproducesAReplicateBitForBit) {
     const std::string folder = adaptive_folder("replay");
     ASSERT_EQ(spiked("run study.toml --no-report --set model.n=30", in(folder)).code, 0);
     const Outcome found = spiked("replay shared.spiked --cell 2 --rep 5 --block block.npy --json", in(folder));
@@ -286,7 +286,7 @@ TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {
     const arma::mat block = sim::read_matrix(folder + "/block.npy");
     EXPECT_EQ(block.n_rows, 30U);
     EXPECT_EQ(block.n_cols, 48U);
-    // A kept value that was changed is told.
+    // A stored value that was changed is reported.
     ASSERT_EQ(
         std::system((in(folder) + " sqlite3 shared.spiked \"UPDATE value SET v = v + 1 WHERE cell_id = 2 AND rep = "
                                   "5 AND k = 1\"")
@@ -304,7 +304,7 @@ TEST(StoreCommands, ReplayComputesAReplicateAgainBitForBit) {
     EXPECT_EQ(spiked("replay shared.spiked", in(folder)).code, 2);
 }
 
-TEST(StoreCommands, CompareFindsWhatAnotherSeedHidesAndAnotherModelShows) {
+TEST(StoreCommands, CompareDetectsAnotherModelButNotAnotherSeed) {
     const std::string folder = adaptive_folder("compare");
     ASSERT_EQ(spiked("run study.toml --no-report -o a.spiked", in(folder)).code, 0);
     ASSERT_EQ(spiked("run study.toml --no-report -o b.spiked --seed 0x77", in(folder)).code, 0);
@@ -324,8 +324,8 @@ TEST(StoreCommands, CompareFindsWhatAnotherSeedHidesAndAnotherModelShows) {
     EXPECT_EQ(spiked("compare a.spiked nowhere.spiked", in(folder)).code, 4);
 }
 
-TEST(RunCommand, AFullDiskLeavesAStoreThatGoesOnWhenThereIsSpace) {
-    // A small file system of its own, in a mount namespace of its own.
+TEST(RunCommand, AFullDiskLeavesAStoreThatCanBeResumed) {
+    // Uses a small file system in a separate mount namespace.
     if (geteuid() != 0 || std::system("unshare -m mount -t tmpfs -o size=64k tmpfs /mnt 2>/dev/null") != 0)
         GTEST_SKIP() << "needs root and a mount namespace";
     const std::string folder = adaptive_folder("full");

@@ -1,4 +1,4 @@
-// Studies through the command: run, resume after kill -9, report, show, export, init, demo's file, stores of dumps.
+// Commands on studies: run, resume after SIGKILL, report, show, export, init, the study of demo, stores of dumps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A fresh folder with a study of about 2000 small replicates.
+/// Creates a folder with a study of about 2000 small replicates.
 std::string study_folder(const std::string& name) {
     return folder_with_study(name, R"(spiked = 1
 [study]
@@ -45,7 +45,7 @@ std::string summary(const std::string& folder) {
     return spiked("export small.spiked --table summary --format csv", in(folder)).out;
 }
 
-TEST(RunCommand, KillsAndThreadsChangeNoNumber) {
+TEST(RunCommand, ResultsDoNotDependOnKillsAndThreads) {
     const std::string whole = study_folder("whole");
     const Outcome once = spiked("run study.toml --threads 1 --no-report", in(whole));
     ASSERT_EQ(once.code, 0) << once.err;
@@ -55,7 +55,7 @@ TEST(RunCommand, KillsAndThreadsChangeNoNumber) {
     const std::string killed = study_folder("killed");
     int kills = 0;
     for (int attempt = 0; attempt < 200; ++attempt) {
-        // Killed later each time, so that every run gets somewhere in the end.
+        // Killed later each time, so that some run makes progress.
         const std::string limit = "timeout -s KILL " + std::to_string(0.1 + 0.03 * attempt);
         const int code = spiked("run study.toml --threads 2 --no-report", in(killed) + limit).code;
         if (code == 0) break;
@@ -69,8 +69,8 @@ TEST(RunCommand, KillsAndThreadsChangeNoNumber) {
     EXPECT_EQ(summary(killed), expected);
 }
 
-// What thousands of cells gave is not poured over a terminal.
-TEST(RunCommand, PrintsTheBeginningOfALongTableAndSaysWhereTheRestIs) {
+// The results of thousands of cells are not printed in full.
+TEST(RunCommand, PrintsTheBeginningOfALongTableAndTheCommandForTheRest) {
     const std::string folder = study_folder("long");
     std::ofstream(folder + "/long.toml") << R"(spiked = 1
 [study]
@@ -95,7 +95,7 @@ name = "eoptshrink"
     EXPECT_GT(std::count(shown.out.begin(), shown.out.end(), '\n'), 300);
 }
 
-TEST(RunCommand, StopsWhenAskedAndGoesOn) {
+TEST(RunCommand, StopsOnRequestAndResumes) {
     const std::string folder = study_folder("stopped");
     const std::string words = "run study.toml --no-report --set run.reps.min=20000";
     const Outcome stopped = spiked(words, in(folder) + "timeout --preserve-status -s TERM 1.5");
@@ -107,9 +107,10 @@ TEST(RunCommand, StopsWhenAskedAndGoesOn) {
     EXPECT_NE(again.err.find("resuming small.spiked"), std::string::npos) << again.err;
 }
 
-TEST(RunCommand, OneRequestThatComesTwiceIsOneRequest) {
+TEST(RunCommand, SignalsWithinASecondAreOneStopRequest) {
     const std::string folder = study_folder("twice");
-    // A scheduler that signals the process and its group; the pause lets the first signal be taken before the second.
+    // Imitates a scheduler that signals the process and its group; the pause lets the first signal be handled before
+    // the second.
     std::ofstream(folder + "/scheduler.sh") << "\"$@\" & job=$!\nsleep 1\n"
                                                "for i in 1 2 3 4; do kill -TERM $job; sleep 0.01; done\nwait $job\n";
     const Outcome stopped =
@@ -132,7 +133,7 @@ TEST(RunCommand, ADrawnSeedIsDrawnOnce) {
     EXPECT_EQ(summary(folder), first);
 }
 
-TEST(RunCommand, OutputsNeverReplaceWhatIsReadOrKept) {
+TEST(RunCommand, OutputsNeverReplaceInputsOrStores) {
     const std::string folder = study_folder("apart");
     fs::copy_file(sample_dump, folder + "/dump.safetensors");
     ASSERT_EQ(spiked("run study.toml --no-report --set run.reps.min=20", in(folder)).code, 0);
@@ -149,7 +150,7 @@ TEST(RunCommand, OutputsNeverReplaceWhatIsReadOrKept) {
     EXPECT_EQ(contents(folder + "/dump.safetensors"), dump);
 }
 
-TEST(RunCommand, DuplicatesAndWrongFiguresAreMistakesOfTheFile) {
+TEST(RunCommand, DuplicatesAndInvalidFiguresAreErrorsOfTheFile) {
     const std::string folder = study_folder("duplicates");
     const std::string text = contents(folder + "/study.toml");
     const auto says = [&](const std::string& more, const std::string& from, const std::string& to, const char* part) {
@@ -168,7 +169,7 @@ TEST(RunCommand, DuplicatesAndWrongFiguresAreMistakesOfTheFile) {
          "did you mean \"signal.strength\"");
 }
 
-TEST(RunCommand, DryRunSaysWhatAStudyTakesAndKeepsNothing) {
+TEST(RunCommand, DryRunEstimatesTheCostAndStoresNothing) {
     const std::string folder = study_folder("dry-run");
     const Outcome json = spiked("run study.toml --dry-run --json", in(folder));
     ASSERT_EQ(json.code, 0) << json.err;
@@ -182,8 +183,8 @@ TEST(RunCommand, DryRunSaysWhatAStudyTakesAndKeepsNothing) {
     EXPECT_FALSE(fs::exists(folder + "/small.html"));
 }
 
-TEST(RunCommand, ADryRunRejectsWhatTheRunWould) {
-    const std::string folder = study_folder("rehearsed-words");
+TEST(RunCommand, ADryRunRejectsTheSameOptionsAsTheRun) {
+    const std::string folder = study_folder("dry-run-options");
     for (const std::string& words :
          {std::string("--max-time -1"), std::string("--shard 5/3"), std::string("--seed ''"),
           std::string("--max-time ''"), std::string("--set \"$(printf 'model.n=16\\nmodel.d=16')\""),
@@ -197,7 +198,7 @@ TEST(RunCommand, ADryRunRejectsWhatTheRunWould) {
     EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
 }
 
-TEST(RunCommand, BlocksBeyondAllMemoryAreRefusedBeforeAnythingRuns) {
+TEST(RunCommand, BlocksBeyondTheMemoryAreRejectedBeforeAnythingRuns) {
     const std::string folder = study_folder("huge");
     const std::string huge = "run study.toml --set model.n=65536 --set model.d=65536 ";
     for (const char* how : {"--dry-run", "--no-report"}) {
@@ -207,14 +208,14 @@ TEST(RunCommand, BlocksBeyondAllMemoryAreRefusedBeforeAnythingRuns) {
         EXPECT_NE(found.err.find("are allowed"), std::string::npos) << found.err;
     }
     EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
-    if (sanitized) return;  // fits in one thread and not in many
+    if (sanitized) return;  // the next study fits into memory with one thread, but not with many
     const Outcome many = spiked("run study.toml --no-report --threads 64 --set model.n=3000 --set model.d=3000",
                                 in(folder) + " ulimit -v 4000000;");
     EXPECT_EQ(many.code, 7) << many.err;
     EXPECT_NE(many.err.find("--threads"), std::string::npos) << many.err;
 }
 
-TEST(RunCommand, RefusesAStopRuleAboutWhatNothingMeasures) {
+TEST(RunCommand, RejectsAStopRuleOnAMetricThatIsNotMeasured) {
     const std::string folder = study_folder("silent-rule");
     std::string text = contents(folder + "/study.toml");
     const std::string estimator = "[[estimator]]\nname = \"eoptshrink\"\n";
@@ -227,7 +228,7 @@ TEST(RunCommand, RefusesAStopRuleAboutWhatNothingMeasures) {
     EXPECT_EQ(found.err.find(":0:0"), std::string::npos) << found.err;
 }
 
-TEST(RunCommand, TellsAChangedStudyApart) {
+TEST(RunCommand, DetectsAChangedStudy) {
     const std::string folder = study_folder("changed");
     ASSERT_EQ(spiked("run study.toml --set run.reps.min=20", in(folder)).code, 0);
     const Outcome changed = spiked("run study.toml --set run.reps.min=20 --set model.d=32", in(folder));
@@ -246,7 +247,7 @@ TEST(RunCommand, AFailedCheckIsExitOneAndAnInconclusiveOneThreeWhenStrict) {
     const std::string words = "run strict.toml --no-report --set run.reps.min=20";
     EXPECT_EQ(spiked(words, in(folder)).code, 0);
     EXPECT_EQ(spiked(words + " --strict", in(folder)).code, 3);
-    // A planted defect: the estimate of the store moved by hand, judged again by the same command.
+    // A planted defect: an estimate in the store is changed, and the same command judges it again.
     ASSERT_EQ(
         std::system(("sqlite3 '" + folder + "/small.spiked' \"UPDATE moment SET mean = mean * 2 WHERE metric_id = 1\"")
                         .c_str()),
@@ -256,7 +257,7 @@ TEST(RunCommand, AFailedCheckIsExitOneAndAnInconclusiveOneThreeWhenStrict) {
     EXPECT_EQ(number(*failed.json().find("checks"), "failed"), 1);
 }
 
-TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
+TEST(RunCommand, AKillWhileTheStoreIsCreatedAndASecondRunAreHarmless) {
     const std::string folder = study_folder("early");
     for (int k = 0; k < 25; ++k) {
         fs::remove(folder + "/small.spiked");
@@ -267,7 +268,7 @@ TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
         ASSERT_EQ(next.code, 0) << "after a kill at " << delay << ": " << next.err;
     }
     fs::remove(folder + "/small.spiked");
-    // The first run goes on until it is told to stop; meanwhile nobody else may write.
+    // The first run continues until it is stopped; meanwhile no other process may write.
     const std::string words = "run study.toml --no-report --set run.reps.min=100000";
     const std::string first = in(folder) + " timeout 120 '" SPIKED_BINARY "' " + words +
                               " >first.out 2>&1 & echo $! >'" + folder + "/first.pid'";
@@ -275,7 +276,7 @@ TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
     Outcome second;
     for (int wait = 0; wait < 1000 && second.code != 6; ++wait) {
         usleep(20000);
-        std::error_code absent;  // bytes in the file: the first run holds it
+        std::error_code absent;  // the first run has opened the store once the file is not empty
         const auto bytes = fs::file_size(folder + "/small.spiked", absent);
         if (!absent && bytes > 0) second = spiked(words + " --max-time 1s", in(folder));
     }
@@ -284,7 +285,7 @@ TEST(RunCommand, AKillWhileTheStoreIsMadeAndASecondRunAreHarmless) {
     EXPECT_NE(second.err.find("one run at a time"), std::string::npos) << second.err;
 }
 
-TEST(RunCommand, TimeLimitStopsAndJunitTellsTheVerdicts) {
+TEST(RunCommand, TimeLimitStopsAndJunitContainsTheVerdicts) {
     const std::string folder = study_folder("limits");
     const Outcome limited = spiked("run study.toml --no-report --max-time 1s --set run.reps.min=100000", in(folder));
     EXPECT_EQ(limited.code, 75) << limited.err;
@@ -294,7 +295,8 @@ TEST(RunCommand, TimeLimitStopsAndJunitTellsTheVerdicts) {
     const std::string xml = contents(folder + "/out/small.xml");
     EXPECT_NE(xml.find("<testsuite name=\"small\" tests=\"1\" failures=\"0\" skipped=\"0\">"), std::string::npos)
         << xml;
-    EXPECT_NE(xml.find(", sample spike 1"), std::string::npos) << "a case says whose number it judges: " << xml;
+    EXPECT_NE(xml.find(", sample spike 1"), std::string::npos)
+        << "a test case names the quantity that it judges: " << xml;
     EXPECT_EQ(
         std::system(
             ("/usr/bin/python3 -c \"import xml.dom.minidom as m; m.parse('" + folder + "/out/small.xml')\"").c_str()),
@@ -309,7 +311,7 @@ TEST(StoreCommands, ShowExportAndReportAgree) {
     EXPECT_TRUE(fs::exists(folder + "/small.html"));
     const std::string page = contents(folder + "/small.html");
     ASSERT_EQ(spiked("report small.spiked -o again.html --figures figures", in(folder)).code, 0);
-    EXPECT_EQ(contents(folder + "/again.html"), page) << "a report is the same bytes from the same store";
+    EXPECT_EQ(contents(folder + "/again.html"), page) << "the same store gives the same bytes of the report";
     EXPECT_FALSE(fs::is_empty(folder + "/figures"));
     for (const char* table : {"summary", "values", "cells", "failures", "bits", "checks", "theory"})
         for (const char* format : {"csv", "json", "npy", "latex"}) {
@@ -383,7 +385,7 @@ TEST(KvRunCommand, KeepsAStoreAndWritesItsReport) {
     const Outcome first = spiked(words, in(folder));
     ASSERT_EQ(first.code, 0) << first.err;
     EXPECT_EQ(spiked("kv run '" + sample_dump + "' --bits 2 --json").out, first.out) << "with and without a store";
-    EXPECT_EQ(spiked(words, in(folder)).out, first.out) << "the same command again keeps what is there";
+    EXPECT_EQ(spiked(words, in(folder)).out, first.out) << "the same command again gives the stored results";
     const std::string page = contents(folder + "/dump.html");
     for (const char* text : {"<svg", "data:image/png", "eoptshrink+tq-mse", "rope-lm"})
         EXPECT_NE(page.find(text), std::string::npos) << text;
@@ -391,20 +393,20 @@ TEST(KvRunCommand, KeepsAStoreAndWritesItsReport) {
     EXPECT_EQ(spiked("kv run '" + sample_dump + "' -o dump.spiked --bits 3", in(folder)).code, 2);
 }
 
-/// The store beside a report, and that of the demo, are names that nobody typed: a link there is not followed.
-TEST(KvRunCommand, AStoreThatNobodyNamedIsMadeThroughNoLink) {
+/// The user does not name the store beside a report and that of the demo, so a link with such a name is not followed.
+TEST(KvRunCommand, AStoreThatTheUserDidNotNameIsNotCreatedThroughALink) {
     const std::string folder = scratch("linked-stores");
     fs::create_directories(folder + "/here/results");
     fs::create_symlink("../outside.spiked", folder + "/here/k.spiked");
     fs::create_symlink("../../outside.spiked", folder + "/here/results/demo.spiked");
     const std::string words = "kv run '" + sample_dump + "' --method tq-mse --bits 2 --report k.html";
     for (const auto& command : {words, std::string("demo")}) {
-        const Outcome refused = spiked(command, in(folder + "/here"));
-        EXPECT_EQ(refused.code, 6) << command << refused.err;
-        EXPECT_NE(refused.err.find("which the command chose itself"), std::string::npos) << refused.err;
+        const Outcome rejected = spiked(command, in(folder + "/here"));
+        EXPECT_EQ(rejected.code, 6) << command << rejected.err;
+        EXPECT_NE(rejected.err.find("which the command chose itself"), std::string::npos) << rejected.err;
         EXPECT_FALSE(fs::exists(folder + "/outside.spiked")) << command;
     }
-    // What is typed is followed, and what the command made itself is gone on with.
+    // A link that the user names is followed, and a store that the command created is resumed.
     EXPECT_EQ(spiked(words + " -o k.spiked", in(folder + "/here")).code, 0);
     EXPECT_TRUE(fs::exists(folder + "/outside.spiked"));
     fs::remove(folder + "/here/k.spiked");
@@ -412,7 +414,7 @@ TEST(KvRunCommand, AStoreThatNobodyNamedIsMadeThroughNoLink) {
     EXPECT_EQ(spiked(words, in(folder + "/here")).code, 0);
 }
 
-// The demo with few replicates: its file is legal, its checks find their cells, its figures their data.
+// The demo with few replicates: its file is valid, its checks find their cells, and its figures their data.
 TEST(Demo, ItsStudyRunsAndItsPageHasTheFigures) {
     const std::string folder = scratch("demo");
     fs::create_directories(folder);
@@ -426,8 +428,9 @@ TEST(Demo, ItsStudyRunsAndItsPageHasTheFigures) {
     EXPECT_EQ(std::system(("tidy -q -e '" + folder + "/results/demo.html'").c_str()), 0);
 }
 
-/// A study may come from elsewhere: what nobody typed stays below the current folder and replaces nothing.
-TEST(RunCommand, AStudysOwnPathStaysBelowTheFolderAndItsPageReplacesNothingElse) {
+/// A study may come from elsewhere, so a path that the user did not give must lie below the current folder and replace
+/// nothing but a report.
+TEST(RunCommand, ThePathInAStudyStaysBelowTheFolderAndItsPageReplacesOnlyReports) {
     const std::string folder = study_folder("paths");
     fs::create_directories(folder + "/below");
     const auto with_path = [&](const std::string& path) {
@@ -437,35 +440,36 @@ TEST(RunCommand, AStudysOwnPathStaysBelowTheFolderAndItsPageReplacesNothingElse)
         return spiked("run study.toml --set run.reps.min=20 -q", in(folder + "/below"));
     };
     for (const auto& path : std::vector<std::string>{"../up.spiked", folder + "/up.spiked", "a/../../up.spiked"}) {
-        const Outcome refused = with_path(path);
-        EXPECT_EQ(refused.code, 2) << refused.err;
-        EXPECT_NE(refused.err.find("leads out of the current folder"), std::string::npos) << refused.err;
-        EXPECT_NE(refused.err.find("study.toml"), std::string::npos) << refused.err;
+        const Outcome rejected = with_path(path);
+        EXPECT_EQ(rejected.code, 2) << rejected.err;
+        EXPECT_NE(rejected.err.find("leads out of the current folder"), std::string::npos) << rejected.err;
+        EXPECT_NE(rejected.err.find("study.toml"), std::string::npos) << rejected.err;
     }
     EXPECT_FALSE(fs::exists(folder + "/up.spiked"));
-    // Advice, when followed, works.
-    const Outcome typed = spiked("run study.toml --set run.reps.min=20 -q -o ../up.spiked", in(folder + "/below"));
-    EXPECT_LE(typed.code, 1) << typed.err;
+    // Following the advice of the message works.
+    const Outcome named = spiked("run study.toml --set run.reps.min=20 -q -o ../up.spiked", in(folder + "/below"));
+    EXPECT_LE(named.code, 1) << named.err;
     EXPECT_TRUE(fs::exists(folder + "/up.spiked"));
     EXPECT_LE(spiked("run study.toml --set run.reps.min=20 -q --no-report --set store.path=../set.spiked",
                      in(folder + "/below"))
                   .code,
               1);
     EXPECT_TRUE(fs::exists(folder + "/set.spiked"));
-    // The page beside: not over what is none, over what is one.
+    // The page beside the store replaces a report, but no other file.
     std::ofstream(folder + "/below/mine.html") << "<!DOCTYPE html>mine";
     const Outcome kept = with_path("mine.spiked");
     EXPECT_EQ(kept.code, 6) << kept.err;
     EXPECT_EQ(contents(folder + "/below/mine.html"), "<!DOCTYPE html>mine");
     EXPECT_FALSE(fs::exists(folder + "/below/mine.spiked")) << "nothing was computed";
     EXPECT_EQ(spiked("report ../up.spiked", in(folder + "/below")).code, 0);
-    EXPECT_EQ(spiked("report ../up.spiked", in(folder + "/below")).code, 0) << "a page of ours is replaced";
+    EXPECT_EQ(spiked("report ../up.spiked", in(folder + "/below")).code, 0) << "a report of this program is replaced";
     fs::rename(folder + "/up.spiked", folder + "/below/mine.spiked");
     EXPECT_EQ(spiked("report mine.spiked", in(folder + "/below")).code, 6);
-    EXPECT_EQ(spiked("report mine.spiked -o mine.html", in(folder + "/below")).code, 0) << "what is typed is written";
+    EXPECT_EQ(spiked("report mine.spiked -o mine.html", in(folder + "/below")).code, 0)
+        << "a page that the user names is written";
 }
 
-TEST(RunCommand, ListsOfAStudyHaveAThousandTables) {
+TEST(RunCommand, ListsOfAStudyHaveAtMostAThousandTables) {
     const std::string folder = study_folder("many");
     const auto with = [&](int count) {
         std::string text = contents(folder + "/study.toml");
@@ -474,9 +478,9 @@ TEST(RunCommand, ListsOfAStudyHaveAThousandTables) {
         std::ofstream(folder + "/many.toml") << text;
         return spiked("run many.toml --set run.reps.min=20 --dry-run", in(folder));
     };
-    const Outcome refused = with(1000);
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_NE(refused.err.find("1001 [[codec]] are too many"), std::string::npos) << refused.err;
+    const Outcome rejected = with(1000);
+    EXPECT_EQ(rejected.code, 2);
+    EXPECT_NE(rejected.err.find("1001 [[codec]] are too many"), std::string::npos) << rejected.err;
     EXPECT_EQ(spiked("run many.toml --dry-run", in(folder)).err.find("is defined twice"), std::string::npos);
     std::string text = contents(folder + "/study.toml");
     for (int i = 0; i < 4; ++i) text += "[[estimator]]\n";
@@ -489,7 +493,7 @@ TEST(RunCommand, ListsOfAStudyHaveAThousandTables) {
             ++found;
         return found;
     };
-    EXPECT_EQ(count("is defined twice"), 4) << "one line a table, however many were before it\n" << twice.err;
+    EXPECT_EQ(count("is defined twice"), 4) << "one line per table, regardless of the number before it\n" << twice.err;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The committed studies, reduced, against the tables they reproduce (their comments say where those come from).
+// The committed studies, reduced, compared with the tables that they reproduce (their comments name the sources).
 #include <gtest/gtest.h>
 
 #include <boost/math/distributions/normal.hpp>
@@ -16,14 +16,14 @@ namespace {
 
 struct Mean {
     double value = 0.0;
-    double deviation = 0.0;  ///< of one replicate
+    double deviation = 0.0;  ///< standard deviation of one replicate
     double count = 0.0;
 };
 
-/// Of one cell, by metric and method.
+/// The means of one cell, by metric and method.
 using Means = std::map<std::pair<std::string, std::string>, Mean>;
 
-/// By cell, in the order of the study.
+/// Runs a committed study and returns the means of its cells, in the order of the study.
 std::vector<Means> means_of(const std::string& study, std::size_t replicates) {
     const std::string folder = scratch(study + "-table");
     std::filesystem::create_directories(folder);
@@ -60,7 +60,7 @@ double quantile(std::size_t comparisons) {
         boost::math::complement(boost::math::normal(), 0.5e-6 / static_cast<double>(comparisons)));
 }
 
-TEST(StudyTableLaw, LossesOverTheOracleAreThoseOfTheTable) {
+TEST(StudyTableLaw, LossesRelativeToTheOracleAgreeWithTheTable) {
     const std::vector<std::string> methods = {
         "eoptshrink:rank=3",        "optshrink:3", "svd:3",   "eoptshrink", "eoptshrink:margin=0", "eoptshrink:author",
         "eoptshrink:paper:pilot=p", "gd-shrink",   "gd-hard", "screenot:6"};
@@ -80,19 +80,19 @@ TEST(StudyTableLaw, LossesOverTheOracleAreThoseOfTheTable) {
             const Mean& mean = found[cell].at({"loss_ratio", methods[m]});
             const double error = mean.deviation * std::sqrt(1.0 / mean.count + 1.0 / table_replicates);
             EXPECT_NEAR(mean.value, table[cell][m], 0.0015 + z * error)
-                << "cell " << cell + 1 << ", " << methods[m] << ", could see " << 2.0 * z * error;
+                << "cell " << cell + 1 << ", " << methods[m] << ", detectable difference " << 2.0 * z * error;
         }
-    // The control: the columns of two neighbours exchanged do not pass.
+    // Negative control: exchanged columns of two neighbours are rejected.
     const Mean& svd = found[0].at({"loss_ratio", "svd:3"});
     EXPECT_GT(std::abs(svd.value - table[0][1]),
               0.0015 + z * svd.deviation * std::sqrt(1.0 / svd.count + 1.0 / table_replicates));
 }
 
-/// How far a share may lie from one that is printed with two digits. The notes do not print their number of blocks: at
-/// least 100.
+/// The allowed difference between a fraction and one that is printed with two digits. The research notes do not state
+/// their number of blocks, which is at least 100.
 double within(const Mean& mean, double expected, double z) {
-    const double share = (mean.value * mean.count + expected * 100.0 + 1.0) / (mean.count + 102.0);
-    return 0.005 + z * std::sqrt(share * (1.0 - share) * (1.0 / mean.count + 0.01));
+    const double fraction = (mean.value * mean.count + expected * 100.0 + 1.0) / (mean.count + 102.0);
+    return 0.005 + z * std::sqrt(fraction * (1.0 - fraction) * (1.0 / mean.count + 0.01));
 }
 
 /// The same for a mean rank printed with one digit.
@@ -100,7 +100,7 @@ double within_rank(const Mean& mean, double z) {
     return 0.05 + z * mean.deviation * std::sqrt(1.0 / mean.count + 0.01);
 }
 
-TEST(StudyTableLaw, FalseAlarmsOfTheRankRulesAreThoseOfTheTable) {
+TEST(StudyTableLaw, FalseAlarmsOfTheRankRulesAgreeWithTheTable) {
     const double table[] = {0.00, 0.00, 0.02, 0.14, 0.14, 0.19, 0.67, 0.70, 1.00, 0.72, 1.00, 0.96};
     const auto found = means_of("rank-table", 200);
     ASSERT_EQ(found.size(), 12U);
@@ -109,14 +109,15 @@ TEST(StudyTableLaw, FalseAlarmsOfTheRankRulesAreThoseOfTheTable) {
         const Mean& reference = found[cell].at({"rank_over", "eoptshrink"});
         const Mean& by_columns = found[cell].at({"rank_over", "eoptshrink:pilot=d"});
         EXPECT_NEAR(by_columns.value, table[cell], within(by_columns, table[cell], z)) << "cell " << cell + 1;
-        // Square blocks have one side; of others the pilot follows the shorter.
+        // The default pilot follows the shorter side, so that in square blocks both rules agree.
         EXPECT_LE(reference.value, by_columns.value) << "cell " << cell + 1;
         const Mean& oracle = found[cell].at({"rank_over", "tw-test told the law"});
         EXPECT_NEAR(oracle.value, 0.01, within(oracle, 0.01, z)) << "cell " << cell + 1;
         EXPECT_LE(found[cell].at({"rank_over", "eoptshrink:edgefit"}).value, reference.value + 0.005)
             << "cell " << cell + 1;
         EXPECT_GE(found[cell].at({"rank_over", "eoptshrink:paper"}).value, reference.value) << "cell " << cell + 1;
-        // Our own 500 blocks a cell: the ED rule is wrong as rarely under heavy colour as on white noise.
+        // From 500 blocks per cell of this program: the ED rule fails as rarely in strongly coloured noise as in white
+        // noise.
         const double gaps[] = {.030, .034, .040, .066, .060, .064, .100, .050, .106, .068, .054, .052};
         const Mean& gap_rule = found[cell].at({"rank_over", "eoptshrink:rank=ed"});
         EXPECT_NEAR(gap_rule.value, gaps[cell], within(gap_rule, gaps[cell], z)) << "cell " << cell + 1;
@@ -127,12 +128,12 @@ TEST(StudyTableLaw, FalseAlarmsOfTheRankRulesAreThoseOfTheTable) {
     }
     const Mean& author = found[0].at({"rank_over", "eoptshrink:author"});
     EXPECT_NEAR(author.value, 0.43, z * std::sqrt(0.25 * (1.0 / author.count + 0.01)));
-    // The control: white and coloured noise exchanged do not pass.
+    // Negative control: exchanged white and coloured noise are rejected.
     const Mean& white = found[0].at({"rank_over", "eoptshrink"});
     EXPECT_GT(std::abs(white.value - table[7]), within(white, table[7], z));
 }
 
-TEST(StudyTableLaw, SignalsAreMissedAsOftenAsInTheTable) {
+TEST(StudyTableLaw, RatesOfMissedSignalsAgreeWithTheTable) {
     const double table[] = {0.03, 0.09, 0.29, 0.55, 0.80, 1.00};
     const auto found = means_of("miss-table", 200);
     ASSERT_EQ(found.size(), 6U);
@@ -141,34 +142,35 @@ TEST(StudyTableLaw, SignalsAreMissedAsOftenAsInTheTable) {
         const Mean& mean = found[cell].at({"rank_right", "eoptshrink"});
         EXPECT_NEAR(mean.value, table[cell], within(mean, table[cell], z)) << "cell " << cell + 1;
     }
-    // The control: a signal of 1.2 thresholds is not found as often as one of 1.5.
+    // Negative control: a signal of 1.2 thresholds is not found as often as one of 1.5.
     const Mean& weakest = found[0].at({"rank_right", "eoptshrink"});
     EXPECT_GT(std::abs(weakest.value - table[3]), within(weakest, table[3], z));
 }
 
-TEST(StudyTableLaw, MoreSignalsThanThePilotMaskEachOtherAsInTheTable) {
+TEST(StudyTableLaw, MaskingByMoreSignalsThanThePilotAgreesWithTheTable) {
     const auto found = means_of("masking-table", 100);
     ASSERT_EQ(found.size(), 8U);
     const double z = quantile(18);
     const double truth[] = {11, 12, 14, 20, 11, 13, 16, 20};
-    for (const auto& [cell, share] : {std::pair{0U, 1.00}, std::pair{4U, 0.55}}) {
+    for (const auto& [cell, fraction] : {std::pair{0U, 1.00}, std::pair{4U, 0.55}}) {
         const Mean& mean = found[cell].at({"rank_right", "eoptshrink"});
-        EXPECT_NEAR(mean.value, share, within(mean, share, z)) << "cell " << cell + 1;
+        EXPECT_NEAR(mean.value, fraction, within(mean, fraction, z)) << "cell " << cell + 1;
     }
     const std::pair<unsigned, double> ranks[] = {{1, 6.5}, {2, 3.9}, {3, 0.0}, {5, 0.94}, {6, 0.0}, {7, 0.0}};
     for (const auto& [cell, rank] : ranks) {
         const Mean& mean = found[cell].at({"rank", "eoptshrink"});
         EXPECT_NEAR(mean.value, rank, within_rank(mean, z)) << "cell " << cell + 1;
-        // The edge fit sees all of them; the control is the reference rule, which must not.
+        // The edge fit finds all of them; as a negative control, the reference rule must not.
         const Mean& fit = found[cell].at({"rank", "eoptshrink:edgefit"});
         EXPECT_NEAR(fit.value, truth[cell], 0.15 + z * fit.deviation / std::sqrt(fit.count)) << "cell " << cell + 1;
         EXPECT_GT(truth[cell] - mean.value, 0.15 + z * mean.deviation / std::sqrt(mean.count)) << "cell " << cell + 1;
     }
 }
 
-// Ours beside what the paper prints. What the quantizers alone decide (any row, any energy) must agree within the
-// printed digits and chance; what the paper leaves out must differ by exactly that.
-TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhereTheyDoNot) {
+// Compares our means with those printed in the paper. Numbers that depend on the quantizers alone (for any row and any
+// energy) must agree within the printed digits and chance; if the paper leaves out a term, the difference must be
+// exactly that term.
+TEST(StudyTableLaw, ThePapersTablesAreReproducedOrTheDifferenceIsExplained) {
     const std::string folder = scratch("paper-tables");
     std::filesystem::create_directories(folder);
     const std::string studies = std::string(SPIKED_SOURCE_DIR) + "/validation/studies/";
@@ -179,8 +181,9 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     ASSERT_EQ(table.code, 0) << table.err;
     const Json document = table.json();
     const auto& rows = *document.find("rows")->items();
-    // 4 tables of 6 methods at 3 bit widths: bits, error, spread, both biases; ranks; bit counts; then what notes point
-    // to: ranks by the rule as printed, groups of a whole row in 2 tables, larger channel means.
+    // 4 tables of 6 methods at 3 bit widths: bits, error, standard deviation, both biases; ranks; bit counts; then the
+    // entries to which notes refer: ranks by the rule as printed, groups of a whole row in 2 tables, larger channel
+    // means.
     ASSERT_EQ(rows.size(), 4U * 3 * (6 * 4 + 6) + 4 * 3 + 3 + 4 + 2 * 3 + 7 + 2 * 3 + 1 + 23);
     const auto row_of = [&](const std::string& name, const std::string& method, const std::string& metric) {
         for (const Json& row : rows)
@@ -190,7 +193,7 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
         ADD_FAILURE() << "no row " << name << ", " << method << ", " << metric;
         return &rows.front();
     };
-    int borne_out = 0;
+    int confirmed = 0;
     int unexplained = 0;
     std::map<std::string, double> ranks;
     const double z = quantile(rows.size());
@@ -207,15 +210,15 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
         EXPECT_NEAR(difference, mean - number(row, "printed"), 1e-12);
         const bool alone = method.find('+') == std::string::npos;
         if (metric == "relative_l2" && method.starts_with("tq-mse")) {
-            // sqrt(D) whatever the block; printed to .001, where Table 3 has .342 for .3406.
+            // sqrt(D) for any block; printed to .001, where Table 3 has .342 for .3406.
             EXPECT_NEAR(difference, 0.0, 0.0015 + z * error) << where;
             ++compared;
         }
         if (metric == "relative_l2" && method.starts_with("tq-prod")) {
-            // sqrt(pi/2 - 1/d) times what is printed, which is the first stage alone.
+            // sqrt(pi/2 - 1/d) times the printed value, which is that of the first stage alone.
             const double whole = std::sqrt(std::numbers::pi / 2.0 - 1.0 / 128.0) * number(row, "printed");
             EXPECT_NEAR(mean, whole, 0.002 + z * error) << where;
-            EXPECT_GT(difference, 0.002 + z * error) << where << ": the control";
+            EXPECT_GT(difference, 0.002 + z * error) << where << ": negative control";
             ++compared;
         }
         if (metric == "bits_per_entry" && alone) {
@@ -229,26 +232,26 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
             EXPECT_EQ(std::abs(difference) < 0.005, long_blocks) << where;
             ++compared;
         }
-        // The blocks have the paper's energies as far as 200 of them show, and these are 24.
+        // The blocks have the paper's energies within the accuracy of 200 blocks; here are 24.
         if (metric == "relative_l2" && method.starts_with("eoptshrink+tq-mse")) {
             EXPECT_NEAR(difference, 0.0, 0.006 + z * error) << where;
             ++compared;
         }
-        // Where our blocks differ, the rows that notes point to are nearer.
+        // If our blocks differ, the entries to which notes refer are nearer.
         if (metric == "relative_l2" &&
             (method.starts_with("kivi:group=128") || where.find("larger") != std::string::npos)) {
             EXPECT_NEAR(mean / number(row, "printed"), 1.0, 0.05 + z * error / mean) << where;
             ++compared;
         }
         if (metric == "relative_l2" && method == "kivi B=2" && note.find("see ") != std::string::npos) {
-            EXPECT_GT(std::abs(mean / number(row, "printed") - 1.0), 0.05) << where << ": the control";
+            EXPECT_GT(std::abs(mean / number(row, "printed") - 1.0), 0.05) << where << ": negative control";
             ++compared;
         }
         if (metric == "ip_bias" && method == "tq-mse B=2" && where.find("larger") != std::string::npos) {
             EXPECT_LT(difference, -0.002) << where;
             ++compared;
         }
-        // What a reason says of other rows is so there.
+        // The explanation in a note must hold for the entries to which it refers.
         const bool means =
             note.find("larger channel means") != std::string::npos && where.find("larger") > where.size();
         if (means || note.find("groups of a whole row") != std::string::npos) {
@@ -260,9 +263,9 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
             const double doubt = z * std::hypot(error, number(other, "mcse"));
             const bool explained = note.find("not explained") == std::string::npos;
             EXPECT_GT(explained ? here - there : there - here, -doubt) << where << ": " << note;
-            ++(explained ? borne_out : unexplained);
+            ++(explained ? confirmed : unexplained);
         }
-        // The sketch's bias is printed of rows as they decode: renormalised they have another.
+        // The printed bias of the sketch is that of the decoded rows; renormalised rows have another.
         if (metric == "ip_bias" && method == "tq-prod B=2") {
             EXPECT_LT(difference, -z * error) << where;
             ++compared;
@@ -273,14 +276,14 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
             EXPECT_NEAR(difference, 0.0, 0.5 + z * error) << where;
             ++compared;
         }
-        // The bias that is printed is not that of the decoded rows.
+        // The printed bias is not that of the decoded rows.
         if (metric == "ip_bias_plain" && method == "tq-mse B=2" && where.find("keys") != std::string::npos) {
             EXPECT_LT(difference, -0.005) << where;
             ++compared;
         }
     }
     EXPECT_EQ(compared, 4 * 3 + 4 * 3 + 4 * 9 + 2 + 4 * 3 + 2 + 2 * 3 + 2 * 3 + 4 + 1 + 4 + 6 + 4);
-    EXPECT_GT(borne_out, 20);
+    EXPECT_GT(confirmed, 20);
     EXPECT_GT(unexplained, 2);
     const Outcome missing = spiked("show '" + folder + "/s.spiked' --against '" + folder + "/none.csv'");
     EXPECT_EQ(missing.code, 4) << missing.err;
@@ -288,11 +291,11 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
     std::ofstream(bad)
         << "# ours\ntable,cell,method,metric,printed,note\n1,0,tq-mse B=2,relative_l2,0.3,\n";  // numbers of cells say
                                                                                                 // nothing
-    const Outcome refused = spiked("show '" + folder + "/s.spiked' --against '" + bad + "'");
-    EXPECT_EQ(refused.code, 4);
-    EXPECT_NE(refused.err.find("bad.csv:3: "), std::string::npos) << refused.err;
+    const Outcome rejected = spiked("show '" + folder + "/s.spiked' --against '" + bad + "'");
+    EXPECT_EQ(rejected.code, 4);
+    EXPECT_NE(rejected.err.find("bad.csv:3: "), std::string::npos) << rejected.err;
     EXPECT_EQ(spiked("show '" + folder + "/s.spiked' --table summary --against '" + bad + "'").code, 2);
-    // Differences are no error, above; a printed value that nothing stands beside is one, after the table.
+    // A difference is no error, as above; a printed value without a counterpart is one, reported after the table.
     std::ofstream(bad) << "table,cell,method,metric,printed,note\n1,side=key n=512,tq-mse B=2,relative_l2,0.3,\n"
                           "1,side=key n=512,tq-mse B=9,relative_l2,0.3,\n";
     for (const auto& words : {"show '" + folder + "/s.spiked' --against '" + bad + "'",
@@ -300,13 +303,14 @@ TEST(StudyTableLaw, ThePapersTablesAreReproducedWhereTheyFollowAndExplainedWhere
         const Outcome alone = spiked(words);
         EXPECT_EQ(alone.code, 4) << words;
         EXPECT_NE(alone.out.find(words.starts_with("show") ? "tq-mse B=2" : "s.html"), std::string::npos) << alone.out;
-        EXPECT_NE(alone.err.find("bad.csv:3: relative_l2 of tq-mse B=9 stands beside nothing"), std::string::npos)
+        EXPECT_NE(alone.err.find("bad.csv:3: relative_l2 of tq-mse B=9 has no counterpart"), std::string::npos)
             << alone.err;
     }
 }
 
-// Of another model, what depends on no model must agree, and nothing may differ without a reason.
-TEST(StudyTable, ThePapersTablesOnADumpSayWhatIsOfAnotherModel) {
+// On the dump of another model, numbers that do not depend on the model must agree, and every difference must have a
+// stated reason.
+TEST(StudyTable, ThePapersTablesOnADumpGiveAReasonForEveryDifference) {
     const std::string folder = scratch("paper-tables-dumps");
     std::filesystem::create_directories(folder);
     const Outcome run =
@@ -317,7 +321,7 @@ TEST(StudyTable, ThePapersTablesOnADumpSayWhatIsOfAnotherModel) {
                                  "/validation/studies/paper-tables-dumps.csv'");
     ASSERT_EQ(table.code, 0) << table.err;
     const Json document = table.json();
-    // Four tables of six methods at three bit widths: bits, error, spread, both biases; ranks of three.
+    // Four tables of six methods at three bit widths: bits, error, standard deviation, both biases; ranks of three.
     ASSERT_EQ(document.find("rows")->items()->size(), 4U * (3 * (6 * 4 + 6) + 3));
     std::size_t agree = 0;
     for (const Json& row : *document.find("rows")->items()) {
@@ -328,7 +332,7 @@ TEST(StudyTable, ThePapersTablesOnADumpSayWhatIsOfAnotherModel) {
         const std::string& why = *row.find("why")->string();
         EXPECT_NE(why, "no reason is given") << where;
         EXPECT_EQ(why.empty(), agrees) << where;
-        // On rows of 128 coordinates sqrt(D_b), to the printed digits and what eight blocks can tell.
+        // sqrt(D_b) on rows of 128 coordinates, within the printed digits and the error of eight blocks.
         if (method.starts_with("tq-mse") && metric == "relative_l2") {
             EXPECT_NEAR(number(row, "difference"), 0.0, 0.0015 + 6.0 * number(row, "mcse")) << where;
         }
@@ -338,11 +342,11 @@ TEST(StudyTable, ThePapersTablesOnADumpSayWhatIsOfAnotherModel) {
         agree += agrees ? 1 : 0;
     }
     EXPECT_GT(agree, 0U);
-    EXPECT_LT(agree, document.find("rows")->items()->size()) << "two models are not one";
+    EXPECT_LT(agree, document.find("rows")->items()->size()) << "the models differ";
 }
 
-/// A study begins with how it is run: with --help the words are read and nothing is run.
-TEST(CommittedStudies, NameCommandsThatThereAre) {
+/// Comments at the beginning of each study give its commands. With --help the command is parsed and nothing is run.
+TEST(CommittedStudies, NameExistingCommands) {
     std::size_t found = 0;
     for (const auto& file : std::filesystem::directory_iterator(SPIKED_SOURCE_DIR "/validation/studies")) {
         if (file.path().extension() != ".toml") continue;
@@ -350,7 +354,7 @@ TEST(CommittedStudies, NameCommandsThatThereAre) {
         for (std::string line; std::getline(lines, line);) {
             const std::size_t at = line.find("spiked ");
             if (!line.starts_with("#") || at == std::string::npos || line.find_first_not_of("# ") != at) continue;
-            if (line.back() == '\\') continue;  // goes on in the next line
+            if (line.back() == '\\') continue;  // continued in the next line
             const Outcome outcome = spiked(line.substr(at + 7) + " --help");
             EXPECT_EQ(outcome.code, 0) << file.path() << ": " << line << "\n" << outcome.err;
             ++found;
@@ -359,8 +363,8 @@ TEST(CommittedStudies, NameCommandsThatThereAre) {
     EXPECT_GE(found, 20U);
 }
 
-/// The committed studies of figures, at a few replicates: every figure they ask for is drawn.
-TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
+/// The committed studies with figures, with few replicates: every figure is drawn.
+TEST(FigureStudies, DrawEveryFigure) {
     const std::string folder = scratch("figure-studies");
     std::filesystem::create_directories(folder);
     struct Case {
@@ -376,7 +380,7 @@ TEST(FigureStudies, DrawEveryFigureTheyAskFor) {
         const Outcome run =
             spiked("run validation/studies/" + std::string(one.name) + ".toml -o '" + store + "'" + one.reduced,
                    "cd '" SPIKED_SOURCE_DIR "' &&");
-        EXPECT_LE(run.code, 1) << one.name << ": " << run.err;  // so few replicates decide nothing
+        EXPECT_LE(run.code, 1) << one.name << ": " << run.err;  // so few replicates cannot decide the checks
         const std::string page = contents(folder + "/" + one.name + ".html");
         std::size_t drawn = 0;
         for (std::size_t at = 0; (at = page.find("<svg class=\"plot\"", at)) != std::string::npos; ++at) ++drawn;

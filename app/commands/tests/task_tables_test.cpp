@@ -1,5 +1,5 @@
-// tools/task-tables and tools/cache-tables with small inputs in place of trained models and their caches: the committed
-// tables are what they would write.
+// Runs tools/task-tables and tools/cache-tables on small inputs in place of trained models and their caches, and
+// compares the structure of the tables with that of the committed ones.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace spiked::app {
 namespace {
 
-/// What of the tables does not depend on the models: headings, commands, columns, and of each table the first two
-/// cells of its rows, in the order of names.
+/// The part of the tables that does not depend on the models: headings, commands, columns, and the first two cells of
+/// the rows of each table, sorted.
 std::vector<std::string> shape_of(const std::string& tables) {
     std::vector<std::string> shape, rows;
     std::istringstream lines(tables);
@@ -31,7 +31,7 @@ std::vector<std::string> shape_of(const std::string& tables) {
     return shape;
 }
 
-TEST(TaskTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
+TEST(TaskTables, HaveTheStructureThatTheToolWrites) {
     const std::string folder = scratch("tiny");
     std::filesystem::create_directories(folder);
     const auto run = [](const std::string& line) {
@@ -43,7 +43,7 @@ TEST(TaskTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
     const std::string dump = scratch("needles.safetensors");
     ASSERT_EQ(spiked("kv generate --tokens 320 --head-dim 64 --layers 1 --heads 1 --needles 16 -o '" + dump + "'").code,
               0);
-    // The tool's words with the small inputs in them; everything else is as it is typed.
+    // Replaces the inputs in the commands of the tool by the small ones; the other arguments are passed on unchanged.
     std::ofstream(scratch("small.py")) << R"(import os, sys
 folder, dump, program, *words = sys.argv[1:]
 if "perplexity" in words:
@@ -68,19 +68,20 @@ os.execv(program, [program, *words])
     EXPECT_EQ(written, committed);
 }
 
-/// Of the tables of caches: all but rows, whose names are those of the dumps, and the commit.
-std::vector<std::string> words_of(const std::string& tables) {
-    std::vector<std::string> words;
+/// The lines of the tables of caches, without the rows, which have the names of the dumps, and the line with the
+/// commit.
+std::vector<std::string> fixed_lines(const std::string& tables) {
+    std::vector<std::string> found;
     std::istringstream lines(tables);
     for (std::string line; std::getline(lines, line);) {
         const bool row = line.starts_with("|key|") || line.starts_with("|value|");
         if (!line.empty() && (!row || line.find("printed") != std::string::npos) && !line.starts_with("Made by"))
-            words.push_back(line);
+            found.push_back(line);
     }
-    return words;
+    return found;
 }
 
-TEST(CacheTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
+TEST(CacheTables, HaveTheStructureThatTheToolWrites) {
     const std::string folder = scratch("caches");
     std::filesystem::create_directories(folder);
     for (const auto& [name, options] :
@@ -100,17 +101,17 @@ TEST(CacheTables, AreWhatTheToolWritesForWhatTheProgramKnows) {
     ASSERT_EQ(tool(folder), 0) << contents(scratch("err"));
     const std::string written = contents(scratch("caches.md"));
     const std::string committed = contents(SPIKED_SOURCE_DIR "/docs/CACHES.md");
-    EXPECT_EQ(words_of(written), words_of(committed));
-    EXPECT_GT(words_of(written).size(), 15);
+    EXPECT_EQ(fixed_lines(written), fixed_lines(committed));
+    EXPECT_GT(fixed_lines(written).size(), 15);
     for (const std::string row : {"|key|turned|", "|key|plain|", "|value|turned|", "|value|plain|"}) {
         const auto first = written.find("\n" + row);
         ASSERT_NE(first, std::string::npos) << row;
-        EXPECT_NE(written.find("\n" + row, first + 1), std::string::npos) << row << " stands in one table only";
+        EXPECT_NE(written.find("\n" + row, first + 1), std::string::npos) << row << " is in one table only";
     }
     EXPECT_EQ(written.find("alone"), std::string::npos);
 
     EXPECT_NE(tool(scratch("nowhere")), 0);
-    EXPECT_NE(contents(scratch("err")).find("holds no NAME-a*.safetensors"), std::string::npos);
+    EXPECT_NE(contents(scratch("err")).find("has no NAME-a*.safetensors"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Methods behind `unrope`: keys coded as before their rotary embedding.
+// Methods with `unrope`, which code keys after de-rotating them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,36 +15,36 @@ namespace {
 constexpr std::size_t tokens = 24;
 constexpr std::size_t dim = 16;
 
-std::vector<double> unit_normals(std::size_t count, const std::string& name) {
+std::vector<double> standard_normals(std::size_t count, const std::string& name) {
     std::vector<double> values(count);
     stream::fill_normal(stream::Stream({}, name, stream::Role::noise, 0), values);
     return values;
 }
 
-/// One head of keys a_t v, of rank one before pair i of token t turned by (start + t) base^(-2i/d), as complex numbers;
-/// a little noise.
+/// A dump of one head. Its keys are a_t v, of rank one, with pair i of token t, as a complex number, rotated by the
+/// angle (start + t) base^(-2i/d), and a little noise.
 std::string rotated_dump(const std::string& name, bool interleaved, sim::Metadata metadata) {
     constexpr double base = 500.0;
     constexpr double start = 37.0;
-    const auto sizes = unit_normals(tokens, "sizes");
-    const auto direction = unit_normals(dim, "direction");
-    auto keys = unit_normals(tokens * dim, "noise");
+    const auto sizes = standard_normals(tokens, "sizes");
+    const auto direction = standard_normals(dim, "direction");
+    auto keys = standard_normals(tokens * dim, "noise");
     for (std::size_t t = 0; t < tokens; ++t)
         for (std::size_t i = 0; i < dim / 2; ++i) {
             const std::size_t first = interleaved ? 2 * i : i;
             const std::size_t second = interleaved ? 2 * i + 1 : i + dim / 2;
             const double angle = (start + static_cast<double>(t)) * std::pow(base, -2.0 * static_cast<double>(i) / dim);
-            const auto turned =
+            const auto rotated =
                 10.0 * sizes[t] * std::polar(1.0, angle) * std::complex(direction[first], direction[second]);
-            keys[t * dim + first] = 0.01 * keys[t * dim + first] + turned.real();
-            keys[t * dim + second] = 0.01 * keys[t * dim + second] + turned.imag();
+            keys[t * dim + first] = 0.01 * keys[t * dim + first] + rotated.real();
+            keys[t * dim + second] = 0.01 * keys[t * dim + second] + rotated.imag();
         }
     const std::string path = scratch(name);
     metadata.emplace_back("layout", "head,token,dim");
-    sim::write_safetensors(
-        path, metadata,
-        {sim::tensor_of("layers.0.key", sim::DType::f32, {1, tokens, dim}, keys),
-         sim::tensor_of("layers.0.value", sim::DType::f32, {1, tokens, dim}, unit_normals(tokens * dim, "values"))});
+    sim::write_safetensors(path, metadata,
+                           {sim::tensor_of("layers.0.key", sim::DType::f32, {1, tokens, dim}, keys),
+                            sim::tensor_of("layers.0.value", sim::DType::f32, {1, tokens, dim},
+                                           standard_normals(tokens * dim, "values"))});
     return path;
 }
 
@@ -66,7 +66,7 @@ Json table_of(const std::string& dump, const std::string& words) {
     return found.json();
 }
 
-/// Mean over blocks of 8 tokens.
+/// The mean relative error over blocks of 8 tokens.
 double error_between(const std::string& a, const std::string& b, const std::string& tensor) {
     const auto read = [&tensor](const std::string& path) {
         const sim::SafetensorsFile file(path);
@@ -89,7 +89,7 @@ double error_between(const std::string& a, const std::string& b, const std::stri
     return mean;
 }
 
-TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreFoundInBothStyles) {
+TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreRecoveredInBothStyles) {
     for (const std::string style : {"rotate-half", "interleaved"}) {
         const bool interleaved = style == "interleaved";
         const std::string dump = rotated_dump(style + ".safetensors", interleaved, rotary(style));
@@ -98,10 +98,10 @@ TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreFoundInBothStyles) {
         const Json table = table_of(dump, factors + "--bits 4 --method " + plain + ",unrope+" + plain);
         EXPECT_LT(error_of(table, "key", "unrope+" + plain), 0.1) << style;
         EXPECT_LT(3.0 * error_of(table, "key", "unrope+" + plain), error_of(table, "key", plain)) << style;
-        // Values have no positions in them.
+        // Values have no rotary embedding.
         EXPECT_EQ(error_of(table, "value", "unrope+" + plain), error_of(table, "value", plain)) << style;
 
-        // Another process decodes it, from the file alone, to what the table says.
+        // Another process decodes the file, without the dump, to the error in the table.
         const std::string file = scratch("unrope.spkv");
         const std::string back = scratch("unrope-back.safetensors");
         const Outcome coded = spiked("kv encode '" + dump + "' -o '" + file + "' --json --block 8 --bits 4" + factors +
@@ -114,7 +114,7 @@ TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreFoundInBothStyles) {
             EXPECT_NEAR(error_between(dump, back, "layers.0." + side), measured, 1e-6) << style << side;
         }
 
-        // The control: undone in the other style, nothing is of rank one.
+        // Negative control: keys that are de-rotated in the other style are not of rank one.
         const std::string wrong =
             rotated_dump("wrong.safetensors", interleaved, rotary(interleaved ? "rotate-half" : "interleaved"));
         EXPECT_GT(error_of(table_of(wrong, factors + "--bits 4 --method unrope+" + plain), "key", "unrope+" + plain),
@@ -123,18 +123,18 @@ TEST(UnropeCommands, KeysOfRankOneBeforeTheEmbeddingAreFoundInBothStyles) {
     }
 }
 
-TEST(UnropeCommands, RowsKeepTheirErrorsWhereNothingButRowsIsCoded) {
-    // Turning keeps norms and distances; rows of one direction have one error, others their mean.
+TEST(UnropeCommands, RowQuantizersKeepTheirErrors) {
+    // Rotations keep norms and distances. Rows in one direction all have the same error, others have the mean error.
     const Json table = table_of(rotated_dump("rows.safetensors", false, rotary("rotate-half")),
                                 "--bits 4 --method tq-mse,unrope+tq-mse,unrope+kvquant");
     const double ratio = error_of(table, "key", "unrope+tq-mse") / error_of(table, "key", "tq-mse");
     EXPECT_GT(ratio, 0.5);
     EXPECT_LT(ratio, 2.0);
-    // Lines of channels see keys of rank one as they are.
+    // A method that codes along channels profits from keys of rank one.
     EXPECT_LT(error_of(table, "key", "unrope+kvquant"), 0.2);
 }
 
-TEST(UnropeCommands, StandInTheDefaultTableWhereADumpAllowsIt) {
+TEST(UnropeCommands, AreInTheDefaultTableIfTheDumpAllowsIt) {
     const auto has_unrope = [](const std::string& dump, const std::string& words) {
         const Json table = table_of(dump, words);
         for (const auto& row : *table.find("rows")->items())
@@ -149,7 +149,7 @@ TEST(UnropeCommands, StandInTheDefaultTableWhereADumpAllowsIt) {
     EXPECT_FALSE(has_unrope(rotated_dump("unknown.safetensors", false, {}), "--bits 2"));
 }
 
-TEST(UnropeCommands, AreRefusedInOneLineWhereNothingTellsTheEmbedding) {
+TEST(UnropeCommands, AreRejectedInOneLineIfTheEmbeddingIsUnknown) {
     struct Case {
         sim::Metadata metadata;
         const char* says;
@@ -162,7 +162,7 @@ TEST(UnropeCommands, AreRefusedInOneLineWhereNothingTellsTheEmbedding) {
         {{{"keys", "post-rope"}, {"rope_base", "500"}}, "rope_style"},
         {{{"keys", "post-rope"}, {"rope_base", "500"}, {"rope_style", "half"}}, "half"}};
     for (const auto& one : cases) {
-        const std::string dump = rotated_dump("refused.safetensors", false, one.metadata);
+        const std::string dump = rotated_dump("rejected.safetensors", false, one.metadata);
         for (const std::string& command : {"kv run '" + dump + "' --block 8",
                                            "kv encode '" + dump + "' --block 8 -o '" + scratch("no.spkv") + "'"}) {
             const Outcome found = spiked(command + " --bits 2 --method unrope+tq-mse");
@@ -170,7 +170,7 @@ TEST(UnropeCommands, AreRefusedInOneLineWhereNothingTellsTheEmbedding) {
             EXPECT_NE(found.err.find(one.says), std::string::npos) << found.err;
             EXPECT_EQ(std::count(found.err.begin(), found.err.end(), '\n'), 1) << found.err;
         }
-        // Values alone need none.
+        // Values alone need no embedding.
         EXPECT_EQ(spiked("kv run '" + dump + "' --block 8 --side value --bits 2 --method unrope+tq-mse").code, 0);
     }
     const std::string dump = rotated_dump("usage.safetensors", false, rotary("rotate-half"));

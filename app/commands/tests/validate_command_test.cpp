@@ -9,7 +9,7 @@
 namespace spiked::app {
 namespace {
 
-// The tier that CI runs, as a user types it: nothing fails, nothing is open, every control that is meant to fail does.
+// The tier that CI runs: no claim fails or stays open, and every control that is meant to fail does.
 TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
     const Outcome found = spiked("validate --json --strict --progress none");
     ASSERT_EQ(found.code, 0) << found.err << found.out.substr(0, 2000);
@@ -30,7 +30,7 @@ TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
         for (const auto& control : *claim.find("controls")->items())
             passes = passes || !*control.find("fails")->boolean();
         EXPECT_EQ(passes, printed == "vacuous") << id;
-        // A control that fails lies farther off than what is found for sure: it does not fail by luck.
+        // The deviation of a control that fails exceeds the detectable size, so that it does not fail by chance.
         for (const auto& criterion : *claim.find("criteria")->items())
             for (const auto& control : *criterion.find("controls")->items()) {
                 if (!*control.find("fails")->boolean()) continue;
@@ -43,7 +43,7 @@ TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
     }
 }
 
-TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
+TEST(ValidateCommand, WritesChosenClaimsAsTextPageAndJunit) {
     const std::string folder = scratch("validate");
     std::filesystem::create_directories(folder);
     const Outcome found = spiked("validate --claim bits.formula,qjl.mean -v --progress none -o " + folder +
@@ -60,7 +60,7 @@ TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
     EXPECT_NE(html.find("<td>control constant: "), std::string::npos);
     const std::string junit = contents(folder + "/claims.xml");
     EXPECT_NE(junit.find("tests=\"2\" failures=\"0\" skipped=\"0\""), std::string::npos) << junit;
-    // The same seed, the same numbers; another one, others.
+    // The same seed gives the same numbers, another seed gives others.
     const auto estimate = [](const std::string& words) {
         return number(
             *(*spiked("validate --claim qjl.mean --json --progress none" + words).json().find("claims")->items())[0]
@@ -70,7 +70,7 @@ TEST(ValidateCommand, ChosenClaimsAsTextPageAndJunit) {
     EXPECT_NE(estimate(""), estimate(" --seed 0x2"));
 }
 
-TEST(ValidateCommand, JudgesDumpsBesideWhatIsSimulated) {
+TEST(ValidateCommand, JudgesDumpsInAdditionToSimulations) {
     const std::string words = "validate --claim bits.formula,adaptive-rank --layers 0 --heads 0 --side value ";
     const Outcome found = spiked(words + "--json --progress none '" + sample_dump + "'");
     ASSERT_EQ(found.code, 0) << found.err;
@@ -82,14 +82,14 @@ TEST(ValidateCommand, JudgesDumpsBesideWhatIsSimulated) {
     EXPECT_EQ(*claims[2].find("on")->string(), "rope-lm-cut.safetensors");
     EXPECT_EQ(*claims[2].find("corrected")->string(), "holds");
     EXPECT_EQ(found.err, "");
-    // What cannot be asked is said.
+    // Claims that cannot be tested on the dump are reported.
     const Outcome values = spiked("validate --claim rope.cost --layers 0 --heads 0 --side value '" + sample_dump + "'");
     EXPECT_EQ(values.code, 0) << values.err;
-    EXPECT_NE(values.err.find("rope.cost is not asked of " + sample_dump + ": no keys"), std::string::npos)
+    EXPECT_NE(values.err.find("rope.cost is not tested on " + sample_dump + ": it has no keys"), std::string::npos)
         << values.err;
 }
 
-TEST(ValidateCommand, ASideThatIsZeroIsNotAsked) {
+TEST(ValidateCommand, ASideThatIsZeroIsNotTested) {
     const std::string path = scratch("zero-values") + ".safetensors";
     std::string data(2 * 256 * 32 * 2, '\0');
     for (std::size_t at = 0; at < 256 * 32; ++at) {
@@ -111,17 +111,17 @@ TEST(ValidateCommand, ASideThatIsZeroIsNotAsked) {
         EXPECT_NE(criterion.find("name")->string()->find("key"), std::string::npos);
     const Outcome zero = spiked("validate --claim one-bit-saved --side value --progress none " + path);
     EXPECT_EQ(zero.code, 0) << zero.err;
-    EXPECT_NE(zero.err.find("one-bit-saved is not asked of " + path + ": no blocks to ask it of, or all of them zero"),
+    EXPECT_NE(zero.err.find("one-bit-saved is not tested on " + path + ": it has no blocks, or all of them are zero"),
               std::string::npos)
         << zero.err;
     const Outcome none = spiked("validate --claim bits.formula --progress none " + path);
     EXPECT_EQ(none.code, 0) << none.err;
-    EXPECT_NE(none.err.find("dumps are left out: no claim asked for is about their blocks (one-bit-saved, "),
+    EXPECT_NE(none.err.find("dumps are left out: no chosen claim is about their blocks (one-bit-saved, "),
               std::string::npos)
         << none.err;
 }
 
-TEST(ValidateCommand, UnusableWords) {
+TEST(ValidateCommand, RejectsInvalidOptions) {
     const Outcome claim = spiked("validate --claim outlier.locaton");
     EXPECT_EQ(claim.code, 2);
     EXPECT_NE(claim.err.find("unknown claim \"outlier.locaton\"; did you mean \"outlier.location\"?"),
@@ -134,9 +134,9 @@ TEST(ValidateCommand, UnusableWords) {
     EXPECT_EQ(spiked("validate --seed 0xnone --claim qjl.mean").code, 2);
     const Outcome nowhere = spiked("validate --claim rope.cost --layers 0");
     EXPECT_EQ(nowhere.code, 2);
-    EXPECT_NE(nowhere.err.find("--layers is about dumps, and none was named"), std::string::npos) << nowhere.err;
+    EXPECT_NE(nowhere.err.find("--layers is about dumps, and none is given"), std::string::npos) << nowhere.err;
     EXPECT_EQ(spiked("validate --claim rope.cost no-such.safetensors").code, 4);
-    // Said before any work: not even a seed was drawn.
+    // Reported before any work: not even a seed is drawn.
     for (const std::string option : {"-o no/such/file.md", "--junit no/such/file.xml"}) {
         const Outcome lost = spiked("validate --seed fresh --claim qjl.mean " + option);
         EXPECT_EQ(lost.code, 6) << lost.err;
@@ -145,11 +145,11 @@ TEST(ValidateCommand, UnusableWords) {
     }
     const Outcome kind = spiked("validate --claim qjl.mean -o claims.page");
     EXPECT_EQ(kind.code, 2);
-    EXPECT_NE(kind.err.find("-o claims.page: what kind of page is unclear"), std::string::npos) << kind.err;
+    EXPECT_NE(kind.err.find("-o claims.page: the format of the page is unclear"), std::string::npos) << kind.err;
     EXPECT_EQ(spiked("selftest --seed hello").code, 2);
 }
 
-TEST(SelftestCommand, CatchesEveryPlantedDefect) {
+TEST(SelftestCommand, DetectsEveryPlantedDefect) {
     const Outcome found = spiked("selftest --json --progress none");
     ASSERT_EQ(found.code, 0) << found.err << found.out.substr(0, 3000);
     const Json document = found.json();

@@ -35,17 +35,17 @@ Bytes content(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// `takes`, its findings as a failure of the test.
-bool taken(const FuzzTarget& target, const Bytes& bytes, const std::string& what) {
+/// The result of `accepts`; a finding fails the test.
+bool accepted(const FuzzTarget& target, const Bytes& bytes, const std::string& what) {
     try {
-        return takes(target, bytes);
+        return accepts(target, bytes);
     } catch (const std::exception& error) {
         ADD_FAILURE() << target.name << ", " << what << ": " << error.what();
         return false;
     }
 }
 
-/// While it lives this process may take so many bytes more than it has.
+/// Limits the memory of this process to the given number of bytes above its present use, while the object lives.
 class MemoryLimit {
 public:
     explicit MemoryLimit(rlim_t more) {
@@ -65,11 +65,11 @@ private:
     rlimit before_{};
 };
 
-TEST(FuzzCorpusLimit, IsOneThatAnAllocationMeets) {
+TEST(FuzzCorpusLimit, MakesALargeAllocationFail) {
     if (sanitized) GTEST_SKIP() << "a sanitizer reserves address space at will";
     const MemoryLimit limit(most_memory);
-    // Called by name: a compiler may leave out what `new` would ask for.
-    // Twice: stacks of threads that have ended may be given back after they were counted.
+    // Called by name, because a compiler may leave out a `new` expression. Allocates twice the limit, because stacks of
+    // threads that have ended may be released after the memory was counted.
     EXPECT_THROW(::operator delete(::operator new(2 * most_memory)), std::bad_alloc);
 }
 
@@ -81,19 +81,19 @@ namespace {
 
 class FuzzCorpus : public testing::TestWithParam<FuzzTarget> {};
 
-// What fuzzing kept, and each of it cut and changed in a few places: taken or refused, never anything else, in memory
-// that a file of a few kilobytes may need. A target that takes nothing would reach nothing; one that refuses nothing
-// would not be reading.
-TEST_P(FuzzCorpus, IsTakenOrRefused) {
+// The inputs that fuzzing kept, each also truncated and changed in a few places, are accepted or rejected and have no
+// other outcome, within memory that suits files of a few kilobytes. A target that accepts no input would test little
+// code, and one that rejects none would not check its input.
+TEST_P(FuzzCorpus, IsAcceptedOrRejected) {
     const FuzzTarget& target = GetParam();
-    std::size_t taken_files = 0;
-    std::size_t refused = 0;
+    std::size_t accepted_files = 0;
+    std::size_t rejected_files = 0;
     std::mt19937 engine(15);
     const auto limit = sanitized ? nullptr : std::make_unique<MemoryLimit>(most_memory);
     for (const auto& path : corpus_of(target.name)) {
         const Bytes bytes = content(path);
         const std::string name = path.filename().string();
-        (taken(target, bytes, name) ? taken_files : refused) += 1;
+        (accepted(target, bytes, name) ? accepted_files : rejected_files) += 1;
         for (int change = 0; change < 8; ++change) {
             Bytes changed = bytes;
             if (change % 4 == 0)
@@ -101,11 +101,11 @@ TEST_P(FuzzCorpus, IsTakenOrRefused) {
             else
                 for (int places = 0; places < change && !changed.empty(); ++places)
                     changed[engine() % changed.size()] = static_cast<std::uint8_t>(engine());
-            (void)taken(target, changed, name + ", change " + std::to_string(change));
+            (void)accepted(target, changed, name + ", change " + std::to_string(change));
         }
     }
-    EXPECT_GT(taken_files, 0U);
-    EXPECT_GT(refused, 0U);
+    EXPECT_GT(accepted_files, 0U);
+    EXPECT_GT(rejected_files, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus, testing::ValuesIn(fuzz_targets()),

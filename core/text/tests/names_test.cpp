@@ -9,7 +9,7 @@
 namespace spiked {
 namespace {
 
-TEST(Names, PartsOfANameAreToldApart) {
+TEST(Names, ParsingSeparatesThePartsOfAName) {
     const ParsedName parsed = parse_name("eoptshrink:edgefit:rank=3:margin=0.5");
     EXPECT_EQ(parsed.name, "eoptshrink");
     EXPECT_EQ(parsed.values, std::vector<std::string>{"edgefit"});
@@ -27,7 +27,7 @@ TEST(Names, SuggestionsNameTheNearestOrAll) {
     EXPECT_EQ(suggestion("", legal), "; one of: tq-mse, tq-prod, kivi");
 }
 
-TEST(Names, CaseBeginningsAndNamesElsewhereAreUnderstood) {
+TEST(Names, CaseBeginningsAndAliasesAreRecognised) {
     const std::vector<std::string> legal = {"gd-hard", "svd:1+tq-mse", "tq-mse", "kivi", "mx", "eoptshrinkq-mse"};
     const Aliases aliases = {{"turboquant", "tq-mse"}, {"pca", "svd"}};
     EXPECT_EQ(nearest("KIVI", legal), "kivi");
@@ -40,10 +40,11 @@ TEST(Names, CaseBeginningsAndNamesElsewhereAreUnderstood) {
     EXPECT_EQ(nearest("q", legal), std::nullopt);
     EXPECT_EQ(nearest("my", legal), "mx");
     EXPECT_EQ(nearest("abc", legal), std::nullopt) << "of three letters one may differ";
-    EXPECT_EQ(nearest("turboquant", std::vector<std::string>{"kivi"}, aliases), std::nullopt) << "only what can be typed there";
+    EXPECT_EQ(nearest("turboquant", std::vector<std::string>{"kivi"}, aliases), std::nullopt)
+        << "only what can be typed there";
 }
 
-TEST(Names, NumbersAreReadWhollyOrNotAtAll) {
+TEST(Names, NumbersAreParsedCompletelyOrNotAtAll) {
     EXPECT_EQ(to_number("1e-3"), 1e-3);
     EXPECT_EQ(to_integer("-12"), -12);
     for (const char* wrong : {"", "1x", " 1", "nan", "inf", "1e999"}) EXPECT_FALSE(to_number(wrong)) << wrong;

@@ -1,4 +1,4 @@
-// Low-rank caches: bits and cells by hand, errors against tails of a spectrum, what is refused.
+// Low-rank caches: bits and codes computed by hand, errors compared with tails of a spectrum, and rejected input.
 #include "estimators/caches/cache_method.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(CacheMethod, BitsByHand) {
     };
     check("palu:rank=5:latents=tq-mse", 3, {{Item::norms, 16 * tokens}, {Item::indices, 3 * 5 * tokens}});
     check("palu:rank=5:latents=fp16", 3, {{Item::indices, 16 * 5 * tokens}});
-    // A channel of fewer latent entries than a group of 64 has one minimum and one scale a token.
+    // A token with fewer latent entries than a group of 64 has one minimum and one scale.
     check("palu:rank=8", 2, {{Item::indices, 2 * 8 * tokens}, {Item::zeros, 16 * tokens}, {Item::scales, 16 * tokens}});
     check("cskv:rank=4:window=8:latents=fp16", 2,
           {{Item::residual_window, 16 * 8 * channels}, {Item::indices, 16 * 4 * (tokens - 8)}});
@@ -70,7 +70,7 @@ TEST(CacheMethod, BitsByHand) {
     EXPECT_EQ(coder_of("palu:rank=5", 2, channels, other).shared_bits, 16U * 5 * channels);
     EXPECT_EQ(coder_of("xkv:rank=5", 2, channels, {}).shared_bits, 0U);
 
-    // What is joined by default: heads of a layer, layers; 0: all.
+    // Heads of a layer and layers that are joined by default; 0: all.
     for (const auto& [name, heads, layers] : {std::tuple<const char*, std::size_t, std::size_t>{"palu", 4, 1},
                                               {"cskv", 0, 1},
                                               {"ojakv", 0, 1},
@@ -81,13 +81,14 @@ TEST(CacheMethod, BitsByHand) {
     }
 }
 
-TEST(CacheMethod, FullRankIsExactAndLessLosesTheTail) {
+TEST(CacheMethod, FullRankIsExactAndALowerRankLosesTheTail) {
     constexpr std::size_t channels = 24;
     const arma::mat rows = gaussian(60, channels, 3) * arma::diagmat(arma::logspace(1.0, -1.0, channels));
     const arma::vec values = arma::svd(rows);
     const auto tail = [&](std::size_t rank) { return arma::norm(values.tail(channels - rank)) / arma::norm(values); };
     constexpr double half_precision = 1.5e-3;
-    // Calibrated on itself, which the study refuses, palu is the best projection: the tail of the singular values.
+    // When calibrated on itself, which a study rejects, palu is the best projection: its error is the tail of the
+    // singular values.
     for (const std::size_t rank : {std::size_t{3}, std::size_t{12}, channels}) {
         SCOPED_TRACE(rank);
         const std::string r = std::to_string(rank);
@@ -99,7 +100,7 @@ TEST(CacheMethod, FullRankIsExactAndLessLosesTheTail) {
         }
     }
     EXPECT_GT(tail(12), 10.0 * half_precision);
-    // Kept tokens are exact whatever the rank.
+    // Tokens kept in fp16 are exact for any rank.
     const arma::mat window = through(coder_of("cskv:rank=1:window=9", 1, channels, rows).sequence, rows);
     EXPECT_LT(relative_error(window.tail_rows(9), rows.tail_rows(9)), half_precision);
     EXPECT_GT(relative_error(window.head_rows(51), rows.head_rows(51)), 0.1);
@@ -109,7 +110,7 @@ TEST(CacheMethod, FullRankIsExactAndLessLosesTheTail) {
     EXPECT_GT(relative_error(ends.rows(4, 54), rows.rows(4, 54)), 0.1);
 }
 
-TEST(CacheMethod, WhatCalibrationHasNotSeenIsLost) {
+TEST(CacheMethod, DirectionsOutsideTheCalibrationAreLost) {
     constexpr std::size_t channels = 20;
     arma::mat seen(40, channels, arma::fill::zeros);
     seen.head_cols(10) = gaussian(40, 10, 4);
@@ -118,7 +119,7 @@ TEST(CacheMethod, WhatCalibrationHasNotSeenIsLost) {
     const CacheCoder palu = coder_of("palu:rank=10:latents=fp16", 2, channels, seen);
     EXPECT_LT(relative_error(through(palu.sequence, seen), seen), 1.5e-3);
     EXPECT_NEAR(relative_error(through(palu.sequence, unseen), unseen), 1.0, 1e-3);
-    // The sequence's own basis has it.
+    // The sequence's own basis contains it.
     EXPECT_LT(relative_error(through(coder_of("xkv:rank=10:factors=fp16", 2, channels, {}).sequence, unseen), unseen),
               1.5e-3);
 }
@@ -127,7 +128,7 @@ TEST(CacheMethod, AnOnlineBasisFollowsTheSequence) {
     constexpr std::size_t channels = 20;
     arma::mat seen(40, channels, arma::fill::zeros);
     seen.head_cols(10) = gaussian(40, 10, 9);
-    // Directions half way out of what was seen: a fixed basis loses half the energy.
+    // The directions are half outside the calibrated subspace: a fixed basis loses half the energy.
     arma::mat tilted(640, channels);
     tilted.head_cols(10) = gaussian(640, 10, 10);
     tilted.tail_cols(10) = tilted.head_cols(10);
@@ -139,11 +140,11 @@ TEST(CacheMethod, AnOnlineBasisFollowsTheSequence) {
     EXPECT_LT(error("ojakv:rank=10:latents=fp16:rate=0.5:sinks=0:window=0"), 0.4);
 }
 
-/// Variances 16 and 1 along the axes, mean (1, -2).
+/// Calibration with variances 16 and 1 along the axes and mean (1, -2).
 arma::mat two_variances() { return {{5, -1}, {5, -3}, {-3, -1}, {-3, -3}}; }
 
 TEST(CacheMethod, WaterFillingByHand) {
-    // 2 bits an entry: sqrt(16 * 1) / t = 4^2 / ... 1/2 log2(16/t) + 1/2 log2(1/t) = 2 * 2 gives t = 1/4.
+    // 2 bits per entry: 1/2 log2(16/t) + 1/2 log2(1/t) = 2 * 2 gives t = 1/4.
     const double step = std::sqrt(12.0 / 4.0);
     const arma::mat rows = {{1, -2}, {1 + 0.49 * step, -2}, {1 + 0.51 * step, -2 - 1.4 * step}, {1 - 200 * step, 60}};
     const arma::mat expected = {{1, -2}, {1, -2}, {1 + step, -2 - step}, {1 - 200 * step, -2 + 36 * step}};
@@ -158,7 +159,7 @@ TEST(CacheMethod, WaterFillingByHand) {
     EXPECT_LT(arma::abs(through(coarse.sequence, far) - arma::mat{{1 + 2 * coarse_step, -2}}).max(), 1e-3);
 }
 
-TEST(CacheMethod, KvtcOfNormalEntriesComesNearTheEntropyCodedLaw) {
+TEST(CacheMethod, KvtcOfNormalEntriesIsNearTheEntropyCodedLaw) {
     // White entries: D 4^R of a uniform quantizer at its entropy is at most pi e / 6 = 1.4233, Shannon's bound 1; a
     // general-purpose coder of bytes adds to the rate.
     constexpr std::size_t channels = 8;
@@ -183,7 +184,7 @@ TEST(CacheMethod, EmptyAndConstantSequences) {
     EXPECT_EQ(through(coder_of("kvtc", 4, 6, constant).sequence, constant).max(), 2.5);
 }
 
-TEST(CacheMethod, RefusesWhatItCannotDo) {
+TEST(CacheMethod, RejectsWhatItCannotDo) {
     const arma::mat data = gaussian(10, 8, 8);
     const auto usage = [&](std::string_view name, double bits) {
         return message_of([&] { (void)coder_of(name, bits, 8, data); }, ExitCode::usage);

@@ -17,7 +17,7 @@ const Eviction& rule(const std::string& name) {
     throw bug("no eviction {}", name);
 }
 
-/// Rows of a cache of `rows` tokens that stay.
+/// The rows that are kept of a cache of `rows` tokens.
 std::vector<std::size_t> kept(const std::string& name, std::size_t count, const arma::fmat& keys,
                               const arma::fvec& accumulated, const arma::fmat& observed) {
     const arma::uvec rows = rule(name).kept({keys, accumulated, observed, count}, count);
@@ -44,21 +44,21 @@ TEST(Eviction, H2oKeepsHalfByAttentionSoFar) {
     EXPECT_EQ(kept("h2o", 6, keys, attention, observed), (Rows{1, 3, 4, 7, 8, 9}));
 }
 
-TEST(Eviction, SnapkvKeepsNeighboursOfWhatTheLastQueriesSee) {
+TEST(Eviction, SnapkvKeepsNeighboursOfAttendedTokens) {
     const arma::fmat keys(40, 2, arma::fill::ones);
     const arma::fvec misleading = arma::regspace<arma::fvec>(40.0F, -1.0F, 1.0F);
     arma::fmat observed(32, 40, arma::fill::zeros);
     observed(5, 20) = 0.5F;
     observed(31, 20) = 0.25F;
     observed(7, 8) = 0.6F;
-    // 14 rows: the last 7; the 7 around token 20, whose queries sum to more than those of token 8.
+    // 14 rows: the last 7, and the 7 around token 20, whose attention has a larger sum than that of token 8.
     EXPECT_EQ(kept("snapkv", 14, keys, misleading, observed),
               (Rows{17, 18, 19, 20, 21, 22, 23, 33, 34, 35, 36, 37, 38, 39}));
     EXPECT_EQ(kept("snapkv", 15, keys, misleading, observed),
               (Rows{17, 18, 19, 20, 21, 22, 23, 32, 33, 34, 35, 36, 37, 38, 39}));
-    // Of equal ones the first.
+    // The first of equal ones is kept.
     EXPECT_EQ(kept("snapkv", 2, keys, misleading, observed), (Rows{17, 39}));
-    // pyramidkv keeps as many of the last in every layer as snapkv where all keep the mean.
+    // In every layer pyramidkv keeps as many of the last tokens as snapkv does where all layers keep the mean.
     const auto layer = [&](std::size_t mean, std::size_t count) -> Rows {
         const arma::uvec rows = rule("pyramidkv").kept({keys, misleading, observed, mean}, count);
         return {rows.begin(), rows.end()};
@@ -79,7 +79,7 @@ TEST(Eviction, DmcBeginsRunsWhereKeysChange) {
     EXPECT_TRUE(rule("dmc").merges);
 }
 
-TEST(Eviction, EveryRuleKeepsAsManyAsItIsTold) {
+TEST(Eviction, EveryRuleKeepsTheRequestedNumber) {
     const std::size_t rows = 50;
     arma::arma_rng::set_seed(3);
     const arma::fmat keys(rows, 4, arma::fill::randn);
@@ -109,16 +109,17 @@ TEST(Eviction, RowsOfLayersAverageToTheMean) {
                 EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0UL), mean * layers) << mean << " of " << seen;
                 EXPECT_TRUE(std::is_sorted(rows.rbegin(), rows.rend()));
                 EXPECT_LE(rows.front(), seen);
-                // The observation window stays everywhere, or half of a mean that it does not fit twice.
+                // The observation window is kept in every layer, or half of the mean where the window is more than
+                // half.
                 EXPECT_GE(rows.back(), std::min(32UL, (mean + 1) / 2));
             }
     // The authors' pyramidkv_utils.py: (capacity - window) // 20 rows beyond the window in the last layer, the rest of
     // two means in the first.
     EXPECT_EQ(of(232, 1000, 5), (Rows{32 + 390, 32 + 295, 32 + 200, 32 + 105, 32 + 10}));
     EXPECT_EQ(of(71, 1024, 4), (Rows{32 + 77, 32 + 52, 32 + 26, 32 + 1}));
-    // The first layer has no more.
+    // The first layer has no more rows.
     EXPECT_EQ(of(232, 332, 3), (Rows{332, 232, 132}));
-    // A budget below the window: half of it are the last tokens.
+    // A budget below the window: half of it is used for the last tokens.
     EXPECT_EQ(of(20, 1000, 2), (Rows{10 + 20, 10 + 0}));
     EXPECT_EQ(of(1, 1000, 3), (Rows{1, 1, 1}));
     EXPECT_EQ(of(64, 64, 3), (Rows{64, 64, 64}));
@@ -126,7 +127,7 @@ TEST(Eviction, RowsOfLayersAverageToTheMean) {
         EXPECT_EQ(eviction.rows_of_layer == nullptr, eviction.entry.name != "pyramidkv");
 }
 
-TEST(Eviction, NamesStandInFrontOfMethods) {
+TEST(Eviction, NamesPrecedeMethods) {
     const auto alone = parse_kept_and_coded("snapkv");
     EXPECT_EQ(alone.eviction->entry.name, "snapkv");
     EXPECT_FALSE(alone.method);

@@ -1,4 +1,4 @@
-// What is said of names that are caches, evictions or quantizers where something else is asked.
+// Error messages for names of caches, evictions or quantizers where another kind of name is required.
 #include "estimators/caches/method_name.hpp"
 
 #include <gtest/gtest.h>
@@ -8,13 +8,13 @@
 namespace spiked::estimators {
 namespace {
 
-TEST(MethodName, CachesAndEvictionsAreSaidToBeWhatTheyAre) {
+TEST(MethodName, CachesAndEvictionsAreNamedInTheMessage) {
     const auto said = [](const std::string& name) {
         return message_of([&] { (void)method_named(name); }, ExitCode::usage);
     };
     for (const char* name : {"palu", "unrope+xkv:rank=4", "kvtc:layers=2"})
         EXPECT_NE(said(name).find("joins heads and codes whole sequences"), std::string::npos) << said(name);
-    EXPECT_NE(said("unrope+palu:rank=4+tq-mse").find("palu:rank=4 codes whole sequences and ends there"),
+    EXPECT_NE(said("unrope+palu:rank=4+tq-mse").find("palu:rank=4 codes whole sequences without a quantizer after it"),
               std::string::npos);
     for (const char* name : {"snapkv", "unrope+h2o+tq-mse"})
         EXPECT_NE(said(name).find("evicts tokens"), std::string::npos) << said(name);
@@ -26,14 +26,13 @@ TEST(MethodName, CachesAndEvictionsAreSaidToBeWhatTheyAre) {
               std::string::npos);
 }
 
-TEST(MethodName, AQuantizerIsSaidToBeNoEstimator) {
+TEST(MethodName, AQuantizerIsRejectedAsAnEstimator) {
     const auto said = [](const std::string& name) {
         return message_of([&] { (void)parse_estimator(name); }, ExitCode::usage);
     };
-    EXPECT_NE(said("tq-mse").find("\"tq-mse\" quantizes (an estimator is asked for)"), std::string::npos);
-    EXPECT_NE(
-        said("whiten+svd:1+kivi:group=8").find("also quantizes (an estimator ends before that): write whiten+svd:1"),
-        std::string::npos);
+    EXPECT_NE(said("tq-mse").find("\"tq-mse\" quantizes (an estimator is expected)"), std::string::npos);
+    EXPECT_NE(said("whiten+svd:1+kivi:group=8").find("also quantizes (an estimator does not): write whiten+svd:1"),
+              std::string::npos);
     std::string chain;
     for (int i = 0; i < 17; ++i) chain += "whiten+";
     EXPECT_NE(said(chain + "tq-mse").find("17 transforms"), std::string::npos);

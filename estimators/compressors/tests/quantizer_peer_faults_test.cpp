@@ -7,11 +7,11 @@
 #include "theory/quantization/lloyd_max.hpp"
 #include "theory/quantization/quantizer_errors.hpp"
 
-// Faults of public packages (research note peers.md, Q1 to Q7), each as a test that it is not ours.
+// Defects of public packages (research note peers.md, Q1 to Q7), each with a test that our code does not have it.
 namespace spiked::estimators {
 namespace {
 
-/// Slope of <q, x^> on <q, x> over rows and queries drawn apart, a sample for each rotation.
+/// Slope of <q, x^> on <q, x> over independent rows and queries, one sample per rotation.
 arma::vec slopes(const char* method, std::size_t d, unsigned bits, std::size_t rotations) {
     arma::vec found(rotations);
     const arma::mat rows = gaussian(64, d, 1);
@@ -57,13 +57,13 @@ TEST(QuantizerPeerFaults, Q2ConstantAndOneHotRowsAreAsGoodAsAnyOther) {
         EXPECT_NEAR(arma::mean(constant), expected, 0.01);
         EXPECT_NEAR(arma::mean(one_hot), expected, 0.01);
     }
-    // The control: no rotation.
+    // Negative control: no rotation.
     const RowQuantizer unrotated = row_quantizer("tq-mse", 128, 3, {.rotation = RotationKind::identity});
     EXPECT_GT(relative_error(through(unrotated, rows).row(1), rows.row(1)), 0.5);
 }
 
 TEST(QuantizerPeerFaults, Q3AndQ4LevelsAreOptimalAtEveryLength) {
-    // Tables for d = 512 used at d = 64, or cells of equal probability, cost 1.1 to 7 times the distortion.
+    // Tables for d = 512 used at d = 64, or bins of equal probability, give 1.1 to 7 times the distortion.
     for (const std::size_t d : {64, 512, 768}) {
         const arma::mat rows = gaussian(1000, d, 3);
         for (unsigned bits = 2; bits <= 4; ++bits) {
@@ -81,11 +81,11 @@ TEST(QuantizerPeerFaults, Q3SizesAreThoseOfTheBytes) {
             row_quantizer(entry.name, 64, entry.widths.front(), {.seed = test_seed}).encode(gaussian(1, 64, 4));
         EXPECT_EQ(encoded.ledger.total(), 8 * encoded.bytes.size()) << entry.name;
     }
-    // 64 indices of 3 bits and an fp16 norm: 26 bytes (a package says 52 and stores 132).
+    // 64 indices of 3 bits and an fp16 norm: 26 bytes (a package reports 52 and stores 132).
     EXPECT_EQ(row_quantizer("tq-mse", 64, 3, {.seed = test_seed}).encode(gaussian(1, 64, 4)).bytes.size(), 26U);
 }
 
-TEST(QuantizerPeerFaults, Q5AndQ6DecodingAtAnyRateOfOneToEightIsNeverBeyondTheLaw) {
+TEST(QuantizerPeerFaults, Q5AndQ6DecodingAtOneToEightBitsIsNeverWorseThanTheLaw) {
     const arma::mat rows = gaussian(400, 96, 5);
     for (unsigned bits = 1; bits <= 8; ++bits) {
         const double expected = theory::lloyd_max_sphere(96, static_cast<int>(bits)).distortion;
@@ -95,7 +95,7 @@ TEST(QuantizerPeerFaults, Q5AndQ6DecodingAtAnyRateOfOneToEightIsNeverBeyondTheLa
     }
 }
 
-TEST(QuantizerPeerFaults, Q7TheRotationIsUndoneAndLevelsAreAsManyAsBitsSay) {
+TEST(QuantizerPeerFaults, Q7TheRotationIsInvertedAndTheNumberOfLevelsMatchesTheBits) {
     for (const auto kind : {RotationKind::haar, RotationKind::rht1, RotationKind::rht2, RotationKind::fht_kac}) {
         const arma::mat rows = gaussian(50, 64, 6);
         const RowRotation rotation(kind, stream::Stream(test_seed, "peer", stream::Role::rotation, 0), 64);
@@ -119,13 +119,14 @@ TEST(QuantizerPeerFaults, Q7TheRotationIsUndoneAndLevelsAreAsManyAsBitsSay) {
 }
 
 TEST(QuantizerPeerFaults, DataAndRotationOfOneSeedAreDifferentStreams) {
-    // A package rotates by the numbers that made the data when both are seeded alike: error .40 instead of .34.
+    // A package rotates by the same random numbers that made the data when both have the same seed: error .40 instead
+    // of .34.
     const stream::StudySeed one = stream::StudySeed::parse("0x1");
     arma::mat rows(200, 96);
     stream::fill_normal(stream::Stream(one, "quantizer", stream::Role::noise, 0), {rows.memptr(), rows.n_elem});
     const double expected = std::sqrt(theory::lloyd_max_sphere(96, 2).distortion);
     EXPECT_NEAR(relative_error(through(row_quantizer("tq-mse", 96, 2, {.seed = one}), rows), rows), expected, 0.005);
-    // The rows of the rotation as data are the worst case: every one becomes an axis.
+    // Data equal to the rows of the rotation is the worst case: every row becomes an axis.
     const arma::mat rotation =
         RowRotation(RotationKind::haar, stream::Stream(one, "quantizer", stream::Role::rotation, 0), 96)
             .rotate_back(arma::mat(96, 96, arma::fill::eye));
@@ -133,7 +134,7 @@ TEST(QuantizerPeerFaults, DataAndRotationOfOneSeedAreDifferentStreams) {
               expected + 0.05);
 }
 
-TEST(QuantizerPeerFaults, ABadRowIsNamedAndRefusedInsteadOfSpoilingAColumn) {
+TEST(QuantizerPeerFaults, ABadRowIsRejectedByNumber) {
     arma::mat rows = gaussian(8, 16, 8);
     rows(3, 2) = std::nan("");
     for (const auto& entry : row_quantizers())

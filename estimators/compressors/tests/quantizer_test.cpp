@@ -10,7 +10,7 @@
 namespace spiked::estimators {
 namespace {
 
-TEST(BitStream, FieldsOfAnyWidthComeBackAndEveryBitIsCounted) {
+TEST(BitStream, FieldsOfAnyWidthAreReadBackAndEveryBitIsCounted) {
     BitWriter writer;
     std::vector<std::pair<std::uint64_t, unsigned>> fields;
     for (std::uint32_t i = 0; i < 5000; ++i) {
@@ -60,7 +60,7 @@ TEST(BitStream, CellsAndListsAreTheFieldsOneByOne) {
                 reader.read_cells(read, bits);
                 ASSERT_EQ(read, cells);
                 for (const std::uint64_t value : list) ASSERT_EQ(reader.read(16), value);
-                // Bytes that end inside the cells.
+                // Bytes that end within the fields.
                 const std::size_t needed = (before + count * bits + 7) / 8;
                 if (count > 0) {
                     BitReader cut(std::span(together.bytes()).first(needed - 1));
@@ -70,7 +70,7 @@ TEST(BitStream, CellsAndListsAreTheFieldsOneByOne) {
             }
 }
 
-TEST(RowNorms, AreRightWhereSquaresLeaveTheRangeOfTheirType) {
+TEST(RowNorms, AreCorrectWhereSquaresExceedTheRangeOfTheirType) {
     const arma::rowvec row = gaussian(1, 40, 12);
     const double norm = arma::norm(row);
     for (const double size : {1.0, 1e-155, 1e-162, 1e-300, 1e154, 1e300})
@@ -82,7 +82,7 @@ TEST(RowNorms, AreRightWhereSquaresLeaveTheRangeOfTheirType) {
     }
 }
 
-TEST(RowNorms, WhatIsBeyondThemIsSaid) {
+TEST(RowNorms, NormsBeyondTheRangeAreRejected) {
     const std::string overflow = message_of(
         [] {
             (void)row_norms(arma::mat{{1.5e308, 1.5e308}});
@@ -90,20 +90,20 @@ TEST(RowNorms, WhatIsBeyondThemIsSaid) {
         ExitCode::unusable_input);
     EXPECT_NE(overflow.find("1.5e+308"), std::string::npos) << overflow;
     EXPECT_EQ(overflow.find("NaN"), std::string::npos) << overflow;
-    // Beside zeros too: Armadillo's norm of these is 0.
+    // Also if the other entries are zeros: Armadillo's norm of these is 0.
     for (const double bad : {std::nan(""), HUGE_VAL})
         for (const double beside : {1.0, 0.0}) {
-            const auto refused = [&](const auto& row) {
+            const auto rejected = [&](const auto& row) {
                 return message_of([&] { (void)row_norms(row); }, ExitCode::unusable_input);
             };
-            EXPECT_NE(refused(arma::mat{{beside, bad}}).find("NaN"), std::string::npos) << beside;
-            EXPECT_NE(refused(arma::fmat{{static_cast<float>(beside), static_cast<float>(bad)}}).find("NaN"),
+            EXPECT_NE(rejected(arma::mat{{beside, bad}}).find("NaN"), std::string::npos) << beside;
+            EXPECT_NE(rejected(arma::fmat{{static_cast<float>(beside), static_cast<float>(bad)}}).find("NaN"),
                       std::string::npos)
                 << beside;
         }
 }
 
-TEST(TurboQuant, RowsOfTheSmallestDoublesAreKeptOrRefusedNeverLost) {
+TEST(TurboQuant, RowsOfTheSmallestDoublesAreKeptOrRejected) {
     const arma::mat rows = arma::round(gaussian(3, 16, 13) * 1e4) * 5e-324;
     for (const char* name : {"tq-mse", "tq-prod", "eden", "rabitq", "tcq", "ecsq", "pq", "polarquant"}) {
         message_of([&] { (void)row_quantizer(name, 16, 4, {.seed = test_seed}).encode(rows); },
@@ -118,7 +118,7 @@ TEST(TurboQuant, RowsOfTheSmallestDoublesAreKeptOrRefusedNeverLost) {
     }
 }
 
-TEST(TurboQuant, BitsAreTheBytesAndAddUpByHand) {
+TEST(TurboQuant, BitsAreThoseOfTheBytesAndByHand) {
     // 128 x 128 at 2 bits: 128 norms of 16 bits and 16384 indices of 2; 5 x 3 at 3 bits: 80 + 45 = 125, padded to 128.
     const Encoded square = row_quantizer("tq-mse", 128, 2, {.seed = test_seed}).encode(gaussian(128, 128, 1));
     EXPECT_EQ(square.bytes.size(), 128U * 2 + 128 * 128 * 2 / 8);
@@ -138,7 +138,7 @@ TEST(TurboQuant, ScalesWithTheRowsExactly) {
     EXPECT_LT(arma::abs(scaled - once * 1024.0).max(), 1e-12 * arma::abs(scaled).max());
 }
 
-TEST(TurboQuant, ZeroRowsStayZeroAndSpoilNoOther) {
+TEST(TurboQuant, ZeroRowsStayZeroAndDoNotAffectOthers) {
     arma::mat rows = gaussian(4, 32, 3);
     const RowQuantizer quantizer = row_quantizer("tq-mse", 32, 4, {.seed = test_seed});
     const arma::mat before = quantizer.decode(quantizer.encode(rows).bytes, 4);
@@ -148,7 +148,7 @@ TEST(TurboQuant, ZeroRowsStayZeroAndSpoilNoOther) {
     EXPECT_TRUE(arma::approx_equal(after.row(3), before.row(3), "absdiff", 0.0));
 }
 
-TEST(TurboQuant, RowsThatCannotBeStoredAreRefused) {
+TEST(TurboQuant, RowsThatCannotBeStoredAreRejected) {
     const RowQuantizer quantizer = row_quantizer("tq-mse", 4, 2, {.seed = test_seed});
     const arma::mat large(1, 4, arma::fill::value(1e5));
     const std::string overflow = message_of([&] { (void)quantizer.encode(large); }, ExitCode::unusable_input);
@@ -168,7 +168,7 @@ TEST(TurboQuant, RowsThatCannotBeStoredAreRefused) {
         ExitCode::unusable_input);
 }
 
-TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRefused) {
+TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRejected) {
     for (const unsigned bits : {0U, 9U})
         message_of([&] { (void)row_quantizer("tq-mse", 8, bits, {}); }, ExitCode::usage);
     const std::string message = message_of([&] { (void)parse_method("tq-mes"); }, ExitCode::usage);
@@ -181,8 +181,9 @@ TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRefused) {
         message_of([&] { (void)parse_method(name); }, ExitCode::usage);
 }
 
-TEST(TurboQuant, WhatProdSketchesIsLeftOverByTheNormThatIsStored) {
-    // Norms in log8 are off by more than 8-bit indices are: the norm of what is left tells from which it was formed.
+TEST(TurboQuant, ProdSketchesTheResidualOfTheStoredNorm) {
+    // Norms in log8 have a larger error than 8-bit indices: the norm of the residual shows from which norm it was
+    // formed.
     constexpr std::size_t n = 40;
     constexpr std::size_t d = 64;
     const arma::mat rows = gaussian(n, d, 11);
@@ -194,7 +195,7 @@ TEST(TurboQuant, WhatProdSketchesIsLeftOverByTheNormThatIsStored) {
         arma::square(rows -
                      through(row_quantizer("tq-mse", d, 8, {.norm = NumberFormat::fp64, .seed = test_seed}), rows)),
         1));
-    EXPECT_GT(arma::mean(left), 1.3 * arma::mean(indices_alone));  // the control
+    EXPECT_GT(arma::mean(left), 1.3 * arma::mean(indices_alone));  // negative control
     for (const Encoded& encoded : {prod.encode(rows), prod.encode_float(arma::conv_to<arma::fmat>::from(rows))}) {
         BitReader reader(encoded.bytes);
         for (std::size_t bit = 0; bit < 32 + 8 * n + 8 * n * d; ++bit) (void)reader.read(1);
@@ -231,8 +232,8 @@ TEST(Compressor, BitsOfACompositionAddUpByHand) {
 }
 
 TEST(Compressor, TheResidualIsFormedAfterTheFactorsAreDecoded) {
-    // A strong rank-one block: an open loop would keep the 4-bit factors' error (over 10 %) whatever the residual's
-    // bits.
+    // A strong rank-one block: an open loop would keep the error of the 4-bit factors (over 10 %) for any number of
+    // residual bits.
     const arma::mat block = 50.0 * arma::normalise(gaussian(128, 1, 6)) * arma::normalise(gaussian(128, 1, 7)).t() +
                             gaussian(128, 128, 8) / std::sqrt(128.0);
     AnalysedBlock analysed(block);
@@ -259,7 +260,7 @@ TEST(Compressor, ZeroRowsColumnsAndBlocksAreHandled) {
         }
 }
 
-TEST(Compressor, ARankThatABlockHasNoRoomForIsRefused) {
+TEST(Compressor, ARankTooLargeForTheBlockIsRejected) {
     for (const auto& [name, most] : {std::pair{"svd:7+tq-mse", 7U},
                                      {"optshrink:6+tq-mse", 7U},
                                      {"eoptshrink:rank=6+kivi", 7U},
@@ -275,14 +276,14 @@ TEST(Compressor, ARankThatABlockHasNoRoomForIsRefused) {
             EXPECT_NE(message.find(tall ? "12 x 6" : "6 x 12"), std::string::npos) << message;
             EXPECT_NE(message.find("needs 7"), std::string::npos) << message;
         }
-    // Rows of zeros are stripped before a rank is sought; they make no block smaller.
+    // Rows of zeros are stripped before the rank is estimated; they do not count towards the size of the block.
     arma::mat rows = gaussian(12, 12, 2);
     rows.tail_rows(9).zeros();
     AnalysedBlock block(rows);
     EXPECT_NO_THROW((void)Compressor(parse_method("svd:7+tq-mse"), 12, 2, {.seed = test_seed}).encode(block));
 }
 
-TEST(Compressor, AliasesMeanWhatTheySay) {
+TEST(Compressor, AliasesHaveTheirMeaning) {
     AnalysedBlock block(gaussian(64, 32, 10));
     const auto bytes = [&](const char* name) {
         return Compressor(parse_method(name), 32, 3, {.seed = test_seed}).encode(block).encoded.bytes;

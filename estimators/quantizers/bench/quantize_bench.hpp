@@ -14,7 +14,7 @@ struct TimedRowQuantizer {
     RotationKind rotation;
 };
 [[nodiscard]] const std::vector<TimedRowQuantizer>& timed_row_quantizers();
-/// size x size normal entries.
+/// A block of size x size normal entries.
 [[nodiscard]] arma::fmat benchmark_rows(std::size_t size, std::uint64_t replicate);
 
 /// Times the float path of row quantizers on a 128 x 128 block of normal entries, bits packed, in turn, one thread:

@@ -6,13 +6,13 @@
 #include "estimators/quantizers/cuda/turboquant.hpp"
 
 /// kivi (../kivi.hpp) without kept tokens, group numbers in fp16, in float: FindGroups, then PackGroups; back:
-/// UnpackGroups. The bytes and the entries that come back are those of the CPU's float path.
+/// UnpackGroups. The bytes and the decoded entries are those of the CPU's float path.
 namespace spiked::estimators::cuda {
 
-/// How the entries of a block share their scales.
+/// The groups of the entries of a block that share their scales.
 struct MinMaxGroups {
-    std::uint32_t size = 0;     ///< entries of a group; the last one of a line may have fewer
-    bool along_tokens = false;  ///< of one channel, or along the channels of one token
+    std::uint32_t size = 0;     ///< entries of a group; the last one of a channel or token may have fewer
+    bool along_tokens = false;  ///< along the tokens of one channel, otherwise along the channels of one token
     std::uint32_t rows = 0;
     std::uint32_t dimension = 0;
 
@@ -30,7 +30,7 @@ struct MinMaxGroups {
     }
 };
 
-/// Kernel: minimum and scale of each group, a thread block a matrix.
+/// Kernel: minimum and scale of each group, one thread block per matrix.
 struct FindGroups {
     static constexpr unsigned threads = 128;
     static constexpr unsigned resident = 8;
@@ -41,7 +41,8 @@ struct FindGroups {
     std::uint32_t bits;
     const float* from;
     CodingStatus* status;
-    std::uint8_t* bytes;  ///< zeros of the groups, then scales: the first 4 groups.count() of each block's are written
+    std::uint8_t*
+        bytes;  ///< zeros of the groups, then scales: the first 4 groups.count() bytes of each block are written
     std::size_t stride;
 
     [[nodiscard]] unsigned blocks() const { return count; }
@@ -118,10 +119,10 @@ private:
     SPIKED_DEVICE static double larger(double a, double b) { return a > b ? a : b; }
 };
 
-/// What PackGroups and UnpackGroups have in common: a thread has 8 entries, whose codes are whole bytes.
+/// Shared part of PackGroups and UnpackGroups: a thread processes 8 entries, whose codes are whole bytes.
 struct GroupCodes {
     static constexpr unsigned threads = 256;
-    static constexpr unsigned together = 8;
+    static constexpr unsigned per_thread = 8;
 
     std::uint32_t count;
     MinMaxGroups groups;
@@ -130,7 +131,7 @@ struct GroupCodes {
     std::size_t stride;
 
     [[nodiscard]] SPIKED_DEVICE unsigned parts() const {
-        return static_cast<unsigned>((groups.entries() + together * threads - 1) / (together * threads));
+        return static_cast<unsigned>((groups.entries() + per_thread * threads - 1) / (per_thread * threads));
     }
     struct Place {
         std::size_t block, first;  ///< entry of the block
@@ -143,12 +144,12 @@ struct GroupCodes {
     SPIKED_DEVICE Place place(Team& team, unsigned part) const {
         Place at{};
         at.block = part / parts();
-        at.first = (std::size_t{part % parts()} * threads + team.rank()) * together;
+        at.first = (std::size_t{part % parts()} * threads + team.rank()) * per_thread;
         if (at.first >= groups.entries()) return at;
         at.here =
-            static_cast<unsigned>(groups.entries() - at.first < together ? groups.entries() - at.first : together);
+            static_cast<unsigned>(groups.entries() - at.first < per_thread ? groups.entries() - at.first : per_thread);
         at.numbers = bytes + at.block * stride;
-        at.codes = at.numbers + 4 * std::size_t{groups.count()} + at.first / together * bits;
+        at.codes = at.numbers + 4 * std::size_t{groups.count()} + at.first / per_thread * bits;
         at.code_bytes = (at.here * bits + 7) / 8;
         return at;
     }
@@ -162,7 +163,7 @@ struct GroupCodes {
     }
 };
 
-/// Kernel: code of every entry, after the numbers of the groups.
+/// Kernel: the code of every entry, stored after the numbers of the groups.
 struct PackGroups {
     static constexpr unsigned threads = GroupCodes::threads;
     static constexpr unsigned resident = 8;
@@ -190,7 +191,7 @@ struct PackGroups {
     }
 };
 
-/// Kernel: what the bytes of a block stand for.
+/// Kernel: decodes the bytes of a block.
 struct UnpackGroups {
     static constexpr unsigned threads = GroupCodes::threads;
     static constexpr unsigned resident = 8;

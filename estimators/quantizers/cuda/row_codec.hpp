@@ -11,44 +11,44 @@
 /// Row quantizers as sequences of kernels, for any executor: tq-mse, eden, tq-prod and kivi, with numbers in fp16.
 namespace spiked::estimators::cuda {
 
-/// Which one, of rows of one length.
+/// A row quantizer for rows of one length.
 struct RowCodec {
-    std::uint32_t bits = 0;  ///< of an index
+    std::uint32_t bits = 0;  ///< bits of an index
     RowScale scale = RowScale::norm;
-    std::optional<HadamardPlan> hadamard;  ///< its replicate is the first block's
-    /// tq-prod: signs of a Gaussian sketch of what indices leave, with as many rows as the rows have entries.
+    std::optional<HadamardPlan> hadamard;  ///< its replicate is that of the first block
+    /// tq-prod: signs of a Gaussian sketch of the residual, with as many rows as the rows have entries.
     struct Sketch {
         stream::PhiloxKey key{};
         std::uint32_t role = 0;
-        std::uint64_t replicate = 0;  ///< of the first block
+        std::uint64_t replicate = 0;  ///< that of the first block
         double factor = 0.0;
     };
     std::optional<Sketch> sketch;
-    std::optional<MinMaxGroups> groups;  ///< kivi: nothing is turned, nothing is sketched
+    std::optional<MinMaxGroups> groups;  ///< kivi: without rotation and sketch
 
-    /// Bytes of a block.
+    /// The number of bytes of a block.
     [[nodiscard]] std::size_t bytes(std::size_t rows, std::size_t dimension) const {
         if (groups) return groups->bytes(bits);
         return turboquant_bytes(rows, dimension, bits) + (sketch ? turboquant_bytes(rows, dimension, 1) : 0);
     }
 };
 
-/// What its kernels work on, blocks one after the other; what a codec has no use for may be null.
+/// The arrays of the kernels, blocks one after the other; an array that a codec does not use may be null.
 struct RowCodecArrays {
     std::uint32_t count = 0;
     std::uint32_t rows = 0;
     std::uint32_t dimension = 0;
-    /// Whether each block has a rotation and a sketch of its own, in streams of successive replicates, or all have one.
+    /// Whether each block has its own rotation and sketch, in streams of successive replicates, or all share one.
     bool each_its_own = false;
     const float* thresholds = nullptr;  ///< of the codebook
     const float* levels = nullptr;      ///< of the codebook
     const float* signs = nullptr;       ///< 0, then -1, 1: threshold and levels of a sketch
-    const float* matrix = nullptr;      ///< R, where a matrix turns the rows
-    float* sketch = nullptr;            ///< its transpose, dimension squared each
-    float* projected = nullptr;         ///< rows dimension a block
-    double* norms = nullptr;            ///< of rows
-    float* factors = nullptr;           ///< of rows
-    float* turned = nullptr;            ///< rows dimension a block, as all that follow
+    const float* matrix = nullptr;      ///< R, if the rotation is a product with a matrix
+    float* sketch = nullptr;            ///< transpose of the sketch, dimension squared each
+    float* projected = nullptr;         ///< rows dimension per block
+    double* norms = nullptr;            ///< norms of rows
+    float* factors = nullptr;           ///< factors of rows
+    float* turned = nullptr;            ///< rotated rows: rows dimension per block, as the following arrays
     float* decoded = nullptr;
     const float* from = nullptr;
     CodingStatus* status = nullptr;
@@ -63,14 +63,14 @@ struct RowCodecArrays {
     }
 };
 
-/// One codec's kernels.
+/// The kernels of one codec.
 template <class Executor>
 class CodecKernels {
 public:
     CodecKernels(Executor& executor, const RowCodec& codec, const RowCodecArrays& arrays)
         : executor_(executor), codec_(codec), on_(arrays) {}
 
-    /// `from` to `bytes`; the rows as they were turned stay in `turned`.
+    /// Encodes `from` to `bytes`; the rotated rows stay in `turned`.
     void encode() {
         if (codec_.groups) {
             launch(FindGroups{on_.count, *codec_.groups, codec_.bits, on_.from, on_.status, on_.bytes, on_.stride});
@@ -97,7 +97,7 @@ public:
         launch(pack(1, on_.signs, on_.projected, signs()));
     }
 
-    /// `bytes` to `decoded`, by the sketch that `encode` drew.
+    /// Decodes `bytes` to `decoded`, by the sketch that `encode` drew.
     void decode() {
         if (codec_.groups) {
             launch(UnpackGroups{codes(), on_.decoded});
@@ -120,7 +120,7 @@ private:
         executor_.launch(kernel, kernel.blocks());
     }
     [[nodiscard]] bool turns() const { return codec_.hadamard || on_.matrix != nullptr; }
-    /// Norms and signs of a sketch lie behind the indices as a codec of one bit.
+    /// Norms and signs of a sketch are stored after the indices, like a codec of one bit.
     [[nodiscard]] std::uint8_t* signs() const {
         return on_.bytes + turboquant_bytes(on_.rows, on_.dimension, codec_.bits);
     }

@@ -9,11 +9,12 @@
 #include "estimators/coding/row_scale.hpp"
 
 /// Kernels of the quantizers of ../turboquant.hpp, in float with norms in fp16; row_codec.hpp has their order. The
-/// bytes are those of the CPU's float path, but that a coordinate next to a threshold may fall on its other side where
-/// the rotation is a product of matrices; a Hadamard rotation has the CPU's bits, and so has everything after it.
+/// bytes are those of the CPU's float path, except that a coordinate next to a threshold may get the index on its other
+/// side where the rotation is a product of matrices; with a Hadamard rotation all bits are those of the CPU.
 namespace spiked::estimators::cuda {
 
-/// What became of a block. Anything but `coded` leaves no bytes worth reading, and norms of 0, which decode to zeros.
+/// The outcome for a block. For all but `coded` the bytes are not valid, and the norms are 0, so that it decodes to
+/// zeros.
 enum class CodingStatus : std::uint8_t {
     coded = 0,
     norm_too_large = 1,  ///< for fp16
@@ -22,13 +23,13 @@ enum class CodingStatus : std::uint8_t {
     norm_too_small = 4   ///< the largest norm would be stored with less than 8 bits, or as 0
 };
 
-/// Bytes of one block.
+/// The number of bytes of one block.
 [[nodiscard]] SPIKED_DEVICE constexpr std::size_t turboquant_bytes(std::size_t rows, std::size_t dimension,
                                                                    unsigned bits) {
     return 2 * rows + (rows * dimension * bits + 7) / 8;
 }
 
-/// A number in fp16 among the bytes of a block, at any place.
+/// Writes and reads a number in fp16 at any position among the bytes of a block.
 SPIKED_DEVICE inline void put_float16(std::uint8_t* to, std::uint16_t stored) {
     to[0] = static_cast<std::uint8_t>(stored);
     to[1] = static_cast<std::uint8_t>(stored >> 8);
@@ -37,23 +38,23 @@ SPIKED_DEVICE inline void put_float16(std::uint8_t* to, std::uint16_t stored) {
     return from_float16(static_cast<std::uint16_t>(at[0] | unsigned{at[1]} << 8));
 }
 
-/// A number in fp16 for each row of a block, and whether fp16 holds them.
+/// Stores a number in fp16 for each row of a block, and checks that fp16 can represent them.
 struct StoredNorms {
     static constexpr unsigned threads = 128;
     static constexpr unsigned warps = threads / spiked::cuda::warp_size;
 
     std::uint32_t rows;
-    bool all_may_vanish;  ///< no norm is too small
-    bool after_others;    ///< of what others made of the block: where they failed, so does this
+    bool all_may_vanish;  ///< no norm is rejected as too small
+    bool after_others;    ///< follows other kernels: blocks for which they failed fail here too
     CodingStatus* status;
-    std::uint8_t* bytes;  ///< the first 2 rows of each block's are written
-    std::size_t stride;   ///< from block to block
+    std::uint8_t* bytes;  ///< the first 2 rows bytes of each block are written
+    std::size_t stride;   ///< distance between blocks
 
     [[nodiscard]] static std::size_t shared_bytes() {
         return spiked::cuda::shared_bytes_for<unsigned>(warps) + spiked::cuda::shared_bytes_for<double>(warps);
     }
 
-    /// By one thread block: norm(t) is asked for once; clear(t) where the block is not coded.
+    /// Run by one thread block; norm(t) is called once, and clear(t) if the block is not coded.
     template <class Team, class Norm, class Clear>
     SPIKED_DEVICE void write(Team& team, unsigned block, const Norm& norm_of, const Clear& clear) const {
         auto worst_of = team.template take<unsigned>(warps);
@@ -104,8 +105,8 @@ private:
     }
 };
 
-/// Kernel: norms of the rows of column-major blocks, a thread block a matrix. A norm is that of the CPU bit for bit:
-/// squares are added in float, column after column.
+/// Kernel: norms of the rows of column-major blocks, one thread block per matrix. A norm is equal to that of the CPU
+/// bit for bit: squares are added in float, column after column.
 struct ScaleRows {
     static constexpr unsigned threads = StoredNorms::threads;
     static constexpr unsigned resident = 8;
@@ -115,8 +116,8 @@ struct ScaleRows {
     double unit;  ///< sqrt(dimension)
     const float* from;
     StoredNorms stored;
-    float* factors;           ///< rows a block: what brings a row to unit variance, 0 of a zero row
-    double* norms = nullptr;  ///< the same as they are, where wanted
+    float* factors;           ///< per row: the factor to unit variance, 0 for a zero row
+    double* norms = nullptr;  ///< the unrounded norms, if not null
 
     [[nodiscard]] unsigned blocks() const { return count; }
     [[nodiscard]] std::size_t shared_bytes() const { return StoredNorms::shared_bytes(); }
@@ -145,7 +146,7 @@ private:
         const float least = std::numeric_limits<float>::min() / std::numeric_limits<float>::epsilon();
         if (squares > least && squares <= std::numeric_limits<float>::max())
             return std::sqrt(static_cast<double>(squares));
-        // Squares of floats fit a double.
+        // In double the squares of floats do not overflow.
         double wide = 0.0;
         for (unsigned j = 0; j < dimension; ++j) {
             const double x = row[std::size_t{j} * stored.rows];
@@ -163,8 +164,8 @@ private:
     return word >> (at % 8) & ((1U << bits) - 1U);
 }
 
-/// Kernel: the norms of coded blocks to another scale of their rows, from what was coded and the levels that stand for
-/// it. A thread block a matrix; products are added in float, column after column, as on the CPU.
+/// Kernel: replaces the norms of coded blocks by another scale of their rows, computed from the coordinates and their
+/// levels. One thread block per matrix; products are added in float, column after column, as on the CPU.
 struct RescaleRows {
     static constexpr unsigned threads = StoredNorms::threads;
     static constexpr unsigned resident = 8;
@@ -175,8 +176,8 @@ struct RescaleRows {
     RowScale scale;
     double unit;  ///< sqrt(dimension)
     const float* levels;
-    const float* coordinates;  ///< rows as they were turned
-    const double* norms;       ///< of ScaleRows
+    const float* coordinates;  ///< the rotated rows
+    const double* norms;       ///< from ScaleRows
     float* factors;
     StoredNorms stored;
 
@@ -208,8 +209,7 @@ struct RescaleRows {
     }
 };
 
-/// Kernel: what indices leave of the coordinates they stand for: these less level times stored norm over
-/// sqrt(dimension).
+/// Kernel: the residual of the coordinates: these minus level times stored norm over sqrt(dimension).
 struct TakeLevels {
     static constexpr unsigned threads = 256;
     static constexpr unsigned resident = 8;
@@ -260,12 +260,12 @@ struct AddEntries {
     }
 };
 
-/// Kernel: index of the cell of every coordinate times its row's factor, packed without gaps after the norms; a thread
-/// takes 8 of them.
+/// Kernel: the index of every coordinate times its row's factor, packed without gaps after the norms; a thread
+/// processes 8 of them.
 struct PackCells {
     static constexpr unsigned threads = 256;
     static constexpr unsigned resident = 8;
-    static constexpr unsigned together = 8;
+    static constexpr unsigned per_thread = 8;
     static constexpr unsigned most_levels = 256;
 
     std::uint32_t count;
@@ -280,9 +280,9 @@ struct PackCells {
     std::size_t stride;
 
     [[nodiscard]] SPIKED_DEVICE std::size_t entries() const { return std::size_t{rows} * dimension; }
-    /// Thread blocks a matrix.
+    /// Thread blocks per matrix.
     [[nodiscard]] SPIKED_DEVICE unsigned parts() const {
-        return static_cast<unsigned>((entries() + together * threads - 1) / (together * threads));
+        return static_cast<unsigned>((entries() + per_thread * threads - 1) / (per_thread * threads));
     }
     [[nodiscard]] unsigned blocks() const { return count * parts(); }
     [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_bytes_for<float>(most_levels); }
@@ -294,9 +294,9 @@ struct PackCells {
         for (unsigned i = team.rank(); i < cells - 1; i += threads) table[i] = thresholds[i];
         team.barrier();
         const std::size_t block = part / parts();
-        const std::size_t first = (std::size_t{part % parts()} * threads + team.rank()) * together;
+        const std::size_t first = (std::size_t{part % parts()} * threads + team.rank()) * per_thread;
         if (first >= entries()) return;
-        const unsigned here = static_cast<unsigned>(entries() - first < together ? entries() - first : together);
+        const unsigned here = static_cast<unsigned>(entries() - first < per_thread ? entries() - first : per_thread);
         std::uint64_t word = 0;
         if (status[block] == CodingStatus::coded) {
             const float* const from = coordinates + block * entries() + first;
@@ -312,17 +312,17 @@ struct PackCells {
                 t = t + 1 == rows ? 0 : t + 1;
             }
         }
-        std::uint8_t* const to = bytes + block * stride + 2 * std::size_t{rows} + first / together * bits;
+        std::uint8_t* const to = bytes + block * stride + 2 * std::size_t{rows} + first / per_thread * bits;
         for (unsigned i = 0; i < (here * bits + 7) / 8; ++i) to[i] = static_cast<std::uint8_t>(word >> (8 * i));
     }
 };
 
-/// Kernel: what the bytes of a block stand for before the rotation back: the level of each index times its row's norm
+/// Kernel: the decoded coordinates of a block before the inverse rotation: the level of each index times its row's norm
 /// over sqrt(dimension).
 struct UnpackLevels {
     static constexpr unsigned threads = 256;
     static constexpr unsigned resident = 8;
-    static constexpr unsigned together = 8;
+    static constexpr unsigned per_thread = 8;
     static constexpr unsigned most_levels = 256;
 
     std::uint32_t count;
@@ -337,7 +337,7 @@ struct UnpackLevels {
 
     [[nodiscard]] SPIKED_DEVICE std::size_t entries() const { return std::size_t{rows} * dimension; }
     [[nodiscard]] SPIKED_DEVICE unsigned parts() const {
-        return static_cast<unsigned>((entries() + together * threads - 1) / (together * threads));
+        return static_cast<unsigned>((entries() + per_thread * threads - 1) / (per_thread * threads));
     }
     [[nodiscard]] unsigned blocks() const { return count * parts(); }
     [[nodiscard]] std::size_t shared_bytes() const { return spiked::cuda::shared_bytes_for<float>(most_levels); }
@@ -351,9 +351,9 @@ struct UnpackLevels {
         const std::uint8_t* const norms = bytes + block * stride;
         const std::uint8_t* const cells = norms + 2 * std::size_t{rows};
         float* const to = coordinates + block * entries();
-        const std::size_t first = std::size_t{part % parts()} * threads * together + team.rank();
+        const std::size_t first = std::size_t{part % parts()} * threads * per_thread + team.rank();
         SPIKED_UNROLL
-        for (unsigned i = 0; i < together; ++i) {  // neighbours take neighbouring entries
+        for (unsigned i = 0; i < per_thread; ++i) {  // neighbouring threads process neighbouring entries
             const std::size_t at = first + std::size_t{i} * threads;
             if (at >= entries()) continue;
             const std::size_t bit = at * bits;

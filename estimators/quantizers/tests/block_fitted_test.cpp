@@ -8,28 +8,28 @@
 namespace spiked::estimators {
 namespace {
 
-TEST(ProductQuantizerLaw, SubVectorsOfOneEntryFindTheLloydMaxLevels) {
+TEST(ProductQuantizerLaw, SubVectorsOfOneEntryConvergeToTheLloydMaxLevels) {
     const arma::mat rows = gaussian(256, 128, 1);
     for (const unsigned bits : {1U, 2U, 3U}) {
         const double expected = theory::lloyd_max_sphere(128, static_cast<int>(bits)).distortion;
         const arma::mat decoded = through(row_quantizer("pq:length=1", 128, bits, {.norm = NumberFormat::fp32}), rows);
         EXPECT_NEAR(std::pow(relative_error(decoded, rows), 2) / expected, 1.0, 0.03) << bits;
-        // The control: levels of one bit less are far off.
+        // Negative control: levels of one bit less have a very different error.
         EXPECT_LT(std::pow(relative_error(decoded, rows), 2),
                   0.5 * theory::lloyd_max_sphere(128, static_cast<int>(bits) - (bits > 1 ? 1 : 0)).distortion *
                       (bits > 1 ? 1.0 : 2.1));
     }
 }
 
-TEST(ProductQuantizer, FewSubVectorsComeBackAsTheyAre) {
-    // 3 kinds of sub-vectors: no more centroids are needed, each is one of them up to fp16.
+TEST(ProductQuantizer, FewSubVectorsAreExact) {
+    // 3 kinds of sub-vectors: no more centroids are needed, and each equals one of them up to fp16.
     const arma::mat kinds = {{1.0, -1.0, 1.0, 1.0}, {2.0, 0.0, 0.0, 0.0}, {0.0, 0.0, -2.0, 0.0}};
     arma::mat rows(30, 12);
     for (std::size_t t = 0; t < 30; ++t)
         for (std::size_t p = 0; p < 3; ++p) rows(t, arma::span(4 * p, 4 * p + 3)) = kinds.row((t + t * p + p) % 3);
     const RowQuantizer quantizer = row_quantizer("pq", 12, 2, {.norm = NumberFormat::fp64});
     EXPECT_LT(relative_error(through(quantizer, rows), rows), 5e-4);
-    // Entries beyond the last sub-vector are no entries: 12 = 8 + 4 at one bit.
+    // Padding beyond the last sub-vector is not counted: 12 = 8 + 4 at one bit.
     EXPECT_EQ(through(row_quantizer("pq", 12, 1, {}), rows).n_cols, 12U);
     const Encoded encoded = row_quantizer("pq", 12, 1, {}).encode(gaussian(200, 12, 1));
     EXPECT_EQ(encoded.ledger.bits(Item::indices), 200U * 2 * 8);
@@ -37,7 +37,7 @@ TEST(ProductQuantizer, FewSubVectorsComeBackAsTheyAre) {
     message_of([] { (void)row_quantizer("pq:length=6", 12, 2, {}); }, ExitCode::usage);
 }
 
-TEST(ProductQuantizer, EveryStoredIndexNamesTheNearestStoredCentroid) {
+TEST(ProductQuantizer, EveryStoredIndexIsThatOfTheNearestCentroid) {
     const arma::mat rows = std::sqrt(16.0) * arma::normalise(gaussian(40, 16, 3), 2, 1);
     const RowQuantizer quantizer = row_quantizer("pq:length=2", 16, 2, {.norm = NumberFormat::fp64});
     const Encoded encoded = quantizer.encode(rows);
@@ -54,8 +54,8 @@ TEST(ProductQuantizer, EveryStoredIndexNamesTheNearestStoredCentroid) {
         }
 }
 
-TEST(Kvquant, ALineByHand) {
-    // The smallest and the largest are kept apart; the others are 0, 1, 1, 2, 2, 3: four levels hold them.
+TEST(Kvquant, AVectorByHand) {
+    // The smallest and the largest are stored separately; the others are 0, 1, 1, 2, 2, 3, which four levels represent.
     const arma::mat row = {{1.0, 0.0, 100.0, 2.0, 1.0, 3.0, -50.0, 2.0}};
     const RowQuantizer quantizer = row_quantizer("kvquant:outliers=0.25", 8, 2, {.norm = NumberFormat::fp64});
     const Encoded encoded = quantizer.encode(row);
@@ -72,7 +72,7 @@ TEST(Kvquant, ALineByHand) {
     EXPECT_LT(arma::abs(quantizer.decode(encoded.bytes, 1) - row).max(), 1e-3);
 }
 
-TEST(Outliers, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
+TEST(Outliers, BeyondFp16AreRejectedWithAdvice) {
     const arma::mat rows = 1e6 * gaussian(16, 16, 3);
     for (const char* name : {"kvquant", "gear"}) {
         const auto coded = [&](const std::string& end) {
@@ -85,20 +85,20 @@ TEST(Outliers, ThatFp16DoesNotHoldAreRefusedWithWhatHelps) {
     }
 }
 
-TEST(Kvquant, OutliersOfChannelsAndTokensComeBackInFp16AndHelp) {
+TEST(Kvquant, OutliersOfChannelsAndTokensAreStoredInFp16AndReduceTheError) {
     arma::mat rows = gaussian(64, 32, 4);
     for (std::size_t t = 0; t < 64; t += 9) rows(t, t % 32) = 30.0 + static_cast<double>(t);
     for (const char* axis : {"key", "value"}) {
         const std::string name = std::string("kvquant:axis=") + axis;
         const arma::mat kept = through(row_quantizer(name + ":outliers=0.1", 32, 3, {}), rows);
         for (std::size_t t = 0; t < 64; t += 9) EXPECT_EQ(kept(t, t % 32), 30.0 + static_cast<double>(t)) << axis;
-        // The control: without, their lines lose their levels.
+        // Negative control: without it, their vectors lose their levels.
         EXPECT_GT(relative_error(through(row_quantizer(name + ":outliers=0", 32, 3, {}), rows), rows),
                   2.0 * relative_error(kept, rows));
     }
 }
 
-TEST(KvquantReference, EveryLevelIsTheMeanOfTheValuesThatItStandsFor) {
+TEST(KvquantReference, EveryLevelIsTheMeanOfItsValues) {
     constexpr std::size_t entries = 400;
     const arma::mat row = gaussian(1, entries, 11);
     const Encoded encoded = row_quantizer("kvquant:outliers=0", entries, 2, {.norm = NumberFormat::fp64}).encode(row);
@@ -115,7 +115,7 @@ TEST(KvquantReference, EveryLevelIsTheMeanOfTheValuesThatItStandsFor) {
     for (std::size_t c = 0; c < 4; ++c) EXPECT_NEAR(levels[c], sums[c] / counts[c], 2e-3) << c;
 }
 
-TEST(Outliers, AreAsManyAsTheShareSaysHalfOfThemAtEitherEnd) {
+TEST(Outliers, HaveTheGivenFractionHalfAtEitherEnd) {
     // 5 at either end of 100 entries, a place in 7 bits and a value in 16; of 128 by default one (kvquant: 1 %, gear: 2
     // %).
     for (const char* name : {"kvquant", "gear"}) {
@@ -141,7 +141,7 @@ TEST(KvquantLaw, FittedLevelsAreNoWorseThanEqualOnes) {
     }
 }
 
-TEST(GearReference, WhatIsLeftIsTheTailOfTheErrorsSingularValues) {
+TEST(GearReference, TheRemainderIsTheTailOfTheErrorsSingularValues) {
     const arma::mat rows = gaussian(48, 32, 6);
     for (const char* axis : {"key", "value"}) {
         const std::string end = std::string(":axis=") + axis;
@@ -152,13 +152,13 @@ TEST(GearReference, WhatIsLeftIsTheTailOfTheErrorsSingularValues) {
             const arma::mat decoded =
                 through(row_quantizer("gear:outliers=0:rank=" + std::to_string(rank) + end, 32, 2, options), rows);
             const double expected = rank < 32 ? arma::norm(values.tail(32 - rank)) : 0.0;
-            // Vectors in fp16 lose 2^-12 of what they carry.
+            // Vectors in fp16 have a relative error of 2^-12.
             EXPECT_NEAR(arma::norm(decoded - rows, "fro"), expected, 1e-3 * arma::norm(values)) << axis << rank;
         }
     }
 }
 
-TEST(Gear, OutliersAreKeptOutOfTheGroups) {
+TEST(Gear, OutliersAreExcludedFromTheGroups) {
     arma::mat rows = gaussian(40, 64, 7);
     rows(3, 5) = 400.0;
     rows(17, 40) = -300.0;
@@ -167,16 +167,16 @@ TEST(Gear, OutliersAreKeptOutOfTheGroups) {
     EXPECT_LT(with, 0.5 * without);
 }
 
-TEST(Gear, AnOutliersPlaceInItsGroupHoldsTheMeanOfTheOthers) {
-    // 0 to 3 are exact in 2 bits unless what stands at the outliers' places leaves their range.
+TEST(Gear, AnOutlierIsReplacedByTheMeanOfTheOthers) {
+    // 0 to 3 are exact in 2 bits unless the replacement of the outliers leaves their range.
     const arma::mat row = {{0.0, 1.0, 2.0, 3.0, 900.0, 3.0, 2.0, 1.0, 0.0, -100.0}};
     const arma::mat decoded =
         through(row_quantizer("gear:rank=0:outliers=0.2", 10, 2, {.norm = NumberFormat::fp64, .group = 10}), row);
     EXPECT_LT(arma::abs(decoded - row).max(), 1e-12);
 }
 
-TEST(SvdqReference, IsWhatItsDefinitionSays) {
-    // Latent channels by a decomposition of the test's own; groups of 8 channels of 64, B = 2: 8, 4, 4 bits.
+TEST(SvdqReference, AgreesWithItsDefinition) {
+    // Latent channels by an independent decomposition; groups of 8 channels of 64, B = 2: 8, 4, 4 bits.
     const arma::mat rows = gaussian(80, 64, 8) * arma::diagmat(arma::linspace(3.0, 0.1, 64)) + 2.0;
     const arma::rowvec means = arma::mean(rows, 0);
     const arma::mat centred = rows.each_row() - means;
@@ -198,7 +198,7 @@ TEST(SvdqReference, IsWhatItsDefinitionSays) {
     EXPECT_EQ(encoded.ledger.bits(Item::factor_indices), 64U * 24 * 16);
 }
 
-TEST(RhtUniformLaw, ErrorIsThatOfMinMaxGroupsWhateverTheRow) {
+TEST(RhtUniformLaw, ErrorIsThatOfMinMaxGroupsForAnyRow) {
     const double expected = theory::min_max_relative_mse(64, 2);
     const arma::mat rows = gaussian(2000, 128, 9);
     const arma::vec errors = arma::mean(
@@ -207,8 +207,8 @@ TEST(RhtUniformLaw, ErrorIsThatOfMinMaxGroupsWhateverTheRow) {
     EXPECT_TRUE(found.agrees()) << found;
     EXPECT_NEAR(std::sqrt(found.mean), 0.45, 0.006);
     EXPECT_FALSE(MeanTest(errors, theory::min_max_relative_mse(32, 2), 1).agrees());
-    // Rows of 16 entries of one size, far from normal, come out normal enough; without the rotation half of their
-    // energy would be lost to the levels of what is zero.
+    // Rows with 16 equal entries, far from normal, become normal enough; without the rotation half of their energy
+    // would be lost to the levels of the zeros.
     arma::mat sparse(400, 128);
     for (std::size_t t = 0; t < 400; ++t)
         for (std::size_t i = 0; i < 16; ++i)
@@ -216,7 +216,7 @@ TEST(RhtUniformLaw, ErrorIsThatOfMinMaxGroupsWhateverTheRow) {
     const double spread = std::pow(
         relative_error(through(row_quantizer("rht-uniform", 128, 2, {.norm = NumberFormat::fp64}), sparse), sparse), 2);
     EXPECT_NEAR(spread / expected, 1.0, 0.1);
-    // A row of a single entry is spread: entries of one size, one of two codes, exact.
+    // The rotation of a row with a single entry has entries of one size and two codes, so it is exact.
     arma::mat one_hot(2, 128);
     one_hot(0, 7) = 3.0;
     one_hot(1, 90) = -1.0;

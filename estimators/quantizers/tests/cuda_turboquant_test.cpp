@@ -10,7 +10,7 @@
 #include "estimators/tests/quantizer_samples.hpp"
 #include "theory/quantization/lloyd_max.hpp"
 
-/// Row quantizers by kernels, on emulated blocks, against the float path of the CPU's.
+/// Row quantizers by kernels, on emulated blocks, compared with the float path of the CPU.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -70,7 +70,8 @@ RowCodec codec_of(const Case& one) {
     return codec;
 }
 
-/// The kernels with what a host gives them; every array they write starts as NaN, or bytes that are none of theirs.
+/// Runs the kernels with the data of a host; every array that they write starts as NaN, or as bytes that they do not
+/// write.
 class Kernels {
 public:
     Kernels(const Case& one, std::uint32_t count, bool each_its_own = false)
@@ -130,7 +131,7 @@ public:
     [[nodiscard]] arma::fmat decoded_of(std::size_t block) const {
         return {decoded.data() + block * on_.rows * on_.dimension, on_.rows, on_.dimension};
     }
-    /// What lies between two blocks' bytes.
+    /// The bytes between those of two blocks.
     [[nodiscard]] bool gaps_are_untouched() const {
         for (std::size_t b = 1; b <= on_.count; ++b)
             for (std::size_t i = 1; i <= 3; ++i)
@@ -153,7 +154,7 @@ public:
     std::vector<float> decoded;
 };
 
-/// Rows of very different sizes; some are zero.
+/// Rows of very different sizes, some of them zero.
 std::vector<arma::fmat> blocks_of(const Case& one, std::size_t count) {
     std::vector<arma::fmat> blocks;
     for (std::size_t b = 0; b < count; ++b) {
@@ -164,7 +165,7 @@ std::vector<arma::fmat> blocks_of(const Case& one, std::size_t count) {
     return blocks;
 }
 
-TEST(CudaRowCodecIdentity, AfterAHadamardRotationBytesAndDecodedRowsAreTheCpus) {
+TEST(CudaRowCodecIdentity, AfterAHadamardRotationBytesAndDecodedRowsEqualTheCpus) {
     std::vector<Case> cases;
     for (unsigned bits = 1; bits <= 8; ++bits) cases.push_back({RotationKind::rht2, 33, 64, bits});
     cases.push_back({RotationKind::rht1, 1, 8, 3});
@@ -195,9 +196,9 @@ TEST(CudaRowCodecIdentity, AfterAHadamardRotationBytesAndDecodedRowsAreTheCpus) 
     }
 }
 
-/// Each block with the rotation and the sketch of its own replicate: products of matrices are added in another order,
-/// so a sign beside 0 or an index beside a threshold may be another.
-TEST(CudaRowCodecReference, TheSketchOfWhatIndicesLeaveIsTheCpus) {
+/// Each block has the rotation and the sketch of its own replicate. Products of matrices are added in another order, so
+/// a sign next to 0 or an index next to a threshold may differ.
+TEST(CudaRowCodecReference, TheSketchOfTheResidualEqualsTheCpus) {
     for (const Case& one :
          {Case{RotationKind::rht2, 40, 64, 2, "tq-prod"}, Case{RotationKind::haar, 24, 48, 3, "tq-prod"},
           Case{RotationKind::identity, 16, 20, 1, "tq-prod"}}) {
@@ -218,7 +219,7 @@ TEST(CudaRowCodecReference, TheSketchOfWhatIndicesLeaveIsTheCpus) {
             const auto other = cpu(one, first_replicate + b + 1).encode_float(blocks[b]).bytes;
             std::size_t by_chance = 0;
             for (std::size_t i = 0; i < found.size(); ++i) by_chance += found[i] != other[i];
-            EXPECT_GT(by_chance, found.size() / 10) << "a control: the next replicate's sketch";
+            EXPECT_GT(by_chance, found.size() / 10) << "negative control: the next replicate's sketch";
             const arma::fmat back = quantizer.decode_float(found, one.rows);
             for (std::uint32_t t = 0; t < one.rows; ++t)
                 EXPECT_LE(arma::norm(kernels.decoded_of(b).row(t) - back.row(t)), 1e-5F * arma::norm(back.row(t)));
@@ -261,10 +262,10 @@ TEST(CudaRowCodecReference, AfterAHaarRotationIndicesDifferOnlyNextToAThreshold)
                 ++differ;
                 const auto lower = std::min(found.cells[i], expected.cells[i]);
                 EXPECT_EQ(std::max(found.cells[i], expected.cells[i]), lower + 1);
-                // Both sum some hundred products of size 1 in float.
+                // Both are sums of some hundred products of size 1 in float.
                 EXPECT_NEAR(coordinates[i], kernels.codebook().thresholds[lower], 2e-5);
             }
-            EXPECT_LT(differ, found.cells.size() / 20) << "a control: most coordinates lie next to no threshold";
+            EXPECT_LT(differ, found.cells.size() / 20) << "negative control: most coordinates lie next to no threshold";
             const arma::fmat back = quantizer.decode_float(kernels.bytes_of(b), one.rows);
             for (std::uint32_t j = 0; j < one.dimension; ++j)
                 for (std::uint32_t t = 0; t < one.rows; ++t)
@@ -273,7 +274,7 @@ TEST(CudaRowCodecReference, AfterAHaarRotationIndicesDifferOnlyNextToAThreshold)
     }
 }
 
-TEST(CudaRowCodec, ABlockThatIsNotCodedHasAStatusAndZerosAndLeavesTheOthersAlone) {
+TEST(CudaRowCodec, ABlockThatIsNotCodedHasAStatusAndZerosAndDoesNotAffectOthers) {
     const Case one{RotationKind::rht2, 40, 32, 4};
     auto blocks = blocks_of(one, 7);
     blocks[1](39, 31) = NAN;
@@ -303,8 +304,8 @@ TEST(CudaRowCodec, ABlockThatIsNotCodedHasAStatusAndZerosAndLeavesTheOthersAlone
     EXPECT_TRUE(kernels.gaps_are_untouched());
 }
 
-/// What the later kernels of a codec cannot store, and groups that fp16 cannot hold.
-TEST(CudaRowCodec, LaterKernelsAndGroupsSayWhatTheyCannotStoreToo) {
+/// Numbers that the later kernels of a codec cannot store, and groups beyond the range of fp16.
+TEST(CudaRowCodec, LaterKernelsAndGroupsAlsoReportNumbersTheyCannotStore) {
     const auto status_of = [](const Case& one, const std::function<void(arma::fmat&)>& spoil) {
         auto blocks = blocks_of(one, 2);
         spoil(blocks[1]);
@@ -320,7 +321,7 @@ TEST(CudaRowCodec, LaterKernelsAndGroupsSayWhatTheyCannotStoreToo) {
         return kernels.status[1];
     };
     const Case eden{RotationKind::rht2, 16, 32, 1, "eden"};
-    // The norm fits fp16 and the unbiased scale does not.
+    // The norm fits into fp16, but the unbiased scale does not.
     const auto nearly = [](arma::fmat& block) {
         block *= 60000.0F / std::sqrt(arma::vectorise(arma::sum(arma::square(block), 1)).max());
     };

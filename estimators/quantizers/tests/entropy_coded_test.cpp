@@ -11,7 +11,8 @@
 namespace spiked::estimators {
 namespace {
 
-/// Entropy and squared error of cells of one width around 0 with their means, summed over a fine grid of the density.
+/// Entropy and squared error of bins of equal width around 0 with their means as levels, summed over a fine grid of the
+/// density.
 struct Summed {
     double entropy = 0.0;
     double distortion = 1.0;
@@ -57,14 +58,14 @@ TEST(EntropyCodedReference, StepLevelsAndFrequenciesAreThoseOfTheLaw) {
         EXPECT_EQ(sum, std::uint64_t{1} << 24);
         EXPECT_NEAR(entropy, rate, 1e-3);
     }
-    // A normal coordinate, against the program of theory/ for that law.
+    // A normal coordinate, compared with the function of theory/ for that law.
     for (const double rate : {0.5, 1.0}) {
         const auto expected = theory::entropy_coded_normal_at_rate(rate);
         EXPECT_NEAR(entropy_coded_levels(CodebookKind::normal, 4096, rate).step, expected.step, 1e-8 * expected.step);
     }
 }
 
-/// Bits that the frequencies give to what was decoded, levels of unit scale.
+/// The number of bits by the frequencies for decoded rows with levels of unit scale.
 double ideal_bits(const EntropyCodedLevels& cells, const arma::mat& decoded) {
     double bits = 0.0;
     for (const double level : decoded) {
@@ -84,7 +85,7 @@ TEST(EntropyCodedLaw, RateAndErrorAreThoseOfTheLawAndBytesAreTheRate) {
         arma::vec bits(40);
         arma::vec errors(40);
         for (std::size_t block = 0; block < bits.n_elem; ++block) {
-            // Rows of norm sqrt(d): what comes back are levels.
+            // Rows have norm sqrt(d), so the decoded entries are the levels.
             const arma::mat rows = std::sqrt(static_cast<double>(d)) * arma::normalise(gaussian(64, d, block), 2, 1);
             const Encoded encoded = quantizer.encode(rows);
             const arma::mat decoded = quantizer.decode(encoded.bytes, rows.n_rows);
@@ -102,16 +103,16 @@ TEST(EntropyCodedLaw, RateAndErrorAreThoseOfTheLawAndBytesAreTheRate) {
         EXPECT_TRUE(of_error.agrees()) << of_error;
         std::cout << rate << " bits: error " << of_error.mean << "; " << of_error << "; for normal entries "
                   << theory::entropy_coded_normal_at_rate(rate).distortion << "\n";
-        // The controls: a twentieth of a bit and what it is worth would be seen.
+        // Negative controls: a twentieth of a bit and the error that it is worth would be detected.
         EXPECT_FALSE(MeanTest(bits, rate - 0.05, 6).agrees());
         const double other = summed(d, entropy_coded_levels(CodebookKind::sphere, d, rate - 0.05).step).distortion;
         EXPECT_FALSE(MeanTest(errors, other, 6).agrees());
     }
-    // The printed figure for long rows.
+    // The published figure for long rows.
     EXPECT_NEAR(theory::entropy_coded_normal_at_rate(2.0).distortion, 0.0889, 5e-5);
 }
 
-TEST(EntropyCoded, RowsOfAnotherLawComeBackRightlyAndTakeOtherBits) {
+TEST(EntropyCoded, RowsOfAnotherLawAreDecodedCorrectlyWithOtherBits) {
     const QuantizerOptions options = {
         .rotation = RotationKind::identity, .norm = NumberFormat::fp32, .seed = test_seed};
     const RowQuantizer quantizer = row_quantizer("ecsq", 64, 3, options);
@@ -120,12 +121,12 @@ TEST(EntropyCoded, RowsOfAnotherLawComeBackRightlyAndTakeOtherBits) {
     const Encoded rare = quantizer.encode(one_hot);
     EXPECT_LT(relative_error(quantizer.decode(rare.bytes, 40), one_hot), 0.02);
     EXPECT_LT(rare.ledger.bits(Item::indices), quantizer.encode(gaussian(40, 64, 1)).ledger.bits(Item::indices));
-    // A row of entries of one size has its own.
+    // A row of entries of one size, which has another law.
     const arma::mat constant(3, 64, arma::fill::value(-2.0));
     EXPECT_LT(relative_error(through(quantizer, constant), constant), 1e-6);
 }
 
-TEST(EntropyCoded, DamagedBytesAreNoticedOrDecodeToNumbers) {
+TEST(EntropyCoded, DamagedBytesAreRejectedOrDecodeToNumbers) {
     const RowQuantizer quantizer = row_quantizer("ecsq", 16, 2.25, {.seed = test_seed});
     const Encoded encoded = quantizer.encode(gaussian(30, 16, 2));
     std::size_t noticed = 0;
@@ -139,7 +140,7 @@ TEST(EntropyCoded, DamagedBytesAreNoticedOrDecodeToNumbers) {
             ++noticed;
         }
     }
-    // What is left of the state at the end is as good as random.
+    // The state that remains at the end is practically random.
     EXPECT_GT(noticed, (encoded.bytes.size() - 60) * 9 / 10);
 }
 

@@ -34,7 +34,7 @@ arma::mat plain_kivi(const arma::mat& rows, unsigned bits, std::size_t group, bo
     return decoded;
 }
 
-TEST(KiviReference, ComesOutAsTheDefinitionSaysForBothAxesGroupsAndWindows) {
+TEST(KiviReference, AgreesWithTheDefinitionForBothAxesGroupsAndWindows) {
     for (const bool key : {true, false})
         for (const std::size_t group : {1, 3, 8, 64, 100})
             for (const std::size_t residual : {0, 1, 4, 7, 30, 64})
@@ -63,12 +63,12 @@ TEST(KiviLaw, ErrorOnGaussianGroupsIsThatOfMinMaxGroups) {
         if (group == 64 && bits == 2) {
             EXPECT_NEAR(std::sqrt(test.mean), 0.45, 0.006);
         }
-        // The control: the law of half the group.
+        // Negative control: the law of half the group.
         EXPECT_FALSE(MeanTest(error, theory::min_max_relative_mse(group / 2, static_cast<int>(bits)), 3).agrees());
     }
 }
 
-TEST(Kivi, HalvesGoToTheEvenCode) {
+TEST(Kivi, TiesGoToTheEvenCode) {
     const arma::mat row = {{0.0, 0.5, 1.0, 1.5, 2.5, 3.0}};
     const Encoded encoded = row_quantizer("kivi:group=6", 6, 2, {}).encode(row);
     BitReader reader(encoded.bytes);
@@ -77,7 +77,7 @@ TEST(Kivi, HalvesGoToTheEvenCode) {
     for (const std::uint64_t code : {0, 0, 1, 2, 2, 3}) EXPECT_EQ(reader.read(2), code);
 }
 
-TEST(Kivi, ConstantGroupsComeBackAsTheirMinimumWithCodeZero) {
+TEST(Kivi, ConstantGroupsAreDecodedAsTheirMinimumWithCodeZero) {
     for (const char* name : {"kivi:axis=key", "kivi:axis=value"}) {
         const RowQuantizer quantizer = row_quantizer(name, 4, 2, {});
         for (const double value : {0.0, -2.5, 1024.0})
@@ -85,16 +85,16 @@ TEST(Kivi, ConstantGroupsComeBackAsTheirMinimumWithCodeZero) {
     }
 }
 
-TEST(Kivi, RangesTooSmallForTheFormatAreKeptOrRefusedNeverInvented) {
+TEST(Kivi, RangesTooSmallForTheFormatAreKeptOrRejected) {
     const RowQuantizer quantizer = row_quantizer("kivi:group=8", 8, 2, {});
-    // Small beside the minimum: the group comes back as its minimum.
+    // Small relative to the minimum: the group is decoded as its minimum.
     arma::mat nearly_constant(3, 8, arma::fill::value(5.0));
     nearly_constant(1, 3) += 1e-9;
     EXPECT_LT(arma::abs(through(quantizer, nearly_constant) - nearly_constant).max(), 1e-8);
-    // A minimum small beside the range is fine.
+    // A minimum that is small relative to the range is no problem.
     const arma::mat from_zero = arma::linspace(1e-9, 3.0, 8).t();
     EXPECT_LT(arma::abs(through(quantizer, from_zero) - from_zero).max(), 0.51);
-    // Everything small: would come back as zeros.
+    // All entries are small: they would be decoded as zeros.
     const std::string message =
         message_of([&] { (void)quantizer.encode(gaussian(3, 8, 1) * 1e-9); }, ExitCode::unusable_input);
     EXPECT_NE(message.find("--norm"), std::string::npos) << message;
@@ -105,7 +105,7 @@ TEST(Kivi, RangesTooSmallForTheFormatAreKeptOrRefusedNeverInvented) {
     EXPECT_THROW((void)row_quantizer("kivi:group=8", 8, 8, {}).encode(gaussian(3, 8, 1) * 1e-6), Error);
 }
 
-TEST(Kivi, WindowsHoldWhatTheirAxisSays) {
+TEST(Kivi, WindowsFollowTheAxis) {
     const arma::mat rows = gaussian(11, 4, 2);
     // Keys: 11 mod 4 = 3 tokens; values: the last 4; hf groups along tokens.
     for (const auto& [name, kept] : {std::pair{"kivi:axis=key:residual=4", 3U},
@@ -125,7 +125,7 @@ TEST(Kivi, WindowsHoldWhatTheirAxisSays) {
     }
 }
 
-TEST(Kivi, WhatItCannotDoIsRefused) {
+TEST(Kivi, RejectsWhatItCannotDo) {
     EXPECT_NE(message_of([] { (void)row_quantizer("kivi:group=0", 8, 2, {}); }, ExitCode::usage).find("group"),
               std::string::npos);
     EXPECT_NE(message_of([] { (void)row_quantizer("kivi", 8, 2, {.group = 0}); }, ExitCode::usage).find("group"),
@@ -140,7 +140,7 @@ TEST(Kivi, WhatItCannotDoIsRefused) {
         message_of([&] { (void)quantizer.encode(arma::mat(1, 4, arma::fill::value(1e5))); }, ExitCode::unusable_input)
             .find("--norm bf16 or fp32"),
         std::string::npos);
-    // The window is fp16 whatever the format of the groups.
+    // The window is stored in fp16 whatever the format of the groups is.
     for (const double size : {1e5, 1e-9}) {
         const std::string message = message_of(
             [&] {

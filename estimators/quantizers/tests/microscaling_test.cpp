@@ -8,7 +8,7 @@
 namespace spiked::estimators {
 namespace {
 
-/// Magnitudes as the specification's tables print them, by code.
+/// Magnitudes as in the tables of the specification, by code.
 std::vector<double> printed(unsigned bits) {
     if (bits == 4) return {0, 0.5, 1, 1.5, 2, 3, 4, 6};
     std::vector<double> values;
@@ -25,7 +25,7 @@ std::vector<double> printed(unsigned bits) {
     return values;
 }
 
-/// The nearest of all values by trying them; of two equally near ones that of the even code.
+/// The nearest of all values by exhaustive search; of two equally near ones the one with the even code.
 double by_trying(const std::vector<double>& values, double x) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < values.size(); ++i) {
@@ -40,8 +40,8 @@ TEST(Microscaling, ElementsAreThoseOfTheSpecificationWithTiesToEven) {
         const std::vector<double> values = printed(bits);
         ASSERT_EQ(values.size(), count);
         ASSERT_EQ(values.back(), largest);
-        // Every value, every middle of two, a little to either side of it, both signs; the first entry of a group says
-        // its scale.
+        // Every value, every midpoint of two and both sides of it, with both signs; the first entry of a group
+        // determines its scale.
         std::vector<double> asked;
         for (std::size_t i = 0; i + 1 < values.size(); ++i) {
             const double middle = 0.5 * (values[i] + values[i + 1]);
@@ -63,7 +63,7 @@ TEST(Microscaling, ElementsAreThoseOfTheSpecificationWithTiesToEven) {
     }
 }
 
-TEST(Microscaling, APowerOfTwoCutsWhatLiesBeyondTheLargestElement) {
+TEST(Microscaling, APowerOfTwoClipsEntriesBeyondTheLargestElement) {
     // 7.9 has the exponent of 6, the largest element of 4 bits; 8 has the next scale.
     const RowQuantizer quantizer = row_quantizer("mx", 3, 4, {});
     const arma::mat back = through(quantizer, {{7.9, 1.0, -0.3}, {8.0, 1.0, -0.6}, {0.0, 0.0, 0.0}});
@@ -75,8 +75,8 @@ TEST(Microscaling, APowerOfTwoCutsWhatLiesBeyondTheLargestElement) {
     for (const unsigned code : {127U, 128U, 0U}) EXPECT_EQ(reader.read(8), code);
 }
 
-TEST(Microscaling, ScalesOfE4m3AreInUnitsThatMakeTheLargest448) {
-    // Groups of 2: the largest group is stored exactly, a group 1/100 as large within the rounding of E4M3, 2^-4.
+TEST(Microscaling, ScalesOfE4m3AreRelativeToALargestOf448) {
+    // Groups of 2: the largest group is stored exactly, a group 1/100 as large within the rounding error of E4M3, 2^-4.
     const arma::mat rows = {{6.0, -3.0, 0.06, 0.02}};
     const Encoded encoded = row_quantizer("mx:group=2:scale=e4m3", 4, 4, {}).encode(rows);
     BitReader reader(encoded.bytes);
@@ -84,7 +84,7 @@ TEST(Microscaling, ScalesOfE4m3AreInUnitsThatMakeTheLargest448) {
     EXPECT_NEAR(unit, 1.0 / 448.0, 1e-9);
     EXPECT_EQ(reader.read(8), 126U);  // 448
     const std::uint64_t second = reader.read(8);
-    EXPECT_EQ(printed(8)[second], 4.5);  // of 4, 4.5, 5 the nearest to 4.48
+    EXPECT_EQ(printed(8)[second], 4.5);  // the nearest of 4, 4.5, 5 to 4.48
     const arma::mat back = through(row_quantizer("mx:group=2:scale=e4m3", 4, 4, {}), rows);
     EXPECT_NEAR(back(0, 0), 6.0, 1e-6);
     EXPECT_NEAR(back(0, 1), -3.0, 1e-6);
@@ -99,7 +99,7 @@ struct Expected {
     double standard_error;
 };
 
-// Relative squared errors of normal entries from a NumPy program written apart, 330 000 groups.
+// Relative squared errors of normal entries from an independent NumPy program, 330 000 groups.
 constexpr Expected simulated[] = {
     {"mx", 4, 0.0132240, 6.1e-6},
     {"mx", 6, 0.00080493, 4.4e-7},
@@ -134,7 +134,7 @@ TEST(MicroscalingLaw, ErrorsOfNormalEntriesAreThoseOfAnotherProgram) {
     }
 }
 
-TEST(MicroscalingControl, GroupsOfAnotherLengthAreSeen) {
+TEST(MicroscalingControl, GroupsOfAnotherLengthAreDetected) {
     EXPECT_FALSE(compared(errors_of(simulated[3]), simulated[0]).agrees());
 }
 
@@ -143,13 +143,13 @@ TEST(MicroscalingLaw, EightBitsAreNoBetterThanSixAndTurboQuantIsBetterAtFour) {
     const auto error = [&](const char* name, unsigned bits) {
         return std::pow(relative_error(through(row_quantizer(name, 32, bits, {}), rows), rows), 2);
     };
-    // The same three bits of mantissa, and 448 cuts earlier than 480 would.
+    // Both have three bits of mantissa, and 448 clips earlier than 480 would.
     EXPECT_GT(error("mx", 8), error("mx", 6));
-    // What TurboQuant does with .125 bits less.
+    // The error of TurboQuant with .125 bits less.
     EXPECT_GT(error("mx", 4), 0.0093);
 }
 
-TEST(Microscaling, BytesThatAreNoNumbersAreRefused) {
+TEST(Microscaling, BytesThatEncodeNanAreRejected) {
     const arma::mat rows = gaussian(2, 4, 1);
     for (const char* name : {"mx", "mx:scale=e4m3"}) {
         const RowQuantizer quantizer = row_quantizer(name, 4, 8, {});
@@ -171,7 +171,7 @@ TEST(Microscaling, BytesThatAreNoNumbersAreRefused) {
         std::string::npos);
 }
 
-TEST(Microscaling, WhatNoScaleHoldsIsRefusedUnlessItMayVanish) {
+TEST(Microscaling, EntriesBeyondAllScalesAreRejectedUnlessTheyMayVanish) {
     const arma::mat tiny(1, 4, arma::fill::value(1e-45));
     const arma::mat huge(1, 4, arma::fill::value(1e60));
     for (const char* name : {"mx", "mx:scale=e4m3"}) {

@@ -16,8 +16,8 @@ struct LaterLevel {
     std::vector<double> levels;
 };
 
-/// The best `cells` levels of the density sin(2 a)^power on [0, pi/2]: thresholds moved to the middle of the means of
-/// their neighbours' cells, all by sums over a fine grid.
+/// The best `cells` levels for the density sin(2 a)^power on [0, pi/2]: thresholds are moved to the middle of the means
+/// of the neighbouring bins, all by sums over a fine grid.
 LaterLevel later_level(int cells, int power) {
     constexpr int points = 20000;
     std::vector<double> angles(points);
@@ -54,7 +54,7 @@ double kept_by_first_level(unsigned bits) {
     return std::sin(half) / half;
 }
 
-// Normal coordinates: angles are independent of each other and of the radius, so what is kept multiplies.
+// Normal coordinates: angles are independent of each other and of the radius, so the factors of the levels multiply.
 TEST(PolarquantLaw, SquaredErrorIsTheClosedForm) {
     const arma::mat rows = gaussian(1500, 16, 1);
     for (const unsigned bits : {2U, 3U, 4U}) {
@@ -64,12 +64,12 @@ TEST(PolarquantLaw, SquaredErrorIsTheClosedForm) {
         const arma::mat decoded = through(
             row_quantizer("polarquant", 16, bits, {.rotation = RotationKind::identity, .norm = NumberFormat::fp64}),
             rows);
-        // Radii are kept: errors relative to their squares have this mean whatever they are.
+        // Radii are exact: errors relative to their squares have this mean for any radii.
         const arma::vec errors = arma::sum(arma::square(decoded - rows), 1) / arma::sum(arma::square(rows), 1);
         const MeanTest found(errors, 2.0 - 2.0 * kept, 3);
         EXPECT_TRUE(found.agrees()) << bits << ": " << found;
         std::cout << bits << " bits: " << found << "\n";
-        // The control: one level left out of the product.
+        // Negative control: one level left out of the product.
         EXPECT_FALSE(MeanTest(errors, 2.0 - 2.0 * kept / later_level(later, 7).kept, 3).agrees());
         for (std::size_t t = 0; t < 10; ++t)
             EXPECT_NEAR(arma::norm(decoded.row(t)), arma::norm(rows.row(t)), 1e-12 * arma::norm(rows.row(t)));
@@ -88,7 +88,7 @@ TEST(PolarquantReference, DecodedAnglesAreTheLloydMaxLevelsOfTheirLaw) {
             for (arma::uword t = 0; t < sizes.n_rows; ++t)
                 for (arma::uword i = 0; i < sizes.n_cols; ++i) {
                     sizes(t, i) = std::hypot(radii(t, 2 * i), radii(t, 2 * i + 1));
-                    if (power == 0) continue;  // angles of coordinates lie in equal cells
+                    if (power == 0) continue;  // angles of coordinates have equal bins
                     const double angle = std::atan2(radii(t, 2 * i + 1), radii(t, 2 * i));
                     std::size_t nearest = 0;
                     for (std::size_t c = 1; c < levels.size(); ++c)
@@ -104,14 +104,14 @@ TEST(PolarquantReference, DecodedAnglesAreTheLloydMaxLevelsOfTheirLaw) {
     }
 }
 
-TEST(Polarquant, ItsSourcesSettingTakes3875BitsAnEntry) {
+TEST(Polarquant, ThePublishedSettingTakes3875BitsPerEntry) {
     const Encoded encoded = row_quantizer("polarquant", 128, 4, {.seed = test_seed}).encode(gaussian(128, 128, 2));
     EXPECT_EQ(encoded.ledger.total(), 3.875 * 128 * 128);
     EXPECT_EQ(encoded.ledger.bits(Item::norms), 128U * 8 * 16);
 }
 
 TEST(Polarquant, AnglesByHand) {
-    // Two coordinates: one angle, 3 bits, 45 degrees a cell, and a radius.
+    // Two coordinates: a radius and one angle of 3 bits, with bins of 45 degrees.
     const RowQuantizer quantizer =
         row_quantizer("polarquant", 2, 3, {.rotation = RotationKind::identity, .norm = NumberFormat::fp64});
     const arma::mat row = {{-3.0, 4.0}};

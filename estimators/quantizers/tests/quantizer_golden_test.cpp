@@ -70,7 +70,7 @@ TEST(QuantizerStability, TurboQuantIndicesAndValues) {
 }
 
 TEST(QuantizerStability, EdenScales) {
-    // The golden scales multiply levels at unit variance; stored is that times sqrt(d).
+    // The golden scales multiply levels at unit variance; the stored number is that times sqrt(d).
     for (const unsigned bits : {2U, 3U})
         for (const auto& [name, key] :
              {std::pair{"eden", "scale_unb"}, {"eden-mmse", "scale_mmse"}, {"eden-norm", "scale_nc"}}) {
@@ -87,7 +87,7 @@ TEST(QuantizerStability, EdenScales) {
 }
 
 TEST(QuantizerStability, OneBitScalesOfRabitq) {
-    // A sign code has one shape: EDEN's scales at one bit are those of RaBitQ, whatever the level.
+    // Sign codes have one shape: EDEN's scales at one bit are those of RaBitQ, whatever the level is.
     const Json& expected = *golden().find("rabitq1");
     const arma::mat v = row_of(*expected.find("v"));
     const arma::rowvec bits = row_of(*expected.find("bits"));
@@ -106,7 +106,7 @@ TEST(QuantizerStability, OneBitScalesOfRabitq) {
 }
 
 TEST(QuantizerStability, OneRoundOfTheHadamardRotation) {
-    // Our signs come from a stream: read them off the rotation of the basis and put the golden ones in their place.
+    // Our signs come from a stream: they are read from the rotation of the basis and replaced by the golden ones.
     const HadamardRotation rotation(stream::Stream(test_seed, "golden", stream::Role::rotation, 0), 8, 1);
     arma::mat basis(8, 8, arma::fill::eye);
     rotation.rotate(basis);
@@ -117,7 +117,7 @@ TEST(QuantizerStability, OneRoundOfTheHadamardRotation) {
 }
 
 TEST(QuantizerStability, KiviKeys) {
-    // The input behind these: entry e, token after token, is (e^2 - 21 e) / 7; groups of 4 tokens, 2 bits.
+    // The input of these values: entry e, token after token, is (e^2 - 21 e) / 7; groups of 4 tokens, 2 bits.
     const Json& expected = *golden().find("kivi_key");
     arma::mat rows(8, 4);
     for (std::size_t e = 0; e < 32; ++e) {
@@ -140,9 +140,9 @@ TEST(QuantizerStability, KiviKeys) {
     EXPECT_NEAR(relative_error(decoded, rows), number(*expected.find("relL2")), 1e-12);
 }
 
-// Files hold these bytes: another rotation, sketch or order of fields would decode them to something else. Who means to
-// change one raises the version of the container with it.
-TEST(QuantizerStability, BytesStayWhatCodedFilesHold) {
+// Files contain these bytes: with another rotation, sketch or order of fields they would be decoded wrongly. A change
+// of them requires a new version of the container.
+TEST(QuantizerStability, BytesOfCodedFilesDoNotChange) {
     struct Case {
         const char* name;
         std::size_t dimension;

@@ -24,7 +24,8 @@ TEST(RabitqReference, NoGridDirectionIsNearerInAngle) {
             }
             const arma::mat decoded = through(row_quantizer("rabitq", 4, bits, bare), row);
             EXPECT_NEAR(arma::dot(decoded, row) / (arma::norm(decoded) * arma::norm(row)), best, 1e-12) << bits;
-            // Its length makes the product of the row with itself exact; the other lengths are what they say.
+            // With its length the product of the row with itself is exact; the other lengths are checked against their
+            // definitions.
             EXPECT_NEAR(arma::dot(decoded, row), arma::dot(row, row), 1e-12 * arma::dot(row, row));
             const arma::mat closest = through(row_quantizer("rabitq:scale=mmse", 4, bits, bare), row);
             EXPECT_NEAR(arma::norm(closest), best * arma::norm(row), 1e-12 * arma::norm(row));
@@ -34,7 +35,7 @@ TEST(RabitqReference, NoGridDirectionIsNearerInAngle) {
     }
 }
 
-// Figures of an independent prototype at d = 128, to their last digit.
+// Figures of an independent prototype at d = 128, accurate to their last digit.
 TEST(RabitqLaw, SquaredErrorsAtTwoThreeAndFourBits) {
     const arma::mat rows = gaussian(1000, 128, 2);
     for (const auto& [bits, expected, digit] : {std::tuple{2U, 0.1308, 5e-4}, {3U, 0.0361, 4e-4}, {4U, 0.0099, 2e-4}}) {
@@ -44,7 +45,7 @@ TEST(RabitqLaw, SquaredErrorsAtTwoThreeAndFourBits) {
         const MeanTest found(errors, expected, 3);
         std::cout << bits << " bits: " << found << "\n";
         EXPECT_LE(std::abs(found.deviation), found.limit + digit) << found;
-        // The control: EDEN's figures, which Lloyd-Max levels reach, at the next width.
+        // Negative control: EDEN's figures, which Lloyd-Max levels reach, at the next width.
         EXPECT_GT(std::abs(found.mean - 1.1 * expected), found.limit + digit);
     }
 }

@@ -21,7 +21,7 @@ theory::CodebookOnLaw sphere_law(std::size_t d, unsigned bits) {
                                       static_cast<int>(d));
 }
 
-// The squared error of a row on the sphere has mean D_b(d) exactly, whatever the rotation; rows are independent.
+// The squared error of a row on the sphere has the mean D_b(d) exactly, for any rotation; rows are independent.
 TEST(RowQuantizerLaw, TurboQuantHasTheDistortionOfTheSphereAtEveryWidthAndRate) {
     double worst = 0.0;
     for (const std::size_t d : {32, 64, 128, 256}) {
@@ -39,7 +39,7 @@ TEST(RowQuantizerLaw, TurboQuantHasTheDistortionOfTheSphereAtEveryWidthAndRate) 
     std::cout << "detectable: " << worst << " of the distortion, or less\n";
 }
 
-TEST(RowQuantizerControl, TheLimitLawIsToldFromTheExactOne) {
+TEST(RowQuantizerControl, TheLimitLawIsDistinguishedFromTheExactOne) {
     const arma::mat rows = gaussian(16384, 16, 16);
     const MeanTest found(
         shares(through(row_quantizer("tq-mse", 16, 2, {.norm = NumberFormat::fp64, .seed = test_seed}), rows), rows),
@@ -47,8 +47,8 @@ TEST(RowQuantizerControl, TheLimitLawIsToldFromTheExactOne) {
     EXPECT_FALSE(found.agrees()) << found;
 }
 
-/// For many rotations (and sketches), means over the rows x of a block: <x, x^> / |x|^2, <q, x^> / (|q| |x|) for a q
-/// across x, |x - x^|^2 / |x|^2.
+/// Means over the rows x of a block for many rotations (and sketches): <x, x^> / |x|^2, <q, x^> / (|q| |x|) for a q
+/// orthogonal to x, |x - x^|^2 / |x|^2.
 struct Samples {
     arma::vec gain;
     arma::vec across;
@@ -78,7 +78,7 @@ Samples sample(const std::string& method, unsigned bits, const arma::mat& rows, 
     return samples;
 }
 
-/// Rows that look alike (cosine .99), rows along an axis, rows without structure.
+/// Rows that are similar (cosine .99), rows along an axis, rows without structure.
 std::map<std::string, arma::mat> inputs(std::size_t d) {
     arma::mat one_hot(4, d);
     for (std::size_t t = 0; t < 4; ++t) one_hot(t, 5 * t) = 3.0;
@@ -117,10 +117,10 @@ TEST(RowQuantizerLaw, GainIsOneMinusTheDistortionForTurboQuantAndOneForTheUnbias
     std::cout << "detectable gain or bias across the row: " << worst << " or less\n";
 }
 
-TEST(RowQuantizerControl, TheBiasOfTurboQuantAndOfNoRotationIsSeen) {
+TEST(RowQuantizerControl, TheBiasOfTurboQuantAndOfNoRotationIsDetected) {
     const MeanTest biased(sample("tq-mse", 2, gaussian(4, 32, 1), 300).gain, 1.0, 54);
     EXPECT_FALSE(biased.agrees()) << biased;
-    // One round of signs on one-hot rows: the distortion is not that of the sphere.
+    // With one round of signs on one-hot rows the distortion is not that of the sphere.
     const MeanTest flat(sample("tq-mse", 2, inputs(32).at("one-hot"), 20, RotationKind::rht1).error,
                         sphere_law(32, 2).distortion, 54);
     EXPECT_FALSE(flat.agrees()) << flat;
@@ -130,7 +130,7 @@ TEST(RowQuantizerLaw, TheThreeScalesOfEdenHaveTheErrorsOfTheory) {
     constexpr std::size_t d = 128;
     constexpr double tests = 16;
     const arma::mat rows = gaussian(6000, d, 4);
-    // Research note quantizers.md 1.2, measured to .0001 there: tq-mse, eden-norm, eden-mmse, eden.
+    // Research note quantizers.md 1.2, where these were measured to .0001: tq-mse, eden-norm, eden-mmse, eden.
     const double table[4][4] = {{.36098, .40123, .36064, .56744},
                                 {.11572, .11851, .11494, .13020},
                                 {.03382, .03365, .03336, .03455},
@@ -147,11 +147,11 @@ TEST(RowQuantizerLaw, TheThreeScalesOfEdenHaveTheErrorsOfTheory) {
             const arma::vec found = shares(
                 through(row_quantizer(name, d, bits, {.norm = NumberFormat::fp64, .seed = test_seed}), rows), rows);
             const MeanTest test(found, expected, tests);
-            // Theory leaves out 5 D / d^2 at most.
+            // The theory leaves out at most 5 D / d^2.
             EXPECT_LT(std::abs(test.deviation), test.limit + 5.0 * expected / (d * d)) << name << bits << ": " << test;
             EXPECT_LT(std::abs(test.mean - table[bits - 1][m]), test.limit + 4e-4) << name << bits;
             std::cout << name << " " << bits << " bits: " << test << "\n";
-            // Row by row: least squares is the best of them; its error is that of no other scale.
+            // For every row least squares has the smallest error of them, and no other scale has this error.
             if (m == 0) plain = found;
             if (kind == RowQuantizerKind::eden_mmse) {
                 EXPECT_TRUE(arma::all(found <= plain + 1e-12));
@@ -164,7 +164,7 @@ TEST(RowQuantizerLaw, TheThreeScalesOfEdenHaveTheErrorsOfTheory) {
     EXPECT_FALSE(control.agrees()) << control;
 }
 
-TEST(RowQuantizerIdentity, EdenKeepsWhatItsScalesPromise) {
+TEST(RowQuantizerIdentity, EdenScalesHaveTheirDefiningProperties) {
     const arma::mat rows = gaussian(50, 48, 5);
     for (unsigned bits = 1; bits <= 8; ++bits) {
         const auto decoded = [&](const char* name) {
@@ -177,14 +177,14 @@ TEST(RowQuantizerIdentity, EdenKeepsWhatItsScalesPromise) {
         EXPECT_LT(arma::abs(arma::vec(arma::sum((rows - least) % least, 1) / energy)).max(), 1e-12);
         const arma::vec norm = arma::sum(arma::square(decoded("eden-norm")), 1) / energy;
         EXPECT_LT(arma::abs(norm - 1.0).max(), 1e-12);
-        // With fp16 the same up to its rounding, 2^-11.
+        // With fp16 the same holds up to its rounding error, 2^-11.
         const arma::vec rounded =
             arma::sum(rows % through(row_quantizer("eden", 48, bits, {.seed = test_seed}), rows), 1) / energy;
         EXPECT_LT(arma::abs(rounded - 1.0).max(), 0x1p-11 + 1e-12);
     }
 }
 
-TEST(RowQuantizerLaw, TurboQuantProdReconstructsAsItsSketchAllows) {
+TEST(RowQuantizerLaw, TurboQuantProdHasTheErrorOfItsSketch) {
     constexpr std::size_t d = 128;
     const double printed[3] = {.426, .230, .121};  // research note quantizers.md 2
     for (unsigned bits = 2; bits <= 4; ++bits) {
@@ -196,7 +196,7 @@ TEST(RowQuantizerLaw, TurboQuantProdReconstructsAsItsSketchAllows) {
         EXPECT_TRUE(test.agrees()) << bits << ": " << test;
         EXPECT_NEAR(std::sqrt(test.mean), printed[bits - 2], 0.002) << bits;
         std::cout << "tq-prod at " << bits << " bits: " << test << "\n";
-        // Rows of a Haar matrix make the sketch's share of the error smaller.
+        // With rows of a Haar matrix the sketch's part of the error is smaller.
         const Samples orthogonal = sample("tq-prod:projection=orthogonal", bits, gaussian(64, d, 6), 60);
         EXPECT_LT(arma::mean(orthogonal.error), 0.7 * expected);
         EXPECT_TRUE(MeanTest(orthogonal.gain, 1.0, 6).agrees());

@@ -24,26 +24,26 @@ std::vector<std::string> every_method() {
     return names;
 }
 
-/// What a quantizer says of --norm; nothing where it stores no numbers in that format.
+/// The formats that a quantizer accepts for --norm; nothing if it stores no numbers in that format.
 std::string norm_option(std::string_view name) {
     for (const auto& option : quantizer_spec(name).entry().options)
         if (option.key == "--norm") return option.value.shown;
     return "";
 }
 
-/// Minima, means and ranges, which have signs, in the place of row norms.
+/// Quantizers that store minima, means and ranges, which have signs, instead of row norms.
 bool has_signed_scales(std::string_view name) {
     const std::string norm = norm_option(name);
     return !norm.empty() && norm.find("log8") == std::string::npos;
 }
 
-/// A row of zeros may come back with what others of its column, or a low-rank part, leave there.
+/// Quantizers for which a row of zeros may be decoded with errors from others of its column or from a low-rank part.
 bool mixes_rows(std::string_view name) {
     return name.starts_with("kivi") || name.starts_with("gear") || name.starts_with("svdq") ||
            name.find("axis=key") != std::string_view::npos;
 }
 
-/// Arithmetic in float, not in double on the way through.
+/// Quantizers whose arithmetic is in float, and not converted to double.
 bool has_float_path(std::string_view name) {
     const std::string plain = parse_name(name).name;
     return plain.starts_with("tq-") || plain.starts_with("eden") || plain.starts_with("kivi") || plain == "qjl" ||
@@ -107,7 +107,7 @@ TEST(RowQuantizerBits, ByHandForEveryMethodAndFormat) {
     expect_bits("qjl", 1, NumberFormat::fp16, {.signs = 40, .norms = 80, .bytes = 15});
     expect_bits("qjl", 3, NumberFormat::bf16, {.signs = 120, .norms = 80, .bytes = 25});
     expect_bits("qjl:projection=orthogonal", 2, NumberFormat::log8, {.signs = 80, .norms = 72, .bytes = 19});
-    // Groups of 3 along 8 channels: 3 a token, 15. Along 5 tokens: 2 a channel, 16.
+    // Groups of 3 along 8 channels: 3 per token, 15. Along 5 tokens: 2 per channel, 16.
     expect_bits("kivi", 2, NumberFormat::fp16, {.indices = 80, .scales = 240, .zeros = 240, .bytes = 70});
     expect_bits("kivi", 3, NumberFormat::fp32, {.indices = 120, .scales = 480, .zeros = 480, .bytes = 135});
     expect_bits("kivi:axis=key", 2, NumberFormat::bf16, {.indices = 80, .scales = 256, .zeros = 256, .bytes = 74});
@@ -121,19 +121,19 @@ TEST(RowQuantizerBits, ByHandForEveryMethodAndFormat) {
         expect_bits(rotated, 2, NumberFormat::fp16, {.indices = 80, .norms = 80, .bytes = 20});
         expect_bits(rotated, 3, NumberFormat::log8, {.indices = 120, .norms = 72, .bytes = 24});
     }
-    // A group of 8: 4 angles of 4 bits, 2 and 1 of 2 bits, 22 a row, and a radius.
+    // A group of 8: 4 angles of 4 bits, 2 and 1 of 2 bits, 22 per row, and a radius.
     expect_bits("polarquant", 4, NumberFormat::fp16, {.indices = 110, .norms = 80, .padding = 2, .bytes = 24});
-    // 10 sub-vectors of 4 entries, so 10 centroids; indices of 8 bits. Of 8 entries: 5 and 5.
+    // 10 sub-vectors of 4 entries, thus 10 centroids; indices of 8 bits. For 8 entries: 5 and 5.
     expect_bits("pq", 2, NumberFormat::fp16, {.indices = 80, .norms = 80, .codebooks = 640, .bytes = 100});
     expect_bits("pq", 1, NumberFormat::fp16, {.indices = 40, .norms = 80, .codebooks = 640, .bytes = 95});
     expect_bits("rht-uniform", 2, NumberFormat::fp16, {.indices = 80, .scales = 240, .zeros = 240, .bytes = 70});
-    // Tokens of 8 entries, an outlier at either end: 10 of 3 + 16 bits. Channels of 5: 1 and 1, 16 of 3 + 16.
+    // Tokens of 8 entries with one outlier at either end: 10 of 3 + 16 bits. Channels of 5: 1 and 1, 16 of 3 + 16.
     expect_bits(
         "kvquant:outliers=0.25", 2, NumberFormat::fp16,
         {.indices = 80, .scales = 80, .zeros = 80, .codebooks = 64, .outliers = 190, .padding = 2, .bytes = 62});
     expect_bits("kvquant:axis=key:outliers=0.25", 1, NumberFormat::fp32,
                 {.indices = 40, .scales = 256, .zeros = 256, .codebooks = 32, .outliers = 304, .bytes = 111});
-    // The same outliers, to a byte; rank, value and 13 entries of the vectors; then kivi.
+    // The same outliers, padded to a byte; rank, value and 13 entries of the vectors; then kivi.
     expect_bits("gear:rank=1:outliers=0.25", 2, NumberFormat::fp16,
                 {.indices = 80,
                  .scales = 240,
@@ -144,10 +144,10 @@ TEST(RowQuantizerBits, ByHandForEveryMethodAndFormat) {
                  .outliers = 190,
                  .padding = 2,
                  .bytes = 124});
-    // 8 means; of 5 latent channels the first and second at 4 bits, each with minimum, scale and 4 bits to a byte.
+    // 8 means; of 5 latent channels the first and second at 4 bits, each with minimum, scale and 4 bits of padding.
     expect_bits("svdq", 1, NumberFormat::fp16,
                 {.indices = 40, .scales = 32, .zeros = 160, .factor_indices = 256, .padding = 8, .bytes = 62});
-    // Groups of 3 of 8 entries: 3 a token, 15 bytes.
+    // Groups of 3 of 8 entries: 3 per token, 15 bytes.
     expect_bits("mx:group=3", 4, NumberFormat::fp16, {.indices = 160, .scales = 120, .bytes = 35});
     expect_bits("mx", 6, NumberFormat::fp64, {.indices = 240, .scales = 40, .bytes = 35});
     expect_bits("mx:group=3:scale=e4m3", 8, NumberFormat::fp16, {.indices = 320, .scales = 152, .bytes = 59});
@@ -157,8 +157,8 @@ TEST(RowQuantizerBits, ByHandForEveryMethodAndFormat) {
     EXPECT_EQ(odd.bytes.size(), 16U);
 }
 
-TEST(RowQuantizer, EveryMethodComesBackOnEveryShapeWithEveryBitCounted) {
-    // Rates so high that what comes back is close, except for signs.
+TEST(RowQuantizer, EveryMethodDecodesEveryShapeWithEveryBitCounted) {
+    // The rates are so high that the decoded rows are close, except for signs.
     std::uint32_t draw = 0;
     for (const auto& name : every_method())
         for (int trial = 0; trial < 12; ++trial) {
@@ -184,12 +184,12 @@ TEST(RowQuantizer, EveryMethodComesBackOnEveryShapeWithEveryBitCounted) {
             if (n > 3 && !mixes_rows(name)) {
                 EXPECT_EQ(arma::abs(decoded.row(2)).max(), 0.0) << what;
             }
-            // Coding the same rows again gives the same bytes.
+            // Coding the same rows again must give the same bytes.
             EXPECT_EQ(quantizer.encode(rows).bytes, encoded.bytes) << what;
             if (bits >= 6 && n > 0 && name.find("qjl") == std::string::npos && kind == RotationKind::haar) {
                 EXPECT_LT(relative_error(decoded, rows), 0.15) << what;
             }
-            // Any byte less is refused; more bytes belong to someone else.
+            // Any missing byte is an error; for more bytes see the test of exact lengths.
             if (!encoded.bytes.empty()) {
                 const std::string message = message_of(
                     [&] {
@@ -207,7 +207,7 @@ TEST(RowQuantizer, EveryMethodComesBackOnEveryShapeWithEveryBitCounted) {
 }
 
 TEST(RowQuantizer, OneEntryIsEnough) {
-    // A coordinate in one dimension is a sign: one bit holds it.
+    // In one dimension a coordinate is a sign, for which one bit is enough.
     for (const auto kind :
          {RotationKind::haar, RotationKind::rht1, RotationKind::rht2, RotationKind::fht_kac, RotationKind::identity})
         for (const char* name : {"tq-mse", "tq-prod", "eden", "eden-mmse", "eden-norm"})
@@ -217,18 +217,18 @@ TEST(RowQuantizer, OneEntryIsEnough) {
                 arma::fmat one(1, 1, arma::fill::value(static_cast<float>(value)));
                 EXPECT_NEAR(quantizer.decode_float(quantizer.encode_float(one).bytes, 1)(0, 0), value, 1e-6) << name;
             }
-    // Norms that fp16 rounds leave a residual far below them: small, not refused.
+    // Norms rounded to fp16 leave a residual far below them, which must be stored as small and not rejected.
     const arma::mat odd(1, 1, arma::fill::value(1.0001));
     EXPECT_NEAR(through(row_quantizer("tq-prod", 1, 1, {.seed = test_seed}), odd)(0, 0), 1.0001, 1e-3);
     const arma::mat small = gaussian(20, 16, 3) * 1e-3;
     EXPECT_LT(relative_error(through(row_quantizer("tq-prod", 16, 8, {.seed = test_seed}), small), small), 0.02);
-    // More bits than a sign needs have no best levels.
+    // For more bits than a sign needs there are no optimal levels.
     const std::string message = message_of([] { (void)row_quantizer("tq-mse", 1, 2, {}); }, ExitCode::usage);
     EXPECT_NE(message.find("1"), std::string::npos);
     EXPECT_NO_THROW((void)row_quantizer("kivi", 1, 2, {}));
 }
 
-/// Fields of this width that differ.
+/// The number of fields of this width that differ.
 std::size_t different_cells(const Encoded& a, const Encoded& b, std::size_t skip_bits, std::size_t cells,
                             unsigned bits) {
     BitReader first(a.bytes);
@@ -242,7 +242,7 @@ std::size_t different_cells(const Encoded& a, const Encoded& b, std::size_t skip
     return different;
 }
 
-TEST(RowQuantizerReference, TheFloatPathCodesLikeTheDoubleOneButForValuesNextToThresholds) {
+TEST(RowQuantizerReference, TheFloatPathEqualsTheDoubleOneExceptNextToThresholds) {
     constexpr std::size_t d = 128;
     for (const auto kind : {RotationKind::haar, RotationKind::rht2, RotationKind::fht_kac, RotationKind::identity})
         for (const auto& name : every_method())
@@ -259,17 +259,17 @@ TEST(RowQuantizerReference, TheFloatPathCodesLikeTheDoubleOneButForValuesNextToT
                 ASSERT_EQ(slow.bytes.size(), fast.bytes.size()) << what;
                 for (std::size_t i = 0; i < item_count; ++i)
                     ASSERT_EQ(slow.ledger.bits(static_cast<Item>(i)), fast.ledger.bits(static_cast<Item>(i))) << what;
-                // A coordinate carries errors of 1e-6 or so, thresholds have a density of at most 2^bits / 2: of
-                // 16384 cells less than 0.02 2^bits differ on average. Ten times that, and five, for chance.
+                // A coordinate has errors of about 1e-6, and thresholds have a density of at most 2^bits / 2: of 16384
+                // indices less than 0.02 2^bits differ on average. The limit is ten times that, plus five.
                 if (name.starts_with("tq-") || name.starts_with("eden")) {
                     const std::size_t different = different_cells(slow, fast, 32 * n, n * d, bits);
                     EXPECT_LE(different, 5 + 0.2 * std::pow(2.0, bits)) << what;
                 }
-                // One block decoded by both: the same values up to float rounding.
+                // One block decoded by both paths: the same values up to float rounding.
                 const arma::mat plain = quantizer.decode(slow.bytes, n);
                 const arma::mat quick = arma::conv_to<arma::mat>::from(quantizer.decode_float(slow.bytes, n));
                 EXPECT_LT(arma::abs(plain - quick).max(), 4e-6 * arma::abs(plain).max()) << what;
-                // What came through float alone is as close to the rows.
+                // Rows coded and decoded in float are as close to the original.
                 const arma::mat whole = arma::conv_to<arma::mat>::from(quantizer.decode_float(fast.bytes, n));
                 EXPECT_NEAR(relative_error(whole, exact), relative_error(plain, exact), 2e-4) << what;
             }
@@ -280,7 +280,7 @@ TEST(RowQuantizerReference, TheFloatPathOnOddShapesAndSizes) {
         for (const auto& [n, d] : {std::pair{1, 2}, {3, 7}, {9, 33}, {16, 16}, {17, 24}, {0, 4}})
             for (const double size : {1.0, 1e-20, 1e-39, 1e20, 1e36})
                 for (const auto kind : {RotationKind::haar, RotationKind::fht_kac}) {
-                    // Norms in fp64; squares of entries of these sizes leave the range of float.
+                    // Norms in fp64; the squares of entries of these sizes exceed the range of float.
                     const RowQuantizer quantizer =
                         row_quantizer(name, static_cast<std::size_t>(d), 6,
                                       {.rotation = kind, .norm = NumberFormat::fp64, .group = 5, .seed = test_seed});
@@ -305,7 +305,7 @@ TEST(RowQuantizerReference, TheFloatPathOnOddShapesAndSizes) {
                 }
 }
 
-TEST(RowQuantizer, WhatCannotBeStoredIsRefusedInOneLine) {
+TEST(RowQuantizer, NumbersThatCannotBeStoredAreRejectedInOneLine) {
     for (const auto& name : every_method()) {
         const RowQuantizer quantizer =
             row_quantizer(name, 4, quantizer_spec(name).entry().widths[1], {.seed = test_seed});
@@ -343,7 +343,7 @@ TEST(RowQuantizer, WhatCannotBeStoredIsRefusedInOneLine) {
     message_of([] { (void)number_format("fp8"); }, ExitCode::usage);
 }
 
-TEST(NumberFormat, Log8KeepsItsPromise) {
+TEST(NumberFormat, Log8HasItsDocumentedAccuracy) {
     std::vector<double> values(4000);
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = 300.0 * std::exp2(-13.0 * static_cast<double>(i) / 4000.0);
@@ -367,11 +367,11 @@ TEST(NumberFormat, Log8KeepsItsPromise) {
         ++counted;
     }
     EXPECT_LE(std::sqrt(squares / static_cast<double>(counted)), 0.01);
-    // The control: half the promise is broken.
+    // Negative control: half the bound is exceeded.
     EXPECT_GT(std::sqrt(squares / static_cast<double>(counted)), 0.005);
 }
 
-TEST(NumberFormat, WhatAFormatDoesNotHoldIsRefusedAtItsEnds) {
+TEST(NumberFormat, NumbersBeyondTheRangeOfAFormatAreRejected) {
     for (const auto& [format, largest] : {std::pair{NumberFormat::fp16, 65504.0},
                                           {NumberFormat::bf16, 0x1.FEp127},
                                           {NumberFormat::fp32, 0x1.FFFFFEp127},
@@ -382,24 +382,25 @@ TEST(NumberFormat, WhatAFormatDoesNotHoldIsRefusedAtItsEnds) {
             message_of([&] { (void)encode_number(beyond, format, "it"); }, ExitCode::unusable_input);
         EXPECT_NE(message.find(name_of(format)), std::string::npos) << message;
     }
-    // Below 2^-14 an fp16 has steps of 2^-24: of 16.5 of them .5 are lost, 8 bits are not left; of 200.4 they are.
+    // Below 2^-14 an fp16 number has steps of 2^-24: rounding 16.5 of them loses .5, so fewer than 8 bits remain; of
+    // 200.4 they remain.
     EXPECT_NO_THROW(reject_underflow(200.4 * 0x1p-24, NumberFormat::fp16, "it"));
     message_of([] { reject_underflow(16.5 * 0x1p-24, NumberFormat::fp16, "it"); }, ExitCode::unusable_input);
-    // Of a list the largest in size decides, whatever its sign.
+    // In a list the entry largest in magnitude decides, whatever its sign is.
     BitWriter writer;
     message_of(
         [&] {
             write_numbers(writer, Item::zeros, std::vector<double>{0.0, -1e-9}, NumberFormat::fp16, "it");
         },
         ExitCode::unusable_input);
-    // Two entries a group, at 1 bit: their distance is the scale, and moves as much.
+    // Two entries per group, at 1 bit: their distance is the scale and changes by the same amount.
     const RowQuantizer kivi = row_quantizer("kivi", 2, 1, {});
     const auto group = [](double steps) { return arma::mat{{0.0, steps * 0x1p-24}}; };
     EXPECT_NO_THROW((void)kivi.encode(group(200.4)));
     message_of([&] { (void)kivi.encode(group(16.5)); }, ExitCode::unusable_input);
 }
 
-TEST(NumberFormat, NormsOfEveryFormatCostTheErrorTheyMay) {
+TEST(NumberFormat, NormsOfEveryFormatAddTheExpectedError) {
     const arma::mat rows = gaussian(500, 64, 4);
     const auto squared = [&](NumberFormat format) {
         return std::pow(
@@ -413,7 +414,7 @@ TEST(NumberFormat, NormsOfEveryFormatCostTheErrorTheyMay) {
     EXPECT_NEAR(squared(NumberFormat::log8), exact, 5e-4);
 }
 
-TEST(Compressor, EveryQuantizerServesBehindAnEstimatorAlsoAtRankZero) {
+TEST(Compressor, EveryQuantizerWorksAfterAnEstimatorAlsoAtRankZero) {
     const arma::mat noise = gaussian(40, 24, 5);
     arma::mat spiked = noise;
     spiked += 40.0 * arma::normalise(gaussian(40, 1, 6)) * arma::normalise(gaussian(24, 1, 7)).t();
@@ -438,7 +439,7 @@ TEST(Compressor, EveryQuantizerServesBehindAnEstimatorAlsoAtRankZero) {
         }
 }
 
-TEST(Compressor, WhatALowRankPartLeavesOverMayBeTooSmallTheBlockMayNot) {
+TEST(Compressor, ResidualsMayUnderflowBlocksMayNot) {
     const arma::mat low_rank = gaussian(30, 1, 8) * gaussian(20, 1, 9).t() * 0.01;
     for (const auto& name : every_method()) {
         const Compressor compressor(parse_method("svd:1+" + name), 20, 8,
@@ -455,8 +456,8 @@ TEST(Compressor, WhatALowRankPartLeavesOverMayBeTooSmallTheBlockMayNot) {
     }
 }
 
-/// fp16 does not hold the norm of such a row, but it holds every entry: what stores no norms is not asked for one.
-TEST(Compressor, WhatIsTooLargeIsRefusedOnlyWhereItIsStored) {
+/// fp16 cannot represent the norm of such a row, but every entry: quantizers that store no norms must accept it.
+TEST(Compressor, LargeNormsAreRejectedOnlyWhereTheyAreStored) {
     const arma::mat noise = gaussian(64, 64, 11) * 1e4;
     const Compressor groups(parse_method("eoptshrink:edgefit+kivi"), 64, 4, {.seed = test_seed});
     AnalysedBlock analysed(noise);
@@ -468,7 +469,7 @@ TEST(Compressor, WhatIsTooLargeIsRefusedOnlyWhereItIsStored) {
               std::string::npos);
 }
 
-TEST(RowQuantizers, SayWhichFormatsOfNormsTheyTake) {
+TEST(RowQuantizers, ListTheFormatsOfNormsTheyAccept) {
     const arma::mat rows = gaussian(16, 32, 901);
     for (const auto& entry : row_quantizers()) {
         const std::string norm = norm_option(entry.name);
@@ -486,7 +487,7 @@ TEST(RowQuantizers, SayWhichFormatsOfNormsTheyTake) {
     }
 }
 
-TEST(RowQuantizers, TakeExactlyTheBytesTheyWrote) {
+TEST(RowQuantizers, DecodeExactlyTheBytesTheyWrote) {
     const arma::mat rows = gaussian(16, 32, 900);
     for (const auto& entry : row_quantizers()) {
         const RowQuantizer quantizer =

@@ -12,7 +12,7 @@ namespace {
 
 using std::numbers::pi;
 
-/// <y, r^> / (|y| |r|) over many sketches, y and r at this cosine; r along an axis and not of length 1.
+/// <y, r^> / (|y| |r|) over many sketches, with y and r at this cosine; r lies along an axis and its length is not 1.
 arma::vec estimates(const char* method, std::size_t d, unsigned bits, double cosine, std::size_t sketches) {
     arma::mat r(1, d);
     r(0, 2) = 5.0;
@@ -38,18 +38,18 @@ TEST(SignSketchLaw, MeanAndVarianceOfTheGaussianSketch) {
         const arma::vec found = estimates("qjl", d, 1, cosine, 6000);
         const MeanTest mean(found, cosine, tests);
         EXPECT_TRUE(mean.agrees()) << cosine << ": " << mean;
-        // In the units of the sketch, (1/d) <S y, sign(S r)>, the mean is sqrt(2/pi), not 2/pi.
+        // For the sketch's own scale, (1/d) <S y, sign(S r)>, the mean is sqrt(2/pi), not 2/pi.
         const MeanTest raw(found / std::sqrt(pi / 2.0), std::sqrt(2.0 / pi) * cosine, tests);
         EXPECT_TRUE(raw.agrees()) << raw;
-        const MeanTest spread(static_cast<double>(d) * squares_around(found, cosine), pi / 2.0 - cosine * cosine,
-                              tests);
-        EXPECT_TRUE(spread.agrees()) << cosine << ": " << spread;
-        std::cout << "cosine " << cosine << ": mean detectable " << mean.detectable() << ", variance " << spread
+        const MeanTest variance(static_cast<double>(d) * squares_around(found, cosine), pi / 2.0 - cosine * cosine,
+                                tests);
+        EXPECT_TRUE(variance.agrees()) << cosine << ": " << variance;
+        std::cout << "cosine " << cosine << ": mean detectable " << mean.detectable() << ", variance " << variance
                   << "\n";
     }
 }
 
-TEST(SignSketchControl, TheConstantOfThePaperIsSeenToBeWrong) {
+TEST(SignSketchControl, TheConstantOfThePaperIsDetectedAsWrong) {
     const arma::vec found = estimates("qjl", 32, 1, 0.9, 6000) / std::sqrt(pi / 2.0);
     EXPECT_FALSE(MeanTest(found, 2.0 / pi * 0.9, 8).agrees());
 }
@@ -61,12 +61,12 @@ TEST(SignSketchLaw, OrthogonalRowsStayUnbiasedWithASmallerError) {
         const MeanTest mean(found, cosine, 4);
         EXPECT_TRUE(mean.agrees()) << mean;
         const theory::SketchError law = theory::qjl_error(theory::SketchRows::orthogonal, d, d, cosine);
-        const MeanTest spread(squares_around(found, cosine) * d, d * law.variance / std::pow(law.mean_factor, 2), 4);
-        EXPECT_TRUE(spread.agrees()) << spread;
+        const MeanTest variance(squares_around(found, cosine) * d, d * law.variance / std::pow(law.mean_factor, 2), 4);
+        EXPECT_TRUE(variance.agrees()) << variance;
         // Not the variance of independent rows.
         EXPECT_FALSE(MeanTest(squares_around(found, cosine) * d, pi / 2.0 - cosine * cosine, 4).agrees());
     }
-    // At cosine 0 and in the limit, pi/2 - 1 for pi/2: 2.75 times smaller.
+    // At cosine 0 and in the limit pi/2 becomes pi/2 - 1: 2.75 times smaller.
     const theory::SketchError law = theory::qjl_error(theory::SketchRows::orthogonal, 4096, 4096, 0.0);
     EXPECT_NEAR(4096 * law.variance, pi / 2.0 - 1.0, 1e-3);
 }
@@ -78,12 +78,12 @@ TEST(SignSketchLaw, MoreBitsAreMoreRows) {
         const bool gaussian = std::string_view(method) == "qjl";
         const theory::SketchError law =
             theory::qjl_error(gaussian ? theory::SketchRows::gaussian : theory::SketchRows::orthogonal, 16, 48, 0.5);
-        const MeanTest spread(squares_around(found, 0.5), law.variance / std::pow(law.mean_factor, 2), 4);
-        EXPECT_TRUE(spread.agrees()) << method << ": " << spread;
+        const MeanTest variance(squares_around(found, 0.5), law.variance / std::pow(law.mean_factor, 2), 4);
+        EXPECT_TRUE(variance.agrees()) << method << ": " << variance;
     }
 }
 
-TEST(SignSketch, ZeroIsNotPositiveAndZeroRowsComeBackZero) {
+TEST(SignSketch, ZeroIsNotPositiveAndZeroRowsStayZero) {
     const SignSketch sketch({.seed = test_seed}, 5, 10);
     BitWriter writer;
     sketch.write_signs(writer, arma::mat(3, 5));

@@ -15,7 +15,8 @@ const QuantizerOptions bare = {.rotation = RotationKind::identity,
                                .norm = NumberFormat::fp64,
                                .seed = test_seed};
 
-/// One row of `symbols`, written as the layout says: a norm that makes the levels come back as they are, then symbols.
+/// Decodes one row of `symbols` in the documented layout: a norm with which the levels are decoded unchanged, then
+/// symbols.
 arma::mat levels_of(const RowQuantizer& quantizer, const std::vector<std::uint64_t>& symbols, unsigned bits) {
     BitWriter writer;
     writer.write(Item::norms, encode_number(std::sqrt(static_cast<double>(d)), NumberFormat::fp64, "norm"), 64);
@@ -23,8 +24,8 @@ arma::mat levels_of(const RowQuantizer& quantizer, const std::vector<std::uint64
     return quantizer.decode(writer.bytes(), 1);
 }
 
-// One bit a coordinate, a state of four: all 1024 paths that bite their tail, tried one by one.
-TEST(TrellisReference, NoClosedPathThatEndsLikeTheEncodersIsCloser) {
+// One bit per coordinate and a state of four bits: exhaustive search over all 1024 tail-biting paths.
+TEST(TrellisReference, NoTailBitingPathWithTheSameEndIsCloser) {
     const RowQuantizer quantizer = row_quantizer("tcq:state=4", d, 1, bare);
     std::size_t best_of_all = 0;
     for (std::uint64_t draw = 0; draw < 50; ++draw) {
@@ -52,7 +53,7 @@ TEST(TrellisReference, NoClosedPathThatEndsLikeTheEncodersIsCloser) {
 }
 
 TEST(TrellisReference, TheLevelOfAStateIsLookedUpByItsLastBits) {
-    // Three bits of memory besides the symbol's own two; by hand from the table.
+    // The state has three bits besides the symbol's own two; computed by hand from the table.
     const std::vector<float> table =
         trellis_levels({.rotation = rotation_options(bare), .codebook = bare.codebook, .state_bits = 5}, d, 2);
     ASSERT_EQ(table.size(), 32U);
@@ -63,7 +64,7 @@ TEST(TrellisReference, TheLevelOfAStateIsLookedUpByItsLastBits) {
     EXPECT_NEAR(levels(0, 1), static_cast<double>(table[0b0'01'11]), 1e-6);
     EXPECT_NEAR(levels(0, 2), static_cast<double>(table[0b1'11'00]), 1e-6);
     EXPECT_NEAR(levels(0, 9), static_cast<double>(table[0b1'11'10]), 1e-6);
-    // Whatever the state, one of the four next levels lies in each quarter of the law.
+    // For every state, one of the four next levels lies in each quarter of the law.
     for (std::size_t group = 0; group < 8; ++group) {
         std::vector<float> next(table.begin() + static_cast<std::ptrdiff_t>(4 * group),
                                 table.begin() + static_cast<std::ptrdiff_t>(4 * group + 4));
@@ -82,7 +83,7 @@ TEST(TrellisLaw, LiesBetweenShannonsBoundAndTheScalarQuantizer) {
             through(row_quantizer(name, 128, bits, {.norm = NumberFormat::fp32, .seed = test_seed}), rows);
         return arma::vec(arma::sum(arma::square(decoded - rows), 1) / arma::sum(arma::square(rows), 1));
     };
-    // What a state of 12 bits reaches, biting its tail.
+    // The error of a tail-biting path with a state of 12 bits.
     for (const auto& [bits, most] : {std::pair{1U, 0.280}, {2U, 0.0725}, {3U, 0.0196}}) {
         const MeanTest found(errors("tcq", bits), most, 3);
         EXPECT_LT(found.mean + found.limit, most) << bits;
@@ -91,12 +92,12 @@ TEST(TrellisLaw, LiesBetweenShannonsBoundAndTheScalarQuantizer) {
         std::cout << bits << " bits: " << found.mean << " +- " << found.limit << ", Lloyd-Max " << scalar
                   << ", Shannon " << theory::shannon_distortion(bits) << "\n";
     }
-    // The control: a short memory is worse than that.
+    // Negative control: a state of fewer bits is worse.
     const MeanTest control(errors("tcq:state=4", 2), 0.0725, 3);
     EXPECT_GT(control.mean - control.limit, 0.0725);
 }
 
-/// Least relative squared error of a row over all starts of the trellis and all scales of the path found.
+/// Smallest relative squared error of a row over all starts of the trellis and all scales of the path found.
 double error_with_free_start(const std::vector<float>& table, unsigned bits, const arma::rowvec& row) {
     const std::size_t branches = std::size_t{1} << bits;
     const std::size_t groups = table.size() / branches;
@@ -125,9 +126,9 @@ double error_with_free_start(const std::vector<float>& table, unsigned bits, con
     return 1.0 - across * across / (energy * arma::dot(row, row));
 }
 
-// Published figures of rows of 128 (.067 at 2 bits, 12-bit state) do not count the bits of their start, 10 a row: with
-// them left out this table does a little better.
-TEST(TrellisLaw, ReachesThePublishedFigureWhenItsStartIsFree) {
+// Published figures for rows of 128 (.067 at 2 bits, 12-bit state) do not count the bits of the start state, 10 per
+// row; without counting them this table is slightly better.
+TEST(TrellisLaw, ReachesThePublishedFigureIfItsStartIsNotCounted) {
     const arma::mat rows = arma::normalise(gaussian(400, 128, 8), 2, 1) * std::sqrt(128.0);
     const auto errors = [&rows](unsigned state_bits) {
         const std::vector<float> table =
@@ -139,7 +140,7 @@ TEST(TrellisLaw, ReachesThePublishedFigureWhenItsStartIsFree) {
     const MeanTest found(errors(12), 0.067, 2);
     EXPECT_LE(found.mean + found.limit, 0.067) << found;
     EXPECT_GT(found.mean - found.limit, theory::shannon_distortion(2.0 + 10.0 / 128.0)) << "the start's bits counted";
-    // The control: two bits less of state are not enough.
+    // Negative control: a state of two bits less does not reach the figure.
     const MeanTest control(errors(10), 0.067, 2);
     EXPECT_GT(control.mean - control.limit, 0.067) << control;
 }
@@ -152,8 +153,8 @@ TEST(Trellis, TheUnbiasedScaleKeepsTheProductOfARowWithItself) {
         EXPECT_NEAR(arma::dot(rows.row(t), decoded.row(t)) / arma::dot(rows.row(t), rows.row(t)), 1.0, 1e-12);
 }
 
-TEST(Trellis, RowsOfSeveralChunksComeBackFromTheirOwn) {
-    // Chunks of 2^13 coordinates: 3 of them and a short one.
+TEST(Trellis, RowsOfSeveralChunksAreDecodedFromTheirOwn) {
+    // Chunks of 2^13 coordinates: 3 of them and a shorter one.
     const arma::mat rows = gaussian(52, 512, 7);
     const RowQuantizer quantizer = row_quantizer("tcq:state=6", 512, 2, {.seed = test_seed});
     const arma::mat decoded = through(quantizer, rows);

@@ -1,4 +1,5 @@
-// The rank of the edge fit on simulated blocks, beside the reference rule: eight combinations of shape and noise.
+// The rank of the edge fit on simulated blocks, compared with the reference rule, for eight combinations of shape and
+// noise.
 #include <gtest/gtest.h>
 
 #include <boost/math/distributions/normal.hpp>
@@ -64,7 +65,7 @@ sim::SpikedModel model_of(const Combination& c) {
 struct Ranks {
     double sum = 0.0;
     double squares = 0.0;
-    int above = 0;  ///< blocks with more components found than there are
+    int above = 0;  ///< number of blocks in which more components are found than there are
     void add(std::size_t rank, std::size_t truth) {
         const double value = static_cast<double>(rank);
         sum += value, squares += value * value;
@@ -72,7 +73,7 @@ struct Ranks {
     }
 };
 
-/// One-sided normal quantile for eight combinations times nine ranks at a declared false-alarm rate of 1e-6 in all.
+/// One-sided normal quantile for eight combinations times nine ranks at a declared false-alarm rate of 1e-6 overall.
 const double limit = boost::math::quantile(boost::math::complement(boost::math::normal(), 1e-6 / 72));
 
 TEST(EdgeFitLaw, TheMeanRankIsTheTruthUpToTwiceThePilot) {
@@ -83,7 +84,7 @@ TEST(EdgeFitLaw, TheMeanRankIsTheTruthUpToTwiceThePilot) {
                                        AspectRatio::of(c.rows, c.columns));
         const std::size_t k = theory::pilot_count(std::min(c.rows, c.columns));
         for (const std::size_t truth : std::set<std::size_t>{0, 1, 3, k - 1, k, k + 1, k + 3, 3 * k / 2, 2 * k}) {
-            // Strong enough for the margin: between 2.5 and 5 thresholds, well apart.
+            // The strengths are between 2.5 and 5 detection thresholds and well apart, strong enough for the margin.
             model.strengths.clear();
             for (std::size_t i = 0; i < truth; ++i)
                 model.strengths.push_back({law.detection_threshold().value *
@@ -100,7 +101,7 @@ TEST(EdgeFitLaw, TheMeanRankIsTheTruthUpToTwiceThePilot) {
             const double error = std::sqrt(std::max(0.0, fit.squares / replicates - mean * mean) / (replicates - 1));
             EXPECT_NEAR(mean, static_cast<double>(truth), 0.15 + limit * error)
                 << c.name << ", " << truth << " signals, standard error " << error;
-            // The control: past its bound the reference rule fails the same demand by far.
+            // Negative control: beyond its bound the reference rule fails the same check by far.
             if (truth >= k + 3) {
                 EXPECT_GT(std::abs(reference.sum / replicates - static_cast<double>(truth)), 3.0) << c.name;
             }
@@ -109,7 +110,7 @@ TEST(EdgeFitLaw, TheMeanRankIsTheTruthUpToTwiceThePilot) {
 }
 
 TEST(EdgeFitLaw, ItsFalseAlarmsAreAtMostHalfOfTheReferenceRules) {
-    // Blocks of pure noise; fit - reference / 2 is not above 0 beyond chance, and with the rules exchanged it is.
+    // In blocks of pure noise fit - reference / 2 is not significantly above 0; with the rules exchanged it is.
     constexpr int replicates = 150;
     int fit = 0;
     int reference = 0;
@@ -127,7 +128,8 @@ TEST(EdgeFitLaw, ItsFalseAlarmsAreAtMostHalfOfTheReferenceRules) {
     std::printf("pure noise, 8 x %d blocks: edge fit finds something in %d, the reference rule in %d\n", replicates,
                 fit, reference);
     EXPECT_LE(fit, 0.5 * reference + limit * std::sqrt(fit + 0.25 * reference));
-    EXPECT_GT(reference, 0.5 * fit + limit * std::sqrt(reference + 0.25 * fit)) << "the control passes: too few blocks";
+    EXPECT_GT(reference, 0.5 * fit + limit * std::sqrt(reference + 0.25 * fit))
+        << "the negative control passes: too few blocks";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace spiked::estimators {
 namespace {
 
-/// Noise at its ideal places, L - C (j - 1)^(2/3), behind these signals.
+/// The signals, followed by noise at its ideal positions L - C (j - 1)^(2/3).
 std::vector<double> ideal(const std::vector<double>& signals, std::size_t count, double edge, double step) {
     std::vector<double> values = signals;
     for (std::size_t j = signals.size(); j < count; ++j)
@@ -20,8 +20,8 @@ std::vector<double> ideal(const std::vector<double>& signals, std::size_t count,
     return values;
 }
 
-TEST(EigenvalueGaps, CountsWhatStandsTwoStepsAboveIdealNoise) {
-    // Every five noise eigenvalues give the same line, so the gap that decides is exactly 2 C.
+TEST(EigenvalueGaps, CountsSignalsTwoStepsAboveIdealNoise) {
+    // Any five noise eigenvalues give the same line, so the decisive gap is exactly 2 C.
     constexpr double step = 0.25;
     for (const std::size_t count : {60U, 128U})
         for (const std::size_t rank : {0U, 1U, 2U, 5U}) {
@@ -36,7 +36,7 @@ TEST(EigenvalueGaps, CountsWhatStandsTwoStepsAboveIdealNoise) {
         }
 }
 
-/// Onatski's steps with a least-squares solver.
+/// Onatski's published steps, with a least-squares solver.
 std::size_t by_steps(const arma::vec& values, arma::uword most) {
     most = std::min<arma::uword>(most, values.n_elem - 5);
     arma::uword j = most + 1;
@@ -72,7 +72,7 @@ TEST(EigenvalueGapsReference, FollowsThePublishedSteps) {
     EXPECT_GT(found, 300U);
 }
 
-TEST(EigenvalueGaps, SmallExactAndEqualSpectraAreAnswered) {
+TEST(EigenvalueGaps, HandlesSmallExactAndEqualSpectra) {
     EXPECT_EQ(eigenvalue_gap_rank({}), 0U);
     EXPECT_EQ(eigenvalue_gap_rank(std::vector<double>{5.0, 1.0, 0.9, 0.8, 0.7}), 0U);
     EXPECT_EQ(eigenvalue_gap_rank(std::vector<double>{50.0, 1.0, 0.95, 0.9, 0.85, 0.8}, 3), 1U);
@@ -82,7 +82,7 @@ TEST(EigenvalueGaps, SmallExactAndEqualSpectraAreAnswered) {
     EXPECT_EQ(eigenvalue_gap_rank(exact), 3U);
 }
 
-TEST(RankRule, StandsWhereverARankIsAsked) {
+TEST(RankRule, IsAcceptedWhereverARankIs) {
     for (const auto& rule : rank_rules())
         for (const char* method : {"svd:", "optshrink:", "eoptshrink:rank="}) {
             const std::string name = method + rule.name;
@@ -94,7 +94,7 @@ TEST(RankRule, StandsWhereverARankIsAsked) {
     for (const char* name :
          {"svd:xy", "svd:ed:bits=3", "svd:3:cap=2", "svd:rd:cap=2", "optshrink", "svd:ed:cap=-1",
           "eoptshrink:rank=rd:bits=9", "eoptshrink:bits=3", "eoptshrink:rank=ed:bits=3",
-          // What would change nothing.
+          // Options without effect.
           "eoptshrink:cap=1", "eoptshrink:rank=3:cap=1", "eoptshrink:rank=rd:cap=2", "eoptshrink:rank=3:margin=5",
           "eoptshrink:rank=ed:margin=5", "eoptshrink:edgefit:factor=3"})
         message_of([&] { (void)spectral_estimator(name); }, ExitCode::usage);

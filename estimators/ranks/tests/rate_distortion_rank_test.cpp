@@ -10,7 +10,7 @@
 namespace spiked::estimators {
 namespace {
 
-/// Noise and some components of strengths `first` decay^i, in units of the noise's largest singular value.
+/// Noise and some components of strengths `first` decay^i, relative to the noise's largest singular value.
 arma::mat block_of(std::size_t n, std::size_t d, std::size_t components, double first, double decay,
                    std::uint64_t replicate) {
     arma::mat block = gaussian(n, d, 10 * replicate) / std::sqrt(static_cast<double>(d));
@@ -23,8 +23,8 @@ arma::mat block_of(std::size_t n, std::size_t d, std::size_t components, double 
     return block;
 }
 
-/// Bits an entry and log2 of the error together: what rank r really costs, coded and decoded. Lower by 1/2 log2(4) a
-/// bit at high rate.
+/// The sum of bits per entry and log2 of the error: the actual cost of rank r, after coding and decoding. At high rate
+/// it changes by 1/2 log2(4) per bit.
 double cost_of(AnalysedBlock& block, const std::string& spectral, unsigned factor_bits, unsigned bits) {
     const QuantizerOptions options{.norm = NumberFormat::fp32, .factor_bits = factor_bits, .seed = test_seed};
     const Compressor codec(parse_method(spectral + "+tq-mse"), block.block().n_cols, bits, options);
@@ -34,7 +34,7 @@ double cost_of(AnalysedBlock& block, const std::string& spectral, unsigned facto
            std::log2(relative_error(codec.decode(encoded.bytes, block.block().n_rows), block.block()));
 }
 
-TEST(RateDistortionRankReference, NoOtherRankCostsLessWhenItIsCoded) {
+TEST(RateDistortionRankReference, NoOtherRankCostsLessWhenCoded) {
     struct Case {
         std::size_t n, d, components;
         double first, decay;
@@ -52,11 +52,11 @@ TEST(RateDistortionRankReference, NoOtherRankCostsLessWhenItIsCoded) {
             costs.push_back(cost_of(block, "svd:" + std::to_string(r), c.factor_bits, 3));
         const double least = *std::min_element(costs.begin(), costs.end());
         ASSERT_LE(chosen, 16U);
-        // The law of the coding error holds in the mean; of single vectors it varies by some per cent.
+        // The formula for the coding error holds on average; for single vectors the error varies by a few per cent.
         EXPECT_LE(costs[chosen], least + 0.01) << c.n << " x " << c.d << ", " << chosen;
         EXPECT_NEAR(cost_of(block, "svd:rd:bits=" + std::to_string(c.factor_bits), c.factor_bits, 3), costs[chosen],
                     1e-12);
-        // The controls: three ranks more, and none where some pay.
+        // Negative controls: three more ranks cost more, and so does rank 0 where some components are worth their bits.
         EXPECT_GT(costs[std::min<std::size_t>(chosen + 3, 16)], least + 0.01);
         if (chosen > 0) {
             EXPECT_GT(costs[0], least + 0.01);
@@ -64,19 +64,20 @@ TEST(RateDistortionRankReference, NoOtherRankCostsLessWhenItIsCoded) {
     }
 }
 
-TEST(RateDistortionRank, BreaksEvenAtTheShareOfTheFormula) {
-    // One component over a flat rest: E_1 / E_0 = 1 - e + lost e; it pays from 2 c = -log2 of that on.
+TEST(RateDistortionRank, BreaksEvenAtTheFractionOfTheFormula) {
+    // One component on a flat spectrum has E_1 / E_0 = 1 - e + lost e; it is worth its bits from 2 c = -log2(E_1 / E_0)
+    // on.
     const double cost = (256.0 * 16.0 + 16.0) / 16384.0;
     const double even = 1.0 - std::exp2(-2.0 * cost);
     for (const double factor : {0.99, 1.01}) {
-        const double share = factor * even;
-        std::vector<double> values(128, std::sqrt((1.0 - share) / 127.0));
-        values[0] = std::sqrt(share);
+        const double fraction = factor * even;
+        std::vector<double> values(128, std::sqrt((1.0 - fraction) / 127.0));
+        values[0] = std::sqrt(fraction);
         EXPECT_EQ(rate_distortion_rank(RelativeSpectrum(values, {128, 128}), 16), factor > 1.0 ? 1U : 0U);
     }
 }
 
-TEST(RateDistortionRank, BlocksWithoutNoiseAndWithoutRoomAreAnswered) {
+TEST(RateDistortionRank, HandlesBlocksWithoutNoiseAndSteepSpectra) {
     std::vector<double> exact(20, 0.0);
     exact[0] = 3.0, exact[1] = 2.0;
     EXPECT_EQ(rate_distortion_rank(RelativeSpectrum(exact, {20, 30}), 16), 2U);

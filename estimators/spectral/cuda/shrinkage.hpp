@@ -6,9 +6,9 @@
 
 namespace spiked::estimators::cuda {
 
-/// Which estimator of singular values, with its options settled for the blocks of one shape.
+/// An estimator of singular values, with its options resolved for the blocks of one shape.
 struct SpectralRule {
-    SpectralRule(const EOptShrinkRule& rule)  // NOLINT: either is one
+    SpectralRule(const EOptShrinkRule& rule)  // NOLINT: implicit conversion intended
         : eoptshrink(rule) {}
     SpectralRule(const WhiteRule& rule)  // NOLINT
         : is_white(true), white(rule) {}
@@ -17,27 +17,27 @@ struct SpectralRule {
     EOptShrinkRule eoptshrink = {};
     WhiteRule white = {};
 
-    /// Components that it may keep; more are for the host.
+    /// The largest number of components on the device; blocks with more are left to the host.
     [[nodiscard]] std::size_t most() const {
-        constexpr std::size_t white_most = 16;  // where the noise is as white as it says, the signal's
+        constexpr std::size_t white_most = 16;  // where the noise is indeed white, the number of signals is below this
         if (is_white) return white_most;
         return eoptshrink.rank_is_given ? eoptshrink.rank : eoptshrink.bound;
     }
     [[nodiscard]] SPIKED_DEVICE bool rank_is_given() const { return !is_white && eoptshrink.rank_is_given; }
 };
 
-/// What an estimator said of a block.
+/// The outcome of an estimator for a block.
 enum class ShrinkageStatus : std::uint8_t {
     estimated = 0,
-    exactly_low_rank = 1,  ///< components kept as they are
+    exactly_low_rank = 1,  ///< components are kept unchanged
     no_room = 2,           ///< rank set to 0: too few noise eigenvalues are left
     nothing = 3,           ///< rank 0: the block is zero, or its shape too small for an edge estimate
     failed = 4             ///< the block has no singular values (BlockStatus)
 };
 
-/// Kernel: eOptShrink or a shrinkage under white noise of each block of a batch by the CPU's arithmetic
-/// (eoptshrink_rule.hpp, white_rule.hpp), a thread a block. Of more than `room` components the first ones are stored.
-/// Arrays of components have `room` entries a block, 0 where there is none.
+/// Kernel: eOptShrink or shrinkage under white noise for each block of a batch, by the same arithmetic as on the CPU
+/// (eoptshrink_rule.hpp, white_rule.hpp), with one thread per block. If there are more than `room` components, only the
+/// first ones are stored. Arrays of components have `room` entries per block, 0 where there is no component.
 struct ShrinkBlocks {
     static constexpr unsigned threads = 32;
     static constexpr unsigned resident = 16;
@@ -45,15 +45,15 @@ struct ShrinkBlocks {
     std::uint32_t count;
     Shape shape;
     SpectralRule rule;
-    const double* weights;      ///< intercept_weights of eOptShrink's pilot, 2 pilot
-    const BlockStatus* status;  ///< for_the_host has values too
-    const double* values;       ///< short side each, descending
+    const double* weights;      ///< intercept_weights of eOptShrink's pilot, 2 pilot numbers
+    const BlockStatus* status;  ///< blocks with status for_the_host have singular values too
+    const double* values;       ///< short side numbers per block, descending
     std::uint32_t room;
-    double* work;  ///< 3 short side a block
+    double* work;  ///< 3 times the short side per block
 
     ShrinkageStatus* answers;
     std::uint32_t* ranks;
-    double* bulk_edges;  ///< eigenvalues; NaN without one
+    double* bulk_edges;  ///< eigenvalues; NaN if there is none
     double* strengths;
     double* overlaps_left;
     double* overlaps_right;

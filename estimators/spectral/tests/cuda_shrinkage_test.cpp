@@ -9,7 +9,8 @@
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/spectral/gavish_donoho.hpp"
 
-/// The kernel of shrinkage against the functions users call: one source, so on one machine every number is the same.
+/// Compares the shrinkage kernel with the functions that users call: they share one source, so on one machine every
+/// number is the same.
 namespace spiked::estimators::cuda {
 namespace {
 
@@ -47,7 +48,7 @@ Answers run_kernel(const std::vector<std::vector<double>>& spectra, const std::v
     return found;
 }
 
-/// Noise, noise with spikes, low rank, one value, zero; at three scales.
+/// Spectra of noise, noise with spikes, a low-rank block, a single value and zero, at three scales.
 std::vector<std::vector<double>> spectra_of(Shape shape) {
     arma::arma_rng::set_seed(3);
     const std::size_t p = shape.short_side();
@@ -81,7 +82,7 @@ void expect_same(const Answers& found, std::size_t b, std::uint32_t room, const 
     }
 }
 
-TEST(CudaShrinkageIdentity, TheKernelSaysWhatTheFunctionSaysBitForBit) {
+TEST(CudaShrinkageIdentity, TheKernelEqualsTheFunctionBitForBit) {
     for (const Shape shape : {Shape{2, 5}, Shape{12, 24}, Shape{64, 64}, Shape{128, 96}}) {
         std::vector<EOptShrinkOptions> readings = {
             {}, EOptShrinkOptions::paper(), EOptShrinkOptions::author(), EOptShrinkOptions::edge_fit()};
@@ -111,7 +112,7 @@ TEST(CudaShrinkageIdentity, TheKernelSaysWhatTheFunctionSaysBitForBit) {
     }
 }
 
-TEST(CudaShrinkageIdentity, UnderWhiteNoiseToo) {
+TEST(CudaShrinkageIdentity, AlsoUnderWhiteNoise) {
     std::size_t kept = 0;
     for (const Shape shape : {Shape{2, 5}, Shape{12, 24}, Shape{64, 64}, Shape{128, 96}})
         for (const bool hard : {true, false})
@@ -142,7 +143,7 @@ TEST(CudaShrinkage, ABlockWithoutValuesHasAStatusAndZeros) {
     EXPECT_EQ(found.ranks[1], 0U);
     EXPECT_EQ(found.shrunk[1], 0.0);
     EXPECT_EQ(found.status[2], ShrinkageStatus::exactly_low_rank);
-    EXPECT_EQ(found.ranks[2], 2U) << "the rank is told where there is no room for its components";
+    EXPECT_EQ(found.ranks[2], 2U) << "the rank is given even if its components do not fit";
     EXPECT_EQ(found.status[4], ShrinkageStatus::nothing);
 }
 

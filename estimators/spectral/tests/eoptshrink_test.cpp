@@ -58,7 +58,7 @@ TEST(EOptShrinkReference, TestPointATallSwapsTheSides) {
                                3.559895960028874, 2.560398316887333}});
 }
 
-// The one-line forms of research note spectral.md 0, written with sums of their own.
+// The short formulas of research note spectral.md 0, with sums computed here.
 TEST(EOptShrinkIdentity, ShrunkValuesSatisfyTheShortForms) {
     const auto s = point_a();
     const double mu[] = {7.053621575879, 5.8259683690326, 5.1048435838789, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0, 1.5};
@@ -99,7 +99,7 @@ TEST(EOptShrink, ScalesWithTheDataOverThreeHundredOrders) {
 }
 
 TEST(EOptShrink, ShrunkValuesLieBetweenZeroAndTheObserved) {
-    // Spectra without a square-root edge, where imputed noise reaches beyond the outliers.
+    // Spectra without a square-root edge, in which imputed noise exceeds the outliers.
     for (int steep = 1; steep <= 40; ++steep) {
         std::vector<double> s(64);
         for (std::size_t i = 0; i < s.size(); ++i) s[i] = std::pow(static_cast<double>(i + 1), -0.1 * steep);
@@ -137,7 +137,7 @@ TEST(EOptShrink, TheMarginFollowsTheSideOfThePilot) {
         EXPECT_EQ(spectral_estimator(name).estimate(s, {12, 144}).rank, 0U) << name;
 }
 
-TEST(EOptShrink, DegenerateSpectraHaveDefinedAnswers) {
+TEST(EOptShrink, DegenerateSpectraHaveDefinedResults) {
     EXPECT_EQ(eoptshrink(std::vector<double>(8, 0.0), {8, 8}).rank, 0U);
     EXPECT_EQ(eoptshrink({}, {0, 0}).rank, 0U);
     EXPECT_EQ(eoptshrink(std::vector<double>{3.0}, {1, 5}).rank, 0U);
@@ -146,7 +146,7 @@ TEST(EOptShrink, DegenerateSpectraHaveDefinedAnswers) {
     EXPECT_NE(eoptshrink(std::vector<double>{3.0, 1.0}, {2, 5}).note, "");
 }
 
-TEST(EOptShrink, AnExactlyLowRankBlockIsKeptAsItIs) {
+TEST(EOptShrink, AnExactlyLowRankBlockIsKeptUnchanged) {
     std::vector<double> s(32, 1e-15);
     s[0] = 5.0;
     s[1] = 2.0;
@@ -155,7 +155,7 @@ TEST(EOptShrink, AnExactlyLowRankBlockIsKeptAsItIs) {
     EXPECT_EQ(found.shrunk, (std::vector<double>{5.0, 2.0}));
 }
 
-TEST(EOptShrink, OptionsChangeWhatTheySay) {
+TEST(EOptShrink, OptionsHaveTheirEffect) {
     const auto s = point_a();
     const Shape shape{12, 24};
     const auto names = {"eoptshrink:margin=10", "eoptshrink:rank=1", "eoptshrink:impute=none", "eoptshrink:impute=j"};
@@ -170,9 +170,9 @@ TEST(EOptShrink, OptionsChangeWhatTheySay) {
               eoptshrink(s, {12, 144}).bulk_edge->value);
 }
 
-// The literal text (Algorithm 2), written out with sums of its own: eigenvalues squared again, k and margin from d,
-// j/k, mass 1/min(n, d) an atom.
-TEST(EOptShrinkReference, ThePaperReadingIsTheTextTakenLiterally) {
+// The literal text (Algorithm 2) with sums computed here: eigenvalues squared again, k and margin from d, j/k, and mass
+// 1/min(n, d) per atom.
+TEST(EOptShrinkReference, ThePaperVariantIsTheLiteralText) {
     const auto s = point_a();
     for (const Shape shape : {Shape{12, 12}, Shape{12, 24}, Shape{24, 12}}) {
         const double d = static_cast<double>(shape.columns);
@@ -241,7 +241,7 @@ TEST(EOptShrinkReference, TheAuthorsProgramAtTestPointA) {
     EXPECT_NEAR(wide.shrunk[1], 2.81621769, 5e-9);
 }
 
-TEST(EOptShrink, AReadingIsAShortNameForItsOptions) {
+TEST(EOptShrink, AVariantIsAShortNameForItsOptions) {
     const auto s = point_a();
     const std::pair<const char*, const char*> pairs[] = {
         {"eoptshrink:paper", "eoptshrink:pilot=d:power=2:impute=j:mass=side"},
@@ -258,7 +258,7 @@ TEST(EOptShrink, AReadingIsAShortNameForItsOptions) {
         }
 }
 
-TEST(EOptShrink, AnOracleRankGoesWithEveryReading) {
+TEST(EOptShrink, AnOracleRankWorksWithEveryVariant) {
     for (const char* name :
          {"eoptshrink:rank=1", "eoptshrink:paper:rank=1", "eoptshrink:author:rank=1", "eoptshrink:edgefit:rank=1"})
         EXPECT_EQ(spectral_estimator(name).estimate(point_a(), {12, 24}).rank, 1U) << name;

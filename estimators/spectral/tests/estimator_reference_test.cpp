@@ -31,7 +31,8 @@ TEST(GavishDonohoReference, ThresholdCoefficients) {
 }
 
 TEST(GavishDonohoReference, ShrinkersAtTheTestPoints) {
-    // y, shape with that aspect, then Frobenius, operator (Leeb), strength, nuclear.
+    // The value y and a shape with that aspect, then the shrunk values for Frobenius, operator (Leeb), strength,
+    // nuclear.
     struct Point {
         double y;
         Shape shape;
@@ -86,7 +87,7 @@ TEST(GavishDonohoReference, TestPointAWithUnknownNoise) {
            {{4.98235567, 2.23322004}, {5.45133937, 3.06684263}, {4.34241501, 1.15086878}});
 }
 
-TEST(GavishDonoho, TheEdgeAndNamesGoWithTheNoiseLevel) {
+TEST(GavishDonoho, TheEdgeFollowsTheNoiseLevelAndNames) {
     const Shrinkage found = spectral_estimator("gd-hard:sigma=0.5").estimate(point_a(), {12, 24});
     EXPECT_NEAR(found.bulk_edge->value, 0.25 * std::pow(std::sqrt(12.0) + std::sqrt(24.0), 2), 1e-12);
     const Shrinkage again = spectral_estimator("gd-shrink:sigma=0.5").estimate(point_a(), {12, 24});
@@ -94,7 +95,7 @@ TEST(GavishDonoho, TheEdgeAndNamesGoWithTheNoiseLevel) {
 }
 
 TEST(GavishDonoho, TheQuantileIsRobustToManySignals) {
-    // The median of everything is known to read 1.24 with 30 signals in 100 x 100, 1.14 in 100 x 300.
+    // The level from the median of all values is known to be 1.24 with 30 signals in 100 x 100, 1.14 in 100 x 300.
     for (const std::size_t columns : {std::size_t{100}, std::size_t{300}})
         for (const std::size_t rank : {std::size_t{0}, std::size_t{10}, std::size_t{30}}) {
             double median = 0.0;
@@ -137,7 +138,7 @@ TEST(ScreeNotReference, TheLimitUnderWhiteNoiseIsGavishDonohosThreshold) {
     }
 }
 
-// The defining equation, in long double with sums of its own.
+// The defining equation in long double, with sums computed here.
 TEST(ScreeNotIdentity, TheThresholdSolvesItsEquation) {
     const auto s = point_a();
     for (const ScreeNotFill fill : {ScreeNotFill::winsorize, ScreeNotFill::zero})
@@ -168,7 +169,7 @@ TEST(OptShrinkReference, TestPointA) {
     }
 }
 
-TEST(OptShrinkReference, TheErrorItStates) {
+TEST(OptShrinkReference, TheStatedError) {
     const auto s = point_a();
     double inverse = 0.0;
     double weights = 0.0;
@@ -184,12 +185,12 @@ TEST(OptShrinkReference, TheErrorItStates) {
     EXPECT_NEAR(found.expected_error->relative, (inverse - weights) / inverse, 1e-12);
 }
 
-TEST(OptShrink, StatesAnErrorForTheLossItMinimisesOnly) {
+TEST(OptShrink, StatesAnErrorOnlyForTheLossItMinimises) {
     for (const Loss loss : {Loss::operator_norm, Loss::nuclear})
         EXPECT_FALSE(optshrink(point_a(), {12, 12}, 2, loss).expected_error.has_value());
 }
 
-TEST(OptShrink, TheErrorItStatesIsTheErrorItMakes) {
+TEST(OptShrink, TheStatedErrorIsTheActualError) {
     constexpr int replicates = 40;
     double stated = 0.0;
     double stated_square = 0.0;
@@ -208,11 +209,11 @@ TEST(OptShrink, TheErrorItStatesIsTheErrorItMakes) {
     }
     const double mean = stated / replicates;
     const double error = std::sqrt((stated_square / replicates - mean * mean) / (replicates - 1));
-    // 1e-6 false alarms; first-order bias of the estimate itself is of order 1/sqrt(n d) and within 5 %.
+    // False-alarm rate 1e-6; the first-order bias of the estimate itself is of order 1/sqrt(n d) and within 5 %.
     EXPECT_NEAR(mean, 1.0, 0.05 + 4.9 * error);
 }
 
-TEST(TracyWidomTest, UnderAKnownLawItCountsWhatExceedsTheQuantile) {
+TEST(TracyWidomTest, UnderAKnownLawItCountsValuesAboveTheQuantile) {
     // The upper 5 % quantile of Tracy-Widom 1 is 0.97932; the edge of 40 x 60 white noise of variance 1/60 is known.
     const double root = std::sqrt(40.0) + std::sqrt(60.0);
     const double width = root * std::cbrt(1.0 / std::sqrt(40.0) + 1.0 / std::sqrt(60.0));
@@ -229,7 +230,8 @@ TEST(TracyWidomTest, UnderAKnownLawItCountsWhatExceedsTheQuantile) {
         else
             options.noise_level = level;
         const Shrinkage found = TracyWidomTest(options)(s, {40, 60});
-        // With the level known every step is a test of a block with one row and column fewer, so a hair lower.
+        // With a known level every step tests a block with one row and column fewer, so the threshold is slightly
+        // lower.
         EXPECT_EQ(found.rank, 2U);
         EXPECT_NEAR(found.bulk_edge->value, root * root / 60.0, 1e-12);
     }
@@ -238,7 +240,7 @@ TEST(TracyWidomTest, UnderAKnownLawItCountsWhatExceedsTheQuantile) {
     EXPECT_EQ(TracyWidomTest({.level = 0.06, .law = white})(s, {40, 60}).rank, 2U);
 }
 
-TEST(TracyWidomTest, TheLevelIsOnePercentUnlessSaidOtherwise) {
+TEST(TracyWidomTest, TheDefaultLevelIsOnePercent) {
     // Between the upper 5 % and 1 % quantiles, 0.97932 and 2.02345.
     const double root = std::sqrt(40.0) + std::sqrt(60.0);
     const double width = root * std::cbrt(1.0 / std::sqrt(40.0) + 1.0 / std::sqrt(60.0));
@@ -250,8 +252,8 @@ TEST(TracyWidomTest, TheLevelIsOnePercentUnlessSaidOtherwise) {
     EXPECT_EQ(spectral_estimator("tw-test:sigma=1").estimate(s, {40, 60}).rank, 1U);
 }
 
-TEST(TracyWidomTest, AfterEverySignalTheBlockHasARowAndAColumnLess) {
-    // The cutoff of 39 x 59, where one signal was counted; variance 1/60 a known entry.
+TEST(TracyWidomTest, EverySignalRemovesARowAndAColumn) {
+    // The cutoff is that of 39 x 59, after one signal was counted; entries have the known variance 1/60.
     const double root = std::sqrt(39.0) + std::sqrt(59.0);
     const double width = root * std::cbrt(1.0 / std::sqrt(39.0) + 1.0 / std::sqrt(59.0));
     const double cutoff = (root * root + 0.97932 * width) / 60.0;
@@ -263,7 +265,7 @@ TEST(TracyWidomTest, AfterEverySignalTheBlockHasARowAndAColumnLess) {
     }
 }
 
-TEST(TracyWidomTest, UnderAColouredLawItGivesTheLawsAnswer) {
+TEST(TracyWidomTest, UnderAColouredLawItGivesTheResultOfTheLaw) {
     const KnownLaw law{theory::two_atom_spectrum(1.0, 3.0, 0.5), theory::exponential_spectrum(2.0, 64)};
     const theory::SeparableLaw exact(*law.row, *law.column, AspectRatio(0.5));
     const auto spike = exact.spike({2.0 * exact.detection_threshold().value});
@@ -282,9 +284,9 @@ TEST(TracyWidomTest, UnderAColouredLawItGivesTheLawsAnswer) {
         }
 }
 
-TEST(TracyWidomTestLaw, FalseAlarmsComeAtTheDeclaredLevel) {
-    // Binomial: 200 blocks at level 0.05 give 10 on average; 1e-6 of them give more than 28. The median costs a little
-    // width, first order 1/n, which the same limit holds.
+TEST(TracyWidomTestLaw, FalseAlarmsOccurAtTheDeclaredLevel) {
+    // Binomial: 200 blocks at level 0.05 give 10 false alarms on average and more than 28 with probability 1e-6. The
+    // estimated level adds a variance of first order 1/n, which the same limit covers.
     constexpr int replicates = 200;
     int known = 0;
     int median = 0;

@@ -1,4 +1,5 @@
-// Faults found in public implementations of these methods, each with an input that shows it: ours must not have them.
+// Defects of public implementations of these methods, each with an input that shows it: our code must not have them.
+// "Elsewhere" means in such an implementation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,8 +19,8 @@ std::vector<double> times(std::vector<double> s, double c) {
     return s;
 }
 
-TEST(ScreeNotPeers, AnAbsoluteToleranceHangsOrMovesTheThreshold) {
-    // Elsewhere: no end at 1e11, four times too high at 1e-6.
+TEST(ScreeNotPeers, AnyScaleTerminatesWithTheRightThreshold) {
+    // Elsewhere: no termination at 1e11, and a threshold four times too high at 1e-6.
     const auto s = singular_values(spiked_block(64, 64, {5.0}, 1));
     const double threshold = screenot_threshold(s, {64, 64}, 5);
     for (const double c : {1e-300, 1e-12, 1e-6, 1e11, 1e12, 1e300})
@@ -27,7 +28,7 @@ TEST(ScreeNotPeers, AnAbsoluteToleranceHangsOrMovesTheThreshold) {
     EXPECT_EQ(screenot(times(s, 1e-6), {64, 64}, 5).rank, 1U);
 }
 
-TEST(ScreeNotPeers, ABoundBelowTheTrueRankIsSaidAloud) {
+TEST(ScreeNotPeers, ABoundBelowTheTrueRankGivesANote) {
     const auto five = singular_values(spiked_block(128, 128, {5.0, 5.1, 5.2, 5.3, 5.4}, 2));
     EXPECT_NE(screenot(five, {128, 128}, 4).note, "");
     EXPECT_EQ(screenot(five, {128, 128}, 8).note, "");
@@ -37,7 +38,7 @@ TEST(ScreeNotPeers, ABoundBelowTheTrueRankIsSaidAloud) {
     EXPECT_NE(screenot(singular_values(spiked_block(128, 128, sixteen, 3)), {128, 128}, 10).note, "");
 }
 
-TEST(ScreeNotPeers, ABoundAboveTheTrueRankIsLeftInPeace) {
+TEST(ScreeNotPeers, ABoundAboveTheTrueRankGivesNoNote) {
     const auto thirty = singular_values(spiked_block(128, 128, std::vector<double>(30, 6.0), 4));
     EXPECT_NE(screenot(thirty, {128, 128}, 25).note, "");
     EXPECT_EQ(screenot(thirty, {128, 128}, 35).note, "");
@@ -49,7 +50,7 @@ TEST(ScreeNotPeers, TwiceTheBoundPlusOneMayEqualTheSide) {
     for (int i = 11; i > 0; --i) s.push_back(static_cast<double>(i));
     EXPECT_EQ(screenot(s, {11, 11}, 5).note, "");
     EXPECT_GT(screenot_threshold(s, {11, 11}, 5), 0.0);
-    EXPECT_NE(screenot(s, {11, 11}, 6).note, "") << "a bound with no room is lowered, and that is said";
+    EXPECT_NE(screenot(s, {11, 11}, 6).note, "") << "a bound that leaves too few values is lowered, with a note";
     EXPECT_EQ(screenot_threshold(s, {11, 11}, 6), screenot_threshold(s, {11, 11}, 5));
 }
 
@@ -58,13 +59,13 @@ TEST(ScreeNotPeers, AZeroMatrixHasNoThreshold) {
     EXPECT_EQ(screenot(std::vector<double>(9, 0.0), {9, 9}, 2).rank, 0U);
 }
 
-TEST(HardThresholdPeers, RankZeroIsAnAnswer) {
+TEST(HardThresholdPeers, RankZeroIsPossible) {
     for (const Shape shape : {Shape{100, 100}, Shape{100, 400}, Shape{400, 100}})
         EXPECT_EQ(gavish_donoho_hard(singular_values(white_block(shape.rows, shape.columns, 4)), shape).rank, 0U);
 }
 
-TEST(HardThresholdPeers, AKnownLevelGoesWithTheLongSide) {
-    // Elsewhere 60 of 100, 100 of 100 and 77 of 128 components of pure noise.
+TEST(HardThresholdPeers, AKnownLevelIsScaledByTheLongSide) {
+    // Elsewhere 60 of 100, 100 of 100 and 77 of 128 components of pure noise are kept.
     for (const Shape shape : {Shape{100, 400}, Shape{100, 1000}, Shape{128, 512}, Shape{512, 128}}) {
         const double sigma = 1.0 / std::sqrt(static_cast<double>(shape.columns));
         const auto s = singular_values(white_block(shape.rows, shape.columns, 5));
@@ -100,7 +101,7 @@ TEST(ShrinkerPeers, TheNuclearShrinkerUsesTheStrengthNotTheObservation) {
     EXPECT_NEAR(found.shrunk[0], 1.0, 1e-13);
 }
 
-TEST(ShrinkerPeers, SignalsFarAboveTheNoiseAreKeptWhole) {
+TEST(ShrinkerPeers, SignalsFarAboveTheNoiseAreNotShrunk) {
     // With squares of eigenvalues overlaps were NaN from 1e77 times the noise on.
     const std::vector<double> s = {1e140, 0.5};
     for (const auto loss : {theory::Loss::frobenius, theory::Loss::operator_norm, theory::Loss::nuclear}) {
@@ -136,13 +137,14 @@ TEST(ShrinkerPeers, BelowTheEdgeThereIsNoStrength) {
 }
 
 TEST(LevelPeers, SignalsDoNotBiasTheQuantile) {
-    // The median reads 1.05 with 10 signals and 1.24 with 30.
+    // The level from the median is 1.05 with 10 signals and 1.24 with 30.
     const auto s = singular_values(spiked_block(100, 100, std::vector<double>(30, 8.0), 7));
     EXPECT_NEAR(white_noise_level(s, {100, 100}, NoiseLevelRule::quantile) * 10.0, 1.0, 0.05);
 }
 
-TEST(EOptShrinkPeers, MoreSignalsThanThePilotAreSaidAloud) {
-    // A rank rule bounded by k = 11 that finds next to nothing in a block with 16 huge signals, without a word.
+TEST(EOptShrinkPeers, MoreSignalsThanThePilotGiveANote) {
+    // Elsewhere a rank rule with the bound k = 11 finds almost nothing in a block with 16 huge signals and gives no
+    // note.
     for (const std::size_t signals :
          {std::size_t{12}, std::size_t{16}, std::size_t{22}, std::size_t{30}, std::size_t{50}}) {
         std::vector<double> strengths;

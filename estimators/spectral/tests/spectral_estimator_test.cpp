@@ -1,4 +1,4 @@
-// What holds for every spectral estimator: names, defined answers at the edges, symmetries.
+// Properties of every spectral estimator: names, defined results for degenerate input, symmetries.
 #include "estimators/spectral/spectral_estimator.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace spiked::estimators {
 namespace {
 
-TEST(SpectralEstimator, WrongNamesAndOptionsAreRefused) {
+TEST(SpectralEstimator, WrongNamesAndOptionsAreRejected) {
     for (const char* name : {"eoptshrnk",
                              "eoptshrink:edge",
                              "eoptshrink:rank=x",
@@ -63,16 +63,16 @@ TEST(SpectralEstimator, TheNearestNameAndOptionAreSuggested) {
         {"gd-shrink:quantle", "\"quantile\""}, {"eoptshrink:imput=j", "\"impute\""},
         {"eoptshrink:edge=fti", "\"fit\""},    {"tw-tset", "\"tw-test\""},
         {"tw-test:levl=0.1", "\"level\""}};
-    for (const auto& [typed, nearest] : cases) try {
-            (void)spectral_estimator(typed);
-            ADD_FAILURE() << typed;
+    for (const auto& [written, nearest] : cases) try {
+            (void)spectral_estimator(written);
+            ADD_FAILURE() << written;
         } catch (const Error& error) {
             EXPECT_NE(std::string(error.what()).find(std::string("did you mean ") + nearest), std::string::npos)
                 << error.what();
         }
 }
 
-TEST(TruncatedSvd, KeepsTheFirstValuesAndClaimsNothingElse) {
+TEST(TruncatedSvd, KeepsTheFirstValuesAndEstimatesNothingElse) {
     const Shrinkage found = spectral_estimator("svd:3").estimate(point_a(), {12, 12});
     ASSERT_EQ(found.rank, 3U);
     EXPECT_DOUBLE_EQ(found.shrunk[2], std::sqrt(6.0));
@@ -81,7 +81,7 @@ TEST(TruncatedSvd, KeepsTheFirstValuesAndClaimsNothingElse) {
     EXPECT_EQ(spectral_estimator("svd:99").estimate(point_a(), {12, 12}).rank, 12U);
 }
 
-/// Families as the table shows them, and readings of theirs: a new one is held to the same rules by its row.
+/// All families of the table, and variants of some: a new family is tested automatically.
 std::vector<std::string> every_name() {
     std::vector<std::string> names = {"eoptshrink",
                                       "eoptshrink:paper",
@@ -109,7 +109,7 @@ std::vector<std::string> every_name() {
     return names;
 }
 
-TEST(SpectralEstimator, TheListSaysWhatAFamilyIsAndWhereItComesFrom) {
+TEST(SpectralEstimator, EveryEntryHasASummaryAndASource) {
     for (const auto& entry : spectral_estimators()) {
         EXPECT_NE(entry.summary, "");
         EXPECT_NE(entry.source, "");
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Names, EveryEstimator, testing::ValuesIn(every_name()),
                              return name;
                          });
 
-TEST_P(EveryEstimator, AnswersRankZeroToZeroAndEmptyBlocks) {
+TEST_P(EveryEstimator, GivesRankZeroForZeroAndEmptyBlocks) {
     for (const std::size_t p : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{8}, std::size_t{40}}) {
         const Shrinkage found = estimate(std::vector<double>(p, 0.0), {p, 2 * p});
         EXPECT_EQ(found.rank, 0U);
@@ -165,7 +165,7 @@ TEST_P(EveryEstimator, AnswersRankZeroToZeroAndEmptyBlocks) {
     }
 }
 
-TEST_P(EveryEstimator, TinyBlocksHaveDefinedAnswers) {
+TEST_P(EveryEstimator, TinyBlocksHaveDefinedResults) {
     for (std::size_t p = 1; p <= 16; ++p)
         for (const std::size_t q : {p, p + 1, 10 * p}) {
             std::vector<double> s;
@@ -175,23 +175,23 @@ TEST_P(EveryEstimator, TinyBlocksHaveDefinedAnswers) {
         }
 }
 
-TEST_P(EveryEstimator, TiedValuesHaveDefinedAnswers) {
+TEST_P(EveryEstimator, TiedValuesHaveDefinedResults) {
     for (const std::size_t top : {std::size_t{0}, std::size_t{2}, std::size_t{3}, std::size_t{20}}) {
         std::vector<double> s(40, 1.0);
         std::fill_n(s.begin(), top, 5.0);
         const Shrinkage found = estimate(s, {40, 60});
-        // A tie across the cut is a pole of the transforms: no value comes out of it.
+        // A value equal to the first one left out is a pole of the transforms: its shrunk value is 0.
         if (is("optshrink:2") && top == 3) {
             EXPECT_EQ(found.shrunk, (std::vector<double>{0.0, 0.0}));
         }
-        // Known rank or level aside, an identity has no component that stands out.
+        // Unless the rank or the level is given, an identity has no component that stands out.
         if (top == 0 && (is("eoptshrink") || is("eoptshrink:edgefit") || is("eoptshrink:paper") || is("gd-hard"))) {
             EXPECT_EQ(found.rank, 0U);
         }
     }
 }
 
-TEST_P(EveryEstimator, ExactlyLowRankBlocksAreKeptAsTheyAre) {
+TEST_P(EveryEstimator, ExactlyLowRankBlocksAreKeptUnchanged) {
     std::vector<double> s(40, 1e-16);
     s[0] = 5.0;
     s[1] = 2.0;
@@ -199,7 +199,7 @@ TEST_P(EveryEstimator, ExactlyLowRankBlocksAreKeptAsTheyAre) {
     ASSERT_EQ(found.rank, 2U);
     EXPECT_EQ(found.shrunk, (std::vector<double>{5.0, 2.0}));
 
-    // A constant block: one value, the rest rounding.
+    // A constant block: one singular value, and rounding error in the others.
     std::vector<double> constant(40, 3e-15);
     constant[0] = 50.0;
     EXPECT_EQ(estimate(constant, {40, 50}).rank, 1U);
@@ -225,11 +225,11 @@ TEST_P(EveryEstimator, ScalesWithTheDataOverThreeHundredOrders) {
     }
 }
 
-TEST_P(EveryEstimator, TranspositionSwapsTheSidesAndNothingElse) {
+TEST_P(EveryEstimator, TranspositionOnlySwapsTheSides) {
     for (const Shape shape : {Shape{40, 40}, Shape{40, 64}, Shape{48, 200}}) {
         const auto s = singular_values(spiked_block(shape.rows, shape.columns, {4.0, 3.0}, 6));
         for (const auto loss : {theory::Loss::frobenius, theory::Loss::operator_norm, theory::Loss::nuclear}) {
-            // What takes k and margin from the columns is not symmetric: that is the paper's reading.
+            // A rule that takes k and margin from the number of columns is not symmetric; this is the paper's version.
             if (is("eoptshrink:paper") && shape.rows != shape.columns) continue;
             const Shrinkage wide = estimate(s, shape, loss);
             const Shrinkage tall = estimate(s, {shape.columns, shape.rows}, loss);
@@ -256,7 +256,7 @@ TEST_P(EveryEstimator, FrobeniusAndNuclearNeverExceedTheirBounds) {
             ASSERT_EQ(frobenius.rank, nuclear.rank);
             for (std::size_t i = 0; i < op.rank; ++i) {
                 EXPECT_LE(frobenius.shrunk[i], op.shrunk[i] * (1.0 + 1e-12));
-                // The author's program takes the absolute value where the optimum is 0.
+                // The author's program gives the absolute value where the optimum is 0.
                 if (is("eoptshrink:author")) continue;
                 EXPECT_LE(nuclear.shrunk[i], frobenius.shrunk[i] * (1.0 + 1e-12));
             }
@@ -264,8 +264,8 @@ TEST_P(EveryEstimator, FrobeniusAndNuclearNeverExceedTheirBounds) {
 }
 
 TEST_P(EveryEstimator, PureNoiseHasNoLargeEstimate) {
-    // Estimators with a rank of their own find nothing but a value next to the edge; with it shrunk or not, it stays
-    // below the noise itself.
+    // Estimators that choose the rank find at most a value next to the edge; whether shrunk or not, it stays below the
+    // noise itself.
     int found = 0;
     for (std::uint64_t replicate = 0; replicate < 20; ++replicate) {
         const Shape shape{64, 96};
@@ -283,7 +283,7 @@ TEST_P(EveryEstimator, PureNoiseHasNoLargeEstimate) {
     }
 }
 
-TEST_P(EveryEstimator, NumbersThatAreNoneAreRefused) {
+TEST_P(EveryEstimator, InvalidSingularValuesAreRejected) {
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity(), -1.0}) {
         std::vector<double> s(20, 1.0);
         s[0] = bad;

@@ -1,5 +1,5 @@
-// eOptShrink on simulated blocks against the exact law: rank, overlaps, shrunk values; and the true overlaps of the
-// sample itself, which no estimator computes.
+// eOptShrink on simulated blocks compared with the exact law (rank, overlaps, shrunk values), and the true overlaps of
+// the sample itself, which no estimator computes.
 #include <gtest/gtest.h>
 
 #include <boost/math/distributions/binomial.hpp>
@@ -28,7 +28,7 @@ struct Sums {
     }
 };
 
-/// What is compared with the law for each spike.
+/// The quantities that are compared with the law for each spike.
 enum Quantity { outlier, true_left, true_right, left, right, shrunk, oracle, quantities };
 constexpr const char* quantity_names[] = {
     "outlier", "true overlap left", "true overlap right", "overlap left", "overlap right", "shrunk", "oracle shrunk"};
@@ -37,7 +37,7 @@ struct Case {
     const char* name;
     std::size_t rows, columns;
     double row_rho, column_decay;
-    std::vector<double> in_thresholds;  ///< strengths in units of the detection threshold
+    std::vector<double> in_thresholds;  ///< strengths divided by the detection threshold
 };
 
 void PrintTo(const Case& setting, std::ostream* to) { *to << setting.name; }
@@ -102,8 +102,9 @@ double predicted(const theory::SpikePrediction& law, Quantity quantity) {
     }
 }
 
-/// The law is a limit; at finite size the means carry a bias that falls like 1/d. Constants: measured on other seeds, d
-/// times bias stayed below 0.7 of the outlier's eigenvalue, 0.7 for overlaps, 0.9 of the strength for shrunk values.
+/// Margin for the bias at finite size, which falls like 1/d, since the law is a limit. The constants were measured on
+/// other seeds: d times bias stayed below 0.7 of the outlier's eigenvalue, 0.7 for overlaps, 0.9 of the strength for
+/// shrunk values.
 double bias_margin(Quantity quantity, const theory::SpikePrediction& law, std::size_t columns) {
     const double rate = 1.0 / static_cast<double>(columns);
     if (quantity == outlier) return law.outlier.value * rate;
@@ -128,7 +129,7 @@ TEST_P(SpikedBlock, RanksOutliersOverlapsAndShrunkValuesFollowTheLaw) {
                 << "), law " << expected << ", margin " << margin << ", detectable " << margin + 2 * z * sums.error();
         }
     // These strengths lie beyond 1.15 times the rule's own boundary, where at least 95 % of ranks are right (research
-    // note theory.md C7); the limit is the binomial quantile of that share at the declared false-alarm rate.
+    // note theory.md C7); the limit is the binomial quantile of that fraction at the declared false-alarm rate.
     const boost::math::binomial ranks(replicates, 0.95);
     EXPECT_GE(found.right_rank, boost::math::quantile(ranks, false_alarm)) << "right ranks of " << replicates;
 }
@@ -140,9 +141,9 @@ INSTANTIATE_TEST_SUITE_P(Settings, SpikedBlock,
                                          Case{"coloured256x128", 256, 128, 0.4, 0.5, {3.5, 2.4}}),
                          [](const auto& setting) { return std::string(setting.param.name); });
 
-// Planted faults of the size the test above must see: strengths 5 % off, rows and columns exchanged, white theory under
-// coloured noise. Each runs the same statistic, size and threshold.
-TEST(SpikedBlockControl, WrongLawsFail) {
+// Negative controls, defects of a size that the test above must detect: strengths 5 % off, rows and columns exchanged,
+// white theory under coloured noise. Each uses the same statistic, size and threshold.
+TEST(SpikedBlockControl, WrongLawsAreDetected) {
     const Case setting{"coloured256x128", 256, 128, 0.4, 0.5, {3.5, 2.4}};
     const Measured found = measure(setting);
     const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), false_alarm / 56.0 / 2.0));
@@ -161,23 +162,23 @@ TEST(SpikedBlockControl, WrongLawsFail) {
     EXPECT_TRUE(rejects(exchanged.spike(strength), outlier, 0));
     EXPECT_TRUE(rejects(exchanged.spike(found.law[1].strength), true_left, 1));
     EXPECT_TRUE(rejects(white.spike(found.law[1].strength), outlier, 1));
-    // Not shrinking at all.
+    // No shrinkage at all.
     const double observed = std::sqrt(found.spikes[1][outlier].mean());
     EXPECT_GT(std::abs(observed - predicted(found.law[1], shrunk)),
               bias_margin(shrunk, found.law[1], setting.columns) + z * found.spikes[1][shrunk].error());
-    // Left and right exchanged: at n = 2 d the two overlaps differ.
+    // Left and right overlaps exchanged: at n = 2 d they differ.
     const auto& sums = found.spikes[1][left];
     EXPECT_GT(std::abs(sums.mean() - found.law[1].overlap_right.value),
               bias_margin(left, found.law[1], 128) + z * sums.error());
 }
 
-// Above the threshold of the law but below the boundary of the rank rule, whose margin costs these spikes.
+// Spikes above the threshold of the law but below the boundary of the rank rule, whose margin rejects them.
 TEST(SpikedBlockControl, SpikesBelowTheRulesBoundaryFailTheRankTest) {
     const Measured found = measure({"white128x128", 128, 128, 0.0, 0.0, {1.3}});
     EXPECT_LT(found.right_rank, boost::math::quantile(boost::math::binomial(replicates, 0.95), false_alarm));
 }
 
-// u~^T S v~ = s - u~^T Z v~ holds exactly for every replicate; it ties sample, decomposition and signs together.
+// u~^T S v~ = s - u~^T Z v~ holds exactly for every replicate; it checks sample, decomposition and signs together.
 TEST(SpikedBlock, ObservedValueSplitsIntoSignalAndNoiseExactly) {
     const sim::SpikedModel model{sim::Covariance::ar1(0.5, 60), sim::Covariance::exponential(1.0, 40), {{4.0}, {3.0}}};
     const auto sample = sim::sample(model, block_seed, "split", 0);
@@ -190,7 +191,7 @@ TEST(SpikedBlock, ObservedValueSplitsIntoSignalAndNoiseExactly) {
     }
 }
 
-TEST(AnalysedBlock, EmptyLinesLeaveTheSpectrumAndComeBackAsZeros) {
+TEST(AnalysedBlock, EmptyRowsAndColumnsAreStrippedAndRestoredAsZeros) {
     const sim::SpikedModel model{sim::Covariance::identity(30), sim::Covariance::identity(20), {{5.0}}};
     const arma::mat core = sim::sample(model, block_seed, "strip", 0).observed;
     arma::mat padded(33, 22);
@@ -230,7 +231,7 @@ TEST(Decomposition, VectorsAreOrthonormalAndReproduceTheBlock) {
     }
 }
 
-TEST(Decomposition, NonFiniteBlocksAreRefused) {
+TEST(Decomposition, NonFiniteBlocksAreRejected) {
     arma::mat block(4, 4, arma::fill::ones);
     block(2, 2) = std::nan("");
     EXPECT_THROW((void)singular_values(block), Error);

@@ -1,4 +1,4 @@
-// Transforms around an estimator, and what is done to a block with the answer of one.
+// Transforms around an estimator, and the estimates of blocks that methods compute.
 #include "estimators/transforms/spectral_method.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ arma::mat haar(std::size_t size, std::size_t columns, std::uint64_t replicate) {
     return stream::haar_frame({method_seed, "methods", stream::Role::rotation, replicate}, size, columns);
 }
 
-/// The estimate from both sides' vectors, as the formula has it.
+/// The estimate from both sides' vectors, by its formula.
 arma::mat by_both_sides(const arma::mat& block, const Shrinkage& shrinkage) {
     const auto vectors = leading_vectors(block, shrinkage.rank);
     return vectors.left * arma::diagmat(arma::vec(shrinkage.shrunk)) * vectors.right.t();
@@ -40,8 +40,9 @@ TEST(AnalysedBlockIdentity, OneSidesVectorsGiveTheSameEstimate) {
         }
 }
 
-TEST(AnalysedBlockIdentity, TinyComponentsAreSharesOfTheData) {
-    // Values 1 and 1e-13: the small component is kept with an error of rounding of the block, not of its inverse.
+TEST(AnalysedBlockIdentity, TinyComponentsAreAccurateRelativeToTheData) {
+    // Values 1 and 1e-13: the small component is kept up to the rounding error of the block, not amplified by its
+    // inverse.
     const arma::mat u = haar(30, 2, 1);
     const arma::mat v = haar(20, 2, 2);
     AnalysedBlock block(u * arma::diagmat(arma::vec{1.0, 1e-13}) * v.t());
@@ -51,7 +52,7 @@ TEST(AnalysedBlockIdentity, TinyComponentsAreSharesOfTheData) {
     EXPECT_LE(arma::abs(block.denoised(std::vector<double>{1.0, 0.0}) - u.col(0) * v.col(0).t()).max(), 1e-12);
 }
 
-TEST(AnalysedBlock, ZeroLinesAreLeftOutAndStayZeroInTheEstimate) {
+TEST(AnalysedBlock, ZeroRowsAndColumnsStayZeroInTheEstimate) {
     arma::mat padded(70, 60);
     const arma::mat data = spiked_block(50, 40, {5.0, 4.0}, 3);
     padded.submat(10, 5, 59, 44) = data;
@@ -67,7 +68,7 @@ TEST(AnalysedBlock, ZeroLinesAreLeftOutAndStayZeroInTheEstimate) {
     }
 }
 
-TEST(AnalysedBlock, NanAndInfinityAreRefused) {
+TEST(AnalysedBlock, NanAndInfinityAreRejected) {
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
         arma::mat data = white_block(10, 12, 1);
         data(3, 4) = bad;
@@ -78,8 +79,8 @@ TEST(AnalysedBlock, NanAndInfinityAreRefused) {
     }
 }
 
-// For any pair of singular vectors s_i - u^T S v = u^T Z v: what is left of a component is noise seen through them.
-TEST(SpectralMethodIdentity, WhatIsLeftOfAComponentIsNoise) {
+// For any pair of singular vectors s_i - u^T S v = u^T Z v: the remainder of a component is projected noise.
+TEST(SpectralMethodIdentity, TheRemainderOfAComponentIsNoise) {
     arma::mat signal(40, 60);
     signal(0, 0) = 4.0;
     signal(1, 1) = 3.0;
@@ -134,7 +135,7 @@ TEST_P(EveryMethod, TranspositionTransposesTheEstimate) {
     EXPECT_LE(arma::abs(method.apply(wide).signal - method.apply(tall).signal.t()).max(), tolerance);
 }
 
-// By NumPy from the formula of the article: a share of 0.537 of the mean variance.
+// Reference from NumPy by the formula of the article: a weight of 0.537 on the mean variance.
 TEST(Whitening, CovariancesAreShrunkAsTheOracleApproximatingShrinkageDoes) {
     const arma::mat samples = {{3, -3, 6, 0, 1}, {0, 1, -1, 1, 0}, {1, 2, 1, -1, 0}};
     const arma::mat expected = {
@@ -144,7 +145,7 @@ TEST(Whitening, CovariancesAreShrunkAsTheOracleApproximatingShrinkageDoes) {
 }
 
 TEST_P(EveryMethod, RotationRotatesTheEstimate) {
-    // Variances belong to coordinates: what estimates them does not rotate.
+    // Variances belong to coordinates, so methods that estimate them are not rotation equivariant.
     const std::string_view name = GetParam();
     if (name.starts_with("whiten") || name.find("dyson") != std::string_view::npos) GTEST_SKIP();
     const arma::mat data = spiked_block(40, 60, {5.0, 4.0}, 6);
@@ -167,7 +168,7 @@ TEST_P(EveryMethod, ScalesWithTheData) {
     }
 }
 
-TEST_P(EveryMethod, ZeroAndExactlyLowRankBlocksHaveDefinedAnswers) {
+TEST_P(EveryMethod, ZeroAndExactlyLowRankBlocksHaveDefinedResults) {
     AnalysedBlock zero(arma::mat(20, 30, arma::fill::zeros));
     const auto nothing = spectral_method(GetParam()).apply(zero);
     EXPECT_EQ(nothing.shrinkage.rank, 0U);
@@ -178,7 +179,7 @@ TEST_P(EveryMethod, ZeroAndExactlyLowRankBlocksHaveDefinedAnswers) {
     EXPECT_LE(arma::abs(spectral_method(GetParam()).apply(one).signal - exact).max(), 1e-12);
 }
 
-TEST(Whitening, ToldCovariancesMakeTheNoiseWhiteAndTheEstimateComesBackInColour) {
+TEST(Whitening, KnownCovariancesWhitenTheNoiseAndRecolourTheEstimate) {
     arma::vec rows = arma::linspace(0.5, 4.0, 40);
     arma::mat columns = arma::toeplitz(arma::pow(arma::vec(60, arma::fill::value(0.6)), arma::regspace(0, 59)));
     const KnownNoise known{NoiseCovariance::diagonal(rows), NoiseCovariance::full(columns)};
@@ -193,21 +194,21 @@ TEST(Whitening, ToldCovariancesMakeTheNoiseWhiteAndTheEstimateComesBackInColour)
     const SpectralMethod method =
         spectral_method("whiten+gd-shrink:sigma=" + std::to_string(sigma), theory::Loss::frobenius, known);
     EXPECT_LE(arma::abs(method.apply(block).signal - expected).max(), 1e-9);
-    // Behind a whitening by known covariances the test knows its noise is white.
+    // After whitening by known covariances the test knows that its noise is white.
     EXPECT_EQ(spectral_method("whiten+tw-test", theory::Loss::frobenius, known).estimate(block).rank, 2U);
-    // And told the same, it is an oracle by itself.
+    // With the same known covariances it is an oracle without a transform.
     EXPECT_GE(spectral_method("tw-test", theory::Loss::frobenius, known).estimate(block).rank, 1U);
 }
 
-TEST(Whitening, BehindToldCovariancesTheLevelIsToldToo) {
-    // Noise of twice the told standard deviation is all signal to who knows the level, and none to who estimates it.
+TEST(Whitening, KnownCovariancesImplyAKnownLevel) {
+    // Noise of twice the known standard deviation is all signal if the level is known, and none if it is estimated.
     AnalysedBlock block(2.0 * white_block(40, 60, 2));
     const KnownNoise known{NoiseCovariance::diagonal(arma::vec(40, arma::fill::ones)), std::nullopt};
     EXPECT_GE(spectral_method("whiten+tw-test", theory::Loss::frobenius, known).estimate(block).rank, 5U);
     EXPECT_LE(spectral_method("whiten+tw-test").estimate(block).rank, 1U);
 }
 
-TEST(NoiseCovarianceIdentity, OfSomeCoordinatesIsTheSubmatrix) {
+TEST(NoiseCovarianceIdentity, RestrictionIsTheSubmatrix) {
     const arma::mat matrix =
         arma::toeplitz(arma::exp(-0.3 * arma::regspace(0, 7))) + arma::diagmat(arma::regspace(0, 7));
     const arma::uvec kept = {1, 2, 5, 7};
@@ -218,7 +219,7 @@ TEST(NoiseCovarianceIdentity, OfSomeCoordinatesIsTheSubmatrix) {
     EXPECT_LE(arma::abs(diagonal * diagonal - arma::diagmat(variances.elem(kept))).max(), 1e-12);
 }
 
-TEST(Whitening, WhatDoesNotFitIsRefused) {
+TEST(Whitening, WrongSizesAndSingularCovariancesAreRejected) {
     AnalysedBlock block(white_block(10, 12, 1));
     const KnownNoise wrong{NoiseCovariance::diagonal(arma::vec(9, arma::fill::ones)), std::nullopt};
     EXPECT_THROW((void)spectral_method("whiten+gd-shrink", {}, wrong).apply(block), Error);
@@ -240,8 +241,9 @@ arma::mat uneven_noise(std::size_t rows, std::size_t columns, std::uint64_t repl
            signal;
 }
 
-TEST(Transforms, UnevenVariancesAreEvenedOut) {
-    // Without a transform the white-noise threshold calls a dozen components of such noise signals (the control).
+TEST(Transforms, UnevenVariancesAreEqualized) {
+    // Without a transform the white-noise threshold takes a dozen components of such noise for signals (negative
+    // control).
     for (const char* name : {"dyson+gd-hard", "whiten+gd-hard"}) {
         std::size_t with = 0;
         std::size_t without = 0;
@@ -286,7 +288,7 @@ TEST(Transforms, TheVarianceProfileIsRecovered) {
         const WhiteCoordinates white = transform(name).enter(block);
         const arma::vec left = arma::square(white.left.root_times(arma::mat(120, 1, arma::fill::ones))) / x;
         const arma::vec right = arma::square(white.right.root_times(arma::mat(300, 1, arma::fill::ones))) / y;
-        // A row's variance is read off 300 entries, a column's off 120.
+        // A row's variance is estimated from 300 entries, a column's from 120.
         EXPECT_LE(arma::stddev(arma::log(left)), 0.3) << name;
         EXPECT_LE(arma::stddev(arma::log(right)), 0.3) << name;
         EXPECT_NEAR(arma::mean(left) * arma::mean(right) * white.unit * white.unit, 1.0, 0.15) << name;
@@ -294,15 +296,15 @@ TEST(Transforms, TheVarianceProfileIsRecovered) {
     }
 }
 
-TEST(Transforms, WhatWhiteningCouldNotDoIsSaid) {
+TEST(Transforms, FailedWhiteningGivesANote) {
     const auto note = [](const char* name, const arma::mat& data) {
         AnalysedBlock block(data);
         return spectral_method(name).estimate(block).note;
     };
     const arma::mat exact = 3.0 * haar(20, 1, 5) * haar(30, 1, 6).t();
-    EXPECT_NE(note("whiten+gd-shrink", exact).find("no noise to whiten by"), std::string::npos);
-    EXPECT_NE(note("dyson+gd-shrink", exact).find("no noise to equalize by"), std::string::npos);
-    // More signals than the edge fit searches count as noise, of which variances are made.
+    EXPECT_NE(note("whiten+gd-shrink", exact).find("no noise to estimate variances from"), std::string::npos);
+    EXPECT_NE(note("dyson+gd-shrink", exact).find("no noise to estimate variances from"), std::string::npos);
+    // More signals than the edge fit searches are treated as noise and enter the variances.
     const std::vector<double> thirty(30, 6.0);
     for (const char* name : {"whiten+svd:30", "whiten:full+svd:30"}) {
         EXPECT_NE(note(name, spiked_block(128, 128, thirty, 1)).find("while whitening"), std::string::npos) << name;
@@ -331,7 +333,7 @@ TEST(Transforms, ACompressorStoresRecolouredFactors) {
     EXPECT_LE(arma::norm(decoded - data, "fro") / arma::norm(data, "fro"), 0.1);
 }
 
-TEST(SpectralMethod, ChainsOfTransformsEnd) {
+TEST(SpectralMethod, ChainsOfTransformsAreLimited) {
     const auto chain = [](std::size_t transforms) {
         std::string name;
         for (std::size_t i = 0; i < transforms; ++i) name += "whiten+";

@@ -171,7 +171,7 @@ TEST(PhaseTransition, ShowsEdgeThresholdAndTitle) {
     EXPECT_TRUE(shows(fmt::format("set arrow 1 from first {0:.8g}, graph 0 to first {0:.8g}, graph 1",
                                   law.detection_threshold().value)));
     EXPECT_TRUE(shows(fmt::format("plot {:.8g} with lines", std::sqrt(law.bulk_edge().value))));
-    EXPECT_TRUE(shows("set multiplot title " + reports::quoted(figure.title)));
+    EXPECT_TRUE(shows("set multiplot title " + reports::gnuplot_quoted(figure.title)));
 
     Figure drawn = figure;
     draw(drawn);
@@ -213,7 +213,7 @@ TEST(PhaseTransition, IsDrawnForAnyLaw) {
     EXPECT_NE(phase_transition(law_of("two-atom:1e9,2e9,0.5", "identity", 1.0), {}).script.find("in 1e+05"),
               std::string::npos);
     const std::vector<SignalStrength> negative = {{-1.0}};
-    EXPECT_THROW(phase_transition(white(1.0), negative), Error);
+    EXPECT_THROW((void)phase_transition(white(1.0), negative), Error);
 }
 
 TEST(Picture, FormatFollowsTheExtension) {
@@ -308,7 +308,7 @@ TEST(Panels, LongTitlesAreBrokenAfterCommasAndColons) {
     EXPECT_EQ(wrapped("exponential:c=3", 14), (Lines{"exponential:", "c=3"}));
     EXPECT_EQ(wrapped("without any mark", 4), Lines{"without any mark"});
     EXPECT_EQ(wrapped("", 4), Lines{""});
-    EXPECT_EQ(lines_quoted({"it's"}), quoted("it's"));
+    EXPECT_EQ(lines_quoted({"it's"}), gnuplot_quoted("it's"));
     EXPECT_EQ(lines_quoted({"a`b", "%s"}), R"(sprintf("%s\n%s", 'a`b', '%s'))");
 }
 

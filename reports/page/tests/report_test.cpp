@@ -886,8 +886,8 @@ TEST_F(Report, IsWrittenAtomically) {
 }
 
 TEST(Quoted, QuotesTextForGnuplot) {
-    EXPECT_EQ(quoted("it's"), "'it''s'");
-    EXPECT_EQ(quoted("a\nplot x"), "'a plot x'");
+    EXPECT_EQ(gnuplot_quoted("it's"), "'it''s'");
+    EXPECT_EQ(gnuplot_quoted("a\nplot x"), "'a plot x'");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(FiniteSize, WhiteFluctuationIsTheCentredAndScaledLawOfJohnstone) {
 
 TEST(FiniteSize, RulesHaveTheirStatedFalseAlarmRates) {
     const FiniteSize theory = finite_size(white(), 128, 128, {}, 0.01);
-    const RankCutoff& test = rule(theory, "tw-test:level=0.01");
+    const RankCutoff test = rule(theory, "tw-test:level=0.01");
     EXPECT_NEAR(test.false_alarm_probability, 0.01, 1e-12);
     EXPECT_NEAR(test.expected_false_alarms, 0.01, 1e-4);
     EXPECT_GE(test.expected_false_alarms, test.false_alarm_probability);

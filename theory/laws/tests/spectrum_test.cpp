@@ -1,5 +1,6 @@
 #include "theory/laws/spectrum.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>

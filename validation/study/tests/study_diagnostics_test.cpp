@@ -90,7 +90,7 @@ TEST(StudyDiagnostics, CovarianceErrorsAreReportedAtTheirPlaceTogetherWithOthers
                    "[[estimator]]\nname = \"svd:2\"\nloss = \"operator\"\n[run]\nreps = { min = 10, max = 20 }\n"));
     expect_part(message, "x.toml:9:21: aspect ratio -1");
     expect_part(message, "x.toml:9:66: AR(1) correlation 7");
-    expect_part(message, "x.toml:10:1: \"whiten:full\": covariances are told");
+    expect_part(message, "x.toml:10:1: \"whiten:full\": covariances are known");
     expect_part(message, "x.toml:13:1: loss has no effect on \"svd:2\"");
     expect_part(message, "x.toml:17:8: run.reps: min and max differ");
 }
@@ -178,7 +178,7 @@ TEST(StudyDiagnostics, AKnownLawNeedsAMethodThatUsesItAndAModelThatHasIt) {
     for (const char* name : {"tw-test", "whiten+gd-shrink", "whiten+dyson+tw-test"}) {
         EXPECT_NO_THROW((void)parse_study(study_with("", known(name)), "x.toml")) << name;
         expect_part(error_of("spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"kv_like\"\n" + known(name)),
-                    "which this model has none of");
+                    "but this model has no law");
     }
 }
 

@@ -1,4 +1,5 @@
-// Preloaded into a process, sets its calendar back by a day at every look (the monotonic clock runs on).
+// A library to preload: sets the calendar clock of a process back by one more day at every call. The monotonic clock is
+// not changed.
 #include <dlfcn.h>
 #include <sys/time.h>
 
@@ -7,9 +8,9 @@
 
 namespace {
 
-time_t days_back() {
-    static std::atomic<time_t> looks = 0;
-    return 86400 * ++looks;
+time_t seconds_back() {
+    static std::atomic<time_t> calls = 0;
+    return 86400 * ++calls;
 }
 
 }  // namespace
@@ -20,7 +21,7 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
     using Real = int (*)(clockid_t, timespec*);
     static const auto real = reinterpret_cast<Real>(dlsym(RTLD_NEXT, "clock_gettime"));
     const int result = real(clock, now);
-    if (clock == CLOCK_REALTIME) now->tv_sec -= days_back();
+    if (clock == CLOCK_REALTIME) now->tv_sec -= seconds_back();
     return result;
 }
 

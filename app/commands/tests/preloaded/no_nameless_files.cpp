@@ -1,4 +1,4 @@
-// Preloaded into a process, takes nameless files (O_TMPFILE) away, as file systems without them do.
+// A library to preload: lets unnamed files (O_TMPFILE) fail, as on file systems without them.
 #include <dlfcn.h>
 #include <fcntl.h>
 
