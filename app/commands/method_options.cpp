@@ -67,8 +67,9 @@ bool has_effect(std::string_view option, const std::string& name) {
 }  // namespace
 
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
-    for (const char* option : {"--rotation", "--codebook", "--group", "--axis", "--residual", "--factor-bits",
-                               "--factor-codebook", "--open-loop"}) {
+    for (const auto& spec : estimators::quantizer_option_specs()) {
+        const std::string& option = spec.key;
+        if (option == "--norm") continue;  // accepted everywhere, also where a method stores no numbers in that format
         // --residual 0 keeps no token, which holds for every method without the option.
         if (!arguments.has(option) || arguments.text(option) == "0" ||
             std::any_of(methods.begin(), methods.end(), [&](const auto& method) { return has_effect(option, method); }))

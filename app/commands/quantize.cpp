@@ -68,9 +68,8 @@ Command quantize_command() {
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
          "quantizer or composition; spiked list shows all", "tq-mse", false},
         {"--bits", number("B"), "index bits an entry; ecsq also takes fractions", "4", false},
-        {"--axis", one_of({"key", "value"}), "groups along tokens or along channels (kivi, kvquant, gear)", "value",
-         false},
-        {"--residual", whole("R"), "last tokens kept in fp16 (kivi)", "0", false},
+        estimators::quantizer_option("--axis"),
+        estimators::quantizer_option("--residual"),
         {"-o,--output", file_with({".npy"}, "DECODED.npy"), "write the decoded matrix", "", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());

@@ -25,7 +25,6 @@ public:
     [[nodiscard]] bool has_word(const std::string& word) const;
     [[nodiscard]] bool has_option(const std::string& key) const { return parsed_.option(key).has_value(); }
     [[nodiscard]] const std::vector<std::string>& words() const { return parsed_.values; }
-    [[nodiscard]] std::optional<std::string> option(const std::string& key) const { return parsed_.option(key); }
 
     /// A whole number of at least `least`.
     [[nodiscard]] std::optional<std::size_t> whole(const std::string& key, std::size_t least = 0) const;

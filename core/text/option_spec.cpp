@@ -38,7 +38,7 @@ ValueSpec names_from(std::vector<std::string> topics, ValueSpec value) {
 
 ValueSpec file_with(std::vector<std::string> suffixes, std::string shown) {
     if (shown.empty()) shown = "FILE" + suffixes.front();
-    return {.kind = ValueSpec::Kind::text, .shown = std::move(shown), .suffixes = std::move(suffixes), .file = true};
+    return {.kind = ValueSpec::Kind::text, .shown = std::move(shown), .suffixes = std::move(suffixes)};
 }
 
 std::string long_name(const OptionSpec& option) {

@@ -25,8 +25,7 @@ struct ValueSpec {
     bool open = false;                       ///< other values than the choices are accepted too
     bool list = false;                       ///< several values, separated by commas
     std::vector<std::string> suffixes = {};  ///< of the files that are accepted; none if any file is
-    bool file = false;  ///< only a file: a name that clearly belongs to another kind of file is an error
-    std::vector<std::string> topics = {};  ///< lists of `spiked list` whose names complete the value
+    std::vector<std::string> topics = {};    ///< lists of `spiked list` whose names complete the value
 };
 
 /// An option of something that users choose by name, as data: `margin=M` of the estimator eoptshrink, `--bits B` of a
