@@ -1,15 +1,17 @@
 # Functions that turn the file lists of a module into a library and a test program.
 
 # Compile options of every target of the project; projects that use the libraries do not inherit them. Floating-point
-# contraction and fast-math are off, so that every build gives the same draws and the same codes.
+# contraction and fast-math are off, so that every build gives the same draws and the same codes. Messages of internal
+# errors name source files, relative to the folder of the project.
 add_library(spiked_options INTERFACE)
 target_compile_options(spiked_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>
   # In a unity build names of other files are visible as well, and shadowing them is harmless: only local names are
   # checked.
   $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,-Wshadow=local,-Wshadow>>
   "$<$<COMPILE_LANGUAGE:CXX>:$<$<BOOL:${SPIKED_WERROR}>:-Werror>>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;-DFMT_USE_CONSTEXPR=1;-Xcompiler=-ffp-contract=off$<$<BOOL:${SPIKED_WERROR}>:;--Werror=all-warnings>>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;--expt-relaxed-constexpr;-DFMT_USE_CONSTEXPR=1;-Xcompiler=-ffp-contract=off,-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=$<$<BOOL:${SPIKED_WERROR}>:;--Werror=all-warnings>>")
 
 # Precompiles the headers that most files include: once for the libraries and once for the tests, in the target OWNER.
 # <filesystem> is not among them: it declares std::quoted, which overload resolution would prefer to a function of ours.
@@ -60,9 +62,7 @@ function(spiked_module NAME)
   cmake_parse_arguments(PARSE_ARGV 1 MODULE "UNITY" "" "SOURCES;KERNELS;DEVICE;TESTS;BENCH;LINKS;TEST_LINKS;UNINSTRUMENTED;EXCEPT")
   spiked_require_listed(LISTED ${MODULE_SOURCES} ${MODULE_KERNELS} ${MODULE_DEVICE} ${MODULE_TESTS} ${MODULE_BENCH}
                         EXCEPT ${MODULE_EXCEPT})
-  # Diagnostics of kernels on the host contain __FILE__, which must not depend on the folder of the build.
-  set_source_files_properties(${MODULE_KERNELS} PROPERTIES COMPILE_OPTIONS "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/="
-                              SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${MODULE_KERNELS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(SPIKED_HAS_CUDA)
     set_source_files_properties(${MODULE_KERNELS} PROPERTIES COMPILE_DEFINITIONS SPIKED_HAS_CUDA)
   else()

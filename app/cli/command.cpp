@@ -97,7 +97,7 @@ void reject_other_kind(const Command& command, const std::string& path) {
                                                   fmt::join(readers, ", ")));
     const auto& own = command.positionals.suffixes;
     const bool of_studies = std::find(own.begin(), own.end(), ".toml") != own.end();
-    throw Error(of_studies ? ExitCode::usage : ExitCode::unusable_input, message);
+    throw Error(of_studies ? ErrorKind::usage : ErrorKind::input, message);
 }
 
 }  // namespace
@@ -298,9 +298,9 @@ void print_data(std::string_view text) {
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if (whole && std::fflush(stdout) == 0) return;
     // A reader such as head closes the pipe early and has all it needs, so only the exit code reports it.
-    if (errno == EPIPE) throw Error(ExitCode::cannot_write, "");
-    throw write_error("standard output cannot be written ({}): free space or choose another target",
-                      std::strerror(errno));
+    if (errno == EPIPE) throw Error(ErrorKind::output, "");
+    throw output_error("standard output cannot be written ({}): free space or choose another target",
+                       std::strerror(errno));
 }
 
 void print_json(const Json& document) { print_data(document.text(2) + "\n"); }

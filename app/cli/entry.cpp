@@ -18,6 +18,7 @@
 
 #include "app/cli/build_info.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/exit_code.hpp"
 #include "app/cli/stop_requests.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/memory.hpp"
@@ -185,9 +186,10 @@ int run_command_line(int argc, char** argv) {
         allow_many_files();
         return dispatch(words);
     } catch (const Errors& error) {
-        return report(json, colour, error.code(), error.what(), true);
+        return report(json, colour, exit_code(error.kind()), error.what(), true);
     } catch (const Error& error) {
-        return report(json, colour, error.code(), error.what());
+        const std::string advice = error.kind() == ErrorKind::internal ? ": please report it with the command" : "";
+        return report(json, colour, exit_code(error.kind()), error.what() + advice);
     } catch (const std::bad_alloc&) {
         return report(json, colour, ExitCode::out_of_memory, memory_message());
     } catch (const std::filesystem::filesystem_error& error) {
@@ -196,7 +198,7 @@ int run_command_line(int argc, char** argv) {
                       fmt::format("{}: cannot be reached ({}): check the path, its folders and their permissions",
                                   path.empty() ? "the current folder" : path, error.code().message()));
     } catch (const std::exception& error) {
-        return report(json, colour, ExitCode::bug,
+        return report(json, colour, ExitCode::internal_error,
                       fmt::format("unexpected: {}: please report it with the command", error.what()));
     }
 }

@@ -9,6 +9,7 @@
 
 #include "app/cli/build_info.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/exit_code.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/svd/decomposition.hpp"
 #include "sim/random/normal.hpp"

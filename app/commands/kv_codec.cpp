@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "app/cli/command.hpp"
+#include "app/cli/exit_code.hpp"
 #include "app/cli/progress.hpp"
 #include "app/commands/dump_options.hpp"
 #include "app/commands/method_options.hpp"

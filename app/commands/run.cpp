@@ -110,8 +110,8 @@ unsigned read_duration(const std::string& text) {
 std::string page_beside(const std::string& store, const char* advice) {
     const std::string page = fs::path(store).replace_extension(".html").string();
     if (!reports::may_replace(page))
-        throw write_error("{}: would be replaced by the report, and is no report of this program: {}, or move it", page,
-                          advice);
+        throw output_error("{}: would be replaced by the report, and is no report of this program: {}, or move it",
+                           page, advice);
     return page;
 }
 
@@ -225,7 +225,8 @@ int init(const Arguments& arguments) {
         next = "sbatch " + shell_word(script);
     }
     for (const auto& [name, content] : files)
-        if (fs::exists(name)) throw write_error("{}: exists already (nothing is overwritten): give another name", name);
+        if (fs::exists(name))
+            throw output_error("{}: exists already (nothing is overwritten): give another name", name);
     Json written = Json::array();
     std::string names;
     for (const auto& [name, content] : files) {

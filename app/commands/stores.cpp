@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "app/cli/command.hpp"
+#include "app/cli/exit_code.hpp"
 #include "app/cli/stop_requests.hpp"
 #include "app/commands/study_run.hpp"
 #include "core/runtime/error.hpp"

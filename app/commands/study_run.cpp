@@ -8,6 +8,7 @@
 #include <new>
 
 #include "app/cli/build_info.hpp"
+#include "app/cli/exit_code.hpp"
 #include "app/cli/progress.hpp"
 #include "app/cli/stop_requests.hpp"
 #include "core/files/output_file.hpp"
@@ -39,8 +40,8 @@ void make_folder(const std::string& path) {
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
     if (failure)
-        throw write_error("{}: the folder cannot be made ({}): choose another place", folder.string(),
-                          failure.message());
+        throw output_error("{}: the folder cannot be made ({}): choose another place", folder.string(),
+                           failure.message());
 }
 
 StudyExecutor& chosen_executor() {
@@ -70,13 +71,13 @@ void record_failure(validation::Store& store, const std::string& status, const s
     try {
         work();
     } catch (const Error& error) {
-        note(error.code(), error.what());
+        note(exit_code(error.kind()), error.what());
         throw;
     } catch (const std::bad_alloc&) {
         note(ExitCode::out_of_memory, "out of memory");
         throw;
     } catch (const std::exception& error) {
-        note(ExitCode::bug, error.what());
+        note(ExitCode::internal_error, error.what());
         throw;
     }
 }

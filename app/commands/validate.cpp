@@ -9,6 +9,7 @@
 
 #include "app/cli/build_info.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/exit_code.hpp"
 #include "app/cli/progress.hpp"
 #include "app/commands/dump_options.hpp"
 #include "core/files/output_file.hpp"

@@ -64,7 +64,7 @@ private:
         std::error_code none;
         const auto base = std::filesystem::is_directory(memory, none) ? memory : std::filesystem::temp_directory_path();
         folder_ = (base / ("spiked-fuzz-XXXXXX")).string();
-        if (::mkdtemp(folder_.data()) == nullptr) throw write_error("{}: cannot be made", folder_);
+        if (::mkdtemp(folder_.data()) == nullptr) throw output_error("{}: cannot be made", folder_);
     }
     ~Scratch() {
         std::error_code none;
@@ -120,7 +120,7 @@ void read_tensors(Bytes bytes) {
             work();
             ++read;
         } catch (const Error& error) {
-            if (error.code() == ExitCode::bug) throw;
+            if (error.kind() == ErrorKind::internal) throw;
             rejected = error;
         }
     };
@@ -313,7 +313,7 @@ bool accepts(const FuzzTarget& target, std::span<const std::uint8_t> bytes) {
         target.read(bytes);
         return true;
     } catch (const Error& error) {
-        if (error.code() == ExitCode::bug) throw;
+        if (error.kind() == ErrorKind::internal) throw;
         return false;
     }
 }

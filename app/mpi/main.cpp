@@ -121,7 +121,7 @@ private:
     Message take_answer() {
         Message message = receive(MPI_ANY_SOURCE);
         if (message.tag == tag_problem)
-            throw Error(static_cast<ExitCode>(message.bytes.front()),
+            throw Error(static_cast<ErrorKind>(message.bytes.front()),
                         fmt::format("rank {}: {}", message.from, message.bytes.substr(1)));
         busy_.erase(message.from);
         return message;
@@ -142,7 +142,7 @@ validation::Study study_from_bytes(const std::string& bytes) {
         return study;
     } catch (const Error& error) {
         // Rank 0 has read the same text without an error, so the text is not the cause.
-        if (error.code() != ExitCode::usage && error.code() != ExitCode::unusable_input) throw;
+        if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::input) throw;
         throw input_error("the study reads differently here than on rank 0 ({}): give every machine the same files",
                           error.what());
     }
@@ -156,7 +156,7 @@ void serve() {
     const auto stopped = [] { return waiting(0, tag_stop); };
     while (true) {
         const Message message = receive(0);
-        ExitCode code = ExitCode::bug;
+        ErrorKind kind = ErrorKind::internal;
         std::string problem;
         try {
             if (message.tag == tag_done) return;
@@ -173,15 +173,15 @@ void serve() {
             }
             continue;
         } catch (const Error& error) {
-            code = error.code();
+            kind = error.kind();
             problem = error.what();
         } catch (const std::bad_alloc&) {
-            code = ExitCode::out_of_memory;
+            kind = ErrorKind::memory;
             problem = "out of memory: give fewer ranks to a machine, or it more memory";
         } catch (const std::exception& error) {
             problem = error.what();
         }
-        send(static_cast<char>(code) + problem, 0, tag_problem);
+        send(static_cast<char>(kind) + problem, 0, tag_problem);
     }
 }
 

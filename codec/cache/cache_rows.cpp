@@ -146,7 +146,7 @@ void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<co
             head.rank = coder.rank;
         }
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("{}: tensor {}, heads {} to {}: {}", dump.path(), first.name, first_head,
+        throw Error(error.kind(), fmt::format("{}: tensor {}, heads {} to {}: {}", dump.path(), first.name, first_head,
                                               first_head + heads - 1, error.what()));
     }
 }

@@ -241,7 +241,7 @@ arma::fmat CompressedCache::coded(const sim::CacheAddress& place, const arma::fm
         if (derotated) back = sim::apply_rope(back, model_.rope, positions);
         return arma::conv_to<arma::fmat>::from(back);
     } catch (const Error& error) {
-        throw Error(error.code(), fmt::format("layer {}, {} of head {}, {} tokens from {} to {}: {}", place.layer,
+        throw Error(error.kind(), fmt::format("layer {}, {} of head {}, {} tokens from {} to {}: {}", place.layer,
                                               sim::side_name(place.side), place.head, tokens.size(), tokens.front(),
                                               tokens.back(), error.what()));
     }

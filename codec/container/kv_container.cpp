@@ -345,8 +345,8 @@ void KvContainerWriter::end_tensor() {
 
 void KvContainerWriter::commit() {
     if (ledger_.total() + 8 * kept_bytes_ != 8 * bytes_)
-        throw bug("{} bits are counted for a file of {} bytes, {} of them of tensors kept as they are", ledger_.total(),
-                  bytes_, kept_bytes_);
+        throw postcondition_error("{} bits are counted for a file of {} bytes, {} of them of tensors kept as they are",
+                                  ledger_.total(), bytes_, kept_bytes_);
     if (bytes_ < least_bytes_)
         throw input_error(
             "the dump is nearly constant (its code takes {}, and readers reject a file of fewer than {} as forged): "

@@ -182,7 +182,7 @@ DecodeSummary decode_container(const std::string& file, const std::string& outpu
         return Decoder(file, output, threads, progress).run();
     } catch (const Error& error) {
         // Names and options come from the file here, not from the user.
-        if (error.code() == ExitCode::usage) throw Error(ExitCode::unusable_input, error.what());
+        if (error.kind() == ErrorKind::usage) throw Error(ErrorKind::input, error.what());
         throw;
     }
 }

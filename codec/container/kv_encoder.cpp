@@ -55,7 +55,7 @@ KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
         header.tensors.push_back({stored.name, *stored.dtype, stored.shape, 0, std::nullopt});
         ContainedTensor& tensor = header.tensors.back();
         const auto bytes = sim::tensor_bytes(stored.shape, *stored.dtype);
-        if (!bytes) throw bug("{}: tensor {} has no size", dump.path(), in_quotes(stored.name));
+        if (!bytes) throw data_error("{}: tensor {} has no size", dump.path(), in_quotes(stored.name));
         tensor.bytes = *bytes;
     }
     for (const auto& tensor : dump.tensors()) {

@@ -76,7 +76,7 @@ public:
     EmulatedBlock(unsigned threads, std::size_t shared_bytes)
         : threads_(threads), shared_(shared_bytes, 0xFF), words_((shared_bytes + word_bytes - 1) / word_bytes) {
         if (threads == 0 || threads % warp_size != 0)
-            throw bug("a block of {} threads (a multiple of {} is needed)", threads, warp_size);
+            throw precondition_error("a block of {} threads (a multiple of {} is needed)", threads, warp_size);
         threads_of_.resize(threads);
         warps_.resize(threads / warp_size);
     }
@@ -118,7 +118,8 @@ public:
     [[nodiscard]] unsigned threads() const { return threads_; }
     [[nodiscard]] unsigned char* shared_memory(std::size_t first, std::size_t bytes) {
         if (first + bytes > shared_.size())
-            throw bug("a kernel uses {} bytes of shared memory but declared {}", first + bytes, shared_.size());
+            throw precondition_error("a kernel uses {} bytes of shared memory but declared {}", first + bytes,
+                                     shared_.size());
         return shared_.data() + first;
     }
 
@@ -150,10 +151,12 @@ public:
         for (std::size_t at = byte / word_bytes; at < (byte + bytes + word_bytes - 1) / word_bytes; ++at) {
             SharedWord& word = words_[at];
             if (!word.initialized)
-                throw bug("thread {} reads shared memory that no thread has written (byte {})", rank, byte);
+                throw precondition_error("thread {} reads shared memory that no thread has written (byte {})", rank,
+                                         byte);
             if (conflict(word.written, now))
-                throw bug("thread {} reads shared memory that thread {} wrote, with no barrier between (byte {})", rank,
-                          word.written.thread, byte);
+                throw precondition_error(
+                    "thread {} reads shared memory that thread {} wrote, with no barrier between (byte {})", rank,
+                    word.written.thread, byte);
             if (word.read.thread / warp_size != rank / warp_size || word.also_read.interval != now.interval ||
                 word.also_read.thread / warp_size == rank / warp_size)
                 if (word.read.thread != rank) word.also_read = word.read;
@@ -166,8 +169,9 @@ public:
             SharedWord& word = words_[at];
             for (const Access& before : {word.written, word.read, word.also_read})
                 if (conflict(before, now))
-                    throw bug("thread {} writes shared memory that thread {} uses, with no barrier between (byte {})",
-                              rank, before.thread, byte);
+                    throw precondition_error(
+                        "thread {} writes shared memory that thread {} uses, with no barrier between (byte {})", rank,
+                        before.thread, byte);
             word.initialized = true;
             word.written = now;
         }
@@ -227,7 +231,7 @@ private:
             if (ended == threads_) return;
             for (unsigned rank = 0; rank < threads_; ++rank)
                 for (const unsigned other : {0U, threads_ - 1}) same_barrier(rank, other);
-            if (at_barrier != threads_) throw bug("the threads of a block wait for each other forever");
+            if (at_barrier != threads_) throw precondition_error("the threads of a block wait for each other forever");
             for (Thread& thread : threads_of_) thread.waiting = Waiting::no;
             ++interval_;
         }
@@ -253,12 +257,12 @@ private:
             for (const Thread* thread = first; thread < first + warp_size; ++thread) {
                 const auto rank = thread - threads_of_.data();
                 if (thread->waiting != Waiting::in_warp)
-                    throw bug("thread {} {} while others of its warp exchange at {}", rank,
-                              thread->waiting == Waiting::ended ? "has ended" : "waits at a barrier",
-                              line_of(one->where));
+                    throw precondition_error("thread {} {} while others of its warp exchange at {}", rank,
+                                             thread->waiting == Waiting::ended ? "has ended" : "waits at a barrier",
+                                             line_of(one->where));
                 if (thread->where.line != one->where.line)
-                    throw bug("threads of a warp exchange in different calls: {} and {}", line_of(thread->where),
-                              line_of(one->where));
+                    throw precondition_error("threads of a warp exchange in different calls: {} and {}",
+                                             line_of(thread->where), line_of(one->where));
             }
             for (Thread* thread = first; thread < first + warp_size; ++thread) thread->waiting = Waiting::no;
         }
@@ -268,12 +272,12 @@ private:
         const Thread& a = threads_of_[rank];
         const Thread& b = threads_of_[other];
         if (a.waiting != b.waiting)
-            throw bug(
+            throw precondition_error(
                 "thread {} waits at barrier {} while thread {} has ended", a.waiting == Waiting::ended ? other : rank,
                 line_of(a.waiting == Waiting::ended ? b.where : a.where), a.waiting == Waiting::ended ? rank : other);
         if (a.waiting == Waiting::at_barrier && a.where.line != b.where.line)
-            throw bug("threads {} and {} wait at different barriers: {} and {}", rank, other, line_of(a.where),
-                      line_of(b.where));
+            throw precondition_error("threads {} and {} wait at different barriers: {} and {}", rank, other,
+                                     line_of(a.where), line_of(b.where));
     }
 
     unsigned threads_;
@@ -298,7 +302,7 @@ void EmulatedTeam::gather(double x, double (&all)[warp_size], const SourceLine& 
     block_->gather(rank_, x, all, where);
 }
 double EmulatedTeam::factor(float x) {
-    if (as_tf32(x) != x && x == x) throw bug("a factor of {} has more than 11 significant bits", x);
+    if (as_tf32(x) != x && x == x) throw precondition_error("a factor of {} has more than 11 significant bits", x);
     return x;
 }
 unsigned char* EmulatedTeam::shared_memory(std::size_t first, std::size_t bytes) {
@@ -308,7 +312,7 @@ void EmulatedTeam::note_read(std::size_t byte, std::size_t bytes) { block_->note
 void EmulatedTeam::note_write(std::size_t byte, std::size_t bytes) { block_->note_write(rank_, byte, bytes); }
 void EmulatedTeam::note_all_written(std::size_t byte, std::size_t bytes) { block_->note_all_written(byte, bytes); }
 void EmulatedTeam::outside(std::size_t index, std::size_t count) const {
-    throw bug("thread {} accesses element {} of a shared array of {}", rank_, index, count);
+    throw precondition_error("thread {} accesses element {} of a shared array of {}", rank_, index, count);
 }
 
 void run_block(unsigned threads, std::size_t shared_bytes, const std::function<void(EmulatedTeam&)>& body) {

@@ -51,7 +51,7 @@ ByteFile::ByteFile(std::string path) : path_(std::move(path)) {
 
 void ByteFile::read(std::uint64_t offset, std::span<std::byte> out) const {
     if (offset > size_ || out.size() > size_ - offset)
-        throw bug("{}: read of {} bytes at offset {} in a file of {}", path_, out.size(), offset, size_);
+        throw precondition_error("{}: read of {} bytes at offset {} in a file of {}", path_, out.size(), offset, size_);
     while (!out.empty()) {
         const ssize_t count = ::pread(file_.number(), out.data(), out.size(), static_cast<off_t>(offset));
         if (count < 0 && errno == EINTR) continue;

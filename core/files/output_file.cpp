@@ -29,7 +29,7 @@ OutputFile::OutputFile(std::string path, std::uint64_t expected_bytes)
     const bool replaces = ::stat(path_.c_str(), &status) == 0;
     if (replaces) {
         if (S_ISDIR(status.st_mode))
-            throw write_error("{}: cannot be written (it is a folder): name a file in it", path_);
+            throw output_error("{}: cannot be written (it is a folder): name a file in it", path_);
         if (!S_ISREG(status.st_mode)) {
             // Renaming onto /dev/null would replace the device.
             file_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
@@ -79,12 +79,12 @@ void OutputFile::open_temporary() {
 void OutputFile::fail(int why) const {
     const auto reason = std::generic_category().message(why);
     if (why == ENOSPC || why == EDQUOT || why == EFBIG)
-        throw write_error("{}: cannot be written ({}; {} are needed): free space or choose another folder", path_,
-                          reason, bytes_text(expected_bytes_));
+        throw output_error("{}: cannot be written ({}; {} are needed): free space or choose another folder", path_,
+                           reason, bytes_text(expected_bytes_));
     if (why == ENOENT)
-        throw write_error("{}: cannot be written (its folder does not exist): create the folder first", path_);
-    throw write_error("{}: cannot be written ({}): choose another place or check the permissions of its folder", path_,
-                      reason);
+        throw output_error("{}: cannot be written (its folder does not exist): create the folder first", path_);
+    throw output_error("{}: cannot be written ({}): choose another place or check the permissions of its folder", path_,
+                       reason);
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
@@ -150,7 +150,7 @@ void write_file(const std::string& path, const std::string& content) {
 void reject_derived_name(const std::string& path) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-        throw write_error(
+        throw output_error(
             "{}: cannot be written (a link, a folder or a special file has this name, which the command chose itself): "
             "remove it first",
             path);

@@ -22,16 +22,16 @@ class Digest {
 public:
     Digest() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
         if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1)
-            throw bug("SHA-256 cannot be started");
+            throw postcondition_error("SHA-256 cannot be started");
     }
     void add(const char* bytes, std::size_t count) {
-        if (EVP_DigestUpdate(context_.get(), bytes, count) != 1) throw bug("SHA-256 failed");
+        if (EVP_DigestUpdate(context_.get(), bytes, count) != 1) throw postcondition_error("SHA-256 failed");
     }
     Sha256 finish() {
         Sha256 digest{};
         unsigned length = 0;
         if (EVP_DigestFinal_ex(context_.get(), digest.data(), &length) != 1 || length != digest.size())
-            throw bug("SHA-256 failed");
+            throw postcondition_error("SHA-256 failed");
         return digest;
     }
 

@@ -96,8 +96,8 @@ void TemporaryName::release() {
 TemporaryFolder::TemporaryFolder(const std::string& purpose)
     : path_(fmt::format("{}/spiked-{}-XXXXXX", temporary_root(), purpose)) {
     if (::mkdtemp(path_.data()) == nullptr)
-        throw write_error("{}: the temporary folder cannot be created ({}): set TMPDIR to a folder with free space",
-                          path_, std::generic_category().message(errno));
+        throw output_error("{}: the temporary folder cannot be created ({}): set TMPDIR to a folder with free space",
+                           path_, std::generic_category().message(errno));
     registered_folders.add(path_.c_str());
 }
 
@@ -110,8 +110,8 @@ std::string temporary_root() {
     std::error_code failure;
     const auto root = std::filesystem::temp_directory_path(failure);
     if (failure)
-        throw write_error("TMPDIR is not a folder ({}): set it to a folder with free space, or unset it",
-                          failure.message());
+        throw output_error("TMPDIR is not a folder ({}): set it to a folder with free space, or unset it",
+                           failure.message());
     return root.string();
 }
 

@@ -31,7 +31,7 @@ template <class E>
 [[nodiscard]] std::string_view enum_name(E value) {
     for (const auto& row : EnumNames<E>::table)
         if (row.value == value) return row.name;
-    throw bug("an enumerator {} has no name", static_cast<int>(value));
+    throw precondition_error("an enumerator {} has no name", static_cast<int>(value));
 }
 
 template <class E>

@@ -68,7 +68,7 @@ std::optional<std::string> NameOptions::choice(const std::string& key) const {
     auto text = parsed_.option(key);
     if (!text) return std::nullopt;
     const auto spec = std::find_if(specs_.begin(), specs_.end(), [&](const auto& one) { return one.key == key; });
-    if (spec == specs_.end()) throw bug("{} is not an option of {}", key, parsed_.name);
+    if (spec == specs_.end()) throw precondition_error("{} is not an option of {}", key, parsed_.name);
     const auto& legal = spec->value.choices;
     if (std::find(legal.begin(), legal.end(), *text) == legal.end())
         throw usage_error("\"{}\": {} \"{}\" is not possible{}", parsed_.text, key, *text,

@@ -21,7 +21,7 @@ constexpr const char* python = "/usr/bin/python3";
 
 const Json& part_of(const Json& answer, const char* key) {
     const Json* part = answer.find(key);
-    if (part == nullptr) throw bug("the answer of the NumPy program lacks {}", key);
+    if (part == nullptr) throw data_error("the answer of the NumPy program lacks {}", key);
     return *part;
 }
 
@@ -34,8 +34,8 @@ double number_of(const Json& json) {
 NumpyPeer::NumpyPeer(const char* work, const Json& header, const std::function<void(NumpyPeer&)>& begin) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        throw write_error("no connection to {} can be created ({}): close other programs", python,
-                          std::strerror(errno));
+        throw output_error("no connection to {} can be created ({}): close other programs", python,
+                           std::strerror(errno));
     socket_ = ends[0];
     const timeval timeout{.tv_sec = 60, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);

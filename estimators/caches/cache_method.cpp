@@ -156,7 +156,7 @@ bool is_cache_method(std::string_view text) { return find_maker(text) != nullptr
 
 CacheMethod cache_method(std::string_view text, double bits) {
     const CacheMaker* maker = find_maker(text);
-    if (maker == nullptr) throw bug("{} is not a cache method", text);
+    if (maker == nullptr) throw precondition_error("{} is not a cache method", text);
     const ParsedName parsed = parse_name(without_unrope(text));
     const NameOptions own(parsed, maker->entry.options);
     maker->check(*maker, own, parsed, bits);
@@ -168,7 +168,7 @@ CacheCoder cache_coder(const CacheMethod& method, std::size_t channels, double b
                        const arma::mat& calibration) {
     const CacheMaker& maker = *find_maker(method.text);
     if (maker.calibrated && calibration.n_cols != channels)
-        throw bug("{} channels calibrated for {}", calibration.n_cols, channels);
+        throw precondition_error("{} channels calibrated for {}", calibration.n_cols, channels);
     const ParsedName parsed = parse_name(without_unrope(method.text));
     return maker.make(maker, NameOptions(parsed, maker.entry.options), parsed, {channels, bits, options, calibration});
 }

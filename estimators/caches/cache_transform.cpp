@@ -52,7 +52,7 @@ std::int64_t next(std::span<const std::uint8_t> from, std::size_t& at) {
 std::vector<std::uint8_t> deflated(const std::vector<std::uint8_t>& bytes) {
     z_stream stream{};
     if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, Z_RLE) != Z_OK)
-        throw bug("zlib does not start");
+        throw postcondition_error("zlib does not start");
     std::vector<std::uint8_t> small(deflateBound(&stream, bytes.size()));
     stream.next_in = const_cast<Bytef*>(bytes.data());  // zlib only reads it
     stream.avail_in = static_cast<uInt>(bytes.size());
@@ -61,7 +61,8 @@ std::vector<std::uint8_t> deflated(const std::vector<std::uint8_t>& bytes) {
     const int end = deflate(&stream, Z_FINISH);
     small.resize(stream.total_out);
     deflateEnd(&stream);
-    if (end != Z_STREAM_END || stream.total_in != bytes.size()) throw bug("{} bytes are not deflated", bytes.size());
+    if (end != Z_STREAM_END || stream.total_in != bytes.size())
+        throw postcondition_error("{} bytes are not deflated", bytes.size());
     return small;
 }
 

@@ -157,7 +157,7 @@ constexpr Find find_by_sixteens[] = {find_sixteens<1>, find_sixteens<2>, find_si
 
 void require_block(std::size_t entries, std::size_t cells, std::size_t rows) {
     if (cells != entries || (rows == 0 ? entries : entries % rows) != 0)
-        throw bug("{} entries, {} cells and {} rows", entries, cells, rows);
+        throw precondition_error("{} entries, {} cells and {} rows", entries, cells, rows);
 }
 
 /// Sets or adds levels in as many rows of a block as fill whole registers, and returns this number; the other rows are
@@ -191,7 +191,7 @@ CellSearch::CellSearch(const theory::Codebook& codebook)
 
 void CellSearch::quantize(std::span<const float> values, std::span<std::uint8_t> cells, std::span<float> levels) const {
     if (cells.size() != values.size() || levels.size() != values.size())
-        throw bug("{} values, {} cells and {} levels", values.size(), cells.size(), levels.size());
+        throw precondition_error("{} values, {} cells and {} levels", values.size(), cells.size(), levels.size());
     std::size_t i = 0;
 #if defined(__x86_64__)
     if (bits_ <= most_fast_bits && processor().avx2)

@@ -69,7 +69,7 @@ std::uint64_t encode_number(double value, NumberFormat format, std::string_view 
             bits = std::bit_cast<std::uint64_t>(value);
             break;
         case NumberFormat::log8:
-            throw bug("log8 writes numbers in groups");
+            throw precondition_error("log8 writes numbers in groups");
     }
     if (!std::isfinite(decode_number(bits, format)))
         throw input_error("{} {:.6g} does not fit {} (it would be stored as infinity): {}", what, value,
@@ -95,7 +95,7 @@ double decode_number(std::uint64_t bits, NumberFormat format) {
         case NumberFormat::fp64:
             break;
         case NumberFormat::log8:
-            throw bug("log8 reads numbers in groups");
+            throw precondition_error("log8 reads numbers in groups");
     }
     return std::bit_cast<double>(bits);
 }

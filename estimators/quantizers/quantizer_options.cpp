@@ -33,7 +33,7 @@ const std::vector<OptionSpec>& quantizer_option_specs() {
 const OptionSpec& quantizer_option(std::string_view key) {
     for (const auto& spec : quantizer_option_specs())
         if (spec.key == key) return spec;
-    throw bug("{} is not an option of quantizers", key);
+    throw precondition_error("{} is not an option of quantizers", key);
 }
 
 FactorOptions factor_options(const QuantizerOptions& options) {

@@ -109,7 +109,8 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 }  // namespace
 
 RowQuantizer rabitq(std::size_t dimension, unsigned bits, const RabitqOptions& options) {
-    if (options.scale == RowScale::norm) throw bug("rabitq does not have the scale \"norm\" of TurboQuant");
+    if (options.scale == RowScale::norm)
+        throw precondition_error("rabitq does not have the scale \"norm\" of TurboQuant");
     const auto setup =
         std::make_shared<const Setup>(Setup{dimension, bits, options.scale, options.norms.format,
                                             options.norms.underflow, row_rotation(options.rotation, dimension)});

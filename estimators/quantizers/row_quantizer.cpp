@@ -41,7 +41,8 @@ static const Registry<QuantizerFamily>& families() {
 }
 
 void require_length(std::size_t length, std::size_t dimension) {
-    if (length != dimension) throw bug("rows of length {} given to a quantizer for length {}", length, dimension);
+    if (length != dimension)
+        throw precondition_error("rows of length {} given to a quantizer for length {}", length, dimension);
 }
 
 Encoded finished(BitWriter& writer) {

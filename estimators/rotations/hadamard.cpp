@@ -187,7 +187,7 @@ Transform<Real> best_transform() {
 
 void require_length(std::size_t length, const Rounds& rounds) {
     if (length != rounds.dimension)
-        throw bug("rows of length {} given to a rotation of dimension {}", length, rounds.dimension);
+        throw precondition_error("rows of length {} given to a rotation of dimension {}", length, rounds.dimension);
 }
 
 template <class Real>

@@ -73,7 +73,8 @@ public:
     void decompose(std::span<const Real> blocks) {
         const std::size_t entries = shape_.rows * shape_.columns;
         if (blocks.size() % entries != 0)
-            throw bug("{} numbers given for blocks of {} x {}", blocks.size(), shape_.rows, shape_.columns);
+            throw precondition_error("{} numbers given for blocks of {} x {}", blocks.size(), shape_.rows,
+                                     shape_.columns);
         const std::size_t count = blocks.size() / entries;
         count_ = 0;
         reserve(count);
@@ -103,7 +104,7 @@ public:
 
     void leading_vectors(std::size_t block, std::size_t wanted, arma::Mat<Real>* left, arma::Mat<Real>* right) {
         check(block);
-        if (wanted > short_side_) throw bug("{} singular vectors requested of {}", wanted, short_side_);
+        if (wanted > short_side_) throw precondition_error("{} singular vectors requested of {}", wanted, short_side_);
         if (left != nullptr) left->set_size(shape_.rows, wanted);
         if (right != nullptr) right->set_size(shape_.columns, wanted);
         if (wanted == 0 || (left == nullptr && right == nullptr)) return;
@@ -133,7 +134,7 @@ public:
     }
 
     void check(std::size_t block) const {
-        if (block >= count_) throw bug("block {} requested of a batch of {}", block, count_);
+        if (block >= count_) throw precondition_error("block {} requested of a batch of {}", block, count_);
     }
     [[nodiscard]] std::size_t count() const { return count_; }
     [[nodiscard]] std::span<const double> values(std::size_t block) const {

@@ -8,7 +8,8 @@ namespace spiked::estimators {
 
 RelativeSpectrum::RelativeSpectrum(std::span<const double> singular_values, Shape block) : shape(block) {
     if (singular_values.size() != shape.short_side())
-        throw bug("{} singular values of a {} x {} block", singular_values.size(), shape.rows, shape.columns);
+        throw precondition_error("{} singular values of a {} x {} block", singular_values.size(), shape.rows,
+                                 shape.columns);
     for (std::size_t i = 0; i < singular_values.size(); ++i) {
         if (!(singular_values[i] >= 0.0 && std::isfinite(singular_values[i])))
             throw input_error(
@@ -16,7 +17,7 @@ RelativeSpectrum::RelativeSpectrum(std::span<const double> singular_values, Shap
                 "largest entry",
                 i + 1, singular_values.size(), singular_values[i]);
         if (i > 0 && singular_values[i] > singular_values[i - 1])
-            throw bug("singular value {} is larger than the one before it", i + 1);
+            throw precondition_error("singular value {} is larger than the one before it", i + 1);
     }
     if (singular_values.empty() || singular_values[0] == 0.0) return;
     unit = singular_values[0];

@@ -35,12 +35,12 @@ inline arma::mat through(const RowQuantizer& quantizer, const arma::mat& rows) {
     return quantizer.decode(quantizer.encode(rows).bytes, rows.n_rows);
 }
 
-/// The message of the error that was thrown; fails unless the message is one line and the error has this exit code.
-inline std::string message_of(const std::function<void()>& work, ExitCode code) {
+/// The message of the error that was thrown; fails unless the message is one line and the error is of this kind.
+inline std::string message_of(const std::function<void()>& work, ErrorKind kind) {
     try {
         work();
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), code) << error.what();
+        EXPECT_EQ(error.kind(), kind) << error.what();
         EXPECT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos);
         return error.what();
     }

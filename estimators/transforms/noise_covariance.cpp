@@ -61,7 +61,8 @@ arma::mat NoiseCovariance::inverse_root_times(const arma::mat& matrix) const {
 }
 
 arma::mat NoiseCovariance::power_times(double power, const arma::mat& matrix) const {
-    if (matrix.n_rows != size()) throw bug("a noise covariance of size {} for {} coordinates", size(), matrix.n_rows);
+    if (matrix.n_rows != size())
+        throw precondition_error("a noise covariance of size {} for {} coordinates", size(), matrix.n_rows);
     const arma::vec factors = arma::pow(eigenvalues_, power);
     arma::mat result = basis_.is_empty() ? matrix : arma::mat(basis_.t() * matrix);
     result.each_col() %= factors;

@@ -160,7 +160,7 @@ void draw(Figure& figure) {
     try {
         svg = run_gnuplot(figure.script);
     } catch (const Error& error) {
-        if (error.code() != ExitCode::bug) throw;
+        if (error.kind() != ErrorKind::internal) throw;
         figure.problem =
             fmt::format("the picture is missing ({})", error.what());  // for example numbers too large to draw
         return;
@@ -179,7 +179,7 @@ void write_picture(const Figure& figure, const std::string& path, SideFiles side
     if (figure.script.empty()) throw input_error("{}: not written ({})", path, figure.problem);
     auto picture = run_gnuplot(picture_script(figure.script, format));
     if (!picture)
-        throw write_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
+        throw output_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);
     if (format == PictureFormat::svg) picture = titled_svg(*picture, figure.title, figure.description);
     write_file(path, *picture);
     if (side_files == SideFiles::none) return;

@@ -34,8 +34,8 @@ TemporaryFile temporary_file() {
     if (descriptor >= 0) ::unlink(path.c_str());
     TemporaryFile file(descriptor < 0 ? nullptr : ::fdopen(descriptor, "w+"));
     if (!file)
-        throw write_error("{}: no temporary file for a figure ({}): set TMPDIR to a folder with room", path,
-                          std::strerror(errno));
+        throw output_error("{}: no temporary file for a figure ({}): set TMPDIR to a folder with room", path,
+                           std::strerror(errno));
     return file;
 }
 
@@ -88,7 +88,7 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
     const auto output = temporary_file();
     const auto errors = temporary_file();
     if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() || std::fflush(input.get()) != 0)
-        throw write_error("no room for the script of a figure ({}): free disk space in TMPDIR", std::strerror(errno));
+        throw output_error("no room for the script of a figure ({}): free disk space in TMPDIR", std::strerror(errno));
     std::rewind(input.get());
 
     posix_spawn_file_actions_t actions;
@@ -116,8 +116,8 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
     if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0 || !is_complete(picture)) {
         std::string why = read_all(errors.get());
         if (why.find("unknown or ambiguous terminal") != std::string::npos)
-            throw write_error("gnuplot cannot draw this format (it was built without Cairo): write .svg");
-        throw bug("gnuplot rejects the script of a figure ({})", one_line(why.substr(0, 400)));
+            throw output_error("gnuplot cannot draw this format (it was built without Cairo): write .svg");
+        throw data_error("gnuplot rejects the script of a figure ({})", one_line(why.substr(0, 400)));
     }
     remove_date(picture);
     return picture;
@@ -142,7 +142,7 @@ std::string picture_script(const std::string& script, PictureFormat format) {
     int height = 0;
     if (end == std::string::npos ||
         std::sscanf(script.c_str() + start + page_terminal.size(), "%d,%d", &width, &height) != 2)
-        throw bug("the script of a figure sets no size");
+        throw data_error("the script of a figure sets no size");
     // Text of Cairo is wider, and its dashes are longer, than in a browser.
     std::string terminal;
     switch (format) {

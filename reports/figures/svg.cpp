@@ -19,7 +19,7 @@ constexpr std::string_view blanks = " \t\r\n";
 pugi::xml_node parse(const std::string& svg, pugi::xml_document& document) {
     const auto parsed = document.load_buffer(svg.data(), svg.size(), pugi::parse_full | pugi::parse_ws_pcdata);
     const pugi::xml_node root = document.child("svg");
-    if (!parsed || !root) throw bug("gnuplot's SVG cannot be parsed ({})", parsed.description());
+    if (!parsed || !root) throw data_error("gnuplot's SVG cannot be parsed ({})", parsed.description());
     return root;
 }
 
@@ -146,7 +146,7 @@ std::string inline_svg(const std::string& svg, const std::string& id, std::strin
     // The size is in the viewBox: 0 0 width height.
     const std::string box = root.attribute("viewBox").value();
     const auto sizes = split(box, ' ');
-    if (sizes.size() != 4) throw bug("gnuplot's SVG has no viewBox");
+    if (sizes.size() != 4) throw data_error("gnuplot's SVG has no viewBox");
     each_element(root, [](pugi::xml_node node) {
         if (is_invisible(node)) remove(node);
     });

@@ -289,8 +289,8 @@ private:
         std::error_code error;
         fs::create_directories(options_.figure_folder, error);
         if (error)
-            throw write_error("{}: the folder for figures cannot be made ({}): check permissions",
-                              options_.figure_folder, error.message());
+            throw output_error("{}: the folder for figures cannot be made ({}): check permissions",
+                               options_.figure_folder, error.message());
         std::string kind;
         for (const char c : figure.kind) kind += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
         const std::string stem =

@@ -45,7 +45,7 @@ constexpr std::array table{
 const TypeEntry& entry_of(DType dtype) {
     for (const auto& entry : table)
         if (entry.dtype == dtype) return entry;
-    throw bug("dtype {} is not in the table", static_cast<int>(dtype));
+    throw precondition_error("dtype {} is not in the table", static_cast<int>(dtype));
 }
 
 template <class Stored, class Convert>
@@ -99,7 +99,7 @@ bool is_block_dtype(DType dtype) {
 
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out, std::endian order) {
     if (bytes.size() != out.size() * (dtype_bits(dtype) / 8))
-        throw bug("decode: {} bytes for {} elements of {}", bytes.size(), out.size(), dtype_name(dtype));
+        throw precondition_error("decode: {} bytes for {} elements of {}", bytes.size(), out.size(), dtype_name(dtype));
     switch (dtype) {
         case DType::boolean:
             return decode_each<std::uint8_t>(bytes, out, order, [](std::uint8_t v) { return v != 0 ? 1.0 : 0.0; });
@@ -128,13 +128,14 @@ void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out
         case DType::u64:
             return decode_number<std::uint64_t>(bytes, out, order);
         default:
-            throw bug("decode: {} cannot be decoded", dtype_name(dtype));
+            throw precondition_error("decode: {} cannot be decoded", dtype_name(dtype));
     }
 }
 
 std::optional<std::size_t> encode(std::span<const double> values, DType dtype, std::span<std::byte> out) {
     if (out.size() != values.size() * (dtype_bits(dtype) / 8))
-        throw bug("encode: {} bytes for {} elements of {}", out.size(), values.size(), dtype_name(dtype));
+        throw precondition_error("encode: {} bytes for {} elements of {}", out.size(), values.size(),
+                                 dtype_name(dtype));
     switch (dtype) {
         case DType::f16:
             encode_each<std::uint16_t>(values, out, to_float16);
@@ -149,7 +150,7 @@ std::optional<std::size_t> encode(std::span<const double> values, DType dtype, s
             encode_each<double>(values, out, [](double v) { return v; });
             break;
         default:
-            throw bug("encode: {} cannot be written", dtype_name(dtype));
+            throw precondition_error("encode: {} cannot be written", dtype_name(dtype));
     }
     const double limit = first_overflow(dtype);
     const auto lost =

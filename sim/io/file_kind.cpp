@@ -35,7 +35,7 @@ std::string_view format_name(FileKind kind) {
         case FileKind::text:
             return "csv";
     }
-    throw bug("file kind {} has no name", static_cast<int>(kind));
+    throw precondition_error("file kind {} has no name", static_cast<int>(kind));
 }
 
 OtherFormat lfs_pointer(std::string_view head) {

@@ -250,8 +250,8 @@ void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::u
                        std::span<double> out) {
     const DType dtype = require_dtype(header, source.where);
     if (first_element > header.elements || out.size() > header.elements - first_element)
-        throw bug("{}: {} elements are requested at {} of {}", source.where, out.size(), first_element,
-                  header.elements);
+        throw precondition_error("{}: {} elements are requested at {} of {}", source.where, out.size(), first_element,
+                                 header.elements);
     const std::size_t width = width_of(dtype);
     const std::size_t chunk = chunk_bytes / width;
     std::vector<std::byte> bytes(std::min(out.size(), chunk) * width);

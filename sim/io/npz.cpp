@@ -244,7 +244,8 @@ std::vector<std::byte> NpzFile::unpack(const NpzMember& member) const {
 ByteSource source_of(const std::vector<std::byte>& bytes, std::string where) {
     return {std::move(where), bytes.size(), [&bytes](std::uint64_t offset, std::span<std::byte> out) {
                 if (offset > bytes.size() || out.size() > bytes.size() - offset)
-                    throw bug("{} bytes are requested at {} of {} in memory", out.size(), offset, bytes.size());
+                    throw precondition_error("{} bytes are requested at {} of {} in memory", out.size(), offset,
+                                             bytes.size());
                 std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
             }};
 }

@@ -176,8 +176,8 @@ SafetensorsWriter::Plan plan_file(const Metadata& metadata, const std::vector<Te
     for (const std::size_t i : plan.order) {
         const auto bytes = tensor_bytes(tensors[i].shape, tensors[i].dtype);
         if (!bytes || tensors[i].name == metadata_key)
-            throw bug("tensor {} of shape {} and dtype {} cannot be written", in_quotes(tensors[i].name),
-                      shape_text(tensors[i].shape), dtype_name(tensors[i].dtype));
+            throw precondition_error("tensor {} of shape {} and dtype {} cannot be written", in_quotes(tensors[i].name),
+                                     shape_text(tensors[i].shape), dtype_name(tensors[i].dtype));
         plan.offsets[i] = data_bytes;
         data_bytes += *bytes;
     }
@@ -190,7 +190,8 @@ SafetensorsWriter::Plan plan_file(const Metadata& metadata, const std::vector<Te
     std::set<std::string> names;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const auto& tensor = tensors[i];
-        if (!names.insert(tensor.name).second) throw bug("two tensors named {} to write", in_quotes(tensor.name));
+        if (!names.insert(tensor.name).second)
+            throw precondition_error("two tensors named {} to write", in_quotes(tensor.name));
         const std::uint64_t end = plan.offsets[i] + *tensor_bytes(tensor.shape, tensor.dtype);
         header.emplace_back(tensor.name, header_entry(tensor, plan.offsets[i], end));
     }
@@ -214,7 +215,7 @@ void write_values(OutputFile& out, const TensorSource& tensor, std::uint64_t ele
         const auto encoded = std::span(bytes).first(count * (dtype_bits(tensor.dtype) / 8));
         tensor.values(first, part);
         if (const auto lost = encode(part, tensor.dtype, encoded))
-            throw write_error(
+            throw output_error(
                 "{}: tensor {} cannot be written as {} (element {} is {}, too large for it): choose a "
                 "wider dtype",
                 path, in_quotes(tensor.name), dtype_name(tensor.dtype), first + *lost, part[*lost]);
@@ -298,8 +299,8 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element
             path(), in_quotes(tensor.name), dtype_name(tensor.dtype));
     const std::uint64_t elements = tensor.elements();
     if (first_element > elements || out.size() > elements - first_element)
-        throw bug("{}: tensor {}: {} elements are requested at {} of {}", path(), in_quotes(tensor.name), out.size(),
-                  first_element, elements);
+        throw precondition_error("{}: tensor {}: {} elements are requested at {} of {}", path(), in_quotes(tensor.name),
+                                 out.size(), first_element, elements);
     const std::size_t width = dtype_bits(tensor.dtype) / 8;
     std::vector<std::byte> bytes(std::min(out.size(), chunk_elements) * width);
     std::uint64_t offset = tensor.offset + first_element * width;
@@ -315,14 +316,15 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element
 
 void SafetensorsFile::read_bytes(const TensorInfo& tensor, std::uint64_t first_byte, std::span<std::byte> out) const {
     if (first_byte > tensor.bytes || out.size() > tensor.bytes - first_byte)
-        throw bug("{}: tensor {}: {} bytes are requested at {} of {}", path(), in_quotes(tensor.name), out.size(),
-                  first_byte, tensor.bytes);
+        throw precondition_error("{}: tensor {}: {} bytes are requested at {} of {}", path(), in_quotes(tensor.name),
+                                 out.size(), first_byte, tensor.bytes);
     file_.read(tensor.offset + first_byte, out);
 }
 
 TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> shape, std::vector<double> values) {
     if (product(shape) != values.size())
-        throw bug("tensor {} of shape {} got {} values", in_quotes(name), shape_text(shape), values.size());
+        throw precondition_error("tensor {} of shape {} got {} values", in_quotes(name), shape_text(shape),
+                                 values.size());
     const auto kept = std::make_shared<const std::vector<double>>(std::move(values));
     return {std::move(name), dtype, std::move(shape), [kept](std::uint64_t first, std::span<double> out) {
                 std::copy_n(kept->begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
@@ -333,7 +335,8 @@ void write_safetensors(const std::string& path, const Metadata& metadata, const 
     std::vector<TensorForm> forms;
     for (const auto& tensor : tensors) {
         if (!is_block_dtype(tensor.dtype))
-            throw bug("tensor {} of dtype {} has no values to write", in_quotes(tensor.name), dtype_name(tensor.dtype));
+            throw precondition_error("tensor {} of dtype {} has no values to write", in_quotes(tensor.name),
+                                     dtype_name(tensor.dtype));
         forms.push_back({tensor.name, tensor.dtype, tensor.shape});
     }
     const auto plan = plan_file(metadata, forms);

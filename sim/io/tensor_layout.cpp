@@ -57,7 +57,8 @@ std::vector<std::string> legal_layouts(std::span<const std::size_t> shape, std::
 }
 
 TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shape, bool fortran_order) {
-    if (!layout.fits(shape)) throw bug("layout {} does not fit a tensor with {} axes", layout.text(), shape.size());
+    if (!layout.fits(shape))
+        throw precondition_error("layout {} does not fit a tensor with {} axes", layout.text(), shape.size());
     std::vector<std::uint64_t> steps(shape.size());
     std::uint64_t step = 1;
     for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -73,8 +74,8 @@ arma::mat gather_block(const TensorAxes& axes, std::size_t head, std::size_t fir
                        const ElementReader& read) {
     if (head >= axes.heads || first_token > axes.tokens || tokens > axes.tokens - first_token || tokens == 0 ||
         axes.dim == 0)
-        throw bug("a block of head {} and tokens {}+{} is requested of {} heads and {} tokens", head, first_token,
-                  tokens, axes.heads, axes.tokens);
+        throw precondition_error("a block of head {} and tokens {}+{} is requested of {} heads and {} tokens", head,
+                                 first_token, tokens, axes.heads, axes.tokens);
     arma::mat block(tokens, axes.dim, arma::fill::none);
     const std::uint64_t first = head * axes.head_step + first_token * axes.token_step;
     const bool by_rows = axes.token_step > axes.dim_step;

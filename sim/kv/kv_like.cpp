@@ -407,7 +407,8 @@ TrueSignal true_signal(const arma::mat& signal, double floor) {
     if (signal.is_empty() || !arma::any(arma::vectorise(signal)))
         return {arma::vec(), arma::mat(signal.n_rows, 0), arma::mat(signal.n_cols, 0)};
     if (!arma::svd_econ(found.left, found.singular_values, found.right, signal))
-        throw bug("the singular values of a {} x {} signal cannot be computed", signal.n_rows, signal.n_cols);
+        throw postcondition_error("the singular values of a {} x {} signal cannot be computed", signal.n_rows,
+                                  signal.n_cols);
     const arma::uvec kept = arma::find(found.singular_values > floor * found.singular_values(0));
     found.singular_values = found.singular_values.head(kept.n_elem);
     found.left = found.left.head_cols(kept.n_elem);

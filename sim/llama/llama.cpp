@@ -189,7 +189,7 @@ void Llama::forward(std::span<const std::int32_t> tokens, const ForwardOptions& 
     if (options.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
 
     if (options.evict && options.keep_own)
-        throw bug("evict and keep_own are combined (nothing has attended to the tokens of a block yet)");
+        throw precondition_error("evict and keep_own are combined (nothing has attended to the tokens of a block yet)");
 
     std::vector<std::vector<CachedHead>> caches(c.layers, std::vector<CachedHead>(c.kv_heads));
 

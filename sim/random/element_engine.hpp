@@ -20,7 +20,8 @@ public:
 
     result_type operator()() {
         if (used_ % 4 == 0) {
-            if (used_ >= 4U << 16) throw bug("element {} has used all 2^18 words of its sub-stream", element_);
+            if (used_ >= 4U << 16)
+                throw precondition_error("element {} has used all 2^18 words of its sub-stream", element_);
             block_ = stream_->words(element_, static_cast<std::uint16_t>(used_ / 4));
         }
         return block_[used_++ % 4];

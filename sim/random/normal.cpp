@@ -41,7 +41,7 @@ void fill_normal(const NormalPath<Real>& path, const Stream& stream, std::uint64
     constexpr std::size_t group = group_blocks * block;
     constexpr std::uint64_t all = block << 32;
     if (first > all || out.size() > all - first)
-        throw bug("{} normals from entry {} on exceed the {} of one stream", out.size(), first, all);
+        throw precondition_error("{} normals from entry {} on exceed the {} of one stream", out.size(), first, all);
     if (out.empty()) return;
 
     PhiloxCounter counter = stream.counter(static_cast<std::uint32_t>(first / block));

@@ -26,7 +26,7 @@ Covariance Covariance::toeplitz(theory::Spectrum spectrum, const arma::vec& firs
     arma::vec values;
     arma::mat vectors;
     if (!arma::eig_sym(values, vectors, matrix))
-        throw bug("the eigenvectors of a Toeplitz covariance of size {} cannot be computed", size);
+        throw postcondition_error("the eigenvectors of a Toeplitz covariance of size {} cannot be computed", size);
     values = arma::sqrt(values);
     covariance.dense_root_ = vectors * arma::diagmat(values) * vectors.t();
     covariance.eigenvalues_ = expand(covariance.spectrum_, size);
@@ -55,10 +55,12 @@ Covariance Covariance::diagonal(const arma::vec& eigenvalues) {
 Covariance Covariance::on_basis(const arma::vec& eigenvalues, arma::mat basis) {
     const arma::uword size = eigenvalues.n_elem;
     if (basis.n_rows != size || basis.n_cols != size)
-        throw bug("the basis of a covariance is {} x {} for {} eigenvalues", basis.n_rows, basis.n_cols, size);
+        throw precondition_error("the basis of a covariance is {} x {} for {} eigenvalues", basis.n_rows, basis.n_cols,
+                                 size);
     arma::mat gram = basis.t() * basis;
     gram.diag() -= 1.0;
-    if (!(arma::abs(gram).max() < 1e-10)) throw bug("the basis of a covariance of size {} is not orthonormal", size);
+    if (!(arma::abs(gram).max() < 1e-10))
+        throw precondition_error("the basis of a covariance of size {} is not orthonormal", size);
     Covariance covariance = diagonal(eigenvalues);
     covariance.dense_root_ = (basis.each_row() % covariance.eigenvalue_roots_.t()) * basis.t();
     covariance.basis_ = std::move(basis);
@@ -92,7 +94,8 @@ arma::mat Covariance::to_eigenbasis(const arma::mat& vectors) const {
 
 arma::mat Covariance::eigenvectors(std::size_t first, std::size_t count) const {
     if (first < 1 || first - 1 + count > size_)
-        throw bug("{} eigenvectors from number {} on are requested of a covariance of size {}", count, first, size_);
+        throw precondition_error("{} eigenvectors from number {} on are requested of a covariance of size {}", count,
+                                 first, size_);
     const arma::uvec order = arma::stable_sort_index(eigenvalues_, "descend");
     arma::mat vectors(size_, count, arma::fill::zeros);
     for (arma::uword k = 0; k < count; ++k) {

@@ -37,7 +37,7 @@ double bits_53(const stream::PhiloxCounter& words) {
 template <class Draw>
 void each_element(std::span<double> out, Draw draw) {
     if (out.size() > std::size_t{1} << 32)
-        throw bug("{} entries are requested of one stream, which holds 2^32", out.size());
+        throw precondition_error("{} entries are requested of one stream, which holds 2^32", out.size());
     for (std::size_t e = 0; e < out.size(); ++e) out[e] = draw(static_cast<std::uint32_t>(e));
 }
 
@@ -153,7 +153,8 @@ EntryLaw EntryLaw::parse(std::string_view text) {
         if (names.back() == parsed.name) law.kind_ = &kind;
     }
     if (law.kind_ == nullptr)
-        throw usage_error("unknown entry law \"{}\"{}", parsed.name, suggestion(parsed.name, names, aliases_in(entry_laws())));
+        throw usage_error("unknown entry law \"{}\"{}", parsed.name,
+                          suggestion(parsed.name, names, aliases_in(entry_laws())));
     const Kind& kind = *law.kind_;
     if (!parsed.options.empty())
         throw usage_error("entry law \"{}\": there is no option \"{}\": write {}", text, parsed.options.front().first,

@@ -36,7 +36,7 @@ bool orthonormalise(arma::mat& columns) {
     arma::mat frame;
     arma::mat triangle;
     if (!arma::qr_econ(frame, triangle, columns))
-        throw bug("QR of a {} x {} matrix failed", columns.n_rows, columns.n_cols);
+        throw postcondition_error("QR of a {} x {} matrix failed", columns.n_rows, columns.n_cols);
     const arma::vec diagonal = triangle.diag();
     for (arma::uword j = 0; j < diagonal.n_elem; ++j)
         if (diagonal(j) < 0.0) frame.col(j) *= -1.0;
@@ -268,7 +268,7 @@ SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength
         case StrengthUnit::sqrt_n:
             return {value * std::sqrt(static_cast<double>(rows))};
     }
-    throw bug("unknown unit of strengths");
+    throw precondition_error("unknown unit of strengths");
 }
 
 VectorLaw::VectorLaw() : kind_(&kinds().front()), text_("haar") {}

@@ -11,7 +11,7 @@ std::string_view name_of(Loss loss) {
         case Loss::nuclear:
             return "nuclear";
     }
-    throw bug("loss {} has no name (a value outside the enumeration): report this", static_cast<int>(loss));
+    throw precondition_error("loss {} has no name (a value outside the enumeration)", static_cast<int>(loss));
 }
 
 std::optional<Loss> loss_from(std::string_view name) {

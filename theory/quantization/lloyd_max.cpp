@@ -164,8 +164,8 @@ Codebook lloyd_max(const Law& law, int bits) {
         last = size;
     }
     if (!converged)
-        throw bug("Lloyd-Max levels for {} bits did not converge (last step {}): report this", bits,
-                  static_cast<double>(last));
+        throw postcondition_error("Lloyd-Max levels for {} bits did not converge (last step {})", bits,
+                                  static_cast<double>(last));
 
     Real total = 0.0L;
     for (std::size_t i = 0; i < half; ++i) {

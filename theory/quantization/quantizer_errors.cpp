@@ -207,7 +207,7 @@ RowReconstruction reconstruct(const CodebookOnLaw& codebook, double per_dimensio
             return {scale, 1.0 - bounded / 2.0, variance(scale, -0.5 * gain * scale / energy), bounded};
         }
     }
-    throw bug("row quantizer {} has no error (a value outside the enumeration): report this", static_cast<int>(kind));
+    throw precondition_error("row quantizer {} has no error (a value outside the enumeration)", static_cast<int>(kind));
 }
 
 /// The squared error of rounding to begin + k step, integrated over the normal density from begin to
@@ -241,7 +241,7 @@ CodebookOnLaw codebook_on_sphere(const Codebook& codebook, int dimension) {
 std::string_view name_of(RowQuantizerKind kind) {
     for (const auto& [known, name] : kind_names)
         if (known == kind) return name;
-    throw bug("row quantizer {} has no name (a value outside the enumeration): report this", static_cast<int>(kind));
+    throw precondition_error("row quantizer {} has no name (a value outside the enumeration)", static_cast<int>(kind));
 }
 
 RowReconstruction row_reconstruction(const CodebookOnLaw& codebook, int dimension, RowQuantizerKind kind) {

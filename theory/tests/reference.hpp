@@ -36,7 +36,7 @@ void expect_rejected(Action action, const std::string& text) {
         action();
         ADD_FAILURE() << "accepted, but it should be rejected with: " << text;
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
         EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
         EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }

@@ -18,7 +18,7 @@ std::vector<Claim> all_claims() {
     }
     for (const auto& [id, form] : study_forms()) {
         const auto claim = std::find_if(all.begin(), all.end(), [&id = id](const Claim& one) { return one.id == id; });
-        if (claim == all.end()) throw bug("no claim \"{}\" for a study to check", id);
+        if (claim == all.end()) throw precondition_error("no claim \"{}\" for a study to check", id);
         claim->in_study = form;
     }
     return all;

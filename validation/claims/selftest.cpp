@@ -253,7 +253,8 @@ Selftest run_selftest(const SelftestPlan& plan) {
                                    : std::find_if(claim->criteria.begin(), claim->criteria.end(),
                                                   [&](const Criterion& one) { return one.name == defect.criterion; });
         if (claim == nullptr || criterion == claim->criteria.end())
-            throw bug("the defect \"{}\" names no criterion ({}, {})", defect.name, defect.claim, defect.criterion);
+            throw data_error("the defect \"{}\" names no criterion ({}, {})", defect.name, defect.claim,
+                             defect.criterion);
         const Outcome outcome = judge_control(*claim, *criterion, defect.control, trials);
         const auto [sound, fresh] = intact.try_emplace({defect.claim, defect.criterion});
         if (fresh) sound->second = judge_control(*claim, *criterion, "", trials).verdict != Verdict::fail;

@@ -45,12 +45,12 @@ public:
         return {method, metric, static_cast<int>(take<std::int64_t>())};
     }
     void must_end() const {
-        if (!rest_.empty()) throw bug("a received batch has {} bytes too many: report this", rest_.size());
+        if (!rest_.empty()) throw data_error("a received batch has {} bytes too many", rest_.size());
     }
 
 private:
     std::string_view part(std::size_t size) {
-        if (size > rest_.size()) throw bug("a received batch is truncated: report this");
+        if (size > rest_.size()) throw data_error("a received batch is truncated");
         const std::string_view found = rest_.substr(0, size);
         rest_.remove_prefix(size);
         return found;

@@ -217,7 +217,7 @@ void reject_beyond_memory(std::size_t rows, std::size_t columns, std::size_t thr
     const double allowed = static_cast<double>(allowed_memory());
     if (needed <= allowed) return;
     throw Error(
-        ExitCode::out_of_memory,
+        ErrorKind::memory,
         fmt::format("out of memory (blocks of {} x {} need {:.1f} GB on {}, {:.1f} GB are allowed): make n or d "
                     "smaller{}",
                     rows, columns, needed / 1e9, threads == 1 ? "1 thread" : fmt::format("{} threads", threads),

@@ -102,7 +102,7 @@ std::pair<std::size_t, std::size_t> done_and_total(const Part& part, const std::
 bool fails_the_replicate(const Experiment& experiment, const Error& error) {
     // Names and options were checked before the run, so a usage error is now about this draw.
     return !of_dumps_or_models(experiment.kind) &&
-           (error.code() == ExitCode::unusable_input || error.code() == ExitCode::usage);
+           (error.kind() == ErrorKind::input || error.kind() == ErrorKind::usage);
 }
 
 namespace {

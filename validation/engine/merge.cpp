@@ -35,8 +35,8 @@ public:
     void move_into_place() {
         flush(path(), O_RDONLY);
         if (std::rename(path().c_str(), target_.c_str()) != 0)
-            throw write_error("{}: cannot be written ({}): choose another place", target_,
-                              std::generic_category().message(errno));
+            throw output_error("{}: cannot be written ({}): choose another place", target_,
+                               std::generic_category().message(errno));
         const auto folder = fs::path(target_).parent_path();
         flush(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY);
     }
@@ -84,10 +84,10 @@ void check_paths(const std::vector<std::string>& parts, const std::string& outpu
                                   parts[i]);
     }
     if (fs::exists(output, absent))
-        throw write_error("{}: exists already (nothing is overwritten): give another name, or delete it", output);
+        throw output_error("{}: exists already (nothing is overwritten): give another name, or delete it", output);
     const auto folder = fs::path(output).parent_path();
     if (!folder.empty() && !fs::is_directory(folder, absent))
-        throw write_error("{}: cannot be written (its folder does not exist): create the folder first", output);
+        throw output_error("{}: cannot be written (its folder does not exist): create the folder first", output);
 }
 
 /// Adds the rows of the table that the merged store lacks. If both have the key, the row whose other columns sort first
@@ -164,7 +164,7 @@ public:
             copy_batches(path);
             database_.execute("COMMIT");
         } catch (const Error& error) {
-            if (error.code() != ExitCode::unusable_input) throw;
+            if (error.kind() != ErrorKind::input) throw;
             throw damaged_store(path, "its rows cannot be copied");
         }
     }

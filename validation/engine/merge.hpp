@@ -15,8 +15,8 @@ namespace spiked::validation {
 ///
 /// Throws usage_error if the parts are not of one study (seed, backend, science, methods and metrics must agree), if
 /// two hold the same batch, or if the output is one of them; write_error if the output exists, because nothing is
-/// overwritten; and Error(ExitCode::stopped) soon after `stop` has become true. The output appears completely or not at
-/// all.
+/// overwritten; and Error(ErrorKind::stopped) soon after `stop` has become true. The output appears completely or not
+/// at all.
 void merge_stores(const std::vector<std::string>& parts, const std::string& output,
                   const std::atomic<bool>* stop = nullptr);
 

@@ -64,8 +64,8 @@ void Database::open(const std::string& file, Mode mode) {
     handle_.reset(opened);
     if (status != SQLITE_OK) {
         if (mode == Mode::create || mode == Mode::trusted)
-            throw write_error("{}: the store cannot be created ({}): check folder and permissions", path_,
-                              sqlite3_errmsg(opened));
+            throw output_error("{}: the store cannot be created ({}): check folder and permissions", path_,
+                               sqlite3_errmsg(opened));
         if (std::filesystem::is_directory(path_))
             throw input_error("{}: that is a folder: name a store in it, FILE.spiked", path_);
         throw input_error("{}: the store cannot be opened ({}): check the path", path_, sqlite3_errmsg(opened));
@@ -90,8 +90,8 @@ void Database::read_recovered() {
             return;
         }
         if (waited > std::chrono::milliseconds(busy_timeout_ms))
-            throw write_error("{}: another process holds the store (it is repairing it): wait for it or stop it",
-                              path_);
+            throw output_error("{}: another process holds the store (it is repairing it): wait for it or stop it",
+                               path_);
         std::this_thread::sleep_for(pause);
     }
 }
@@ -118,11 +118,11 @@ void Database::fail(int status) const {
         case SQLITE_CORRUPT:
             throw input_error("{}: not a store ({}): give a .spiked file", path_, why);
         case SQLITE_FULL:
-            throw write_error(
+            throw output_error(
                 "{}: the disk is full; what was committed is safe: free space and run the same command again", path_);
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
-            throw write_error("{}: another process holds the store ({}): wait for it or stop it", path_, why);
+            throw output_error("{}: another process holds the store ({}): wait for it or stop it", path_, why);
         case SQLITE_IOERR:
             if (sqlite3_db_readonly(handle_.get(), "main") == 1)
                 throw input_error("{}: the store cannot be read ({}): check the disk", path_, why);
@@ -130,11 +130,11 @@ void Database::fail(int status) const {
         case SQLITE_READONLY:
         case SQLITE_CANTOPEN:
         case SQLITE_PERM:
-            throw write_error("{}: the store cannot be written ({}): check disk and permissions", path_, why);
+            throw output_error("{}: the store cannot be written ({}): check disk and permissions", path_, why);
         case SQLITE_INTERRUPT:
             if (watch_->stop == nullptr || !watch_->stop->load())
                 throw damaged_store(path_, "reading its rows takes time out of proportion to its size");
-            throw Error(ExitCode::stopped, path_ + ": stopped as asked");
+            throw Error(ErrorKind::stopped, path_ + ": stopped as asked");
         case SQLITE_NOMEM:
             throw std::bad_alloc();
         case SQLITE_CONSTRAINT:
@@ -148,7 +148,7 @@ void Database::fail(int status) const {
                 throw damaged_store(path_, "its content is invalid (" + why + ")");
             [[fallthrough]];
         default:
-            throw bug("{}: SQLite says \"{}\"", path_, why);
+            throw data_error("{}: SQLite says \"{}\"", path_, why);
     }
 }
 

@@ -39,7 +39,8 @@ public:
     [[nodiscard]] const std::string& path() const { return path_; }
     /// URI by which another connection may attach the same file for reading, while this object exists.
     [[nodiscard]] std::string readable_uri() const;
-    /// From now on, a statement that runs when `stop` becomes true throws Error(ExitCode::stopped) and changes nothing.
+    /// From now on, a statement that runs when `stop` becomes true throws Error(ErrorKind::stopped) and changes
+    /// nothing.
     void interrupt_on(const std::atomic<bool>& stop);
     /// Runs one or more statements without results.
     void execute(const std::string& sql);

@@ -35,7 +35,7 @@ std::string_view name_of(CellEnd end) {
 CellProgress::CellProgress(std::size_t least, std::size_t most, std::size_t batch, const std::vector<StopRule>& rules)
     : most_(most), batch_(batch), rules_(&rules) {
     if (least == 0 || batch == 0 || least > most)
-        throw bug("a cell of {} to {} replicates in batches of {} is not possible", least, most, batch);
+        throw precondition_error("a cell of {} to {} replicates in batches of {} is not possible", least, most, batch);
     batches_ = (most + batch - 1) / batch;
     goal_ = rules.empty() ? batches_ : (least + batch - 1) / batch;
 }
@@ -50,7 +50,7 @@ std::uint64_t CellProgress::size_of(std::size_t batch) const {
 
 void CellProgress::add(std::size_t batch, std::uint64_t failed, const MomentTable& moments) {
     if (batch >= batches_ || has(batch))
-        throw bug("batch {} of a cell of {} batches was added twice or does not exist", batch, batches_);
+        throw precondition_error("batch {} of a cell of {} batches was added twice or does not exist", batch, batches_);
     replicates_ += size_of(batch);
     failed_ += failed;
     Part part{failed, {}};

@@ -328,8 +328,8 @@ Store::Lock::Lock(const std::string& path) {
     if (path == ":memory:") return;
     file_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file_ < 0)
-        throw write_error("{}: the store cannot be written ({}): check folder and permissions", path,
-                          std::strerror(errno));
+        throw output_error("{}: the store cannot be written ({}): check folder and permissions", path,
+                           std::strerror(errno));
     // The lock of a run that was just killed may take a moment to be released.
     for (int attempt = 0; attempt < 20; ++attempt) {
         if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
@@ -344,7 +344,7 @@ Store::Lock::Lock(const std::string& path) {
         // A store that is just being created does not yet name the process that creates it.
     }
     close(file_);
-    throw write_error("{}: {} is working on this store (one run at a time): wait for it, or stop it", path, holder);
+    throw output_error("{}: {} is working on this store (one run at a time): wait for it, or stop it", path, holder);
 }
 
 Store::Lock::~Lock() {

@@ -202,7 +202,7 @@ std::shared_ptr<const RecoveredStore> recover(const std::string& path) {
         if (failure == std::errc::no_such_file_or_directory && *suffix != '\0') return nullptr;
         if (!failure) fs::permissions(copy->path() + suffix, fs::perms::owner_read | fs::perms::owner_write, failure);
         if (failure)
-            throw write_error(
+            throw output_error(
                 "{}: a run was killed while it wrote here, and the store cannot be copied to read its earlier state "
                 "({}): run the same command again, which repairs it, or set TMPDIR to a folder with room",
                 path, failure.message());

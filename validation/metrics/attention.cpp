@@ -53,7 +53,8 @@ AttentionErrors attention_errors(const AttentionHead& head, const arma::mat& key
         std::any_of(values.begin(), values.end(),
                     [&](const arma::mat* v) { return arma::size(*v) != arma::size(head.values); }) ||
         tokens.is_empty() || tokens.max() >= length)
-        throw bug("attention over {} tokens of {} keys and {} values", length, keys.n_rows, head.values.n_rows);
+        throw precondition_error("attention over {} tokens of {} keys and {} values", length, keys.n_rows,
+                                 head.values.n_rows);
     const double scale = 1.0 / std::sqrt(static_cast<double>(keys.n_cols));
     const arma::uvec seen = head.causal ? arma::uvec(tokens + 1) : arma::uvec(tokens.n_elem).fill(length);
     AttentionErrors errors;

@@ -97,7 +97,8 @@ const std::array<QueryModel, 5>& query_models() {
 
 BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, const BlockQueries& queries) {
     if (arma::size(block) != arma::size(decoded))
-        throw bug("a {} x {} block was decoded as {} x {}", block.n_rows, block.n_cols, decoded.n_rows, decoded.n_cols);
+        throw data_error("a {} x {} block was decoded as {} x {}", block.n_rows, block.n_cols, decoded.n_rows,
+                         decoded.n_cols);
     BlockMetrics metrics;
     const arma::mat error = decoded - block;
     metrics.relative_l2 = estimators::relative_l2(block, decoded);

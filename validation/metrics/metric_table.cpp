@@ -92,7 +92,7 @@ const std::vector<Metric>& metrics() {
 std::size_t metric_index(std::string_view name) {
     const auto found =
         std::find_if(metrics().begin(), metrics().end(), [&](const Metric& m) { return m.name == name; });
-    if (found == metrics().end()) throw bug("no metric is called {}", name);
+    if (found == metrics().end()) throw precondition_error("no metric is called {}", name);
     return static_cast<std::size_t>(found - metrics().begin());
 }
 

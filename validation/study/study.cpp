@@ -345,7 +345,7 @@ Study stored_study(Database& store) {
         study =
             reread_study(row.text(0), Json::parse(row.text(1), store.path() + ": config_set", 8), row.text(2), "study");
     } catch (const Error& error) {
-        if (error.code() != ExitCode::usage) throw;
+        if (error.kind() != ErrorKind::usage) throw;
         const std::string why = error.what();
         throw damaged_store(store.path(), "its study cannot be read again (" + why.substr(0, why.find('\n')) + ")");
     }
@@ -364,7 +364,7 @@ Study read_study(const std::string& path, const StudyOverrides& overrides) {
     try {
         text = read_text_file(path, most_bytes, "a study file");
     } catch (const Error& error) {
-        throw Error(ExitCode::usage, error.what());
+        throw Error(ErrorKind::usage, error.what());
     }
     StudyOverrides there = overrides;
     there.folder = std::filesystem::path(path).parent_path().string();

@@ -40,7 +40,7 @@ public:
         for (std::size_t i = 0; i < std::min<std::size_t>(20, found_.size()); ++i)
             text += (i == 0 ? "" : "\n") + found_[i].second;
         if (found_.size() > 20) text += fmt::format("\n... and {} more", found_.size() - 20);
-        throw Errors(ExitCode::usage, text);
+        throw Errors(ErrorKind::usage, text);
     }
     [[nodiscard]] std::size_t count() const { return found_.size(); }
     /// The problems without their places, in the order in which they were found.
@@ -205,7 +205,7 @@ void guarded(const toml::node& at, Diagnostics& diagnostics, const Work& work) {
     try {
         work();
     } catch (const Error& error) {
-        if (error.code() != ExitCode::usage && error.code() != ExitCode::unusable_input) throw;
+        if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::input) throw;
         diagnostics.add(at, error.what());
     }
 }

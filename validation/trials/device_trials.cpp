@@ -110,7 +110,7 @@ auto TrialSlots::with_slot(const Work& work) {
         return found;
     } catch (const spiked::cuda::DeviceFailure& failure) {
         give_back();
-        throw Error(failure.out_of_memory() ? ExitCode::out_of_memory : ExitCode::bug,
+        throw Error(failure.out_of_memory() ? ErrorKind::memory : ErrorKind::internal,
                     fmt::format("{}{}: go on with --device cpu, and with --mixed where a store was begun",
                                 failure.what(), failure.out_of_memory() ? ", also for half as many blocks" : ""));
     } catch (...) {
@@ -199,7 +199,7 @@ cuda::TrialCodec trial_codec(const estimators::QuantizerSpec& quantizer, const e
         return codec;
     }
     const DeviceQuantizer* const kernel = find_quantizer(quantizer.text);
-    if (kernel == nullptr) throw bug("no kernel codes rows by {}", quantizer.text);
+    if (kernel == nullptr) throw precondition_error("no kernel codes rows by {}", quantizer.text);
     codec.rows.scale = kernel->scale;
     const int whole = static_cast<int>(bits);
     const auto codebook = options.codebook == estimators::CodebookKind::sphere

@@ -104,9 +104,9 @@ TEST(CompressedCache, ABudgetWithoutRoomForOneTokenIsRejected) {
     for (const char* method : {"snapkv", "snapkv+tq-mse"}) {
         auto less = cache(method, method == std::string("snapkv") ? 0.99 * least : 1e-4);
         FakeModel rejected(less);
-        sim::expect_error(ExitCode::usage, [&] { rejected.block(); }, {"--budget ", "tokens of a head", "takes"});
+        sim::expect_error(ErrorKind::usage, [&] { rejected.block(); }, {"--budget ", "tokens of a head", "takes"});
     }
-    sim::expect_error(ExitCode::usage, [&] { cache("h2o", 0.99 * least).require_room(64); },
+    sim::expect_error(ErrorKind::usage, [&] { cache("h2o", 0.99 * least).require_room(64); },
                       {"has no room for one of 64 tokens", "or more"});
     cache("h2o+tq-mse", 0.99 * least).require_room(64);  // a coded row takes fewer bits
 }
@@ -331,7 +331,7 @@ TEST(CompressedCache, EachSequenceHasItsOwnRotations) {
 
 TEST(CompressedCache, RejectsInvalidBudgetsAndCacheParts) {
     const auto rejected = [](auto action, std::string_view part) {
-        sim::expect_error(ExitCode::usage, action, {part});
+        sim::expect_error(ErrorKind::usage, action, {part});
     };
     rejected([] { (void)cache_requests({"snapkv"}, {2}, {0.0}); }, "--budget 0 is not possible");
     rejected([] { (void)cache_requests({"snapkv"}, {2}, {1.01}); }, "--budget 1.01 is not possible");

@@ -12,7 +12,7 @@ std::string rejection(std::string_view name) {
     try {
         (void)choose_device(name);
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
         return error.what();
     }
     return "";

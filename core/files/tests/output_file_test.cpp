@@ -81,8 +81,7 @@ TEST(TemporaryFolder, IsPrivateToTheUserAndIsRemovedWithItsFiles) {
     }
     EXPECT_EQ(scratch.files(), 0U);
     const TemporaryDirectorySetting nowhere(scratch.path("absent"));
-    expect_error(ExitCode::cannot_write, [] { const TemporaryFolder folder("test"); },
-                 {"TMPDIR", "set it to a folder"});
+    expect_error(ErrorKind::output, [] { const TemporaryFolder folder("test"); }, {"TMPDIR", "set it to a folder"});
 }
 
 TEST(TemporaryFolder, IsRemovedWhenASignalEndsTheProcess) {

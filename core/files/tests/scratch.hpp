@@ -47,15 +47,15 @@ private:
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Expects the action to throw an Error with this code and a one-line message that contains every part.
+/// Expects the action to throw an Error of this kind and a one-line message that contains every part.
 template <class Action>
-void expect_error(ExitCode code, Action action, std::initializer_list<std::string_view> parts) {
+void expect_error(ErrorKind kind, Action action, std::initializer_list<std::string_view> parts) {
     try {
         action();
         ADD_FAILURE() << "no error; expected one with: " << *parts.begin();
     } catch (const Error& error) {
         const std::string message = error.what();
-        EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << message;
+        EXPECT_EQ(error.kind(), kind) << message;
         EXPECT_EQ(message.find('\n'), std::string::npos) << message;
         for (const auto part : parts)
             EXPECT_NE(message.find(part), std::string::npos) << part << "\nis not in\n" << message;

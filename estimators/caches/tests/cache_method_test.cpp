@@ -187,7 +187,7 @@ TEST(CacheMethod, EmptyAndConstantSequences) {
 TEST(CacheMethod, RejectsWhatItCannotDo) {
     const arma::mat data = gaussian(10, 8, 8);
     const auto usage = [&](std::string_view name, double bits) {
-        return message_of([&] { (void)coder_of(name, bits, 8, data); }, ExitCode::usage);
+        return message_of([&] { (void)coder_of(name, bits, 8, data); }, ErrorKind::usage);
     };
     EXPECT_NE(usage("palu:ranks=2", 2).find("rank"), std::string::npos);
     EXPECT_NE(usage("palu:rank=9", 2).find("1 to 8"), std::string::npos);
@@ -207,14 +207,14 @@ TEST(CacheMethod, RejectsWhatItCannotDo) {
     for (const char* name : {"palu", "cskv", "ojakv:window=2", "xkv", "kvtc"}) {
         SCOPED_TRACE(name);
         const CacheCoder coder = coder_of(name, 2, 8, data);
-        message_of([&] { (void)coder.sequence.encode(broken); }, ExitCode::unusable_input);
+        message_of([&] { (void)coder.sequence.encode(broken); }, ErrorKind::input);
         auto bytes = coder.sequence.encode(data).bytes;
         bytes.push_back(0);
-        message_of([&] { (void)coder.sequence.decode(bytes, 10); }, ExitCode::unusable_input);
+        message_of([&] { (void)coder.sequence.decode(bytes, 10); }, ErrorKind::input);
         bytes.resize(bytes.size() / 2);
-        message_of([&] { (void)coder.sequence.decode(bytes, 10); }, ExitCode::unusable_input);
+        message_of([&] { (void)coder.sequence.decode(bytes, 10); }, ErrorKind::input);
     }
-    message_of([&] { (void)coder_of("xkv:rank=6", 2, 8, {}).sequence.encode(data.head_rows(5)); }, ExitCode::usage);
+    message_of([&] { (void)coder_of("xkv:rank=6", 2, 8, {}).sequence.encode(data.head_rows(5)); }, ErrorKind::usage);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 const Eviction& rule(const std::string& name) {
     for (const auto& eviction : evictions())
         if (eviction.entry.name == name) return eviction;
-    throw bug("no eviction {}", name);
+    throw precondition_error("no eviction {}", name);
 }
 
 /// The rows that are kept of a cache of `rows` tokens.

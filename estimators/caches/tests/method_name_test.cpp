@@ -10,7 +10,7 @@ namespace {
 
 TEST(MethodName, CachesAndEvictionsAreNamedInTheMessage) {
     const auto said = [](const std::string& name) {
-        return message_of([&] { (void)method_named(name); }, ExitCode::usage);
+        return message_of([&] { (void)method_named(name); }, ErrorKind::usage);
     };
     for (const char* name : {"palu", "unrope+xkv:rank=4", "kvtc:layers=2"})
         EXPECT_NE(said(name).find("joins heads and codes whole sequences"), std::string::npos) << said(name);
@@ -21,14 +21,14 @@ TEST(MethodName, CachesAndEvictionsAreNamedInTheMessage) {
     for (const char* name : {"palu+", "palu:rank=4+", "unrope+"})
         EXPECT_NE(said(name).find("names no quantizer"), std::string::npos) << said(name);
     EXPECT_EQ(method_named("unrope+svd:1+tq-mse").quantizer.text, "tq-mse");
-    EXPECT_NE(message_of([&] { (void)method_named("snapvk", std::vector<std::string>{"snapkv"}); }, ExitCode::usage)
+    EXPECT_NE(message_of([&] { (void)method_named("snapvk", std::vector<std::string>{"snapkv"}); }, ErrorKind::usage)
                   .find("did you mean \"snapkv\""),
               std::string::npos);
 }
 
 TEST(MethodName, AQuantizerIsRejectedAsAnEstimator) {
     const auto said = [](const std::string& name) {
-        return message_of([&] { (void)parse_estimator(name); }, ExitCode::usage);
+        return message_of([&] { (void)parse_estimator(name); }, ErrorKind::usage);
     };
     EXPECT_NE(said("tq-mse").find("\"tq-mse\" quantizes (an estimator is expected)"), std::string::npos);
     EXPECT_NE(said("whiten+svd:1+kivi:group=8").find("also quantizes (an estimator does not): write whiten+svd:1"),
@@ -36,7 +36,7 @@ TEST(MethodName, AQuantizerIsRejectedAsAnEstimator) {
     std::string chain;
     for (int i = 0; i < 17; ++i) chain += "whiten+";
     EXPECT_NE(said(chain + "tq-mse").find("17 transforms"), std::string::npos);
-    EXPECT_NE(message_of([] { (void)parse_method("tq-mse+tq-prod"); }, ExitCode::usage).find("\"tq-mse\" quantizes"),
+    EXPECT_NE(message_of([] { (void)parse_method("tq-mse+tq-prod"); }, ErrorKind::usage).find("\"tq-mse\" quantizes"),
               std::string::npos);
     EXPECT_EQ(parse_estimator("whiten+gd-shrink").transforms.size(), 1U);
 }

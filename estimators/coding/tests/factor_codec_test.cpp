@@ -113,13 +113,13 @@ TEST(FactorCodec, DamagedBytesAreRejected) {
         BitWriter writer;
         codec.write(writer, signal);
         for (std::size_t length = 0; length < writer.bytes().size(); ++length)
-            message_of([&] { (void)codec.read({writer.bytes().data(), length}, 20, 10); }, ExitCode::unusable_input);
+            message_of([&] { (void)codec.read({writer.bytes().data(), length}, 20, 10); }, ErrorKind::input);
         std::vector<std::uint8_t> bytes = writer.bytes();
         for (const unsigned rank : {11U, 200U}) {
             bytes[0] = static_cast<std::uint8_t>(rank);
             for (const auto& [rows, columns] : {std::pair{20, 10}, {10, 20}}) {
                 const std::string message =
-                    message_of([&] { (void)codec.read(bytes, rows, columns); }, ExitCode::unusable_input);
+                    message_of([&] { (void)codec.read(bytes, rows, columns); }, ErrorKind::input);
                 EXPECT_NE(message.find("rank " + std::to_string(rank)), std::string::npos) << message;
             }
         }

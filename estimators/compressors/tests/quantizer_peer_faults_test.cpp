@@ -141,7 +141,7 @@ TEST(QuantizerPeerFaults, ABadRowIsRejectedByNumber) {
         EXPECT_NE(
             message_of(
                 [&] { (void)row_quantizer(entry.name, 16, entry.widths.front(), {.seed = test_seed}).encode(rows); },
-                ExitCode::unusable_input)
+                ErrorKind::input)
                 .find("NaN"),
             std::string::npos);
 }

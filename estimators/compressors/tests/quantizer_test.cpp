@@ -83,18 +83,14 @@ TEST(RowNorms, AreCorrectWhereSquaresExceedTheRangeOfTheirType) {
 }
 
 TEST(RowNorms, NormsBeyondTheRangeAreRejected) {
-    const std::string overflow = message_of(
-        [] {
-            (void)row_norms(arma::mat{{1.5e308, 1.5e308}});
-        },
-        ExitCode::unusable_input);
+    const std::string overflow = message_of([] { (void)row_norms(arma::mat{{1.5e308, 1.5e308}}); }, ErrorKind::input);
     EXPECT_NE(overflow.find("1.5e+308"), std::string::npos) << overflow;
     EXPECT_EQ(overflow.find("NaN"), std::string::npos) << overflow;
     // Also if the other entries are zeros: Armadillo's norm of these is 0.
     for (const double bad : {std::nan(""), HUGE_VAL})
         for (const double beside : {1.0, 0.0}) {
             const auto rejected = [&](const auto& row) {
-                return message_of([&] { (void)row_norms(row); }, ExitCode::unusable_input);
+                return message_of([&] { (void)row_norms(row); }, ErrorKind::input);
             };
             EXPECT_NE(rejected(arma::mat{{beside, bad}}).find("NaN"), std::string::npos) << beside;
             EXPECT_NE(rejected(arma::fmat{{static_cast<float>(beside), static_cast<float>(bad)}}).find("NaN"),
@@ -106,8 +102,7 @@ TEST(RowNorms, NormsBeyondTheRangeAreRejected) {
 TEST(TurboQuant, RowsOfTheSmallestDoublesAreKeptOrRejected) {
     const arma::mat rows = arma::round(gaussian(3, 16, 13) * 1e4) * 5e-324;
     for (const char* name : {"tq-mse", "tq-prod", "eden", "rabitq", "tcq", "ecsq", "pq", "polarquant"}) {
-        message_of([&] { (void)row_quantizer(name, 16, 4, {.seed = test_seed}).encode(rows); },
-                   ExitCode::unusable_input);
+        message_of([&] { (void)row_quantizer(name, 16, 4, {.seed = test_seed}).encode(rows); }, ErrorKind::input);
         EXPECT_LT(
             arma::norm(
                 through(row_quantizer(name, 16, 4, {.norm = NumberFormat::fp64, .seed = test_seed}), rows) * 0x1p1000 -
@@ -151,34 +146,30 @@ TEST(TurboQuant, ZeroRowsStayZeroAndDoNotAffectOthers) {
 TEST(TurboQuant, RowsThatCannotBeStoredAreRejected) {
     const RowQuantizer quantizer = row_quantizer("tq-mse", 4, 2, {.seed = test_seed});
     const arma::mat large(1, 4, arma::fill::value(1e5));
-    const std::string overflow = message_of([&] { (void)quantizer.encode(large); }, ExitCode::unusable_input);
+    const std::string overflow = message_of([&] { (void)quantizer.encode(large); }, ErrorKind::input);
     EXPECT_NE(overflow.find("200000"), std::string::npos) << overflow;
     EXPECT_NE(overflow.find("--norm bf16 or fp32"), std::string::npos) << overflow;
     EXPECT_NO_THROW((void)row_quantizer("tq-mse", 4, 2, {.norm = NumberFormat::bf16, .seed = test_seed}).encode(large));
     for (const double bad : {std::nan(""), HUGE_VAL}) {
         arma::mat rows(2, 4, arma::fill::ones);
         rows(1, 1) = bad;
-        message_of([&] { (void)quantizer.encode(rows); }, ExitCode::unusable_input);
+        message_of([&] { (void)quantizer.encode(rows); }, ErrorKind::input);
     }
     const Encoded whole = quantizer.encode(arma::mat(3, 4, arma::fill::ones));
-    message_of(
-        [&] {
-            (void)quantizer.decode({whole.bytes.data(), whole.bytes.size() - 1}, 3);
-        },
-        ExitCode::unusable_input);
+    message_of([&] { (void)quantizer.decode({whole.bytes.data(), whole.bytes.size() - 1}, 3); }, ErrorKind::input);
 }
 
 TEST(TurboQuant, BitsOutsideOneToEightAndUnknownNamesAreRejected) {
     for (const unsigned bits : {0U, 9U})
-        message_of([&] { (void)row_quantizer("tq-mse", 8, bits, {}); }, ExitCode::usage);
-    const std::string message = message_of([&] { (void)parse_method("tq-mes"); }, ExitCode::usage);
+        message_of([&] { (void)row_quantizer("tq-mse", 8, bits, {}); }, ErrorKind::usage);
+    const std::string message = message_of([&] { (void)parse_method("tq-mes"); }, ErrorKind::usage);
     EXPECT_NE(message.find("did you mean \"tq-mse\""), std::string::npos) << message;
     for (const char* name : {"svd:1+", "unrope+", ""}) {
-        const std::string nothing = message_of([&] { (void)parse_method(name); }, ExitCode::usage);
+        const std::string nothing = message_of([&] { (void)parse_method(name); }, ErrorKind::usage);
         EXPECT_NE(nothing.find(std::string("write ") + name + "tq-mse"), std::string::npos) << nothing;
     }
     for (const char* name : {"eoptshrink", "svd:1+", "+tq-mse", "svd+tq-mse", "tq-mse:3+tq-mse", ""})
-        message_of([&] { (void)parse_method(name); }, ExitCode::usage);
+        message_of([&] { (void)parse_method(name); }, ErrorKind::usage);
 }
 
 TEST(TurboQuant, ProdSketchesTheResidualOfTheStoredNorm) {
@@ -272,7 +263,7 @@ TEST(Compressor, ARankTooLargeForTheBlockIsRejected) {
                 (void)Compressor(parse_method(name), columns, 2, {.seed = test_seed}).encode(block);
             };
             EXPECT_NO_THROW(encode(most)) << name;
-            const std::string message = message_of([&] { encode(most - 1); }, ExitCode::usage);
+            const std::string message = message_of([&] { encode(most - 1); }, ErrorKind::usage);
             EXPECT_NE(message.find(tall ? "12 x 6" : "6 x 12"), std::string::npos) << message;
             EXPECT_NE(message.find("needs 7"), std::string::npos) << message;
         }

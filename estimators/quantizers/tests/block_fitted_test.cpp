@@ -34,7 +34,7 @@ TEST(ProductQuantizer, FewSubVectorsAreExact) {
     const Encoded encoded = row_quantizer("pq", 12, 1, {}).encode(gaussian(200, 12, 1));
     EXPECT_EQ(encoded.ledger.bits(Item::indices), 200U * 2 * 8);
     EXPECT_EQ(encoded.ledger.bits(Item::codebooks), 256U * 8 * 16);
-    message_of([] { (void)row_quantizer("pq:length=6", 12, 2, {}); }, ExitCode::usage);
+    message_of([] { (void)row_quantizer("pq:length=6", 12, 2, {}); }, ErrorKind::usage);
 }
 
 TEST(ProductQuantizer, EveryStoredIndexIsThatOfTheNearestCentroid) {
@@ -78,7 +78,7 @@ TEST(Outliers, BeyondFp16AreRejectedWithAdvice) {
         const auto coded = [&](const std::string& end) {
             return through(row_quantizer(name + end, 16, 4, {.norm = NumberFormat::fp32}), rows);
         };
-        const std::string message = message_of([&] { (void)coded(":outliers=0.2"); }, ExitCode::unusable_input);
+        const std::string message = message_of([&] { (void)coded(":outliers=0.2"); }, ErrorKind::input);
         EXPECT_NE(message.find("outliers=0"), std::string::npos) << message;
         EXPECT_EQ(message.find("--norm"), std::string::npos) << message;
         EXPECT_LT(relative_error(coded(":outliers=0"), rows), 0.2) << name;

@@ -297,7 +297,7 @@ TEST(CudaRowCodec, ABlockThatIsNotCodedHasAStatusAndZerosAndDoesNotAffectOthers)
         const bool coded = kernels.status[b] == CodingStatus::coded;
         EXPECT_EQ(kernels.bytes_of(b), coded ? quantizer.encode_float(blocks[b]).bytes : zeros) << b;
         if (kernels.status[b] != CodingStatus::coded && kernels.status[b] != CodingStatus::for_the_host)
-            message_of([&] { static_cast<void>(quantizer.encode_float(blocks[b])); }, ExitCode::unusable_input);
+            message_of([&] { static_cast<void>(quantizer.encode_float(blocks[b])); }, ErrorKind::input);
         const auto from = decoded.begin() + static_cast<std::ptrdiff_t>(b * 40 * 32);
         EXPECT_EQ(std::all_of(from, from + 40 * 32, [](float x) { return x == 0.0F; }), b != 0) << b;
     }
@@ -317,7 +317,7 @@ TEST(CudaRowCodec, LaterKernelsAndGroupsAlsoReportNumbersTheyCannotStore) {
         if (kernels.status[1] == CodingStatus::coded)
             EXPECT_EQ(kernels.bytes_of(1), cpu(one).encode_float(blocks[1]).bytes);
         else
-            message_of([&] { static_cast<void>(cpu(one).encode_float(blocks[1])); }, ExitCode::unusable_input);
+            message_of([&] { static_cast<void>(cpu(one).encode_float(blocks[1])); }, ErrorKind::input);
         return kernels.status[1];
     };
     const Case eden{RotationKind::rht2, 16, 32, 1, "eden"};

@@ -136,7 +136,7 @@ TEST(EntropyCoded, DamagedBytesAreRejectedOrDecodeToNumbers) {
         try {
             EXPECT_TRUE(quantizer.decode(damaged, 30).is_finite());
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::unusable_input) << error.what();
+            EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
             ++noticed;
         }
     }
@@ -154,8 +154,8 @@ TEST(EntropyCoded, RatesFromAQuarterOfABitToEight) {
         EXPECT_LT(error, before) << rate;
         before = error;
     }
-    message_of([] { (void)row_quantizer("ecsq", 32, 0.2, {}); }, ExitCode::usage);
-    message_of([] { (void)row_quantizer("ecsq", 1, 2, {}); }, ExitCode::usage);
+    message_of([] { (void)row_quantizer("ecsq", 32, 0.2, {}); }, ErrorKind::usage);
+    message_of([] { (void)row_quantizer("ecsq", 1, 2, {}); }, ErrorKind::usage);
 }
 
 }  // namespace

@@ -95,8 +95,7 @@ TEST(Kivi, RangesTooSmallForTheFormatAreKeptOrRejected) {
     const arma::mat from_zero = arma::linspace(1e-9, 3.0, 8).t();
     EXPECT_LT(arma::abs(through(quantizer, from_zero) - from_zero).max(), 0.51);
     // All entries are small: they would be decoded as zeros.
-    const std::string message =
-        message_of([&] { (void)quantizer.encode(gaussian(3, 8, 1) * 1e-9); }, ExitCode::unusable_input);
+    const std::string message = message_of([&] { (void)quantizer.encode(gaussian(3, 8, 1) * 1e-9); }, ErrorKind::input);
     EXPECT_NE(message.find("--norm"), std::string::npos) << message;
     const arma::mat tiny = gaussian(3, 8, 1) * 1e-9;
     EXPECT_LT(relative_error(through(row_quantizer("kivi:group=8", 8, 4, {.norm = NumberFormat::fp32}), tiny), tiny),
@@ -126,20 +125,19 @@ TEST(Kivi, WindowsFollowTheAxis) {
 }
 
 TEST(Kivi, RejectsWhatItCannotDo) {
-    EXPECT_NE(message_of([] { (void)row_quantizer("kivi:group=0", 8, 2, {}); }, ExitCode::usage).find("group"),
+    EXPECT_NE(message_of([] { (void)row_quantizer("kivi:group=0", 8, 2, {}); }, ErrorKind::usage).find("group"),
               std::string::npos);
-    EXPECT_NE(message_of([] { (void)row_quantizer("kivi", 8, 2, {.group = 0}); }, ExitCode::usage).find("group"),
+    EXPECT_NE(message_of([] { (void)row_quantizer("kivi", 8, 2, {.group = 0}); }, ErrorKind::usage).find("group"),
               std::string::npos);
-    EXPECT_NE(message_of([] { (void)row_quantizer("kivi", 8, 2, {.norm = NumberFormat::log8}); }, ExitCode::usage)
+    EXPECT_NE(message_of([] { (void)row_quantizer("kivi", 8, 2, {.norm = NumberFormat::log8}); }, ErrorKind::usage)
                   .find("log8"),
               std::string::npos);
     for (const char* name : {"kivi:axis=rows", "kivi:residual=-1", "kivi:group=x", "kivi:grp=3", "kivi-hf:axis=key"})
-        message_of([&] { (void)row_quantizer(name, 8, 2, {}); }, ExitCode::usage);
+        message_of([&] { (void)row_quantizer(name, 8, 2, {}); }, ErrorKind::usage);
     const RowQuantizer quantizer = row_quantizer("kivi", 4, 2, {});
-    EXPECT_NE(
-        message_of([&] { (void)quantizer.encode(arma::mat(1, 4, arma::fill::value(1e5))); }, ExitCode::unusable_input)
-            .find("--norm bf16 or fp32"),
-        std::string::npos);
+    EXPECT_NE(message_of([&] { (void)quantizer.encode(arma::mat(1, 4, arma::fill::value(1e5))); }, ErrorKind::input)
+                  .find("--norm bf16 or fp32"),
+              std::string::npos);
     // The window is stored in fp16 whatever the format of the groups is.
     for (const double size : {1e5, 1e-9}) {
         const std::string message = message_of(
@@ -147,7 +145,7 @@ TEST(Kivi, RejectsWhatItCannotDo) {
                 (void)row_quantizer("kivi:residual=1", 4, 2, {.norm = NumberFormat::fp32})
                     .encode(arma::mat(1, 4, arma::fill::value(size)));
             },
-            ExitCode::unusable_input);
+            ErrorKind::input);
         EXPECT_NE(message.find("residual 0"), std::string::npos) << message;
         EXPECT_EQ(message.find("--norm"), std::string::npos) << message;
     }

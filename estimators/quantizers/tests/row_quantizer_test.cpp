@@ -195,13 +195,13 @@ TEST(RowQuantizer, EveryMethodDecodesEveryShapeWithEveryBitCounted) {
                     [&] {
                         (void)quantizer.decode({encoded.bytes.data(), encoded.bytes.size() - 1}, n);
                     },
-                    ExitCode::unusable_input);
+                    ErrorKind::input);
                 EXPECT_NE(message.find("truncated"), std::string::npos) << message;
                 message_of(
                     [&] {
                         (void)quantizer.decode_float({encoded.bytes.data(), encoded.bytes.size() - 1}, n);
                     },
-                    ExitCode::unusable_input);
+                    ErrorKind::input);
             }
         }
 }
@@ -223,7 +223,7 @@ TEST(RowQuantizer, OneEntryIsEnough) {
     const arma::mat small = gaussian(20, 16, 3) * 1e-3;
     EXPECT_LT(relative_error(through(row_quantizer("tq-prod", 16, 8, {.seed = test_seed}), small), small), 0.02);
     // For more bits than a sign needs there are no optimal levels.
-    const std::string message = message_of([] { (void)row_quantizer("tq-mse", 1, 2, {}); }, ExitCode::usage);
+    const std::string message = message_of([] { (void)row_quantizer("tq-mse", 1, 2, {}); }, ErrorKind::usage);
     EXPECT_NE(message.find("1"), std::string::npos);
     EXPECT_NO_THROW((void)row_quantizer("kivi", 1, 2, {}));
 }
@@ -312,24 +312,21 @@ TEST(RowQuantizer, NumbersThatCannotBeStoredAreRejectedInOneLine) {
         for (const double bad : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
             arma::mat rows(20, 4, arma::fill::ones);
             rows(19, 1) = bad;
-            message_of([&] { (void)quantizer.encode(rows); }, ExitCode::unusable_input);
-            message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(rows)); },
-                       ExitCode::unusable_input);
+            message_of([&] { (void)quantizer.encode(rows); }, ErrorKind::input);
+            message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(rows)); }, ErrorKind::input);
             const arma::mat odd = rows.tail_rows(1);
-            message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(odd)); },
-                       ExitCode::unusable_input);
+            message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(odd)); }, ErrorKind::input);
         }
         if (!norm_option(name).empty()) {
             const arma::mat large(1, 4, arma::fill::value(1e6));
-            EXPECT_NE(message_of([&] { (void)quantizer.encode(large); }, ExitCode::unusable_input).find("fp16"),
+            EXPECT_NE(message_of([&] { (void)quantizer.encode(large); }, ErrorKind::input).find("fp16"),
                       std::string::npos);
-            message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(large)); },
-                       ExitCode::unusable_input);
+            message_of([&] { (void)quantizer.encode_float(arma::conv_to<arma::fmat>::from(large)); }, ErrorKind::input);
         }
         for (const double bits : {0.0, 9.0, -1.0, std::nan("")})
-            message_of([&] { (void)row_quantizer(name, 4, bits, {}); }, ExitCode::usage);
+            message_of([&] { (void)row_quantizer(name, 4, bits, {}); }, ErrorKind::usage);
         if (!name.starts_with("ecsq")) {
-            EXPECT_NE(message_of([&] { (void)row_quantizer(name, 4, 2.5, {}); }, ExitCode::usage).find("ecsq"),
+            EXPECT_NE(message_of([&] { (void)row_quantizer(name, 4, 2.5, {}); }, ErrorKind::usage).find("ecsq"),
                       std::string::npos);
         }
     }
@@ -337,10 +334,10 @@ TEST(RowQuantizer, NumbersThatCannotBeStoredAreRejectedInOneLine) {
                              "tcq:state=13", "tcq:state=1", "tcq:scale=norm", "rabitq:scale=tq", "pq:length=-1",
                              "pq:length=0", "kvquant:outliers=0.6", "gear:outliers=-1", "gear:rank=x", "ecsq:rate=2",
                              "polarquant:3", "svdq:rank=2", "mx:group=0", "mx:scale=fp16"})
-        message_of([&] { (void)row_quantizer(name, 4, quantizer_spec(name).entry().widths[1], {}); }, ExitCode::usage);
-    EXPECT_NE(message_of([&] { (void)row_quantizer("mx", 4, 3, {}); }, ExitCode::usage).find("4, 6, 8"),
+        message_of([&] { (void)row_quantizer(name, 4, quantizer_spec(name).entry().widths[1], {}); }, ErrorKind::usage);
+    EXPECT_NE(message_of([&] { (void)row_quantizer("mx", 4, 3, {}); }, ErrorKind::usage).find("4, 6, 8"),
               std::string::npos);
-    message_of([] { (void)number_format("fp8"); }, ExitCode::usage);
+    message_of([] { (void)number_format("fp8"); }, ErrorKind::usage);
 }
 
 TEST(NumberFormat, Log8HasItsDocumentedAccuracy) {
@@ -378,26 +375,25 @@ TEST(NumberFormat, NumbersBeyondTheRangeOfAFormatAreRejected) {
                                           {NumberFormat::fp64, 0x1.FFFFFFFFFFFFFp1023}}) {
         EXPECT_EQ(decode_number(encode_number(largest, format, "it"), format), largest);
         const double beyond = largest * 1.01;
-        const std::string message =
-            message_of([&] { (void)encode_number(beyond, format, "it"); }, ExitCode::unusable_input);
+        const std::string message = message_of([&] { (void)encode_number(beyond, format, "it"); }, ErrorKind::input);
         EXPECT_NE(message.find(name_of(format)), std::string::npos) << message;
     }
     // Below 2^-14 an fp16 number has steps of 2^-24: rounding 16.5 of them loses .5, so fewer than 8 bits remain; of
     // 200.4 they remain.
     EXPECT_NO_THROW(reject_underflow(200.4 * 0x1p-24, NumberFormat::fp16, "it"));
-    message_of([] { reject_underflow(16.5 * 0x1p-24, NumberFormat::fp16, "it"); }, ExitCode::unusable_input);
+    message_of([] { reject_underflow(16.5 * 0x1p-24, NumberFormat::fp16, "it"); }, ErrorKind::input);
     // In a list the entry largest in magnitude decides, whatever its sign is.
     BitWriter writer;
     message_of(
         [&] {
             write_numbers(writer, Item::zeros, std::vector<double>{0.0, -1e-9}, NumberFormat::fp16, "it");
         },
-        ExitCode::unusable_input);
+        ErrorKind::input);
     // Two entries per group, at 1 bit: their distance is the scale and changes by the same amount.
     const RowQuantizer kivi = row_quantizer("kivi", 2, 1, {});
     const auto group = [](double steps) { return arma::mat{{0.0, steps * 0x1p-24}}; };
     EXPECT_NO_THROW((void)kivi.encode(group(200.4)));
-    message_of([&] { (void)kivi.encode(group(16.5)); }, ExitCode::unusable_input);
+    message_of([&] { (void)kivi.encode(group(16.5)); }, ErrorKind::input);
 }
 
 TEST(NumberFormat, NormsOfEveryFormatAddTheExpectedError) {
@@ -435,7 +431,7 @@ TEST(Compressor, EveryQuantizerWorksAfterAnEstimatorAlsoAtRankZero) {
                 [&] {
                     (void)compressor.decode({encoded.bytes.data(), encoded.bytes.size() - 1}, 40);
                 },
-                ExitCode::unusable_input);
+                ErrorKind::input);
         }
 }
 
@@ -448,11 +444,11 @@ TEST(Compressor, ResidualsMayUnderflowBlocksMayNot) {
         const arma::mat decoded = compressor.decode(compressor.encode(analysed).encoded.bytes, 30);
         EXPECT_LT(relative_error(decoded, low_rank), 2e-3) << name;
         AnalysedBlock tiny(low_rank * 1e-9);
-        message_of([&] { (void)compressor.encode(tiny); }, ExitCode::unusable_input);
+        message_of([&] { (void)compressor.encode(tiny); }, ErrorKind::input);
         // Also where no component is stored that could be too small.
         AnalysedBlock noise(gaussian(30, 20, 10) * 1e-9);
         message_of([&] { (void)Compressor(parse_method("svd:0+" + name), 20, 8, {.seed = test_seed}).encode(noise); },
-                   ExitCode::unusable_input);
+                   ErrorKind::input);
     }
 }
 
@@ -465,7 +461,7 @@ TEST(Compressor, LargeNormsAreRejectedOnlyWhereTheyAreStored) {
     ASSERT_EQ(encoded.rank, 0U);
     EXPECT_LT(relative_error(groups.decode(encoded.encoded.bytes, 64), noise), 0.15);
     const Compressor norms(parse_method("eoptshrink:edgefit+tq-mse"), 64, 4, {.seed = test_seed});
-    EXPECT_NE(message_of([&] { (void)norms.encode(analysed); }, ExitCode::unusable_input).find("does not fit fp16"),
+    EXPECT_NE(message_of([&] { (void)norms.encode(analysed); }, ErrorKind::input).find("does not fit fp16"),
               std::string::npos);
 }
 
@@ -482,7 +478,7 @@ TEST(RowQuantizers, ListTheFormatsOfNormsTheyAccept) {
             else if (norm.find(name_of(format)) != std::string::npos)
                 EXPECT_NO_THROW((void)build(format)) << entry.name;
             else
-                EXPECT_NE(message_of([&] { (void)build(format); }, ExitCode::usage).find("\"" + entry.name + "\""),
+                EXPECT_NE(message_of([&] { (void)build(format); }, ErrorKind::usage).find("\"" + entry.name + "\""),
                           std::string::npos);
     }
 }
@@ -495,10 +491,10 @@ TEST(RowQuantizers, DecodeExactlyTheBytesTheyWrote) {
         std::vector<std::uint8_t> bytes = quantizer.encode(rows).bytes;
         EXPECT_NO_THROW((void)quantizer.decode(bytes, 16)) << entry.name;
         bytes.push_back(0);
-        (void)message_of([&] { (void)quantizer.decode(bytes, 16); }, ExitCode::unusable_input);
-        (void)message_of([&] { (void)quantizer.decode_float(bytes, 16); }, ExitCode::unusable_input);
+        (void)message_of([&] { (void)quantizer.decode(bytes, 16); }, ErrorKind::input);
+        (void)message_of([&] { (void)quantizer.decode_float(bytes, 16); }, ErrorKind::input);
         bytes.resize(bytes.size() - 2);
-        (void)message_of([&] { (void)quantizer.decode(bytes, 16); }, ExitCode::unusable_input);
+        (void)message_of([&] { (void)quantizer.decode(bytes, 16); }, ErrorKind::input);
     }
 }
 

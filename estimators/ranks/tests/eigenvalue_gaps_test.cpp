@@ -97,12 +97,12 @@ TEST(RankRule, IsAcceptedWhereverARankIs) {
           // Options without effect.
           "eoptshrink:cap=1", "eoptshrink:rank=3:cap=1", "eoptshrink:rank=rd:cap=2", "eoptshrink:rank=3:margin=5",
           "eoptshrink:rank=ed:margin=5", "eoptshrink:edgefit:factor=3"})
-        message_of([&] { (void)spectral_estimator(name); }, ExitCode::usage);
+        message_of([&] { (void)spectral_estimator(name); }, ErrorKind::usage);
     for (const char* name :
          {"eoptshrink:rank=ed:cap=2", "eoptshrink:edgefit:rank=rd:cap=2", "eoptshrink:rank=rd:bits=3",
           "eoptshrink:edgefit:margin=3", "eoptshrink:rank=3:factor=1.1"})
         EXPECT_EQ(spectral_estimator(name).name, name);
-    EXPECT_NE(message_of([] { (void)spectral_estimator("svd:de"); }, ExitCode::usage).find("rd, ed"),
+    EXPECT_NE(message_of([] { (void)spectral_estimator("svd:de"); }, ErrorKind::usage).find("rd, ed"),
               std::string::npos);
     EXPECT_EQ(spectral_estimator("eoptshrink:edgefit:cap=2").name, "eoptshrink:edgefit:cap=2");
 }

@@ -115,11 +115,11 @@ TEST(RowRotationLaw, FhtKacIsAccurateForOneHotRowsOfOtherLengths) {
 TEST(RowRotation, HadamardOfOtherLengthsIsRejectedWithAnAlternative) {
     for (const auto kind : {RotationKind::rht1, RotationKind::rht2}) {
         const std::string message =
-            message_of([&] { (void)row_quantizer("tq-mse", 96, 2, {.rotation = kind}); }, ExitCode::usage);
+            message_of([&] { (void)row_quantizer("tq-mse", 96, 2, {.rotation = kind}); }, ErrorKind::usage);
         EXPECT_NE(message.find("96"), std::string::npos) << message;
         EXPECT_NE(message.find("fht-kac"), std::string::npos) << message;
     }
-    EXPECT_NE(message_of([] { (void)rotation_kind("rht3"); }, ExitCode::usage).find("rht"), std::string::npos);
+    EXPECT_NE(message_of([] { (void)rotation_kind("rht3"); }, ErrorKind::usage).find("rht"), std::string::npos);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(SpectralEstimator, WrongNamesAndOptionsAreRejected) {
             (void)spectral_estimator(name);
             ADD_FAILURE() << name << " was accepted";
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::usage) << name;
+            EXPECT_EQ(error.kind(), ErrorKind::usage) << name;
         }
     }
 }
@@ -291,7 +291,7 @@ TEST_P(EveryEstimator, InvalidSingularValuesAreRejected) {
             (void)spectral_estimator(GetParam()).estimate(s, {20, 20});
             ADD_FAILURE() << bad;
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::unusable_input);
+            EXPECT_EQ(error.kind(), ErrorKind::input);
         }
     }
     EXPECT_THROW((void)spectral_estimator(GetParam()).estimate(std::vector<double>(20, 1.0), {20, 10}), Error);

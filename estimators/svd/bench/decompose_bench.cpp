@@ -76,7 +76,8 @@ Json checked(const std::string& what, const std::vector<double>& values, const s
     const double error = worst_error(values, reference, std::max<std::size_t>(1, wanted));
     // With the Gram matrix in float, small values are accurate only to the square root of float's precision.
     if (!(error < (std::is_same_v<Real, float> ? 2e-3 : 1e-10)))
-        throw bug("{} finds values with a relative error of {:.2g}: unequal work is not compared", what, error);
+        throw postcondition_error("{} finds values with a relative error of {:.2g}: unequal work is not compared", what,
+                                  error);
     return Json::object({{"what", what}, {"leading_values", error}});
 }
 

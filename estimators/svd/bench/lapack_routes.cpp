@@ -320,7 +320,7 @@ std::unique_ptr<LapackRoute<Real>> lapack_route(const std::string& name, Shape s
     if (name == "gesvdx") return std::make_unique<Gesvdx<Real>>(shape, wanted);
     if (name == "bidiagonal") return std::make_unique<Bidiagonal<Real>>(shape, wanted);
     if (name == "gram") return std::make_unique<Gram<Real>>(shape, wanted);
-    throw bug("there is no LAPACK route named {}", name);
+    throw precondition_error("there is no LAPACK route named {}", name);
 }
 
 template std::unique_ptr<LapackRoute<float>> lapack_route(const std::string&, Shape, std::size_t);

@@ -91,7 +91,7 @@ void judge_failure() {
         static_cast<void>(vectors(equal));
         ADD_FAILURE() << "arrays of a failed LAPACK call were taken for vectors";
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::unusable_input);
+        EXPECT_EQ(error.kind(), ErrorKind::input);
         EXPECT_NE(std::string(error.what()).find("bdsdc and bdsqr failed"), std::string::npos) << error.what();
     }
     for (const std::size_t b : {std::size_t{0}, std::size_t{2}})

@@ -51,14 +51,14 @@ std::vector<Values> rows_of(const Figure& figure, const std::string& part) {
     return rows;
 }
 
-ExitCode code_of(const Figure& figure, const std::string& path, std::string* message = nullptr) {
+std::optional<ErrorKind> error_of(const Figure& figure, const std::string& path, std::string* message = nullptr) {
     try {
         write_picture(figure, path);
     } catch (const Error& error) {
         if (message != nullptr) *message = error.what();
-        return error.code();
+        return error.kind();
     }
-    return ExitCode::fine;
+    return std::nullopt;
 }
 
 std::size_t files_in(const std::string& folder) {
@@ -202,7 +202,7 @@ TEST(PhaseTransition, IsDrawnForAnyLaw) {
     const Scratch folder;
     const auto draws = [&](const SeparableLaw& law, const std::vector<SignalStrength>& marked) {
         std::string message;
-        EXPECT_EQ(code_of(phase_transition(law, marked), folder / "any.svg", &message), ExitCode::fine) << message;
+        EXPECT_EQ(error_of(phase_transition(law, marked), folder / "any.svg", &message), std::nullopt) << message;
     };
     draws(white(0.01), {});
     draws(white(100.0), {{0.0}, {0.0}, {3.2}, {4.0}});
@@ -250,7 +250,7 @@ TEST(Picture, RejectsAnUnknownExtensionAndNamesThePossibleOnes) {
     const Figure figure = phase_transition(white(1.0), {});
     for (const char* name : {"a.jpeg", "a", "a.", "a.svg.gz", "svg", "png.d/a"}) {
         std::string message;
-        EXPECT_EQ(code_of(figure, folder / name, &message), ExitCode::usage) << name;
+        EXPECT_EQ(error_of(figure, folder / name, &message), ErrorKind::usage) << name;
         EXPECT_NE(message.find("end the name in .svg, .png or .pdf"), std::string::npos) << message;
         EXPECT_NE(message.find(name), std::string::npos) << message;
     }
@@ -260,15 +260,15 @@ TEST(Picture, RejectsAnUnknownExtensionAndNamesThePossibleOnes) {
 TEST(Picture, IsWrittenWholeOrNotAtAll) {
     const Scratch folder;
     const Figure figure = phase_transition(white(1.0), {});
-    EXPECT_EQ(code_of(figure, folder / "no/such/folder/a.svg"), ExitCode::cannot_write);
+    EXPECT_EQ(error_of(figure, folder / "no/such/folder/a.svg"), ErrorKind::output);
     std::filesystem::create_directory(folder / "a.png");
-    EXPECT_EQ(code_of(figure, folder / "a.png"), ExitCode::cannot_write);
+    EXPECT_EQ(error_of(figure, folder / "a.png"), ErrorKind::output);
 
     std::ofstream(folder / "old.pdf") << "old";
     std::string message;
     {
         const ScopedPath no_programs(folder / "no-programs");
-        EXPECT_EQ(code_of(figure, folder / "old.pdf", &message), ExitCode::cannot_write);
+        EXPECT_EQ(error_of(figure, folder / "old.pdf", &message), ErrorKind::output);
         EXPECT_NE(message.find("gnuplot is not installed"), std::string::npos) << message;
     }
     {
@@ -276,7 +276,7 @@ TEST(Picture, IsWrittenWholeOrNotAtAll) {
         std::ofstream(folder / "gnuplot") << "#!/bin/sh\necho 'unknown or ambiguous terminal type' >&2\nexit 1\n";
         std::filesystem::permissions(folder / "gnuplot", std::filesystem::perms::owner_all);
         const ScopedPath without_cairo(folder / "");
-        EXPECT_EQ(code_of(figure, folder / "old.pdf", &message), ExitCode::cannot_write);
+        EXPECT_EQ(error_of(figure, folder / "old.pdf", &message), ErrorKind::output);
         EXPECT_NE(message.find("write .svg"), std::string::npos) << message;
     }
     EXPECT_EQ(file_text(folder / "old.pdf"), "old");
@@ -288,7 +288,7 @@ TEST(Picture, TheErrorContainsTheProblemOfTheFigure) {
     Figure empty;
     empty.problem = "the store holds no values";
     std::string message;
-    EXPECT_EQ(code_of(empty, folder / "a.svg", &message), ExitCode::unusable_input);
+    EXPECT_EQ(error_of(empty, folder / "a.svg", &message), ErrorKind::input);
     EXPECT_NE(message.find("the store holds no values"), std::string::npos);
 }
 
@@ -296,7 +296,7 @@ TEST(PictureControl, AScriptThatGnuplotRejectsIsABug) {
     const Scratch folder;
     Figure figure = phase_transition(white(1.0), {});
     figure.script += "plot (\n";
-    EXPECT_EQ(code_of(figure, folder / "a.png"), ExitCode::bug);
+    EXPECT_EQ(error_of(figure, folder / "a.png"), ErrorKind::internal);
     EXPECT_EQ(files_in(folder / ""), 0U);
 }
 

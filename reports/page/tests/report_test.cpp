@@ -191,7 +191,7 @@ TEST_F(Report, PrintedValuesBelongToTheCellThatTheyName) {
         try {
             return "no error: " + against(of, text);
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::unusable_input);
+            EXPECT_EQ(error.kind(), ErrorKind::input);
             return error.what();
         }
     };
@@ -511,7 +511,7 @@ TEST_F(Report, RejectsAStoreThatIsGivenTwice) {
             (void)html_report({path, again});
             ADD_FAILURE() << again;
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::usage);
+            EXPECT_EQ(error.kind(), ErrorKind::usage);
             EXPECT_TRUE(has(error.what(), "is given twice")) << error.what();
         }
 }

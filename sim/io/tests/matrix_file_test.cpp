@@ -18,9 +18,9 @@ arma::mat csv(const std::string& text) {
 void expect_bad_csv(const std::string& text, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("m.csv", text);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path); }, {path});
     expect_error(
-        ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
+        ErrorKind::input, [&] { (void)read_matrix(path); }, parts);
 }
 
 void expect_equal(const arma::mat& found, const arma::mat& expected) {
@@ -112,7 +112,7 @@ TEST(MatrixFile, HeadOfACacheTensor) {
     expect_equal(read_matrix(path + ":k:1"), expected);
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
         expect_error(
-            ExitCode::unusable_input, [&] { (void)read_matrix(spec); }, parts);
+            ErrorKind::input, [&] { (void)read_matrix(spec); }, parts);
     };
     fails(path + ":k", {"\"k\"", "[2, 3, 4]", "2 heads", "k:0"});
     fails(path + ":k:2", {"\"k\"", "no head 2", "0 to 1"});
@@ -126,10 +126,10 @@ TEST(MatrixFile, LayoutIsNeverGuessed) {
     const ScratchFolder scratch;
     const auto path = scratch.path("kv.safetensors");
     write_safetensors(path, {}, {tensor_of("k", DType::f32, {2, 3, 4}, counted(2, 3, 4))});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":k:0"); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path + ":k:0"); },
                  {path, "\"k\"", "unknown layout", "head,token,dim or head,dim,token"});
     expect_equal(read_matrix(path + ":k:0", "token,dim,head"), arma::mat{{0, 10, 20}, {100, 110, 120}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":k:0", "batch,head,token,dim"); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path + ":k:0", "batch,head,token,dim"); },
                  {"does not fit layout \"batch,head,token,dim\""});
 }
 
@@ -137,7 +137,7 @@ TEST(MatrixFileBadInput, UnusableFilesAreRejected) {
     const ScratchFolder scratch;
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
         expect_error(
-            ExitCode::unusable_input, [&] { (void)read_matrix(spec); }, parts);
+            ErrorKind::input, [&] { (void)read_matrix(spec); }, parts);
     };
     fails(scratch.path("none.npy"), {"none.npy: no such file"});
     fails(scratch.path("none.safetensors:layers.0.key:1"), {"none.safetensors: no such file"});
@@ -156,7 +156,7 @@ TEST(MatrixFileBadInput, UnusableFilesAreRejected) {
 TEST(MatrixFileBadInput, NanAndInfinity) {
     const ScratchFolder scratch;
     const auto path = scratch.write("m.csv", "1,2,3\n4,5,nan\n-inf,8,9\n");
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path); },
                  {path, "2 NaN or infinite values", "row 1, column 2, counted from 0"});
 }
 

@@ -34,9 +34,9 @@ const std::string six = f64({1, 2, 3, 4, 5, 6});
 void expect_array_rejected(const std::string& bytes, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("a.npy", bytes);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path); }, {path});
     expect_error(
-        ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
+        ErrorKind::input, [&] { (void)read_matrix(path); }, parts);
 }
 
 arma::mat matrix_of(const std::string& bytes) {
@@ -89,8 +89,8 @@ TEST(Npy, WrittenMatricesAreReadBack) {
     EXPECT_EQ(bytes.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
     EXPECT_EQ(bytes[127], '\n');
     EXPECT_EQ(scratch.files(), 1U);
-    expect_error(ExitCode::cannot_write, [&] { write_npy(scratch.path("no/m.npy"), matrix); }, {"no/m.npy"});
-    expect_error(ExitCode::cannot_write, [&] { write_npy("/dev/full", matrix); }, {"No space left"});
+    expect_error(ErrorKind::output, [&] { write_npy(scratch.path("no/m.npy"), matrix); }, {"no/m.npy"});
+    expect_error(ErrorKind::output, [&] { write_npy("/dev/full", matrix); }, {"No space left"});
 }
 
 TEST(NpyBadInput, MalformedArraysAreRejected) {
@@ -155,7 +155,7 @@ TEST(NpyBadInput, DamageNeverCrashes) {
         try {
             (void)read_matrix(scratch.write("bad.npy", bad));
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::unusable_input) << error.what();
+            EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
         }
     }
 }
@@ -168,7 +168,7 @@ TEST(NpyBadInput, FileThatShrinks) {
     const auto read = read_npy_header(source);
     std::filesystem::resize_file(path, file.size() - 8);
     std::vector<double> out(6);
-    expect_error(ExitCode::unusable_input, [&] { read_npy_elements(source, read, 0, out); }, {path, "shrank"});
+    expect_error(ErrorKind::input, [&] { read_npy_elements(source, read, 0, out); }, {path, "shrank"});
 }
 
 struct Member {
@@ -198,10 +198,8 @@ TEST(Npz, ReadsMembers) {
     const arma::mat rows{{1, 2, 3}, {4, 5, 6}};
     expect_same_entries(read_matrix(path + ":a"), rows);
     expect_same_entries(read_matrix(path + ":b"), arma::mat{{1, 3, 5}, {2, 4, 6}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); },
-                 {path, "2 tensors", "\"a\", \"b\"", "a.npz:NAME"});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":aa"); },
-                 {path, "\"aa\"", "did you mean \"a\""});
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path); }, {path, "2 tensors", "\"a\", \"b\"", "a.npz:NAME"});
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path + ":aa"); }, {path, "\"aa\"", "did you mean \"a\""});
 }
 
 TEST(Npz, TheOnlyMemberNeedsNoName) {
@@ -217,7 +215,7 @@ TEST(Npz, ReadsAHeadOfACacheInEitherOrder) {
     expect_same_entries(read_matrix(path + ":c:1", "head,token,dim"), arma::mat{{3, 4}});
     expect_same_entries(read_matrix(path + ":f:1", "head,token,dim"), arma::mat{{2, 5}});
     expect_same_entries(read_matrix(path + ":f:0", "dim,head,token"), arma::mat{{1, 2, 3}, {4, 5, 6}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path + ":c:1"); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path + ":c:1"); },
                  {path, "\"c\"", "unknown layout", "save one head as a matrix"});
 }
 
@@ -241,17 +239,17 @@ TEST(NpzBadInput, MalformedArchivesAreRejected) {
     const ScratchFolder scratch;
     const auto rejected = [&](const std::vector<Member>& members, std::initializer_list<std::string_view> parts) {
         const auto path = write_zip(scratch, members);
-        expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {path});
+        expect_error(ErrorKind::input, [&] { (void)read_matrix(path); }, {path});
         expect_error(
-            ExitCode::unusable_input, [&] { (void)read_matrix(path); }, parts);
+            ErrorKind::input, [&] { (void)read_matrix(path); }, parts);
     };
     rejected({{"note.txt", "hello"}}, {"it holds no array"});
     rejected({{"a.npy", "hello, hello"}}, {"member \"a\"", "not a .npy array"});
     rejected({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six.substr(8))}}, {"member \"a\"", "truncated", "found 40"});
     rejected({{"a.npy", npy_bytes(header("|O", "(2, 3)"), six)}}, {"member \"a\"", "Python objects"});
     rejected({{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six), ZIP_CM_BZIP2}}, {"member \"a\"", "zip method 12"});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.path("none.npz")); }, {"no such file"});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.write("b.npz", "PK\x03\x04 cut")); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(scratch.path("none.npz")); }, {"no such file"});
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(scratch.write("b.npz", "PK\x03\x04 cut")); },
                  {"b.npz", "not a readable .npz", "incomplete download"});
 }
 
@@ -261,13 +259,13 @@ TEST(NpzBadInput, CompressionBombIsRejected) {
     const ScratchFolder scratch;
     const auto array = npy_bytes(header("<f8", "(1000000000000,)"), std::string(4096, '\0'));
     const auto path = write_zip(scratch, {{"a.npy", array, ZIP_CM_DEFLATE}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(path); }, {"truncated", "8000000000000 bytes"});
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(path); }, {"truncated", "8000000000000 bytes"});
     std::string bytes = bytes_of_file(path);
     const std::size_t entry = bytes.rfind("PK\x01\x02");
     const std::string huge = little_endian(0xFFFFFFF0U, 4);
     bytes.replace(entry + 24, 4, huge);
     const auto forged = scratch.write("bomb.npz", bytes);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(forged); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(forged); },
                  {"bomb.npz", "claims 4294967280 bytes (4.29 GB)"});
 }
 
@@ -284,7 +282,7 @@ TEST(NpzBadInput, StronglyCompressedMembersAreReadUpToALimit) {
     const auto large = write_zip(
         scratch,
         {{"a.npy", npy_bytes(header("<f8", "(12289, 128)"), std::string((12 << 20) + 1024, '\0')), ZIP_CM_DEFLATE}});
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(large); }, {"compressed so strongly", "np.savez"});
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(large); }, {"compressed so strongly", "np.savez"});
     // The advice of the message works: uncompressed arrays are read.
     const auto stored =
         write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(12289, 128)"), std::string((12 << 20) + 1024, '\0'))}});
@@ -295,8 +293,7 @@ TEST(NpzBadInput, StronglyCompressedMembersAreReadUpToALimit) {
     std::vector<double> some(10);
     file->read(0, 0, some);
     file->read(0, 100, some);  // the same member counts once
-    expect_error(ExitCode::unusable_input, [&] { file->read(1, 0, some); },
-                 {"layers.0.value", "with what was read before"});
+    expect_error(ErrorKind::input, [&] { file->read(1, 0, some); }, {"layers.0.value", "with what was read before"});
 }
 
 /// The archive with `count` entries in its directory, which all refer to its first member under different names.
@@ -322,7 +319,7 @@ TEST(NpzBadInput, HeadersCountTowardsTheLimit) {
     const std::string archive = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(padded, six), ZIP_CM_DEFLATE}}));
     EXPECT_EQ(NpzFile(scratch.write("some.npz", with_entries(archive, 500))).members().size(), 500U);
     const auto many = scratch.write("many.npz", with_entries(archive, 1000));
-    expect_error(ExitCode::unusable_input, [&] { (void)NpzFile(many); }, {"many.npz", "compressed so strongly"});
+    expect_error(ErrorKind::input, [&] { (void)NpzFile(many); }, {"many.npz", "compressed so strongly"});
     // Headers that are not compressed are never rejected.
     const std::string plain = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}}));
     EXPECT_EQ(NpzFile(scratch.write("plain.npz", with_entries(plain, 4000))).members().size(), 4000U);
@@ -334,7 +331,7 @@ TEST(NpzBadInput, DirectoriesOfThousandsOfMembersAreRejected) {
     const std::string archive = bytes_of_file(write_zip(scratch, {{"a.npy", npy_bytes(header("<f8", "(2, 3)"), six)}}));
     const auto rejected = [&](const std::string& bytes) {
         const auto path = scratch.write("many.npz", bytes);
-        expect_error(ExitCode::unusable_input, [&] { (void)NpzFile(path); }, {"many.npz", "at most 4096 members"});
+        expect_error(ErrorKind::input, [&] { (void)NpzFile(path); }, {"many.npz", "at most 4096 members"});
     };
     const std::string many = with_entries(archive, 4097);
     EXPECT_EQ(NpzFile(scratch.write("some.npz", with_entries(archive, 4096))).members().size(), 4096U);
@@ -372,7 +369,7 @@ TEST(NpzBadInput, DamageIsFoundByTheChecksum) {
     std::string bytes = bytes_of_file(path);
     bytes[bytes.find(six) + 5] = '\x55';
     const auto damaged = scratch.write("damaged.npz", bytes);
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(damaged); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(damaged); },
                  {"damaged.npz", "member \"a\" is damaged", "CRC"});
 }
 
@@ -392,7 +389,7 @@ TEST(NpzBadInput, FileThatShrinksIsReportedAsSuch) {
                                           {"b.npy", npy_bytes(header("<f8", "(2, 3)"), six)}});
     const NpzFile file(path);
     std::filesystem::resize_file(path, std::filesystem::file_size(path) - 150);
-    expect_error(ExitCode::unusable_input, [&] { (void)file.unpack(file.members().back()); },
+    expect_error(ErrorKind::input, [&] { (void)file.unpack(file.members().back()); },
                  {"a.npz: shrank while it was read"});
 }
 
@@ -412,7 +409,7 @@ TEST(NpzBadInput, DamageNeverCrashes) {
             const NpzFile file(scratch.write("bad.npz", bad));
             for (const auto& member : file.members()) (void)file.unpack(member);
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::unusable_input) << error.what();
+            EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
         }
     }
 }
@@ -456,7 +453,7 @@ np.save("bool.npy", a > 3)
     expect_same_entries(read_matrix(scratch.path("packed.npz") + ":a"), matrix);
     expect_same_entries(read_matrix(scratch.path("packed.npz") + ":b"), arma::mat(300, 300, arma::fill::zeros));
     expect_same_entries(read_matrix(scratch.path("bool.npy")), arma::conv_to<arma::mat>::from(matrix > 3));
-    expect_error(ExitCode::unusable_input, [&] { (void)read_matrix(scratch.path("plain.npz") + ":c"); },
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(scratch.path("plain.npz") + ":c"); },
                  {"member \"c\"", "<U4"});
 }
 

@@ -19,9 +19,9 @@ const std::string zeros(64, '\0');
 void expect_file_rejected(const std::string& bytes, std::initializer_list<std::string_view> parts) {
     const ScratchFolder scratch;
     const auto path = scratch.write("dump.safetensors", bytes);
-    expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, {path});
+    expect_error(ErrorKind::input, [&] { SafetensorsFile file(path); }, {path});
     expect_error(
-        ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, parts);
+        ErrorKind::input, [&] { SafetensorsFile file(path); }, parts);
 }
 
 /// It only appends, because GCC 12 wrongly warns about `"{" + std::string()` at -O3.
@@ -131,7 +131,7 @@ TEST(Safetensors, OtherDtypesAreListedButNotReadAsNumbers) {
                                                                        zeros.substr(0, 8)));
     const SafetensorsFile file(path);
     std::vector<double> out(4);
-    expect_error(ExitCode::unusable_input, [&] { file.read(file.tensor("codes"), 0, out); },
+    expect_error(ErrorKind::input, [&] { file.read(file.tensor("codes"), 0, out); },
                  {path, "\"codes\"", "I8", "F16, BF16, F32 and F64"});
     EXPECT_EQ(file.tensor("f4").elements(), 8U);
 }
@@ -140,24 +140,24 @@ TEST(Safetensors, UnknownTensorSuggestsTheNearest) {
     const ScratchFolder scratch;
     const std::string header = braces(entry("layers.0.key", "F16", "[2]", "[0,4]"));
     const SafetensorsFile file(scratch.write("a.safetensors", safetensors_bytes(header, zeros.substr(0, 4))));
-    expect_error(ExitCode::unusable_input, [&] { (void)file.tensor("layers.0.kye"); },
+    expect_error(ErrorKind::input, [&] { (void)file.tensor("layers.0.kye"); },
                  {"a.safetensors", "\"layers.0.kye\"", "did you mean \"layers.0.key\"?"});
 }
 
 TEST(SafetensorsBadInput, Missing) {
-    expect_error(ExitCode::unusable_input, [] { SafetensorsFile file("/nowhere/dump.safetensors"); },
+    expect_error(ErrorKind::input, [] { SafetensorsFile file("/nowhere/dump.safetensors"); },
                  {"/nowhere/dump.safetensors: no such file"});
 }
 
 TEST(SafetensorsBadInput, Folder) {
     const ScratchFolder scratch;
-    expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(scratch.path(".")); }, {"is a folder"});
+    expect_error(ErrorKind::input, [&] { SafetensorsFile file(scratch.path(".")); }, {"is a folder"});
 }
 
 TEST(SafetensorsBadInput, NamedPipeDoesNotHang) {
     const ScratchFolder scratch;
     ASSERT_EQ(::mkfifo(scratch.path("pipe").c_str(), 0600), 0);
-    expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(scratch.path("pipe")); }, {"not a regular file"});
+    expect_error(ErrorKind::input, [&] { SafetensorsFile file(scratch.path("pipe")); }, {"not a regular file"});
 }
 
 TEST(SafetensorsBadInput, Unreadable) {
@@ -165,7 +165,7 @@ TEST(SafetensorsBadInput, Unreadable) {
     const ScratchFolder scratch;
     const auto path = scratch.write("secret.safetensors", "x");
     std::filesystem::permissions(path, std::filesystem::perms::none);
-    expect_error(ExitCode::unusable_input, [&] { SafetensorsFile file(path); }, {path, "Permission denied"});
+    expect_error(ErrorKind::input, [&] { SafetensorsFile file(path); }, {path, "Permission denied"});
 }
 
 TEST(SafetensorsBadInput, Empty) { expect_file_rejected("", {"empty (0 bytes"}); }
@@ -310,7 +310,7 @@ TEST(SafetensorsBadInput, FileThatShrinksBetweenOpenAndRead) {
     const SafetensorsFile file(path);
     std::filesystem::resize_file(path, 2000);
     std::vector<double> out(1000);
-    expect_error(ExitCode::unusable_input, [&] { file.read(file.tensor("k"), 0, out); },
+    expect_error(ErrorKind::input, [&] { file.read(file.tensor("k"), 0, out); },
                  {path, "shrank while it was read", "2001"});
 }
 
@@ -339,7 +339,7 @@ TEST(SafetensorsBadInput, DamageNeverCrashes) {
                 if (is_block_dtype(tensor.dtype)) file.read(tensor, 0, out);
             }
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ExitCode::unusable_input) << error.what();
+            EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
             EXPECT_EQ(std::string_view(error.what()).find('\n'), std::string_view::npos) << error.what();
             ++rejected;
         }
@@ -350,10 +350,10 @@ TEST(SafetensorsBadInput, DamageNeverCrashes) {
 TEST(SafetensorsWriting, FailuresNameThePathAndLeaveNothingBehind) {
     const ScratchFolder scratch;
     const std::vector<TensorSource> tensors{tensor_of("k", DType::f32, {2}, {1.0, 2.0})};
-    expect_error(ExitCode::cannot_write, [&] { write_safetensors(scratch.path("no/such/x"), {}, tensors); },
+    expect_error(ErrorKind::output, [&] { write_safetensors(scratch.path("no/such/x"), {}, tensors); },
                  {"no/such/x", "folder does not exist"});
-    expect_error(ExitCode::cannot_write, [&] { write_safetensors(scratch.path("."), {}, tensors); }, {"is a folder"});
-    expect_error(ExitCode::cannot_write, [&] { write_safetensors("/dev/full", {}, tensors); },
+    expect_error(ErrorKind::output, [&] { write_safetensors(scratch.path("."), {}, tensors); }, {"is a folder"});
+    expect_error(ErrorKind::output, [&] { write_safetensors("/dev/full", {}, tensors); },
                  {"/dev/full", "No space left", "bytes are needed"});
     EXPECT_EQ(scratch.files(), 0U);
 }
@@ -361,7 +361,7 @@ TEST(SafetensorsWriting, FailuresNameThePathAndLeaveNothingBehind) {
 TEST(SafetensorsWriting, ValueTooLargeForItsDtype) {
     const ScratchFolder scratch;
     const auto path = scratch.write("old.safetensors", "old");
-    expect_error(ExitCode::cannot_write,
+    expect_error(ErrorKind::output,
                  [&] {
                      write_safetensors(path, {}, {tensor_of("k", DType::f16, {3}, {1.0, 65519.0, 70000.0})});
                  },

@@ -69,7 +69,7 @@ TEST_F(DumpViewTest, UndoRotaryNeedsTheMetadata) {
         (void)head(dump, Side::key, {.undo_rotary = true});
         ADD_FAILURE() << "accepted";
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::unusable_input);
+        EXPECT_EQ(error.kind(), ErrorKind::input);
         EXPECT_NE(std::string(error.what()).find("not post-rope"), std::string::npos) << error.what();
     }
 }

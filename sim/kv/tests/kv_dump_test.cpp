@@ -52,9 +52,9 @@ void expect_block(const arma::mat& block, std::size_t head, std::size_t first, s
 /// Expects that opening fails with a one-line message that holds the path and every part.
 void expect_rejected(const std::string& path, const DumpOptions& options,
                      std::initializer_list<std::string_view> parts) {
-    expect_error(ExitCode::unusable_input, [&] { KvDump dump(path, options); }, {path});
+    expect_error(ErrorKind::input, [&] { KvDump dump(path, options); }, {path});
     expect_error(
-        ExitCode::unusable_input, [&] { KvDump dump(path, options); }, parts);
+        ErrorKind::input, [&] { KvDump dump(path, options); }, parts);
 }
 
 std::string write_dump(const ScratchFolder& scratch, const Metadata& metadata,
@@ -310,7 +310,7 @@ TEST(KvDumpLayout, UnknownNamesAreRejected) {
     expect_rejected(path, {}, {"metadata layout \"heads first\"", "--layout"});
     DumpOptions options;
     options.layout = "head,tokens,dim";
-    expect_error(ExitCode::usage, [&] { KvDump dump(path, options); },
+    expect_error(ErrorKind::usage, [&] { KvDump dump(path, options); },
                  {"\"head,tokens,dim\"", "did you mean \"head,token,dim\"?"});
 }
 
@@ -318,7 +318,7 @@ TEST(KvDumpBadInput, Pattern) {
     for (const char* pattern : {"layers.{layer}", "{side}", "{layer}{layer}{side}", ""}) {
         DumpOptions options;
         options.tensor_pattern = pattern;
-        expect_error(ExitCode::usage, [&] { KvDump dump(bundled, options); }, {"{layer}", "{side}", "once each"});
+        expect_error(ErrorKind::usage, [&] { KvDump dump(bundled, options); }, {"{layer}", "{side}", "once each"});
     }
 }
 
@@ -359,7 +359,7 @@ TEST(KvDumpBadInput, ManyTinyHeadsAreRejectedAsAWrongLayout) {
     };
     EXPECT_NO_THROW(dump_of(1024, 2).reject_tiny_heads());
     EXPECT_NO_THROW(dump_of(1025, 256).reject_tiny_heads());
-    expect_error(ExitCode::unusable_input, [&] { dump_of(1025, 2).reject_tiny_heads(); }, {"1025 heads", "--layout"});
+    expect_error(ErrorKind::input, [&] { dump_of(1025, 2).reject_tiny_heads(); }, {"1025 heads", "--layout"});
 }
 
 TEST(KvDump, FindsTensorsByLayerAndSide) {
@@ -384,7 +384,7 @@ TEST(KvDumpBadInput, NanAndInfinityNameTheFirstPosition) {
     const KvDump dump(path);
     const auto& key = dump.tensors()[0];
     EXPECT_EQ(dump.read_block(key, 0, 0, 6).n_rows, 6U);
-    expect_error(ExitCode::unusable_input, [&] { (void)dump.read_block(key, 1, 2, 3); },
+    expect_error(ErrorKind::input, [&] { (void)dump.read_block(key, 1, 2, 3); },
                  {path, "\"layers.0.key\"", "2 NaN or infinite values", "head 1", "tokens 2 to 4", "token 3, dim 2"});
 }
 
@@ -394,16 +394,16 @@ TEST(KvDumpBadInput, FileThatShrinksBetweenOpenAndRead) {
     const KvDump dump(path);
     std::filesystem::resize_file(path, 5000);
     EXPECT_EQ(dump.read_block(dump.tensors()[0], 0, 0, 10).n_rows, 10U);
-    expect_error(ExitCode::unusable_input, [&] { (void)dump.read_block(dump.tensors()[0], 1, 0, 10); },
+    expect_error(ErrorKind::input, [&] { (void)dump.read_block(dump.tensors()[0], 1, 0, 10); },
                  {path, "shrank while it was read"});
 }
 
 TEST(KvDumpBadInput, BlocksOutsideTheTensorAreBugs) {
     const KvDump dump(bundled);
     const auto& key = dump.tensors()[0];
-    expect_error(ExitCode::bug, [&] { (void)dump.read_block(key, 2, 0, 128); }, {"head 2"});
-    expect_error(ExitCode::bug, [&] { (void)dump.read_block(key, 0, 200, 128); }, {"200+128"});
-    expect_error(ExitCode::bug, [&] { (void)dump.read_block(key, 0, 0, 0); }, {"0+0"});
+    expect_error(ErrorKind::internal, [&] { (void)dump.read_block(key, 2, 0, 128); }, {"head 2"});
+    expect_error(ErrorKind::internal, [&] { (void)dump.read_block(key, 0, 200, 128); }, {"200+128"});
+    expect_error(ErrorKind::internal, [&] { (void)dump.read_block(key, 0, 0, 0); }, {"0+0"});
 }
 
 TEST(KvDump, ManyThreadsReadTheSame) {

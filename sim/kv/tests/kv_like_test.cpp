@@ -789,14 +789,14 @@ TEST(KvLikeFile, NeedlesChangeOnlyTheirValuesAndQuestions) {
         EXPECT_EQ(arma::frowvec(predicted.row(n)).index_max(), readout.answer_of(readout.needles()[n]));
 
     cache.needles = 50;
-    expect_error(ExitCode::usage, [&] { write_kv_like(scratch.path("x"), options, cache); },
+    expect_error(ErrorKind::usage, [&] { write_kv_like(scratch.path("x"), options, cache); },
                  {"50 needles and as many questions do not fit 150 tokens (49 do)"});
     cache.needles = 4;
     cache.needle_logit = 0.0;
-    expect_error(ExitCode::usage, [&] { write_kv_like(scratch.path("x"), options, cache); }, {"a logit of 0"});
+    expect_error(ErrorKind::usage, [&] { write_kv_like(scratch.path("x"), options, cache); }, {"a logit of 0"});
     cache.needle_logit = 9.0;
     options.queries.heads = 0;
-    expect_error(ExitCode::usage, [&] { write_kv_like(scratch.path("x"), options, cache); }, {"there are none"});
+    expect_error(ErrorKind::usage, [&] { write_kv_like(scratch.path("x"), options, cache); }, {"there are none"});
     EXPECT_EQ(scratch.files(), 1U);
 }
 
@@ -818,11 +818,11 @@ TEST(KvLike, BadOptionsAreRejected) {
         KvLikeOptions options = small();
         change(options);
         expect_error(
-            ExitCode::usage, [&] { require_possible(options); }, parts);
+            ErrorKind::usage, [&] { require_possible(options); }, parts);
         expect_error(
-            ExitCode::usage, [&] { (void)draw(options); }, parts);
+            ErrorKind::usage, [&] { (void)draw(options); }, parts);
         expect_error(
-            ExitCode::usage, [&] { write_kv_like("/nowhere/x", options, {}); }, parts);
+            ErrorKind::usage, [&] { write_kv_like("/nowhere/x", options, {}); }, parts);
     };
     using Options = KvLikeOptions;
     rejected([](Options& o) { o.tokens = 0; }, {"a kv_like model of 0 tokens", "is empty"});
@@ -859,10 +859,10 @@ TEST(KvLike, BadOptionsAreRejected) {
     rejected([](Options& o) { o.queries.mean = -1.0; }, {"queries.mean = -1"});
     rejected([](Options& o) { o.queries.scale = 0.0; }, {"queries.scale = 0"});
 
-    expect_error(ExitCode::usage, [] { (void)draw(small(), 0, std::size_t{1} << 31); }, {"beyond the 2^32 numbers"});
-    expect_error(ExitCode::usage, [] { (void)parse_context_course("smoth"); },
+    expect_error(ErrorKind::usage, [] { (void)draw(small(), 0, std::size_t{1} << 31); }, {"beyond the 2^32 numbers"});
+    expect_error(ErrorKind::usage, [] { (void)parse_context_course("smoth"); },
                  {"unknown context course \"smoth\"; did you mean \"smooth\""});
-    expect_error(ExitCode::usage, [] { (void)parse_outlier_place("fast"); },
+    expect_error(ErrorKind::usage, [] { (void)parse_outlier_place("fast"); },
                  {"unknown place of outlier channels \"fast\"", "slow", "any"});
     EXPECT_EQ(parse_context_course("random"), ContextCourse::random);
     EXPECT_EQ(parse_outlier_place("any"), OutlierPlace::any);
@@ -870,16 +870,16 @@ TEST(KvLike, BadOptionsAreRejected) {
 
 TEST(KvLikeFile, BadCachesAreRejected) {
     const ScratchFolder scratch;
-    const auto rejected = [&](const KvLikeCache& cache, ExitCode code, std::string_view message) {
-        expect_error(code, [&] { write_kv_like(scratch.path("x.safetensors"), small(), cache); }, {message});
+    const auto rejected = [&](const KvLikeCache& cache, ErrorKind kind, std::string_view message) {
+        expect_error(kind, [&] { write_kv_like(scratch.path("x.safetensors"), small(), cache); }, {message});
         EXPECT_EQ(scratch.files(), 0U);
     };
-    rejected({.layers = 0}, ExitCode::usage, "of 0 layers");
-    rejected({.heads = 0}, ExitCode::usage, "0 heads is empty");
-    rejected({.dtype = DType::i64}, ExitCode::usage, "cannot be written as I64");
+    rejected({.layers = 0}, ErrorKind::usage, "of 0 layers");
+    rejected({.heads = 0}, ErrorKind::usage, "0 heads is empty");
+    rejected({.dtype = DType::i64}, ErrorKind::usage, "cannot be written as I64");
     KvLikeOptions overflowing = small();
     overflowing.queries.scale = 1e6;
-    expect_error(ExitCode::cannot_write, [&] { write_kv_like(scratch.path("x.safetensors"), overflowing, {}); },
+    expect_error(ErrorKind::output, [&] { write_kv_like(scratch.path("x.safetensors"), overflowing, {}); },
                  {"layers.0.query", "choose a wider dtype"});
     EXPECT_EQ(scratch.files(), 0U);
 }

@@ -182,7 +182,7 @@ TEST(Rope, PairsAreCountedFromTheFastest) {
 
 TEST(Rope, StyleNamesRoundTrip) {
     for (const auto style : styles) EXPECT_EQ(parse_rope_style(rope_style_name(style)), style);
-    expect_error(ExitCode::usage, [] { (void)parse_rope_style("interleave"); },
+    expect_error(ErrorKind::usage, [] { (void)parse_rope_style("interleave"); },
                  {"unknown style of rotary embedding \"interleave\"", "did you mean \"interleaved\""});
 }
 
@@ -191,8 +191,8 @@ TEST(Rope, AcceptsBlocksWithoutTokens) { EXPECT_EQ(apply_rope(arma::mat(0, 8), {
 TEST(Rope, BadArgumentsAreRejected) {
     const auto rejected = [](std::size_t dim, double base, std::vector<double> positions, std::string_view message) {
         const arma::mat block(2, dim, arma::fill::ones);
-        expect_error(ExitCode::usage, [&] { (void)apply_rope(block, {base, {}}, positions); }, {message});
-        expect_error(ExitCode::usage, [&] { (void)undo_rope(block, {base, {}}, positions); }, {message});
+        expect_error(ErrorKind::usage, [&] { (void)apply_rope(block, {base, {}}, positions); }, {message});
+        expect_error(ErrorKind::usage, [&] { (void)undo_rope(block, {base, {}}, positions); }, {message});
     };
     rejected(5, 10000.0, {0.0, 1.0}, "of 5 columns is not possible");
     rejected(4, 1.0, {0.0, 1.0}, "rotary base 1 is not usable");

@@ -133,7 +133,7 @@ TEST(Llama, WithAContextItsBlocksAreReplacedAndNoOthers) {
     EXPECT_EQ(kept, (std::vector<std::pair<std::size_t, std::size_t>>{{0, 16}, {16, 6}}));
     const auto exact = nats_of(model, expected.tokens, 40, {.block_tokens = 16});
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(std::abs(lost[t] - exact[t]) < 1e-5, t <= 16) << t;
-    expect_error(ExitCode::unusable_input, [&] { model.forward(expected.tokens, {.context = 41}); },
+    expect_error(ErrorKind::input, [&] { model.forward(expected.tokens, {.context = 41}); },
                  {"a context of 41 tokens"});
 }
 
@@ -250,8 +250,7 @@ TEST(Llama, DumpsOfScaledPositionsCannotBeDerotated) {
     const KvDump dump(path);
     EXPECT_FALSE(has_rotary(dump));
     EXPECT_FALSE(dump.metadata("rope_base").has_value());
-    expect_error(ExitCode::unusable_input, [&] { (void)dump_rotary(dump); },
-                 {path, "rope_scaling is \"llama3\"", "--model"});
+    expect_error(ErrorKind::input, [&] { (void)dump_rotary(dump); }, {path, "rope_scaling is \"llama3\"", "--model"});
 }
 
 TEST(Llama, RejectsOtherArchitectures) {
@@ -260,7 +259,7 @@ TEST(Llama, RejectsOtherArchitectures) {
     const std::string text = bytes_of_file(good.folder + "/config.json");
     const auto with = [&](const std::string& from, const std::string& to, const std::string& part) {
         write_config(good, text, from, to);
-        expect_error(ExitCode::unusable_input, [&] { Llama model(good.folder); }, {good.folder, part});
+        expect_error(ErrorKind::input, [&] { Llama model(good.folder); }, {good.folder, part});
     };
     with("\"llama\"", "\"gpt2\"", "model_type is \"gpt2\" (expected \"llama\"");
     with("\"silu\"", "\"gelu\"", "hidden_act is \"gelu\" (expected \"silu\")");
@@ -297,7 +296,7 @@ TEST(Llama, RejectsOtherArchitectures) {
     with("\"head_dim\": 8", "\"head_dim\": 7", "heads have 7 coordinates (expected an even number)");
     with("\"rope_theta\": 500.0", "\"rope_theta\": 1.0", "rope_theta is 1");
     with("{", "{,", "config.json");
-    expect_error(ExitCode::unusable_input, [] { Llama model("/no/such/folder"); }, {"/no/such/folder/config.json"});
+    expect_error(ErrorKind::input, [] { Llama model("/no/such/folder"); }, {"/no/such/folder/config.json"});
 }
 
 TEST(Llama, RejectsTensorsItWouldNotUse) {
@@ -306,7 +305,7 @@ TEST(Llama, RejectsTensorsItWouldNotUse) {
                              "model.layers.3.input_layernorm.weight", "model.embed_positions.weight"})
         for (const char* kind : {"untied", "shards"}) {
             const Reference more = make_reference(scratch, std::string(kind) + "+" + name, 4);
-            expect_error(ExitCode::unusable_input, [&] { Llama model(more.folder); },
+            expect_error(ErrorKind::input, [&] { Llama model(more.folder); },
                          {more.folder, "1 tensors do not belong to a plain Llama", name});
         }
 }
@@ -315,7 +314,7 @@ TEST(Llama, RejectsIllegalSequences) {
     const ScratchFolder scratch;
     const Llama model(make_reference(scratch, "tied", 4).folder);
     const auto rejected = [&](const std::vector<std::int32_t>& tokens, const std::string& part) {
-        expect_error(ExitCode::unusable_input, [&] { model.forward(tokens, {}); }, {part});
+        expect_error(ErrorKind::input, [&] { model.forward(tokens, {}); }, {part});
     };
     rejected({1, 2, 50}, "token 2 of a sequence is 50 (expected 0 to 49)");
     rejected({-1}, "token 0 of a sequence is -1");
@@ -380,15 +379,14 @@ TEST(LlamaBadInput, AnIndexMustNameFilesOfItsFolderOnce) {
     (void)scratch.write("b.safetensors", "x");
     EXPECT_EQ(files(R"("x": "b.safetensors", "y": "a.safetensors", "z": "a.safetensors")").size(), 2U);
     std::filesystem::create_symlink("a.safetensors", scratch.path("c.safetensors"));
-    expect_error(ExitCode::unusable_input, [&] { (void)files(R"("x": "a.safetensors", "y": "c.safetensors")"); },
+    expect_error(ErrorKind::input, [&] { (void)files(R"("x": "a.safetensors", "y": "c.safetensors")"); },
                  {"one file twice"});
     for (const char* elsewhere : {"../a.safetensors", "/a.safetensors", "a.txt"})
-        expect_error(ExitCode::unusable_input, [&] { (void)files("\"x\": \"" + std::string(elsewhere) + "\""); },
-                     {elsewhere});
+        expect_error(ErrorKind::input, [&] { (void)files("\"x\": \"" + std::string(elsewhere) + "\""); }, {elsewhere});
     std::string many;
     for (int i = 0; i < 1001; ++i)
         many += (i == 0 ? "" : ", ") + ("\"t" + std::to_string(i)) + "\": \"f" + std::to_string(i) + ".safetensors\"";
-    expect_error(ExitCode::unusable_input, [&] { (void)files(many); }, {"1001 files"});
+    expect_error(ErrorKind::input, [&] { (void)files(many); }, {"1001 files"});
 }
 
 }  // namespace

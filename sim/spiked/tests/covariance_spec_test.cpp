@@ -175,16 +175,16 @@ TEST(CovarianceMatrix, IsReadFromAFileOfAnyFormat) {
     const auto csv = scratch.write("c.csv", "2,1\n1,2\n");
     for (const auto& spec : {scratch.path("c.npy"), "sample:" + scratch.path("c.npy"), "sample:" + csv})
         EXPECT_EQ(arma::abs(covariance_matrix(spec, 2) - expected).max(), 0.0) << spec;
-    expect_error(ExitCode::unusable_input, [&] { (void)covariance_matrix("sample:" + csv, 3); },
+    expect_error(ErrorKind::input, [&] { (void)covariance_matrix("sample:" + csv, 3); },
                  {"2 x 2 is not a covariance of 3 coordinates"});
 }
 
 TEST(CovarianceSpecBadInput, EveryErrorIsNamed) {
     const auto fails = [](const CovarianceSpec& spec, std::initializer_list<std::string_view> parts) {
         expect_error(
-            ExitCode::usage, [&] { (void)covariance_spectrum(spec, 16); }, parts);
+            ErrorKind::usage, [&] { (void)covariance_spectrum(spec, 16); }, parts);
         expect_error(
-            ExitCode::usage, [&] { (void)build(spec, 16); }, parts);
+            ErrorKind::usage, [&] { (void)build(spec, 16); }, parts);
     };
     fails({"ar2", {{"rho", 0.4}}, "", ""}, {"unknown covariance kind \"ar2\"", "did you mean \"ar1\"?"});
     fails({"ar1", {{"rho", 0.4}}, "", "har"}, {"unknown basis \"har\"", "did you mean \"haar\"?"});
@@ -202,7 +202,7 @@ TEST(CovarianceSpecBadInput, EveryErrorIsNamed) {
     fails({"file", {}, "", ""}, {"\"file\" names no file", "path = \"..\""});
     fails({"ar1", {{"rho", 0.1}}, "x.csv", ""}, {"\"ar1\" reads no file", "x.csv"});
     const ScratchFolder scratch;
-    expect_error(ExitCode::unusable_input,
+    expect_error(ErrorKind::input,
                  [&] {
                      (void)build({"sample", {}, scratch.path("none.npy"), ""}, 16);
                  },

@@ -93,13 +93,13 @@ TEST(CovarianceStability, RootOfAr1EqualsThatOfArmadillo) {
 
 TEST(Covariance, BasesThatAreNotOrthonormalAreBugs) {
     const arma::vec values(3, arma::fill::ones);
-    expect_error(ExitCode::bug, [&] { (void)Covariance::on_basis(values, arma::mat(3, 3, arma::fill::ones)); },
+    expect_error(ErrorKind::internal, [&] { (void)Covariance::on_basis(values, arma::mat(3, 3, arma::fill::ones)); },
                  {"size 3 is not orthonormal"});
-    expect_error(ExitCode::bug, [&] { (void)Covariance::on_basis(values, arma::mat(4, 3, arma::fill::eye)); },
+    expect_error(ErrorKind::internal, [&] { (void)Covariance::on_basis(values, arma::mat(4, 3, arma::fill::eye)); },
                  {"4 x 3 for 3 eigenvalues"});
-    expect_error(ExitCode::bug, [&] { (void)Covariance::identity(3).eigenvectors(2, 3); },
+    expect_error(ErrorKind::internal, [&] { (void)Covariance::identity(3).eigenvectors(2, 3); },
                  {"3 eigenvectors from number 2"});
-    expect_error(ExitCode::usage, [&] { (void)Covariance::diagonal({1.0, -1.0}); }, {"-1"});
+    expect_error(ErrorKind::usage, [&] { (void)Covariance::diagonal({1.0, -1.0}); }, {"-1"});
 }
 
 /// The number of eigenvalues, of `size`, that each atom receives, from the largest value down.

@@ -253,7 +253,7 @@ TEST(EntryLaw, EveryLawIsTestedHere) {
 TEST(EntryLawBadInput, IllegalTexts) {
     const auto fails = [](const std::string& text, std::initializer_list<std::string_view> parts) {
         expect_error(
-            ExitCode::usage, [&] { (void)EntryLaw::parse(text); }, parts);
+            ErrorKind::usage, [&] { (void)EntryLaw::parse(text); }, parts);
     };
     fails("gausian", {"unknown entry law \"gausian\"", "did you mean \"gaussian\"?"});
     fails("", {"unknown entry law \"\"", "one of: gaussian, rademacher"});

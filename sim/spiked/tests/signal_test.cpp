@@ -243,7 +243,7 @@ TEST(SignalVectors, OneTextServesBothSidesOrLeavesTheOtherHaar) {
 TEST(SignalVectorsBadInput, IllegalTexts) {
     const auto fails = [](const std::string& text, std::initializer_list<std::string_view> parts) {
         expect_error(
-            ExitCode::usage, [&] { (void)parse_signal_vectors(text); }, parts);
+            ErrorKind::usage, [&] { (void)parse_signal_vectors(text); }, parts);
     };
     fails("har", {"unknown signal vectors \"har\"", "did you mean \"haar\"?"});
     fails("columns", {"unknown signal vectors \"columns\"", "one of: haar, qr, localised, sparse, eigen, smooth"});
@@ -263,16 +263,16 @@ TEST(SignalVectorsBadInput, IllegalTexts) {
     fails("eigen:1", {"the side is missing or unknown"});
     fails("eigen:row", {"INDEX must be one integer from 1 on"});
     fails("eigen:row:0", {"INDEX must be"});
-    expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("smooth", MatrixSide::column); },
+    expect_error(ErrorKind::usage, [] { (void)VectorLaw::parse("smooth", MatrixSide::column); },
                  {"\"smooth\" are left vectors, not right vectors"});
-    expect_error(ExitCode::usage, [] { (void)VectorLaw::parse("eigen:col:1", MatrixSide::row); },
+    expect_error(ErrorKind::usage, [] { (void)VectorLaw::parse("eigen:col:1", MatrixSide::row); },
                  {"\"eigen:col:1\" are right vectors, not left vectors"});
 }
 
 TEST(SignalVectorsBadInput, VectorsThatDoNotFit) {
     const auto fails = [](const std::string& text, std::size_t rank, std::initializer_list<std::string_view> parts) {
         expect_error(
-            ExitCode::usage, [&] { (void)draw(text, 10, rank); }, parts);
+            ErrorKind::usage, [&] { (void)draw(text, 10, rank); }, parts);
     };
     fails("haar", 11, {"11 signal vectors \"haar\" do not fit into 10 coordinates", "lower the rank"});
     fails("localised:4", 3, {"3 signal vectors \"localised:4\"", "lower the rank or J"});
@@ -280,7 +280,7 @@ TEST(SignalVectorsBadInput, VectorsThatDoNotFit) {
     fails("eigen:row:9", 3, {"lower the rank or INDEX"});
     fails("eigen:row:9223372036854775807", 3, {"lower the rank or INDEX"});
     // The text is legal, but every draw is linearly dependent.
-    expect_error(ExitCode::unusable_input, [] { (void)draw("qr:sparse:1e-9", 10, 2); },
+    expect_error(ErrorKind::input, [] { (void)draw("qr:sparse:1e-9", 10, 2); },
                  {"64 draws of 2 vectors of length 10 were linearly dependent"});
     EXPECT_EQ(draw("eigen:row:9", 10, 2).n_cols, 2U);
     EXPECT_EQ(draw("localised:5", 10, 2).n_cols, 2U);
@@ -291,10 +291,10 @@ TEST(Strength, EveryUnitConvertsToSingularValues) {
     EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("absolute"), threshold, 64).value, 3.0);
     EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("threshold"), threshold, 64).value, 3.75);
     EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("sqrt_n"), threshold, 64).value, 24.0);
-    expect_error(ExitCode::usage, [] { (void)parse_strength_unit("sqrtn"); },
+    expect_error(ErrorKind::usage, [] { (void)parse_strength_unit("sqrtn"); },
                  {"unknown unit of strengths \"sqrtn\"", "did you mean \"sqrt_n\"?"});
     for (const double bad : {-1.0, std::nan(""), HUGE_VAL})
-        expect_error(ExitCode::usage, [&] { (void)absolute_strength(bad, StrengthUnit::absolute, threshold, 4); },
+        expect_error(ErrorKind::usage, [&] { (void)absolute_strength(bad, StrengthUnit::absolute, threshold, 4); },
                      {"is not usable"});
 }
 

@@ -48,7 +48,7 @@ TEST(SpectrumSpec, SampleAndFile) {
 TEST(SpectrumSpecBadInput, IllegalTexts) {
     const auto fails = [](const std::string& spec, std::initializer_list<std::string_view> parts) {
         expect_error(
-            ExitCode::usage, [&] { (void)parse_spectrum(spec); }, parts);
+            ErrorKind::usage, [&] { (void)parse_spectrum(spec); }, parts);
     };
     fails("idenity", {"unknown spectrum \"idenity\"", "did you mean \"identity\"?"});
     fails("", {"unknown spectrum \"\""});
@@ -77,7 +77,7 @@ TEST(SpectrumSpecBadInput, IllegalFiles) {
     const auto sample = [&](const arma::mat& matrix, std::initializer_list<std::string_view> parts) {
         write_npy(scratch.path("c.npy"), matrix);
         expect_error(
-            ExitCode::unusable_input, [&] { (void)parse_spectrum("sample:" + scratch.path("c.npy")); }, parts);
+            ErrorKind::input, [&] { (void)parse_spectrum("sample:" + scratch.path("c.npy")); }, parts);
     };
     sample(arma::mat(2, 3, arma::fill::ones), {"c.npy", "2 x 3 is not square"});
     sample(arma::mat{{1, 2}, {3, 1}}, {"c.npy", "not symmetric", "row 0, column 1", "holds 2", "mirror 3"});
@@ -85,13 +85,13 @@ TEST(SpectrumSpecBadInput, IllegalFiles) {
     const auto list = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
         const auto path = scratch.write("s.csv", text);
         expect_error(
-            ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + path); }, parts);
+            ErrorKind::input, [&] { (void)parse_spectrum("file:" + path); }, parts);
     };
     list("1,2,3\n", {"s.csv", "3 columns"});
     list("1,0.5\n2,0.25\n", {"s.csv: weights of the spectrum sum to 0.75"});
     list("0,1\n", {"s.csv: all-zero spectrum"});
     list("-1,1\n", {"s.csv:1:1: value -1"});
-    expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("sample:" + scratch.path("none.npy")); },
+    expect_error(ErrorKind::input, [&] { (void)parse_spectrum("sample:" + scratch.path("none.npy")); },
                  {"none.npy: no such file"});
 }
 
@@ -110,7 +110,7 @@ TEST(SpectrumSpecBadInput, IllegalAtomsAreNamedByLineAndColumn) {
     const auto list = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
         const auto path = scratch.write("s.csv", "# value,weight\n\nvalue,weight\n1,0.5\n\n" + text);
         expect_error(
-            ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + path); }, parts);
+            ErrorKind::input, [&] { (void)parse_spectrum("file:" + path); }, parts);
     };
     list("-2,0.5\n", {"s.csv:6:1: value -2"});
     list("# again\n  -2, 0.5\n", {"s.csv:7:3: value -2"});
@@ -127,7 +127,7 @@ TEST(SpectrumSpec, AFileOfAtomsIsCsvWhateverItsSuffix) {
     for (const auto* name : {"atoms", "a.txt", "a.npy", "a.csv:b"})
         expect_same(parse_spectrum("file:" + scratch.write(name, "1,0.75\n5,0.25\n")),
                     theory::two_atom_spectrum(1.0, 5.0, 0.25));
-    expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("file:" + scratch.path("none.csv")); },
+    expect_error(ErrorKind::input, [&] { (void)parse_spectrum("file:" + scratch.path("none.csv")); },
                  {"none.csv: no such file"});
 }
 
@@ -172,7 +172,7 @@ TEST(SpectrumSpec, SmallEigenvaluesAboveRoundingAreKept) {
 TEST(SpectrumSpecBadInput, AnAllZeroSampleNamesItsFile) {
     const ScratchFolder scratch;
     write_npy(scratch.path("c.npy"), arma::mat(3, 3, arma::fill::zeros));
-    expect_error(ExitCode::unusable_input, [&] { (void)parse_spectrum("sample:" + scratch.path("c.npy")); },
+    expect_error(ErrorKind::input, [&] { (void)parse_spectrum("sample:" + scratch.path("c.npy")); },
                  {"c.npy: all-zero covariance"});
 }
 

@@ -203,7 +203,7 @@ TEST(SpikedSampler, DrawsAnyRankUpToTheShortSide) {
             EXPECT_LT(arma::abs(arma::svd(found.signal) - expected).max(), 1e-13);
         }
         model.strengths.assign(full + 1, SignalStrength{2.0});
-        expect_error(ExitCode::usage, [&] { require_possible(model); }, {"a signal of rank", "give at most"});
+        expect_error(ErrorKind::usage, [&] { require_possible(model); }, {"a signal of rank", "give at most"});
     }
 }
 
@@ -211,12 +211,12 @@ TEST(SpikedSamplerBadInput, ModelsThatCannotBeDrawnAreRejected) {
     SpikedModel model{Covariance::ar1(0.5, 20), Covariance::identity(12), {{3.0}, {2.0}}};
     model.colouring = Colouring::eigenbasis;
     model.entries = EntryLaw::parse("student:5");
-    expect_error(ExitCode::usage, [&] { require_possible(model); },
+    expect_error(ErrorKind::usage, [&] { require_possible(model); },
                  {"eigenbasis of \"student:5\" entries is not possible", "use dense colouring"});
-    expect_error(ExitCode::usage, [&] { (void)sample(model, stream::test_seed, "cell", 0); }, {"eigenbasis"});
+    expect_error(ErrorKind::usage, [&] { (void)sample(model, stream::test_seed, "cell", 0); }, {"eigenbasis"});
     model.colouring = Colouring::dense;
     model.right_vectors = VectorLaw::parse("localised:7", MatrixSide::column);
-    expect_error(ExitCode::usage, [&] { require_possible(model); },
+    expect_error(ErrorKind::usage, [&] { require_possible(model); },
                  {"2 signal vectors \"localised:7\" do not fit into 12 coordinates"});
 }
 

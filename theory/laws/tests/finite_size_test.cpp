@@ -17,7 +17,7 @@ SeparableLaw white(double beta = 1.0) { return {identity_spectrum(), identity_sp
 const RankCutoff& rule(const FiniteSize& theory, const std::string& name) {
     for (const RankCutoff& found : theory.rules)
         if (found.name == name) return found;
-    throw bug("no rule {}", name);
+    throw precondition_error("no rule {}", name);
 }
 
 TEST(FiniteSize, SmallestStrengthOfTheMarginRuleMatchesTheAudit) {

@@ -293,7 +293,7 @@ TEST(ClaimVerdicts, UnknownIdsAreRejectedWithASuggestion) {
         (void)validate_claims({.claims = {"prop.nrm"}});
         FAIL();
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::usage);
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
         EXPECT_STREQ(error.what(), "unknown claim \"prop.nrm\"; did you mean \"prop.norm\"?");
     }
 }

@@ -202,9 +202,9 @@ TEST(Compare, MatchesCellsByHashThenByLabel) {
     EXPECT_EQ(by_hash.rows[0].pairs, 3U);
     // Stores without a common mean are an error, not an agreement.
     const std::string apart = store_of({.values = {{1, 2, 3}}, .cell = "z", .label = "other", .method = "new"}, "d");
-    EXPECT_NE(message_of([&] { (void)compare_stores(a, apart); }, ExitCode::usage).find("no mean in common"),
+    EXPECT_NE(message_of([&] { (void)compare_stores(a, apart); }, ErrorKind::usage).find("no mean in common"),
               std::string::npos);
-    message_of([&] { (void)compare_stores(a, "/nowhere/x.spiked"); }, ExitCode::unusable_input);
+    message_of([&] { (void)compare_stores(a, "/nowhere/x.spiked"); }, ErrorKind::input);
 }
 
 // The stores keep no draws, only three batches of 7, 7 and 6 replicates.

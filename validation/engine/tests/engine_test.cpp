@@ -404,7 +404,7 @@ TEST(Engine, AStopDiscardsTheRunningBatch) {
 TEST(Shards, AreParsedOrRejected) {
     EXPECT_EQ(Shard::parse("2/16").text(), "2/16");
     for (const char* wrong : {"", "2", "0/3", "4/3", "a/3", "1/", "/3", "1/3/5", "-1/3", "1.5/3", "1/ 3"})
-        EXPECT_NE(message_of([&] { (void)Shard::parse(wrong); }, ExitCode::usage).find("write i/k"), std::string::npos)
+        EXPECT_NE(message_of([&] { (void)Shard::parse(wrong); }, ErrorKind::usage).find("write i/k"), std::string::npos)
             << wrong;
 }
 

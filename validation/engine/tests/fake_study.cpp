@@ -135,11 +135,11 @@ std::string science_of(const std::string& path) {
 
 void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
 
-std::string message_of(const std::function<void()>& work, ExitCode code) {
+std::string message_of(const std::function<void()>& work, ErrorKind kind) {
     try {
         work();
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), code) << error.what();
+        EXPECT_EQ(error.kind(), kind) << error.what();
         return error.what();
     }
     ADD_FAILURE() << "nothing was thrown";

@@ -43,6 +43,6 @@ RunOutcome run_into(const Experiment& experiment, const std::string& path, const
 void edit(const std::string& path, const std::string& sql);
 
 /// The message of the error that the work throws. The test fails if it throws none, or one with another exit code.
-std::string message_of(const std::function<void()>& work, ExitCode code);
+std::string message_of(const std::function<void()>& work, ErrorKind kind);
 
 }  // namespace spiked::validation

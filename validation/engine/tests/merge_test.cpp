@@ -160,7 +160,7 @@ TEST_P(Merge, RejectsABatchThatTwoPartsHold) {
     const std::string output = scratch_path("output");
     for (const auto& inputs : {std::vector{parts[0], parts[1], copy}, std::vector{copy, parts[0]},
                                std::vector{merged({parts[0], parts[1]}, "both"), parts[0]}}) {
-        const std::string message = message_of([&] { merge_stores(inputs, output); }, ExitCode::usage);
+        const std::string message = message_of([&] { merge_stores(inputs, output); }, ErrorKind::usage);
         EXPECT_NE(message.find(inputs.front()), std::string::npos) << message;
         EXPECT_NE(message.find(inputs.back()), std::string::npos) << message;
         EXPECT_NE(message.find("both hold batch 0 of cell cell a (replicates 0 to 4"), std::string::npos) << message;
@@ -171,7 +171,7 @@ TEST_P(Merge, RejectsABatchThatTwoPartsHold) {
                   [&] {
                       merge_stores({parts[0], parts[0]}, output);
                   },
-                  ExitCode::usage)
+                  ErrorKind::usage)
                   .find("the same store"),
               std::string::npos);
 }
@@ -185,7 +185,7 @@ TEST(MergeRejects, StoresThatAreNotPartsOfOneStudy) {
         const std::string other = scratch_path("other");
         run_into(of.experiment(), other, {.threads = 1, .shard = {2, 2}});
         if (!change.empty()) edit(other, change);
-        const std::string message = message_of([&] { merge_stores({one, other}, output); }, ExitCode::usage);
+        const std::string message = message_of([&] { merge_stores({one, other}, output); }, ErrorKind::usage);
         EXPECT_FALSE(fs::exists(output));
         expect_no_unfinished_file(output);
         return message;
@@ -208,12 +208,12 @@ TEST(MergeRejects, StoresThatAreNotPartsOfOneStudy) {
                   [&] {
                       merge_stores({one, older}, output);
                   },
-                  ExitCode::unusable_input)
+                  ErrorKind::input)
                   .find("its metric 2 is x, not overlap.left"),
               std::string::npos);
     edit(older, "PRAGMA user_version = 1");
-    message_of([&] { merge_stores({one, older}, output); }, ExitCode::unusable_input);
-    message_of([&] { merge_stores({one, "/nowhere/x.spiked"}, output); }, ExitCode::unusable_input);
+    message_of([&] { merge_stores({one, older}, output); }, ErrorKind::input);
+    message_of([&] { merge_stores({one, "/nowhere/x.spiked"}, output); }, ErrorKind::input);
     expect_no_unfinished_file(output);
 }
 
@@ -231,12 +231,12 @@ TEST(Merge, AcceptsPartsOfProgramsWithFewerMetrics) {
 TEST(MergeRejects, ToOverwriteAnything) {
     const auto parts = run_shards(FakeStudy{}.experiment(), 2, "half");
     const std::string before = science_of(parts[1]);
-    EXPECT_NE(message_of([&] { merge_stores(parts, parts[1]); }, ExitCode::usage).find("name another output"),
+    EXPECT_NE(message_of([&] { merge_stores(parts, parts[1]); }, ErrorKind::usage).find("name another output"),
               std::string::npos);
     const std::string output = merged(parts);
-    message_of([&] { merge_stores(parts, output); }, ExitCode::cannot_write);
-    message_of([&] { merge_stores(parts, "/nowhere/x.spiked"); }, ExitCode::cannot_write);
-    message_of([&] { merge_stores({}, scratch_path("nothing")); }, ExitCode::usage);
+    message_of([&] { merge_stores(parts, output); }, ErrorKind::output);
+    message_of([&] { merge_stores(parts, "/nowhere/x.spiked"); }, ErrorKind::output);
+    message_of([&] { merge_stores({}, scratch_path("nothing")); }, ErrorKind::usage);
     EXPECT_EQ(science_of(parts[1]), before);
 }
 
@@ -244,8 +244,7 @@ TEST(MergeRejects, ADamagedPartAndNamesIt) {
     const auto parts = run_shards(FakeStudy{}.experiment(), 2, "half");
     fs::resize_file(parts[1], fs::file_size(parts[1]) / 2);
     const std::string output = scratch_path("output");
-    EXPECT_NE(message_of([&] { merge_stores(parts, output); }, ExitCode::unusable_input).find(parts[1]),
-              std::string::npos);
+    EXPECT_NE(message_of([&] { merge_stores(parts, output); }, ErrorKind::input).find(parts[1]), std::string::npos);
     expect_no_unfinished_file(output);
 }
 
@@ -267,7 +266,7 @@ TEST(MergeRejects, ImpossibleCellsAndBatches) {
         fs::copy_file(good, bad);
         edit(bad, sql);
         const auto expect_rejection = [&, sql = sql, part = part](const auto& action) {
-            const std::string message = message_of(action, ExitCode::unusable_input);
+            const std::string message = message_of(action, ErrorKind::input);
             EXPECT_NE(message.find(part), std::string::npos) << sql << ": " << message;
             EXPECT_NE(message.find("bad"), std::string::npos) << message;
         };
@@ -378,7 +377,7 @@ TEST(Merge, StopsOnRequestAndLeavesNoFile) {
     const auto parts = run_shards(FakeStudy{}.experiment(), 2, "half");
     const std::string output = scratch_path("stopped");
     const std::atomic<bool> stop = true;
-    const std::string message = message_of([&] { merge_stores(parts, output, &stop); }, ExitCode::stopped);
+    const std::string message = message_of([&] { merge_stores(parts, output, &stop); }, ErrorKind::stopped);
     EXPECT_NE(message.find("stopped as asked"), std::string::npos) << message;
     expect_no_unfinished_file(output);
 }

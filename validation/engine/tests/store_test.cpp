@@ -30,11 +30,10 @@ TEST(StoreFile, OfAnotherSchemaIsRejected) {
     for (const auto& [version, message] :
          {std::pair{"1", "older version (schema 1"}, std::pair{"99", "newer version"}}) {
         edit(path, std::string("PRAGMA user_version = ") + version);
-        EXPECT_NE(message_of([&] { (void)open_store(path); }, ExitCode::unusable_input).find(message),
-                  std::string::npos);
-        EXPECT_NE(message_of([&] { Store(path, experiment, "test", 1, Json::object()); }, ExitCode::unusable_input)
-                      .find(message),
-                  std::string::npos);
+        EXPECT_NE(message_of([&] { (void)open_store(path); }, ErrorKind::input).find(message), std::string::npos);
+        EXPECT_NE(
+            message_of([&] { Store(path, experiment, "test", 1, Json::object()); }, ErrorKind::input).find(message),
+            std::string::npos);
     }
 }
 
@@ -44,8 +43,7 @@ TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotResumed) {
     run_into(study.experiment(), path);
     const auto rejected = [&](const std::string& change) {
         edit(path, change);
-        return message_of([&] { Store(path, study.experiment(), "test", 1, Json::object()); },
-                          ExitCode::unusable_input);
+        return message_of([&] { Store(path, study.experiment(), "test", 1, Json::object()); }, ErrorKind::input);
     };
     EXPECT_NE(rejected("INSERT INTO metric VALUES(NULL, 'younger', 'share', 'none', '')").find("it measures younger"),
               std::string::npos);
@@ -59,7 +57,7 @@ TEST(StoreFile, OfAProgramWithOtherMetricsOrReplicatesIsNotResumed) {
     Experiment experiment = study.experiment();
     run_into(experiment, other);
     experiment.cells[1].replicates = 48;
-    EXPECT_NE(message_of([&] { Store(other, experiment, "test", 1, Json::object()); }, ExitCode::usage)
+    EXPECT_NE(message_of([&] { Store(other, experiment, "test", 1, Json::object()); }, ErrorKind::usage)
                   .find("47 to 47 replicates, now cell 2"),
               std::string::npos);
 }
@@ -95,8 +93,7 @@ TEST(StoreFile, NeverReplacesAnotherDatabase) {
         Database(path, Database::Mode::create).execute(made);
         const std::string before = bytes_of(path);
         ASSERT_FALSE(before.empty());
-        const std::string message =
-            message_of([&] { run_into(FakeStudy{}.experiment(), path); }, ExitCode::unusable_input);
+        const std::string message = message_of([&] { run_into(FakeStudy{}.experiment(), path); }, ErrorKind::input);
         EXPECT_NE(message.find("not a store of this program"), std::string::npos) << message;
         EXPECT_EQ(bytes_of(path), before);
     }
@@ -148,7 +145,7 @@ TEST(StoreFile, AJournalThatNamesAnotherIsRejectedByReadersAndWriters) {
         << big_endian(0) << victim << big_endian(static_cast<std::uint32_t>(victim.size())) << big_endian(sum)
         << "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
     const auto expect_rejection = [&](const auto& action) {
-        const std::string message = message_of(action, ExitCode::unusable_input);
+        const std::string message = message_of(action, ErrorKind::input);
         EXPECT_NE(message.find("names another journal"), std::string::npos) << message;
         EXPECT_EQ(bytes_of(victim), "mine");
     };
@@ -179,7 +176,7 @@ TEST(StoreFile, AJournalWithAnotherPageSizeIsRejectedByReadersAndWriters) {
         overwrite(killed + "-journal", page_size_at, big_endian(page_size));
         const std::string before = bytes_of(killed);
         const auto expect_rejection = [&](const auto& action) {
-            const std::string message = message_of(action, ExitCode::unusable_input);
+            const std::string message = message_of(action, ErrorKind::input);
             EXPECT_NE(message.find(fmt::format("has pages of {} bytes", page_size)), std::string::npos) << message;
             EXPECT_EQ(bytes_of(killed), before);
         };
@@ -195,7 +192,7 @@ TEST(StoreFile, AJournalTooLongForItsStoreIsNotCopied) {
         const std::string killed = killed_writer("long");
         std::filesystem::resize_file(killed + "-journal", bytes);
         const auto expect_rejection = [&, part = part](const auto& action) {
-            const std::string message = message_of(action, ExitCode::unusable_input);
+            const std::string message = message_of(action, ErrorKind::input);
             EXPECT_NE(message.find(part), std::string::npos) << message;
             EXPECT_NE(message.find("remove it"), std::string::npos) << message;
         };
@@ -217,7 +214,7 @@ TEST(StoreFile, WithAnyChangeOfTheSchemaIsRejected) {
         const std::string path = scratch_path("other");
         std::filesystem::copy_file(good, path);
         edit(path, sql);
-        return message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+        return message_of([&] { (void)open_store(path); }, ErrorKind::input);
     };
     EXPECT_NE(rejected("CREATE VIEW pragma_database_list AS SELECT 1").find("\"pragma_database_list\""),
               std::string::npos);
@@ -242,7 +239,7 @@ TEST(StoreFile, WithValuesOfOtherTypesIsRejected) {
         const std::string path = scratch_path("typed");
         std::filesystem::copy_file(good, path);
         edit(path, "PRAGMA ignore_check_constraints = ON; " + sql);
-        return message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+        return message_of([&] { (void)open_store(path); }, ErrorKind::input);
     };
     for (const auto& [sql, part] : {std::pair{"UPDATE method SET bits = '\\input'", "table method"},
                                     {"UPDATE cell SET n = 'x'", "table cell"},
@@ -291,7 +288,7 @@ TEST(StoreFile, WithANulByteInATextIsRejected) {
                 edit(path, behind("INSERT INTO figure SELECT 1, 'rate', '{}'"));
             else
                 edit(path, behind(fmt::format("UPDATE {0} SET {1} = {1}", table, column)));
-            const std::string message = message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
+            const std::string message = message_of([&] { (void)open_store(path); }, ErrorKind::input);
             EXPECT_NE(message.find(fmt::format("table {} holds a text with a NUL byte", table)), std::string::npos)
                 << column << message;
         }
@@ -301,7 +298,7 @@ TEST(StoreFile, IsNeverWrittenWithANulByteInAText) {
     Experiment experiment = FakeStudy{}.experiment();
     experiment.cells[0].label = std::string("a\0b", 3);  // the metadata of a dump may contain such a text
     const std::string path = scratch_path("nul-made");
-    const std::string message = message_of([&] { run_into(experiment, path); }, ExitCode::unusable_input);
+    const std::string message = message_of([&] { run_into(experiment, path); }, ErrorKind::input);
     EXPECT_NE(message.find("\"a\\x00b\" holds a NUL byte"), std::string::npos) << message;
 }
 
@@ -329,10 +326,10 @@ TEST(StoreFile, LimitsTheStepsOfAReaderInProportionToItsSize) {
     const std::string counted =
         "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t LIMIT {}) SELECT count(*) FROM t";
     EXPECT_EQ(store.integer(fmt::format(fmt::runtime(counted), 100000)), 100000);
-    EXPECT_NE(message_of([&] { (void)store.integer(fmt::format(fmt::runtime(counted), 2'000'000'000)); },
-                         ExitCode::unusable_input)
-                  .find("out of proportion"),
-              std::string::npos);
+    EXPECT_NE(
+        message_of([&] { (void)store.integer(fmt::format(fmt::runtime(counted), 2'000'000'000)); }, ErrorKind::input)
+            .find("out of proportion"),
+        std::string::npos);
     EXPECT_EQ(store.integer("SELECT count(*) FROM study"), 1) << "each statement has its own limit";
 }
 

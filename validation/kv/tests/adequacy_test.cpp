@@ -119,7 +119,7 @@ std::size_t place_of(const std::string& name) {
     const auto& tests = adequacy_tests();
     for (std::size_t test = 0; test < tests.size(); ++test)
         if (tests[test].name == name) return test;
-    throw bug("no test {}", name);
+    throw precondition_error("no test {}", name);
 }
 
 TEST(AdequacyLaw, SpikedBlocksAreRejectedAtTheDeclaredRate) {

@@ -68,7 +68,8 @@ ModelTimings time_model(const std::string& folder, const std::string& path, doub
     numpy.say("nats");
     result.nats_in_numpy = NumpyPeer::number(numpy.answer(), "nats");
     if (!(std::abs(result.nats - result.nats_in_numpy) <= agreement * std::max(1.0, result.nats)))
-        throw bug("NumPy finds {:.9g} nats a token where spiked finds {:.9g}", result.nats_in_numpy, result.nats);
+        throw postcondition_error("NumPy finds {:.9g} nats a token where spiked finds {:.9g}", result.nats_in_numpy,
+                                  result.nats);
     // Time is measured per forward pass and divided by the number of tokens below.
     result.rows = time_interleaved({{"spiked", [&] { use_result(mean_nats(model, tokens)); }},
                                     {"numpy",

@@ -60,12 +60,12 @@ TEST(NeedlePrompt, HasNeedlesAndQuestionsAtItsPositions) {
 
 TEST(NeedlePrompt, RejectsWhatDoesNotFit) {
     const auto expect_error = [](const RetrievalPlan& plan, std::size_t context, const std::string& part,
-                                 ExitCode code = ExitCode::unusable_input) {
+                                 ErrorKind kind = ErrorKind::input) {
         try {
             (void)needle_prompt(plan, shape_of(context), filler, 0);
             ADD_FAILURE() << "nothing was thrown for " << part;
         } catch (const Error& error) {
-            EXPECT_EQ(error.code(), code);
+            EXPECT_EQ(error.kind(), kind);
             EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
         }
     };
@@ -79,7 +79,7 @@ TEST(NeedlePrompt, RejectsWhatDoesNotFit) {
     plan.needles = 16;
     plan.prompt_tokens = 1024;
     expect_error(plan, 1024, "a stream of the filler has 300 tokens (expected 992 or more)");
-    expect_error(plan, 1023, "--context 1024 is not possible: the model reads 1023 tokens at most", ExitCode::usage);
+    expect_error(plan, 1023, "--context 1024 is not possible: the model reads 1023 tokens at most", ErrorKind::usage);
     plan.prompt_tokens = 60;
     expect_error(plan, 1024, "do not fit a context of 60 tokens (13 do)");
 }

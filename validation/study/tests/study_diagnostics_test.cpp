@@ -15,7 +15,7 @@ std::string study_with(const std::string& model, const std::string& rest = "[[es
 }
 
 std::string error_of(const std::string& text, const StudyOverrides& overrides = {}) {
-    return message_of([&] { (void)parse_study(text, "x.toml", overrides); }, ExitCode::usage);
+    return message_of([&] { (void)parse_study(text, "x.toml", overrides); }, ErrorKind::usage);
 }
 
 void expect_part(const std::string& message, const std::string& part) {

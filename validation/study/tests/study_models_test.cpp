@@ -21,7 +21,7 @@ namespace {
 const Factor& factor_of(const ExperimentCell& cell, std::string_view name) {
     for (const auto& factor : cell.factors)
         if (factor.name == name) return factor;
-    throw bug("{} has no factor {}", cell.label, name);
+    throw precondition_error("{} has no factor {}", cell.label, name);
 }
 
 std::string study_of(const std::string& model, const std::string& rest = "") {
@@ -37,7 +37,7 @@ std::string error_of(const std::string& text) {
     try {
         (void)parse_study(text, "models.toml");
     } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
+        EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
         return error.what();
     }
     ADD_FAILURE() << "accepted: " << text;

@@ -69,7 +69,7 @@ std::string run_once(const Study& study, const std::string& path, std::size_t th
 TEST(StudyFile, AMisspeltKeyOfASweepIsOneError) {
     std::string text = small_study;
     text.replace(text.find("\"signal.strength\" = ["), 17, "\"signal.strenght\"");
-    const std::string message = message_of([&] { (void)parse_study(text, "x.toml"); }, ExitCode::usage);
+    const std::string message = message_of([&] { (void)parse_study(text, "x.toml"); }, ErrorKind::usage);
     EXPECT_NE(message.find("did you mean \"strength\"?"), std::string::npos) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << "checks that use the factor are correct: " << message;
 }
@@ -119,7 +119,7 @@ until = [{ metric = "relative_l2" }]
 claim = "overlap.lefft"
 margin = { abs = 0.02 }
 )";
-    const std::string message = message_of([&] { (void)parse_study(text, "wrong.toml"); }, ExitCode::usage);
+    const std::string message = message_of([&] { (void)parse_study(text, "wrong.toml"); }, ErrorKind::usage);
     for (const char* part :
          {"wrong.toml:7:5: \"d\" must be a whole number",
           "wrong.toml:8:1: unknown key \"nosie\" in [model]; did you mean \"noise\"?", "rank is 3 but 2 strengths",
@@ -132,7 +132,7 @@ margin = { abs = 0.02 }
 
 TEST(StudyFile, AWrongSeedOnTheCommandLineIsNotAnErrorOfTheFile) {
     const std::string message =
-        message_of([&] { (void)parse_study(small_study, "small.toml", {.seed = "hello"}); }, ExitCode::usage);
+        message_of([&] { (void)parse_study(small_study, "small.toml", {.seed = "hello"}); }, ErrorKind::usage);
     EXPECT_EQ(message.find("small.toml"), std::string::npos) << message;
     EXPECT_NE(message.find("hello"), std::string::npos) << message;
 }
@@ -141,7 +141,7 @@ TEST(StudyFile, ATableInPlaceOfAListGetsAnExample) {
     const std::string start =
         "spiked = 1\n[study]\nname = \"x\"\n[model]\nkind = \"spiked\"\nn = 24\nd = 24\nsignal = { strength = 2.0 }\n";
     const auto message = [&](const std::string& rest) {
-        return message_of([&] { (void)parse_study(start + rest, "x.toml"); }, ExitCode::usage);
+        return message_of([&] { (void)parse_study(start + rest, "x.toml"); }, ErrorKind::usage);
     };
     EXPECT_NE(message("[run]\nuntil = { metric = \"rank\", mcse_abs = 0.1 }\n")
                   .find("\"until\" must be a list of tables: write until = [{ metric = "),
@@ -189,7 +189,7 @@ TEST(StudyFile, TwoChecksOfTheSameNameAreRejectedWithTheirPlaces) {
     EXPECT_NO_THROW((void)parse_study(start + check, "x.toml"));
     EXPECT_NO_THROW((void)parse_study(start + check + check + "name = \"again\"\n", "x.toml"));
     const std::string message =
-        message_of([&] { (void)parse_study(start + check + check, "x.toml"); }, ExitCode::usage);
+        message_of([&] { (void)parse_study(start + check + check, "x.toml"); }, ErrorKind::usage);
     EXPECT_NE(message.find("x.toml:12:1: check \"overlap.left\" is defined twice (first in line 9)"), std::string::npos)
         << message;
 }
@@ -203,7 +203,7 @@ TEST(StudyFile, ErrorsAreReportedInTheOrderOfTheFile) {
                 "\"spiked\"\nn = 24\nd = 24\nsignal = { strength = \"two\" }\n[study]\nname = 3\nnaem = \"x\"\n",
                 "x.toml");
         },
-        ExitCode::usage);
+        ErrorKind::usage);
     std::vector<int> lines;
     for (std::size_t at = message.find("x.toml:"); at != std::string::npos; at = message.find("x.toml:", at + 1))
         lines.push_back(std::stoi(message.substr(at + 7)));
@@ -215,15 +215,15 @@ TEST(StudyFile, ErrorsAreReportedInTheOrderOfTheFile) {
 TEST(StudyFile, ChecksWithoutPredictionsAndSyntaxErrorsAreRejected) {
     std::string nowhere = small_study;
     nowhere.replace(nowhere.find("ge = 1.0"), 8, "ge = 9.0");
-    EXPECT_NE(message_of([&] { (void)parse_study(nowhere, "x"); }, ExitCode::usage).find("matches no cell"),
+    EXPECT_NE(message_of([&] { (void)parse_study(nowhere, "x"); }, ErrorKind::usage).find("matches no cell"),
               std::string::npos);
     std::string silent = small_study;
     silent.replace(silent.find("ge = 1.0"), 8, "le = 0.9");
-    EXPECT_NE(message_of([&] { (void)parse_study(silent, "x"); }, ExitCode::usage).find("says nothing"),
+    EXPECT_NE(message_of([&] { (void)parse_study(silent, "x"); }, ErrorKind::usage).find("says nothing"),
               std::string::npos);
-    EXPECT_NE(message_of([&] { (void)parse_study("spiked = = 1", "x.toml"); }, ExitCode::usage).find("x.toml:1:10"),
+    EXPECT_NE(message_of([&] { (void)parse_study("spiked = = 1", "x.toml"); }, ErrorKind::usage).find("x.toml:1:10"),
               std::string::npos);
-    message_of([&] { (void)read_study("/nowhere/study.toml"); }, ExitCode::usage);
+    message_of([&] { (void)read_study("/nowhere/study.toml"); }, ErrorKind::usage);
 }
 
 TEST(Engine, GivesTheSameNumbersForAnyNumberOfThreads) {
@@ -345,10 +345,10 @@ TEST(Store, RejectsAnotherStudyAndReportsTheDifference) {
     run_once(study, path, 1);
     const Study other = parse_study(small_study, "small.toml", {.set = {{"model.noise.row_cov.rho", "0.5"}}});
     const std::string message =
-        message_of([&] { Store(path, other.experiment, "test", 1, Json::object()); }, ExitCode::usage);
+        message_of([&] { Store(path, other.experiment, "test", 1, Json::object()); }, ErrorKind::usage);
     EXPECT_NE(message.find("row_cov.rho: 0.3, now 0.5"), std::string::npos) << message;
     const Study seeded = parse_study(small_study, "small.toml", {.seed = "0x1"});
-    EXPECT_NE(message_of([&] { Store(path, seeded.experiment, "test", 1, Json::object()); }, ExitCode::usage)
+    EXPECT_NE(message_of([&] { Store(path, seeded.experiment, "test", 1, Json::object()); }, ErrorKind::usage)
                   .find("seed: 0x5eed"),
               std::string::npos);
 }
@@ -360,11 +360,10 @@ TEST(Store, RejectsFilesThatAreNotStores) {
         std::fputs("this is no database, only a text of some length\n", file);
         std::fclose(file);
     }
-    message_of([&] { (void)open_store(path); }, ExitCode::unusable_input);
-    message_of([&] { (void)open_store("/nowhere/x.spiked"); }, ExitCode::unusable_input);
+    message_of([&] { (void)open_store(path); }, ErrorKind::input);
+    message_of([&] { (void)open_store("/nowhere/x.spiked"); }, ErrorKind::input);
     const Study study = parse_study(small_study, "small.toml");
-    message_of([&] { Store("/nowhere/x.spiked", study.experiment, "test", 1, Json::object()); },
-               ExitCode::cannot_write);
+    message_of([&] { Store("/nowhere/x.spiked", study.experiment, "test", 1, Json::object()); }, ErrorKind::output);
 }
 
 TEST(Store, SummariesAgreeWithTheValuesOfReplicates) {

@@ -72,7 +72,7 @@ auto on_device(const Work& work) {
     try {
         return work();
     } catch (const spiked::cuda::DeviceFailure& failure) {
-        throw Error(failure.out_of_memory() ? ExitCode::out_of_memory : ExitCode::bug, failure.what());
+        throw Error(failure.out_of_memory() ? ErrorKind::memory : ErrorKind::internal, failure.what());
     }
 }
 
@@ -133,7 +133,7 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
         const double error =
             values.empty() ? 0.0 : estimators::worst_error(values, reference, std::max<std::size_t>(1, wanted));
         if (!(error < (sizeof(Real) == sizeof(float) ? 2e-3 : 1e-10)))
-            throw bug("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
+            throw postcondition_error("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
         jobs.push_back(pass_job(what, std::move(pass)));
     };
     // Kernels with one thread or warp per block need tens of thousands of blocks.
@@ -177,7 +177,8 @@ std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t
         Experiment moved = parse_study(text, "bench").experiment;
         std::vector<std::string> notes;
         if (!moved.move_to(device, threads, notes) || !notes.empty())
-            throw bug("no kernel computes the study of the benchmark: {}", notes.empty() ? "" : notes.front());
+            throw postcondition_error("no kernel computes the study of the benchmark: {}",
+                                      notes.empty() ? "" : notes.front());
         jobs.push_back(
             study_job(fmt::format("{}:{}", what, name_of(device.backend)), std::move(moved), group, threads));
     }
@@ -244,8 +245,9 @@ DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::si
                                                   batch_of(device, blocks), fill, part);
                     found.batch = pass->blocks();
                     if (const double theirs = pass->outcome().front(); !(std::abs(theirs / error - 1.0) < 1e-3))
-                        throw bug("{} on {} loses {:.4g}, {:.4g} on the CPU: unequal work is not compared", name,
-                                  backend, theirs, error);
+                        throw postcondition_error(
+                            "{} on {} loses {:.4g}, {:.4g} on the CPU: unequal work is not compared", name, backend,
+                            theirs, error);
                     jobs.push_back(pass_job(fmt::format("{}:{}:{}", name, what, backend), std::move(pass)));
                 });
         }

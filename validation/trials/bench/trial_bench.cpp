@@ -44,8 +44,8 @@ TrialTimings time_trials(double seconds) {
         const TrialOutcome theirs = numpy.run(decomposition, Trials::white(0));
         note(what, theirs);
         if (!agree(ours, theirs))
-            throw bug("{} finds rank {} and error {:.9g} where spiked finds rank {} and {:.9g}", what, theirs.rank,
-                      theirs.mean_squared_error, ours.rank, ours.mean_squared_error);
+            throw postcondition_error("{} finds rank {} and error {:.9g} where spiked finds rank {} and {:.9g}", what,
+                                      theirs.rank, theirs.mean_squared_error, ours.rank, ours.mean_squared_error);
     }
 
     std::uint64_t replicate = 0;

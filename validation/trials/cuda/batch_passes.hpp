@@ -60,7 +60,8 @@ public:
         const auto status = all(batch_.status, 1);
         const auto bad = std::count_if(status.begin(), status.end(),
                                        [](auto one) { return one != estimators::cuda::BlockStatus::fine; });
-        if (bad > 0) throw bug("{} of {} blocks were not decomposed: such work is not timed", bad, count);
+        if (bad > 0)
+            throw postcondition_error("{} of {} blocks were not decomposed: such work is not timed", bad, count);
         const std::size_t size = batch_.size.short_side;
         same_as_copies(batch_.diagonal, size, "diagonals");
         same_as_copies(batch_.off_diagonal, size, "off-diagonals");
@@ -90,7 +91,8 @@ private:
             if (!std::equal(here.begin() + static_cast<std::ptrdiff_t>(i * each),
                             here.begin() + static_cast<std::ptrdiff_t>((i + 1) * each),
                             here.begin() + static_cast<std::ptrdiff_t>(i % distinct_ * each)))
-                throw bug("block {} and its copy {} have other {}: such work is not timed", i % distinct_, i, what);
+                throw postcondition_error("block {} and its copy {} have other {}: such work is not timed",
+                                          i % distinct_, i, what);
         return here;
     }
     static std::uint32_t vector_batch(std::size_t count) {
@@ -125,7 +127,7 @@ public:
         const RowResults back = row_results(staged_ + device_arrays_.sent, coding_, count);
         const auto bad = count_bad(back.status, estimators::cuda::CodingStatus::coded) +
                          count_bad(back.measured, estimators::cuda::BlockStatus::fine);
-        if (bad > 0) throw bug("{} of {} blocks were not coded: such work is not timed", bad, count);
+        if (bad > 0) throw postcondition_error("{} of {} blocks were not coded: such work is not timed", bad, count);
         error_ = back.relative[0];
     }
 

@@ -22,7 +22,7 @@ namespace spiked::validation::cuda {
 
 std::string gpu_library_problem() { return "built without the headers of cuSOLVER and cuBLAS"; }
 std::unique_ptr<DevicePass> gpu_library_pass(int, const BlocksToDecompose&, std::size_t, LibraryRoute) {
-    throw bug("no headers of cuSOLVER");
+    throw precondition_error("no headers of cuSOLVER");
 }
 
 #else
@@ -204,7 +204,8 @@ public:
         check(cudaMemcpy(status.data(), status_.get(), status.size() * sizeof(int), cudaMemcpyDeviceToHost), "copying");
         check(cudaMemcpy(found.data(), values_.get(), found.size() * sizeof(Real), cudaMemcpyDeviceToHost), "copying");
         const auto bad = std::count_if(status.begin(), status.end(), [](int one) { return one != 0; });
-        if (bad > 0) throw bug("{} of {} blocks failed in cuSOLVER: such work is not timed", bad, count_);
+        if (bad > 0)
+            throw postcondition_error("{} of {} blocks failed in cuSOLVER: such work is not timed", bad, count_);
         std::vector<double> values(found.begin(), found.end());
         if (route_ == LibraryRoute::syev_gram)
             for (double& value : values) value = std::sqrt(std::max(value, 0.0));

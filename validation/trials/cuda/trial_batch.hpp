@@ -31,7 +31,7 @@ public:
     std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count, const DrawTrial& draw,
                                  TrialStages* stages) override {
         if (const std::string unsupported_reason = plan.unsupported_reason(); !unsupported_reason.empty())
-            throw bug("no kernel computes these trials ({})", unsupported_reason);
+            throw precondition_error("no kernel computes these trials ({})", unsupported_reason);
         return plan.in_float ? run_in<float>(plan, first, count, draw, stages)
                              : run_in<double>(plan, first, count, draw, stages);
     }

@@ -43,7 +43,7 @@ std::string TrialPlan::unsupported_reason() const {
 
 #ifndef SPIKED_HAS_CUDA
 namespace {
-[[noreturn]] void no_gpu() { throw bug("a build without CUDA code has no GPU"); }
+[[noreturn]] void no_gpu() { throw precondition_error("a build without CUDA code has no GPU"); }
 }  // namespace
 std::unique_ptr<TrialDevice> gpu_trials(int, std::size_t) { no_gpu(); }
 std::unique_ptr<DevicePass> gpu_pass(int, std::size_t, const BlocksToDecompose&, std::size_t, DecompositionPart) {
