@@ -49,7 +49,7 @@ StudyExecutor& chosen_executor() {
     return executor;
 }
 
-ExitCode exit_code(validation::RunOutcome outcome, const validation::VerdictCounts& verdicts, bool strict) {
+ExitCode exit_code_of(validation::RunOutcome outcome, const validation::VerdictCounts& verdicts, bool strict) {
     if (outcome == validation::RunOutcome::too_many_failures) return ExitCode::too_many_failures;
     if (outcome == validation::RunOutcome::stopped) return ExitCode::stopped;
     // A shard gives no verdicts: checks are judged once, when the shards are merged.
@@ -186,7 +186,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
                                 .shard = run.shard,
                                 .executor = run.executor});
         }
-        code = exit_code(outcome, count_verdicts(store.database()), run.strict);
+        code = exit_code_of(outcome, count_verdicts(store.database()), run.strict);
         status = status_of(outcome, run.shard);
         store.finish(status, static_cast<int>(code), outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
         if (finished) finished(store.database());

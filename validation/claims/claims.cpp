@@ -11,8 +11,8 @@ namespace {
 
 std::vector<Claim> all_claims() {
     std::vector<Claim> all;
-    for (auto list : {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, residual_claims,
-                      row_claims, quantizer_claims, compression_claims}) {
+    for (auto list : {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, residual_claims, residual_bias_claims, residual_proof_claims,
+                      row_claims, quantizer_claims, compression_claims, rope_claims}) {
         auto claims = list();
         std::move(claims.begin(), claims.end(), std::back_inserter(all));
     }

@@ -2,24 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
 #include "estimators/compressors/compressor.hpp"
-#include "sim/kv/kv_like.hpp"
-#include "sim/random/permutation.hpp"
 #include "theory/quantization/lloyd_max.hpp"
+#include "validation/claims/block_criteria.hpp"
 #include "validation/claims/fixture.hpp"
 #include "validation/claims/printed_tables.hpp"
-#include "validation/kv/open_dumps.hpp"
 
-// Claims on the costs and savings of compression in stored bits, for simulated blocks and for the blocks of a dump.
+// Claims on the costs and savings of compression in stored bits.
 
 namespace spiked::validation {
 namespace {
-
-using sim::Side;
-std::string name_of(Side side) { return fmt::format("{}s", sim::side_name(side)); }
 
 /// White noise and five components with the energies of the paper's tables for Llama: relative to the norm of a block
 /// of keys, the residuals after one and after all components are .625 and .52 (for values .897 and .78).
@@ -33,22 +27,8 @@ Fixture calibrated_fixture(Side side, std::size_t size) {
     return fixture;
 }
 
-/// Calls `visit` with every block of a trial.
-using BlockVisit = std::function<void(std::uint64_t replicate, const std::function<void(const arma::mat&)>& visit)>;
-
-/// A source of blocks on which compression claims are judged.
-struct Blocks {
-    std::string description;
-    std::vector<SizePlan> quick;
-    std::vector<SizePlan> full;
-    std::function<BlockVisit(const TrialPlace&)> prepare;
-    double unexplained = 0.04;  ///< margin in bits for what the energies do not explain
-    std::vector<Control> negative_controls = {{"open-loop", "the residual formed before the factors are coded"},
-                                              {"factors-not-counted", "the bits of the factors left out of the count"}};
-};
-
 Blocks calibrated(Side side) {
-    return {fmt::format("{} as in the paper's tables", name_of(side)),
+    return {fmt::format("{} as in the paper's tables", plural_of(side)),
             {{128, 60}},
             {{128, 400}},
             [=](const TrialPlace& place) -> BlockVisit {
@@ -178,23 +158,6 @@ Trial explained_trial(const TrialPlace& place, const Blocks& blocks, const std::
 
 const Control one_bit_better{"one-bit-better", "that method itself in its place, with a bit more than is counted"};
 
-Criterion saving(std::string name, const Blocks& blocks, std::string other, AcceptanceRegion region) {
-    return {.form = Form::printed,
-            .name = std::move(name),
-            .measures = fmt::format("bits an entry that eoptshrink+tq-mse saves over {} at equal error, all stored "
-                                    "bits counted, {}",
-                                    other, blocks.description),
-            .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) { return saving_trial(place, blocks, other); },
-            .region = [=](std::size_t) { return region; },
-            .quick = blocks.quick,
-            .full = blocks.full,
-            .positive_controls = {one_bit_better}};
-}
-
-const AcceptanceRegion nearly_one = at_least(0.85);
-const AcceptanceRegion worth_it = at_least(0.1);
-
 /// The largest saving of the printed eOptShrinkQ values over another method of the tables. With `itself`, the other
 /// method at one bit more, with that bit not counted, takes the place of eOptShrinkQ.
 double largest_printed_saving(const BitsAndError (PrintedTable::*other)[3], bool itself) {
@@ -225,20 +188,6 @@ Criterion printed_saving(const BitsAndError (PrintedTable::*other)[3], std::stri
             .quick = {{128, 2}},
             .full = {},
             .positive_controls = {one_bit_better}};
-}
-
-Criterion explained(std::string_view name, const Blocks& blocks, std::string other) {
-    return {.form = Form::corrected,
-            .name = fmt::format("explained-{}", name),
-            .measures = fmt::format("bits saved over {} minus log(rho) / log(error of a bit) less the bits of the "
-                                    "factors, {}",
-                                    other, blocks.description),
-            .summary = Summary::mean,
-            .prepare = [=](const TrialPlace& place) { return explained_trial(place, blocks, other); },
-            .region = [=](std::size_t) { return around(0.0, blocks.unexplained); },
-            .quick = blocks.quick,
-            .full = blocks.full,
-            .negative_controls = blocks.negative_controls};
 }
 
 const Control norms_not_counted{"norms-not-counted", "one norm a row left out of the count"};
@@ -272,178 +221,37 @@ Criterion counted(Form form, std::string name, std::string method, Formula formu
         .positive_controls = std::move(positive_controls)};
 }
 
-/// Fraction of the energy outside the first four directions.
-double tail_energy(const arma::mat& block) {
-    const arma::vec values = eigenvalues_of(block);
-    return 1.0 - arma::accu(values.head(4)) / arma::accu(values);
-}
-
-/// The `which`-th random order of the tokens in a trial.
-std::vector<std::size_t> token_order(const TrialPlace& place, std::uint64_t replicate, std::size_t which,
-                                     std::size_t tokens) {
-    const stream::Stream draws(place.seed, fmt::format("{} order {}", place.cell, which), stream::Role::token_order,
-                               replicate);
-    return stream::random_order(draws, tokens);
-}
-
-enum class Against { derotated, shuffled };
-
-/// The tail energy of a block of keys as stored, divided by the tail energy after undoing the rotary embedding, or with
-/// the tokens of the sequence in random order.
-Trial rope_trial(const TrialPlace& place, Against against) {
-    sim::KvLikeOptions options;
-    options.tokens = 8 * place.size;
-    options.head_dim = place.size;
-    options.queries.heads = 0;
-    options.sink.reset();
-    options.fresh_projections = true;
-    const sim::Rope rope = options.rotary->rope;
-    if (place.control_is("no-rotation")) options.rotary.reset();
-    auto head = std::make_shared<sim::KvLikeHead>(options, place.seed, place.cell);
-    return [=](std::uint64_t replicate) {
-        arma::mat keys = head->sample(replicate).key.observed;
-        const auto shuffled = [&](std::size_t which) -> arma::mat {
-            return keys.rows(arma::conv_to<arma::uvec>::from(token_order(place, replicate, which, keys.n_rows)));
-        };
-        if (place.control_is("no-order")) keys = shuffled(1);
-        const arma::mat first = keys.head_rows(place.size);
-        if (against == Against::derotated) {
-            const arma::mat derotated = sim::undo_rope(first, rope, 0.0);
-            return tail_energy(first) / tail_energy(derotated);
-        }
-        return tail_energy(first) / tail_energy(shuffled(0).head_rows(place.size));
-    };
-}
-
-Criterion rope(Against against, std::string_view where, std::vector<SizePlan> quick, std::vector<SizePlan> full,
-               std::function<Trial(const TrialPlace&)> prepare) {
-    const bool derotated = against == Against::derotated;
-    const std::string other =
-        derotated ? "the same with the rotary embedding undone" : "the same of tokens in random order";
-    return {.form = derotated ? Form::corrected : Form::printed,
-            .name = derotated ? "rotation" : "order",
-            .measures = fmt::format("energy of key blocks outside their first four directions, as stored over {}; {}",
-                                    other, where),
-            .summary = Summary::mean,
-            .prepare = std::move(prepare),
-            .region = [=](std::size_t) { return derotated ? at_least(1.2) : at_most(0.95); },
-            .quick = std::move(quick),
-            .full = std::move(full),
-            .negative_controls = {
-                derotated ? Control{"no-rotation", "keys that were never turned"}
-                          : Control{"no-order", "a sequence whose tokens are in random order to begin with"}}};
-}
-
-Criterion simulated_rope(Against against) {
-    return rope(against, "attention-like keys", {{128, 240}}, {{128, 600}},
-                [=](const TrialPlace& place) { return rope_trial(place, against); });
-}
-
-// The three claims on a dump. They are judged on the dump itself, on all of its blocks or on a subset; only the
-// rotation of the quantizer or the random order of tokens varies from trial to trial.
-
-constexpr std::size_t most_blocks = 256;  // per side
-constexpr std::size_t dump_trials = 16;
-
-/// Blocks of one side of a dump, an evenly spaced subset where there are too many. Blocks that are all zero, such as
-/// padding, are left out of every mean.
-struct DumpSide {
-    struct Place {
-        const DumpHeadPlace* head = nullptr;
-        std::size_t first_token = 0;
-    };
-
-    std::shared_ptr<const OpenDumps> open;
-    std::string sha256;
-    std::size_t tokens = 0;  ///< per block
-    std::vector<Place> places;
-    std::string description;
-
-    [[nodiscard]] std::vector<SizePlan> plan() const { return {{places.front().head->tensor->dim, dump_trials}}; }
-    /// Random numbers for a dump depend on its content, not on its path.
-    [[nodiscard]] TrialPlace addressed(TrialPlace place) const {
-        place.cell += " " + sha256;
-        return place;
-    }
-    [[nodiscard]] arma::mat read(const Place& at, const sim::DumpView& view, const stream::Stream& order) const {
-        const sim::DumpHead head(*open->dumps[at.head->dump], *at.head->tensor, at.head->head, view, order);
-        return head.read_block(at.first_token, tokens);
-    }
-    /// A block after the inverse rotary embedding, whether an embedding was applied or not.
-    [[nodiscard]] arma::mat derotated(const Place& at, const arma::mat& block) const {
-        const sim::DumpRotary rotary = sim::dump_rotary(*open->dumps[at.head->dump]);
-        return sim::undo_rope(block, rotary.rope, rotary.position_start + static_cast<double>(at.first_token));
-    }
-};
-
-DumpSide side_of(const std::shared_ptr<const OpenDumps>& open, std::size_t dump, Side side, std::size_t tokens) {
-    DumpSide found{open, open->sha256[dump], tokens, {}, ""};
-    for (const auto& head : open->heads)
-        if (head.dump == dump && head.tensor->side == side)
-            for (std::size_t first = 0; first + tokens <= head.tensor->tokens; first += tokens)
-                found.places.push_back({&head, first});
-    const std::size_t all = found.places.size();
-    if (all > most_blocks) {
-        for (std::size_t i = 0; i < most_blocks; ++i) found.places[i] = found.places[i * all / most_blocks];
-        found.places.resize(most_blocks);
-    }
-    // A side that is all zero has no error to reduce.
-    const stream::Stream order({}, "", stream::Role::token_order, 0);
-    if (std::all_of(found.places.begin(), found.places.end(),
-                    [&](const DumpSide::Place& at) { return found.read(at, {}, order).is_zero(); }))
-        found.places.clear();
-    found.description = fmt::format("{} of {} blocks of {} of the dump", found.places.size(), all, name_of(side));
-    return found;
-}
-
-Blocks blocks_of(const DumpSide& side) {
-    return {
-        .description = side.description,
-        .quick = side.plan(),
-        .full = {},
-        .prepare = [=](const TrialPlace& place) -> BlockVisit {
-            const stream::Stream order(place.seed, place.cell, stream::Role::token_order, 0);
-            return [=](std::uint64_t, const auto& visit) {
-                for (const auto& at : side.places) {
-                    const arma::mat block = side.read(at, {}, order);
-                    if (!block.is_zero()) visit(block);
-                }
-            };
-        },
-        .unexplained = 0.025,
-        // With almost no signal the other controls would pass: the open loop costs nothing and factors take no bits.
-        .negative_controls = {{"bit-lost", "an index bit that is counted and not used"}}};
-}
-
-Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against against) {
-    constexpr arma::uword run = 32;
-    return [=, place = keys.addressed(anywhere)](std::uint64_t replicate) {
-        // `which` selects a random order of the whole sequence of a head, the same for all its blocks.
-        const auto tails = [&](const sim::DumpView& view, std::size_t which, bool derotate_again = false) {
-            const stream::Stream order(place.seed, fmt::format("{} order {}", place.cell, which),
-                                       stream::Role::token_order, replicate);
-            double sum = 0.0;
-            double count = 0.0;
-            for (const auto& at : keys.places) {
-                arma::mat block = keys.read(at, view, order);
-                if (block.is_zero()) continue;
-                if (place.control_is("runs") && !view.shuffle)
-                    for (arma::uword t = 0; t < block.n_rows; ++t) block.row(t) = block.row(t - t % run);
-                if (derotate_again) block = keys.derotated(at, block);
-                sum += tail_energy(block);
-                count += 1.0;
-            }
-            return sum / count;
-        };
-        const sim::DumpView shuffled{.shuffle = true};
-        const sim::DumpView derotated{.undo_rotary = true};
-        if (place.control_is("no-rotation")) return tails(derotated, 0) / tails(derotated, 0, true);
-        const double stored = tails(place.control_is("no-order") ? shuffled : sim::DumpView{}, 1);
-        return stored / tails(against == Against::derotated ? derotated : shuffled, 0);
-    };
-}
-
 }  // namespace
+
+std::string plural_of(Side side) { return fmt::format("{}s", sim::side_name(side)); }
+
+Criterion bits_saved(std::string name, const Blocks& blocks, std::string other, AcceptanceRegion region) {
+    return {.form = Form::printed,
+            .name = std::move(name),
+            .measures = fmt::format("bits an entry that eoptshrink+tq-mse saves over {} at equal error, all stored "
+                                    "bits counted, {}",
+                                    other, blocks.description),
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) { return saving_trial(place, blocks, other); },
+            .region = [=](std::size_t) { return region; },
+            .quick = blocks.quick,
+            .full = blocks.full,
+            .positive_controls = {one_bit_better}};
+}
+
+Criterion bits_explained(std::string_view name, const Blocks& blocks, std::string other) {
+    return {.form = Form::corrected,
+            .name = fmt::format("explained-{}", name),
+            .measures = fmt::format("bits saved over {} minus log(rho) / log(error of a bit) less the bits of the "
+                                    "factors, {}",
+                                    other, blocks.description),
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) { return explained_trial(place, blocks, other); },
+            .region = [=](std::size_t) { return around(0.0, blocks.unexplained); },
+            .quick = blocks.quick,
+            .full = blocks.full,
+            .negative_controls = blocks.negative_controls};
+}
 
 std::vector<Claim> compression_claims() {
     const std::string adaptive = "eoptshrink+tq-mse";
@@ -475,8 +283,9 @@ std::vector<Claim> compression_claims() {
          .corrected = "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors",
          .expected_verdict = PrintedVerdict::refuted,
          .criteria = {printed_saving(&PrintedTable::one, "TurboQuant", nearly_one),
-                      saving("keys", keys, "tq-mse", nearly_one), saving("values", values, "tq-mse", nearly_one),
-                      explained("keys", keys, "tq-mse"), explained("values", values, "tq-mse")}},
+                      bits_saved("keys", keys, "tq-mse", nearly_one),
+                      bits_saved("values", values, "tq-mse", nearly_one), bits_explained("keys", keys, "tq-mse"),
+                      bits_explained("values", values, "tq-mse")}},
         {.id = "adaptive-rank",
          .place = "paper, Section 4.1",
          .statement = "automatic rank selection is essential: it improves on rank 1",
@@ -484,68 +293,10 @@ std::vector<Claim> compression_claims() {
                       "the bits of their factors: on some blocks a gain, on others a loss",
          .expected_verdict = PrintedVerdict::refuted,
          .criteria = {printed_saving(&PrintedTable::first, "rank 1", worth_it),
-                      saving("keys", keys, "svd:1+tq-mse", worth_it),
-                      saving("values", values, "svd:1+tq-mse", worth_it), explained("keys", keys, "svd:1+tq-mse"),
-                      explained("values", values, "svd:1+tq-mse")}},
-        {.id = "rope.cost",
-         .place = "paper, introduction, KV cache blocks as spiked random matrices",
-         .statement = "consecutive keys share more low-rank structure than keys in random order",
-         .corrected = "and still less than before the rotary embedding, which spreads their energy over more "
-                      "directions",
-         .criteria = {simulated_rope(Against::shuffled), simulated_rope(Against::derotated)}},
+                      bits_saved("keys", keys, "svd:1+tq-mse", worth_it),
+                      bits_saved("values", values, "svd:1+tq-mse", worth_it),
+                      bits_explained("keys", keys, "svd:1+tq-mse"), bits_explained("values", values, "svd:1+tq-mse")}},
     };
-}
-
-std::vector<std::string> dump_titles(const std::vector<std::string>& paths) {
-    std::vector<std::string> names;
-    for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());
-    std::vector<std::string> titles = names;
-    for (std::size_t i = 0; i < paths.size(); ++i)
-        if (std::count(names.begin(), names.end(), names[i]) > 1) titles[i] = paths[i];
-    return titles;
-}
-
-std::vector<Claim> claims_on_dumps(const KvPlan& plan) {
-    const auto open = std::make_shared<const OpenDumps>(open_dumps(plan));
-    std::vector<Claim> claims;
-    const auto titles = dump_titles(plan.dumps);
-    for (std::size_t i = 0; i < open->dumps.size(); ++i) {
-        const sim::KvDump& dump = *open->dumps[i];
-        const auto about = [&](std::string_view id) {
-            Claim claim = *find_claim(id);
-            claim.on = titles[i];
-            claim.expected_verdict = PrintedVerdict::none;
-            claim.criteria.clear();
-            claim.in_study.reset();
-            return claim;
-        };
-        Claim saved = about("one-bit-saved");
-        Claim adaptive = about("adaptive-rank");
-        Claim rotary = about("rope.cost");
-        for (const Side side : {Side::key, Side::value}) {
-            const DumpSide found = side_of(open, i, side, plan.block_tokens);
-            if (found.places.empty()) continue;
-            const Blocks blocks = blocks_of(found);
-            const std::string name = name_of(side);
-            saved.criteria.push_back(saving(name, blocks, "tq-mse", nearly_one));
-            saved.criteria.push_back(explained(name, blocks, "tq-mse"));
-            adaptive.criteria.push_back(saving(name, blocks, "svd:1+tq-mse", worth_it));
-            adaptive.criteria.push_back(explained(name, blocks, "svd:1+tq-mse"));
-            if (side == Side::value) continue;
-            for (const Against against : {Against::shuffled, Against::derotated})
-                if (against == Against::shuffled || sim::has_rotary(dump)) {
-                    Criterion criterion =
-                        rope(against, found.description, found.plan(), {},
-                             [=](const TrialPlace& place) { return rope_trial_on(found, place, against); });
-                    if (against == Against::shuffled)
-                        criterion.positive_controls = {{"runs", "every key in the place of the 31 behind it"}};
-                    rotary.criteria.push_back(std::move(criterion));
-                }
-        }
-        for (Claim* claim : {&saved, &adaptive, &rotary})
-            if (!claim->criteria.empty()) claims.push_back(std::move(*claim));
-    }
-    return claims;
 }
 
 }  // namespace spiked::validation

@@ -76,8 +76,11 @@ using EmptyLines = estimators::AnalysedBlock::EmptyLines;
 [[nodiscard]] std::vector<Claim> rank_claims();
 [[nodiscard]] std::vector<Claim> white_noise_claims();
 [[nodiscard]] std::vector<Claim> residual_claims();
+[[nodiscard]] std::vector<Claim> residual_bias_claims();
+[[nodiscard]] std::vector<Claim> residual_proof_claims();
 [[nodiscard]] std::vector<Claim> row_claims();
 [[nodiscard]] std::vector<Claim> quantizer_claims();
 [[nodiscard]] std::vector<Claim> compression_claims();
+[[nodiscard]] std::vector<Claim> rope_claims();
 
 }  // namespace spiked::validation
