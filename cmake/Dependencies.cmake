@@ -27,6 +27,15 @@ endif()
 find_package(LAPACK REQUIRED)
 list(REMOVE_DUPLICATES LAPACK_LIBRARIES)
 
+# What only OpenBLAS has. SPIKED_OPENBLAS: its public functions for threads and its description. SPIKED_BLAS_BUFFERS: its
+# allocation of work buffers, which is not public; without it, a program in little address space may wait forever
+# (core/runtime/blas_buffers.cpp). -DSPIKED_BLAS_BUFFERS=OFF leaves it out.
+include(CheckFunctionExists)
+set(CMAKE_REQUIRED_LIBRARIES ${LAPACK_LIBRARIES})
+check_function_exists(openblas_set_num_threads SPIKED_OPENBLAS)
+check_function_exists(blas_memory_alloc SPIKED_BLAS_BUFFERS)
+unset(CMAKE_REQUIRED_LIBRARIES)
+
 # Armadillo's headers, with BLAS and LAPACK linked directly rather than through Armadillo's wrapper library, and
 # libzip. Their paths are not exported: cmake/spikedConfig.cmake.in finds them again on the machine that uses an
 # installed Spiked.

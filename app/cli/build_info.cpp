@@ -8,11 +8,13 @@
 
 #include "app/cli/build_record.hpp"
 
+#ifdef SPIKED_OPENBLAS
 extern "C" {
 void openblas_set_num_threads(int count);
 char* openblas_get_config();
 char* openblas_get_corename();
 }
+#endif
 
 namespace spiked::app {
 
@@ -36,8 +38,14 @@ Json build_json() {
                {"blas", blas_description()}})}});
 }
 
+#ifdef SPIKED_OPENBLAS
 void use_one_blas_thread() { openblas_set_num_threads(1); }
-
 std::string blas_description() { return fmt::format("{} kernel {}", openblas_get_config(), openblas_get_corename()); }
+const char* blas_threads() { return "one thread"; }
+#else
+void use_one_blas_thread() {}
+std::string blas_description() { return "another BLAS than OpenBLAS"; }
+const char* blas_threads() { return "with threads of its own"; }
+#endif
 
 }  // namespace spiked::app

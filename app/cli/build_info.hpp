@@ -10,8 +10,10 @@ namespace spiked::app {
 [[nodiscard]] Json build_json();
 
 /// Restricts OpenBLAS to one thread: the program parallelises over blocks, and small decompositions are slower on more
-/// threads.
+/// threads. Another BLAS keeps the threads that its own environment variables give it.
 void use_one_blas_thread();
 [[nodiscard]] std::string blas_description();
+/// How many threads a matrix product uses, in words.
+[[nodiscard]] const char* blas_threads();
 
 }  // namespace spiked::app

@@ -100,6 +100,103 @@ void reject_other_kind(const Command& command, const std::string& path) {
     throw Error(of_studies ? ErrorKind::usage : ErrorKind::input, message);
 }
 
+/// The options and positionals as written, without a check of their values.
+Arguments read_words(const Command& command, const std::vector<OptionSpec>& options,
+                     const std::vector<std::string>& words) {
+    CLI::App app;
+    app.set_help_flag("");
+    app.allow_extras();
+    Arguments arguments;
+    std::map<std::string, CLI::Option*> handles;
+    std::map<std::string, std::vector<std::string>> values;
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (option.value.kind == ValueSpec::Kind::none)
+            handles[name] = app.add_flag(option.key)->disable_flag_override();
+        else
+            handles[name] = app.add_option(option.key, values[name])->expected(1)->take_all()->allow_extra_args(false);
+        if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
+    }
+    try {
+        app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    } catch (const CLI::ArgumentMismatch& error) {
+        for (const auto& option : options)
+            if (std::string_view(error.what()).starts_with(long_name(option) + ":") &&
+                option.value.kind != ValueSpec::Kind::none)
+                reject_missing_value(command, option);
+        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
+    } catch (const CLI::ParseError& error) {
+        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
+    }
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (handles[name]->count() == 0) continue;
+        arguments.given[name] = values[name];
+        // The next option was taken as the value, or a shell variable was empty.
+        for (const auto& value : values[name])
+            if (value.empty() || handles.contains(value)) reject_missing_value(command, option);
+        if (option.value.kind != ValueSpec::Kind::none && !option.repeatable && values[name].size() > 1)
+            throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
+                              values[name].size());
+    }
+    for (const auto& word : app.remaining()) {
+        if (word.size() > 1 && word.front() == '-' && !to_number(word)) {
+            reject_option(command, word.substr(0, word.find('=')));
+        }
+        arguments.positionals.push_back(word);
+    }
+    return arguments;
+}
+
+/// Rejects the second value of `--bits 2 3`, where a comma is missing.
+void reject_lone_values(const Command& command, const std::vector<OptionSpec>& options,
+                        const std::vector<std::string>& words) {
+    // In `--bits 2 3` the 3 is not a file, and neither is a name without a suffix.
+    const auto is_file = [](const std::string& word) {
+        std::error_code none;
+        return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, none);
+    };
+    for (std::size_t at = 2; at < words.size(); ++at)
+        for (const auto& option : options)
+            if (option.repeatable && words[at - 2] == long_name(option) && !words[at].starts_with("-") &&
+                (to_number(words[at]) ||
+                 (option.value.list && !command.positionals.suffixes.empty() && !is_file(words[at]))))
+                throw usage_error("{}: \"{}\" stands alone (several values are one argument): write {} {}{}{}",
+                                  command.name, words[at], words[at - 2], words[at - 1],
+                                  words[at - 1].ends_with(',') ? "" : ",", words[at]);
+}
+
+/// Rejects options whose value is a file of another kind.
+void reject_other_files(const Command& command, const std::vector<OptionSpec>& options, const Arguments& arguments) {
+    for (const auto& option : options) {
+        const auto& legal = option.value.suffixes;
+        const auto given = arguments.given.find(long_name(option));
+        if (given == arguments.given.end()) continue;
+        for (const auto& path : given->second)
+            if (is_other_kind(path, legal) || (!legal.empty() && is_plain_file(path)))
+                throw usage_error("{}: {} stands where {} is expected: {}FILE{}", command.name, path,
+                                  option.value.shown, std::filesystem::exists(path) ? "give a " : "name it ",
+                                  legal.front());
+    }
+}
+
+/// Rejects values that are not among the choices of a positional or option.
+void reject_other_choices(const Command& command, const std::vector<OptionSpec>& options, const Arguments& arguments) {
+    const auto check = [&](const std::string& what, const ValueSpec& value, const std::vector<std::string>& written) {
+        if (value.choices.empty() || value.open) return;
+        for (const auto& one : written)
+            if (std::find(value.choices.begin(), value.choices.end(), one) == value.choices.end())
+                throw usage_error("{}: {}\"{}\" is not possible{}", command.name, what, one,
+                                  suggestion(one, value.choices, value.aliases));
+    };
+    check("", command.positionals, arguments.positionals);
+    for (const auto& option : options) {
+        const std::string name = long_name(option);
+        if (arguments.has(name))
+            check(name + " ", option.value, option.value.list ? arguments.list(name) : arguments.given.at(name));
+    }
+}
+
 }  // namespace
 
 std::vector<OptionSpec> all_options(const Command& command) {
@@ -171,91 +268,19 @@ const std::vector<OptionSpec>& common_options() {
 }
 
 Arguments parse(const Command& command, const std::vector<std::string>& words) {
-    CLI::App app;
-    app.set_help_flag("");
-    app.allow_extras();
-    Arguments arguments;
     const std::vector<OptionSpec> options = all_options(command);
-    std::map<std::string, CLI::Option*> handles;
-    std::map<std::string, std::vector<std::string>> values;
-    for (const auto& option : options) {
-        const std::string name = long_name(option);
-        if (option.value.kind == ValueSpec::Kind::none)
-            handles[name] = app.add_flag(option.key)->disable_flag_override();
-        else
-            handles[name] = app.add_option(option.key, values[name])->expected(1)->take_all()->allow_extra_args(false);
-        if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
-    }
-    try {
-        app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-    } catch (const CLI::ArgumentMismatch& error) {
-        for (const auto& option : options)
-            if (std::string_view(error.what()).starts_with(long_name(option) + ":") &&
-                option.value.kind != ValueSpec::Kind::none)
-                reject_missing_value(command, option);
-        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
-    } catch (const CLI::ParseError& error) {
-        throw usage_error("{}: {}: see spiked {} --help", command.name, error.what(), command.name);
-    }
-    for (const auto& option : options) {
-        const std::string name = long_name(option);
-        if (handles[name]->count() == 0) continue;
-        arguments.given[name] = values[name];
-        // The next option was taken as the value, or a shell variable was empty.
-        for (const auto& value : values[name])
-            if (value.empty() || handles.contains(value)) reject_missing_value(command, option);
-        if (option.value.kind != ValueSpec::Kind::none && !option.repeatable && values[name].size() > 1)
-            throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
-                              values[name].size());
-    }
-    for (const auto& word : app.remaining()) {
-        if (word.size() > 1 && word.front() == '-' && !to_number(word)) {
-            reject_option(command, word.substr(0, word.find('=')));
-        }
-        arguments.positionals.push_back(word);
-    }
+    Arguments arguments = read_words(command, options, words);
     if (arguments.has("--help")) return arguments;
     if (arguments.positionals.size() < command.least_positionals)
         throw usage_error("{}: {} is missing: usage is {}", command.name,
                           split(command.positionals.shown, ' ')[arguments.positionals.size()], usage(command));
-    // In `--bits 2 3` the 3 is not a file, and neither is a name without a suffix.
-    const auto is_file = [](const std::string& word) {
-        std::error_code none;
-        return word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, none);
-    };
-    for (std::size_t at = 2; at < words.size(); ++at)
-        for (const auto& option : options)
-            if (option.repeatable && words[at - 2] == long_name(option) && !words[at].starts_with("-") &&
-                (to_number(words[at]) ||
-                 (option.value.list && !command.positionals.suffixes.empty() && !is_file(words[at]))))
-                throw usage_error("{}: \"{}\" stands alone (several values are one argument): write {} {}{}{}",
-                                  command.name, words[at], words[at - 2], words[at - 1],
-                                  words[at - 1].ends_with(',') ? "" : ",", words[at]);
+    reject_lone_values(command, options, words);
     if (arguments.positionals.size() > command.most_positionals)
         throw usage_error("{}: \"{}\" is one argument too many: usage is {}", command.name,
                           arguments.positionals[command.most_positionals], usage(command));
     for (const auto& path : arguments.positionals) reject_other_kind(command, path);
-    for (const auto& option : options) {
-        const auto& legal = option.value.suffixes;
-        for (const auto& path : values[long_name(option)])
-            if (is_other_kind(path, legal) || (!legal.empty() && is_plain_file(path)))
-                throw usage_error("{}: {} stands where {} is expected: {}FILE{}", command.name, path,
-                                  option.value.shown, std::filesystem::exists(path) ? "give a " : "name it ",
-                                  legal.front());
-    }
-    const auto check = [&](const std::string& what, const ValueSpec& value, const std::vector<std::string>& written) {
-        if (value.choices.empty() || value.open) return;
-        for (const auto& one : written)
-            if (std::find(value.choices.begin(), value.choices.end(), one) == value.choices.end())
-                throw usage_error("{}: {}\"{}\" is not possible{}", command.name, what, one,
-                                  suggestion(one, value.choices, value.aliases));
-    };
-    check("", command.positionals, arguments.positionals);
-    for (const auto& option : options) {
-        const std::string name = long_name(option);
-        if (arguments.has(name))
-            check(name + " ", option.value, option.value.list ? arguments.list(name) : values[name]);
-    }
+    reject_other_files(command, options, arguments);
+    reject_other_choices(command, options, arguments);
     return arguments;
 }
 

@@ -20,9 +20,9 @@
 #include "app/cli/command.hpp"
 #include "app/cli/exit_code.hpp"
 #include "app/cli/stop_requests.hpp"
+#include "core/runtime/blas_buffers.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/memory.hpp"
-#include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 
@@ -102,7 +102,8 @@ int dispatch(std::vector<std::string> words) {
         return 0;
     }
     leave_stop_requests();
-    if (arguments.verbose()) print_note(arguments, version_line() + "BLAS: " + blas_description() + ", one thread");
+    if (arguments.verbose())
+        print_note(arguments, version_line() + "BLAS: " + blas_description() + ", " + blas_threads());
     const auto start = std::chrono::steady_clock::now();
     hold_blas_buffers(1);
     const int code = command.run(arguments);

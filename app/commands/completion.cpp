@@ -66,16 +66,21 @@ std::map<std::string, std::vector<std::string>> second_words() {
     return words;
 }
 
-std::string bash_script() {
-    std::string seconds;
-    std::string groups;
+/// The parts of the bash script that depend on the commands. All but `groups` are lines of case statements.
+struct BashCases {
+    std::string groups;       ///< first words that a second word follows
+    std::string seconds;      ///< second words by group
+    std::string values;       ///< of options
+    std::string options;      ///< of commands
+    std::string positionals;  ///< of commands: words, or the ending of file names
+};
+
+BashCases bash_cases() {
+    BashCases cases;
     for (const auto& [first, words] : second_words()) {
-        groups += (groups.empty() ? "" : "|") + first;
-        seconds += fmt::format("    {}) words=\"{}\" ;;\n", first, fmt::join(words, " "));
+        cases.groups += (cases.groups.empty() ? "" : "|") + first;
+        cases.seconds += fmt::format("    {}) words=\"{}\" ;;\n", first, fmt::join(words, " "));
     }
-    std::string values;
-    std::string options;
-    std::string positionals;
     for (const auto& command : commands()) {
         std::vector<std::string> all;
         for (const auto& option : all_options(command)) {
@@ -85,17 +90,22 @@ std::string bash_script() {
                 patterns += fmt::format("{}'{} {}'", patterns.empty() ? "" : "|", command.name, name);
             }
             if (const auto words = values_of(option); !words.empty())
-                values += fmt::format("    {}) words=\"{}\"{} ;;\n", patterns, fmt::join(words, " "),
-                                      option.value.list ? " list=1" : "");
+                cases.values += fmt::format("    {}) words=\"{}\"{} ;;\n", patterns, fmt::join(words, " "),
+                                            option.value.list ? " list=1" : "");
             else if (option.value.kind != ValueSpec::Kind::none)
-                values += fmt::format("    {}) return ;;\n", patterns);
+                cases.values += fmt::format("    {}) return ;;\n", patterns);
         }
-        options += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(all, " "));
+        cases.options += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(all, " "));
         if (const auto& words = command.positionals.choices; !words.empty())
-            positionals += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(words, " "));
+            cases.positionals += fmt::format("    '{}') words=\"{}\" ;;\n", command.name, fmt::join(words, " "));
         else if (const auto ending = extension(command.positionals); !ending.empty())
-            positionals += fmt::format("    '{}') ending={} ;;\n", command.name, ending);
+            cases.positionals += fmt::format("    '{}') ending={} ;;\n", command.name, ending);
     }
+    return cases;
+}
+
+std::string bash_script() {
+    const BashCases cases = bash_cases();
     return fmt::format(
         R"(# bash completion of spiked; source it, or keep it as /etc/bash_completion.d/spiked
 _spiked() {{
@@ -152,7 +162,7 @@ _spiked() {{
 }}
 complete -o bashdefault -o default -F _spiked spiked
 )",
-        fmt::join(first_words(), " "), seconds, groups, values, options, positionals);
+        fmt::join(first_words(), " "), cases.seconds, cases.groups, cases.values, cases.options, cases.positionals);
 }
 
 /// zsh uses the function of bash.

@@ -2,7 +2,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <armadillo>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -11,8 +10,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/exit_code.hpp"
 #include "core/runtime/error.hpp"
-#include "estimators/svd/decomposition.hpp"
-#include "sim/random/normal.hpp"
+#include "validation/trials/host_checks.hpp"
 #include "validation/trials/parity.hpp"
 
 namespace spiked::app {
@@ -24,39 +22,8 @@ struct Finding {
     std::string detail;
 };
 
-arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
-    arma::mat matrix(rows, columns);
-    stream::fill_normal(stream::Stream(stream::StudySeed{}, "doctor", stream::Role::noise, replicate),
-                        {matrix.memptr(), matrix.n_elem});
-    return matrix;
-}
-
-/// Compares a matrix product with three nested loops, because some BLAS builds compute wrong products on some
-/// processors.
-Finding check_product() {
-    const arma::mat a = gaussian(131, 257, 0);
-    const arma::mat b = gaussian(257, 67, 1);
-    const arma::mat fast = a * b;
-    double worst = 0.0;
-    for (arma::uword j = 0; j < b.n_cols; ++j)
-        for (arma::uword i = 0; i < a.n_rows; ++i) {
-            double sum = 0.0;
-            for (arma::uword k = 0; k < a.n_cols; ++k) sum += a(i, k) * b(k, j);
-            worst = std::max(worst, std::abs(sum - fast(i, j)));
-        }
-    return {"matrix product", worst < 1e-11 ? "ok" : "failed",
-            fmt::format("131 x 257 x 67 differs from plain loops by at most {:.1e} (allowed 1e-11)", worst)};
-}
-
-Finding check_decomposition() {
-    const arma::mat a = gaussian(96, 64, 2);
-    const auto values = estimators::singular_values(a);
-    const auto vectors = estimators::leading_vectors(a, 64);
-    const arma::mat back = vectors.left * arma::diagmat(arma::vec(values)) * vectors.right.t();
-    const double worst = arma::abs(back - a).max();
-    return {
-        "decomposition", worst < 1e-12 ? "ok" : "failed",
-        fmt::format("96 x 64 comes back from its singular values and vectors within {:.1e} (allowed 1e-12)", worst)};
+Finding finding_of(const validation::ParityCheck& check) {
+    return {check.name, check.passed ? "ok" : "failed", check.detail};
 }
 
 Finding check_folder() {
@@ -74,24 +41,23 @@ int run(const Arguments& arguments) {
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
     std::vector<Finding> findings = {
         {"spiked", "ok", version_line().substr(7, version_line().size() - 8)},
-        {"BLAS", "ok", blas_description() + ", one thread"},
+        {"BLAS", "ok", blas_description() + ", " + blas_threads()},
         {"processors", "ok", std::to_string(std::thread::hardware_concurrency())},
         {"memory", "ok",
          fmt::format("{:.1f} GiB", static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                                        static_cast<double>(sysconf(_SC_PAGESIZE)) / 0x1p30)},
         {"GPU", "ok", gpu.note.empty() ? "cuda:0 can be used" : gpu.note},
-        check_product(),
-        check_decomposition(),
+        finding_of(validation::check_product()),
+        finding_of(validation::check_decomposition()),
         check_folder(),
     };
-    for (const auto& check : validation::check_parity(device))
-        findings.push_back({check.name, check.passed ? "ok" : "failed", check.detail});
+    for (const auto& check : validation::check_parity(device)) findings.push_back(finding_of(check));
     if (arguments.has("--stress")) {
         if (device.backend == spiked::cuda::Backend::cpu)
             throw usage_error("--stress is for a device: name it, as in --device cuda:0 --stress");
         const bool on_a_gpu = device.backend == spiked::cuda::Backend::cuda;
         for (const auto& check : validation::check_under_load(device, on_a_gpu ? 4096 : 17, on_a_gpu ? 1 << 20 : 16))
-            findings.push_back({check.name, check.passed ? "ok" : "failed", check.detail});
+            findings.push_back(finding_of(check));
     }
     bool failed = false;
     std::string text;

@@ -5,7 +5,6 @@
 #include "core/runtime/error.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/tensor_container.hpp"
-#include "sim/kv/dump_view.hpp"
 
 namespace spiked::app {
 namespace {
@@ -42,14 +41,6 @@ validation::KvPlan read_dump_plan(const Arguments& arguments) {
     plan.dump.tensor_pattern = arguments.text("--tensor");
     plan.dump.prompt_id_key = arguments.text("--prompt-id");
     return plan;
-}
-
-bool has_rotary_keys(const std::string& path, const sim::DumpOptions& options) {
-    try {
-        return sim::has_rotary(sim::KvDump(path, options));
-    } catch (const Error&) {
-        return false;
-    }
 }
 
 void require_dump_name(const std::string& output) {

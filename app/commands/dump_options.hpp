@@ -8,10 +8,6 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<OptionSpec>& dump_options();
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);
 
-/// Whether the dump says how its keys were rotated, so that default methods may de-rotate them. False also for a file
-/// that is not a dump: the command that reads it reports the error.
-[[nodiscard]] bool has_rotary_keys(const std::string& path, const sim::DumpOptions& options);
-
 /// One or several dumps, with the suffixes of the files that are read as dumps.
 [[nodiscard]] ValueSpec dump_value(std::string shown);
 /// A file that contains a matrix.

@@ -8,64 +8,16 @@
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 #include "reports/tables/text_table.hpp"
-#include "sim/kv/kv_dump.hpp"
-#include "validation/kv/open_dumps.hpp"
+#include "validation/kv/dump_inspection.hpp"
 
 namespace spiked::app {
 namespace {
-
-struct Want {
-    const char* key;
-    const char* without;  ///< consequence if it is missing
-};
-
-constexpr Want wanted_metadata[] = {
-    {"layout", "the order of the axes; give --layout"},
-    {"model", "dumps of different models cannot be told apart"},
-    {"prompt_id", "errors are clustered by head, never by prompt"},
-    {"keys", "whether rotary embedding was applied is unknown; unrope is rejected"},
-    {"attention", "causal or bidirectional is unknown; attention metrics need --attention"},
-};
-
-/// The findings of `kv inspect`; `dump` is empty if the layout is unknown.
-struct Inspection {
-    std::unique_ptr<sim::TensorContainer> file;
-    std::optional<sim::KvDump> dump;
-    std::vector<std::string> legal;    ///< possible layouts of the first tensor with three or more axes
-    std::vector<std::string> missing;  ///< keys of wanted_metadata
-};
-
-Inspection inspect(const std::string& path, const sim::DumpOptions& options) {
-    Inspection found;
-    found.file = sim::open_tensors(path);
-    const auto& metadata = found.file->metadata();
-    for (const auto& want : wanted_metadata)
-        if (sim::find_metadata(metadata, want.key) == nullptr ||
-            (want.key == std::string_view("attention") && !validation::stated_attention(metadata)))
-            found.missing.emplace_back(want.key);
-    for (const auto& tensor : found.file->tensors())
-        if (found.legal.empty() && tensor.shape.size() >= 3)
-            found.legal = sim::legal_layouts(tensor.shape, sim::stated_tokens(metadata));
-    if (!options.layout.empty() || sim::find_metadata(metadata, "layout") != nullptr) found.dump.emplace(path, options);
-    return found;
-}
-
-/// Notes on tensors that are present but cannot be used.
-std::vector<std::string> notes_on(const Inspection& found) {
-    std::vector<std::string> notes;
-    if (!found.dump) return notes;
-    for (const auto& tensor : found.dump->tensors())
-        if (tensor.side == sim::Side::query)
-            if (const auto why = validation::queries_mismatch(*found.dump, tensor.layer); !why.empty())
-                notes.push_back("queries are not used (" + why + ")");
-    return notes;
-}
 
 std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
     return tensor.heads * (tensor.tokens / block);
 }
 
-Json as_json(const Inspection& found, std::size_t block) {
+Json as_json(const validation::DumpInspection& found, std::size_t block) {
     std::map<std::size_t, const sim::DumpTensor*> of_cache;
     if (found.dump)
         for (const auto& tensor : found.dump->tensors()) of_cache.emplace(tensor.index, &tensor);
@@ -87,14 +39,14 @@ Json as_json(const Inspection& found, std::size_t block) {
     Json::Object metadata;
     for (const auto& [key, value] : found.file->metadata()) metadata.emplace_back(key, value);
     Json legal = Json::array();
-    for (const auto& layout : found.legal) legal.push(layout);
+    for (const auto& layout : found.possible_layouts) legal.push(layout);
     Json ignored = Json::array();
     if (found.dump)
         for (const auto& name : found.dump->ignored()) ignored.push(name);
     Json missing = Json::array();
-    for (const auto& key : found.missing) missing.push(key);
+    for (const auto& one : found.missing) missing.push(one.key);
     Json notes = Json::array();
-    for (const auto& one : notes_on(found)) notes.push(one);
+    for (const auto& one : found.unusable) notes.push(one);
     return Json::object({{"schema", "spiked.kv-inspect/1"},
                          {"file", found.file->path()},
                          {"block", block},
@@ -107,7 +59,7 @@ Json as_json(const Inspection& found, std::size_t block) {
                          {"remarks", std::move(notes)}});
 }
 
-std::string as_text(const Inspection& found, std::size_t block) {
+std::string as_text(const validation::DumpInspection& found, std::size_t block) {
     std::string text = one_line(found.file->path()) + "\n";
     if (found.dump) {
         text += fmt::format("layout {}\n\n", found.dump->layout().text());
@@ -128,17 +80,15 @@ std::string as_text(const Inspection& found, std::size_t block) {
             table.add({printable(tensor.name), printable(tensor.dtype_text), shape_text(tensor.shape)});
         text += table.text();
     }
-    for (const auto& one : notes_on(found)) text += "\n" + one + "\n";
-    text += fmt::format("\nlayouts its shape allows: {}\n", found.legal.empty()
-                                                                ? "none (no tensor has three axes)"
-                                                                : fmt::format("{}", fmt::join(found.legal, " | ")));
+    for (const auto& one : found.unusable) text += "\n" + one + "\n";
+    text += fmt::format("\nlayouts its shape allows: {}\n",
+                        found.possible_layouts.empty() ? "none (no tensor has three axes)"
+                                                       : fmt::format("{}", fmt::join(found.possible_layouts, " | ")));
     if (!found.file->metadata().empty()) text += "\nmetadata\n";
     for (const auto& [key, value] : found.file->metadata())
         text += fmt::format("  {:<16}{}\n", printable(key), printable(value));
     if (!found.missing.empty()) text += "\nmissing\n";
-    for (const auto& want : wanted_metadata)
-        if (std::find(found.missing.begin(), found.missing.end(), want.key) != found.missing.end())
-            text += fmt::format("  {:<16}{}\n", want.key, want.without);
+    for (const auto& one : found.missing) text += fmt::format("  {:<16}{}\n", one.key, one.without);
     return text;
 }
 
@@ -148,7 +98,7 @@ int run(const Arguments& arguments) {
     options.tensor_pattern = arguments.text("--tensor");
     const std::size_t block = arguments.count("--block");
     if (block == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
-    const Inspection found = inspect(arguments.positionals.front(), options);
+    const auto found = validation::inspect_dump(arguments.positionals.front(), options);
     if (arguments.json())
         print_json(as_json(found, block));
     else

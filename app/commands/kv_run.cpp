@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <set>
 
 #include "app/cli/command.hpp"
 #include "app/cli/stop_requests.hpp"
@@ -14,7 +12,6 @@
 #include "app/commands/study_run.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
 #include "reports/figures/figures.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/tables/kv_report.hpp"
@@ -22,8 +19,7 @@
 #include "validation/kv/kv_measurement.hpp"
 #include "validation/kv/kv_table.hpp"
 #include "validation/kv/open_dumps.hpp"
-#include "validation/model/model_study.hpp"
-#include "validation/study/study.hpp"
+#include "validation/study/command_studies.hpp"
 
 namespace spiked::app {
 namespace {
@@ -33,44 +29,6 @@ struct Measuring {
     std::vector<std::string> of_rotated;  ///< additional default methods if every dump says how its keys were rotated
     bool needs_attention = false;
 };
-
-/// The methods to measure. By default the listed ones, calibrated caches if there is a dump to calibrate on, and
-/// methods with `unrope` if every dump says how to de-rotate its keys.
-std::vector<std::string> methods_of(const Arguments& arguments, const Measuring& measuring,
-                                    const validation::KvPlan& plan) {
-    std::vector<std::string> methods = arguments.list("--method");
-    const auto rotated = [&](const std::string& dump) { return has_rotary_keys(dump, plan.dump); };
-    if (arguments.has("--method")) return methods;
-    if (arguments.has("--calibrate")) methods.insert(methods.end(), {"palu", "cskv", "ojakv", "kvtc"});
-    if (plan.side != sim::Side::value && std::all_of(plan.dumps.begin(), plan.dumps.end(), rotated)) {
-        methods.insert(methods.end(), measuring.of_rotated.begin(), measuring.of_rotated.end());
-        if (arguments.has("--calibrate")) methods.emplace_back("unrope+kvtc");
-    }
-    return methods;
-}
-
-/// Throws input_error before anything runs if an error of attention is to be measured and no head allows it.
-void reject_without_attention(const validation::Experiment& experiment) {
-    const auto& modes = *experiment.science.find("attention")->items();
-    if (std::all_of(modes.begin(), modes.end(), [](const Json& mode) { return mode.is_null(); }))
-        throw input_error(
-            "attention is not measured (the dumps lack queries, keys, values or the word causal or bidirectional): "
-            "give --attention, or leave --metric out");
-}
-
-/// Prints a note if the dumps come from several models. Their heads are different clusters, so that the errors are
-/// right, but a mean over the blocks of two models describes neither.
-void print_note_on_two_models(const Arguments& arguments, const validation::KvPlan& plan) {
-    std::set<std::string> models;
-    for (const auto& path : plan.dumps) {
-        const sim::KvDump dump(path, plan.dump);
-        models.insert(fmt::format("{} ({} channels a head)", dump.model().empty() ? "unnamed" : dump.model(),
-                                  dump.tensors().front().dim));
-    }
-    if (models.size() > 1)
-        print_note(arguments, fmt::format("the table mixes dumps of {}: run them one by one for numbers of each",
-                                          fmt::join(models, " and ")));
-}
 
 /// The paths of the store and report. Throws usage_error if one of them is an input.
 StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& inputs, const std::string& label) {
@@ -89,6 +47,8 @@ StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& in
     return study;
 }
 
+validation::CommandOrigin origin_of(const Arguments& arguments) { return {command_line(), arguments.has("--seed")}; }
+
 /// Measures the dumps into a store and calls `print` with it.
 int measured(const Arguments& arguments, const Measuring& measuring,
              const std::function<void(validation::Database& store)>& print) {
@@ -98,31 +58,20 @@ int measured(const Arguments& arguments, const Measuring& measuring,
     plan.calibration = arguments.list("--calibrate");
     if (arguments.has("--attention")) plan.attention = validation::attention_mode(arguments.text("--attention"));
 
-    validation::Experiment experiment;
-    experiment.name = "kv-run";
-    experiment.title = plan.dumps.size() == 1 ? std::filesystem::path(plan.dumps.front()).filename().string()
-                                              : fmt::format("{} dumps", plan.dumps.size());
-    experiment.config_source = command_line();
-    experiment.claims = validation::claims_of_studies();
-    experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_dump"}});
-    Json names = Json::array();
-    const std::vector<std::string> methods = methods_of(arguments, measuring, plan);
-    std::vector<std::string> codecs, caches;
-    for (const auto& method : methods) {
-        names.push(method);
-        (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
-    }
+    std::vector<std::string> methods = arguments.list("--method");
+    if (!arguments.has("--method")) methods = default_methods(plan, std::move(methods), measuring.of_rotated);
     reject_unused_options(arguments, methods);
-    for (const auto bits : read_bits(arguments)) names.push(bits_json(bits));
-    experiment.science.set("methods", std::move(names));
-    experiment.seed = plan.quantizer.seed;
-    experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
-    experiment.raw_per_cell = 0;
-    plan.caches = validation::named_caches(caches, read_bits(arguments));
-    make_dump_experiment(experiment, plan, validation::named_codecs(codecs, read_bits(arguments)));
-    if (measuring.needs_attention) reject_without_attention(experiment);
-    print_note_on_two_models(arguments, plan);
-
+    const validation::Experiment experiment =
+        dump_experiment(plan, methods, read_bits(arguments), origin_of(arguments));
+    if (measuring.needs_attention && !measures_attention(experiment))
+        throw input_error(
+            "attention is not measured (the dumps lack queries, keys, values or the word causal or bidirectional): "
+            "give --attention, or leave --metric out");
+    // Heads of different models are different clusters, so that the errors are right, but a mean over the blocks of two
+    // models describes neither.
+    if (const auto models = models_of(plan); models.size() > 1)
+        print_note(arguments, fmt::format("the table mixes dumps of {}: run them one by one for numbers of each",
+                                          fmt::join(models, " and ")));
     return run_study(arguments, experiment, study_of(arguments, plan.dumps, "blocks"), print);
 }
 
@@ -145,14 +94,7 @@ int measured_model(const Arguments& arguments, const std::string& metric,
                                "--calibrate", "--residual"})
         if (arguments.has(option))
             throw usage_error("{} is of dumps and --model runs a model: leave one of them out", option);
-    validation::Experiment experiment;
-    experiment.name = "kv-frontier";
-    experiment.title = std::filesystem::path(arguments.text("--model") + "/").parent_path().filename().string();
-    experiment.config_source = command_line();
-    experiment.claims = validation::claims_of_studies();
-    experiment.science = Json::object({{"spiked", 1}, {"kind", "kv_model"}});
-    experiment.seed = read_quantizer_options(arguments).seed;
-    experiment.seed_source = arguments.has("--seed") ? "cli" : "config";
+    (void)read_quantizer_options(arguments);  // errors of options come before those of files
     if (arguments.has("--tokens"))
         for (const OptionSpec& option : needle_options())
             if (arguments.has(option.key) || metric != "added_nats")
@@ -162,12 +104,12 @@ int measured_model(const Arguments& arguments, const std::string& metric,
         if (!arguments.has("--tokens"))
             throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");
         const auto plan = read_perplexity_plan(arguments);
-        make_perplexity_experiment(experiment, plan);
+        const auto experiment = perplexity_experiment(plan, origin_of(arguments));
         return run_study(arguments, experiment, study_of(arguments, {plan.tokens}, "documents"), print);
     }
     validation::RetrievalPlan plan;
     read_needles(arguments, plan);
-    make_retrieval_experiment(experiment, plan);
+    const auto experiment = retrieval_experiment(plan, origin_of(arguments));
     return run_study(arguments, experiment, study_of(arguments, {plan.filler}, "prompts"), print);
 }
 

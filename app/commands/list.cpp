@@ -6,6 +6,7 @@
 #include "app/cli/command.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
+#include "core/text/option_schema.hpp"
 #include "core/text/registry.hpp"
 #include "estimators/caches/cache_method.hpp"
 #include "estimators/caches/eviction.hpp"
@@ -26,12 +27,14 @@ namespace {
 struct Line {
     std::string name;
     std::string summary;
-    std::vector<std::string> options;
+    std::vector<std::string> options;  ///< phrases for people
     std::string source;
+    std::vector<OptionSpec> specs = {};  ///< the options for programs
+    std::vector<std::string> aliases = {};
 };
 
 Line line_of(const RegistryEntry& entry) {
-    Line line{entry.name, entry.summary, {}, entry.source};
+    Line line{entry.name, entry.summary, {}, entry.source, entry.options, entry.aliases};
     for (const auto& option : entry.options) line.options.push_back(described(option));
     return line;
 }
@@ -39,7 +42,14 @@ Line line_of(const RegistryEntry& entry) {
 template <class Entries>
 std::vector<Line> lines_of(const Entries& entries) {
     std::vector<Line> lines;
-    for (const auto& entry : entries) lines.push_back(line_of(entry));
+    for (const auto& entry : entries) lines.push_back(line_of(entry_of(entry)));
+    return lines;
+}
+
+/// The same, where the values that follow a name are printed as a part of it: `student:NU`.
+std::vector<Line> lines_in_form(const std::vector<RegistryEntry>& entries) {
+    std::vector<Line> lines = lines_of(entries);
+    for (std::size_t i = 0; i < entries.size(); ++i) lines[i].name = written_form(entries[i]);
     return lines;
 }
 
@@ -59,21 +69,33 @@ std::vector<Line> estimator_lines() {
 
 std::vector<Line> rank_lines() { return lines_of(estimators::rank_rules()); }
 
+/// The option --bits as this quantizer understands it.
+OptionSpec bits_of(const estimators::QuantizerEntry& entry) {
+    std::vector<std::string> widths;
+    for (const unsigned width : entry.widths) widths.push_back(std::to_string(width));
+    OptionSpec bits{"--bits", entry.fractions ? number("B", {.least = 0.25, .most = 8.0}) : one_of(std::move(widths)),
+                    entry.bits_mean};
+    bits.value.shown = "B";
+    return bits;
+}
+
 std::vector<Line> with_bits(const std::vector<estimators::QuantizerEntry>& entries) {
     std::vector<Line> lines = lines_of(entries);
-    for (std::size_t i = 0; i < entries.size(); ++i)
+    for (std::size_t i = 0; i < entries.size(); ++i) {
         lines[i].options.insert(lines[i].options.begin(), "--bits B: " + entries[i].bits_mean);
+        lines[i].specs.insert(lines[i].specs.begin(), bits_of(entries[i]));
+    }
     return lines;
 }
 
 std::vector<Line> quantizer_lines() {
     std::vector<Line> lines = with_bits(estimators::row_quantizers());
-    lines.push_back({"ESTIMATOR+QUANTIZER",
-                     "stores the estimator's low-rank part in factors and quantizes the rest",
-                     {described(estimators::quantizer_option("--factor-bits")),
-                      described(estimators::quantizer_option("--factor-codebook")),
-                      described(estimators::quantizer_option("--open-loop"))},
-                     "paper Algorithm 1"});
+    lines.push_back(
+        line_of({"ESTIMATOR+QUANTIZER",
+                 "stores the estimator's low-rank part in factors and quantizes the rest",
+                 {estimators::quantizer_option("--factor-bits"), estimators::quantizer_option("--factor-codebook"),
+                  estimators::quantizer_option("--open-loop")},
+                 "paper Algorithm 1"}));
     lines.push_back(
         {"svd:rd+tcq",
          "recommended for values from about 2.4 stored bits on, and with unrope+ for keys with a rotary embedding",
@@ -87,8 +109,7 @@ std::vector<Line> quantizer_lines() {
 std::vector<Line> cache_lines() { return with_bits(estimators::cache_methods()); }
 
 std::vector<Line> eviction_lines() {
-    std::vector<Line> lines;
-    for (const auto& eviction : estimators::evictions()) lines.push_back(line_of(eviction.entry));
+    std::vector<Line> lines = lines_of(estimators::evictions());
     lines.push_back({"EVICTION+METHOD", "the kept tokens are coded by a method; the budget counts all bytes", {}, ""});
     return lines;
 }
@@ -96,16 +117,19 @@ std::vector<Line> eviction_lines() {
 std::vector<Line> covariance_lines() {
     std::vector<Line> lines;
     for (const auto& kind : sim::covariance_kinds()) {
-        std::vector<std::string> options = {"in a study: " + kind.table_form()};
-        if (kind.size == sim::CovarianceKind::Size::optional) options.emplace_back("in an option: N (default 64)");
-        lines.push_back({kind.spec_form(), kind.summary, options, kind.source});
+        Line line = line_of(kind.entry);
+        line.name = kind.spec_form();
+        line.options = {"in a study: " + kind.table_form()};
+        if (const OptionSpec* size = kind.size(); size != nullptr && !size->fallback.empty())
+            line.options.push_back(fmt::format("in an option: {} (default {})", size->key, size->fallback));
+        lines.push_back(std::move(line));
     }
     return lines;
 }
 
-std::vector<Line> entry_lines() { return lines_of(sim::entry_laws()); }
+std::vector<Line> entry_lines() { return lines_in_form(sim::entry_laws()); }
 std::vector<Line> basis_lines() { return lines_of(sim::covariance_bases()); }
-std::vector<Line> vector_lines() { return lines_of(sim::vector_laws()); }
+std::vector<Line> vector_lines() { return lines_in_form(sim::vector_laws()); }
 
 std::vector<Line> metric_lines() {
     std::vector<Line> lines;
@@ -118,11 +142,12 @@ std::vector<Line> metric_lines() {
 std::vector<Line> claim_lines() {
     std::vector<Line> lines;
     for (const auto& claim : validation::claims()) {
-        std::vector<std::string> options;
-        if (!claim.corrected.empty()) options.push_back("corrected: " + claim.corrected);
+        Line line = line_of(entry_of(claim));
+        if (!claim.corrected.empty()) line.options.push_back("corrected: " + claim.corrected);
         if (claim.in_study)
-            options.push_back("in studies: metric " + claim.in_study->metric + ", control: " + claim.in_study->control);
-        lines.push_back({claim.id, claim.statement, std::move(options), claim.place});
+            line.options.push_back("in studies: metric " + claim.in_study->metric +
+                                   ", control: " + claim.in_study->control);
+        lines.push_back(std::move(line));
     }
     return lines;
 }
@@ -130,9 +155,12 @@ std::vector<Line> claim_lines() {
 std::vector<Line> figure_lines() {
     std::vector<Line> lines;
     for (const auto& kind : reports::figure_kinds()) {
-        std::vector<std::string> keys = {"title"};
-        keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
-        lines.push_back({kind.name, kind.summary, {fmt::format("keys: {}", fmt::join(keys, ", "))}, ""});
+        Line line = line_of(kind.entry);
+        line.specs.insert(line.specs.begin(), {"title", any_text("TEXT"), "above the figure"});
+        std::vector<std::string> keys;
+        for (const auto& spec : line.specs) keys.push_back(spec.key);
+        line.options = {fmt::format("keys: {}", fmt::join(keys, ", "))};
+        lines.push_back(std::move(line));
     }
     return lines;
 }
@@ -217,7 +245,9 @@ int run(const Arguments& arguments) {
                 lines.push(Json::object({{"name", line.name},
                                          {"summary", line.summary},
                                          {"options", std::move(options)},
-                                         {"source", line.source.empty() ? Json() : Json(line.source)}}));
+                                         {"source", line.source.empty() ? Json() : Json(line.source)},
+                                         {"aliases", Json::Array(line.aliases.begin(), line.aliases.end())},
+                                         {"option_schema", option_schema(line.specs)}}));
             }
             document.set(topic, std::move(lines));
         }

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -11,12 +13,14 @@
 
 namespace spiked::app {
 
+/// The options of quantizers that all these commands have; `quantize` also has --axis and --residual.
+constexpr std::string_view common_quantizer_options[] = {"--rotation",    "--codebook",        "--norm",     "--group",
+                                                         "--factor-bits", "--factor-codebook", "--open-loop"};
+
 const std::vector<OptionSpec>& quantizer_options() {
     static const std::vector<OptionSpec> options = [] {
         std::vector<OptionSpec> all;
-        for (const char* key :
-             {"--rotation", "--codebook", "--norm", "--group", "--factor-bits", "--factor-codebook", "--open-loop"})
-            all.push_back(estimators::quantizer_option(key));
+        for (const auto key : common_quantizer_options) all.push_back(estimators::quantizer_option(key));
         all.push_back({"--seed", any_text("HEX"), "seed of everything random, such as rotations", "0x5eed"});
         return all;
     }();
@@ -29,18 +33,24 @@ OptionSpec residual_option() {
             "128", false};
 }
 
+/// The value of an option: a truth value for a switch, a number or a text. Where the range of a number has two ends,
+/// throws usage_error for numbers outside it.
+static Json value_of(const Arguments& arguments, const OptionSpec& option) {
+    const ValueSpec& value = option.value;
+    if (value.kind == ValueSpec::Kind::none) return arguments.has(option.key);
+    if (value.kind != ValueSpec::Kind::whole) return arguments.text(option.key);
+    const Json number = arguments.count(option.key);
+    const bool bounded = value.most < std::numeric_limits<std::int64_t>::max();
+    if (bounded && (*number.integer() < value.least || *number.integer() > value.most))
+        throw usage_error("{} {} is not possible: choose {} to {}", option.key, *number.integer(), value.least,
+                          value.most);
+    return number;
+}
+
 estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) {
     estimators::QuantizerOptions options;
-    options.rotation = estimators::rotation_kind(arguments.text("--rotation"));
-    options.codebook = estimators::codebook_kind(arguments.text("--codebook"));
-    options.norm = estimators::number_format(arguments.text("--norm"));
-    const std::size_t factor_bits = arguments.count("--factor-bits");
-    if (factor_bits < 1 || factor_bits > 8)
-        throw usage_error("--factor-bits {} is not possible: choose 1 to 8", factor_bits);
-    options.factor_bits = static_cast<unsigned>(factor_bits);
-    options.factor_codebook = estimators::factor_codebook(arguments.text("--factor-codebook"));
-    options.open_loop = arguments.has("--open-loop");
-    options.group = arguments.count("--group");
+    for (const auto key : common_quantizer_options)
+        estimators::set_option(options, key, value_of(arguments, estimators::quantizer_option(key)));
     options.seed = stream::StudySeed::parse(arguments.text("--seed"));
     return options;
 }

@@ -160,9 +160,7 @@ void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
         plan.prompt_tokens = arguments.count("--context");
         if (plan.prompt_tokens == 0) throw usage_error("--context 0 is not possible: give the tokens of a prompt");
     }
-    plan.methods = read_methods(arguments, std::all_of(plan.dumps.begin(), plan.dumps.end(), [&](const auto& path) {
-                                    return has_rotary_keys(path, plan.dump);
-                                }));
+    plan.methods = read_methods(arguments, validation::all_have_rotary_keys(plan.dumps, plan.dump));
     plan.block_tokens = arguments.count("--block");
     plan.exact_questions = arguments.has("--exact-questions");
     plan.at_once = arguments.has("--at-once");

@@ -22,6 +22,7 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/store_text.hpp"
 #include "reports/tables/text_table.hpp"
+#include "validation/engine/open_store.hpp"
 #include "validation/kv/kv_table.hpp"
 #include "validation/study/study.hpp"
 
@@ -36,7 +37,7 @@ validation::StudyOverrides read_overrides(const Arguments& arguments) {
     overrides.seed = arguments.text("--seed");
     // The kinds of figures are passed on, because the module that reads studies may not depend on that of figures.
     for (const auto& kind : reports::figure_kinds())
-        overrides.figures.push_back({kind.name, kind.keys, kind.of_dumps, kind.of_blocks});
+        overrides.figures.push_back({kind.entry.name, kind.keys(), kind.of_dumps, kind.of_blocks});
     if (arguments.has("--set"))
         for (const auto& assignment : arguments.given.at("--set")) {
             const std::size_t equals = assignment.find('=');

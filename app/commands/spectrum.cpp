@@ -76,10 +76,10 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
                                     [](const Estimate& estimate) { return estimate.shrinkage.bulk_edge.has_value(); });
     const std::string name = std::filesystem::path(arguments.positionals.front()).filename().string();
     const bool edge = found != estimates.end();
-    const auto figure =
-        reports::spectrum_figure(edge ? fmt::format("{}: spectrum, {}", name, found->name) : name + ": spectrum",
-                                 singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt, long_side,
-                                 edge ? found->shrinkage.noise_eigenvalues : std::vector<double>());
+    const auto figure = reports::spectrum_figure(
+        edge ? fmt::format("{}: spectrum, {}", name, found->name) : name + ": spectrum",
+        validation::fit_spectrum(singular_values, edge ? found->shrinkage.bulk_edge : std::nullopt,
+                                 edge ? found->shrinkage.noise_eigenvalues : std::vector<double>(), long_side));
     if (figure.script.empty())
         throw input_error("{}: nothing to plot ({}): leave --plot out", arguments.positionals.front(), figure.problem);
     reports::write_picture(figure, arguments.text("--plot"));
@@ -87,7 +87,7 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
 }
 
 int run(const Arguments& arguments) {
-    const theory::Loss loss = theory::loss_from(arguments.text("--loss")).value();
+    const theory::Loss loss = enum_named<theory::Loss>(arguments.text("--loss"), "loss");
     // Parsed before the file is read, so that errors in the names are reported first.
     std::vector<estimators::SpectralMethod> chosen;
     for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::parse_estimator(name, loss));
@@ -99,9 +99,9 @@ int run(const Arguments& arguments) {
         if (arguments.has(side) &&
             std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law; }))
             throw usage_error(
-                "{} is used by no estimator named (only tw-test and whiten+NAME use it): name one of them, "
+                "{} is used by no estimator named (only {} use it): name one of them, "
                 "for example --estimator whiten+gd-shrink, or leave it out",
-                side);
+                side, estimators::users_of_noise_law());
     const bool writes = arguments.has("--denoised") || arguments.has("--residual");
     if (writes && chosen.size() != 1)
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
@@ -181,8 +181,8 @@ Command spectrum_command() {
         1,
         {{"--estimator", names_from({"estimators"}, any_text("NAME")),
           "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
-         {"--loss", one_of({"frobenius", "operator", "nuclear"}, {{"spectral", "operator"}}),
-          "loss for which the shrinkage is optimal", "frobenius", false},
+         {"--loss", one_of<theory::Loss>(), "loss for which the shrinkage is optimal",
+          std::string(theory::name_of(theory::Loss::frobenius)), false},
          {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
          {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
          {"--row-spectrum", any_text("SPEC|FILE.npy"),

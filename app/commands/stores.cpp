@@ -1,9 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "app/cli/command.hpp"
 #include "app/cli/exit_code.hpp"
 #include "app/cli/stop_requests.hpp"
@@ -18,7 +14,8 @@
 #include "validation/engine/engine.hpp"
 #include "validation/engine/judge.hpp"
 #include "validation/engine/merge.hpp"
-#include "validation/engine/store.hpp"
+#include "validation/engine/open_store.hpp"
+#include "validation/engine/replay.hpp"
 #include "validation/study/study.hpp"
 
 // Commands on finished stores: merge, compare, replay.
@@ -96,26 +93,10 @@ int compare(const Arguments& arguments) {
     return 0;
 }
 
-/// Cells are named by their number, their label, or the beginning of their hash.
-std::size_t find_cell(validation::Database& store, const std::string& name) {
-    validation::Statement query(store,
-                                "SELECT cell_id FROM cell WHERE cast(cell_id AS TEXT) = ?1 OR label = ?1 OR "
-                                "(length(?1) >= 8 AND substr(cell_hash, 1, length(?1)) = ?1) LIMIT 2");
-    query.bind(1, name);
-    if (!query.step())
-        throw usage_error(
-            "--cell \"{}\" is no cell of this store (numbers go from 1 to {}): see spiked show --table cells", name,
-            store.integer("SELECT count(*) FROM cell"));
-    const std::int64_t cell = query.integer(0);
-    if (query.step())
-        throw usage_error("--cell \"{}\" names more than one cell ({} and {}): give the number", name, cell,
-                          query.integer(0));
-    return static_cast<std::size_t>(cell - 1);
-}
-
-/// Reports why the replicate failed now, and whether it failed the same way in the store.
-int report_failure(const Arguments& arguments, const std::string& cell, std::size_t replicate, const std::string& now,
-                   const std::string& stored) {
+/// Prints why the replicate failed now, and whether it failed the same way in the store.
+int report_failure(const Arguments& arguments, const std::string& cell, std::size_t replicate,
+                   const validation::Replay& found) {
+    const auto& [now, stored, values] = found;
     const bool same = stored == now;
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.replay/1"},
@@ -131,62 +112,38 @@ int report_failure(const Arguments& arguments, const std::string& cell, std::siz
     return static_cast<int>(same ? ExitCode::fine : ExitCode::check_failed);
 }
 
-/// The values of a replicate computed now, compared with the stored ones.
-struct Comparison {
-    reports::TextTable table{{"method", "metric", "k", "now", "stored"}, 2};
+/// Prints the values of the replicate beside those of the store.
+int report_comparison(const Arguments& arguments, const validation::Experiment& experiment, const std::string& cell,
+                      std::size_t replicate, const validation::Replay& found) {
+    reports::TextTable table({"method", "metric", "k", "now", "stored"}, 2);
     Json rows = Json::array();
-    std::size_t compared = 0;
-    std::size_t differing = 0;
-};
-
-Comparison compare_with_stored(validation::Database& store, const validation::Experiment& experiment, std::size_t cell,
-                               std::size_t replicate, const std::vector<validation::Observation>& observations,
-                               double allowed) {
-    validation::Statement stored(
-        store, "SELECT v FROM value WHERE cell_id=? AND rep=? AND method_id=? AND metric_id=? AND k=?");
-    Comparison found;
-    for (const auto& o : observations) {
-        stored.bind(1, cell + 1).bind(2, replicate).bind(3, o.method + 1).bind(4, o.metric + 1).bind(5, o.k);
-        const bool kept = stored.step();
-        const bool missing = kept && stored.is_null(0);
-        const double before = kept && !missing ? stored.real(0) : std::numeric_limits<double>::quiet_NaN();
-        stored.reset();
-        const bool same =
-            missing ? std::isnan(o.value)
-                    : before == o.value || std::abs(before - o.value) <= allowed * std::max(1.0, std::abs(before));
-        if (kept) {
-            ++found.compared;
-            found.differing += same ? 0 : 1;
-        }
-        const std::string& method = experiment.methods[o.method].name;
-        const std::string& metric = validation::metrics()[o.metric].name;
-        found.rows.push(Json::object({{"method", method},
-                                      {"metric", metric},
-                                      {"k", o.k},
-                                      {"value", o.value},
-                                      {"stored", before},
-                                      {"same", kept ? Json(same) : Json()}}));
-        found.table.add({method, metric, fmt::format("{}", o.k), fmt::format("{:.17g}", o.value),
-                         !kept  ? "not kept"
-                         : same ? "the same"
-                                : fmt::format("{:.17g}", before)});
+    for (const auto& [now, stored, kept, same] : found.values) {
+        const std::string& method = experiment.methods[now.method].name;
+        const std::string& metric = validation::metrics()[now.metric].name;
+        rows.push(Json::object({{"method", method},
+                                {"metric", metric},
+                                {"k", now.k},
+                                {"value", now.value},
+                                {"stored", stored},
+                                {"same", kept ? Json(same) : Json()}}));
+        table.add({method, metric, fmt::format("{}", now.k), fmt::format("{:.17g}", now.value),
+                   !kept  ? "not kept"
+                   : same ? "the same"
+                          : fmt::format("{:.17g}", stored)});
     }
-    return found;
-}
-
-int report_comparison(const Arguments& arguments, const std::string& cell, std::size_t replicate, Comparison found) {
+    const std::size_t compared = found.compared();
+    const std::size_t differing = found.differing();
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.replay/1"},
                                  {"cell", cell},
                                  {"replicate", replicate},
-                                 {"compared", found.compared},
-                                 {"differing", found.differing},
-                                 {"values", std::move(found.rows)}}));
+                                 {"compared", compared},
+                                 {"differing", differing},
+                                 {"values", std::move(rows)}}));
     else
-        print_text(found.table.text() +
-                   (found.compared > 0 ? fmt::format("{} of {} stored values differ\n", found.differing, found.compared)
-                                       : "the store keeps no value of this replicate: nothing to compare\n"));
-    return static_cast<int>(found.differing > 0 ? ExitCode::check_failed : ExitCode::fine);
+        print_text(table.text() + (compared > 0 ? fmt::format("{} of {} stored values differ\n", differing, compared)
+                                                : "the store keeps no value of this replicate: nothing to compare\n"));
+    return static_cast<int>(differing > 0 ? ExitCode::check_failed : ExitCode::fine);
 }
 
 int replay(const Arguments& arguments) {
@@ -196,7 +153,7 @@ int replay(const Arguments& arguments) {
             throw usage_error("replay: {} is missing: add for example --cell 1 --rep 0", option);
     validation::Database store = validation::open_store(path);
     validation::Study study = validation::stored_study(store);
-    const std::size_t cell = find_cell(store, arguments.text("--cell"));
+    const std::size_t cell = validation::find_cell(store, arguments.text("--cell"));
     const std::size_t replicate = arguments.count("--rep");
     if (replicate >= study.experiment.cells[cell].replicates)
         throw usage_error(
@@ -208,26 +165,16 @@ int replay(const Arguments& arguments) {
                               study.experiment.inputs.empty() ? "files" : study.experiment.inputs.front().path);
         sim::write_npy(arguments.text("--block"), study.experiment.block(cell, replicate));
     }
-    validation::Statement failed(store, "SELECT message FROM failure WHERE cell_id = ? AND rep = ?");
-    failed.bind(1, cell + 1).bind(2, replicate);
-    const std::string stored_failure = failed.step() ? failed.text(0) : "";
     move_to_device(arguments, study.experiment, {.store_path = path, .threads = 1}, arguments.text("--device"));
     const std::string backend = validation::stored_backend(path);
-    // Different backends differ in the last digits.
-    const double allowed = backend == study.experiment.backend ? 0.0 : 1e-3;
+    const double allowed = backend == study.experiment.backend ? 0.0 : validation::tolerance_between_backends;
     if (allowed > 0.0)
         print_note(arguments, fmt::format("the store was computed on {}, this on {}: values within {} are the same",
                                           backend, study.experiment.backend, allowed));
-    std::vector<validation::Observation> observations;
     const std::string& label = study.experiment.cells[cell].label;
-    try {
-        observations = study.experiment.worker(cell, {replicate, 1})(replicate);
-    } catch (const Error& error) {
-        if (!fails_the_replicate(study.experiment, error)) throw;
-        return report_failure(arguments, label, replicate, error.what(), stored_failure);
-    }
-    return report_comparison(arguments, label, replicate,
-                             compare_with_stored(store, study.experiment, cell, replicate, observations, allowed));
+    const validation::Replay found = validation::replay(store, study.experiment, cell, replicate, allowed);
+    return found.failure.empty() ? report_comparison(arguments, study.experiment, label, replicate, found)
+                                 : report_failure(arguments, label, replicate, found);
 }
 
 }  // namespace

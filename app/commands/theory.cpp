@@ -127,7 +127,8 @@ std::string forms_of_spectra() {
     std::string text;
     std::size_t line = 30;  // after the text of the option
     for (const auto& kind : sim::covariance_kinds()) {
-        const std::string form = kind.spec_form() + (&kind == &sim::covariance_kinds().back() ? "" : ", ");
+        const bool last = &kind == &sim::covariance_kinds().rows().back();
+        const std::string form = kind.spec_form() + (last ? "" : ", ");
         if (line + form.size() > 80) {
             text.back() = '\n';
             text += std::string(32, ' ');

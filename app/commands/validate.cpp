@@ -114,7 +114,7 @@ int validate(const Arguments& arguments) {
     plan.seed = seed_from(arguments);
     plan.claims = arguments.list("--claim");
     plan.threads = arguments.count("--threads");
-    auto claims = validation::claims();
+    auto claims = validation::claims().rows();
     if (arguments.positionals.empty()) {
         for (const auto& option : dump_options())
             if (arguments.given.contains(option.key))

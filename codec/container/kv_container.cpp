@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "core/runtime/error.hpp"
+#include "core/text/json_fields.hpp"
 #include "core/text/printable.hpp"
 #include "estimators/caches/method_name.hpp"
 #include "sim/io/safetensors.hpp"
@@ -73,66 +73,7 @@ Unsupported beyond_bounds(const ContainedTensor& tensor, std::size_t block_token
     return {};
 }
 
-/// Access to the members of a header, with checks of their types and ranges.
-class Fields {
-public:
-    Fields(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-        if (json_.members() == nullptr) reject("is not an object");
-    }
-    [[noreturn]] void reject(const std::string& what) const {
-        throw input_error("{} {}: the file is damaged, forged or written by a newer program", where_, what);
-    }
-    [[nodiscard]] const Json& member(const char* key) const {
-        const Json* found = json_.find(key);
-        if (found == nullptr) reject(fmt::format("has no \"{}\"", key));
-        return *found;
-    }
-    [[nodiscard]] const std::string& text(const char* key) const {
-        const auto* found = member(key).string();
-        if (found == nullptr) reject(fmt::format("has a \"{}\" that is not a string", key));
-        return *found;
-    }
-    [[nodiscard]] std::size_t number(const char* key, std::int64_t least, std::int64_t most) const {
-        const auto* found = member(key).integer();
-        if (found == nullptr || *found < least || *found > most)
-            reject(fmt::format("has a \"{}\" that is not a whole number from {} to {}", key, least, most));
-        return static_cast<std::size_t>(*found);
-    }
-    [[nodiscard]] double real(const char* key) const {
-        const Json& found = member(key);
-        if (found.integer() != nullptr) return static_cast<double>(*found.integer());
-        if (found.real() == nullptr) reject(fmt::format("has a \"{}\" that is not a number", key));
-        return *found.real();
-    }
-    [[nodiscard]] bool boolean(const char* key) const {
-        const auto* found = member(key).boolean();
-        if (found == nullptr) reject(fmt::format("has a \"{}\" that is neither true nor false", key));
-        return *found;
-    }
-    [[nodiscard]] const Json::Array& items(const char* key) const {
-        const auto* found = member(key).items();
-        if (found == nullptr) reject(fmt::format("has a \"{}\" that is not a list", key));
-        return *found;
-    }
-    /// Runs a parser that throws usage_error for names a user gives. Here the names come from the file, so its errors
-    /// become input_errors about the file.
-    template <class Parser>
-    [[nodiscard]] auto parsed(Parser parser) const {
-        try {
-            return parser();
-        } catch (const Error& error) {
-            reject(fmt::format("is not usable ({})", error.what()));
-        }
-    }
-
-private:
-    const Json& json_;
-    std::string where_;
-};
-
-constexpr std::int64_t largest_number = std::numeric_limits<std::int64_t>::max();
-
-std::vector<std::uint64_t> parse_rotations(const Fields& fields) {
+std::vector<std::uint64_t> parse_rotations(const JsonFields& fields) {
     std::vector<std::uint64_t> rotations;
     for (const auto& item : fields.items("rotations")) {
         const auto* text = item.string();
@@ -146,10 +87,10 @@ std::vector<std::uint64_t> parse_rotations(const Fields& fields) {
 }
 
 ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, const std::string& where) {
-    const Fields unnamed(json, where + ": a tensor");
+    const JsonFields unnamed(json, where + ": a tensor");
     ContainedTensor tensor;
     tensor.name = unnamed.text("name");
-    const Fields fields(json, fmt::format("{}: tensor {}", where, in_quotes(tensor.name)));
+    const JsonFields fields(json, fmt::format("{}: tensor {}", where, in_quotes(tensor.name)));
     const auto dtype = sim::dtype_of_name(fields.text("dtype"));
     if (!dtype) fields.reject("has an unknown dtype");
     tensor.dtype = *dtype;
@@ -164,7 +105,7 @@ ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, 
     if (json.find("side") == nullptr) return tensor;
 
     CodedTensor coded;
-    coded.layer = fields.number("layer", 0, largest_number);
+    coded.layer = fields.number("layer");
     if (fields.text("side") != "key" && fields.text("side") != "value") fields.reject("has an unknown side");
     coded.side = fields.text("side") == "key" ? sim::Side::key : sim::Side::value;
     if (!sim::is_block_dtype(tensor.dtype)) fields.reject("is coded but its dtype is not F16, BF16, F32 or F64");
@@ -206,14 +147,7 @@ Json KvContainerHeader::json() const {
                          {"version", static_cast<std::int64_t>(kv_container_version)},
                          {"method", method},
                          {"bits", bits_json(bits)},
-                         {"options", Json::object({{"rotation", estimators::name_of(quantizer.rotation)},
-                                                   {"codebook", estimators::name_of(quantizer.codebook)},
-                                                   {"norm", estimators::name_of(quantizer.norm)},
-                                                   {"group", quantizer.group},
-                                                   {"residual", quantizer.residual},
-                                                   {"factor_bits", static_cast<std::int64_t>(quantizer.factor_bits)},
-                                                   {"factor_codebook", estimators::name_of(quantizer.factor_codebook)},
-                                                   {"open_loop", quantizer.open_loop}})},
+                         {"options", estimators::quantizer_json(quantizer, estimators::options_in_containers)},
                          {"seed", quantizer.seed.text()},
                          {"block", block_tokens},
                          {"dump_sha256", dump_sha256},
@@ -223,7 +157,7 @@ Json KvContainerHeader::json() const {
 }
 
 KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& where) {
-    const Fields fields(json, where + ": the header");
+    const JsonFields fields(json, where + ": the header");
     if (fields.text("format") != format_name) fields.reject("is of another format");
     KvContainerHeader header;
     header.method = fields.text("method");
@@ -233,19 +167,10 @@ KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& 
         method.quantizer.check_bits(header.bits);
         return method;
     });
-    const Fields options(fields.member("options"), where + ": options of the header");
-    auto& quantizer = header.quantizer;
-    quantizer.rotation = options.parsed([&] { return estimators::rotation_kind(options.text("rotation")); });
-    quantizer.codebook = options.parsed([&] { return estimators::codebook_kind(options.text("codebook")); });
-    quantizer.norm = options.parsed([&] { return estimators::number_format(options.text("norm")); });
-    quantizer.group = options.number("group", 1, largest_number);
-    quantizer.residual = options.number("residual", 0, largest_number);
-    quantizer.factor_bits = static_cast<unsigned>(options.number("factor_bits", 1, 8));
-    quantizer.factor_codebook =
-        options.parsed([&] { return estimators::factor_codebook(options.text("factor_codebook")); });
-    quantizer.open_loop = options.boolean("open_loop");
-    quantizer.seed = fields.parsed([&] { return stream::StudySeed::parse(fields.text("seed")); });
-    header.block_tokens = fields.number("block", 1, largest_number);
+    const JsonFields options(fields.member("options"), where + ": options of the header");
+    header.quantizer = estimators::parse_quantizer_json(options, estimators::options_in_containers);
+    header.quantizer.seed = fields.parsed([&] { return stream::StudySeed::parse(fields.text("seed")); });
+    header.block_tokens = fields.number("block", 1);
     header.dump_sha256 = fields.text("dump_sha256");
     const auto layout = sim::parse_layout(fields.text("layout"));
     if (!layout) fields.reject("has an unknown layout");

@@ -2,23 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
-#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "core/runtime/blas_buffers.hpp"
 #include "core/runtime/error.hpp"
-
-// Internal functions of OpenBLAS for the work buffer of a call. They are weak symbols, because some builds of OpenBLAS
-// do not export them.
-extern "C" {
-[[gnu::weak]] void* blas_memory_alloc(int procedure);
-[[gnu::weak]] void blas_memory_free(void* buffer);
-}
 
 namespace spiked {
 
@@ -29,28 +20,6 @@ std::size_t thread_count(std::size_t asked) {
             "{} threads (at most {} are started): ask for fewer, or for 0 to use all processors of the machine", asked,
             most_threads);
     return asked == 0 ? std::max(1U, std::thread::hardware_concurrency()) : asked;
-}
-
-void hold_blas_buffers(std::size_t threads) {
-    constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 4096;
-    constexpr std::size_t most_buffers = 64;  // OpenBLAS has slots for a fixed number
-    static std::mutex guard;
-    static std::size_t held = 0;
-    const std::lock_guard lock(guard);
-    threads = std::min(threads, most_buffers);
-    if (threads <= held) return;
-    {
-        std::vector<std::unique_ptr<void, decltype(&std::free)>> trial_buffers;
-        for (std::size_t i = held; i < threads; ++i) {
-            trial_buffers.emplace_back(std::malloc(buffer_bytes), &std::free);
-            if (trial_buffers.back() == nullptr) throw std::bad_alloc();
-        }
-    }
-    held = threads;
-    if (blas_memory_alloc == nullptr || blas_memory_free == nullptr) return;
-    std::vector<void*> buffers;
-    for (std::size_t i = 0; i < threads; ++i) buffers.push_back(blas_memory_alloc(0));
-    for (void* buffer : buffers) blas_memory_free(buffer);
 }
 
 void for_each_parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work) {

@@ -7,11 +7,6 @@ namespace spiked {
 /// The requested number of threads, or the number of processors for 0. Throws usage_error for more than 4096.
 [[nodiscard]] std::size_t thread_count(std::size_t asked);
 
-/// Makes OpenBLAS allocate the buffers (128 MiB of address space each, not touched) that concurrent calls on this many
-/// threads need. Without address space for a buffer, OpenBLAS would wait forever in its first product; this function
-/// throws std::bad_alloc instead.
-void hold_blas_buffers(std::size_t threads);
-
 /// Runs work(0) .. work(count - 1) on `thread_count(threads)` threads in any order, or on fewer when the machine does
 /// not start as many. After an exception no further index is started, and the exception of the lowest index that failed
 /// is rethrown here.

@@ -41,17 +41,26 @@ bool NameOptions::has_word(const std::string& word) const {
     return std::find(parsed_.values.begin(), parsed_.values.end(), word) != parsed_.values.end();
 }
 
-std::optional<std::size_t> NameOptions::whole(const std::string& key, std::size_t least) const {
+const ValueSpec& NameOptions::value_of(const std::string& key) const {
+    const auto spec = std::find_if(specs_.begin(), specs_.end(), [&](const auto& one) { return one.key == key; });
+    if (spec == specs_.end()) throw precondition_error("{} is not an option of {}", key, parsed_.name);
+    return spec->value;
+}
+
+std::optional<std::size_t> NameOptions::whole(const std::string& key) const {
     const auto text = parsed_.option(key);
     if (!text) return std::nullopt;
     const auto value = to_integer(*text);
     if (!value || *value < 0)
         throw usage_error("\"{}\": {} \"{}\" is not a whole number of at least 0: write for example {}:{}=1",
                           parsed_.text, key, *text, parsed_.name, key);
-    const auto number = static_cast<std::size_t>(*value);
-    if (number < least)
-        throw usage_error("\"{}\": {} is a whole number of at least {}, not {}", parsed_.text, key, least, number);
-    return number;
+    const ValueSpec& legal = value_of(key);
+    if (*value < legal.least)
+        throw usage_error("\"{}\": {} is a whole number of at least {}, not {}", parsed_.text, key, legal.least,
+                          *value);
+    if (*value > legal.most)
+        throw usage_error("\"{}\": {} is a whole number of at most {}, not {}", parsed_.text, key, legal.most, *value);
+    return static_cast<std::size_t>(*value);
 }
 
 std::optional<double> NameOptions::number(const std::string& key, bool above_zero) const {
@@ -67,22 +76,20 @@ std::optional<double> NameOptions::number(const std::string& key, bool above_zer
 std::optional<std::string> NameOptions::choice(const std::string& key) const {
     auto text = parsed_.option(key);
     if (!text) return std::nullopt;
-    const auto spec = std::find_if(specs_.begin(), specs_.end(), [&](const auto& one) { return one.key == key; });
-    if (spec == specs_.end()) throw precondition_error("{} is not an option of {}", key, parsed_.name);
-    const auto& legal = spec->value.choices;
-    if (std::find(legal.begin(), legal.end(), *text) == legal.end())
+    const ValueSpec& value = value_of(key);
+    if (std::find(value.choices.begin(), value.choices.end(), *text) == value.choices.end())
         throw usage_error("\"{}\": {} \"{}\" is not possible{}", parsed_.text, key, *text,
-                          suggestion(*text, legal, spec->value.aliases));
+                          suggestion(*text, value.choices, value.aliases));
     return text;
 }
 
-std::size_t required_whole(const ParsedName& parsed, const std::string& what, const std::string& example) {
-    if (parsed.values.size() != 1)
-        throw usage_error("\"{}\": {} needs {}: write for example {}", parsed.text, parsed.name, what, example);
-    const auto value = to_integer(parsed.values.front());
+std::size_t required_whole(const NameOptions& named, const std::string& what, const std::string& example) {
+    if (named.words().size() != 1)
+        throw usage_error("\"{}\": {} needs {}: write for example {}", named.text(), named.name(), what, example);
+    const auto value = to_integer(named.words().front());
     if (!value || *value < 0)
-        throw usage_error("\"{}\": {} \"{}\" is not a whole number of at least 0: write for example {}", parsed.text,
-                          what, parsed.values.front(), example);
+        throw usage_error("\"{}\": {} \"{}\" is not a whole number of at least 0: write for example {}", named.text(),
+                          what, named.words().front(), example);
     return static_cast<std::size_t>(*value);
 }
 

@@ -24,10 +24,13 @@ public:
     /// Whether a bare word such as `:paper` is given.
     [[nodiscard]] bool has_word(const std::string& word) const;
     [[nodiscard]] bool has_option(const std::string& key) const { return parsed_.option(key).has_value(); }
+    /// As written, for options with a meaning of their own.
+    [[nodiscard]] std::optional<std::string> text_of(const std::string& key) const { return parsed_.option(key); }
+    /// The bare words and the value directly after the name, in the order in which they are written.
     [[nodiscard]] const std::vector<std::string>& words() const { return parsed_.values; }
 
-    /// A whole number of at least `least`.
-    [[nodiscard]] std::optional<std::size_t> whole(const std::string& key, std::size_t least = 0) const;
+    /// A whole number within the limits of its spec.
+    [[nodiscard]] std::optional<std::size_t> whole(const std::string& key) const;
     /// A finite number of at least 0 (`above_zero`: larger than 0).
     [[nodiscard]] std::optional<double> number(const std::string& key, bool above_zero = false) const;
     /// One of the choices of its spec.
@@ -40,11 +43,13 @@ public:
     }
 
 private:
+    [[nodiscard]] const ValueSpec& value_of(const std::string& key) const;
+
     ParsedName parsed_;
     std::vector<OptionSpec> specs_;
 };
 
-/// The whole number that must be the only value of a name, `svd:1`; `example` completes the error message.
-[[nodiscard]] std::size_t required_whole(const ParsedName& parsed, const std::string& what, const std::string& example);
+/// The whole number that must be the only value of a name, `screenot:10`; `example` completes the error message.
+[[nodiscard]] std::size_t required_whole(const NameOptions& named, const std::string& what, const std::string& example);
 
 }  // namespace spiked

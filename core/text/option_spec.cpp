@@ -3,11 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace spiked {
 
 ValueSpec any_text(std::string shown) { return {.kind = ValueSpec::Kind::text, .shown = std::move(shown)}; }
-ValueSpec whole(std::string shown) { return {.kind = ValueSpec::Kind::whole, .shown = std::move(shown)}; }
-ValueSpec number(std::string shown) { return {.kind = ValueSpec::Kind::number, .shown = std::move(shown)}; }
+ValueSpec whole(std::string shown, std::int64_t least, std::int64_t most) {
+    return {.kind = ValueSpec::Kind::whole, .shown = std::move(shown), .least = least, .most = most};
+}
+ValueSpec number(std::string shown, NumberRange range) {
+    return {.kind = ValueSpec::Kind::number, .shown = std::move(shown), .range = range};
+}
 
 ValueSpec one_of(std::vector<std::string> choices, Aliases aliases) {
     std::string shown = fmt::format("{}", fmt::join(choices, "|"));
@@ -41,9 +47,21 @@ ValueSpec file_with(std::vector<std::string> suffixes, std::string shown) {
     return {.kind = ValueSpec::Kind::text, .shown = std::move(shown), .suffixes = std::move(suffixes)};
 }
 
+bool contains(const NumberRange& range, double number) {
+    return !(range.least && number < *range.least) && !(range.above && number <= *range.above) &&
+           !(range.most && number > *range.most) && !(range.below && number >= *range.below);
+}
+
 std::string long_name(const OptionSpec& option) {
     const std::size_t comma = option.key.find(',');
     return comma == std::string::npos ? option.key : option.key.substr(comma + 1);
+}
+
+std::string json_key(const OptionSpec& option) {
+    const std::string name = long_name(option);
+    std::string key = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    std::replace(key.begin(), key.end(), '-', '_');
+    return key;
 }
 
 std::string described(const OptionSpec& option) {

@@ -1,4 +1,7 @@
 #pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,13 +12,21 @@
 
 namespace spiked {
 
+/// The finite numbers that an option accepts.
+struct NumberRange {
+    std::optional<double> least = {};
+    std::optional<double> above = {};  ///< not accepted itself
+    std::optional<double> most = {};
+    std::optional<double> below = {};  ///< not accepted itself
+};
+
 /// The values that an option accepts.
 struct ValueSpec {
     enum class Kind {
         none,    ///< the option is a switch and has no value
         text,    ///< any text
-        whole,   ///< a whole number of at least 0
-        number,  ///< a finite number
+        whole,   ///< a whole number from `least` to `most`
+        number,  ///< a finite number in `range`
         choice,  ///< one of `choices`
     };
     Kind kind = Kind::none;
@@ -26,6 +37,9 @@ struct ValueSpec {
     bool list = false;                       ///< several values, separated by commas
     std::vector<std::string> suffixes = {};  ///< of the files that are accepted; none if any file is
     std::vector<std::string> topics = {};    ///< lists of `spiked list` whose names complete the value
+    std::int64_t least = 0;
+    std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    NumberRange range = {};
 };
 
 /// An option of something that users choose by name, as data: `margin=M` of the estimator eoptshrink, `--bits B` of a
@@ -43,8 +57,9 @@ struct OptionSpec {
 // Functions that make a ValueSpec.
 
 [[nodiscard]] ValueSpec any_text(std::string shown);
-[[nodiscard]] ValueSpec whole(std::string shown);
-[[nodiscard]] ValueSpec number(std::string shown);
+[[nodiscard]] ValueSpec whole(std::string shown, std::int64_t least = 0,
+                              std::int64_t most = std::numeric_limits<std::int64_t>::max());
+[[nodiscard]] ValueSpec number(std::string shown, NumberRange range = {});
 [[nodiscard]] ValueSpec one_of(std::vector<std::string> choices, Aliases aliases = {});
 /// One of the names of an enumeration.
 template <class E>
@@ -60,8 +75,14 @@ template <class E>
 /// A file with one of these suffixes; the help shows `FILE` with the first suffix, or `shown`.
 [[nodiscard]] ValueSpec file_with(std::vector<std::string> suffixes, std::string shown = {});
 
+/// Whether the number is within the limits.
+[[nodiscard]] bool contains(const NumberRange& range, double number);
+
 /// The option with its dashes and without the short form: `--output` of `-o,--output`.
 [[nodiscard]] std::string long_name(const OptionSpec& option);
+
+/// The key of the option in JSON: `factor_bits` of `--factor-bits`.
+[[nodiscard]] std::string json_key(const OptionSpec& option);
 
 /// One phrase for lists: `margin=M (default p^(-1/3))`, `:paper (the text taken literally)`, `group=G or --group G`.
 [[nodiscard]] std::string described(const OptionSpec& option);

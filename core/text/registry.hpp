@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,21 +16,40 @@ namespace spiked {
 struct RegistryEntry {
     std::string name;
     std::string summary;
-    std::vector<OptionSpec> options;
-    std::string source;                     ///< a publication or a program
+    std::vector<OptionSpec> options = {};
+    std::string source = {};                ///< a publication or a program
     std::vector<std::string> aliases = {};  ///< names in papers and other programs: suggested, never accepted
 };
 
-/// The members `entry` of all rows.
-template <class Entry = RegistryEntry, class Rows>
-[[nodiscard]] std::vector<Entry> entries_of(const Rows& rows) {
-    std::vector<Entry> entries;
-    for (const auto& row : rows) entries.push_back(row.entry);
-    return entries;
+/// The aliases of all entries of a list.
+template <class Entries>
+[[nodiscard]] Aliases aliases_in(const Entries& entries) {
+    Aliases all;
+    for (const auto& entry : entries)
+        for (const auto& alias : entry.aliases) all.emplace_back(alias, entry.name);
+    return all;
 }
 
-/// A table from which users choose by name. A row has a member `entry`, a RegistryEntry or derived from it, and
-/// whatever the program needs to use the chosen item:
+/// The name with the values that must follow it, as users write it: `student:NU`.
+[[nodiscard]] inline std::string written_form(const RegistryEntry& entry) {
+    std::string form = entry.name;
+    for (const auto& option : entry.options)
+        if (option.key.empty()) form += ":" + option.value.shown;
+    return form;
+}
+
+/// The entry of a row: its member `entry`, or the row itself where it is an entry. Rows that keep their description in
+/// another form overload it.
+template <class Row>
+[[nodiscard]] const auto& entry_of(const Row& row) {
+    if constexpr (std::is_base_of_v<RegistryEntry, Row>)
+        return row;
+    else
+        return row.entry;
+}
+
+/// A table from which users choose by name. A row has an entry (`entry_of`), and whatever the program needs to use the
+/// chosen item:
 ///
 ///     struct Row { RegistryEntry entry; RankRule (*make)(const NameOptions&); };
 ///     static const Registry<Row> rules("rank rule", {{{"ed", "the last gap ...", {...}, "Onatski 2010"}, make_ed}});
@@ -41,29 +61,29 @@ public:
 
     /// Null when there is no row with this name.
     [[nodiscard]] const Row* find(std::string_view name) const {
-        const auto found = std::find_if(begin(), end(), [&](const Row& row) { return row.entry.name == name; });
+        const auto found = std::find_if(begin(), end(), [&](const Row& row) { return entry_of(row).name == name; });
         return found == end() ? nullptr : &*found;
     }
     /// Throws usage_error with the nearest name when there is no row with this name.
-    [[nodiscard]] const Row& named(std::string_view name) const {
+    [[nodiscard]] const Row& named(std::string_view name) const { return named(name, what_); }
+    /// The same; `what` says in the message what kind of name it is, where that depends on its place.
+    [[nodiscard]] const Row& named(std::string_view name, std::string_view what) const {
         if (const Row* row = find(name)) return *row;
-        throw usage_error("unknown {} \"{}\"{}", what_, name, suggestion(name, names(), aliases()));
+        throw usage_error("unknown {} \"{}\"{}", what, name, suggestion(name, names(), aliases()));
     }
     [[nodiscard]] std::vector<std::string> names() const {
         std::vector<std::string> all;
-        for (const Row& row : rows_) all.push_back(row.entry.name);
+        for (const Row& row : rows_) all.push_back(entry_of(row).name);
         return all;
     }
-    [[nodiscard]] Aliases aliases() const {
-        Aliases all;
-        for (const Row& row : rows_)
-            for (const auto& alias : row.entry.aliases) all.emplace_back(alias, row.entry.name);
-        return all;
-    }
+    [[nodiscard]] Aliases aliases() const { return aliases_in(entries()); }
     template <class Entry = RegistryEntry>
     [[nodiscard]] std::vector<Entry> entries() const {
-        return entries_of<Entry>(rows_);
+        std::vector<Entry> all;
+        for (const Row& row : rows_) all.push_back(entry_of(row));
+        return all;
     }
+    [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
     [[nodiscard]] auto begin() const { return rows_.begin(); }
     [[nodiscard]] auto end() const { return rows_.end(); }
 
@@ -71,14 +91,5 @@ private:
     std::string what_;
     std::vector<Row> rows_;
 };
-
-/// The aliases of all entries of a list.
-template <class Entries>
-[[nodiscard]] Aliases aliases_in(const Entries& entries) {
-    Aliases all;
-    for (const auto& entry : entries)
-        for (const auto& alias : entry.aliases) all.emplace_back(alias, entry.name);
-    return all;
-}
 
 }  // namespace spiked

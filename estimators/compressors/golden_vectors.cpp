@@ -125,17 +125,12 @@ Json json_of(const arma::mat& matrix) {
     return rows;
 }
 
+/// `{rotation, .., seed, rotation_index}`.
 Json json_of(const QuantizerOptions& options) {
-    return Json::object({{"rotation", estimators::name_of(options.rotation)},
-                         {"codebook", estimators::name_of(options.codebook)},
-                         {"norm", estimators::name_of(options.norm)},
-                         {"group", options.group},
-                         {"axis", estimators::name_of(options.axis)},
-                         {"residual", options.residual},
-                         {"factor_bits", static_cast<std::int64_t>(options.factor_bits)},
-                         {"factor_codebook", estimators::name_of(options.factor_codebook)},
-                         {"seed", options.seed.text()},
-                         {"rotation_index", static_cast<std::int64_t>(options.rotation_index)}});
+    Json json = quantizer_json(options, options_in_golden_vectors);
+    json.set("seed", options.seed.text());
+    json.set("rotation_index", static_cast<std::int64_t>(options.rotation_index));
+    return json;
 }
 
 std::string hex_of(const std::vector<std::uint8_t>& bytes) {

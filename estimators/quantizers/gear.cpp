@@ -1,13 +1,11 @@
-#include "estimators/quantizers/gear.hpp"
-
-#include "estimators/quantizers/quantizer_family.hpp"
-
 #include <memory>
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/factor_codec.hpp"
 #include "estimators/coding/vector_outliers.hpp"
 #include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
 #include "estimators/svd/decomposition.hpp"
 
 namespace spiked::estimators {
@@ -83,8 +81,23 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     return setup.oriented(vectors) + low_rank.matrix;
 }
 
-}  // namespace
+struct GearOptions {
+    GroupAxis axis = GroupAxis::value;
+    std::size_t group = 64;  ///< entries that share a minimum and a scale
+    std::size_t rank = 4;    ///< largest rank of the low-rank part
+    double outliers = 0.02;  ///< fraction of the entries of a vector that are stored in fp16
+    ScalarOptions scales;
+};
 
+/// GEAR: min-max groups of the block without its outliers, outliers in fp16, and a low-rank part of the error of the
+/// groups.
+///
+/// Source: Kang et al., "GEAR", 2024, with KIVI's groups as backbone. Of each vector (a channel on axis key, a token on
+/// axis value) the fraction `outliers` is stored separately (vector_outliers.hpp) and replaced by the mean of the
+/// others before kivi codes the block; of the remaining error, `rank` singular components are stored (factor_codec.hpp,
+/// vectors in fp16). Stored: outliers, low-rank part, and the data of kivi. Bits B + 2 f / G + outliers (16 + log2 m) +
+/// 16 rank (n + d) / (n d). The source finds the components by power iteration and rounds 2 % outliers up; here they
+/// are exact. Throws the errors of kivi.
 RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& options) {
     if (!(options.outliers >= 0.0 && options.outliers <= 0.5))
         throw usage_error("a fraction of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02",
@@ -100,13 +113,15 @@ RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& optio
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
 }
 
+}  // namespace
+
 QuantizerFamily gear_family() {
     return {{{"gear",
               "kivi without outliers, which stay in fp16, and a low-rank part of its error",
               {axis_spec(),
                group_spec(),
                {"rank", whole("R"), "at most", "4"},
-               {"outliers", number("SHARE"), "", "0.02"},
+               {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "", "0.02"},
                signed_norm_spec()},
               "Kang et al. 2024"},
              "code bits",

@@ -1,7 +1,3 @@
-#include "estimators/quantizers/kvquant.hpp"
-
-#include "estimators/quantizers/quantizer_family.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,6 +7,8 @@
 #include "estimators/coding/fp16_entries.hpp"
 #include "estimators/coding/scalar_quantizer.hpp"
 #include "estimators/coding/vector_outliers.hpp"
+#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -174,8 +172,23 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     return key ? vectors : arma::mat(vectors.t());
 }
 
-}  // namespace
+struct KvquantOptions {
+    GroupAxis axis = GroupAxis::value;
+    double outliers = 0.01;  ///< fraction of the entries of a vector that are stored in fp16
+    ScalarOptions scales;
+};
 
+/// KVQuant: non-uniform levels on vectors scaled to [-1, 1]; the outermost entries of every vector are stored in fp16.
+///
+/// Source: Hooper et al., "KVQuant", 2024. A vector is a channel (axis key) or a token (axis value) of the block. Of a
+/// vector of m entries the k = round(m `outliers` / 2) smallest and as many largest are stored in fp16 with their
+/// positions; the others are (x - centre) / half range, coded by the nearest of 2^B levels that Lloyd's iteration finds
+/// on the block. Stored: centres (ledger: zeros) and half ranges (scales) in the format of the options, levels in fp16,
+/// codes of all entries, coordinate after coordinate (an outlier has code 0), then the outliers of each vector:
+/// position in ceil(log2 m) bits, value. Bits B + (2 f + 2 k (16 + log2 m)) / m + 2^B 16 / (n d). With enough bits it
+/// is exact up to formats. Not implemented: levels calibrated offline with Fisher weights (here levels are fitted to
+/// the block and counted), and storing the first token unquantized; keys before the rotary embedding are
+/// `unrope+kvquant`. Throws input_error for NaN, infinity, or a number that the format cannot store.
 RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions& options) {
     const double outliers = options.outliers;
     if (!(outliers >= 0.0 && outliers <= 0.5))
@@ -188,10 +201,12 @@ RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions&
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
 }
 
+}  // namespace
+
 QuantizerFamily kvquant_family() {
     return {{{"kvquant",
               "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
-              {axis_spec(), {"outliers", number("SHARE"), "", "0.01"}, signed_norm_spec()},
+              {axis_spec(), {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "", "0.01"}, signed_norm_spec()},
               "Hooper et al. 2024"},
              "code bits",
              true},

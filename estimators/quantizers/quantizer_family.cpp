@@ -59,7 +59,7 @@ OptionSpec scale_spec(std::vector<std::string> choices) {
 }
 
 std::size_t group_of(const NameOptions& named, const QuantizerOptions& options) {
-    return named.whole("group", 1).value_or(options.group);
+    return named.whole("group").value_or(options.group);
 }
 
 GroupAxis axis_of(const NameOptions& named, const QuantizerOptions& options) {

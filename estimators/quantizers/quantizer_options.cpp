@@ -1,5 +1,8 @@
 #include "estimators/quantizers/quantizer_options.hpp"
 
+#include <type_traits>
+#include <utility>
+
 namespace spiked::estimators {
 CodebookKind codebook_kind(std::string_view name) { return enum_named<CodebookKind>(name, "codebook"); }
 std::string_view name_of(CodebookKind kind) { return enum_name(kind); }
@@ -15,40 +18,122 @@ RowRotation row_rotation(const QuantizerOptions& options, std::size_t dimension)
     return row_rotation(rotation_options(options), dimension);
 }
 
-const std::vector<OptionSpec>& quantizer_option_specs() {
-    static const std::vector<OptionSpec> specs = {
-        {"--rotation", one_of<RotationKind>(), "rotation before the indices", "haar"},
-        {"--codebook", one_of<CodebookKind>(), "law the levels are optimal for", "sphere"},
-        {"--norm", one_of<NumberFormat>(), "format of norms, scales and singular values", "fp16"},
-        {"--group", whole("G"), "entries that share a scale (kivi, kivi-hf, rht-uniform, gear)", "64"},
-        {"--axis", one_of<GroupAxis>(), "groups along tokens or along channels (kivi, kvquant, gear)", "value"},
-        {"--residual", whole("R"), "last tokens kept in fp16 (kivi)", "0"},
-        {"--factor-bits", whole("N"), "bits an entry of a stored singular vector, 1 to 8", "4"},
-        {"--factor-codebook", one_of<FactorCodebook>(), "levels of stored singular vectors", "normal"},
-        {"--open-loop", {}, "form the residual before the factors are coded (loses accuracy)"},
+namespace {
+
+/// An option of QuantizerOptions: its spec, and its value as JSON.
+struct SharedOption {
+    OptionSpec spec;
+    Json (*value)(const QuantizerOptions& options);
+    void (*set)(QuantizerOptions& options, const Json& value);
+};
+
+template <class T>
+const T& of_its_type(const T* value) {
+    if (value == nullptr) throw precondition_error("an option of quantizers is set to a value of another type");
+    return *value;
+}
+
+/// The entry of a member, whose initial value is the default; `named` finds an enumerator by its name.
+template <auto member, auto named = nullptr>
+SharedOption shared_option(OptionSpec spec) {
+    using Value = std::remove_cvref_t<decltype(std::declval<QuantizerOptions&>().*member)>;
+    const auto value = [](const QuantizerOptions& options) -> Json {
+        if constexpr (std::is_enum_v<Value>)
+            return enum_name(options.*member);
+        else if constexpr (std::is_same_v<Value, bool>)
+            return options.*member;
+        else
+            return std::size_t{options.*member};
     };
+    const auto set = [](QuantizerOptions& options, const Json& given) {
+        if constexpr (std::is_enum_v<Value>)
+            options.*member = named(of_its_type(given.string()));
+        else if constexpr (std::is_same_v<Value, bool>)
+            options.*member = of_its_type(given.boolean());
+        else
+            options.*member = static_cast<Value>(of_its_type(given.integer()));
+    };
+    const Json initial = value({});
+    if (initial.string() != nullptr) spec.fallback = *initial.string();
+    if (initial.integer() != nullptr) spec.fallback = initial.text();
+    return {std::move(spec), value, set};
+}
+
+const std::vector<SharedOption>& shared_options() {
+    using Options = QuantizerOptions;
+    static const std::vector<SharedOption> table = {
+        shared_option<&Options::rotation, rotation_kind>(
+            {"--rotation", one_of<RotationKind>(), "rotation before the indices"}),
+        shared_option<&Options::codebook, codebook_kind>(
+            {"--codebook", one_of<CodebookKind>(), "law the levels are optimal for"}),
+        shared_option<&Options::norm, number_format>(
+            {"--norm", one_of<NumberFormat>(), "format of norms, scales and singular values"}),
+        // Commands leave the rejection of a group of 0 to the quantizers that have groups.
+        shared_option<&Options::group>(
+            {"--group", whole("G", 1), "entries that share a scale (kivi, kivi-hf, rht-uniform, gear)"}),
+        shared_option<&Options::axis, group_axis>(
+            {"--axis", one_of<GroupAxis>(), "groups along tokens or along channels (kivi, kvquant, gear)"}),
+        shared_option<&Options::residual>({"--residual", whole("R"), "last tokens kept in fp16 (kivi)"}),
+        shared_option<&Options::factor_bits>(
+            {"--factor-bits", whole("N", 1, 8), "bits an entry of a stored singular vector, 1 to 8"}),
+        shared_option<&Options::factor_codebook, factor_codebook>(
+            {"--factor-codebook", one_of<FactorCodebook>(), "levels of stored singular vectors"}),
+        shared_option<&Options::open_loop>(
+            {"--open-loop", {}, "form the residual before the factors are coded (loses accuracy)"}),
+    };
+    return table;
+}
+
+const SharedOption& shared_option_named(std::string_view key) {
+    for (const auto& option : shared_options())
+        if (option.spec.key == key) return option;
+    throw precondition_error("{} is not an option of quantizers", key);
+}
+
+}  // namespace
+
+const std::vector<OptionSpec>& quantizer_option_specs() {
+    static const std::vector<OptionSpec> specs = [] {
+        std::vector<OptionSpec> all;
+        for (const auto& option : shared_options()) all.push_back(option.spec);
+        return all;
+    }();
     return specs;
 }
 
-const OptionSpec& quantizer_option(std::string_view key) {
-    for (const auto& spec : quantizer_option_specs())
-        if (spec.key == key) return spec;
-    throw precondition_error("{} is not an option of quantizers", key);
+const OptionSpec& quantizer_option(std::string_view key) { return shared_option_named(key).spec; }
+
+void set_option(QuantizerOptions& options, std::string_view key, const Json& value) {
+    shared_option_named(key).set(options, value);
 }
 
 FactorOptions factor_options(const QuantizerOptions& options) {
     return {options.factor_codebook, options.factor_bits, options.norm, options.underflow};
 }
 
-Json quantizer_json(const QuantizerOptions& options) {
-    return Json::object({{"rotation", name_of(options.rotation)},
-                         {"codebook", name_of(options.codebook)},
-                         {"norm", name_of(options.norm)},
-                         {"factor_bits", static_cast<int>(options.factor_bits)},
-                         {"factor_codebook", name_of(options.factor_codebook)},
-                         {"open_loop", options.open_loop},
-                         {"group", options.group},
-                         {"residual", options.residual}});
+Json quantizer_json(const QuantizerOptions& options, std::span<const std::string_view> list) {
+    Json json = Json::object();
+    for (const auto key : list) {
+        const SharedOption& option = shared_option_named(key);
+        json.set(json_key(option.spec), option.value(options));
+    }
+    return json;
+}
+
+QuantizerOptions parse_quantizer_json(const JsonFields& fields, std::span<const std::string_view> list) {
+    QuantizerOptions options;
+    for (const auto name : list) {
+        const SharedOption& option = shared_option_named(name);
+        const ValueSpec& value = option.spec.value;
+        const std::string key = json_key(option.spec);
+        if (value.kind == ValueSpec::Kind::none)
+            option.set(options, fields.boolean(key));
+        else if (value.kind == ValueSpec::Kind::whole)
+            option.set(options, fields.number(key, value.least, value.most));
+        else
+            fields.parsed([&] { option.set(options, fields.text(key)); });
+    }
+    return options;
 }
 
 }  // namespace spiked::estimators

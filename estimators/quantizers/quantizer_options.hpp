@@ -2,12 +2,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/text/enum_names.hpp"
 #include "core/text/json.hpp"
+#include "core/text/json_fields.hpp"
 #include "core/text/option_spec.hpp"
 #include "estimators/coding/factor_codec.hpp"
 #include "estimators/coding/number_format.hpp"
@@ -27,6 +29,9 @@ enum class GroupAxis { key, value };
 [[nodiscard]] GroupAxis group_axis(std::string_view name);  ///< throws usage_error
 [[nodiscard]] std::string_view name_of(GroupAxis axis);
 
+/// What is set for all methods of a command at once; options of one quantizer are in its name (QuantizerSpec). The
+/// options among the members have an entry in a table in quantizer_options.cpp, from which their specs and their JSON
+/// follow.
 struct QuantizerOptions {
     RotationKind rotation = RotationKind::haar;
     CodebookKind codebook = CodebookKind::sphere;  ///< law of a rotated coordinate: exact at this d, or its limit
@@ -38,6 +43,9 @@ struct QuantizerOptions {
     std::size_t group = 64;  ///< entries that share a scale
     GroupAxis axis = GroupAxis::value;
     std::size_t residual = 0;  ///< R, which determines how many last tokens KIVI stores in fp16 (kept_tail)
+
+    // No options: these follow from the rows.
+
     /// The number of last rows in fp16, instead of `residual`; for a block that is a part of a sequence.
     std::optional<std::size_t> kept = {};
     stream::StudySeed seed;
@@ -59,8 +67,26 @@ struct QuantizerOptions {
 /// Throws bug for an option that is not one of them.
 [[nodiscard]] const OptionSpec& quantizer_option(std::string_view key);
 
-/// All options that can change a number.
-[[nodiscard]] Json quantizer_json(const QuantizerOptions& options);
+/// Sets the option with this key, for example `--norm`, to the name of a choice, to a whole number, or to true or false
+/// for a switch. Throws usage_error for an unknown name, precondition_error for a value of another type.
+void set_option(QuantizerOptions& options, std::string_view key, const Json& value);
+
+// Options in documents. A document has the options of its list, in the order of the list, under the keys of json_key.
+// Lists never change, because files are compared and read by them; a new format has a new list.
+
+/// Of measurements of dumps and models, whose axis is that of each tensor.
+inline constexpr std::string_view options_in_stores[] = {"--rotation",        "--codebook",  "--norm",  "--factor-bits",
+                                                         "--factor-codebook", "--open-loop", "--group", "--residual"};
+/// Of a `.spkv` file, whose axis is that of each tensor.
+inline constexpr std::string_view options_in_containers[] = {
+    "--rotation", "--codebook", "--norm", "--group", "--residual", "--factor-bits", "--factor-codebook", "--open-loop"};
+inline constexpr std::string_view options_in_golden_vectors[] = {
+    "--rotation", "--codebook", "--norm", "--group", "--axis", "--residual", "--factor-bits", "--factor-codebook"};
+
+[[nodiscard]] Json quantizer_json(const QuantizerOptions& options, std::span<const std::string_view> list);
+/// Reads what quantizer_json wrote with this list; other options have their defaults. Throws the input_errors of
+/// JsonFields for an option that is missing, unknown or out of range.
+[[nodiscard]] QuantizerOptions parse_quantizer_json(const JsonFields& fields, std::span<const std::string_view> list);
 
 }  // namespace spiked::estimators
 

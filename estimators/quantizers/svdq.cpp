@@ -1,7 +1,3 @@
-#include "estimators/quantizers/svdq.hpp"
-
-#include "estimators/quantizers/quantizer_family.hpp"
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -10,6 +6,8 @@
 #include "core/runtime/error.hpp"
 #include "estimators/coding/fp16_entries.hpp"
 #include "estimators/quantizers/kivi.hpp"
+#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/row_quantizer.hpp"
 #include "estimators/svd/decomposition.hpp"
 
 namespace spiked::estimators {
@@ -108,8 +106,17 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
     return block;
 }
 
-}  // namespace
-
+/// SVDq: the block minus its column means, in the coordinates of its right singular vectors; leading coordinates are
+/// coded with more bits and the last ones are left out.
+///
+/// Source: Yankun et al., "SVDq", 2025. With X - mean = U S V^T the latent channels (X - mean) V form eight groups by
+/// singular value, coded with these bits per entry, where each channel has its own minimum and scale over the tokens:
+///   B = 1: 4 4;  2: 8 4 4;  3: 8 8 4 4;  4: 8 8 4 4 4 4;  5: 8 8 8 4 4 4 4;  6: four 8, four 4;  7: six 8, two 4;
+///   8: 8.
+/// Stored: means (ledger: zeros) in the format of the options, the vectors of coded channels in fp16 (factor_indices),
+/// then the data of kivi on axis key, group after group. In the source the vectors serve a whole prompt; in a block of
+/// n tokens they cost 16 / n bits per entry and channel, all of which are counted: 16 bits for a full basis at n = d.
+/// Throws input_error for NaN, infinity, or a number that the format cannot store.
 RowQuantizer svdq(std::size_t dimension, unsigned bits, const ScalarOptions& scalars) {
     const KiviOptions latent{.group = std::numeric_limits<std::size_t>::max() / 2,  // a whole channel
                              .axis = GroupAxis::key,
@@ -120,6 +127,8 @@ RowQuantizer svdq(std::size_t dimension, unsigned bits, const ScalarOptions& sca
         "svdq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
 }
+
+}  // namespace
 
 QuantizerFamily svdq_family() {
     return {{{"svdq",

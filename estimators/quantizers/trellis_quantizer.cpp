@@ -310,13 +310,13 @@ QuantizerFamily tcq_family() {
               {rotation_spec(),
                codebook_spec(),
                norm_spec(),
-               {"state", whole("L"), "bits of the state", "12"},
+               {"state", whole("L", 1), "bits of the state", "12"},
                scale_spec({"mmse", "unbiased"})},
               "Tseng et al. 2024 (QTIP)",
               {"qtip", "trellis"}},
              "index bits"},
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                const std::size_t state = named.whole("state", 1).value_or(12);
+                const std::size_t state = named.whole("state").value_or(12);
                 return trellis_quantizer(
                     dimension, static_cast<unsigned>(bits),
                     {rotation_options(options), options.codebook, scalar_options(options),

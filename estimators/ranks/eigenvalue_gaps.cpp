@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "theory/laws/finite_size.hpp"
+#include "theory/laws/line_fit.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -16,20 +17,8 @@ constexpr int rounds = 5;
 /// the power 2/3.
 double slope_behind(std::span<const double> eigenvalues, std::size_t first) {
     std::array<double, points> position{};
-    double mean_position = 0.0;
-    double mean_value = 0.0;
-    for (std::size_t i = 0; i < points; ++i) {
-        position[i] = std::pow(static_cast<double>(first + i), 2.0 / 3.0);
-        mean_position += position[i] / points;
-        mean_value += eigenvalues[first + i] / points;
-    }
-    double numerator = 0.0;
-    double denominator = 0.0;
-    for (std::size_t i = 0; i < points; ++i) {
-        numerator += (position[i] - mean_position) * (eigenvalues[first + i] - mean_value);
-        denominator += (position[i] - mean_position) * (position[i] - mean_position);
-    }
-    return std::abs(numerator / denominator);
+    for (std::size_t i = 0; i < points; ++i) position[i] = std::pow(static_cast<double>(first + i), 2.0 / 3.0);
+    return std::abs(theory::fit_line(position, eigenvalues.subspan(first, points)).slope);
 }
 
 }  // namespace

@@ -102,10 +102,10 @@ void reject_rule_options(const NameOptions& named, const std::vector<std::string
                               *key, row.entry.name);
 }
 
-GivenRank required_rank(const ParsedName& parsed, const std::string& example) {
-    if (parsed.values.size() != 1)
-        throw usage_error("\"{}\": {} needs its rank: write for example {}", parsed.text, parsed.name, example);
-    return given_rank(NameOptions(parsed, rank_options()), parsed.values.front());
+GivenRank required_rank(const NameOptions& named, const std::string& example) {
+    if (named.words().size() != 1)
+        throw usage_error("\"{}\": {} needs its rank: write for example {}", named.text(), named.name(), example);
+    return given_rank(named, named.words().front());
 }
 
 }  // namespace spiked::estimators

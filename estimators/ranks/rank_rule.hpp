@@ -35,6 +35,6 @@ struct GivenRank {
 /// Throws usage_error for an option of a rule in a name without a rank rule, unless it is one of the method's `own`.
 void reject_rule_options(const NameOptions& named, const std::vector<std::string>& own);
 /// The rank of a name whose only value is the rank, `svd:1` or `svd:rd:bits=2`; `example` completes the error message.
-[[nodiscard]] GivenRank required_rank(const ParsedName& parsed, const std::string& example);
+[[nodiscard]] GivenRank required_rank(const NameOptions& named, const std::string& example);
 
 }  // namespace spiked::estimators

@@ -19,32 +19,44 @@ struct spiked::EnumNames<spiked::estimators::Imputation> {
 
 namespace spiked::estimators {
 
-SpectralFamily eoptshrink_family();
-
 namespace {
 
-std::vector<OptionSpec> own_options() {
-    return {{"paper", {}, "the text taken literally: pilot=d power=2 impute=j mass=side"},
-            {"author", {}, "the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no"},
-            {"edgefit", {}, "edge=fit: rank by a line through the top of the noise, sees up to 2k signals"},
-            {"rank", whole("R"), "oracle rank, or a rule of `spiked list ranks`; default: by the edge"},
-            {"pilot", one_of_or({"p", "d"}, "K"), "", "p"},
-            {"edge", one_of({"points", "fit"}), "", "points"},
-            {"factor", number("F"), "", "1"},
-            {"power", one_of({"1", "2"}), "of eigenvalues", "1"},
-            {"margin", number("M"), "", "p^(-1/3)"},
-            {"cap", whole("R"), "largest rank of edge=fit and rank=ed", "2k"},
-            {"impute", one_of<Imputation>(), "", "j-1"},
-            {"mass", one_of({"rest", "side"}), "", "rest"},
-            {"clip", one_of({"yes", "no"}), "", "yes"}};
+/// Options of eoptshrink itself, without those of rank rules.
+const std::vector<OptionSpec>& own_options() {
+    static const std::vector<OptionSpec> options = {
+        {"paper", {}, "the text taken literally: pilot=d power=2 impute=j mass=side"},
+        {"author", {}, "the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no"},
+        {"edgefit", {}, "edge=fit: rank by a line through the top of the noise, sees up to 2k signals"},
+        {"rank", whole("R"), "oracle rank, or a rule of `spiked list ranks`; default: by the edge"},
+        {"pilot", one_of_or({"p", "d"}, "K"), "", "p"},
+        {"edge", one_of({"points", "fit"}), "", "points"},
+        {"factor", number("F", {.least = 0.0}), "", "1"},
+        {"power", one_of({"1", "2"}), "of eigenvalues", "1"},
+        {"margin", number("M", {.least = 0.0}), "", "p^(-1/3)"},
+        {"cap", whole("R"), "largest rank of edge=fit and rank=ed", "2k"},
+        {"impute", one_of<Imputation>(), "", "j-1"},
+        {"mass", one_of({"rest", "side"}), "", "rest"},
+        {"clip", one_of({"yes", "no"}), "", "yes"}};
+    return options;
 }
 
-EOptShrinkOptions options_of(const NameOptions& named) {
-    EOptShrinkOptions options = named.has_word("paper")     ? EOptShrinkOptions::paper()
-                                : named.has_word("author")  ? EOptShrinkOptions::author()
-                                : named.has_word("edgefit") ? EOptShrinkOptions::edge_fit()
-                                                            : EOptShrinkOptions{};
-    return options;
+/// The keys that a rank rule does not claim; cap is that of edge=fit, or of the rule.
+std::vector<std::string> own_keys(EdgeRule edge) {
+    std::vector<std::string> keys;
+    for (const auto& option : own_options())
+        if (option.value.kind != ValueSpec::Kind::none && (option.key != "cap" || edge == EdgeRule::fit))
+            keys.push_back(option.key);
+    return keys;
+}
+
+EOptShrinkOptions variant_of(const NameOptions& named) {
+    if (named.words().size() > 1)
+        throw usage_error("\"{}\": {} and {} are two variants (only one is possible): leave one out", named.text(),
+                          named.words()[0], named.words()[1]);
+    return named.has_word("paper")     ? EOptShrinkOptions::paper()
+           : named.has_word("author")  ? EOptShrinkOptions::author()
+           : named.has_word("edgefit") ? EOptShrinkOptions::edge_fit()
+                                       : EOptShrinkOptions{};
 }
 
 /// Rejects options without effect.
@@ -58,26 +70,20 @@ void reject_options_without_effect(const NameOptions& named, const EOptShrinkOpt
     reject("margin", !fit && (options.rank || options.rank_rule), "the rank it decides is given");
 }
 
-EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
-    const NameOptions named(parsed, eoptshrink_family().entry.options);
-    if (named.words().size() > 1)
-        throw usage_error("\"{}\": {} and {} are two variants (only one is possible): leave one out", parsed.text,
-                          named.words()[0], named.words()[1]);
-    EOptShrinkOptions options = options_of(named);
+EOptShrinkOptions parsed_options(const NameOptions& named, theory::Loss loss) {
+    EOptShrinkOptions options = variant_of(named);
     options.loss = loss;
     if (const auto edge = named.choice("edge")) options.edge = *edge == "fit" ? EdgeRule::fit : EdgeRule::two_points;
     options.cap = named.whole("cap");
-    // Options of eoptshrink itself, which do not belong to a rank rule; cap is also an option of edge=fit.
-    std::vector<std::string> own = {"rank", "pilot", "edge", "factor", "power", "margin", "impute", "mass", "clip"};
-    if (options.edge == EdgeRule::fit) own.emplace_back("cap");
-    if (const auto rank = parsed.option("rank")) {
+    const std::vector<std::string> own = own_keys(options.edge);
+    if (const auto rank = named.text_of("rank")) {
         const GivenRank given = given_rank(named, *rank, own);
         options.rank = given.fixed;
         options.rank_rule = given.rule;
     } else {
         reject_rule_options(named, own);
     }
-    if (const auto pilot = parsed.option("pilot")) {
+    if (const auto pilot = named.text_of("pilot")) {
         options.pilot_from_columns = *pilot == "d";
         if (*pilot != "p" && *pilot != "d") {
             const auto k = to_integer(*pilot);
@@ -85,7 +91,7 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
                 throw usage_error(
                     "\"{}\": pilot \"{}\" is not possible: p (from the short side), d (from the columns) "
                     "or k itself, a whole number of at least 1",
-                    parsed.text, *pilot);
+                    named.text(), *pilot);
             options.pilot = static_cast<std::size_t>(*k);
         }
     }
@@ -99,9 +105,9 @@ EOptShrinkOptions parsed_options(const ParsedName& parsed, theory::Loss loss) {
     return options;
 }
 
-SpectralEstimator make(const ParsedName& parsed, theory::Loss loss, const KnownLaw&) {
-    const EOptShrinkOptions options = parsed_options(parsed, loss);
-    return {parsed.text,
+SpectralEstimator make(const NameOptions& named, theory::Loss loss, const KnownLaw&) {
+    const EOptShrinkOptions options = parsed_options(named, loss);
+    return {named.text(),
             [options](std::span<const double> singular_values, Shape shape) {
                 return eoptshrink(singular_values, shape, options);
             },
@@ -195,9 +201,8 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
 }
 
 std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss) {
-    const ParsedName parsed = parse_name(name);
-    if (parsed.name != "eoptshrink") return std::nullopt;
-    return parsed_options(parsed, loss);
+    if (parse_name(name).name != "eoptshrink") return std::nullopt;
+    return parsed_options(spectral_spec(name).named, loss);
 }
 
 SpectralFamily eoptshrink_family() {

@@ -31,16 +31,17 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
     return result;
 }
 
-const std::vector<OptionSpec> option_specs = {
-    {"sigma", number("S"), "standard deviation of the noise entries; default: from the median singular value"},
-    {"quantile", {}, "level from the values below the edge alone: robust to many signals"}};
+std::vector<OptionSpec> option_specs() {
+    return {{"sigma", number("S", {.above = 0.0}),
+             "standard deviation of the noise entries; default: from the median singular value"},
+            {"quantile", {}, "level from the values below the edge alone: robust to many signals"}};
+}
 
-GavishDonohoOptions options_of(const ParsedName& parsed, theory::Loss loss) {
-    const NameOptions named(parsed, option_specs);
+GavishDonohoOptions white_options(const NameOptions& named, theory::Loss loss) {
     GavishDonohoOptions options{.loss = loss, .noise_level = named.number("sigma", true)};
     if (named.has_word("quantile")) {
         if (options.noise_level)
-            throw usage_error("\"{}\": a known sigma needs no quantile: leave one out", parsed.text);
+            throw usage_error("\"{}\": a known sigma needs no quantile: leave one out", named.text());
         options.rule = NoiseLevelRule::quantile;
     }
     return options;
@@ -70,10 +71,10 @@ WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard)
 }
 
 std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape) {
-    const ParsedName parsed = parse_name(name);
-    const bool hard = parsed.name == "gd-hard";
-    if (!hard && parsed.name != "gd-shrink") return std::nullopt;
-    const GavishDonohoOptions options = options_of(parsed, loss);
+    const std::string family = parse_name(name).name;
+    const bool hard = family == "gd-hard";
+    if (!hard && family != "gd-shrink") return std::nullopt;
+    const GavishDonohoOptions options = white_options(spectral_spec(name).named, loss);
     if (options.rule != NoiseLevelRule::median) return std::nullopt;
     return white_rule(shape, options, hard);
 }
@@ -90,24 +91,24 @@ Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape sh
 SpectralFamily gavish_donoho_hard_family() {
     return {{{"gd-hard",
               "optimal hard threshold under white noise, values kept as they are",
-              option_specs,
+              option_specs(),
               "Gavish & Donoho 2014",
               {"gavish-donoho"}},
              false,
              {},
              true},
-            [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                return {parsed.text, [options = options_of(parsed, loss)](std::span<const double> s, Shape shape) {
+            [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
+                return {named.text(), [options = white_options(named, loss)](std::span<const double> s, Shape shape) {
                             return gavish_donoho_hard(s, shape, options);
                         }};
             }};
 }
 
 SpectralFamily gavish_donoho_shrink_family() {
-    return {{{"gd-shrink", "optimal shrinkage under white noise for any of the three losses", option_specs,
+    return {{{"gd-shrink", "optimal shrinkage under white noise for any of the three losses", option_specs(),
               "Gavish & Donoho 2017; Leeb 2022 for the operator norm"}},
-            [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                return {parsed.text, [options = options_of(parsed, loss)](std::span<const double> s, Shape shape) {
+            [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
+                return {named.text(), [options = white_options(named, loss)](std::span<const double> s, Shape shape) {
                             return gavish_donoho_shrink(s, shape, options);
                         }};
             }};

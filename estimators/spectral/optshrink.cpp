@@ -46,9 +46,9 @@ SpectralFamily optshrink_family() {
               rank_options(), "Nadakuditi 2014"},
              false,
              "2"},
-            [](const ParsedName& parsed, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                const GivenRank rank = required_rank(parsed, "optshrink:2");
-                return {parsed.text,
+            [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
+                const GivenRank rank = required_rank(named, "optshrink:2");
+                return {named.text(),
                         [rank, loss](std::span<const double> singular_values, Shape shape) {
                             return optshrink(singular_values, shape, rank.of({singular_values, shape}), loss);
                         },

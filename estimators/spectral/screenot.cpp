@@ -11,6 +11,14 @@
 #include "theory/laws/finite_size.hpp"
 #include "theory/laws/root.hpp"
 
+template <>
+struct spiked::EnumNames<spiked::estimators::ScreeNotFill> {
+    static constexpr EnumName<spiked::estimators::ScreeNotFill> table[] = {
+        {spiked::estimators::ScreeNotFill::impute, "i"},
+        {spiked::estimators::ScreeNotFill::winsorize, "w"},
+        {spiked::estimators::ScreeNotFill::zero, "0"}};
+};
+
 namespace spiked::estimators {
 namespace {
 
@@ -83,25 +91,19 @@ Shrinkage screenot(std::span<const double> singular_values, Shape shape, std::si
     return result;
 }
 
-static ScreeNotFill fill_named(const std::string& name) {
-    if (name == "w") return ScreeNotFill::winsorize;
-    return name == "0" ? ScreeNotFill::zero : ScreeNotFill::impute;
-}
-
 SpectralFamily screenot_family() {
     return {{{"screenot",
               "optimal hard threshold under noise of any bulk, given a bound of the rank",
               {{"", whole("K"), "bound of the rank, required"},
-               {"impute", one_of({"i", "w", "0"}), "i: from the edge; w: largest left; 0: zeros", "i"}},
+               {"impute", one_of<ScreeNotFill>(), "i: from the edge; w: largest left; 0: zeros", "i"}},
               "Donoho, Gavish & Romanov 2023"},
              false,
              "10",
              true},
-            [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
-                const std::size_t bound = required_whole(parsed, "the bound of its rank", "screenot:10");
-                const NameOptions options(parsed, screenot_family().entry.options);
-                const ScreeNotFill fill = fill_named(options.choice("impute").value_or("i"));
-                return {parsed.text, [bound, fill](std::span<const double> singular_values, Shape shape) {
+            [](const NameOptions& named, theory::Loss, const KnownLaw&) -> SpectralEstimator {
+                const std::size_t bound = required_whole(named, "the bound of its rank", "screenot:10");
+                const ScreeNotFill fill = named.choice<ScreeNotFill>("impute").value_or(ScreeNotFill::impute);
+                return {named.text(), [bound, fill](std::span<const double> singular_values, Shape shape) {
                             return screenot(singular_values, shape, bound, fill);
                         }};
             }};

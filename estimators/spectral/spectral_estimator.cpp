@@ -26,11 +26,16 @@ const std::vector<EstimatorEntry>& spectral_estimators() {
     return entries;
 }
 
-SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
+SpectralSpec spectral_spec(std::string_view name) {
     const ParsedName parsed = parse_name(name);
     const SpectralFamily& family = families().named(parsed.name);
-    SpectralEstimator estimator = family.make(parsed, loss, known);
-    estimator.keeps_values = family.entry.keeps_values;
+    return {&family, NameOptions(parsed, family.entry.options)};
+}
+
+SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
+    const SpectralSpec spec = spectral_spec(name);
+    SpectralEstimator estimator = spec.family->make(spec.named, loss, known);
+    estimator.keeps_values = spec.family->entry.keeps_values;
     return estimator;
 }
 

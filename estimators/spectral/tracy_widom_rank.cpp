@@ -95,18 +95,17 @@ SpectralFamily tracy_widom_test_family() {
           "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
           "\"known\" "
           "in a study)",
-          {{"level", number("P"), "false alarms a test", "0.01"},
-           {"sigma", number("S"),
+          {{"level", number("P", {.above = 0.0, .below = 1.0}), "false alarms a test", "0.01"},
+           {"sigma", number("S", {.above = 0.0}),
             "standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law"}},
           "Johnstone 2001; Kritchman & Nadler 2009",
           {"tracy-widom"}},
          true},
-        [](const ParsedName& parsed, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
-            const NameOptions named(parsed, tracy_widom_test_family().entry.options);
-            return {parsed.text, TracyWidomTest({.loss = loss,
-                                                 .level = named.number("level").value_or(0.01),
-                                                 .noise_level = named.number("sigma", true),
-                                                 .law = known})};
+        [](const NameOptions& named, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
+            return {named.text(), TracyWidomTest({.loss = loss,
+                                                  .level = named.number("level").value_or(0.01),
+                                                  .noise_level = named.number("sigma", true),
+                                                  .law = known})};
         }};
 }
 

@@ -15,9 +15,9 @@ SpectralFamily truncated_svd_family() {
              false,
              "1",
              true},
-            [](const ParsedName& parsed, theory::Loss, const KnownLaw&) -> SpectralEstimator {
-                const GivenRank rank = required_rank(parsed, "svd:1");
-                return {parsed.text,
+            [](const NameOptions& named, theory::Loss, const KnownLaw&) -> SpectralEstimator {
+                const GivenRank rank = required_rank(named, "svd:1");
+                return {named.text(),
                         [rank](std::span<const double> singular_values, Shape shape) {
                             const RelativeSpectrum spectrum(singular_values, shape);
                             if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");

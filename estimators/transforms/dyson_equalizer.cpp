@@ -14,8 +14,8 @@ arma::vec resolvent_diagonal(const arma::mat& vectors, const arma::vec& s, doubl
 WhiteCoordinates dyson_equalize(AnalysedBlock& block) {
     const arma::mat core = block.core();
     const auto unchanged = [&](const char* note) {
-        return WhiteCoordinates{core, NoiseCovariance::diagonal(arma::vec(core.n_rows, arma::fill::ones)),
-                                NoiseCovariance::diagonal(arma::vec(core.n_cols, arma::fill::ones)), 1.0, note};
+        return WhiteCoordinates{core, NoiseCovariance::identity(core.n_rows), NoiseCovariance::identity(core.n_cols),
+                                1.0, note};
     };
     if (core.is_empty()) return unchanged("the block is zero or empty");
     const std::vector<double> values = singular_values(core);

@@ -7,9 +7,14 @@
 
 namespace spiked::estimators {
 
-/// A row or column covariance of the noise, known or estimated: variances (diagonal) or a matrix.
+/// A row or column covariance of the noise, known or estimated: variances (diagonal) or a matrix. It is not the
+/// covariance that blocks are drawn with, sim::Covariance, which estimators do not see
+/// (docs/explanation/architecture.md).
 class NoiseCovariance {
 public:
+    [[nodiscard]] static NoiseCovariance identity(std::size_t size) {
+        return diagonal(arma::vec(size, arma::fill::ones));
+    }
     /// Throws input_error when a variance is negative or not finite.
     [[nodiscard]] static NoiseCovariance diagonal(arma::vec variances);
     /// Eigenvalue j belongs to column j of an orthonormal basis; the caller guarantees orthonormality. Throws the

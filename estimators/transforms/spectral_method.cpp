@@ -1,6 +1,7 @@
 #include "estimators/transforms/spectral_method.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <span>
@@ -106,6 +107,15 @@ SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const K
         throw usage_error("\"{}\" lacks an estimator after its transform: write {}+gd-shrink", text, text);
     method.estimator = spectral_estimator(parts.back(), loss, law);
     return method;
+}
+
+std::string users_of_noise_law() {
+    std::vector<std::string> names;
+    for (const auto& entry : spectral_estimators())
+        if (entry.takes_noise_law) names.push_back(entry.name);
+    for (const auto& entry : transforms())
+        if (entry.takes_noise_law) names.push_back(entry.name + "+NAME");
+    return fmt::format("{}", fmt::join(names, " and "));
 }
 
 }  // namespace spiked::estimators

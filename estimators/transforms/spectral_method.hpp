@@ -48,4 +48,7 @@ inline constexpr std::size_t most_transforms = 16;
 [[nodiscard]] SpectralMethod spectral_method(std::string_view text, theory::Loss loss = theory::Loss::frobenius,
                                              const KnownNoise& known = {});
 
+/// The names that use a known noise law, for messages: `tw-test and whiten+NAME`.
+[[nodiscard]] std::string users_of_noise_law();
+
 }  // namespace spiked::estimators

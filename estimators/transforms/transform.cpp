@@ -15,30 +15,26 @@ using Enter = std::function<WhiteCoordinates(AnalysedBlock& block)>;
 
 struct Row {
     EstimatorEntry entry;
-    Enter (*make)(const ParsedName& parsed, const KnownNoise& known);
+    Enter (*make)(const NameOptions& named, const KnownNoise& known);
 };
 
-Enter make_whiten(const ParsedName& parsed, const KnownNoise& known) {
-    const NameOptions named(parsed, {{"diagonal", {}}, {"full", {}}});
+Enter make_whiten(const NameOptions& named, const KnownNoise& known) {
     if (named.words().size() > 1)
-        throw usage_error("\"{}\": diagonal and full exclude each other: leave one out", parsed.text);
+        throw usage_error("\"{}\": diagonal and full exclude each other: leave one out", named.text());
     if (!known.empty() && !named.words().empty())
-        throw usage_error("\"{}\": covariances are known, none is estimated: leave :{} out", parsed.text,
+        throw usage_error("\"{}\": covariances are known, none is estimated: leave :{} out", named.text(),
                           named.words().front());
     if (!known.empty()) return [known](AnalysedBlock& block) { return whiten_known(block, known); };
     return [full = named.has_word("full")](AnalysedBlock& block) { return whiten_estimated(block, full); };
 }
 
-Enter make_dyson(const ParsedName& parsed, const KnownNoise&) {
-    const NameOptions no_options(parsed, {});
-    return dyson_equalize;
-}
+Enter make_dyson(const NameOptions&, const KnownNoise&) { return dyson_equalize; }
 
-Enter reject_positions(const ParsedName& parsed, const KnownNoise&) {
+Enter reject_positions(const NameOptions& named, const KnownNoise&) {
     throw usage_error(
         "\"{}\": unrope needs a method that codes a dump (it needs token positions): write "
         "unrope+eoptshrink+tq-mse with spiked kv run or kv encode",
-        parsed.text);
+        named.text());
 }
 
 const Registry<Row>& rows() {
@@ -82,7 +78,8 @@ bool is_transform(std::string_view text) { return rows().find(parse_name(text).n
 Transform transform(std::string_view text, const KnownNoise& known) {
     const ParsedName parsed = parse_name(text);
     const Row& row = rows().named(parsed.name);
-    return {parsed.text, row.make(parsed, known), row.entry.takes_noise_law && !known.empty()};
+    return {parsed.text, row.make(NameOptions(parsed, row.entry.options), known),
+            row.entry.takes_noise_law && !known.empty()};
 }
 
 }  // namespace spiked::estimators

@@ -6,8 +6,6 @@
 namespace spiked::estimators {
 namespace {
 
-NoiseCovariance identity(arma::uword size) { return NoiseCovariance::diagonal(arma::vec(size, arma::fill::ones)); }
-
 WhiteCoordinates in_white(const arma::mat& block, NoiseCovariance left, NoiseCovariance right, double unit) {
     const arma::mat half = left.inverse_root_times(block / unit);
     return {right.inverse_root_times(half.t()).t(), std::move(left), std::move(right), unit, ""};
@@ -57,7 +55,7 @@ NoiseCovariance shrunk_covariance(const arma::mat& samples) {
 WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known) {
     const arma::mat core = block.core();
     const auto checked = [](const std::optional<NoiseCovariance>& covariance, arma::uword size, const char* side) {
-        if (!covariance) return identity(size);
+        if (!covariance) return NoiseCovariance::identity(size);
         if (covariance->size() != size)
             throw input_error("the {0} covariance has size {1} (the block has {2} {0}s): give one that fits", side,
                               covariance->size(), size);
@@ -69,8 +67,8 @@ WhiteCoordinates whiten_known(AnalysedBlock& block, const KnownNoise& known) {
 WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
     const arma::mat core = block.core();
     const auto unchanged = [&] {
-        return WhiteCoordinates{core, identity(core.n_rows), identity(core.n_cols), 1.0,
-                                "no noise to estimate variances from"};
+        return WhiteCoordinates{core, NoiseCovariance::identity(core.n_rows), NoiseCovariance::identity(core.n_cols),
+                                1.0, "no noise to estimate variances from"};
     };
     const double unit = core.is_empty() ? 0.0 : arma::abs(core).max();
     if (!core.is_finite())
@@ -100,8 +98,8 @@ WhiteCoordinates whiten_estimated(AnalysedBlock& block, bool full) {
         found.note = note;
         return found;
     }
-    NoiseCovariance right = identity(core.n_cols);
-    NoiseCovariance left = identity(core.n_rows);
+    NoiseCovariance right = NoiseCovariance::identity(core.n_cols);
+    NoiseCovariance left = NoiseCovariance::identity(core.n_rows);
     for (int round = 0; round < 2; ++round) {
         left = shrunk_covariance(right.inverse_root_times(noise.t()).t());
         right = shrunk_covariance(left.inverse_root_times(noise).t());

@@ -7,6 +7,7 @@
 #include "reports/figures/figure_parts.hpp"
 #include "reports/tables/csv_text.hpp"
 #include "reports/tables/text_table.hpp"
+#include "validation/statistics/statistics.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -69,9 +70,7 @@ struct Draws {
     std::size_t number = 0;  ///< index of the cell in the figure
 
     /// Half the width of the simultaneous confidence band around the empirical distribution function.
-    [[nodiscard]] double band() const {
-        return std::sqrt(std::log(2.0 / (1.0 - band_level)) / (2.0 * static_cast<double>(sorted.size())));
-    }
+    [[nodiscard]] double band() const { return validation::band_half_width(sorted.size(), 1.0 - band_level); }
 };
 
 /// The data blocks `$b0` of the histogram and `$e0` of the distribution function. Adds rows to the data table and the

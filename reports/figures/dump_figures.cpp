@@ -221,8 +221,9 @@ std::vector<Figure> head_picture(Database& store, std::int64_t cell, std::int64_
     size.bind(1, cell);
     (void)size.step();
     std::vector<Figure> figures = {spectrum_figure(
-        title, numbers(values), edge && !edge->is_empty() ? std::optional(Eigenvalue{(*edge)(0)}) : std::nullopt,
-        static_cast<std::size_t>(size.integer(0)), numbers(noise))};
+        title, validation::fit_spectrum(
+                   numbers(values), edge && !edge->is_empty() ? std::optional(Eigenvalue{(*edge)(0)}) : std::nullopt,
+                   numbers(noise), static_cast<std::size_t>(size.integer(0))))};
     draw(figures.front());
     std::string used;
     std::vector<Part> parts;

@@ -28,74 +28,83 @@ std::vector<Figure> bias_by_query(Database& store, const Json& spec);
 std::vector<Figure> rank_map(Database& store, const Json& spec);
 std::vector<Figure> head_pictures(Database& store, const Json& spec);
 
-const std::vector<FigureKind>& figure_kinds() {
-    static const std::vector<FigureKind> kinds = {
-        {"estimate-vs-theory",
-         "metrics y against a factor x (\"cell\": every cell by itself), with standard errors and theory",
-         {"x", "y"},
+static std::vector<FigureKind> all_figure_kinds() {
+    const OptionSpec x{"x", any_text("FACTOR"), "of the horizontal axis"};
+    const OptionSpec y{"y", names_from({"metrics"}, any_text("METRIC")), "of the vertical axis"};
+    const OptionSpec metrics{"y", several(y.value), "in panels of their own"};
+    const OptionSpec method{"method", any_text("METHOD"), "as the study names it"};
+    return {
+        {{"estimate-vs-theory",
+          "metrics y against a factor x (\"cell\": every cell by itself), with standard errors and theory",
+          {x, metrics}},
          false,
          true,
          estimate_against_theory},
-        {"distortion", "distortion of codecs against their bits, with theory", {"y"}, true, true, distortion_by_bits},
-        {"frontier",
-         "an error y (default relative_l2) against stored bits an entry, one curve for each method",
-         {"y"},
+        {{"distortion", "distortion of codecs against their bits, with theory", {y}}, true, true, distortion_by_bits},
+        {{"frontier", "an error y (default relative_l2) against stored bits an entry, one curve for each method", {y}},
          true,
          true,
          frontier},
-        {"map",
-         "a metric over two factors, or the deviation of the worst check of each cell in units of its margin",
-         {"x", "by", "y", "method"},
+        {{"map",
+          "a metric over two factors, or the deviation of the worst check of each cell in units of its margin",
+          {x, {"by", any_text("FACTOR"), "of the vertical axis"}, {"y", y.value, "the colour"}, method}},
          false,
          true,
          factor_map},
-        {"distribution",
-         "histogram and distribution function of kept draws, with a confidence band",
-         {"y", "method", "cell"},
+        {{"distribution",
+          "histogram and distribution function of kept draws, with a confidence band",
+          {y, method, {"cell", several(any_text("LABEL")), "the cells to show"}}},
          true,
          true,
          distribution},
-        {"rate",
-         "how a deviation from theory, or a standard deviation, falls with a factor, with the fitted slope",
-         {"x", "y", "of", "slope"},
+        {{"rate",
+          "how a deviation from theory, or a standard deviation, falls with a factor, with the fitted slope",
+          {{"x", x.value, x.help, "n"},
+           metrics,
+           {"of", one_of({"deviation", "spread", "mean"}), "spread: the standard deviation", "deviation"},
+           {"slope", number("SLOPE"), "of a line to compare with"}}},
          false,
          true,
          rate},
-        {"bias-by-query",
-         "inner-product bias of methods by kind of query, itself or relative to the plain quantizer of the same bits",
-         {"over", "bits", "of"},
+        {{"bias-by-query",
+          "inner-product bias of methods by kind of query, itself or relative to the plain quantizer of the same bits",
+          {{"over", any_text("METHOD"), "the plain quantizer", "tq-mse"},
+           {"bits", any_text("B"), "only this number of bits"},
+           {"of", one_of({"ratio", "bias"}), "ratio: to the plain quantizer", "ratio"}}},
          true,
          true,
          bias_by_query},
-        {"rank-map", "mean rank by layer and head (dump studies)", {"method"}, true, false, rank_map},
-        {"head-picture",
-         "spectrum of a block with edge and fitted noise, heatmaps of block, signal and residual (dump studies)",
-         {"method", "file", "model", "side", "layer", "head"},
+        {{"rank-map", "mean rank by layer and head (dump studies)", {method}}, true, false, rank_map},
+        {{"head-picture",
+          "spectrum of a block with edge and fitted noise, heatmaps of block, signal and residual (dump studies)",
+          {method,
+           {"file", any_text("FILE"), "of the dump"},
+           {"model", any_text("MODEL"), "that wrote the dump"},
+           {"side", one_of({"key", "value"})},
+           {"layer", any_text("LAYER")},
+           {"head", any_text("HEAD")}}},
          true,
          false,
          head_pictures},
-        {"needle-attention",
-         "attention of the questions before and after coding (studies of a retrieval model)",
-         {},
+        {{"needle-attention", "attention of the questions before and after coding (studies of a retrieval model)"},
          true,
          false,
-         needle_attention},
-    };
+         needle_attention}};
+}
+
+const Registry<FigureKind>& figure_kinds() {
+    static const Registry<FigureKind> kinds("kind of figure", all_figure_kinds());
     return kinds;
 }
 
-namespace {
-
-const FigureKind* find_kind(const std::string& name) {
-    const auto& kinds = figure_kinds();
-    const auto found = std::ranges::find(kinds, name, &FigureKind::name);
-    return found == kinds.end() ? nullptr : &*found;
+std::vector<std::string> FigureKind::keys() const {
+    std::vector<std::string> names;
+    for (const auto& option : entry.options) names.push_back(option.key);
+    return names;
 }
 
-}  // namespace
-
 std::vector<Figure> figures_of_kind(const std::string& name, Database& store, const Json& spec) {
-    const FigureKind* kind = find_kind(name);
+    const FigureKind* kind = figure_kinds().find(name);
     return kind == nullptr ? std::vector<Figure>() : kind->make(store, spec);
 }
 
@@ -125,14 +134,12 @@ std::vector<Figure> figures_of(Database& store) {
     }
     std::vector<Figure> figures;
     for (const auto& [kind, spec] : wanted) {
-        if (find_kind(kind) == nullptr) {
-            std::vector<std::string> names;
-            for (const auto& known : figure_kinds()) names.emplace_back(known.name);
+        if (figure_kinds().find(kind) == nullptr) {
             Figure unknown;
             unknown.kind = kind;
             unknown.title = kind;
-            unknown.problem =
-                fmt::format("no kind of figure is called {}; there are: {}", kind, fmt::join(names, ", "));
+            unknown.problem = fmt::format("no kind of figure is called {}; there are: {}", kind,
+                                          fmt::join(figure_kinds().names(), ", "));
             figures.push_back(std::move(unknown));
             continue;
         }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/text/json.hpp"
+#include "core/text/registry.hpp"
 #include "validation/engine/sqlite.hpp"
 
 namespace spiked::reports {
@@ -24,14 +25,14 @@ struct Figure {
 
 /// A kind of figure. `make` reads the store and the JSON of one [[figure]], which may yield several figures.
 struct FigureKind {
-    const char* name;
-    const char* summary;
-    std::vector<std::string> keys;  ///< keys of [[figure]] besides kind and title
-    bool of_dumps;                  ///< possible for studies of dumps and models
-    bool of_blocks;                 ///< possible for studies of simulated blocks
+    RegistryEntry entry;  ///< its options are the keys of [[figure]] besides kind and title
+    bool of_dumps;        ///< possible for studies of dumps and models
+    bool of_blocks;       ///< possible for studies of simulated blocks
     std::vector<Figure> (*make)(validation::Database& store, const Json& spec);
+
+    [[nodiscard]] std::vector<std::string> keys() const;
 };
-[[nodiscard]] const std::vector<FigureKind>& figure_kinds();
+[[nodiscard]] const Registry<FigureKind>& figure_kinds();
 
 /// The figures of one kind; none where no kind has this name.
 [[nodiscard]] std::vector<Figure> figures_of_kind(const std::string& name, validation::Database& store,

@@ -198,122 +198,155 @@ std::string lines_quoted(const std::vector<std::string>& lines) {
     return fmt::format("sprintf(\"{}\"{})", format, arguments);
 }
 
-std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
-                         const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
-                         const PanelLayout& layout) {
-    // Sizes are in pixels of the drawing, which a page scales.
-    const std::string_view heading = layout.heading;
-    const int left = layout.left;
-    constexpr int right = 16;
-    std::size_t own_rows = 0;
-    for (const auto& panel : panels) own_rows = std::max(own_rows, panel.legend.size());
-    const int own_legend = own_rows == 0 ? 0 : 14 + 20 * static_cast<int>(own_rows);
-    const int bottom = 62 + layout.more_bottom;  // with less, gnuplot leaves out the label of the axis
-    const int heading_height = heading.empty() ? 0 : 34;
-    const int columns = layout.columns > 0                         ? layout.columns
-                        : panels.size() == 1                       ? 1
-                        : panels.size() == 2 || panels.size() == 4 ? 2
-                                                                   : 3;
-    const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
-    const int panel_width = columns == 1 ? 680 : columns == 2 ? 500 : 350;
-    std::vector<std::vector<std::string>> titles;
-    std::size_t title_lines = 1;
-    for (const auto& panel : panels) {
-        constexpr double character_width = 6.7;  // pixels
-        titles.push_back(
-            wrapped(panel.title, static_cast<std::size_t>((panel_width - left + right) / character_width)));
-        title_lines = std::max(title_lines, titles.back().size());
-    }
-    const int more_title = 16 * static_cast<int>(title_lines - 1);
-    const int top = 36 + own_legend + more_title;
-    const int panel_height = (columns == 1   ? 420
-                              : columns == 2 ? 350
-                                             : 290) +
-                             own_legend + more_title + layout.more_bottom;
-    const int panels_width = columns * panel_width;
-    const int width = panels_width + (layout.scale ? 96 : 0);
-    std::size_t longest = 0;
-    for (const auto& entry : legend) longest = std::max(longest, entry.label.size());
-    const int legend_columns =
-        std::clamp(width / (70 + 9 * static_cast<int>(longest)), 1, std::max(1, static_cast<int>(legend.size())));
-    const int legend_rows = (static_cast<int>(legend.size()) + legend_columns - 1) / legend_columns;
-    const int legend_height = legend.empty() ? 0 : 12 + 19 * legend_rows;
-    const int height = rows * panel_height + legend_height + heading_height;
+namespace {
 
-    std::string script = fmt::format(
-        "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8"
-        "{}{},{} dynamic noenhanced font 'sans-serif,13'\n{}"
-        "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot{}\n",
-        gnuplot_quoted(title), page_terminal, width, height, data,
-        heading.empty() ? "" : fmt::format(" title {} font ',14'", gnuplot_quoted(heading)));
-    const auto margins = [&](int x0, int x1, int y0, int y1) {
+/// Sizes and places of the panels of a drawing, in pixels, which a page scales. Heights are counted from the top.
+struct PanelGrid {
+    static constexpr int right = 16;  ///< margin of a panel
+    int left = 0;                     ///< margin of a panel
+    int top = 0;                      ///< margin of a panel, with its title and its own legend
+    int bottom = 0;                   ///< margin of a panel
+    int columns = 1;
+    int panel_width = 0;
+    int panel_height = 0;
+    int own_legend = 0;               ///< height of the legends of panels; 0 where none has one
+    std::size_t own_legend_rows = 0;  ///< of the longest of them
+    int heading = 0;                  ///< height of the common heading
+    int legend = 0;                   ///< height of the common legend
+    int legend_columns = 1;
+    int width = 0;                                 ///< of the drawing
+    int height = 0;                                ///< of the drawing
+    std::vector<std::vector<std::string>> titles;  ///< the lines of each panel's title
+
+    PanelGrid(const std::vector<Panel>& panels, const std::vector<LegendEntry>& entries, const PanelLayout& layout)
+        : left(layout.left),
+          bottom(62 + layout.more_bottom),  // with less, gnuplot leaves out the label of the axis
+          columns(layout.columns > 0                         ? layout.columns
+                  : panels.size() == 1                       ? 1
+                  : panels.size() == 2 || panels.size() == 4 ? 2
+                                                             : 3),
+          panel_width(columns == 1   ? 680
+                      : columns == 2 ? 500
+                                     : 350),
+          heading(layout.heading.empty() ? 0 : 34) {
+        for (const auto& panel : panels) own_legend_rows = std::max(own_legend_rows, panel.legend.size());
+        own_legend = own_legend_rows == 0 ? 0 : 14 + 20 * static_cast<int>(own_legend_rows);
+        std::size_t title_lines = 1;
+        for (const auto& panel : panels) {
+            constexpr double character_width = 6.7;
+            titles.push_back(
+                wrapped(panel.title, static_cast<std::size_t>((panel_width - left + right) / character_width)));
+            title_lines = std::max(title_lines, titles.back().size());
+        }
+        const int more_title = 16 * static_cast<int>(title_lines - 1);
+        top = 36 + own_legend + more_title;
+        panel_height = (columns == 1 ? 420 : columns == 2 ? 350 : 290) + own_legend + more_title + layout.more_bottom;
+        width = columns * panel_width + (layout.scale ? 96 : 0);
+        std::size_t longest = 0;
+        for (const auto& entry : entries) longest = std::max(longest, entry.label.size());
+        legend_columns =
+            std::clamp(width / (70 + 9 * static_cast<int>(longest)), 1, std::max(1, static_cast<int>(entries.size())));
+        const int legend_rows = (static_cast<int>(entries.size()) + legend_columns - 1) / legend_columns;
+        legend = entries.empty() ? 0 : 12 + 19 * legend_rows;
+        const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
+        height = rows * panel_height + legend + heading;
+    }
+
+    /// The distance of a panel's upper end from the top of the drawing.
+    [[nodiscard]] int from_top(std::size_t panel) const {
+        return heading + legend + static_cast<int>(panel) / columns * panel_height;
+    }
+    /// The command for the margins of a plot; heights are counted from the bottom here.
+    [[nodiscard]] std::string margins(int x0, int x1, int y0, int y1) const {
         const auto fraction = [](int part, int total) { return static_cast<double>(part) / total; };
         return fmt::format(
             "set lmargin at screen {:.6f}\nset rmargin at screen {:.6f}\nset bmargin at screen {:.6f}\nset tmargin at "
             "screen {:.6f}\n",
             fraction(x0, width), fraction(x1, width), fraction(y0, height), fraction(y1, height));
-    };
-    if (!legend.empty()) {
-        // The common legend is drawn by a plot over the whole canvas whose curves lie outside its range.
-        script += margins(0, width, 0, height);
-        script += fmt::format(
-            "unset border\nunset tics\nset key at screen 0.5,{:.6f} center top horizontal maxcols {} samplen 3\n"
-            "plot [0:1] [0:1] ",
-            1.0 - (4.0 + heading_height) / height, legend_columns);
-        for (std::size_t i = 0; i < legend.size(); ++i)
-            script += fmt::format("{}2 with {} title {}", i == 0 ? "" : ", ", legend[i].style,
-                                  gnuplot_quoted(legend[i].label));
-        script += "\nunset key\nset border 3\nset xtics nomirror\nset ytics nomirror\n";
     }
-    script += settings;
-    for (std::size_t i = 0; i < panels.size(); ++i) {
-        const int column = static_cast<int>(i) % columns;
-        const int from_top = heading_height + legend_height + static_cast<int>(i) / columns * panel_height;
-        script += margins(column * panel_width + left, (column + 1) * panel_width - right,
-                          height - from_top - panel_height + bottom, height - from_top - top);
-        if (own_legend > 0) {
-            const auto screen = [&](int pixels) { return static_cast<double>(pixels) / height; };
+    /// The margins of a plot from x0 to x1 that is as high as a panel of the row that begins at this distance.
+    [[nodiscard]] std::string row_margins(int x0, int x1, int from_top) const {
+        return margins(x0, x1, height - from_top - panel_height + bottom, height - from_top - top);
+    }
+};
+
+/// The common legend, drawn by a plot over the whole canvas whose curves lie outside its range.
+std::string legend_script(const PanelGrid& grid, const std::vector<LegendEntry>& legend) {
+    if (legend.empty()) return "";
+    std::string script = grid.margins(0, grid.width, 0, grid.height);
+    script += fmt::format(
+        "unset border\nunset tics\nset key at screen 0.5,{:.6f} center top horizontal maxcols {} samplen 3\n"
+        "plot [0:1] [0:1] ",
+        1.0 - (4.0 + grid.heading) / grid.height, grid.legend_columns);
+    for (std::size_t i = 0; i < legend.size(); ++i)
+        script +=
+            fmt::format("{}2 with {} title {}", i == 0 ? "" : ", ", legend[i].style, gnuplot_quoted(legend[i].label));
+    return script + "\nunset key\nset border 3\nset xtics nomirror\nset ytics nomirror\n";
+}
+
+std::string one_panel_script(const PanelGrid& grid, const Panel& panel, std::size_t i) {
+    const int x = static_cast<int>(i) % grid.columns * grid.panel_width;
+    const int from_top = grid.from_top(i);
+    std::string script = grid.row_margins(x + grid.left, x + grid.panel_width - grid.right, from_top);
+    if (grid.own_legend > 0) {
+        const auto screen = [&](int pixels) { return static_cast<double>(pixels) / grid.height; };
+        script += fmt::format("set title {} offset 0,screen {:.6f}\n", lines_quoted(grid.titles[i]),
+                              screen(grid.own_legend - 8));
+        script += fmt::format(
+            "set key at screen {:.6f},{:.6f} left top vertical maxrows {} Left reverse samplen 3 noautotitle\n",
+            static_cast<double>(x + grid.left) / grid.width, 1.0 - screen(from_top + 30), grid.own_legend_rows);
+    } else {
+        script += fmt::format("set title {} offset 0,-0.6\n", lines_quoted(grid.titles[i]));
+    }
+    script += panel.settings + "plot ";
+    for (std::size_t j = 0; j < panel.plots.size(); ++j) script += (j == 0 ? "" : ", \\\n  ") + panel.plots[j];
+    for (const auto& entry : panel.legend)
+        script += fmt::format(", \\\n  NaN with {} title {}", entry.style, gnuplot_quoted(entry.label));
+    return script + "\n";
+}
+
+/// The scale of colours to the right of the first row, drawn as an image, because gnuplot's own colour box consists of
+/// a hundred polygons.
+std::string scale_script(const PanelGrid& grid, const ColorScale& scale) {
+    constexpr int steps = 64;
+    const bool one = !(scale.high > scale.low);
+    const double low = one ? scale.low - 0.5 : scale.low;
+    const double step = ((one ? scale.low + 0.5 : scale.high) - low) / steps;
+    std::string script = "$scale << END\n";
+    for (int i = 0; i < steps; ++i) {
+        const double fraction = one ? 0.0 : (i + 0.5) / steps;
+        const Color color = scale.color(scale.lowest + fraction * (1.0 - scale.lowest));
+        for (const int column : {0, 1})  // gnuplot needs at least two columns
             script +=
-                fmt::format("set title {} offset 0,screen {:.6f}\n", lines_quoted(titles[i]), screen(own_legend - 8));
-            script += fmt::format(
-                "set key at screen {:.6f},{:.6f} left top vertical maxrows {} Left reverse samplen 3 noautotitle\n",
-                static_cast<double>(column * panel_width + left) / width, 1.0 - screen(from_top + 30), own_rows);
-        } else {
-            script += fmt::format("set title {} offset 0,-0.6\n", lines_quoted(titles[i]));
-        }
-        script += panels[i].settings + "plot ";
-        for (std::size_t j = 0; j < panels[i].plots.size(); ++j)
-            script += (j == 0 ? "" : ", \\\n  ") + panels[i].plots[j];
-        for (const auto& entry : panels[i].legend)
-            script += fmt::format(", \\\n  NaN with {} title {}", entry.style, gnuplot_quoted(entry.label));
-        script += "\n";
+                fmt::format("{} {:.8g} {} {} {}\n", column, low + (i + 0.5) * step, color.red, color.green, color.blue);
     }
-    if (layout.scale) {
-        // Drawn as an image, because gnuplot's own colour box consists of a hundred polygons.
-        const auto& scale = *layout.scale;
-        constexpr int steps = 64;
-        const bool one = !(scale.high > scale.low);
-        const double low = one ? scale.low - 0.5 : scale.low;
-        const double step = ((one ? scale.low + 0.5 : scale.high) - low) / steps;
-        script += "$scale << END\n";
-        for (int i = 0; i < steps; ++i) {
-            const double fraction = one ? 0.0 : (i + 0.5) / steps;
-            const Color color = scale.color(scale.lowest + fraction * (1.0 - scale.lowest));
-            for (const int column : {0, 1})  // gnuplot needs at least two columns
-                script += fmt::format("{} {:.8g} {} {} {}\n", column, low + (i + 0.5) * step, color.red, color.green,
-                                      color.blue);
-        }
-        script += "END\n";
-        const int from_top = heading_height + legend_height;
-        script += margins(panels_width, panels_width + 16, height - from_top - panel_height + bottom,
-                          height - from_top - top);
-        script += fmt::format(
-            "unset title\nunset xtics\nunset ytics\nunset xlabel\nunset ylabel\nunset logscale\nunset arrow\n"
-            "set border 0\nset y2tics {}scale 0\nset y2label {} noenhanced\nset xrange [-0.5:1.5]\n"
-            "set yrange [{:.8g}:{:.8g}]\nset y2range [{:.8g}:{:.8g}]\nplot $scale using 1:2:3:4:5 with rgbimage\n",
-            one ? fmt::format("({:.8g}) ", scale.low) : "", gnuplot_quoted(scale.unit), low, low + steps * step, low,
-            low + steps * step);
-    }
+    script += "END\n";
+    const int x = grid.columns * grid.panel_width;
+    script += grid.row_margins(x, x + 16, grid.from_top(0));
+    return script +
+           fmt::format(
+               "unset title\nunset xtics\nunset ytics\nunset xlabel\nunset ylabel\nunset logscale\nunset arrow\n"
+               "set border 0\nset y2tics {}scale 0\nset y2label {} noenhanced\nset xrange [-0.5:1.5]\n"
+               "set yrange [{:.8g}:{:.8g}]\nset y2range [{:.8g}:{:.8g}]\nplot $scale using 1:2:3:4:5 with rgbimage\n",
+               one ? fmt::format("({:.8g}) ", scale.low) : "", gnuplot_quoted(scale.unit), low, low + steps * step, low,
+               low + steps * step);
+}
+
+}  // namespace
+
+std::string panel_script(std::string_view title, const std::string& data, const std::string& settings,
+                         const std::vector<Panel>& panels, const std::vector<LegendEntry>& legend,
+                         const PanelLayout& layout) {
+    const PanelGrid grid(panels, legend, layout);
+    std::string script = fmt::format(
+        "# {}\n# gnuplot THIS_FILE > figure.svg\nset encoding utf8"
+        "{}{},{} dynamic noenhanced font 'sans-serif,13'\n{}"
+        "set border 3\nset tics nomirror\nset grid lc rgb '#999999' lw 0.4 dt 3\nunset key\nset multiplot{}\n",
+        gnuplot_quoted(title), page_terminal, grid.width, grid.height, data,
+        layout.heading.empty() ? "" : fmt::format(" title {} font ',14'", gnuplot_quoted(layout.heading)));
+    script += legend_script(grid, legend) + settings;
+    for (std::size_t i = 0; i < panels.size(); ++i) script += one_panel_script(grid, panels[i], i);
+    if (layout.scale) script += scale_script(grid, *layout.scale);
     return script + "unset multiplot\n";
 }
 

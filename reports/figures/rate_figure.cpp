@@ -9,6 +9,7 @@
 #include "reports/figures/figure_parts.hpp"
 #include "reports/tables/csv_text.hpp"
 #include "reports/tables/text_table.hpp"
+#include "validation/statistics/power_law.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -17,52 +18,13 @@ using validation::Database;
 using validation::Statement;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr double least_errors = 2.0;  // a deviation of fewer standard errors has no usable logarithm
+using validation::least_standard_errors;
 
-struct Slope {
-    double value = nan;
-    double error = nan;
-    double center_x = nan;  ///< logarithms of the coordinates of a point on the line
-    double center_y = nan;
-    double misfit = nan;  ///< sum of squared deviations in units of their errors
-    std::size_t points = 0;
-};
-
-/// Weighted least squares on the logarithms, with errors to first order. Needs at least three points.
-Slope fit(const std::vector<Point>& points) {
-    double weights = 0.0;
-    double sum_x = 0.0;
-    double sum_y = 0.0;
-    const auto usable = [](const Point& p) { return p.x > 0.0 && p.error > 0.0 && p.y > least_errors * p.error; };
-    const auto weight = [](const Point& p) { return (p.y / p.error) * (p.y / p.error); };
-    Slope slope;
-    for (const auto& p : points) {
-        if (!usable(p)) continue;
-        ++slope.points;
-        weights += weight(p);
-        sum_x += weight(p) * std::log(p.x);
-        sum_y += weight(p) * std::log(p.y);
-    }
-    slope.center_x = sum_x / weights;
-    slope.center_y = sum_y / weights;
-    double xx = 0.0;
-    double xy = 0.0;
-    for (const auto& p : points) {
-        if (!usable(p)) continue;
-        const double x = std::log(p.x) - slope.center_x;
-        xx += weight(p) * x * x;
-        xy += weight(p) * x * (std::log(p.y) - slope.center_y);
-    }
-    if (slope.points < 3 || !(xx > 0.0)) return {.points = slope.points};
-    slope.value = xy / xx;
-    slope.error = 1.0 / std::sqrt(xx);
-    slope.misfit = 0.0;
-    for (const auto& p : points) {
-        if (!usable(p)) continue;
-        const double off = std::log(p.y) - slope.center_y - slope.value * (std::log(p.x) - slope.center_x);
-        slope.misfit += weight(p) * off * off;
-    }
-    return slope;
+/// The power law through the points of a series.
+validation::PowerLaw fit(const std::vector<Point>& points) {
+    std::vector<validation::MeasuredPoint> measured;
+    for (const Point& point : points) measured.push_back({point.x, point.y, point.error});
+    return validation::fit_power_law(measured);
 }
 
 /// A number of the JSON, or a text with a number; NaN where there is none.
@@ -155,7 +117,7 @@ Gathered gather(Database& store, const std::vector<CellRow>& cells, const RateSp
             found.x_range.take(point.x);
             // The bar of a deviation within the noise ends at the frame, because the deviation may be zero.
             found.y_range.take(point.y + point.error);
-            found.y_range.take(point.y > least_errors * point.error ? point.y - point.error : point.error);
+            found.y_range.take(point.y > least_standard_errors * point.error ? point.y - point.error : point.error);
         }
     }
     return found;
@@ -180,26 +142,26 @@ Slopes draw_slopes(const PanelSeries& all, const std::string& x, double referenc
     Slopes slopes;
     for (std::size_t p = 0; p < all.order.size(); ++p) {
         for (const auto& [label, series] : all.panels.at(all.order[p])) {
-            const Slope slope = fit(series.points);
-            if (std::isnan(slope.value)) {
+            const validation::PowerLaw law = fit(series.points);
+            if (std::isnan(law.exponent)) {
                 ++slopes.too_few;
                 continue;
             }
             const std::string& color = series_style(series.style).color;
             const auto line = [&](double through, const char* dash) {
                 return fmt::format("exp({:.8g} + {:.8g} * (log(x) - {:.8g})) with lines lw 1.4 {} lc rgb '{}'",
-                                   slope.center_y, through, slope.center_x, dash, color);
+                                   law.center_y, through, law.center_x, dash, color);
             };
-            drawn[p].plots.push_back(line(slope.value, ""));
+            drawn[p].plots.push_back(line(law.exponent, ""));
             if (std::isfinite(reference)) drawn[p].plots.push_back(line(reference, "dt 2"));
-            const std::string text = with_error(slope.value, slope.error);
+            const std::string text = with_error(law.exponent, law.error);
             drawn[p].legend.push_back({fmt::format("slope {}", text), fmt::format("lines lw 1.4 lc rgb '{}'", color)});
             slopes.sentences.push_back(fmt::format(
                 "{}{}: {}^{} over {} points, chi-square {:.2g} on {} degrees of freedom{}", label,
-                all.order[p].empty() ? "" : " (" + all.order[p] + ")", x, text, slope.points, slope.misfit,
-                slope.points - 2,
+                all.order[p].empty() ? "" : " (" + all.order[p] + ")", x, text, law.points, law.chi_square,
+                law.points - 2,
                 std::isfinite(reference)
-                    ? fmt::format(", {} from {:.4g}", standard_errors(std::abs(slope.value - reference) / slope.error),
+                    ? fmt::format(", {} from {:.4g}", standard_errors(std::abs(law.exponent - reference) / law.error),
                                   reference)
                     : ""));
         }
@@ -243,7 +205,7 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
         "{} on logarithmic axes, slopes fitted by weighted least squares{}{}. Bars are one standard error; points "
         "within {:g} standard errors of zero are not fitted{}.{}{}",
         counted(figure.rows.size(), "value"), slopes.sentences.empty() ? "" : ". ", fmt::join(slopes.sentences, "; "),
-        least_errors,
+        least_standard_errors,
         below > 0 ? fmt::format("; {} of them so close to it that only the upper end of the bar is drawn", below) : "",
         slopes.too_few > 0 ? fmt::format(" {} have fewer than three points to fit.", slopes.too_few) : "",
         std::isfinite(reference) ? fmt::format(" Dashed: slope {:.4g}.", reference) : "");

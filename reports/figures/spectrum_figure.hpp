@@ -1,19 +1,15 @@
 #pragma once
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "reports/figures/figures.hpp"
-#include "theory/laws/quantities.hpp"
+#include "validation/metrics/fitted_spectrum.hpp"
 
 namespace spiked::reports {
 
-/// The spectrum of one block: singular values by index, and a histogram of eigenvalues (their squares). The histogram
-/// shows the edge estimated by a method (an eigenvalue), and the density of a noise law fitted to `noise`, the
-/// eigenvalues that the method attributes to noise, unless it is empty (theory/laws/fitted_noise.hpp). `long_side` is
-/// the larger size of the block. `singular` has at least one value. Draw the result with draw or write_picture.
-[[nodiscard]] Figure spectrum_figure(const std::string& title, std::vector<double> singular,
-                                     std::optional<Eigenvalue> bulk_edge, std::size_t long_side,
-                                     std::vector<double> noise = {});
+/// The spectrum of one block: singular values by index, and a histogram of eigenvalues (their squares) with the
+/// estimated edge and the density of the fitted noise law, where the spectrum has them. A spectrum without a value
+/// above 0, or whose values or their squares are not finite, gives a figure without data. Draw the result with draw or
+/// write_picture.
+[[nodiscard]] Figure spectrum_figure(const std::string& title, const validation::FittedSpectrum& of);
 
 }  // namespace spiked::reports

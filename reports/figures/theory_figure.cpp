@@ -85,6 +85,32 @@ void add(Panel& panel, const Curve& curve, bool marked) {
     panel.legend.push_back({curve.label, marked ? fmt::format("linespoints {} {}", line, points) : "lines " + line});
 }
 
+/// Outlier, overlaps and shrunk values against the strength. `edge` and `top`, the upper end of the axis, are in units
+/// of the axis; `points`: whether strengths are marked.
+std::vector<Panel> transition_panels(double edge, double top, const std::string& scale_note, bool points) {
+    Panel outlier{
+        "outlier", fmt::format("set ylabel 'singular value{}'\nset yrange [0:{:.8g}]\n", scale_note, top), {}};
+    outlier.plots.push_back(fmt::format("{:.8g} with lines lw 1.5 dt 3 lc black", edge));
+    outlier.plots.push_back("$curve using 1:1 with lines lw 1.5 dt 2 lc rgb '#888888'");
+    add(outlier, {2, "observed", series_style(0).color, 1, 6}, points);
+    outlier.legend.push_back({"signal strength itself", "lines lw 1.5 dt 2 lc rgb '#888888'"});
+    outlier.legend.push_back({"bulk edge", "lines lw 1.5 dt 3 lc black"});
+
+    Panel overlaps{"squared overlaps", "set ylabel 'squared inner product'\nset yrange [0:1.04]\n", {}};
+    add(overlaps, {3, "left vectors (length n)", series_style(1).color, 1, 4}, points);
+    add(overlaps, {4, "right vectors (length d)", "black", 2, 2}, points);
+
+    Panel shrinkers{"optimal shrunk values", outlier.settings, {}};
+    shrinkers.plots.push_back(
+        fmt::format("$curve using 1:2 with lines lw 1.5 dt 2 lc rgb '{}'", series_style(0).color));
+    shrinkers.legend.push_back(
+        {"observed: no shrinkage", fmt::format("lines lw 1.5 dt 2 lc rgb '{}'", series_style(0).color)});
+    add(shrinkers, {6, "operator loss", series_style(3).color, 5, 8}, points);
+    add(shrinkers, {5, "frobenius loss", series_style(2).color, 1, 6}, points);
+    add(shrinkers, {7, "nuclear loss", series_style(4).color, 4, 12}, points);
+    return {outlier, overlaps, shrinkers};
+}
+
 }  // namespace
 
 Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalStrength> marked) {
@@ -132,29 +158,6 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
     data += "END\n";
 
     const bool points = !marked.empty();
-    Panel outlier{
-        "outlier",
-        fmt::format("set ylabel 'singular value{}'\nset yrange [0:{:.8g}]\n", scale_note, 1.04 * last[1] / scale),
-        {}};
-    outlier.plots.push_back(fmt::format("{:.8g} with lines lw 1.5 dt 3 lc black", edge / scale));
-    outlier.plots.push_back("$curve using 1:1 with lines lw 1.5 dt 2 lc rgb '#888888'");
-    add(outlier, {2, "observed", series_style(0).color, 1, 6}, points);
-    outlier.legend.push_back({"signal strength itself", "lines lw 1.5 dt 2 lc rgb '#888888'"});
-    outlier.legend.push_back({"bulk edge", "lines lw 1.5 dt 3 lc black"});
-
-    Panel overlaps{"squared overlaps", "set ylabel 'squared inner product'\nset yrange [0:1.04]\n", {}};
-    add(overlaps, {3, "left vectors (length n)", series_style(1).color, 1, 4}, points);
-    add(overlaps, {4, "right vectors (length d)", "black", 2, 2}, points);
-
-    Panel shrinkers{"optimal shrunk values", outlier.settings, {}};
-    shrinkers.plots.push_back(
-        fmt::format("$curve using 1:2 with lines lw 1.5 dt 2 lc rgb '{}'", series_style(0).color));
-    shrinkers.legend.push_back(
-        {"observed: no shrinkage", fmt::format("lines lw 1.5 dt 2 lc rgb '{}'", series_style(0).color)});
-    add(shrinkers, {6, "operator loss", series_style(3).color, 5, 8}, points);
-    add(shrinkers, {5, "frobenius loss", series_style(2).color, 1, 6}, points);
-    add(shrinkers, {7, "nuclear loss", series_style(4).color, 4, 12}, points);
-
     figure.description = fmt::format(
         "Below the detection threshold {:.4g} the largest singular value stays at the bulk edge {:.4g}, overlaps and "
         "shrunk values are 0; at strength {:.4g} it is {:.4g}, with overlaps {:.4g} (left) and {:.4g} (right).",
@@ -169,7 +172,7 @@ Figure phase_transition(const theory::SeparableLaw& law, std::span<const SignalS
             "set arrow 1 from first {3:.8g}, graph 0 to first {3:.8g}, graph 1 nohead lw 1.5 dt 3 lc rgb '#666666'\n"
             "set label 1 'threshold' at first {3:.8g}, graph 1 center offset 0,0.6 font ',11'\n",
             right / scale, tic_step(right / scale), scale == 1.0 ? " (singular value)" : scale_note, threshold / scale),
-        {outlier, overlaps, shrinkers}, {}, {.heading = figure.title});
+        transition_panels(edge / scale, 1.04 * last[1] / scale, scale_note, points), {}, {.heading = figure.title});
     return figure;
 }
 

@@ -16,10 +16,9 @@
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
-#include "reports/figures/figures.hpp"
 #include "reports/figures/gnuplot.hpp"
-#include "reports/figures/svg.hpp"
 #include "reports/page/check_sections.hpp"
+#include "reports/page/figure_section.hpp"
 #include "reports/page/html.hpp"
 #include "reports/page/origin_sections.hpp"
 #include "reports/page/printed_values.hpp"
@@ -27,7 +26,7 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/engine/experiment.hpp"
-#include "validation/engine/store.hpp"
+#include "validation/engine/open_store.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -41,7 +40,6 @@ constexpr std::size_t all_cells_up_to = 200;
 constexpr std::size_t worst_cells_shown = 50;
 constexpr std::size_t failures_shown = 50;
 constexpr std::size_t events_shown = 100;
-constexpr std::size_t data_rows_shown = 200;
 /// Size of the content of a page; the whole page stays below 5 MB for studies of any size.
 constexpr std::size_t page_bytes = 4'700'000;
 
@@ -106,7 +104,7 @@ public:
         std::string result_tables = results();  // first, because it determines the cells shown
         std::vector<Section> sections = {
             {"checks", "Checks", checks_markup(store_, checks_, place_, shown_, most_bytes_)},
-            {"figures", "Figures", figures()},
+            {"figures", "Figures", figures_markup(store_, place_, options_, metric_of_map(), most_bytes_)},
             {"results", "Results", std::move(result_tables)},
             {"printed", "Comparison with printed values",
              options_.against.empty() ? "" : printed_markup(store_, options_.against)},
@@ -222,86 +220,15 @@ private:
         return markup + worst_check_markup("") + "</div>\n";
     }
 
-    std::string figures() {
-        std::string markup;
-        std::size_t index = 0;
-        auto all = figures_of(store_);
-        if (progress_.cells > static_cast<std::int64_t>(all_cells_up_to) && !dump_) {
-            // Tables show only the worst cells; a map shows all cells.
-            auto map = figures_of_kind("map", store_, Json::object({{"y", checks_.empty() ? error_metric() : ""}}));
-            map.front().kind = "map";
-            all.insert(all.begin(), map.begin(), map.end());
-        }
-        for (auto& figure : all) {
-            ++index;
-            if (!options_.figure_folder.empty()) write_figure(figure, index);
-            std::string one = figure_html(figure, index);
-            if (markup.size() + one.size() > most_bytes_ / 2) {
-                // The data of a figure is smaller than its picture, and its caption is smaller than both.
-                figure.svg.clear();
-                figure.problem += fmt::format(
-                    "{}the picture is left out to keep the page small (spiked report STORE "
-                    "--figures FOLDER draws it)",
-                    figure.problem.empty() ? "" : "; ");
-                one = figure_html(figure, index);
-                if (markup.size() + one.size() > most_bytes_ / 2) {
-                    figure.rows.clear();
-                    figure.problem += ", and so is its data";
-                    one = figure_html(figure, index);
-                }
-            }
-            markup += one;
-        }
-        return markup;
-    }
-
-    /// The error by which worst_cells orders cells where there are no checks.
-    [[nodiscard]] std::string error_metric() const {
+    /// The `y` of the map of a large study, whose tables show only the worst cells: empty (a check) where there are
+    /// checks, otherwise the error by which worst_cells orders cells. No value: no map.
+    [[nodiscard]] std::optional<std::string> metric_of_map() const {
+        if (progress_.cells <= static_cast<std::int64_t>(all_cells_up_to) || dump_) return std::nullopt;
+        if (!checks_.empty()) return "";
         Statement query(store_,
                         "SELECT name FROM metric WHERE name IN ('relative_error', 'relative_l2') AND metric_id IN "
                         "(SELECT metric_id FROM moment) ORDER BY metric_id LIMIT 1");
         return query.step() ? query.text(0) : "";
-    }
-
-    [[nodiscard]] std::string figure_html(const Figure& figure, std::size_t index) const {
-        const std::string id = fmt::format("{}figure-{}", place_.prefix, index);
-        const std::string title = fmt::format("Figure {}. {}", index, figure.title);
-        std::string markup = fmt::format("<figure id=\"{}\">\n", id) + subheading(place_, title);
-        if (!figure.svg.empty()) markup += inline_svg(figure.svg, id, title, figure.description) + "\n";
-        if (!figure.problem.empty()) markup += paragraph("Note: " + figure.problem + ".");
-        if (!figure.description.empty()) markup += "<figcaption>" + escape(figure.description) + "</figcaption>\n";
-        if (!figure.rows.empty()) {
-            HtmlTable table("", figure.columns);
-            for (std::size_t i = 0; i < std::min(figure.rows.size(), data_rows_shown); ++i)
-                table.add(std::vector<Html>(figure.rows[i].begin(), figure.rows[i].end()));
-            std::string data = table.html();
-            if (figure.rows.size() > data_rows_shown)
-                data +=
-                    paragraph(fmt::format("The first {} of {} rows; spiked report --figures FOLDER writes them all.",
-                                          data_rows_shown, figure.rows.size()));
-            markup += folded(fmt::format("Data of figure {}", index), data);
-        }
-        return markup + "</figure>\n";
-    }
-
-    void write_figure(const Figure& figure, std::size_t index) const {
-        namespace fs = std::filesystem;
-        std::error_code error;
-        fs::create_directories(options_.figure_folder, error);
-        if (error)
-            throw output_error("{}: the folder for figures cannot be made ({}): check permissions",
-                               options_.figure_folder, error.message());
-        std::string kind;
-        for (const char c : figure.kind) kind += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
-        const std::string stem =
-            (fs::path(options_.figure_folder) / fmt::format("{}figure-{}-{}", place_.prefix, index, kind)).string();
-        const auto write = [](const std::string& path, const std::string& text) {
-            if (!text.empty()) write_derived_file(path, text);
-        };
-        write(stem + ".gp", figure.script);
-        write(stem + ".csv", figure.csv);
-        for (const auto& format : options_.figure_formats)
-            if (!figure.svg.empty()) write_picture(figure, stem + "." + format, SideFiles::none);
     }
 
     std::string failures() {

@@ -79,6 +79,88 @@ std::string cluster_name(const std::string& cluster) {
     return cluster == "head" ? "layer and head" : one_line(cluster);
 }
 
+/// Which notes the columns of a frontier need.
+struct FrontierNotes {
+    bool of_blocks = false;
+    bool attention = false;
+    bool shared_bits = false;
+};
+
+/// The rows of a side by stored bits, without those that repeat a method without unrope.
+std::vector<std::size_t> rows_by_bits(const validation::KvTable& table, std::string_view side) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < table.rows.size(); ++i)
+        if (table.rows[i].side == side && !repeats_without_unrope(table, table.rows[i])) order.push_back(i);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return table.rows[a].of("bits_per_entry").mean < table.rows[b].of("bits_per_entry").mean;
+    });
+    return order;
+}
+
+/// The methods of a side with their bits and errors; those on the hull are marked.
+TextTable frontier_lines(const validation::KvTable& table, const std::vector<std::size_t>& order,
+                         const std::vector<bool>& hull, FrontierNotes& notes) {
+    const auto measured = [&](std::string_view name) {
+        return std::any_of(order.begin(), order.end(),
+                           [&](std::size_t i) { return !std::isnan(table.rows[i].of(name).mean); });
+    };
+    const bool calibrated =
+        std::any_of(order.begin(), order.end(), [&](std::size_t i) { return shared_bits(table.rows[i]) > 0.0; });
+    std::vector<std::string> columns;
+    std::copy_if(frontier_metrics().begin(), frontier_metrics().end(), std::back_inserter(columns), measured);
+    notes.of_blocks = notes.of_blocks || measured("relative_l2");
+    notes.attention = notes.attention || measured("attention_logits") || measured("attention_output");
+    notes.shared_bits = notes.shared_bits || calibrated;
+    std::vector<std::string> header = {"", "method", "B", "bits"};
+    for (const auto& column : columns) {
+        header.push_back(narrow_heading_of(column));
+        if (column == "relative_l2") header.emplace_back("normal entries %");
+    }
+    if (calibrated) header.emplace_back("shared bits");
+    TextTable lines(header);
+    for (const std::size_t i : order) {
+        const auto& row = table.rows[i];
+        const auto bits = row.of("bits_per_entry");
+        std::vector<std::string> cells = {hull[i] ? "*" : "", method_at(row.method, row.budget),
+                                          fmt::format("{}", row.bits), value_text(bits)};
+        for (const auto& column : columns) {
+            const auto value = row.of(column);
+            cells.push_back(std::isnan(value.mean) ? "" : shown(column, value));
+            if (column == "relative_l2") cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));
+        }
+        if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
+        lines.add(cells);
+    }
+    return lines;
+}
+
+/// The methods of a side at equal bits, and those that were not measured on both sides of these bits. Empty where there
+/// are none.
+std::string equal_bits_text(const validation::KvTable& table, const std::vector<std::size_t>& order,
+                            const std::string& metric, const std::vector<const validation::EqualBits*>& methods,
+                            const std::string& rows) {
+    if (methods.empty()) return "";
+    TextTable best({rows, narrow_heading_of(metric), "ratio to the best"});
+    for (const auto* one : methods)
+        best.add({one->method, shown(metric, one->error), one == methods.front() ? "1" : value_text(one->ratio)});
+    std::string text = fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
+    if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
+        text += fmt::format("{} is ahead of {} by {}\n", one_line(methods[0]->method), one_line(methods[1]->method),
+                            standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
+    std::vector<std::string> elsewhere;
+    std::set<std::string> known;
+    for (const auto* one : methods) known.insert(one->method);
+    for (const std::size_t i : order) {
+        const auto& name = table.rows[i].method;
+        if (!std::isnan(table.rows[i].of(metric).mean) && known.insert(name).second) elsewhere.push_back(name);
+    }
+    if (!elsewhere.empty())
+        text += one_line(fmt::format("not measured on both sides of {:.4g} bits: {}", methods.front()->bits_per_entry,
+                                     fmt::join(elsewhere, ", "))) +
+                "\n";
+    return text + "\n";
+}
+
 }  // namespace
 
 EqualBitsRows equal_bits_rows(const validation::EqualBitsTable& equal, const std::string& group) {
@@ -123,89 +205,33 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
                           const std::vector<validation::EqualBits>& at) {
     const auto hull = validation::convex_hull(table, metric);
     std::string text;
-    bool attention_shown = false;
-    bool of_blocks = false;
-    bool shared_bits_shown = false;
+    FrontierNotes notes;
     for (const char* side : {"key", "value", "cache"}) {
-        std::vector<std::size_t> order;
-        for (std::size_t i = 0; i < table.rows.size(); ++i)
-            if (table.rows[i].side == side && !repeats_without_unrope(table, table.rows[i])) order.push_back(i);
+        const auto order = rows_by_bits(table, side);
         if (order.empty()) continue;
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-            return table.rows[a].of("bits_per_entry").mean < table.rows[b].of("bits_per_entry").mean;
-        });
-        const auto measured = [&](std::string_view name) {
-            return std::any_of(order.begin(), order.end(),
-                               [&](std::size_t i) { return !std::isnan(table.rows[i].of(name).mean); });
-        };
-        const bool calibrated =
-            std::any_of(order.begin(), order.end(), [&](std::size_t i) { return shared_bits(table.rows[i]) > 0.0; });
-        std::vector<std::string> columns;
-        std::copy_if(frontier_metrics().begin(), frontier_metrics().end(), std::back_inserter(columns), measured);
-        of_blocks = of_blocks || measured("relative_l2");
-        attention_shown = attention_shown || measured("attention_logits") || measured("attention_output");
-        std::vector<std::string> header = {"", "method", "B", "bits"};
-        for (const auto& column : columns) {
-            header.push_back(narrow_heading_of(column));
-            if (column == "relative_l2") header.emplace_back("normal entries %");
-        }
-        shared_bits_shown = shared_bits_shown || calibrated;
-        if (calibrated) header.emplace_back("shared bits");
-        TextTable lines(header);
-        for (const std::size_t i : order) {
-            const auto& row = table.rows[i];
-            const auto bits = row.of("bits_per_entry");
-            std::vector<std::string> cells = {hull[i] ? "*" : "", method_at(row.method, row.budget),
-                                              fmt::format("{}", row.bits), value_text(bits)};
-            for (const auto& column : columns) {
-                const auto value = row.of(column);
-                cells.push_back(std::isnan(value.mean) ? "" : shown(column, value));
-                if (column == "relative_l2") cells.push_back(fmt::format("{:.2f}", 100.0 * normal_bound(bits.mean)));
-            }
-            if (calibrated) cells.push_back(shared_bits(row) > 0.0 ? fmt::format("{:.3g}", shared_bits(row)) : "");
-            lines.add(cells);
-        }
+        const TextTable lines = frontier_lines(table, order, hull, notes);
         const auto cases = table.rows[order.front()].blocks;
         const bool whole = side == std::string_view("cache");
         const std::string rows = whole ? side : fmt::format("{}s", side);
         text +=
             fmt::format("{}, {}\n{}\n", rows, counted(cases, whole ? one_line(table.cluster) : "block"), lines.text());
-        TextTable best({rows, narrow_heading_of(metric), "ratio to the best"});
         std::vector<const validation::EqualBits*> methods;
         for (const auto& one : at)
-            if (one.group == side) {
-                methods.push_back(&one);
-                best.add({one.method, shown(metric, one.error), methods.size() == 1 ? "1" : value_text(one.ratio)});
-            }
-        if (!methods.empty())
-            text += fmt::format("at {:.4g} bits, the best first\n{}", methods.front()->bits_per_entry, best.text());
-        if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
-            text += fmt::format("{} is ahead of {} by {}\n", one_line(methods[0]->method), one_line(methods[1]->method),
-                                standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
-        std::vector<std::string> elsewhere;
-        std::set<std::string> known;
-        for (const auto* one : methods) known.insert(one->method);
-        for (const std::size_t i : order) {
-            const auto& name = table.rows[i].method;
-            if (!std::isnan(table.rows[i].of(metric).mean) && known.insert(name).second) elsewhere.push_back(name);
-        }
-        if (!methods.empty() && !elsewhere.empty())
-            text += one_line(fmt::format("not measured on both sides of {:.4g} bits: {}",
-                                         methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
-                    "\n";
-        if (!methods.empty()) text += '\n';
+            if (one.group == side) methods.push_back(&one);
+        text += equal_bits_text(table, order, metric, methods, rows);
     }
     text += fmt::format(
         "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({}); "
         "at equal bits interpolated between bit widths, ratios with paired clusters.\n",
         long_name_of(metric), cluster_name(table.cluster), counted(table.clusters, "cluster"));
-    if (of_blocks) text += "normal entries: the smallest error of any code of independent normal entries (Shannon).\n";
-    if (shared_bits_shown)
+    if (notes.of_blocks)
+        text += "normal entries: the smallest error of any code of independent normal entries (Shannon).\n";
+    if (notes.shared_bits)
         text +=
             "shared bits: those of a calibrated basis, per entry of these sequences; it serves all sequences and is "
             "not "
             "part of the bits.\n";
-    if (attention_shown)
+    if (notes.attention)
         text +=
             "logits: root mean square error of an attention logit; attention: relative error of the output with this "
             "side coded.\n";

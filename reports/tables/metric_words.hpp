@@ -3,10 +3,14 @@
 #include <string_view>
 #include <vector>
 
+#include "validation/metrics/metric_table.hpp"
+
+// The texts of metrics by name, from the table of metrics.
 namespace spiked::reports {
 
+using validation::MetricGroup;
+
 /// The metrics of each kind of table, in the order of its columns.
-enum class MetricGroup { none, of_codecs, of_attention, of_models };
 [[nodiscard]] const std::vector<std::string>& metrics_of(MetricGroup group);
 /// The metrics of error that a frontier shows: the first one always, the others where they were measured.
 [[nodiscard]] const std::vector<std::string>& frontier_metrics();

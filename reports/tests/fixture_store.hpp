@@ -70,7 +70,7 @@ public:
         : database(path, validation::Database::Mode::create) {
         database.execute("BEGIN");
         database.execute(file_text(SPIKED_SOURCE_DIR "/validation/engine/store_schema.sql"));
-        database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 2");
+        database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 3");
         validation::Statement study(
             database,
             "INSERT INTO study(id, name, title, kind, config_source, config_resolved, science_hash, seed, seed_source, "

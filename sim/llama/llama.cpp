@@ -117,6 +117,56 @@ void rotate(arma::fmat& rows, const Rotation& by) {
             }
 }
 
+/// The columns of one head.
+auto of_head(const arma::fmat& rows, std::size_t head, std::size_t head_dim) {
+    return rows.cols(head * head_dim, (head + 1) * head_dim - 1);
+}
+
+void require_sequence(std::span<const std::int32_t> tokens, const ForwardOptions& options, const LlamaConfig& c) {
+    if (tokens.empty() || tokens.size() > c.context)
+        throw input_error("a sequence of {} tokens (expected 1 to {}, the model's context): cut it", tokens.size(),
+                          c.context);
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+        if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= c.vocabulary)
+            throw input_error("token {} of a sequence is {} (expected 0 to {}): is it of another vocabulary?", t,
+                              tokens[t], c.vocabulary - 1);
+    if (options.context && *options.context > tokens.size())
+        throw input_error("a context of {} tokens in a sequence of {}: make it shorter", *options.context,
+                          tokens.size());
+    if (options.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
+    if (options.evict && options.keep_own)
+        throw precondition_error("evict and keep_own are combined (nothing has attended to the tokens of a block yet)");
+}
+
+/// Appends the keys and values of a block of tokens, which begins with token `first`, to the cache of a layer.
+void append(std::vector<CachedHead>& cache, const arma::fmat& keys, const arma::fmat& values, std::size_t first) {
+    const std::size_t head_dim = keys.n_cols / cache.size();
+    for (std::size_t h = 0; h < cache.size(); ++h) {
+        CachedHead& cached = cache[h];
+        cached.keys = arma::join_cols(cached.keys, of_head(keys, h, head_dim));
+        cached.values = arma::join_cols(cached.values, of_head(values, h, head_dim));
+        for (std::size_t t = first; t < first + keys.n_rows; ++t) cached.tokens.push_back(t);
+    }
+}
+
+/// Replaces the cached blocks of a layer from token `from` to token `end`, or evicts.
+void replace_rows(std::vector<CachedHead>& cache, std::size_t layer, std::size_t from, std::size_t end,
+                  const ForwardOptions& options) {
+    for (std::size_t h = 0; h < cache.size(); ++h) {
+        CachedHead& cached = cache[h];
+        if (options.evict) {
+            options.evict(layer, h, end, cached);
+            continue;
+        }
+        for (const Side side : {Side::key, Side::value})
+            for (std::size_t at = from; at < end; at += options.block_tokens) {
+                arma::fmat& rows = side == Side::key ? cached.keys : cached.values;
+                const std::size_t last = std::min(at + options.block_tokens, end) - 1;
+                rows.rows(at, last) = options.keep({layer, side, h, at}, arma::fmat(rows.rows(at, last)));
+            }
+    }
+}
+
 }  // namespace
 
 std::vector<std::string> weight_files(const std::string& folder) {
@@ -176,21 +226,7 @@ Llama::Llama(const std::string& folder) : config_(read_llama_config(folder)) {
 
 void Llama::forward(std::span<const std::int32_t> tokens, const ForwardOptions& options) const {
     const auto& c = config_;
-    if (tokens.empty() || tokens.size() > c.context)
-        throw input_error("a sequence of {} tokens (expected 1 to {}, the model's context): cut it", tokens.size(),
-                          c.context);
-    for (std::size_t t = 0; t < tokens.size(); ++t)
-        if (tokens[t] < 0 || static_cast<std::size_t>(tokens[t]) >= c.vocabulary)
-            throw input_error("token {} of a sequence is {} (expected 0 to {}): is it of another vocabulary?", t,
-                              tokens[t], c.vocabulary - 1);
-    if (options.context && *options.context > tokens.size())
-        throw input_error("a context of {} tokens in a sequence of {}: make it shorter", *options.context,
-                          tokens.size());
-    if (options.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
-
-    if (options.evict && options.keep_own)
-        throw precondition_error("evict and keep_own are combined (nothing has attended to the tokens of a block yet)");
-
+    require_sequence(tokens, options, c);
     std::vector<std::vector<CachedHead>> caches(c.layers, std::vector<CachedHead>(c.kv_heads));
 
     const std::size_t context = options.context.value_or(0);
@@ -214,43 +250,19 @@ void Llama::forward(std::span<const std::int32_t> tokens, const ForwardOptions& 
             rotate(keys, rotation);
             if (options.layer) options.layer({l, first, queries, keys, values});
 
-            const auto of_head = [&](const arma::fmat& rows, std::size_t h) {
-                return rows.cols(h * c.head_dim, (h + 1) * c.head_dim - 1);
-            };
-            for (std::size_t h = 0; h < c.kv_heads; ++h) {
-                CachedHead& cached = caches[l][h];
-                cached.keys = arma::join_cols(cached.keys, of_head(keys, h));
-                cached.values = arma::join_cols(cached.values, of_head(values, h));
-                for (std::size_t t = first; t < end; ++t) cached.tokens.push_back(t);
-            }
-            // Replaces the cached blocks from token `from` on, or evicts.
-            const auto replace = [&](std::size_t from) {
-                for (std::size_t h = 0; h < c.kv_heads; ++h) {
-                    CachedHead& cached = caches[l][h];
-                    if (options.evict) {
-                        options.evict(l, h, end, cached);
-                        continue;
-                    }
-                    for (const Side side : {Side::key, Side::value})
-                        for (std::size_t at = from; at < end; at += options.block_tokens) {
-                            arma::fmat& rows = side == Side::key ? cached.keys : cached.values;
-                            const std::size_t last = std::min(at + options.block_tokens, end) - 1;
-                            rows.rows(at, last) = options.keep({l, side, h, at}, arma::fmat(rows.rows(at, last)));
-                        }
-                }
-            };
-            if (options.keep && options.keep_own) replace(first);
+            append(caches[l], keys, values, first);
+            if (options.keep && options.keep_own) replace_rows(caches[l], l, first, end, options);
             arma::fmat attended(count, c.heads * c.head_dim);
             for (std::size_t h = 0; h < c.heads; ++h) {
                 const CachedHead& cached = caches[l][h / (c.heads / c.kv_heads)];
-                const arma::fmat weights = attention_weights(of_head(queries, h), cached.keys);
+                const arma::fmat weights = attention_weights(of_head(queries, h, c.head_dim), cached.keys);
                 if (options.attention) options.attention({l, h, first, weights, cached.tokens});
                 attended.cols(h * c.head_dim, (h + 1) * c.head_dim - 1) = weights * cached.values;
             }
             state += attended * layer.output;
             // No later token attends to the last block.
             if ((options.keep || options.evict) && !options.keep_own && replaceable && end < tokens.size())
-                replace(options.at_once ? 0 : first);
+                replace_rows(caches[l], l, options.at_once ? 0 : first, end, options);
             const arma::fmat mlp_input = rms_norm(state, layer.mlp_norm, c.norm_epsilon);
             state += swiglu(mlp_input, layer.gate, layer.up, layer.down);
         }

@@ -1,17 +1,16 @@
 #include "sim/spiked/covariance_kinds.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
 #include "sim/io/csv.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
@@ -22,7 +21,6 @@ namespace {
 
 using theory::Spectrum;
 using Numbers = CovarianceKind::Numbers;
-using Size = CovarianceKind::Size;
 
 /// An eigenvalue below this fraction of the largest one is rounding error: of the arithmetic that computed the matrix
 /// (assumed double, or float for a float32 file), or of the stored entries where they are fp16 values.
@@ -97,85 +95,104 @@ arma::vec powers(const Numbers& v, std::size_t n) {
     return column;
 }
 
+const NumberRange correlations{.above = -1.0, .below = 1.0};
+const NumberRange from_zero{.least = 0.0};
+
+std::vector<OptionSpec> correlation() { return {{"rho", number("RHO", correlations), "correlation of neighbours"}}; }
+
+OptionSpec path_of(std::string help) { return {"path", any_text("PATH"), std::move(help)}; }
+
+/// The number of eigenvalues in a SPEC; a matrix has its own.
+OptionSpec spec_size(std::string fallback) {
+    constexpr std::int64_t most_atoms = 1 << 20;
+    return {"N", whole("N", 1, most_atoms), "number of eigenvalues; in a study, that of the matrix",
+            std::move(fallback)};
+}
+
+/// The options with N behind them.
+std::vector<OptionSpec> sized(std::vector<OptionSpec> options, const std::string& fallback = "64") {
+    options.push_back(spec_size(fallback));
+    return options;
+}
+
 std::vector<CovarianceKind> make_table() {
     const char* const kms = "Kac, Murdock & Szego 1953";
     return {
-        {.name = "identity",
-         .summary = "white: all eigenvalues 1",
-         .law = [](const Numbers&, std::size_t) { return theory::identity_spectrum(); }},
-        {.name = "ar1",
-         .parameters = {"rho"},
-         .size = Size::optional,
-         .summary = "the matrix rho^|i-j|; as a SPEC the symbol of the AR(1) process at N points",
-         .source = kms,
+        {.entry = {"identity", "white: all eigenvalues 1"},
+         .law = [](const Numbers&, std::size_t) { return theory::identity_spectrum(); },
+         .white = true},
+        {.entry = {"ar1", "the matrix rho^|i-j|; as a SPEC the symbol of the AR(1) process at N points",
+                   sized(correlation()), kms},
          .law = toeplitz_law,
          .symbol = [](const Numbers& v, std::size_t n) { return theory::ar1_symbol_spectrum(v[0], n); },
          .first_column = powers},
-        {.name = "toeplitz",
-         .parameters = {"rho"},
-         .size = Size::required,
-         .summary = "the matrix rho^|i-j|; as a SPEC its exact eigenvalues",
-         .source = kms,
+        {.entry = {"toeplitz", "the matrix rho^|i-j|; as a SPEC its exact eigenvalues", sized(correlation(), ""), kms},
          .law = toeplitz_law,
          .first_column = powers},
-        {.name = "two-atom",
-         .parameters = {"low", "high", "weight"},
-         .summary = "high on a fraction `weight` of the coordinates, low on the others",
+        {.entry = {"two-atom",
+                   "high on a fraction `weight` of the coordinates, low on the others",
+                   {{"low", number("LOW", from_zero), "eigenvalue"},
+                    {"high", number("HIGH", from_zero), "eigenvalue"},
+                    {"weight", number("WEIGHT", {.above = 0.0, .below = 1.0}), "fraction of the eigenvalues"}}},
          .law = [](const Numbers& v, std::size_t) { return theory::two_atom_spectrum(v[0], v[1], v[2]); }},
-        {.name = "uniform",
-         .parameters = {"low", "high"},
-         .size = Size::optional,
-         .summary = "midpoints of [low, high]",
+        {.entry = {"uniform", "midpoints of [low, high]",
+                   sized({{"low", number("LOW", from_zero), "smallest eigenvalue"},
+                          {"high", number("HIGH", from_zero), "largest eigenvalue"}})},
          .law = [](const Numbers& v, std::size_t n) { return theory::uniform_spectrum(v[0], v[1], n); }},
-        {.name = "exponential",
-         .parameters = {"c"},
-         .size = Size::optional,
-         .summary = "exp(-c (j - 1/2) / N)",
-         .law = [](const Numbers& v, std::size_t n) { return theory::exponential_spectrum(v[0], n); }},
-        {.name = "power",
-         .parameters = {"a"},
-         .size = Size::optional,
-         .summary = "j^-a, j = 1..N",
+        {.entry = {"exponential", "exp(-c (j - 1/2) / N)", sized({{"c", number("C"), "decay"}})},
+         .law = [](const Numbers& v, std::size_t n) { return theory::exponential_spectrum(v[0], n); },
+         .diagonal = [](const Numbers& v, std::size_t n) { return Covariance::exponential(v[0], n); }},
+        {.entry = {"power", "j^-a, j = 1..N", sized({{"a", number("A"), "exponent"}})},
          .law = [](const Numbers& v, std::size_t n) { return theory::power_spectrum(v[0], n); }},
-        {.name = "wishart",
-         .parameters = {"aspect"},
-         .size = Size::optional,
-         .summary = "Marchenko-Pastur quantiles at midpoints",
-         .source = "Marchenko & Pastur 1967",
+        {.entry = {"wishart", "Marchenko-Pastur quantiles at midpoints",
+                   sized({{"aspect", number("ASPECT", {.least = 1e-9, .most = 1e9}), "rows over columns"}}),
+                   "Marchenko & Pastur 1967"},
          .law = [](const Numbers& v, std::size_t n) { return theory::wishart_spectrum(AspectRatio(v[0]), n); }},
-        {.name = "file", .summary = "a csv file with lines value,weight", .read = from_list},
-        {.name = "sample", .summary = "eigenvalues of the covariance matrix in a file", .read = from_sample},
+        {.entry = {"file", "a csv file with lines value,weight", {path_of("eigenvalues with weights")}},
+         .read = from_list},
+        {.entry = {"sample", "eigenvalues of the covariance matrix in a file", {path_of("a symmetric matrix")}},
+         .read = from_sample,
+         .holds_matrix = true},
     };
 }
 
 }  // namespace
 
-const std::vector<CovarianceKind>& covariance_kinds() {
-    static const std::vector<CovarianceKind> table = make_table();
+const Registry<CovarianceKind>& covariance_kinds() {
+    static const Registry<CovarianceKind> table("covariance kind", make_table());
     return table;
 }
 
-const CovarianceKind& covariance_kind(const std::string& name, std::string_view what) {
+std::vector<std::string> CovarianceKind::parameters() const {
     std::vector<std::string> names;
-    for (const auto& kind : covariance_kinds()) {
-        if (kind.name == name) return kind;
-        names.push_back(kind.name);
-    }
-    throw usage_error("unknown {} \"{}\"{}", what, name, suggestion(name, names));
+    for (const auto& option : entry.options)
+        if (option.value.kind == ValueSpec::Kind::number) names.push_back(option.key);
+    return names;
+}
+
+const OptionSpec* CovarianceKind::size() const {
+    const auto found = std::find_if(entry.options.begin(), entry.options.end(), [](const OptionSpec& option) {
+        return option.value.kind == ValueSpec::Kind::whole;
+    });
+    return found == entry.options.end() ? nullptr : &*found;
 }
 
 std::string CovarianceKind::spec_form() const {
-    if (reads_file()) return name + ":PATH";
-    std::string text = fmt::format("{}{}{}", name, parameters.empty() ? "" : ":", fmt::join(parameters, ","));
-    std::transform(text.begin() + static_cast<std::ptrdiff_t>(name.size()), text.end(),
-                   text.begin() + static_cast<std::ptrdiff_t>(name.size()),
-                   [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-    return text + (size == Size::none ? "" : size == Size::optional ? "[:N]" : ":N");
+    std::string text = entry.name;
+    const char* separator = ":";
+    for (const auto& option : entry.options) {
+        const std::string& shown = option.value.shown;
+        if (&option == size())
+            text += option.fallback.empty() ? ":" + shown : "[:" + shown + "]";
+        else
+            text += std::exchange(separator, ",") + shown;
+    }
+    return text;
 }
 
 std::string CovarianceKind::table_form() const {
-    std::string text = fmt::format("{{ kind = \"{}\"", name);
-    for (const auto& parameter : parameters) text += fmt::format(", {} = ..", parameter);
+    std::string text = fmt::format("{{ kind = \"{}\"", entry.name);
+    for (const auto& parameter : parameters()) text += fmt::format(", {} = ..", parameter);
     if (reads_file()) text += ", path = \"..\"";
     return text + " }";
 }

@@ -22,38 +22,34 @@ using theory::Spectrum;
 
 using Numbers = CovarianceKind::Numbers;
 
-const CovarianceKind& kind_of(const CovarianceSpec& spec) { return covariance_kind(spec.kind, "covariance kind"); }
+const CovarianceKind& kind_of(const CovarianceSpec& spec) { return covariance_kinds().named(spec.kind); }
 
 std::string basis_of(const CovarianceSpec& spec, const CovarianceKind& kind) {
-    if (spec.basis.empty()) return kind.default_basis();
-    std::vector<std::string> names;
-    for (const auto& basis : covariance_bases()) names.push_back(basis.name);
-    if (std::find(names.begin(), names.end(), spec.basis) == names.end())
-        throw usage_error("unknown basis \"{}\" of a covariance{}", spec.basis, suggestion(spec.basis, names));
-    return spec.basis;
+    return spec.basis.empty() ? kind.default_basis() : covariance_bases().named(spec.basis).name;
 }
 
 Numbers parameters_of(const CovarianceSpec& spec, const CovarianceKind& kind) {
-    std::vector<std::string> legal = kind.parameters;
+    const std::vector<std::string> legal = kind.parameters();
+    const std::string& name_of_kind = kind.entry.name;
     for (const auto& [name, value] : spec.parameters)
         if (std::find(legal.begin(), legal.end(), name) == legal.end())
-            throw usage_error("covariance \"{}\" has no parameter \"{}\"{}", kind.name, name,
+            throw usage_error("covariance \"{}\" has no parameter \"{}\"{}", name_of_kind, name,
                               legal.empty() ? fmt::format(": write {}", kind.table_form()) : suggestion(name, legal));
     Numbers values;
-    for (const auto& name : kind.parameters) {
+    for (const auto& name : legal) {
         const auto found = spec.parameters.find(name);
         if (found == spec.parameters.end())
-            throw usage_error("covariance \"{}\" lacks its parameter \"{}\": write {}", kind.name, name,
+            throw usage_error("covariance \"{}\" lacks its parameter \"{}\": write {}", name_of_kind, name,
                               kind.table_form());
         if (!std::isfinite(found->second))
-            throw usage_error("covariance \"{}\": {} = {} is not a finite number: correct it", kind.name, name,
+            throw usage_error("covariance \"{}\": {} = {} is not a finite number: correct it", name_of_kind, name,
                               found->second);
         values.push_back(found->second);
     }
     if (kind.reads_file() && spec.path.empty())
-        throw usage_error("covariance \"{}\" names no file: write {}", kind.name, kind.table_form());
+        throw usage_error("covariance \"{}\" names no file: write {}", name_of_kind, kind.table_form());
     if (!kind.reads_file() && !spec.path.empty())
-        throw usage_error("covariance \"{}\" reads no file, but a path \"{}\" is given: leave it out", kind.name,
+        throw usage_error("covariance \"{}\" reads no file, but a path \"{}\" is given: leave it out", name_of_kind,
                           spec.path);
     return values;
 }
@@ -71,19 +67,18 @@ arma::mat cosine_basis(std::size_t size) {
 
 }  // namespace
 
-const std::vector<RegistryEntry>& covariance_bases() {
-    static const std::vector<RegistryEntry> lines = {
-        {"identity",
-         "a diagonal matrix, largest eigenvalue first; those of the kind exponential in the order of its formula",
-         {},
-         ""},
-        {"haar", "a random rotation, one for each cell and side", {}, "Stewart 1980"},
-        {"toeplitz",
-         "ar1, toeplitz: the Toeplitz matrix itself; other kinds: cosines (DCT-II), largest eigenvalue on the lowest "
-         "frequency",
-         {},
-         "Ahmed, Natarajan & Rao 1974"}};
-    return lines;
+const Registry<RegistryEntry>& covariance_bases() {
+    static const Registry<RegistryEntry> table(
+        "basis",
+        {{"identity",
+          "a diagonal matrix, largest eigenvalue first; those of the kind exponential in the order of its formula"},
+         {"haar", "a random rotation, one for each cell and side", {}, "Stewart 1980", {"orthogonal"}},
+         {"toeplitz",
+          "ar1, toeplitz: the Toeplitz matrix itself; other kinds: cosines (DCT-II), largest eigenvalue on the lowest "
+          "frequency",
+          {},
+          "Ahmed, Natarajan & Rao 1974"}});
+    return table;
 }
 
 void check_covariance(const CovarianceSpec& spec) {
@@ -104,16 +99,16 @@ theory::Spectrum covariance_spectrum(const CovarianceSpec& spec, std::size_t siz
     const auto make = [&] { return kind.law(parameters, size); };
     Spectrum law = kind.reads_file() ? kind.read(spec.path)
                    : size <= largest_cached
-                       ? laws.of({fmt::format("{}:{:a}", kind.name, fmt::join(parameters, ",")), size}, make)
+                       ? laws.of({fmt::format("{}:{:a}", kind.entry.name, fmt::join(parameters, ",")), size}, make)
                        : make();
-    if (kind.size != CovarianceKind::Size::none) return law;
+    if (kind.size() != nullptr) return law;
     const arma::vec values = expand(law, size);
     Spectrum expanded = Spectrum::of_values({values.memptr(), values.n_elem});
     if (!kind.reads_file() && expanded.atoms().size() < law.atoms().size())
         throw usage_error(
             "covariance \"{}\": at size {} one of its atoms has no eigenvalue (its weight is below {:.3g}): give it "
             "more weight, or choose another kind",
-            kind.name, size, 0.5 / static_cast<double>(size));
+            kind.entry.name, size, 0.5 / static_cast<double>(size));
     return expanded;
 }
 
@@ -122,11 +117,11 @@ Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, Matrix
     const CovarianceKind& kind = kind_of(spec);
     const std::string basis = basis_of(spec, kind);
     const theory::Spectrum spectrum = covariance_spectrum(spec, size);
-    if (spec.kind == "identity") return Covariance::identity(size);
+    const Numbers parameters = parameters_of(spec, kind);
+    if (kind.white) return Covariance::identity(size);
     if (basis == "toeplitz" && kind.first_column != nullptr)
-        return Covariance::toeplitz(spectrum, kind.first_column(parameters_of(spec, kind), size));
-    if (basis == "identity" && spec.kind == "exponential")
-        return Covariance::exponential(spec.parameters.at("c"), size);
+        return Covariance::toeplitz(spectrum, kind.first_column(parameters, size));
+    if (basis == "identity" && kind.diagonal != nullptr) return kind.diagonal(parameters, size);
     const arma::vec eigenvalues = expand(spectrum, size);
     if (basis == "identity" || spectrum.atoms().size() == 1) return Covariance::diagonal(eigenvalues);
     if (basis == "toeplitz") return Covariance::on_basis(eigenvalues, cosine_basis(size));
@@ -134,37 +129,29 @@ Covariance build_covariance(const CovarianceSpec& spec, std::size_t size, Matrix
     return Covariance::on_basis(eigenvalues, stream::haar_frame(stream::Stream(seed, cell, role, 0), size, size));
 }
 
+/// The covariance matrix, or its diagonal, in a file.
+static arma::mat matrix_in_file(const std::string& path, std::size_t size) {
+    arma::mat matrix = read_matrix(path);
+    if (matrix.n_rows == 1) matrix = matrix.t();
+    if (matrix.n_rows != size || (matrix.n_cols != size && matrix.n_cols != 1))
+        throw input_error("{}: {} x {} is not a covariance of {} coordinates: give a {} x {} matrix or {} variances",
+                          path, matrix.n_rows, matrix.n_cols, size, size, size, size);
+    return matrix;
+}
+
 arma::mat covariance_matrix(const std::string& spec, std::size_t size) {
-    const bool is_file = spec.starts_with("sample:") || (spec.ends_with(".npy") && !spec.starts_with("file:"));
-    if (is_file) {
-        const std::string path = spec.starts_with("sample:") ? spec.substr(7) : spec;
-        arma::mat matrix = read_matrix(path);
-        if (matrix.n_rows == 1) matrix = matrix.t();
-        if (matrix.n_rows != size || (matrix.n_cols != size && matrix.n_cols != 1))
-            throw input_error(
-                "{}: {} x {} is not a covariance of {} coordinates: give a {} x {} matrix or {} variances", path,
-                matrix.n_rows, matrix.n_cols, size, size, size, size);
-        return matrix;
-    }
-    const auto parts = split(spec, ':');
-    CovarianceSpec parsed{.kind = parts.front()};
-    if (parsed.kind == "file") {
-        parsed.path = spec.substr(std::min(spec.size(), parsed.kind.size() + 1));
-    } else {
-        (void)parse_spectrum(spec);  // for its errors
-        const CovarianceKind& kind = kind_of(parsed);
-        std::size_t next = 1;
-        if (!kind.parameters.empty()) {
-            const auto numbers = split(parts[next++], ',');
-            for (std::size_t i = 0; i < kind.parameters.size(); ++i)
-                parsed.parameters[kind.parameters[i]] = *to_number(numbers[i]);
-        }
-        if (parts.size() > next && to_integer(parts[next]) != static_cast<std::int64_t>(size))
-            throw usage_error(
-                "covariance \"{}\" has size {} (there are {} coordinates): leave the size out or correct it", spec,
-                parts[next], size);
-    }
-    const Covariance covariance = build_covariance(parsed, size, MatrixSide::row, stream::StudySeed{}, "");
+    const CovarianceKind* named = covariance_kinds().find(parse_name(spec).name);
+    if (spec.ends_with(".npy") && (named == nullptr || !named->reads_file())) return matrix_in_file(spec, size);
+    const SpectrumSpec found = spectrum_spec(spec);
+    const CovarianceKind& kind = *found.kind;
+    if (kind.holds_matrix) return matrix_in_file(found.path, size);
+    if (found.size && *found.size != size)
+        throw usage_error("covariance \"{}\" has size {} (there are {} coordinates): leave the size out or correct it",
+                          spec, *found.size, size);
+    CovarianceSpec table{.kind = kind.entry.name, .path = found.path};
+    const std::vector<std::string> parameters = kind.parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) table.parameters[parameters[i]] = found.numbers[i];
+    const Covariance covariance = build_covariance(table, size, MatrixSide::row, stream::StudySeed{}, "");
     if (covariance.is_diagonal()) return covariance.eigenvalues();
     return covariance.basis() * arma::diagmat(covariance.eigenvalues()) * covariance.basis().t();
 }

@@ -20,8 +20,7 @@ struct CovarianceSpec {
     std::string basis;                         ///< empty: the default of the kind
 };
 
-/// identity | haar | toeplitz.
-[[nodiscard]] const std::vector<RegistryEntry>& covariance_bases();
+[[nodiscard]] const Registry<RegistryEntry>& covariance_bases();
 
 /// Throws usage_error on errors that do not depend on the size: an unknown kind, basis or parameter, a missing
 /// parameter, one out of range. Reads no file.

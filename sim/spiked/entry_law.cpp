@@ -17,7 +17,6 @@ namespace spiked::sim {
 struct EntryLaw::Kind {
     RegistryEntry entry;
     std::string_view parameter;  ///< its name and range; empty where the law has none
-    bool (*legal)(double parameter);
     EntryMoments (*moments)(double parameter);
     void (*fill)(double parameter, const stream::Stream& stream, std::span<double> out);
 };
@@ -41,8 +40,6 @@ void each_element(std::span<double> out, Draw draw) {
     for (std::size_t e = 0; e < out.size(); ++e) out[e] = draw(static_cast<std::uint32_t>(e));
 }
 
-bool any(double /*parameter*/) { return true; }
-
 EntryMoments student_moments(double nu) {
     EntryMoments moments{.skewness = std::nullopt, .kurtosis = infinite, .order = nu, .sub_gaussian = false};
     if (nu > 3.0) moments.skewness = 0.0;
@@ -55,126 +52,113 @@ EntryMoments two_point_moments(double p) {
     return {.skewness = (1.0 - 2.0 * p) / std::sqrt(variance), .kurtosis = 1.0 / variance - 3.0};
 }
 
-const std::vector<EntryLaw::Kind>& kinds() {
-    static const std::vector<EntryLaw::Kind> table = {
-        {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958", {"normal"}},
-         "",
-         any,
-         [](double) { return EntryMoments{.skewness = 0.0}; },
-         [](double, const Stream& stream, std::span<double> out) { stream::fill_normal(stream, out); }},
-        {{"rademacher", "a random sign", {}, ""},
-         "",
-         any,
-         [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0}; },
-         [](double, const Stream& stream, std::span<double> out) {
-             each_element(out, [&](std::uint32_t e) { return stream.words(e)[0] >> 31 == 0 ? 1.0 : -1.0; });
-         }},
-        {{"uniform", "uniform on [-sqrt(3), sqrt(3)]", {}, ""},
-         "",
-         any,
-         [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.8}; },
-         [](double, const Stream& stream, std::span<double> out) {
-             each_element(out, [&](std::uint32_t e) {
-                 // The midpoints of 2^53 intervals are exactly symmetric about 0.
-                 return std::numbers::sqrt3 * ((2.0 * bits_53(stream.words(e)) + 1.0) * 0x1p-53 - 1.0);
-             });
-         }},
-        {{"laplace", "two-sided exponential: all moments, not sub-Gaussian", {}, "Boost.Random"},
-         "",
-         any,
-         [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 6.0, .sub_gaussian = false}; },
-         [](double, const Stream& stream, std::span<double> out) {
-             each_element(out, [&](std::uint32_t e) {
-                 stream::ElementEngine engine(stream, e);
-                 return boost::random::laplace_distribution<double>(0.0, std::numbers::sqrt2 / 2.0)(engine);
-             });
-         }},
-        {{"student:NU",
-          "Student's t scaled to variance 1: moments of order below NU only",
-          {{"", number("NU"), "degrees of freedom, above 2"}},
-          "Boost.Random"},
-         "NU (degrees of freedom, above 2: the variance is infinite otherwise)",
-         [](double nu) { return nu > 2.0; },
-         student_moments,
-         [](double nu, const Stream& stream, std::span<double> out) {
-             const double scale = std::sqrt((nu - 2.0) / nu);
-             each_element(out, [&](std::uint32_t e) {
-                 stream::ElementEngine engine(stream, e);
-                 return scale * boost::random::student_t_distribution<double>(nu)(engine);
-             });
-         }},
-        {{"two-point:P",
-          "sqrt((1-P)/P) with probability P, else -sqrt(P/(1-P)): skewed unless P = 1/2",
-          {{"", number("P"), "probability of the upper value, in (0, 1)"}},
-          ""},
-         "P (probability of the upper value, from 1e-9 to 1 - 1e-9)",
-         [](double p) { return p >= least_probability && p <= 1.0 - least_probability; },
-         two_point_moments,
-         [](double p, const Stream& stream, std::span<double> out) {
-             const double high = std::sqrt((1.0 - p) / p);
-             const double low = -std::sqrt(p / (1.0 - p));
-             each_element(out, [&](std::uint32_t e) { return bits_53(stream.words(e)) * 0x1p-53 < p ? high : low; });
-         }},
-        {{"sparse:P",
-          "a random sign times 1/sqrt(P) with probability P, else 0",
-          {{"", number("P"), "fraction of entries that are not 0, in (0, 1]"}},
-          ""},
-         "P (fraction of entries that are not 0, from 1e-9 to 1)",
-         [](double p) { return p >= least_probability && p <= 1.0; },
-         [](double p) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0 / p}; },
-         [](double p, const Stream& stream, std::span<double> out) {
-             const double size = 1.0 / std::sqrt(p);
-             each_element(out, [&](std::uint32_t e) {
-                 const stream::PhiloxCounter words = stream.words(e);
-                 if (!(bits_53(words) * 0x1p-53 < p)) return 0.0;
-                 return words[2] >> 31 == 0 ? size : -size;
-             });
-         }},
-    };
+const Registry<EntryLaw::Kind>& entry_law_kinds() {
+    static const Registry<EntryLaw::Kind> table(
+        "entry law",
+        {
+            {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958", {"normal"}},
+             "",
+             [](double) { return EntryMoments{.skewness = 0.0}; },
+             [](double, const Stream& stream, std::span<double> out) { stream::fill_normal(stream, out); }},
+            {{"rademacher", "a random sign", {}, ""},
+             "",
+             [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0}; },
+             [](double, const Stream& stream, std::span<double> out) {
+                 each_element(out, [&](std::uint32_t e) { return stream.words(e)[0] >> 31 == 0 ? 1.0 : -1.0; });
+             }},
+            {{"uniform", "uniform on [-sqrt(3), sqrt(3)]", {}, ""},
+             "",
+             [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.8}; },
+             [](double, const Stream& stream, std::span<double> out) {
+                 each_element(out, [&](std::uint32_t e) {
+                     // The midpoints of 2^53 intervals are exactly symmetric about 0.
+                     return std::numbers::sqrt3 * ((2.0 * bits_53(stream.words(e)) + 1.0) * 0x1p-53 - 1.0);
+                 });
+             }},
+            {{"laplace", "two-sided exponential: all moments, not sub-Gaussian", {}, "Boost.Random"},
+             "",
+             [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 6.0, .sub_gaussian = false}; },
+             [](double, const Stream& stream, std::span<double> out) {
+                 each_element(out, [&](std::uint32_t e) {
+                     stream::ElementEngine engine(stream, e);
+                     return boost::random::laplace_distribution<double>(0.0, std::numbers::sqrt2 / 2.0)(engine);
+                 });
+             }},
+            {{"student",
+              "Student's t scaled to variance 1: moments of order below NU only",
+              {{"", number("NU", {.above = 2.0}), "degrees of freedom, above 2"}},
+              "Boost.Random"},
+             "NU (degrees of freedom, above 2: the variance is infinite otherwise)",
+             student_moments,
+             [](double nu, const Stream& stream, std::span<double> out) {
+                 const double scale = std::sqrt((nu - 2.0) / nu);
+                 each_element(out, [&](std::uint32_t e) {
+                     stream::ElementEngine engine(stream, e);
+                     return scale * boost::random::student_t_distribution<double>(nu)(engine);
+                 });
+             }},
+            {{"two-point",
+              "sqrt((1-P)/P) with probability P, else -sqrt(P/(1-P)): skewed unless P = 1/2",
+              {{"", number("P", {.least = least_probability, .most = 1.0 - least_probability}),
+                "probability of the upper value, in (0, 1)"}},
+              ""},
+             "P (probability of the upper value, from 1e-9 to 1 - 1e-9)",
+             two_point_moments,
+             [](double p, const Stream& stream, std::span<double> out) {
+                 const double high = std::sqrt((1.0 - p) / p);
+                 const double low = -std::sqrt(p / (1.0 - p));
+                 each_element(out,
+                              [&](std::uint32_t e) { return bits_53(stream.words(e)) * 0x1p-53 < p ? high : low; });
+             }},
+            {{"sparse",
+              "a random sign times 1/sqrt(P) with probability P, else 0",
+              {{"", number("P", {.least = least_probability, .most = 1.0}),
+                "fraction of entries that are not 0, in (0, 1]"}},
+              ""},
+             "P (fraction of entries that are not 0, from 1e-9 to 1)",
+             [](double p) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0 / p}; },
+             [](double p, const Stream& stream, std::span<double> out) {
+                 const double size = 1.0 / std::sqrt(p);
+                 each_element(out, [&](std::uint32_t e) {
+                     const stream::PhiloxCounter words = stream.words(e);
+                     if (!(bits_53(words) * 0x1p-53 < p)) return 0.0;
+                     return words[2] >> 31 == 0 ? size : -size;
+                 });
+             }},
+        });
     return table;
-}
-
-std::string_view name_of(const EntryLaw::Kind& kind) {
-    return std::string_view(kind.entry.name).substr(0, kind.entry.name.find(':'));
 }
 
 }  // namespace
 
-EntryLaw::EntryLaw() : kind_(&kinds().front()), text_("gaussian") {}
+EntryLaw::EntryLaw() : kind_(&entry_law_kinds().rows().front()), text_(kind_->entry.name) {}
 
 EntryLaw EntryLaw::parse(std::string_view text) {
     const ParsedName parsed = parse_name(text);
+    const Kind& kind = entry_law_kinds().named(parsed.name);
     EntryLaw law;
     law.text_ = text;
-    law.kind_ = nullptr;
-    std::vector<std::string> names;
-    for (const Kind& kind : kinds()) {
-        names.emplace_back(name_of(kind));
-        if (names.back() == parsed.name) law.kind_ = &kind;
-    }
-    if (law.kind_ == nullptr)
-        throw usage_error("unknown entry law \"{}\"{}", parsed.name,
-                          suggestion(parsed.name, names, aliases_in(entry_laws())));
-    const Kind& kind = *law.kind_;
+    law.kind_ = &kind;
+    const std::string form = written_form(kind.entry);
     if (!parsed.options.empty())
         throw usage_error("entry law \"{}\": there is no option \"{}\": write {}", text, parsed.options.front().first,
-                          kind.entry.name);
+                          form);
     if (kind.parameter.empty()) {
         if (!parsed.values.empty())
             throw usage_error("entry law \"{}\": {} takes no parameter: write {}", text, parsed.name, parsed.name);
         return law;
     }
     if (parsed.values.size() != 1)
-        throw usage_error("entry law \"{}\" needs one parameter, {}: write {}", text, kind.parameter, kind.entry.name);
+        throw usage_error("entry law \"{}\" needs one parameter, {}: write {}", text, kind.parameter, form);
     const auto value = to_number(parsed.values.front());
-    if (!value || !kind.legal(*value))
+    if (!value || !contains(kind.entry.options.front().value.range, *value))
         throw usage_error("entry law \"{}\": \"{}\" is not usable as {}: write {}", text, parsed.values.front(),
-                          kind.parameter, kind.entry.name);
+                          kind.parameter, form);
     law.parameter_ = *value;
     return law;
 }
 
-bool EntryLaw::gaussian() const { return kind_ == &kinds().front(); }
+bool EntryLaw::gaussian() const { return kind_ == &entry_law_kinds().rows().front(); }
 
 EntryMoments EntryLaw::moments() const { return kind_->moments(parameter_); }
 
@@ -183,8 +167,8 @@ void fill_entries(const EntryLaw& law, const stream::Stream& stream, std::span<d
 }
 
 const std::vector<RegistryEntry>& entry_laws() {
-    static const std::vector<RegistryEntry> lines = entries_of(kinds());
-    return lines;
+    static const auto entries = entry_law_kinds().entries();
+    return entries;
 }
 
 }  // namespace spiked::sim

@@ -20,7 +20,7 @@ struct EntryMoments {
 };
 
 /// The distribution of the entries of X before the division by sqrt(d): mean 0, variance 1.
-/// It is written `gaussian`, `rademacher`, `uniform`, `laplace`, `student:NU`, `two-point:P` or `sparse:P`.
+/// It is written as in entry_laws(), for example `gaussian` or `student:5`.
 class EntryLaw {
 public:
     EntryLaw();  ///< gaussian

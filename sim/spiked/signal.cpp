@@ -1,7 +1,6 @@
 #include "sim/spiked/signal.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
@@ -118,11 +117,15 @@ arma::mat draw_smooth(const Request& request) {
 }  // namespace
 
 struct VectorLaw::Kind {
-    RegistryEntry entry;
+    RegistryEntry entry;  ///< its option is what follows the name: an entry law (a text) or a number
     Sides sides;
-    std::string_view number;                                     ///< name of its number; empty where it has none
     std::size_t (*needs)(std::size_t rank, std::size_t number);  ///< coordinates
     arma::mat (*draw)(const Request& request);
+
+    [[nodiscard]] bool takes(ValueSpec::Kind value) const {
+        return !entry.options.empty() && entry.options.front().value.kind == value;
+    }
+    [[nodiscard]] const std::string& argument() const { return entry.options.front().value.shown; }
 };
 
 namespace {
@@ -134,113 +137,49 @@ std::size_t rank_blocks(std::size_t rank, std::size_t number) {
 }
 std::size_t rank_from(std::size_t rank, std::size_t number) { return rank == 0 ? 0 : number - 1 + rank; }
 
-const std::array<VectorLaw::Kind, 7>& kinds() {
-    static const std::array<VectorLaw::Kind, 7> table{{
-        {{"haar", "uniform under rotation", {}, "Stewart 1980"}, Sides::both, "", rank_alone, draw_haar},
-        {{"qr:ENTRY",
-          "QR of a matrix with independent entries of that law",
-          {{"", any_text("ENTRY"), "an entry law, e.g. qr:rademacher or qr:student:5"}},
-          "paper assumption (v)"},
-         Sides::both,
-         "",
-         rank_alone,
-         draw_qr},
-        {{"localised:J",
-          "vector i on coordinates (i-1) J + 1 .. i J, entries of equal size with random signs",
-          {{"", whole("J"), "coordinates of each vector; 1: unit vectors"}},
-          ""},
-         Sides::both,
-         "J",
-         rank_blocks,
-         draw_localised},
-        {{"sparse:K",
-          "each uniform on the sphere over K random coordinates, disjoint from those of the others",
-          {{"", whole("K"), "coordinates of each vector"}},
-          ""},
-         Sides::both,
-         "K",
-         rank_blocks,
-         draw_sparse},
-        {{"eigen:row:INDEX",
-          "left vectors are eigenvectors INDEX, INDEX + 1, .. of the row covariance",
-          {{"", whole("INDEX"), "1 is the largest eigenvalue"}},
-          ""},
-         Sides::row,
-         "INDEX",
-         rank_from,
-         draw_eigen},
-        {{"eigen:col:INDEX",
-          "right vectors are eigenvectors INDEX, INDEX + 1, .. of the column covariance",
-          {{"", whole("INDEX"), "1 is the largest eigenvalue"}},
-          ""},
-         Sides::column,
-         "INDEX",
-         rank_from,
-         draw_eigen},
-        {{"smooth",
-          "left vectors are slow waves over the tokens times rotary (RoPE) ones, orthonormalised",
-          {},
-          "Su et al. 2021 (rotary embedding)"},
-         Sides::row,
-         "",
-         rank_alone,
-         draw_smooth},
-    }};
+const Registry<VectorLaw::Kind>& vector_law_kinds() {
+    static const Registry<VectorLaw::Kind> table(
+        "signal vectors",
+        {{{"haar", "uniform under rotation", {}, "Stewart 1980", {"orthogonal"}}, Sides::both, rank_alone, draw_haar},
+         {{"qr",
+           "QR of a matrix with independent entries of that law",
+           {{"", any_text("ENTRY"), "an entry law, e.g. qr:rademacher or qr:student:5"}},
+           "paper assumption (v)"},
+          Sides::both,
+          rank_alone,
+          draw_qr},
+         {{"localised",
+           "vector i on coordinates (i-1) J + 1 .. i J, entries of equal size with random signs",
+           {{"", whole("J", 1), "coordinates of each vector; 1: unit vectors"}}},
+          Sides::both,
+          rank_blocks,
+          draw_localised},
+         {{"sparse",
+           "each uniform on the sphere over K random coordinates, disjoint from those of the others",
+           {{"", whole("K", 1), "coordinates of each vector"}}},
+          Sides::both,
+          rank_blocks,
+          draw_sparse},
+         {{"eigen:row",
+           "left vectors are eigenvectors INDEX, INDEX + 1, .. of the row covariance",
+           {{"", whole("INDEX", 1), "1 is the largest eigenvalue"}}},
+          Sides::row,
+          rank_from,
+          draw_eigen},
+         {{"eigen:col",
+           "right vectors are eigenvectors INDEX, INDEX + 1, .. of the column covariance",
+           {{"", whole("INDEX", 1), "1 is the largest eigenvalue"}}},
+          Sides::column,
+          rank_from,
+          draw_eigen},
+         {{"smooth",
+           "left vectors are slow waves over the tokens times rotary (RoPE) ones, orthonormalised",
+           {},
+           "Su et al. 2021 (rotary embedding)"},
+          Sides::row,
+          rank_alone,
+          draw_smooth}});
     return table;
-}
-
-struct ParsedVectors {
-    const VectorLaw::Kind* kind = nullptr;
-    std::size_t number = 0;
-    EntryLaw entries;
-};
-
-std::string_view first_part(std::string_view name) { return name.substr(0, name.find(':')); }
-
-ParsedVectors parse_vectors(std::string_view text) {
-    const ParsedName parsed = parse_name(text);
-    std::vector<std::string> names;
-    std::vector<const VectorLaw::Kind*> candidates;
-    for (const auto& kind : kinds()) {
-        const std::string_view name = first_part(kind.entry.name);
-        if (names.empty() || names.back() != name) names.emplace_back(name);
-        if (name == parsed.name) candidates.push_back(&kind);
-    }
-    if (candidates.empty())
-        throw usage_error("unknown signal vectors \"{}\"{}", parsed.name, suggestion(parsed.name, names));
-    std::string usage = candidates.front()->entry.name;
-    if (candidates.size() > 1) usage += " or " + candidates.back()->entry.name;
-    const auto malformed = [&](std::string_view why) {
-        return usage_error("signal vectors \"{}\": {}: write {}", text, why, usage);
-    };
-
-    ParsedVectors found;
-    if (parsed.name == "qr") {
-        if (text.size() <= parsed.name.size() + 1) throw malformed("the entry law is missing");
-        found.kind = candidates.front();
-        found.entries = EntryLaw::parse(text.substr(parsed.name.size() + 1));
-        return found;
-    }
-    if (!parsed.options.empty()) throw malformed("it takes no option " + parsed.options.front().first);
-    std::vector<std::string> values = parsed.values;
-    if (candidates.size() > 1) {
-        for (const auto* kind : candidates) {
-            const std::vector<std::string> parts = split(kind->entry.name, ':');
-            if (!values.empty() && values.front() == parts[1]) found.kind = kind;
-        }
-        if (found.kind == nullptr) throw malformed("the side is missing or unknown");
-        values.erase(values.begin());
-    } else {
-        found.kind = candidates.front();
-    }
-    if (found.kind->number.empty()) {
-        if (!values.empty()) throw malformed("it takes no number");
-        return found;
-    }
-    const auto number = values.size() == 1 ? to_integer(values.front()) : std::nullopt;
-    if (!number || *number < 1) throw malformed(std::string(found.kind->number) + " must be one integer from 1 on");
-    found.number = static_cast<std::size_t>(*number);
-    return found;
 }
 
 bool applies_to(Sides sides, MatrixSide side) {
@@ -248,13 +187,6 @@ bool applies_to(Sides sides, MatrixSide side) {
 }
 
 }  // namespace
-
-StrengthUnit parse_strength_unit(std::string_view text) {
-    const std::vector<std::string> names = {"absolute", "threshold", "sqrt_n"};
-    const auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end()) throw usage_error("unknown unit of strengths \"{}\"{}", text, suggestion(text, names));
-    return static_cast<StrengthUnit>(found - names.begin());
-}
 
 SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength detection_threshold,
                                  std::size_t rows) {
@@ -271,25 +203,62 @@ SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength
     throw precondition_error("unknown unit of strengths");
 }
 
-VectorLaw::VectorLaw() : kind_(&kinds().front()), text_("haar") {}
+VectorLaw::VectorLaw() : kind_(&vector_law_kinds().rows().front()), text_(kind_->entry.name) {}
+
+VectorLaw VectorLaw::of_any_side(std::string_view text) {
+    const ParsedName parsed = parse_name(text);
+    std::vector<std::string> names;
+    std::vector<const Kind*> candidates;  // several where a name has a second part: eigen:row and eigen:col
+    for (const Kind& kind : vector_law_kinds()) {
+        const std::string name = parse_name(kind.entry.name).name;
+        if (names.empty() || names.back() != name) names.push_back(name);
+        if (name == parsed.name) candidates.push_back(&kind);
+    }
+    if (candidates.empty())
+        throw usage_error("unknown signal vectors \"{}\"{}", parsed.name,
+                          suggestion(parsed.name, names, vector_law_kinds().aliases()));
+    const auto malformed = [&](std::string_view why) {
+        std::string forms;
+        for (const Kind* kind : candidates) forms += (forms.empty() ? "" : " or ") + written_form(kind->entry);
+        return usage_error("signal vectors \"{}\": {}: write {}", text, why, forms);
+    };
+    if (!parsed.options.empty() && !candidates.front()->takes(ValueSpec::Kind::text))
+        throw malformed("it takes no option " + parsed.options.front().first);
+    const auto meant = std::find_if(candidates.begin(), candidates.end(), [&](const Kind* kind) {
+        return (std::string(text) + ":").starts_with(kind->entry.name + ":");
+    });
+    if (meant == candidates.end()) throw malformed("the side is missing or unknown");
+
+    VectorLaw law;
+    law.kind_ = *meant;
+    law.text_ = text;
+    const std::size_t after_name = law.kind_->entry.name.size() + 1;
+    const std::string_view argument = text.size() < after_name ? std::string_view() : text.substr(after_name);
+    if (law.kind_->takes(ValueSpec::Kind::text)) {
+        if (argument.empty()) throw malformed("the entry law is missing");
+        law.entries_ = EntryLaw::parse(argument);
+    } else if (law.kind_->takes(ValueSpec::Kind::whole)) {
+        const auto number = to_integer(argument);
+        if (!number || *number < 1) throw malformed(law.kind_->argument() + " must be one integer from 1 on");
+        law.number_ = static_cast<std::size_t>(*number);
+    } else if (text.size() >= after_name) {
+        throw malformed("it takes no number");
+    }
+    return law;
+}
 
 VectorLaw VectorLaw::parse(std::string_view text, MatrixSide side) {
-    const ParsedVectors parsed = parse_vectors(text);
-    if (!applies_to(parsed.kind->sides, side))
+    VectorLaw law = of_any_side(text);
+    if (!applies_to(law.kind_->sides, side))
         throw usage_error("signal vectors \"{}\" are {} vectors, not {} vectors: give them for the other side", text,
                           side == MatrixSide::row ? "right" : "left", side == MatrixSide::row ? "left" : "right");
-    VectorLaw law;
-    law.kind_ = parsed.kind;
-    law.number_ = parsed.number;
-    law.entries_ = parsed.entries;
-    law.text_ = text;
     return law;
 }
 
 void VectorLaw::require_room(std::size_t size, std::size_t rank) const {
     if (kind_->needs(rank, number_) > size)
         throw usage_error("{} signal vectors \"{}\" do not fit into {} coordinates: lower the rank{}", rank, text_,
-                          size, kind_->number.empty() ? "" : " or " + std::string(kind_->number));
+                          size, kind_->takes(ValueSpec::Kind::whole) ? " or " + kind_->argument() : "");
 }
 
 arma::mat VectorLaw::draw(const stream::Stream& stream, const Covariance& covariance, std::size_t rank) const {
@@ -299,16 +268,16 @@ arma::mat VectorLaw::draw(const stream::Stream& stream, const Covariance& covari
 }
 
 SignalVectors parse_signal_vectors(std::string_view text) {
-    const Sides sides = parse_vectors(text).kind->sides;
+    const VectorLaw law = VectorLaw::of_any_side(text);
     SignalVectors vectors;
-    if (applies_to(sides, MatrixSide::row)) vectors.left = VectorLaw::parse(text, MatrixSide::row);
-    if (applies_to(sides, MatrixSide::column)) vectors.right = VectorLaw::parse(text, MatrixSide::column);
+    if (applies_to(law.kind_->sides, MatrixSide::row)) vectors.left = law;
+    if (applies_to(law.kind_->sides, MatrixSide::column)) vectors.right = law;
     return vectors;
 }
 
 const std::vector<RegistryEntry>& vector_laws() {
-    static const std::vector<RegistryEntry> lines = entries_of(kinds());
-    return lines;
+    static const auto entries = vector_law_kinds().entries();
+    return entries;
 }
 
 }  // namespace spiked::sim

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "core/text/registry.hpp"
 #include "sim/random/address.hpp"
 #include "sim/spiked/covariance.hpp"
@@ -16,9 +17,6 @@ namespace spiked::sim {
 /// The unit of strengths: 1, the detection threshold of the noise, or sqrt(n), with which the fraction of a token's
 /// energy that is signal stays fixed as n grows.
 enum class StrengthUnit { absolute, threshold, sqrt_n };
-
-/// `absolute`, `threshold` or `sqrt_n`; throws usage_error with the nearest name.
-[[nodiscard]] StrengthUnit parse_strength_unit(std::string_view text);
 
 /// A strength on the scale of singular values. Throws usage_error when it is negative or not finite.
 [[nodiscard]] SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength detection_threshold,
@@ -58,6 +56,9 @@ public:
     struct Kind;
 
 private:
+    friend struct SignalVectors parse_signal_vectors(std::string_view text);
+    [[nodiscard]] static VectorLaw of_any_side(std::string_view text);
+
     const Kind* kind_;
     std::size_t number_ = 0;  ///< J, K, INDEX
     EntryLaw entries_;        ///< only for qr
@@ -76,3 +77,10 @@ struct SignalVectors {
 [[nodiscard]] const std::vector<RegistryEntry>& vector_laws();
 
 }  // namespace spiked::sim
+
+template <>
+struct spiked::EnumNames<spiked::sim::StrengthUnit> {
+    static constexpr EnumName<spiked::sim::StrengthUnit> table[] = {{spiked::sim::StrengthUnit::threshold, "threshold"},
+                                                                    {spiked::sim::StrengthUnit::absolute, "absolute"},
+                                                                    {spiked::sim::StrengthUnit::sqrt_n, "sqrt_n"}};
+};

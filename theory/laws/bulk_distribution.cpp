@@ -170,41 +170,40 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
 //   sum over x > 0 of w (k/x) / (1 - k/x) = tau / beta - a,   a = weight of the positive atoms of A,   z = -t k / h.
 // z increases from 0 at tau = beta a, and the edge is the first maximum. Later ones can exist when the support has
 // gaps. All terms vary on a scale of order 1 in log h, so a short step cannot miss a change of sign.
-double BulkDistribution::find_lower_edge() const {
-    if (rank_gap_ == 0.0) return 0.0;
-    const bool row_smaller = rank_gap_ > 0.0;
-    const Side& small = row_smaller ? row_ : column_;
-    const Side& large = row_smaller ? column_ : row_;
-    const double ratio = row_smaller ? beta_ : 1.0 / beta_;
-
-    std::vector<double> inverse;  // smallest / x: in (0, 1]
-    std::vector<double> weight;
-    double smallest = 1.0;
-    for (const double x : small.value)
-        if (x > 0.0) smallest = std::min(smallest, x);
-    for (std::size_t i = 0; i < small.value.size(); ++i) {
-        if (small.value[i] == 0.0) continue;
-        inverse.push_back(smallest / small.value[i]);
-        weight.push_back(small.weight[i]);
+class BulkDistribution::LowerEdgeCurve {
+public:
+    LowerEdgeCurve(const Side& row, const Side& column, double beta, bool row_is_small)
+        : row_is_small_(row_is_small),
+          beta_(beta),
+          ratio_(row_is_small ? beta : 1.0 / beta),
+          small_(row_is_small ? row : column),
+          large_(row_is_small ? column : row) {
+        for (const double x : small_.value)
+            if (x > 0.0) smallest_ = std::min(smallest_, x);
+        for (std::size_t i = 0; i < small_.value.size(); ++i) {
+            if (small_.value[i] == 0.0) continue;
+            inverse_.push_back(smallest_ / small_.value[i]);
+            weight_.push_back(small_.weight[i]);
+        }
     }
 
     struct Rise {
         double slope = 0.0;  ///< dlog z / dlog tau; only its sign is used
         double z = 0.0;
-        double excess = 0.0;  ///< tau / ratio - a
+        double excess = 0.0;  ///< tau / ratio - a; the curve begins where it is 0
     };
-    const auto at = [&](double log_h) {
+    [[nodiscard]] Rise at(double log_h) const {
         const double h = std::exp(log_h);
         double tau = 0.0;
         double rest = 0.0;  // sum v p (1 - p)
-        for (std::size_t j = 0; j < large.value.size(); ++j) {
-            const double yh = large.value[j] * h;
+        for (std::size_t j = 0; j < large_.value.size(); ++j) {
+            const double yh = large_.value[j] * h;
             const double p = yh / (1.0 + yh);
-            tau += large.weight[j] * p;
-            rest += large.weight[j] * p / (1.0 + yh);
+            tau += large_.weight[j] * p;
+            rest += large_.weight[j] * p / (1.0 + yh);
         }
         Rise result;
-        result.excess = tau / ratio - small.positive_weight;
+        result.excess = tau / ratio_ - small_.positive_weight;
         if (!(result.excess > 0.0)) return result;
         // For s = (k / smallest) / (1 - k / smallest) this is the equation above the upper edge, with inverse atoms.
         double s = result.excess;
@@ -213,43 +212,59 @@ double BulkDistribution::find_lower_edge() const {
         for (int iteration = 0; iteration < 2000; ++iteration) {
             first = 0.0;
             second = 0.0;
-            for (std::size_t i = 0; i < inverse.size(); ++i) {
-                const double u = inverse[i] * s / (1.0 + s * (1.0 - inverse[i]));
-                first += weight[i] * u;
-                second += weight[i] * u * u;
+            for (std::size_t i = 0; i < inverse_.size(); ++i) {
+                const double u = inverse_[i] * s / (1.0 + s * (1.0 - inverse_[i]));
+                first += weight_[i] * u;
+                second += weight_[i] * u * u;
             }
             const double next = std::max(s, s + (result.excess - first) * (1.0 + s) * s / (first + second));
             const bool converged = next - s <= 1e-15 * s;
             s = next;
             if (converged) break;
         }
-        result.z = (row_smaller ? tau : beta_ * tau) * smallest * (s / (1.0 + s)) / h;
-        result.slope = 1.0 + first / (first + second) * (tau / ratio) / result.excess - tau / rest;
+        result.z = (row_is_small_ ? tau : beta_ * tau) * smallest_ * (s / (1.0 + s)) / h;
+        result.slope = 1.0 + first / (first + second) * (tau / ratio_) / result.excess - tau / rest;
         return result;
-    };
-    // The curve begins at tau = ratio * a.
-    double low = -std::log(std::max(ratio, 1.0 / ratio)) - 1.0;
-    while (at(low).excess > 0.0) low -= 5.0;
+    }
+    /// A log h before the beginning of the curve.
+    [[nodiscard]] double before() const { return -std::log(std::max(ratio_, 1.0 / ratio_)) - 1.0; }
+
+private:
+    bool row_is_small_;
+    double beta_;
+    double ratio_;
+    const Side& small_;
+    const Side& large_;
+    double smallest_ = 1.0;
+    std::vector<double> inverse_;  ///< smallest / x: in (0, 1]
+    std::vector<double> weight_;
+};
+
+double BulkDistribution::find_lower_edge() const {
+    if (rank_gap_ == 0.0) return 0.0;
+    const LowerEdgeCurve curve(row_, column_, beta_, rank_gap_ > 0.0);
+    double low = curve.before();
+    while (curve.at(low).excess > 0.0) low -= 5.0;
     double high = low + 5.0;
-    while (!(at(high).excess > 0.0)) {
+    while (!(curve.at(high).excess > 0.0)) {
         high += 5.0;
         if (high > 700.0) return 0.0;
     }
-    const double begin = root_to_last_bits([&](double x) { return at(x).excess > 0.0 ? 1.0 : -1.0; }, low, high);
+    const double begin = root_to_last_bits([&](double x) { return curve.at(x).excess > 0.0 ? 1.0 : -1.0; }, low, high);
     constexpr double step = 0.05;
     double left = begin;
     double right = begin + step;
-    while (at(right).slope > 0.0) {
+    while (curve.at(right).slope > 0.0) {
         left = right;
         right += step;
     }
     const double top = root_to_last_bits(
         [&](double x) {
-            const Rise rise = at(x);
+            const LowerEdgeCurve::Rise rise = curve.at(x);
             return rise.excess > 0.0 ? -rise.slope : -std::numeric_limits<double>::max();
         },
         left, right);
-    return at(top).z;
+    return curve.at(top).z;
 }
 
 // m1 = -(1 + t/beta)/z with 1 + t = sum v / (1 + y M1).

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "theory/laws/line_fit.hpp"
 #include "theory/laws/marchenko_pastur.hpp"
 #include "theory/laws/root.hpp"
 #include "theory/laws/tracy_widom.hpp"
@@ -67,6 +68,64 @@ private:
     double columns_;
 };
 
+/// Collects the cutoffs of rank rules under one law and noise.
+class CutoffTable {
+public:
+    CutoffTable(const SeparableLaw& law, const Noise& noise) : law_(law), noise_(noise) {}
+
+    RankCutoff& add(std::string name, double cutoff) {
+        RankCutoff rule;
+        rule.name = std::move(name);
+        rule.cutoff = {cutoff};
+        rule.smallest_strength = smallest_strength(cutoff);
+        rule.false_alarm_probability = tracy_widom_survival((cutoff - noise_.edge()) / noise_.edge_scale());
+        rule.expected_false_alarms = noise_.expected_above(cutoff);
+        rules_.push_back(std::move(rule));
+        return rules_.back();
+    }
+    /// The edge estimate with `spikes` spikes, which shift the noise eigenvalues in the list; power 2 squares them
+    /// first. No value for k = 0.
+    [[nodiscard]] std::optional<double> estimate(std::size_t k, double factor, int power, std::size_t spikes) const {
+        if (k == 0) return std::nullopt;
+        const double upper = std::pow(noise_.position(k + 1 - spikes), power);
+        const double lower = std::pow(noise_.position(2 * k + 1 - spikes), power);
+        return std::pow(upper + factor * edge_extrapolation * (upper - lower), 1.0 / power);
+    }
+    /// A rule that extrapolates the edge from two eigenvalues.
+    void add_estimating(const char* name, std::size_t k, double factor, int power, double margin) {
+        const double beyond = std::pow(1.0 + margin, 1.0 / power);
+        RankCutoff& rule = add(name, noise_.edge() * beyond);
+        const auto pure = estimate(k, factor, power, 0);
+        if (!pure) return;
+        const double with_spike = *estimate(k, factor, power, 1) * beyond;
+        rule.estimated = {{*pure * beyond}, smallest_strength(with_spike), noise_.expected_above(*pure * beyond)};
+    }
+    /// A rule that fits a least-squares line to the top 2k typical positions; a spike is removed from the list before
+    /// the fit.
+    void add_edge_fit(const char* name, std::size_t k, double margin) {
+        RankCutoff& rule = add(name, noise_.edge() * (1.0 + margin));
+        if (k == 0) return;
+        std::vector<double> x, y;
+        for (std::size_t j = 1; j <= 2 * k; ++j) {
+            x.push_back(std::pow(static_cast<double>(j) - 0.5, 2.0 / 3.0));
+            y.push_back(noise_.position(j));
+        }
+        const double cutoff = fit_line(x, y).intercept() * (1.0 + margin);
+        rule.estimated = {{cutoff}, smallest_strength(cutoff), noise_.expected_above(cutoff)};
+    }
+    [[nodiscard]] std::vector<RankCutoff> take() { return std::move(rules_); }
+
+private:
+    /// Below the edge the limit has no outlier, whatever the rule counts.
+    [[nodiscard]] SignalStrength smallest_strength(double cutoff) const {
+        return cutoff > noise_.edge() ? law_.strength_of({cutoff}) : law_.detection_threshold();
+    }
+
+    const SeparableLaw& law_;
+    const Noise& noise_;
+    std::vector<RankCutoff> rules_;
+};
+
 /// The eigenvalue z at which the shrunk value is half the observed one: K(z) = -z T'/T = 2.
 double half_shrinkage(const SeparableLaw& law) {
     const double edge = law.bulk_edge().value;
@@ -106,67 +165,24 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     result.top_noise_standard_deviation = std::sqrt(tracy_widom_variance) * noise.edge_scale();
     result.regularity = law.edge_regularity(3.0 / p);
 
-    const auto smallest_strength = [&](double cutoff) {
-        // Below the edge the limit has no outlier, whatever the rule counts.
-        return cutoff > edge ? law.strength_of({cutoff}) : law.detection_threshold();
-    };
-    const auto add = [&](std::string name, double cutoff) -> RankCutoff& {
-        RankCutoff rule;
-        rule.name = std::move(name);
-        rule.cutoff = {cutoff};
-        rule.smallest_strength = smallest_strength(cutoff);
-        rule.false_alarm_probability = tracy_widom_survival((cutoff - edge) / noise.edge_scale());
-        rule.expected_false_alarms = noise.expected_above(cutoff);
-        result.rules.push_back(std::move(rule));
-        return result.rules.back();
-    };
-    // The edge estimate with `spikes` spikes, which shift the noise eigenvalues in the list; power 2 squares them
-    // first.
-    const auto estimate = [&](std::size_t k, double factor, int power, std::size_t spikes) -> std::optional<double> {
-        if (k == 0) return std::nullopt;
-        const double upper = std::pow(noise.position(k + 1 - spikes), power);
-        const double lower = std::pow(noise.position(2 * k + 1 - spikes), power);
-        return std::pow(upper + factor * edge_extrapolation * (upper - lower), 1.0 / power);
-    };
-    const auto add_estimating = [&](const char* name, std::size_t k, double factor, int power, double margin) {
-        const double beyond = std::pow(1.0 + margin, 1.0 / power);
-        RankCutoff& rule = add(name, edge * beyond);
-        const auto pure = estimate(k, factor, power, 0);
-        if (!pure) return;
-        const double with_spike = *estimate(k, factor, power, 1) * beyond;
-        rule.estimated = {{*pure * beyond}, smallest_strength(with_spike), noise.expected_above(*pure * beyond)};
-    };
+    CutoffTable table(law, noise);
     const std::size_t k = pilot_within(pilot_count(short_side), short_side);
     const double margin = 1.0 / std::cbrt(p);
-    if (const auto edge_estimate = estimate(k, 1.0, 1, 0)) result.edge_estimate = Eigenvalue{*edge_estimate};
-    add_estimating("eoptshrink", k, 1.0, 1, margin);
-    add_estimating("eoptshrink:margin=0", k, 1.0, 1, 0.0);
-    {
-        // Least-squares line through the top 2k typical positions; a spike is removed from the list before the fit.
-        RankCutoff& rule = add("eoptshrink:edgefit", edge * (1.0 + margin));
-        if (k > 0) {
-            double sums[4] = {};  // x, y, x^2, x y
-            const double count = static_cast<double>(2 * k);
-            for (std::size_t j = 1; j <= 2 * k; ++j) {
-                const double x = std::pow(static_cast<double>(j) - 0.5, 2.0 / 3.0);
-                const double y = noise.position(j);
-                sums[0] += x, sums[1] += y, sums[2] += x * x, sums[3] += x * y;
-            }
-            const double slope = (count * sums[3] - sums[0] * sums[1]) / (count * sums[2] - sums[0] * sums[0]);
-            const double cutoff = (sums[1] - slope * sums[0]) / count * (1.0 + margin);
-            rule.estimated = {{cutoff}, smallest_strength(cutoff), noise.expected_above(cutoff)};
-        }
-    }
-    add_estimating("eoptshrink:paper", pilot_within(pilot_count(columns), short_side), 1.0, 2,
-                   1.0 / std::cbrt(static_cast<double>(columns)));
-    add_estimating("eoptshrink:author", k, 1.1, 1, 0.0);
-    add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.edge_scale());
+    if (const auto edge_estimate = table.estimate(k, 1.0, 1, 0)) result.edge_estimate = Eigenvalue{*edge_estimate};
+    table.add_estimating("eoptshrink", k, 1.0, 1, margin);
+    table.add_estimating("eoptshrink:margin=0", k, 1.0, 1, 0.0);
+    table.add_edge_fit("eoptshrink:edgefit", k, margin);
+    table.add_estimating("eoptshrink:paper", pilot_within(pilot_count(columns), short_side), 1.0, 2,
+                         1.0 / std::cbrt(static_cast<double>(columns)));
+    table.add_estimating("eoptshrink:author", k, 1.1, 1, 0.0);
+    table.add(fmt::format("tw-test:level={:g}", level), edge + upper_quantile * noise.edge_scale());
     const double beta = std::min(law.aspect().value(), 1.0 / law.aspect().value());
     const double noise_level = noise.median() / MarchenkoPastur(AspectRatio(beta)).median().value;
-    add("gd-hard", noise_level * white::hard_threshold_squared(beta));
-    add("gd-shrink", noise_level * std::pow(1.0 + std::sqrt(beta), 2));
-    add("screenot", half_shrinkage(law));
+    table.add("gd-hard", noise_level * white::hard_threshold_squared(beta));
+    table.add("gd-shrink", noise_level * std::pow(1.0 + std::sqrt(beta), 2));
+    table.add("screenot", half_shrinkage(law));
 
+    result.rules = table.take();
     for (const SignalStrength strength : strengths)
         if (strength > law.detection_threshold())
             result.spikes.push_back(spike_fluctuation(law, strength, rows, columns));

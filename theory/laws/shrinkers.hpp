@@ -1,10 +1,10 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string_view>
 
 #include "core/device/host_device.hpp"
+#include "core/text/enum_names.hpp"
 #include "theory/laws/quantities.hpp"
 
 namespace spiked::theory {
@@ -12,9 +12,7 @@ namespace spiked::theory {
 /// The loss between the clean and the estimated signal that a shrinker minimises.
 enum class Loss { frobenius, operator_norm, nuclear };
 
-/// The names in options: `frobenius`, `operator`, `nuclear`.
 [[nodiscard]] std::string_view name_of(Loss loss);
-[[nodiscard]] std::optional<Loss> loss_from(std::string_view name);
 
 /// The singular value that minimises the loss for one spike of this strength, when the observed singular vectors have
 /// these overlaps with the true ones (paper, Step 3 of the algorithm; Gavish and Donoho 2017; Leeb 2022 for the
@@ -39,3 +37,11 @@ enum class Loss { frobenius, operator_norm, nuclear };
 }
 
 }  // namespace spiked::theory
+
+template <>
+struct spiked::EnumNames<spiked::theory::Loss> {
+    static constexpr EnumName<spiked::theory::Loss> table[] = {
+        {spiked::theory::Loss::frobenius, "frobenius"},
+        {spiked::theory::Loss::operator_norm, "operator", "spectral"},
+        {spiked::theory::Loss::nuclear, "nuclear"}};
+};

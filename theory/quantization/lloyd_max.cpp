@@ -108,68 +108,66 @@ BinMoments integrate(const Law& law, Real lower, Real upper, Real reference) {
     return sum;
 }
 
-template <class Law>
-Codebook lloyd_max(const Law& law, int bits) {
-    const std::size_t half = std::size_t{1} << (bits - 1);
-    std::vector<Real> level(half);
-    for (std::size_t i = 0; i < half; ++i)
-        level[i] = law.companded((2.0 * static_cast<double>(i) + 1.0) / (2.0 * static_cast<double>(half)));
+/// Edges of the positive bins of a codebook with these positive levels: bin i reaches from edge i to edge i + 1, and
+/// the last one to the end of the support, denoted by -1.
+Real bin_edge(const std::vector<Real>& level, std::size_t i) {
+    if (i == 0) return 0.0L;
+    return i == level.size() ? -1.0L : (level[i - 1] + level[i]) / 2.0L;
+}
 
-    // Bin i reaches from edge(i) to edge(i + 1); the last one extends to the end of the support.
-    const auto edge = [&](std::size_t i) -> Real {
-        if (i == 0) return 0.0L;
-        return i == half ? -1.0L : (level[i - 1] + level[i]) / 2.0L;
-    };
-    std::vector<BinMoments> bin(half);
+/// The step of Newton's method. The residual of bin i is c_i - E[x | bin i], and its centroid depends only on its two
+/// edges. The system is therefore tridiagonal; it is eliminated while it is assembled.
+template <class Law>
+std::vector<Real> newton_step(const Law& law, const std::vector<Real>& level) {
+    const std::size_t half = level.size();
     std::vector<Real> step(half);
     std::vector<Real> upper(half);
-    Real last = std::numeric_limits<Real>::infinity();
-    bool converged = false;
-    for (int iteration = 0; iteration < 200 && !converged; ++iteration) {
-        // Newton's method: the residual of bin i is c_i - E[x | bin i], and its centroid depends only on its two edges.
-        // The system is therefore tridiagonal; it is eliminated while it is assembled.
-        Real before = 0.0L;
-        Real coupling = 0.0L;
-        for (std::size_t i = 0; i < half; ++i) {
-            bin[i] = integrate(law, edge(i), edge(i + 1), level[i]);
-            const Real shift = bin[i].offset / bin[i].mass;
-            const Real centroid = level[i] + shift;
-            const Real pull_low = i == 0 ? 0.0L : law.density(edge(i)) * (centroid - edge(i)) / bin[i].mass / 2.0L;
-            const Real pull_high =
-                i + 1 == half ? 0.0L : law.density(edge(i + 1)) * (edge(i + 1) - centroid) / bin[i].mass / 2.0L;
-            const Real pivot = 1.0L - pull_low - pull_high - pull_low * coupling;
-            coupling = pull_high / pivot;
-            before = (shift + pull_low * before) / pivot;
-            upper[i] = coupling;
-            step[i] = before;
-        }
-        for (std::size_t i = half - 1; i-- > 0;) step[i] += upper[i] * step[i + 1];
-        Real size = 0.0L;
-        for (const Real s : step) size = std::max(size, std::abs(s));
-        // Far from the solution a full step may move a level past its neighbour: the step is shortened until it does
-        // not.
-        Real length = 1.0L;
-        const auto ordered = [&] {
-            Real previous = 0.0L;
-            for (std::size_t i = 0; i < half; ++i) {
-                const Real moved = level[i] + length * step[i];
-                if (!(moved > previous)) return false;
-                previous = moved;
-            }
-            return previous < law.position(law.coordinate_end());
-        };
-        while (!ordered() && length > 1e-6L) length /= 2.0L;
-        for (std::size_t i = 0; i < half; ++i) level[i] += length * step[i];
-        converged = size < 1e-17L || (size < 1e-12L && size > 0.5L * last);
-        last = size;
+    Real before = 0.0L;
+    Real coupling = 0.0L;
+    for (std::size_t i = 0; i < half; ++i) {
+        const Real low = bin_edge(level, i);
+        const Real high = bin_edge(level, i + 1);
+        const BinMoments bin = integrate(law, low, high, level[i]);
+        const Real shift = bin.offset / bin.mass;
+        const Real centroid = level[i] + shift;
+        const Real pull_low = i == 0 ? 0.0L : law.density(low) * (centroid - low) / bin.mass / 2.0L;
+        const Real pull_high = i + 1 == half ? 0.0L : law.density(high) * (high - centroid) / bin.mass / 2.0L;
+        const Real pivot = 1.0L - pull_low - pull_high - pull_low * coupling;
+        coupling = pull_high / pivot;
+        before = (shift + pull_low * before) / pivot;
+        upper[i] = coupling;
+        step[i] = before;
     }
-    if (!converged)
-        throw postcondition_error("Lloyd-Max levels for {} bits did not converge (last step {})", bits,
-                                  static_cast<double>(last));
+    for (std::size_t i = half - 1; i-- > 0;) step[i] += upper[i] * step[i + 1];
+    return step;
+}
 
+/// Moves the levels. Far from the solution a full step may move a level past its neighbour: the step is shortened until
+/// it does not.
+template <class Law>
+void move_levels(const Law& law, const std::vector<Real>& step, std::vector<Real>& level) {
+    Real length = 1.0L;
+    const auto ordered = [&] {
+        Real previous = 0.0L;
+        for (std::size_t i = 0; i < level.size(); ++i) {
+            const Real moved = level[i] + length * step[i];
+            if (!(moved > previous)) return false;
+            previous = moved;
+        }
+        return previous < law.position(law.coordinate_end());
+    };
+    while (!ordered() && length > 1e-6L) length /= 2.0L;
+    for (std::size_t i = 0; i < level.size(); ++i) level[i] += length * step[i];
+}
+
+/// The codebook with these positive levels and their negatives.
+template <class Law>
+Codebook codebook_of(const Law& law, const std::vector<Real>& level, int bits) {
+    const std::size_t half = level.size();
+    std::vector<BinMoments> bin(half);
     Real total = 0.0L;
     for (std::size_t i = 0; i < half; ++i) {
-        bin[i] = integrate(law, edge(i), edge(i + 1), level[i]);
+        bin[i] = integrate(law, bin_edge(level, i), bin_edge(level, i + 1), level[i]);
         total += 2.0L * bin[i].mass;
     }
     Codebook book;
@@ -187,7 +185,7 @@ Codebook lloyd_max(const Law& law, int bits) {
         book.levels[half - 1 - i] = -book.levels[half + i];
         book.probabilities[half + i] = book.probabilities[half - 1 - i] = static_cast<double>(probability);
         if (i > 0) {
-            book.thresholds[half - 1 + i] = static_cast<double>(edge(i));
+            book.thresholds[half - 1 + i] = static_cast<double>(bin_edge(level, i));
             book.thresholds[half - 1 - i] = -book.thresholds[half - 1 + i];
         }
         distortion += 2.0L * bin[i].offset_square / total;
@@ -198,6 +196,28 @@ Codebook lloyd_max(const Law& law, int bits) {
     book.entropy_bits = static_cast<double>(entropy);
     book.linear_gain = static_cast<double>(gain);
     return book;
+}
+
+template <class Law>
+Codebook lloyd_max(const Law& law, int bits) {
+    const std::size_t half = std::size_t{1} << (bits - 1);
+    std::vector<Real> level(half);
+    for (std::size_t i = 0; i < half; ++i)
+        level[i] = law.companded((2.0 * static_cast<double>(i) + 1.0) / (2.0 * static_cast<double>(half)));
+    Real last = std::numeric_limits<Real>::infinity();
+    bool converged = false;
+    for (int iteration = 0; iteration < 200 && !converged; ++iteration) {
+        const std::vector<Real> step = newton_step(law, level);
+        Real size = 0.0L;
+        for (const Real s : step) size = std::max(size, std::abs(s));
+        move_levels(law, step, level);
+        converged = size < 1e-17L || (size < 1e-12L && size > 0.5L * last);
+        last = size;
+    }
+    if (!converged)
+        throw postcondition_error("Lloyd-Max levels for {} bits did not converge (last step {})", bits,
+                                  static_cast<double>(last));
+    return codebook_of(law, level, bits);
 }
 
 void require_bits(int bits) {

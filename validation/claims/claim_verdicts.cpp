@@ -357,7 +357,7 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
     return result;
 }
 
-Validation validate_claims(const ValidationPlan& plan) { return validate_claims(plan, claims()); }
+Validation validate_claims(const ValidationPlan& plan) { return validate_claims(plan, claims().rows()); }
 
 Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& control,
                       const ValidationPlan& plan) {

@@ -11,8 +11,9 @@ namespace {
 
 std::vector<Claim> all_claims() {
     std::vector<Claim> all;
-    for (auto list : {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, residual_claims, residual_bias_claims, residual_proof_claims,
-                      row_claims, quantizer_claims, compression_claims, rope_claims}) {
+    for (auto list :
+         {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, residual_claims,
+          residual_bias_claims, residual_proof_claims, row_claims, quantizer_claims, compression_claims, rope_claims}) {
         auto claims = list();
         std::move(claims.begin(), claims.end(), std::back_inserter(all));
     }
@@ -36,15 +37,15 @@ std::string_view name_of(Summary summary) {
     return names[static_cast<int>(summary)];
 }
 
-const std::vector<Claim>& claims() {
-    static const std::vector<Claim> table = all_claims();
+RegistryEntry entry_of(const Claim& claim) {
+    return {.name = claim.id, .summary = claim.statement, .source = claim.place};
+}
+
+const Registry<Claim>& claims() {
+    static const Registry<Claim> table("claim", all_claims());
     return table;
 }
 
-const Claim* find_claim(std::string_view id) {
-    for (const auto& claim : claims())
-        if (claim.id == id) return &claim;
-    return nullptr;
-}
+const Claim* find_claim(std::string_view id) { return claims().find(id); }
 
 }  // namespace spiked::validation

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/registry.hpp"
 #include "sim/random/address.hpp"
 #include "validation/statistics/statistics.hpp"
 #include "validation/trials/predictions.hpp"
@@ -85,7 +86,9 @@ struct Claim {
     std::optional<StudyForm> in_study = {};
 };
 
-[[nodiscard]] const std::vector<Claim>& claims();
+/// The description of a claim in the table of claims.
+[[nodiscard]] RegistryEntry entry_of(const Claim& claim);
+[[nodiscard]] const Registry<Claim>& claims();
 struct KvPlan;
 /// Ids of the claims that can be judged on the blocks of a dump.
 inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive-rank", "rope.cost"};

@@ -30,9 +30,9 @@ arma::mat gaussian_rows(const TrialPlace& place, std::uint64_t replicate, std::s
     return block;
 }
 
-arma::mat coded(std::string_view name, const arma::mat& rows, unsigned bits,
-                const estimators::QuantizerOptions& options) {
-    return validation::coded(estimators::row_quantizer(name, rows.n_cols, bits, options), rows);
+arma::mat coded_by(std::string_view name, const arma::mat& rows, unsigned bits,
+                   const estimators::QuantizerOptions& options) {
+    return coded(estimators::row_quantizer(name, rows.n_cols, bits, options), rows);
 }
 
 /// A second implementation of TurboQuant for defects that the production code has no option for: other levels, another
@@ -122,7 +122,7 @@ Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows ki
     else if (place.control_is("no-signs")) {
         result.rows.fill(1.0);
         options.rotation = estimators::RotationKind::identity;
-        result.decoded = coded("tq-mse", result.rows * walsh(d), bits, options) * walsh(d).t();
+        result.decoded = coded_by("tq-mse", result.rows * walsh(d), bits, options) * walsh(d).t();
     } else if (place.control_is("wrong-inverse"))
         result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 1}, place, replicate);
     else if (place.control_is("shared-seed")) {
@@ -135,9 +135,9 @@ Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows ki
         result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 0, true}, place, replicate);
     } else if (place.control_is("norm-lost"))
         result.decoded =
-            arma::normalise(coded("tq-mse", result.rows, bits, options), 2, 1) * arma::norm(result.rows.row(0));
+            arma::normalise(coded_by("tq-mse", result.rows, bits, options), 2, 1) * arma::norm(result.rows.row(0));
     else
-        result.decoded = coded(place.control_is("unbiased") ? "eden" : "tq-mse", result.rows, bits, options);
+        result.decoded = coded_by(place.control_is("unbiased") ? "eden" : "tq-mse", result.rows, bits, options);
     return result;
 }
 
@@ -289,9 +289,9 @@ Criterion sketch_variance(Form form, AcceptanceRegion region) {
 Decoded through_tq_prod(const TrialPlace& place, std::uint64_t replicate, unsigned bits) {
     Decoded block{gaussian_rows(place, replicate, 64, place.size), {}};
     const auto options = rotation_of_trial(place, replicate);
-    block.decoded = coded("tq-prod", block.rows, bits, options);
+    block.decoded = coded_by("tq-prod", block.rows, bits, options);
     if (place.control.empty()) return block;
-    const arma::mat first = coded("tq-mse", block.rows, bits, options);
+    const arma::mat first = coded_by("tq-mse", block.rows, bits, options);
     arma::mat signs = block.decoded - first;
     if (place.control_is("constant")) signs *= std::numbers::sqrt2;
     if (place.control_is("no-sign")) signs.zeros();
@@ -317,9 +317,9 @@ Criterion bit_cost(Form form, bool sign, std::function<AcceptanceRegion(std::siz
                 const unsigned bits = place.control_is("many-bits") ? 7 : few;
                 Decoded with_sign = through_tq_prod(place, replicate, bits);
                 if (!sign)
-                    with_sign.decoded = coded("tq-mse", with_sign.rows, bits, rotation_of_trial(place, replicate));
+                    with_sign.decoded = coded_by("tq-mse", with_sign.rows, bits, rotation_of_trial(place, replicate));
                 Decoded three_bits{with_sign.rows,
-                                   coded("tq-mse", with_sign.rows, bits + 1, rotation_of_trial(place, replicate))};
+                                   coded_by("tq-mse", with_sign.rows, bits + 1, rotation_of_trial(place, replicate))};
                 if (place.control_is("four-times"))
                     three_bits.decoded = with_sign.rows + 0.5 * (with_sign.decoded - with_sign.rows);
                 return relative_error(with_sign) / relative_error(three_bits);

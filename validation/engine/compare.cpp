@@ -11,7 +11,7 @@
 
 #include "core/runtime/error.hpp"
 #include "validation/engine/experiment.hpp"
-#include "validation/engine/store.hpp"
+#include "validation/engine/open_store.hpp"
 #include "validation/statistics/moments.hpp"
 #include "validation/statistics/paired.hpp"
 #include "validation/statistics/statistics.hpp"
@@ -217,7 +217,8 @@ BatchMoments read_batch(Statement& moments, std::int64_t cell, std::int64_t batc
 }
 
 /// Counts common and changed batches. The digest of a batch covers all of its moments and values. If it differs, only
-/// the moments that both stores have show whether a number changed or other quantities were measured.
+/// the moments that both stores have show whether a number changed, other quantities were measured, or the stores have
+/// different schema versions, whose digests differ.
 void compare_batches(Database& a, Database& b, const std::map<std::int64_t, CellMatch>& matches,
                      StoreComparison& result) {
     constexpr const char* moments =

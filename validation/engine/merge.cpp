@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -16,8 +17,9 @@
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "validation/engine/judge.hpp"
+#include "validation/engine/open_store.hpp"
 #include "validation/engine/stopping.hpp"
-#include "validation/engine/store.hpp"
+#include "validation/engine/store_metrics.hpp"
 #include "validation/engine/study_identity.hpp"
 
 namespace spiked::validation {
@@ -90,6 +92,16 @@ void check_paths(const std::vector<std::string>& parts, const std::string& outpu
         throw output_error("{}: cannot be written (its folder does not exist): create the folder first", output);
 }
 
+/// The rows of a table of the attached part, for the FROM of a query: metrics have their numbers in the merged store.
+std::string rows_of_part(Database& database, std::string_view table) {
+    Statement columns(database,
+                      "SELECT group_concat(CASE name WHEN 'metric_id' THEN '(SELECT own FROM temp.metric_number WHERE "
+                      "of_part = metric_id) AS metric_id' ELSE name END, ', ') FROM pragma_table_info(?, 'part')");
+    columns.bind(1, table);
+    (void)columns.step();
+    return fmt::format("(SELECT {} FROM part.{})", columns.text(0), table);
+}
+
 /// Adds the rows of the table that the merged store lacks. If both have the key, the row whose other columns sort first
 /// is kept, so that the result does not depend on the order of the parts.
 void take_first_in_order(Database& database, const std::string& table, const std::string& keys,
@@ -103,22 +115,24 @@ void take_first_in_order(Database& database, const std::string& table, const std
         assignments += fmt::format("{}{} = excluded.{}", assignments.empty() ? "" : ", ", column, column);
         at = end + 2;
     }
-    database.execute(fmt::format(
-        "INSERT INTO main.{0}({1}, {2}) SELECT {1}, {2} FROM part.{0} WHERE true ON CONFLICT({1}) DO UPDATE "
-        "SET {3} WHERE ({4}) < ({2})",
-        table, keys, others, assignments, excluded));
+    database.execute(
+        fmt::format("INSERT INTO main.{0}({1}, {2}) SELECT {1}, {2} FROM {5} WHERE true ON CONFLICT({1}) DO UPDATE "
+                    "SET {3} WHERE ({4}) < ({2})",
+                    table, keys, others, assignments, excluded, rows_of_part(database, table)));
 }
 
 /// Checks that the parts have the same questions. Predictions are computed, so different versions of the program may
 /// differ in their last digits; with larger differences the parts would be judged by different theories.
 void check_questions(Database& database, const std::string& part) {
-    Statement odd(database,
-                  "SELECT q.check_name FROM main.question q LEFT JOIN part.question p ON p.question_id = q.question_id"
-                  " AND (p.check_name, p.claim, p.cell_id, p.method_id, p.metric_id, p.k) ="
-                  "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k)"
-                  " WHERE p.question_id IS NULL OR abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
-                  " OR abs(p.control_expected - q.control_expected) > 1e-9 * max(abs(q.control_expected), q.margin)"
-                  " OR abs(p.margin - q.margin) > 1e-9 * q.margin LIMIT 1");
+    Statement odd(
+        database,
+        "SELECT q.check_name FROM main.question q LEFT JOIN " + rows_of_part(database, "question") +
+            " p ON p.question_id = q.question_id"
+            " AND (p.check_name, p.claim, p.cell_id, p.method_id, p.metric_id, p.k) ="
+            "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k)"
+            " WHERE p.question_id IS NULL OR abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
+            " OR abs(p.control_expected - q.control_expected) > 1e-9 * max(abs(q.control_expected), q.margin)"
+            " OR abs(p.margin - q.margin) > 1e-9 * q.margin LIMIT 1");
     const bool differs = odd.step();
     if (differs || database.integer("SELECT count(*) FROM main.question") !=
                        database.integer("SELECT count(*) FROM part.question"))
@@ -138,13 +152,14 @@ public:
         create_schema(database_);
         database_.execute(
             "CREATE TEMP TABLE origin(cell_id INTEGER, batch INTEGER, part TEXT, PRIMARY KEY(cell_id, batch)) "
-            "WITHOUT ROWID");
+            "WITHOUT ROWID;"
+            "CREATE TEMP TABLE metric_number(of_part INTEGER PRIMARY KEY, own INTEGER NOT NULL)");
     }
 
     void add(const std::string& path) {
         Database store = open_store(path);
         reject_lost_rows(store);
-        reject_other_metrics(store);
+        reject_unknown_metrics(store);
         StudyIdentity identity = identity_of(store);
         if (first_.empty()) {
             first_ = path;
@@ -156,6 +171,9 @@ public:
         try {
             const Attached attached(database_, store);
             database_.execute("BEGIN");  // a consistent state of the part, even while a run still writes to it
+            database_.execute(
+                "DELETE FROM temp.metric_number; INSERT INTO temp.metric_number SELECT p.metric_id, m.metric_id FROM "
+                "part.metric p JOIN main.metric m USING(name)");
             if (first_ == path)
                 copy_design();
             else
@@ -194,10 +212,14 @@ public:
     }
 
 private:
+    void copy(std::string_view table) {
+        database_.execute(fmt::format("INSERT INTO main.{} SELECT * FROM {}", table, rows_of_part(database_, table)));
+    }
+
     void copy_design() {
         for (const char* table :
              {"study", "input", "cell", "factor", "method", "stop_rule", "claim", "theory", "question"})
-            database_.execute(fmt::format("INSERT INTO main.{0} SELECT * FROM part.{0}", table));
+            copy(table);
         database_.execute("UPDATE main.cell SET state = 'todo', why = NULL; DELETE FROM main.figure");
         take_figures();
     }
@@ -264,8 +286,7 @@ private:
             "INSERT INTO main.batch SELECT cell_id, batch, rep_first, reps, failed, session_id + {}, wall_s, digest "
             "FROM part.batch",
             shift_));
-        for (const char* table : {"moment", "value", "array", "failure"})
-            database_.execute(fmt::format("INSERT INTO main.{0} SELECT * FROM part.{0}", table));
+        for (const char* table : {"moment", "value", "array", "failure"}) copy(table);
     }
 
     /// Renumbers rows that were numbered in the order of the parts by their content.

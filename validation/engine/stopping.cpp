@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/runtime/error.hpp"
+#include "validation/engine/store_metrics.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -100,8 +101,9 @@ bool CellProgress::over_budget(double fraction) const {
 }
 
 StudyProgress::StudyProgress(Database& store) {
+    const StoreMetrics metrics(store);
     Statement rule(store, "SELECT metric_id, relative, absolute FROM stop_rule ORDER BY rule_id");
-    while (rule.step()) rules_.push_back({static_cast<std::size_t>(rule.integer(0) - 1), rule.real(1), rule.real(2)});
+    while (rule.step()) rules_.push_back({metrics.metric(rule.integer(0)), rule.real(1), rule.real(2)});
     const auto batch = static_cast<std::size_t>(store.integer("SELECT batch_reps FROM study"));
     Statement cell(store, "SELECT reps_least, reps_target FROM cell ORDER BY cell_id");
     while (cell.step()) {
@@ -120,9 +122,9 @@ StudyProgress::StudyProgress(Database& store) {
         if (!rules_.empty()) {
             moment.bind(1, c + 1);
             while (moment.step()) {
-                const auto index = [&](int column) { return static_cast<std::size_t>(moment.integer(column) - 1); };
-                auto& m = tables[static_cast<std::size_t>(moment.integer(0))]
-                                [{index(1), index(2), static_cast<int>(moment.integer(3))}];
+                const Quantity quantity{static_cast<std::size_t>(moment.integer(1) - 1),
+                                        metrics.metric(moment.integer(2)), static_cast<int>(moment.integer(3))};
+                auto& m = tables[static_cast<std::size_t>(moment.integer(0))][quantity];
                 m.count = static_cast<std::uint64_t>(moment.integer(4));
                 if (m.count == 0) continue;
                 m.mean = moment.real(5);

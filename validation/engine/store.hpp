@@ -6,6 +6,7 @@
 #include "validation/engine/experiment.hpp"
 #include "validation/engine/sqlite.hpp"
 #include "validation/engine/stopping.hpp"
+#include "validation/engine/store_metrics.hpp"
 #include "validation/statistics/moments.hpp"
 
 namespace spiked::validation {
@@ -37,9 +38,10 @@ struct Batch {
 /// killed at any moment.
 class Store {
 public:
-    /// Creates the file, or opens it to resume if it holds the same study. Throws usage_error, which names the
-    /// differences, for a store of another study, and for one of another backend unless the experiment allows mixed
-    /// backends; input_error for a file that is not a store. ":memory:" keeps everything in memory.
+    /// Creates the file, or opens it to resume if it holds the same study; a store of an earlier version keeps its
+    /// schema and its numbers of metrics. Throws usage_error, which names the differences, for a store of another
+    /// study, and for one of another backend unless the experiment allows mixed backends; input_error for a file that
+    /// is not a store. ":memory:" keeps everything in memory.
     Store(const std::string& path, const Experiment& experiment, const std::string& command_line, std::size_t threads,
           const Json& provenance);
 
@@ -72,27 +74,9 @@ private:
     Lock lock_;  // closed after the database, because closing a file drops all locks that the process has on it
     Database database_;
     bool resumed_;
+    std::optional<StoreMetrics> metrics_;  // set once the store has all metrics of this program
     std::int64_t session_ = 0;
 };
-
-/// Creates the tables and views of an empty store, its metrics, and the application id and schema version that identify
-/// it.
-void create_schema(Database& database);
-
-/// Throws input_error if means, batches, cells, methods or metrics are inconsistent. Reads every row of means.
-void reject_lost_rows(Database& store);
-
-/// Throws input_error if the number of a metric differs from its position in metrics(). A store of an earlier version
-/// may have fewer metrics.
-void reject_other_metrics(Database& store);
-
-/// Opens a store for reading. Throws input_error if the file is not a store or has another schema than this program's.
-[[nodiscard]] Database open_store(const std::string& path);
-
-/// The seed of a store as it was written, and its backend (cpu, cuda, emulated or mixed). Empty if a run was killed
-/// before it wrote them, or if there is no store.
-[[nodiscard]] std::string stored_seed(const std::string& path);
-[[nodiscard]] std::string stored_backend(const std::string& path);
 
 [[nodiscard]] std::string utc_now();
 

@@ -1,57 +1,56 @@
--- The store is one SQLite file per study and holds everything that a report shows. Readers reject any other
--- user_version. SQLite keeps the comments inside a statement, and readers compare the whole text of each statement with
--- this file. So changing such a comment makes older stores unreadable; comments before a CREATE or after a semicolon may
--- be changed.
+-- The store is one SQLite file per study and holds everything that a report shows. This is schema version 3. Version 2
+-- differs in its comments only, and the numbers of its metrics were positions in the program's table of metrics.
+-- Readers reject any other version, and any statement that differs from these in more than comments.
 CREATE TABLE study(            -- exactly one row
   id INTEGER PRIMARY KEY CHECK(id = 1),
   name TEXT NOT NULL, title TEXT NOT NULL,
   kind TEXT NOT NULL,                 -- spiked | kv_like | matrix | kv_dump | kv_model
-  config_source TEXT NOT NULL,        -- the file as its author wrote it, or the command line
-  config_resolved TEXT NOT NULL,      -- canonical JSON of what can change a number, after defaults and --set
+  config_source TEXT NOT NULL,        -- text of the study file, or the command line
+  config_resolved TEXT NOT NULL,      -- canonical JSON of all settings that can change a number, after defaults and --set
   science_hash TEXT NOT NULL,         -- sha256 of config_resolved
   seed TEXT NOT NULL, seed_source TEXT NOT NULL CHECK(seed_source IN ('config','cli','generated')),
-  false_alarm REAL NOT NULL,          -- declared for all checks of the store together
+  false_alarm REAL NOT NULL,          -- declared for all checks of the store jointly
   backend TEXT NOT NULL,
-  status TEXT NOT NULL                -- incomplete: merged, with parts missing; shard i/k: its part is there, others may not be
+  status TEXT NOT NULL                -- incomplete: merged with parts missing; shard i/k: complete for this shard, others may be missing
     CHECK(status IN ('running','complete','stopped','failed','incomplete') OR status LIKE 'shard %'),
   created_utc TEXT NOT NULL,
-  batch_reps INTEGER NOT NULL,        -- replicates of a batch; the last of a cell may have fewer
-  config_set TEXT NOT NULL DEFAULT '[]', -- JSON list of [key, value]: what --set changed of config_source
+  batch_reps INTEGER NOT NULL,        -- replicates per batch; the last batch of a cell may have fewer
+  config_set TEXT NOT NULL DEFAULT '[]', -- JSON list of [key, value] for the keys of config_source that --set changed
   failure_budget REAL NOT NULL);      -- fraction of a cell's replicates that may fail; the value of the latest run
-CREATE TABLE session(          -- one row a process start; resuming adds one
+CREATE TABLE session(          -- one row per process start; resuming adds a row
   session_id INTEGER PRIMARY KEY, started_utc TEXT NOT NULL, ended_utc TEXT, exit_code INTEGER, stop_reason TEXT,
   argv TEXT NOT NULL, host TEXT, pid INTEGER, threads INTEGER, device TEXT, provenance TEXT NOT NULL);
 CREATE TABLE input(
   input_id INTEGER PRIMARY KEY, path TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, format TEXT NOT NULL,
   layout TEXT NOT NULL, model TEXT NOT NULL, meta TEXT NOT NULL);
-CREATE TABLE cell(             -- one point of the design; for a dump: a file, layer, side and head
+CREATE TABLE cell(             -- a design point of the study; for a dump: a file, layer, side and head
   cell_id INTEGER PRIMARY KEY, cell_hash TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
   n INTEGER NOT NULL, d INTEGER NOT NULL, params TEXT NOT NULL,
-  reps_least INTEGER NOT NULL,        -- before the rules of table stop_rule are first asked
-  reps_target INTEGER NOT NULL,       -- at most
+  reps_least INTEGER NOT NULL,        -- replicates before the first check of the rules of table stop_rule
+  reps_target INTEGER NOT NULL,       -- most replicates
   state TEXT NOT NULL CHECK(state IN ('todo','done')),
   why TEXT CHECK(why IN ('met','max','absent')));  -- the reason: every stop rule is met | all replicates were run | no rule's metric is measured in this cell
-CREATE TABLE stop_rule(        -- a cell goes on until the standard error of every mean of the metric is as small as this
+CREATE TABLE stop_rule(        -- a cell continues until the standard error of every mean of the metric is within these bounds
   rule_id INTEGER PRIMARY KEY, metric_id INTEGER NOT NULL REFERENCES metric,
   relative REAL NOT NULL, absolute REAL NOT NULL); -- bounds: a fraction of the mean; in the metric's unit; 0 means that the bound is not used
-CREATE TABLE factor(           -- what a cell is, by name: sweep keys; or file, model, prompt, layer, side, head, cluster
+CREATE TABLE factor(           -- values that cells differ in: sweep keys; or file, model, prompt, layer, side, head, cluster
   cell_id INTEGER NOT NULL REFERENCES cell, name TEXT NOT NULL, num REAL, txt TEXT NOT NULL,
   PRIMARY KEY(cell_id, name)) WITHOUT ROWID;
-CREATE TABLE method(           -- an estimator, or a codec at one bit width; 'sample' holds what no method computes
+CREATE TABLE method(           -- an estimator, or a codec at one bit width; 'sample' is for quantities of the sample itself
   method_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
   kind TEXT NOT NULL CHECK(kind IN ('sample','estimator','codec')),
-  base TEXT NOT NULL,                 -- the name without bits: what was typed, or its label
+  base TEXT NOT NULL,                 -- the name without bits, as written in the study, or its label
   bits INTEGER, params TEXT NOT NULL); -- params: JSON with loss, budget and, if the study gives a label, the method
-CREATE TABLE metric(metric_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL,
+CREATE TABLE metric(metric_id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL, -- the name identifies a metric; the number is this store's
   better TEXT NOT NULL CHECK(better IN ('lower','higher','target','none')), definition TEXT NOT NULL);
 CREATE TABLE batch(            -- the unit of commit and of resume
   cell_id INTEGER NOT NULL REFERENCES cell, batch INTEGER NOT NULL, rep_first INTEGER NOT NULL, reps INTEGER NOT NULL,
   failed INTEGER NOT NULL, session_id INTEGER NOT NULL REFERENCES session, wall_s REAL, digest TEXT NOT NULL,
   PRIMARY KEY(cell_id, batch)) WITHOUT ROWID;
-CREATE TABLE value(            -- raw draws, as far as [store] raw keeps them; NULL = failed or undefined, never 0
+CREATE TABLE value(            -- single draws, as many as the key raw of [store] allows; NULL: failed or undefined
   cell_id INTEGER NOT NULL, rep INTEGER NOT NULL, method_id INTEGER NOT NULL, metric_id INTEGER NOT NULL,
   k INTEGER NOT NULL DEFAULT 0, v REAL, PRIMARY KEY(cell_id, method_id, metric_id, k, rep)) WITHOUT ROWID;
-CREATE TABLE moment(           -- mergeable accumulators, always kept
+CREATE TABLE moment(           -- mergeable moments of each batch, always stored
   cell_id INTEGER NOT NULL, batch INTEGER NOT NULL, method_id INTEGER NOT NULL, metric_id INTEGER NOT NULL,
   k INTEGER NOT NULL DEFAULT 0, n INTEGER NOT NULL, n_null INTEGER NOT NULL,
   mean REAL, m2 REAL, m3 REAL, m4 REAL, lo REAL, hi REAL,
@@ -62,23 +61,23 @@ CREATE TABLE failure(cell_id INTEGER NOT NULL, rep INTEGER NOT NULL, method_id I
 CREATE TABLE array(            -- .npy bytes of replicate `rep` of a cell: block, signal, residual, singular_values, noise_eigenvalues
   cell_id INTEGER NOT NULL, rep INTEGER NOT NULL, method_id INTEGER NOT NULL, name TEXT NOT NULL, npy BLOB NOT NULL,
   PRIMARY KEY(cell_id, rep, method_id, name)) WITHOUT ROWID;
-CREATE TABLE theory(           -- what the theory says for a cell; quantity = name of the metric it predicts
+CREATE TABLE theory(           -- predictions of the theory for a cell; quantity: name of the predicted metric
   cell_id INTEGER NOT NULL, quantity TEXT NOT NULL, k INTEGER NOT NULL DEFAULT 0, value REAL NOT NULL,
   num_err REAL NOT NULL, source TEXT NOT NULL, PRIMARY KEY(cell_id, quantity, k)) WITHOUT ROWID;
 CREATE TABLE claim(id TEXT PRIMARY KEY, place TEXT NOT NULL, statement TEXT NOT NULL, control TEXT NOT NULL);
-CREATE TABLE question(         -- what is to be judged: written from the study, before anything is known
+CREATE TABLE question(         -- comparisons to be judged, written from the study before any results exist
   question_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES claim(id),
   cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method,
   metric_id INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL,
   expected REAL NOT NULL, margin REAL NOT NULL,
   control_expected REAL NOT NULL);    -- control_expected: the prediction with the claim's planted defect (the negative control)
-CREATE TABLE verdict(          -- one row a question; a check whose control passes is a failed check
+CREATE TABLE verdict(          -- one row per question; a check whose negative control passes counts as failed
   verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES claim(id),
   cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT NULL, k INTEGER NOT NULL,
   estimate REAL, mcse REAL, expected REAL NOT NULL, margin REAL NOT NULL, lo REAL, hi REAL,
-  alpha REAL NOT NULL,                -- this interval's share of the false-alarm rate
-  detectable REAL,                    -- smallest deviation that would have failed with probability 0.99
-  n INTEGER NOT NULL, needed INTEGER, -- replicates that would decide an inconclusive one
+  alpha REAL NOT NULL,                -- the part of the false-alarm rate that this interval gets
+  detectable REAL,                    -- smallest deviation that would fail with probability 0.99
+  n INTEGER NOT NULL, needed INTEGER, -- needed: replicates that would decide an inconclusive verdict
   verdict TEXT NOT NULL CHECK(verdict IN ('pass','fail','inconclusive')),
   control_expected REAL NOT NULL,
   control_verdict TEXT NOT NULL CHECK(control_verdict IN ('pass','fail','inconclusive')), reason TEXT NOT NULL);
@@ -99,7 +98,7 @@ FROM s JOIN r USING(cell_id) JOIN cell c USING(cell_id) JOIN method me USING(met
 CREATE VIEW v_value AS
 SELECT c.label AS cell, c.n, c.d, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value
 FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt USING(metric_id);
-CREATE VIEW ledger AS          -- every stored bit, by item: metrics named bits.ITEM
+CREATE VIEW ledger AS          -- stored bits by item, from the metrics named bits.ITEM
 SELECT m.cell_id, m.method_id, substr(mt.name, 6) AS item, SUM(m.n*m.mean)/SUM(m.n) AS bits_per_entry, SUM(m.n) AS blocks
 FROM moment m JOIN metric mt USING(metric_id) WHERE mt.name LIKE 'bits.%' AND m.n > 0 GROUP BY 1,2,3;
 CREATE VIEW v_bits AS

@@ -1,17 +1,11 @@
 #include "validation/kv/block_adequacy.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 #include <span>
 
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
-#include "estimators/ranks/edge_fit.hpp"
-#include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 #include "sim/random/element_engine.hpp"
@@ -19,7 +13,7 @@
 #include "sim/random/normal.hpp"
 #include "theory/laws/finite_size.hpp"
 #include "validation/kv/adequacy_null.hpp"
-#include "validation/statistics/moments.hpp"
+#include "validation/kv/block_statistics.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -46,129 +40,6 @@ enum Test : std::size_t {
     signal_rows,
     test_count
 };
-
-/// The analysis of a block, observed or drawn, that needs only its spectrum.
-struct Spectrum {
-    estimators::Shrinkage shrinkage;
-    std::vector<double> eigenvalues;  ///< of the block, descending
-    std::vector<double> residual;     ///< eigenvalues of the block minus its estimate, descending
-};
-
-Spectrum analyse(std::span<const double> values, Shape shape) {
-    Spectrum found;
-    found.shrinkage = estimators::eoptshrink(values, shape, estimators::EOptShrinkOptions::edge_fit());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        found.eigenvalues.push_back(values[i] * values[i]);
-        const double left = values[i] - (i < found.shrinkage.rank ? found.shrinkage.shrunk[i] : 0.0);
-        found.residual.push_back(left * left);
-    }
-    std::sort(found.residual.begin(), found.residual.end(), std::greater<>());
-    return found;
-}
-
-struct Line {
-    double slope = 0.0;
-    double at_zero = 0.0;
-};
-
-Line least_squares(const std::vector<double>& x, const std::vector<double>& y) {
-    const double n = static_cast<double>(x.size());
-    const double x_mean = std::accumulate(x.begin(), x.end(), 0.0) / n;
-    const double y_mean = std::accumulate(y.begin(), y.end(), 0.0) / n;
-    double xx = 0.0;
-    double xy = 0.0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        xx += (x[i] - x_mean) * (x[i] - x_mean);
-        xy += (x[i] - x_mean) * (y[i] - y_mean);
-    }
-    return {xy / xx, y_mean - xy / xx * x_mean};
-}
-
-struct EdgeShape {
-    double power_advantage = 0.0;
-    double exponent = 0.0;
-};
-
-/// Compares two fits to the largest noise eigenvalues: E - C (j - 1/2)^(2/3), where j counts from the first eigenvalue
-/// after the rank, and C j^-a, where j counts from the first eigenvalue of the block. Uses relative residual sums over
-/// the eigenvalues of the edge fit.
-EdgeShape edge_shape_of(std::span<const double> eigenvalues, std::size_t rank) {
-    const std::size_t window = std::min(2 * theory::pilot_count(eigenvalues.size()), eigenvalues.size() - rank);
-    std::vector<double> edge_x, power_x, value, log_value;
-    for (std::size_t j = 0; j < window; ++j) {
-        edge_x.push_back(std::pow(static_cast<double>(j) + 0.5, 2.0 / 3.0));
-        power_x.push_back(std::log(static_cast<double>(rank + j + 1)));
-        value.push_back(eigenvalues[rank + j]);
-        log_value.push_back(std::log(eigenvalues[rank + j]));
-    }
-    const Line edge = least_squares(edge_x, value);
-    const Line power = least_squares(power_x, log_value);
-    double edge_sum = 0.0;
-    double power_sum = 0.0;
-    for (std::size_t j = 0; j < window; ++j) {
-        edge_sum += std::pow((edge.at_zero + edge.slope * edge_x[j]) / value[j] - 1.0, 2);
-        power_sum += std::pow(std::exp(power.at_zero + power.slope * power_x[j]) / value[j] - 1.0, 2);
-    }
-    constexpr double rounding = 1e-24;
-    return {std::log((edge_sum + rounding) / (power_sum + rounding)), -power.slope};
-}
-
-/// The maximum over rows t of max_j |r_tj| / ||r_t||.
-double peak_of(const arma::mat& rows) {
-    double peak = 0.0;
-    for (arma::uword t = 0; t < rows.n_rows; ++t) {
-        const double norm = arma::norm(rows.row(t));
-        if (norm > 0.0) peak = std::max(peak, arma::abs(rows.row(t)).max() / norm);
-    }
-    return peak;
-}
-
-std::size_t edge_vectors(Shape shape) {
-    return static_cast<std::size_t>(std::sqrt(static_cast<double>(shape.short_side())));
-}
-
-/// The largest squared coordinate of the vectors from `first` on, of both sides, in units of log(size) / size.
-double vector_peak(const arma::mat& left, const arma::mat& right, std::size_t first) {
-    double peak = 0.0;
-    for (const arma::mat* side : {&left, &right}) {
-        const double size = static_cast<double>(side->n_rows);
-        const double largest = arma::abs(side->tail_cols(side->n_cols - first)).max();
-        peak = std::max(peak, size * largest * largest / std::log(size));
-    }
-    return peak;
-}
-
-/// Kolmogorov distance of two lists sorted in descending order.
-double distance(std::span<const double> a, std::span<const double> b) {
-    double largest = 0.0;
-    std::size_t i = 0;
-    std::size_t j = 0;
-    while (i < a.size() && j < b.size()) {
-        const double at = std::max(a[i], b[j]);
-        while (i < a.size() && a[i] >= at) ++i;
-        while (j < b.size() && b[j] >= at) ++j;
-        largest = std::max(largest, std::abs(static_cast<double>(i) / static_cast<double>(a.size()) -
-                                             static_cast<double>(j) / static_cast<double>(b.size())));
-    }
-    return largest;
-}
-
-struct AgainstOthers {
-    double top = 0.0;
-    double spectrum = 0.0;
-};
-
-AgainstOthers against(const std::vector<double>& residual, const std::vector<const std::vector<double>*>& others) {
-    double top = 0.0;
-    std::vector<double> pooled;
-    for (const auto* other : others) {
-        top += other->front();
-        pooled.insert(pooled.end(), other->begin(), other->end());
-    }
-    std::sort(pooled.begin(), pooled.end(), std::greater<>());
-    top /= static_cast<double>(others.size());
-    return {std::abs(std::log(residual.front() / top)), distance(residual, pooled)};
-}
 
 /// A uniform whole number below a bound.
 std::size_t below(stream::ElementEngine& engine, std::size_t bound) {
@@ -232,13 +103,15 @@ Halves halves_of(const arma::mat& block, const Stream& stream, Decomposer& decom
         parts.push_back(block.rows(order.head(half)));
         parts.push_back(block.rows(order.subvec(half, 2 * half - 1)));
     }
-    std::vector<Spectrum> found(parts.size());
+    std::vector<BlockSpectrum> found(parts.size());
     decompose(
         parts.size(), [&](std::size_t i) { return parts[i]; },
         [&](std::size_t i, std::size_t place, auto& engine) {
-            found[i] = analyse(engine.singular_values(place), {half, block.n_cols});
+            found[i] = analyse_spectrum(engine.singular_values(place), {half, block.n_cols});
         });
-    const auto edge = [](const Spectrum& of) { return of.shrinkage.bulk_edge ? of.shrinkage.bulk_edge->value : 0.0; };
+    const auto edge = [](const BlockSpectrum& of) {
+        return of.shrinkage.bulk_edge ? of.shrinkage.bulk_edge->value : 0.0;
+    };
     Halves halves;
     for (std::size_t split = 0; split < splits; ++split) {
         const auto& a = found[2 * split];
@@ -257,7 +130,7 @@ Halves halves_of(const arma::mat& block, const Stream& stream, Decomposer& decom
 struct Prepared {
     arma::mat block;
     arma::mat residual;
-    Spectrum spectrum;
+    BlockSpectrum spectrum;
     double vector_peak = 0.0;
     std::string skipped;
 };
@@ -266,7 +139,7 @@ Prepared prepare(const arma::mat& block) {
     Prepared prepared{.block = block};
     estimators::AnalysedBlock data(block, estimators::AnalysedBlock::EmptyLines::keep);
     const auto& values = data.singular_values();
-    prepared.spectrum = analyse(values, data.shape());
+    prepared.spectrum = analyse_spectrum(values, data.shape());
     const auto& shrinkage = prepared.spectrum.shrinkage;
     const std::size_t noise_end =
         std::min(values.size(), shrinkage.rank + 2 * theory::pilot_count(data.shape().short_side()));
@@ -392,7 +265,7 @@ void Judge::against_others() {
             return block;
         },
         [&](std::size_t draw, std::size_t place, auto& engine) {
-            const Spectrum spectrum = analyse(engine.singular_values(place), shape_);
+            const BlockSpectrum spectrum = analyse_spectrum(engine.singular_values(place), shape_);
             drawn[draw] = spectrum.residual;
             const std::size_t rank = spectrum.shrinkage.rank;
             arma::mat left, right;
@@ -406,13 +279,13 @@ void Judge::against_others() {
         std::vector<const std::vector<double>*> next;
         for (std::size_t i = 1; i <= std::min(references_.size(), count - 1); ++i)
             next.push_back(&drawn[(draw + i) % count]);
-        const auto [top, spectrum] = against(drawn[draw], next);
+        const auto [top, spectrum] = distance_from_others(drawn[draw], next);
         tops.push_back(top);
         distances.push_back(spectrum);
     }
     std::vector<const std::vector<double>*> spectra;
     for (const auto* other : references_) spectra.push_back(&other->spectrum.residual);
-    const auto observed = against(at_.spectrum.residual, spectra);
+    const auto observed = distance_from_others(at_.spectrum.residual, spectra);
     decide(others_top, observed.top, tops);
     decide(others_spectrum, observed.spectrum, distances);
 
@@ -442,7 +315,7 @@ void Judge::against_regular() {
             return arma::mat(block + signal("regular", draw));
         },
         [&](std::size_t draw, std::size_t place, auto& engine) {
-            const Spectrum spectrum = analyse(engine.singular_values(place), shape_);
+            const BlockSpectrum spectrum = analyse_spectrum(engine.singular_values(place), shape_);
             null[draw] = edge_shape_of(spectrum.eigenvalues, spectrum.shrinkage.rank).power_advantage;
         });
     const EdgeShape shape = edge_shape_of(at_.spectrum.eigenvalues, at_.spectrum.shrinkage.rank);

@@ -96,19 +96,10 @@ std::vector<std::vector<Observation>> measure_attention(const DumpStudy& study, 
         if (is_key) values.insert(values.begin(), &exact.values);
         for (std::uint64_t b = 0; b < range.count; ++b) {
             const std::size_t tokens = study.plan.block_tokens;
-            const auto errors = attention_errors(exact, is_key ? coded : exact.keys, values,
-                                                 query_tokens((range.first + b) * tokens, tokens));
-            const auto add = [&](std::string_view metric, double value) {
-                found[b].push_back({m + 1, metric_index(metric), 0, value});
-            };
-            if (is_key) {
-                add("attention_logits", errors.logits);
-                add("attention_kl", errors.divergence);
-                add("attention_top1", errors.top1);
-                add("attention_top8", errors.top8);
-            }
-            add("attention_output", errors.outputs.front());
-            if (is_key) add("attention_output_both", errors.outputs.back());
+            const HeadAttention attention{attention_errors(exact, is_key ? coded : exact.keys, values,
+                                                           query_tokens((range.first + b) * tokens, tokens)),
+                                          is_key};
+            observe(&MetricMeasures::attention, attention, m + 1, found[b]);
         }
     }
     return found;

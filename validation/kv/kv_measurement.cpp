@@ -27,17 +27,9 @@ using sim::Side;
 /// Observes a block of a cache method. Its bits are those of its group of heads, the same for every block.
 void observe_cached(const codec::CachedHead& head, const arma::mat& block, std::size_t first_token,
                     const BlockQueries& queries, std::size_t method, std::vector<Observation>& to) {
-    const auto add = [&](const std::string& metric, double value) {
-        to.push_back({method, metric_index(metric), 0, value});
-    };
-    double total = 0.0;
-    for (std::size_t item = 0; item < estimators::item_count; ++item) {
-        add("bits." + std::string(estimators::item_names[item]), head.bits_per_entry[item]);
-        total += head.bits_per_entry[item];
-    }
-    add("bits_per_entry", total);
-    add("shared_bits", head.shared_bits_per_entry);
-    add("rank", static_cast<double>(head.rank));
+    CodeSize size{.rank = head.rank, .items = head.bits_per_entry, .shared_bits = head.shared_bits_per_entry};
+    for (const double bits : head.bits_per_entry) size.bits_per_entry += bits;
+    observe_size(size, method, to);
     const arma::fmat rows = head.rows.rows(first_token, first_token + block.n_rows - 1);
     observe_errors(block, arma::conv_to<arma::mat>::from(rows), queries, method, to);
 }
@@ -265,6 +257,11 @@ std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, co
     return caches;
 }
 
+bool measures_attention(const Experiment& experiment) {
+    const auto& modes = *experiment.science.find("attention")->items();
+    return std::any_of(modes.begin(), modes.end(), [](const Json& mode) { return !mode.is_null(); });
+}
+
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs) {
     experiment.kind = "kv_dump";
     auto study = std::make_shared<DumpStudy>();
@@ -281,7 +278,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
     const auto& options = plan.quantizer;
     experiment.science.set("seed_of_rotations", options.seed.text());
-    experiment.science.set("quantizer", estimators::quantizer_json(options));
+    experiment.science.set("quantizer", estimators::quantizer_json(options, estimators::options_in_stores));
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));

@@ -14,6 +14,9 @@ namespace spiked::validation {
 /// usage_error and input_error.
 void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std::vector<NamedCodec>& codecs);
 
+/// Whether a dump study measures errors of attention in at least one cell.
+[[nodiscard]] bool measures_attention(const Experiment& experiment);
+
 /// Codecs and cache methods from their names on the command line, each at all bit widths.
 [[nodiscard]] std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods,
                                                    const std::vector<double>& bits);

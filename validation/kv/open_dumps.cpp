@@ -106,6 +106,26 @@ OpenDumps open_dumps(const KvPlan& plan) {
     return open;
 }
 
+std::set<std::string> models_of(const KvPlan& plan) {
+    std::set<std::string> models;
+    for (const auto& path : plan.dumps) {
+        const sim::KvDump dump(path, plan.dump);
+        models.insert(fmt::format("{} ({} channels a head)", dump.model().empty() ? "unnamed" : dump.model(),
+                                  dump.tensors().front().dim));
+    }
+    return models;
+}
+
+bool all_have_rotary_keys(const std::vector<std::string>& dumps, const sim::DumpOptions& options) {
+    return std::all_of(dumps.begin(), dumps.end(), [&](const std::string& path) {
+        try {
+            return sim::has_rotary(sim::KvDump(path, options));
+        } catch (const Error&) {
+            return false;
+        }
+    });
+}
+
 bool OpenDumps::clusters_by_prompt() const {
     std::set<std::string> prompts;
     for (const auto& dump : dumps) {

@@ -75,6 +75,12 @@ struct OpenDumps {
 /// twice, if the plan selects no head, and for tensors shorter than a block.
 [[nodiscard]] OpenDumps open_dumps(const KvPlan& plan);
 
+/// The models of the dumps of a plan, each as NAME (D channels a head).
+[[nodiscard]] std::set<std::string> models_of(const KvPlan& plan);
+/// Whether every dump says how its keys were rotated, so that default methods may de-rotate them. False also if a file
+/// is not a dump: the function that reads it reports the error.
+[[nodiscard]] bool all_have_rotary_keys(const std::vector<std::string>& dumps, const sim::DumpOptions& options);
+
 /// The files that match a shell pattern, sorted. A name without wildcards matches itself. Empty if no file matches.
 [[nodiscard]] std::vector<std::string> expand_pattern(const std::string& pattern);
 

@@ -20,6 +20,12 @@ struct AttentionErrors {
     std::vector<double> outputs;  ///< ||O^ - O||_F / ||O||_F for each of the decoded values; NaN if O is zero
 };
 
+/// The errors of the attention of one head, and whether its keys were coded; if not, its values were.
+struct HeadAttention {
+    AttentionErrors errors;
+    bool coded_keys = false;
+};
+
 /// Errors of softmax(Q K^T / sqrt(d)) V when keys and values are replaced, for the queries at the given tokens, over
 /// all query heads. `keys` replace the keys of the head, and each of `values` in turn replaces its values. The softmax
 /// runs over the whole sequence. Throws bug for sizes that do not fit. Among equal weights the first counts as the

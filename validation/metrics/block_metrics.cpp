@@ -85,12 +85,12 @@ arma::mat without_zero_rows(const arma::mat& rows) { return rows.rows(arma::find
 
 const std::array<QueryModel, 5>& query_models() {
     static const std::array<QueryModel, 5> models = {{
-        {"", &BlockMetrics::other, "the other rows of the block"},
-        {"_random", &BlockMetrics::random, "random directions"},
+        {"", &BlockMetrics::other, "the other rows of the block", ""},
+        {"_random", &BlockMetrics::random, "random directions", "random"},
         {"_aligned", &BlockMetrics::aligned,
-         "the leading right singular vector of the block, turned towards its mean row"},
-        {"_own", &BlockMetrics::own, "the row itself"},
-        {"_query", &BlockMetrics::dumped, "the model's queries at the tokens of the block (keys of dumps)"},
+         "the leading right singular vector of the block, turned towards its mean row", "aligned"},
+        {"_own", &BlockMetrics::own, "the row itself", "own row"},
+        {"_query", &BlockMetrics::dumped, "the model's queries at the tokens of the block (keys of dumps)", "dumped"},
     }};
     return models;
 }
@@ -114,7 +114,8 @@ BlockMetrics measure_block(const arma::mat& block, const arma::mat& decoded, con
     if (!queries.random.is_empty())
         metrics.random = errors_for(unit_rows(without_zero_rows(queries.random)), rows, Pairs::all);
     if (!queries.aligned.is_empty()) metrics.aligned = errors_for(unit_rows(queries.aligned), rows, Pairs::all);
-    if (!queries.dumped.is_empty())
+    metrics.has_dumped_queries = !queries.dumped.is_empty();
+    if (metrics.has_dumped_queries)
         metrics.dumped = errors_for(unit_rows(without_zero_rows(queries.dumped)), rows, Pairs::all);
     return metrics;
 }

@@ -24,6 +24,7 @@ struct BlockMetrics {
     InnerProductErrors aligned;        ///< one query along the leading right singular vector of the block
     InnerProductErrors own;            ///< the query of row t is row t itself
     InnerProductErrors dumped;         ///< the model's own queries, from the dump
+    bool has_dumped_queries = false;   ///< whether there are such queries
 };
 
 /// A query model. The names of its metrics are ip_bias, ip_std, ip_bias_plain and ip_std_plain with this suffix.
@@ -31,6 +32,7 @@ struct QueryModel {
     std::string_view suffix;
     InnerProductErrors BlockMetrics::*errors;
     std::string_view queries;  ///< description of the queries
+    std::string_view heading;  ///< of the column of their plain bias
 };
 [[nodiscard]] const std::array<QueryModel, 5>& query_models();
 

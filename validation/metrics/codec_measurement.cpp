@@ -29,17 +29,17 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
     observe_errors(original, decoded, queries, method, to);
 }
 
+void observe_size(const CodeSize& size, std::size_t method, std::vector<Observation>& to) {
+    observe(&MetricMeasures::size, size, method, to);
+}
+
 void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger& ledger, double entries,
                   std::size_t method, std::vector<Observation>& to) {
-    const auto add = [&](const std::string& metric, double value) {
-        to.push_back({method, metric_index(metric), 0, value});
-    };
-    add("rank", static_cast<double>(rank));
-    add("paper_bits", paper_bits);
-    add("bits_per_entry", static_cast<double>(ledger.total()) / entries);
+    CodeSize size{.rank = rank, .paper_bits = paper_bits};
+    size.bits_per_entry = static_cast<double>(ledger.total()) / entries;
     for (std::size_t item = 0; item < estimators::item_count; ++item)
-        add("bits." + std::string(estimators::item_names[item]),
-            static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) / entries);
+        size.items[item] = static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) / entries;
+    observe_size(size, method, to);
 }
 
 void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,
@@ -47,27 +47,11 @@ void observe_errors(const arma::mat& original, const arma::mat& decoded, const B
     BlockMetrics found = measure_block(original, decoded, queries);
     // A relative error of a block of zeros is not defined.
     if (original.is_zero()) found.relative_l2 = std::numeric_limits<double>::quiet_NaN();
-    observe_metrics(found, !queries.dumped.is_empty(), method, to);
+    observe_metrics(found, method, to);
 }
 
-void observe_metrics(const BlockMetrics& metrics, bool dumped_queries, std::size_t method,
-                     std::vector<Observation>& to) {
-    const auto add = [&](const std::string& metric, double value) {
-        to.push_back({method, metric_index(metric), 0, value});
-    };
-    add("relative_l2", metrics.relative_l2);
-    add("distortion", metrics.relative_l2 * metrics.relative_l2);
-    add("linear_gain", metrics.linear_gain);
-    for (const auto& model : query_models()) {
-        const InnerProductErrors& errors = metrics.*model.errors;
-        const std::string suffix(model.suffix);
-        // Without queries these metrics are not measured; they do not count as missing.
-        if (model.errors == &BlockMetrics::dumped && !dumped_queries) continue;
-        add("ip_bias" + suffix, errors.bias);
-        add("ip_std" + suffix, errors.deviation);
-        add("ip_bias_plain" + suffix, errors.bias_plain);
-        add("ip_std_plain" + suffix, errors.deviation_plain);
-    }
+void observe_metrics(const BlockMetrics& metrics, std::size_t method, std::vector<Observation>& to) {
+    observe(&MetricMeasures::errors, metrics, method, to);
 }
 
 }  // namespace spiked::validation

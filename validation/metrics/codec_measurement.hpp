@@ -1,6 +1,10 @@
 #pragma once
+#include <array>
 #include <functional>
+#include <optional>
+#include <vector>
 
+#include "estimators/coding/ledger.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "sim/random/address.hpp"
 #include "validation/metrics/block_metrics.hpp"
@@ -24,12 +28,21 @@ struct DerotatedBlock {
 void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
                    std::size_t method, std::vector<Observation>& to, const DerotatedBlock& derotated = {});
 
-/// Appends the size of a code: rank, bits by the paper's formula, and stored bits by item.
+/// The size of a code, in bits per entry of the block.
+struct CodeSize {
+    std::size_t rank = 0;
+    std::optional<double> paper_bits = {};                  ///< by the paper's formula, if it has one for the method
+    double bits_per_entry = 0.0;                            ///< all stored bits
+    std::array<double, estimators::item_count> items = {};  ///< stored bits by item
+    std::optional<double> shared_bits = {};  ///< of a calibrated basis, which is not among the stored bits
+};
+/// Appends the size of a code.
+void observe_size(const CodeSize& size, std::size_t method, std::vector<Observation>& to);
+/// The same, from the counts of its bits and the number of entries of the block.
 void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger& ledger, double entries,
                   std::size_t method, std::vector<Observation>& to);
 /// Appends the errors of a decoded block. `metrics.relative_l2` must be NaN for a block of zeros.
-void observe_metrics(const BlockMetrics& metrics, bool dumped_queries, std::size_t method,
-                     std::vector<Observation>& to);
+void observe_metrics(const BlockMetrics& metrics, std::size_t method, std::vector<Observation>& to);
 
 /// Measures and appends the errors of a decoded block.
 void observe_errors(const arma::mat& original, const arma::mat& decoded, const BlockQueries& queries,

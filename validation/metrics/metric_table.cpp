@@ -3,97 +3,364 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/ledger.hpp"
+#include "validation/metrics/attention.hpp"
 #include "validation/metrics/block_metrics.hpp"
+#include "validation/metrics/codec_measurement.hpp"
+#include "validation/metrics/estimate_measurement.hpp"
 
 namespace spiked::validation {
+namespace {
+
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+
+/// The measure of a metric of samples that is the square of a number of each spike.
+SpikeMeasure<SampleResult> square_of(std::vector<double> SampleResult::*numbers) {
+    return [numbers](const SampleResult& sample, std::size_t spike) {
+        const auto& found = sample.*numbers;
+        return spike < found.size() ? found[spike] * found[spike] : undefined;
+    };
+}
+
+SpikeMeasure<EstimateResult> number_of(std::vector<double> EstimateResult::*numbers) {
+    return [numbers](const EstimateResult& estimate, std::size_t component) {
+        return component < estimate.rank ? (estimate.*numbers)[component] : undefined;
+    };
+}
+
+/// The measure of a metric that needs the true signal, and is not measured without.
+template <class Value>
+Measure<EstimateResult> with_truth(Value value) {
+    return [value](const EstimateResult& estimate) {
+        return estimate.sample.truth ? std::optional<double>(value(estimate)) : std::nullopt;
+    };
+}
+
+std::vector<Metric> spectral_metrics() {
+    return {
+        {.name = "outlier",
+         .unit = "eigenvalue",
+         .better = "none",
+         .definition = "k-th largest eigenvalue of S~ S~^T",
+         .of = "sample",
+         .measure = {.sample = square_of(&SampleResult::values)}},
+        {.name = "overlap.left",
+         .unit = "share",
+         .better = "higher",
+         .definition = "squared inner product of the k-th true and observed left vector",
+         .of = "sample",
+         .text = {.long_name = "overlap of left vectors"},
+         .measure = {.sample = square_of(&SampleResult::left)}},
+        {.name = "overlap.right",
+         .unit = "share",
+         .better = "higher",
+         .definition = "squared inner product of the k-th true and observed right vector",
+         .of = "sample",
+         .text = {.long_name = "overlap of right vectors"},
+         .measure = {.sample = square_of(&SampleResult::right)}},
+        {.name = "rank",
+         .unit = "components",
+         .better = "none",
+         .definition = "components a method keeps",
+         .of = "estimator codec",
+         .text = {.heading = "mean rank", .group = MetricGroup::of_codecs, .column = 1},
+         .measure = {.estimate = [](const EstimateResult& of) { return static_cast<double>(of.rank); },
+                     .size = [](const CodeSize& of) { return static_cast<double>(of.rank); }}},
+        {.name = "rank_over",
+         .unit = "share",
+         .better = "lower",
+         .definition = "1 where a method keeps more components than there are signals, else 0",
+         .of = "estimator",
+         .text = {.long_name = "fraction of ranks that are too high"},
+         .measure = {.estimate = with_truth([](const auto& of) { return of.rank > of.sample.rank ? 1.0 : 0.0; })}},
+        {.name = "rank_right",
+         .unit = "share",
+         .better = "higher",
+         .definition = "1 where a method keeps as many components as there are signals, else 0",
+         .of = "estimator",
+         .text = {.long_name = "fraction of ranks that are right"},
+         .measure = {.estimate = with_truth([](const auto& of) { return of.rank == of.sample.rank ? 1.0 : 0.0; })}},
+        {.name = "bulk_edge",
+         .unit = "eigenvalue",
+         .better = "target",
+         .definition = "estimated upper edge of the noise",
+         .of = "estimator",
+         .measure = {.estimate = [](const EstimateResult& of) { return of.bulk_edge; }}},
+        {.name = "strength",
+         .unit = "singular value",
+         .better = "target",
+         .definition = "estimated strength of component k",
+         .of = "estimator",
+         .measure = {.component = number_of(&EstimateResult::strengths)}},
+        {.name = "shrunk",
+         .unit = "singular value",
+         .better = "target",
+         .definition = "what replaces the k-th singular value",
+         .of = "estimator",
+         .measure = {.component = number_of(&EstimateResult::shrunk)}},
+    };
+}
+
+std::vector<Metric> estimate_errors() {
+    return {
+        {.name = "relative_error",
+         .unit = "share",
+         .better = "lower",
+         .definition = "||S^ - S||_F^2 / ||S||_F^2",
+         .of = "estimator",
+         .measure = {.estimate = with_truth([](const EstimateResult& of) {
+                         return of.sample.energy > 0.0 ? of.error / of.sample.energy : undefined;
+                     })}},
+        // If the observed vectors equal the true ones up to rounding, the oracle error is zero and the ratio undefined.
+        {.name = "loss_ratio",
+         .unit = "ratio",
+         .better = "lower",
+         .definition = "||S^ - S||_F^2 over that of the best values for the observed vectors of the true components; "
+                       "below 1 where a method has better vectors, as behind a transform",
+         .of = "estimator",
+         .measure = {.estimate = with_truth([](const EstimateResult& of) {
+                         return of.sample.oracle > 1e-12 * of.sample.energy ? of.error / of.sample.oracle : undefined;
+                     })}},
+    };
+}
+
+std::vector<Metric> block_errors() {
+    return {
+        {.name = "relative_l2",
+         .unit = "share",
+         .better = "lower",
+         .definition = "||X - X^||_F / ||X||_F",
+         .of = "codec",
+         .text = {.heading = "relative L2",
+                  .narrow = "rel. L2",
+                  .long_name = "relative L2 error",
+                  .group = MetricGroup::of_codecs,
+                  .column = 4,
+                  .frontier = true},
+         .measure = {.errors = [](const BlockMetrics& of) { return of.relative_l2; }}},
+        {.name = "distortion",
+         .unit = "share",
+         .better = "lower",
+         .definition = "||X - X^||_F^2 / ||X||_F^2",
+         .of = "codec",
+         .measure = {.errors = [](const BlockMetrics& of) { return of.relative_l2 * of.relative_l2; }}},
+        {.name = "linear_gain",
+         .unit = "share",
+         .better = "target",
+         .definition = "sum of <x_t, x^_t> over sum of |x_t|^2",
+         .of = "codec",
+         .measure = {.errors = [](const BlockMetrics& of) { return of.linear_gain; }}},
+    };
+}
+
+/// The measure of a metric of attention weights, which depend on keys only: it is not measured for values.
+Measure<HeadAttention> of_keys(double AttentionErrors::*number) {
+    return [number](const HeadAttention& of) {
+        return of.coded_keys ? std::optional<double>(of.errors.*number) : std::nullopt;
+    };
+}
+
+std::vector<Metric> attention_errors_table() {
+    return {
+        {.name = "attention_logits",
+         .unit = "logit",
+         .better = "lower",
+         .definition = "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it sees",
+         .of = "codec",
+         .text = {.heading = "logits",
+                  .long_name = "error of attention logits",
+                  .group = MetricGroup::of_attention,
+                  .frontier = true},
+         .measure = {.attention = of_keys(&AttentionErrors::logits)}},
+        {.name = "attention_kl",
+         .unit = "nats",
+         .better = "lower",
+         .definition = "mean over queries of the Kullback-Leibler divergence of attention over decoded keys from that "
+                       "over exact ones",
+         .of = "codec",
+         .text = {.heading = "KL", .group = MetricGroup::of_attention},
+         .measure = {.attention = of_keys(&AttentionErrors::divergence)}},
+        {.name = "attention_top1",
+         .unit = "share",
+         .better = "higher",
+         .definition = "queries whose largest weight stays at the same token",
+         .of = "codec",
+         .text = {.heading = "top-1", .group = MetricGroup::of_attention},
+         .measure = {.attention = of_keys(&AttentionErrors::top1)}},
+        {.name = "attention_top8",
+         .unit = "share",
+         .better = "higher",
+         .definition = "of a query's 8 largest weights, those that stay among its 8 largest",
+         .of = "codec",
+         .text = {.heading = "top-8", .group = MetricGroup::of_attention},
+         .measure = {.attention = of_keys(&AttentionErrors::top8)}},
+        {.name = "attention_output",
+         .unit = "share",
+         .better = "lower",
+         .definition = "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, keys (of rows of "
+                       "values: values) decoded",
+         .of = "codec",
+         .text = {.heading = "attention",
+                  .long_name = "relative error of attention output",
+                  .group = MetricGroup::of_attention,
+                  .frontier = true},
+         .measure = {.attention = [](const HeadAttention& of) { return of.errors.outputs.front(); }}},
+        {.name = "attention_output_both",
+         .unit = "share",
+         .better = "lower",
+         .definition = "||O^ - O||_F / ||O||_F as attention_output, keys and values decoded",
+         .of = "codec",
+         .text = {.heading = "both", .group = MetricGroup::of_attention},
+         .measure = {.attention =
+                         [](const HeadAttention& of) {
+                             return of.coded_keys ? std::optional<double>(of.errors.outputs.back()) : std::nullopt;
+                         }}},
+    };
+}
+
+std::vector<Metric> model_metrics() {
+    return {
+        {.name = "added_nats",
+         .unit = "nats",
+         .better = "lower",
+         .definition = "what a token costs a model that reads its cache coded more than one that reads it exactly, "
+                       "mean of a document",
+         .of = "codec",
+         .text = {.heading = "added nats",
+                  .long_name = "added nats a token",
+                  .group = MetricGroup::of_models,
+                  .frontier = true}},
+        {.name = "retrieval",
+         .unit = "nats",
+         .better = "lower",
+         .definition = "log-probability of the answer with an exact cache less that with a coded one, mean of a "
+                       "prompt's questions",
+         .of = "codec",
+         .text = {.heading = "log-probability lost",
+                  .narrow = "lost log p",
+                  .long_name = "nats lost of the answers' log-probability",
+                  .group = MetricGroup::of_models,
+                  .frontier = true}},
+        {.name = "wrong_answers",
+         .unit = "share",
+         .better = "lower",
+         .definition = "of a prompt's questions with a coded cache, likeliest value not the answer",
+         .of = "codec",
+         .text = {.heading = "wrong answers",
+                  .narrow = "wrong",
+                  .long_name = "fraction of answers that are wrong",
+                  .group = MetricGroup::of_models,
+                  .frontier = true}},
+    };
+}
+
+/// The sizes of codes: in all, and one metric for each item of the ledger.
+std::vector<Metric> bit_metrics() {
+    std::vector<Metric> all = {
+        {.name = "paper_bits",
+         .unit = "bits an entry",
+         .better = "lower",
+         .definition = "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out",
+         .of = "codec",
+         .text = {.heading = "paper bits", .group = MetricGroup::of_codecs, .column = 3},
+         .measure = {.size = [](const CodeSize& of) { return of.paper_bits; }}},
+        {.name = "bits_per_entry",
+         .unit = "bits an entry",
+         .better = "lower",
+         .definition = "all stored bits over all entries, counted from the bytes",
+         .of = "codec",
+         .text = {.heading = "bits", .group = MetricGroup::of_codecs, .column = 2},
+         .measure = {.size = [](const CodeSize& of) { return of.bits_per_entry; }}},
+    };
+    for (std::size_t item = 0; item < estimators::item_count; ++item) {
+        const std::string name(estimators::item_names[item]);
+        all.push_back({.name = "bits." + name,
+                       .unit = "bits an entry",
+                       .better = "none",
+                       .definition = "stored bits of the item: " + name,
+                       .of = "codec",
+                       .measure = {.size = [item](const CodeSize& of) { return of.items[item]; }}});
+    }
+    return all;
+}
+
+/// Bias and standard deviation of inner products for one kind of queries. Only those of the first kind, the other rows
+/// of the block, are columns of the tables of codecs.
+std::vector<Metric> inner_product_metrics(const QueryModel& model) {
+    const auto metric = [&](const std::string& name, const char* better, const std::string& definition,
+                            const char* heading, const char* heading_of_others,
+                            double InnerProductErrors::*number) -> Metric {
+        const bool first = model.suffix.empty();
+        return {.name = name + std::string(model.suffix),
+                .unit = "cosine",
+                .better = better,
+                .definition = fmt::format("{}; q: {}", definition, model.queries),
+                .of = "codec",
+                .text = {.heading = first ? heading : heading_of_others,
+                         .group = first ? MetricGroup::of_codecs : MetricGroup::none,
+                         .column = 5},
+                .measure = {.errors = [errors = model.errors, number](const BlockMetrics& of) {
+                    const bool measured = errors != &BlockMetrics::dumped || of.has_dumped_queries;
+                    return measured ? std::optional<double>(of.*errors.*number) : std::nullopt;
+                }}};
+    };
+    const std::string cosines = "cos(q, x^_t) - cos(q, x_t), decoded rows renormalised as in the paper";
+    const std::string products = "<q, x^_t - x_t> / (|q| |x_t|)";
+    const auto deviation_of = [](const std::string& of) {
+        return fmt::format("standard deviation of {} over the pairs of a block", of);
+    };
+    const std::string queries(model.heading);
+    return {
+        metric("ip_bias", "target", "mean of " + cosines, "IP bias", "", &InnerProductErrors::bias),
+        metric("ip_std", "lower", deviation_of(cosines), "IP std", "", &InnerProductErrors::deviation),
+        metric("ip_bias_plain", "target", "mean of " + products, "IP bias plain", queries.c_str(),
+               &InnerProductErrors::bias_plain),
+        metric("ip_std_plain", "lower", deviation_of(products), "IP std plain", "std",
+               &InnerProductErrors::deviation_plain),
+    };
+}
+
+Metric shared_bits() {
+    return {.name = "shared_bits",
+            .unit = "bits an entry",
+            .better = "lower",
+            .definition =
+                "calibrated basis of a cache method over the entries of one sequence; it serves every "
+                "sequence and is not among the stored bits",
+            .of = "codec",
+            .measure = {.size = [](const CodeSize& of) { return of.shared_bits; }}};
+}
+
+}  // namespace
 
 const std::vector<Metric>& metrics() {
     static const std::vector<Metric> table = [] {
-        std::vector<Metric> all = {
-            {"outlier", "eigenvalue", "none", "k-th largest eigenvalue of S~ S~^T", "sample"},
-            {"overlap.left", "share", "higher", "squared inner product of the k-th true and observed left vector",
-             "sample"},
-            {"overlap.right", "share", "higher", "squared inner product of the k-th true and observed right vector",
-             "sample"},
-            {"rank", "components", "none", "components a method keeps", "estimator codec"},
-            {"rank_over", "share", "lower", "1 where a method keeps more components than there are signals, else 0",
-             "estimator"},
-            {"rank_right", "share", "higher", "1 where a method keeps as many components as there are signals, else 0",
-             "estimator"},
-            {"bulk_edge", "eigenvalue", "target", "estimated upper edge of the noise", "estimator"},
-            {"strength", "singular value", "target", "estimated strength of component k", "estimator"},
-            {"shrunk", "singular value", "target", "what replaces the k-th singular value", "estimator"},
-            {"relative_error", "share", "lower", "||S^ - S||_F^2 / ||S||_F^2", "estimator"},
-            {"loss_ratio", "ratio", "lower",
-             "||S^ - S||_F^2 over that of the best values for the observed vectors of the true components; below 1 "
-             "where a method has better vectors, as behind a transform",
-             "estimator"},
-            {"relative_l2", "share", "lower", "||X - X^||_F / ||X||_F", "codec"},
-            {"distortion", "share", "lower", "||X - X^||_F^2 / ||X||_F^2", "codec"},
-            {"linear_gain", "share", "target", "sum of <x_t, x^_t> over sum of |x_t|^2", "codec"},
-            {"attention_logits", "logit", "lower",
-             "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it sees", "codec"},
-            {"attention_kl", "nats", "lower",
-             "mean over queries of the Kullback-Leibler divergence of attention over decoded keys from that over exact "
-             "ones",
-             "codec"},
-            {"attention_top1", "share", "higher", "queries whose largest weight stays at the same token", "codec"},
-            {"attention_top8", "share", "higher", "of a query's 8 largest weights, those that stay among its 8 largest",
-             "codec"},
-            {"attention_output", "share", "lower",
-             "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, keys (of rows of values: values) "
-             "decoded",
-             "codec"},
-            {"attention_output_both", "share", "lower",
-             "||O^ - O||_F / ||O||_F as attention_output, keys and values decoded", "codec"},
-            {"added_nats", "nats", "lower",
-             "what a token costs a model that reads its cache coded more than one that reads it exactly, mean of a "
-             "document",
-             "codec"},
-            {"retrieval", "nats", "lower",
-             "log-probability of the answer with an exact cache less that with a coded one, mean of a prompt's "
-             "questions",
-             "codec"},
-            {"wrong_answers", "share", "lower",
-             "of a prompt's questions with a coded cache, likeliest value not the answer", "codec"},
-            {"paper_bits", "bits an entry", "lower",
-             "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out", "codec"},
-            {"bits_per_entry", "bits an entry", "lower", "all stored bits over all entries, counted from the bytes",
-             "codec"},
-        };
-        for (const auto item : estimators::item_names)
-            all.push_back({"bits." + std::string(item), "bits an entry", "none",
-                           "stored bits of the item: " + std::string(item), "codec"});
-        for (const auto& model : query_models()) {
-            const std::string suffix(model.suffix);
-            const auto queries = fmt::format("; q: {}", model.queries);
-            const std::string cosines = "cos(q, x^_t) - cos(q, x_t), decoded rows renormalised as in the paper";
-            const std::string products = "<q, x^_t - x_t> / (|q| |x_t|)";
-            const auto deviation_of = [&](const std::string& of) {
-                return fmt::format("standard deviation of {} over the pairs of a block{}", of, queries);
-            };
-            all.push_back({"ip_bias" + suffix, "cosine", "target", "mean of " + cosines + queries, "codec"});
-            all.push_back({"ip_std" + suffix, "cosine", "lower", deviation_of(cosines), "codec"});
-            all.push_back({"ip_bias_plain" + suffix, "cosine", "target", "mean of " + products + queries, "codec"});
-            all.push_back({"ip_std_plain" + suffix, "cosine", "lower", deviation_of(products), "codec"});
-        }
-        all.push_back({"shared_bits", "bits an entry", "lower",
-                       "calibrated basis of a cache method over the entries of one sequence; it serves every sequence "
-                       "and is not among the stored bits",
-                       "codec"});
+        std::vector<Metric> all;
+        const auto add = [&](const std::vector<Metric>& more) { all.insert(all.end(), more.begin(), more.end()); };
+        for (const auto& part : {spectral_metrics(), estimate_errors(), block_errors(), attention_errors_table(),
+                                 model_metrics(), bit_metrics()})
+            add(part);
+        for (const auto& model : query_models()) add(inner_product_metrics(model));
+        all.push_back(shared_bits());
         return all;
     }();
     return table;
 }
 
-std::size_t metric_index(std::string_view name) {
+std::optional<std::size_t> find_metric(std::string_view name) {
     const auto found =
         std::find_if(metrics().begin(), metrics().end(), [&](const Metric& m) { return m.name == name; });
-    if (found == metrics().end()) throw precondition_error("no metric is called {}", name);
+    if (found == metrics().end()) return std::nullopt;
     return static_cast<std::size_t>(found - metrics().begin());
+}
+
+std::size_t metric_index(std::string_view name) {
+    const auto found = find_metric(name);
+    if (!found) throw precondition_error("no metric is called {}", name);
+    return *found;
 }
 
 }  // namespace spiked::validation

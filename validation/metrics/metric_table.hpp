@@ -1,22 +1,66 @@
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace spiked::validation {
 
+struct BlockMetrics;
+struct CodeSize;
+struct EstimateResult;
+struct HeadAttention;
+struct SampleResult;
+
+/// The kinds of tables that show a metric in a column.
+enum class MetricGroup { none, of_codecs, of_attention, of_models };
+
+/// The texts of a metric in tables and figures.
+struct MetricText {
+    std::string heading = {};    ///< of a column on a page, without the percent sign; empty: it has no column
+    std::string narrow = {};     ///< of a column on a terminal; empty: the same
+    std::string long_name = {};  ///< on axes and in titles; empty: the name with spaces for underscores
+    MetricGroup group = MetricGroup::none;
+    int column = 0;         ///< orders the columns of a group; those with equal numbers are in the order of metrics()
+    bool frontier = false;  ///< whether it is an error that a frontier shows
+};
+
+/// The value of a metric, computed from the results for one block; no value if the metric is not measured there, NaN if
+/// it is undefined.
+template <class Result>
+using Measure = std::function<std::optional<double>(const Result& result)>;
+/// The same for one spike or component, from 0.
+template <class Result>
+using SpikeMeasure = std::function<std::optional<double>(const Result& result, std::size_t spike)>;
+
+/// How a metric is measured, for each kind of result that has it.
+struct MetricMeasures {
+    SpikeMeasure<SampleResult> sample = {};
+    Measure<EstimateResult> estimate = {};
+    SpikeMeasure<EstimateResult> component = {};
+    Measure<CodeSize> size = {};
+    Measure<BlockMetrics> errors = {};
+    Measure<HeadAttention> attention = {};
+};
+
 /// A quantity that is measured on replicates. The program has one table of metrics, which `spiked list metrics` prints.
-/// Stores number metrics by their position in it, so new ones must be added at its end.
+/// The name identifies a metric, in stores as well, so a new one may be added anywhere; its place in the table is the
+/// order of tables.
 struct Metric {
     std::string name;
-    std::string unit;
+    std::string unit;    ///< values of the unit `share` are shown in percent
     std::string better;  ///< lower | higher | target | none
     std::string definition;
     std::string of;  ///< kinds of methods that it is measured for: sample, estimator, codec
+    MetricText text = {};
+    MetricMeasures measure = {};  ///< empty for metrics of whole models, which validation/model measures
 };
 [[nodiscard]] const std::vector<Metric>& metrics();
-/// Position of the metric in metrics(). Throws bug if there is none of that name.
+/// Position of the metric in metrics(), by which this process refers to it; none if no metric has that name.
+[[nodiscard]] std::optional<std::size_t> find_metric(std::string_view name);
+/// The same; throws precondition_error if no metric has that name.
 [[nodiscard]] std::size_t metric_index(std::string_view name);
 
 /// The value of one metric in one replicate; k is the spike, from 1, or 0 if the metric has none.
@@ -26,5 +70,24 @@ struct Observation {
     int k = 0;
     double value = 0.0;
 };
+
+/// Appends the metrics that are measured from this kind of result, in the order of metrics().
+template <class Result>
+void observe(Measure<Result> MetricMeasures::*measure, const Result& result, std::size_t method,
+             std::vector<Observation>& to) {
+    for (std::size_t m = 0; m < metrics().size(); ++m)
+        if (const auto& value_of = metrics()[m].measure.*measure)
+            if (const auto value = value_of(result)) to.push_back({method, m, 0, *value});
+}
+
+/// Appends the metrics of one spike, from 0, that are measured from this kind of result, in the order of metrics().
+template <class Result>
+void observe_spike(SpikeMeasure<Result> MetricMeasures::*measure, const Result& result, std::size_t spike,
+                   std::size_t method, std::vector<Observation>& to) {
+    for (std::size_t m = 0; m < metrics().size(); ++m)
+        if (const auto& value_of = metrics()[m].measure.*measure)
+            if (const auto value = value_of(result, spike))
+                to.push_back({method, m, static_cast<int>(spike) + 1, *value});
+}
 
 }  // namespace spiked::validation

@@ -107,7 +107,7 @@ void make_experiment(Experiment& experiment, const Source& source, Task task) {
     experiment.science.set("settings", source.settings);
     experiment.science.set("rotations", "of each case");
     experiment.science.set("block", source.block_tokens);
-    experiment.science.set("quantizer", estimators::quantizer_json(source.quantizer));
+    experiment.science.set("quantizer", estimators::quantizer_json(source.quantizer, estimators::options_in_stores));
     experiment.batch = 1;
     experiment.figures.push_back(Json::object({{"kind", "frontier"}, {"y", task.metric}}));
     Json cells = Json::array();

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "theory/laws/line_fit.hpp"
 #include "validation/statistics/moments.hpp"
 
 namespace spiked::validation {
@@ -37,31 +38,20 @@ struct LogPoint {
 };
 
 Interval slope(const std::vector<LogPoint>& points, double alpha) {
-    double weight = 0.0;
-    double x_mean = 0.0;
-    double y_mean = 0.0;
+    std::vector<double> sizes, values, weights;
     std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t count = 0;
     for (const auto& point : points) {
-        const double w = 1.0 / point.variance;
-        weight += w;
-        x_mean += w * point.size;
-        y_mean += w * point.value;
+        sizes.push_back(point.size);
+        values.push_back(point.value);
+        weights.push_back(1.0 / point.variance);
         fewest = std::min(fewest, point.count);
         count += point.count;
     }
-    x_mean /= weight;
-    y_mean /= weight;
-    double xx = 0.0;
-    double xy = 0.0;
-    for (const auto& point : points) {
-        const double w = 1.0 / point.variance;
-        xx += w * (point.size - x_mean) * (point.size - x_mean);
-        xy += w * (point.size - x_mean) * (point.value - y_mean);
-    }
-    if (points.size() < 2 || fewest < 3 || !(xx > 0.0)) return {.count = count};
+    const theory::LineFit line = theory::fit_line(sizes, values, weights);
+    if (fewest < 3 || !(line.x_squares > 0.0)) return {.count = count};
     const double degrees = static_cast<double>(fewest - 1);
-    return with_limits(xy / xx, 1.0 / std::sqrt(xx), count, upper_student(degrees, alpha / 2.0));
+    return with_limits(line.slope, 1.0 / std::sqrt(line.x_squares), count, upper_student(degrees, alpha / 2.0));
 }
 
 /// Largest deviation of a binomial count from its mean, up to a probability of `tail` in each tail of the exact law;
@@ -181,12 +171,7 @@ Interval rate_interval(std::span<const SizeDraws> sweep, double alpha) {
 }
 
 Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha) {
-    struct Quantile {
-        double size, value, low, high, weight;
-    };
-    std::vector<Quantile> points;
-    double weight = 0.0;
-    double mean = 0.0;
+    std::vector<double> sizes, quantiles, lows, highs, weights;
     std::uint64_t count = 0;
     for (const auto& [size, values] : sweep) {
         std::vector<double> sorted(values);
@@ -198,30 +183,33 @@ Interval growth_interval(std::span<const SizeDraws> sweep, double level, double 
         const double centre = level * (n - 1.0);
         if (!(centre - steps >= 0.0 && centre + steps <= n - 1.0)) return {.count = values.size()};
         const auto at = [&](double rank) { return std::log(sorted[static_cast<std::size_t>(rank)]); };
-        points.push_back({std::log(static_cast<double>(size)), at(std::round(centre)), at(std::floor(centre - steps)),
-                          at(std::ceil(centre + steps)), n});
-        weight += n;
-        mean += n * points.back().size;
+        sizes.push_back(std::log(static_cast<double>(size)));
+        quantiles.push_back(at(std::round(centre)));
+        lows.push_back(at(std::floor(centre - steps)));
+        highs.push_back(at(std::ceil(centre + steps)));
+        weights.push_back(n);
         count += values.size();
     }
-    mean /= weight;
-    double squares = 0.0;
-    for (const auto& point : points) squares += point.weight * (point.size - mean) * (point.size - mean);
-    if (points.size() < 2 || !(squares > 0.0)) return {.count = count};
+    const theory::LineFit line = theory::fit_line(sizes, quantiles, weights);
+    if (!(line.x_squares > 0.0)) return {.count = count};
     double slope = 0.0;
     double below = 0.0;
     double above = 0.0;
-    for (const auto& point : points) {
-        const double coefficient = point.weight * (point.size - mean) / squares;
-        slope += coefficient * point.value;
-        const double down = coefficient * (point.value - (coefficient > 0.0 ? point.low : point.high));
-        const double up = coefficient * ((coefficient > 0.0 ? point.high : point.low) - point.value);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const double coefficient = weights[i] * (sizes[i] - line.x_mean) / line.x_squares;
+        slope += coefficient * quantiles[i];
+        const double down = coefficient * (quantiles[i] - (coefficient > 0.0 ? lows[i] : highs[i]));
+        const double up = coefficient * ((coefficient > 0.0 ? highs[i] : lows[i]) - quantiles[i]);
         below += down * down;
         above += up * up;
     }
     const double low = slope - std::sqrt(below);
     const double high = slope + std::sqrt(above);
     return {slope, (high - low) / (2.0 * upper_normal(alpha / 2.0)), low, high, count};
+}
+
+double band_half_width(std::uint64_t count, double alpha) {
+    return std::sqrt(std::log(2.0 / alpha) / (2.0 * static_cast<double>(count)));
 }
 
 Interval distance_interval(std::span<const double> values, const std::function<double(double)>& cdf, double alpha) {
@@ -235,7 +223,7 @@ Interval distance_interval(std::span<const double> values, const std::function<d
         if (std::isnan(at)) return {.count = values.size()};
         distance = std::max({distance, static_cast<double>(i + 1) / n - at, at - static_cast<double>(i) / n});
     }
-    const double width = std::sqrt(std::log(2.0 / alpha) / (2.0 * n));
+    const double width = band_half_width(sorted.size(), alpha);
     // Kolmogorov's law has standard deviation 0.2603 / sqrt(n).
     return {distance, 0.2603 / std::sqrt(n), std::max(0.0, distance - width), distance + width, values.size()};
 }
@@ -264,6 +252,20 @@ double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double pr
     const double lower = below + u * here;
     const double upper = above + (1.0 - u) * here;
     return std::min(1.0, 2.0 * std::min(lower, upper));
+}
+
+double kolmogorov_distance(std::span<const double> a, std::span<const double> b) {
+    double largest = 0.0;
+    std::size_t i = 0;
+    std::size_t j = 0;
+    while (i < a.size() && j < b.size()) {
+        const double at = std::max(a[i], b[j]);
+        while (i < a.size() && a[i] >= at) ++i;
+        while (j < b.size() && b[j] >= at) ++j;
+        largest = std::max(largest, std::abs(static_cast<double>(i) / static_cast<double>(a.size()) -
+                                             static_cast<double>(j) / static_cast<double>(b.size())));
+    }
+    return largest;
 }
 
 }  // namespace spiked::validation

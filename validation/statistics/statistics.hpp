@@ -74,8 +74,11 @@ struct SizeDraws {
 /// Donner 2008), because a standard error from a few neighbouring order statistics is too uncertain for a small alpha.
 [[nodiscard]] Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha);
 
+/// Half the width of the band around the empirical distribution function of `count` values that holds their whole
+/// distribution function with probability 1 - alpha (Dvoretzky, Kiefer and Wolfowitz 1956; constant of Massart 1990).
+[[nodiscard]] double band_half_width(std::uint64_t count, double alpha);
 /// Kolmogorov distance between the empirical distribution of the values and `cdf`, with an interval for the distance of
-/// their true law from `cdf` (Dvoretzky, Kiefer and Wolfowitz 1956; constant of Massart 1990). cdf must be continuous.
+/// their true law from `cdf`, which is that band. cdf must be continuous.
 [[nodiscard]] Interval distance_interval(std::span<const double> values, const std::function<double(double)>& cdf,
                                          double alpha);
 
@@ -86,5 +89,10 @@ struct SizeDraws {
 [[nodiscard]] double kolmogorov_p_value(double distance, std::uint64_t count);
 /// Two-sided binomial p-value, randomised by `u` uniform in (0, 1) so that it is uniform under the null law.
 [[nodiscard]] double binomial_p_value(std::uint64_t successes, std::uint64_t trials, double probability, double u);
+
+// Descriptive statistics.
+
+/// Kolmogorov distance between the empirical distributions of two samples, each sorted in descending order.
+[[nodiscard]] double kolmogorov_distance(std::span<const double> a, std::span<const double> b);
 
 }  // namespace spiked::validation

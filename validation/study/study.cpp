@@ -148,6 +148,37 @@ void read_exec(Section& root, Study& study, Diagnostics& diagnostics) {
     exec.no_other_keys();
 }
 
+toml::table parse_toml(const std::string& text, const std::string& name) {
+    reject_deep_keys(text, name);
+    try {
+        return toml::parse(text, name);
+    } catch (const toml::parse_error& error) {
+        throw usage_error("{}:{}:{}: {}: correct the syntax there", name, error.source().begin.line,
+                          error.source().begin.column, error.description());
+    }
+}
+
+/// Keeps in the experiment what was changed in the file: by --set, and the paths of sources beside the study file.
+void keep_changes(toml::table& file, const StudyOverrides& overrides, Experiment& experiment) {
+    const auto keep = [&](const std::string& key, const std::string& value) {
+        Json pair = Json::array();
+        pair.push(key);
+        pair.push(value);
+        experiment.config_set.push(std::move(pair));
+    };
+    for (const auto& [key, value] : overrides.set) keep(key, value);
+    if (const std::string source = find_sources_beside(file, overrides.folder); !source.empty())
+        keep("model.source", source);
+}
+
+void read_version(Section& root, Diagnostics& diagnostics) {
+    root.require("spiked", "spiked = 1");
+    if (const toml::node* version = root.node("spiked");
+        version != nullptr && version->value_exact<std::int64_t>() != 1)
+        diagnostics.add(*version,
+                        "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
+}
+
 void read_store(Section& root, const toml::table& file, Study& study, Diagnostics& diagnostics) {
     Section store = root.below("store");
     study.store_path = store.text("path", "results/" + study.experiment.name + ".spiked");
@@ -179,6 +210,38 @@ void reject_tables_of_samples(Section& root, const toml::table* sweep, Diagnosti
     for (const char* key : {"reps", "until"})
         if (const toml::node* asked = root.raw()["run"][key].node())
             diagnostics.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
+}
+
+/// The blocks of a study: points of generated blocks or matrix files, or dumps.
+struct StudyBlocks {
+    std::string kind;
+    std::vector<StudyPoint> points;
+    KvPlan plan;
+
+    [[nodiscard]] bool of_dumps() const { return kind == "kv_dump"; }
+};
+
+StudyBlocks read_blocks(const std::string& kind, Section& root, const toml::table& model, const toml::table* sweep,
+                        Diagnostics& diagnostics) {
+    StudyBlocks blocks{kind, {}, {}};
+    if (blocks.of_dumps()) {
+        blocks.plan = read_dump_model(model, diagnostics);
+        reject_tables_of_samples(root, sweep, diagnostics);
+        if (root.raw().get("codec") == nullptr) diagnostics.add(model, "a dump study needs a [[codec]]");
+        return blocks;
+    }
+    blocks.points = read_points(blocks.kind, model, sweep, diagnostics);
+    if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&
+        root.raw().get("check") == nullptr)
+        diagnostics.add(model, "the study computes nothing: add an [[estimator]], a [[codec]] or a [[check]]");
+    return blocks;
+}
+
+void reject_equal_cells(const Experiment& experiment, const toml::table& at, Diagnostics& diagnostics) {
+    std::set<std::string> hashes;
+    for (const auto& cell : experiment.cells)
+        if (!hashes.insert(cell.hash()).second)
+            diagnostics.add(at, fmt::format("two cells are the same ({}): a value is listed twice", cell.label));
 }
 
 /// All settings that can change a number, except those of cells and dumps.
@@ -222,14 +285,7 @@ std::vector<ClaimText> claims_of_studies() {
 }
 
 Study parse_study(const std::string& text, const std::string& name, const StudyOverrides& overrides) {
-    reject_deep_keys(text, name);
-    toml::table file;
-    try {
-        file = toml::parse(text, name);
-    } catch (const toml::parse_error& error) {
-        throw usage_error("{}:{}:{}: {}: correct the syntax there", name, error.source().begin.line,
-                          error.source().begin.column, error.description());
-    }
+    toml::table file = parse_toml(text, name);
     apply_overrides(file, overrides);
 
     Diagnostics diagnostics(name, overrides.set.empty() ? "" : " (as changed by --set)");
@@ -237,22 +293,9 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     Experiment& experiment = study.experiment;
     experiment.config_source = text;
     experiment.claims = claims_of_studies();
-    const auto keep_change = [&](const std::string& key, const std::string& value) {
-        Json pair = Json::array();
-        pair.push(key);
-        pair.push(value);
-        experiment.config_set.push(std::move(pair));
-    };
-    for (const auto& [key, value] : overrides.set) keep_change(key, value);
-    if (const std::string source = find_sources_beside(file, overrides.folder); !source.empty())
-        keep_change("model.source", source);
+    keep_changes(file, overrides, experiment);
     Section root(file, "the study", diagnostics);
-    root.require("spiked", "spiked = 1");
-    if (const toml::node* version = root.node("spiked");
-        version != nullptr && version->value_exact<std::int64_t>() != 1)
-        diagnostics.add(*version,
-                        "\"spiked\" is the version of the study file's format, and this program reads 1: spiked = 1");
-
+    read_version(root, diagnostics);
     read_about(root, overrides, experiment, diagnostics);
     const RunTable run = read_run(root, experiment, diagnostics);
     const auto precision = run.precision == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
@@ -274,48 +317,35 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     Section kind_section(*model, "[model]", diagnostics);
     kind_section.require("kind", "kind = \"spiked\"");
     const std::string kind = kind_section.choice("kind", "spiked", model_kinds());
-    std::vector<StudyPoint> points;
-    KvPlan plan;
     const std::size_t before = diagnostics.count();
-    if (kind == "kv_dump") {
-        plan = read_dump_model(*model, diagnostics);
-        reject_tables_of_samples(root, sweep, diagnostics);
-        if (root.raw().get("codec") == nullptr) diagnostics.add(*model, "a dump study needs a [[codec]]");
-    } else {
-        points = read_points(kind, *model, sweep, diagnostics);
-        if (root.raw().get("estimator") == nullptr && root.raw().get("codec") == nullptr &&
-            root.raw().get("check") == nullptr)
-            diagnostics.add(*model, "the study computes nothing: add an [[estimator]], a [[codec]] or a [[check]]");
-        reject_pairs(points.size(), estimators, codecs, sweep == nullptr ? *model : *sweep, diagnostics);
-    }
+    StudyBlocks blocks = read_blocks(kind, root, *model, sweep, diagnostics);
+    if (!blocks.of_dumps())
+        reject_pairs(blocks.points.size(), estimators, codecs, sweep == nullptr ? *model : *sweep, diagnostics);
     const auto factors = factors_of(kind, sweep);
     reject_swept(overrides, sweep, diagnostics);
     // Where [sweep] has an error, conditions and figures that use its factors may still be right.
     if (sweep == nullptr || diagnostics.count() == before) {
         check_conditions(checks, factors, diagnostics);
-        check_figures(kind == "kv_dump", factors, figures, overrides.figures, diagnostics);
+        check_figures(blocks.of_dumps(), factors, figures, overrides.figures, diagnostics);
     }
     diagnostics.throw_if_any();
 
     experiment.science = science_of(file, kind, experiment, run, estimators, codecs);
-    if (kind == "kv_dump") {
+    if (blocks.of_dumps()) {
         // Its errors name files and belong to unusable input, not to the study file.
-        plan.quantizer.seed = experiment.seed;
-        plan.precision = precision;
-        make_dump_experiment(experiment, plan, codecs);
+        blocks.plan.quantizer.seed = experiment.seed;
+        blocks.plan.precision = precision;
+        make_dump_experiment(experiment, blocks.plan, codecs);
     } else {
         guarded(*model, diagnostics, [&] {
-            make_block_experiment(experiment, kind, std::move(points), estimators, codecs, run.replicates, precision);
+            make_block_experiment(experiment, kind, std::move(blocks.points), estimators, codecs, run.replicates,
+                                  precision);
         });
         diagnostics.throw_if_any();
     }
 
     check_stop_rules(file, experiment, diagnostics);
-    std::set<std::string> hashes;
-    for (const auto& cell : experiment.cells)
-        if (!hashes.insert(cell.hash()).second)
-            diagnostics.add(sweep == nullptr ? *model : *sweep,
-                            fmt::format("two cells are the same ({}): a value is listed twice", cell.label));
+    reject_equal_cells(experiment, sweep == nullptr ? *model : *sweep, diagnostics);
     diagnostics.throw_if_any();
     add_checks(checks, experiment, diagnostics);
     diagnostics.throw_if_any();

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "core/runtime/error.hpp"
+#include "core/text/enum_names.hpp"
 #include "core/text/json.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 
-// Helpers for reading a study file, shared by study.cpp, study_models.cpp and study_tables.cpp.
+// Helpers for reading a study file, shared by the other files of this folder.
 namespace spiked::validation {
 
 /// Collects errors with their places in the file.
@@ -107,12 +108,21 @@ public:
                         : fmt::format("\"{}\" must be a text in quotes", key));
         return fallback;
     }
-    std::string choice(const std::string& key, const std::string& fallback, const std::vector<std::string>& legal) {
+    std::string choice(const std::string& key, const std::string& fallback, const std::vector<std::string>& legal,
+                       const Aliases& aliases = {}) {
         const std::string value = text(key, fallback);
         if (std::find(legal.begin(), legal.end(), value) == legal.end())
-            diagnostics_.add(*table_.get(key),
-                             fmt::format("\"{}\" of {} is not possible{}", value, key, suggestion(value, legal)));
+            diagnostics_.add(*table_.get(key), fmt::format("\"{}\" of {} is not possible{}", value, key,
+                                                           suggestion(value, legal, aliases)));
         return value;
+    }
+    /// One of the names of an enumeration.
+    template <class E>
+    E choice(const std::string& key, E fallback) {
+        const std::string name = choice(key, std::string(enum_name(fallback)), names_of<E>(), aliases_of<E>());
+        for (const auto& row : EnumNames<E>::table)
+            if (row.name == name) return row.value;
+        return fallback;
     }
     double number(const std::string& key, double fallback, double low, double high) {
         const toml::node* found = node(key);
@@ -218,6 +228,8 @@ struct NumberCondition {
 [[nodiscard]] std::vector<NumberCondition> read_comparisons(const toml::table& table, Diagnostics& diagnostics);
 
 [[nodiscard]] Json json_of(const toml::node& node);
+/// A value as the text of a factor, without spaces where it is a table, so that it can be used on the command line.
+[[nodiscard]] std::string node_text(const toml::node& node);
 /// Sets a value at a dotted path of a table; returns false when a part of the path is not a table.
 [[nodiscard]] bool put(toml::table& to, const std::string& path, const toml::node& value);
 

@@ -70,29 +70,24 @@ std::vector<NamedEstimator> read_estimators(Section& root, Diagnostics& diagnost
         Section section(table, "[[estimator]]", diagnostics);
         section.require("name", "name = \"eoptshrink\"");
         const std::string name = section.text("name", "eoptshrink");
-        const std::string loss = section.choice("loss", "frobenius", {"frobenius", "operator", "nuclear"});
+        const auto loss = section.choice("loss", theory::Loss::frobenius);
         const std::string label = section.text("as", name);
         const bool known = section.choice("law", "unknown", {"unknown", "known"}) == "known";
         section.no_other_keys();
         reject_long_name(table, table.contains("as") ? "as" : "name", label, diagnostics);
         guarded(table, diagnostics, [&] {
-            const auto parsed = theory::loss_from(loss).value_or(theory::Loss::frobenius);
             reject_duplicate(table, estimators, label, diagnostics);
-            estimators.push_back({label, estimators::parse_estimator(name, parsed), parsed, known});
-            if (parsed != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
+            estimators.push_back({label, estimators::parse_estimator(name, loss), loss, known});
+            if (loss != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
                 diagnostics.add(
                     table,
                     fmt::format("loss has no effect on \"{}\" (it keeps values as they are): leave it out", name));
             // spectral_method rejects names that ask to estimate what is known here.
             if (known)
-                (void)estimators::spectral_method(
-                    name, parsed,
-                    {estimators::NoiseCovariance::diagonal(arma::vec(1, arma::fill::ones)), std::nullopt});
+                (void)estimators::spectral_method(name, loss, {estimators::NoiseCovariance::identity(1), std::nullopt});
             if (known && !estimators.back().method.takes_noise_law)
-                diagnostics.add(
-                    table, fmt::format("\"{}\" cannot use a known law (only tw-test and whiten+NAME do): leave law "
-                                       "out",
-                                       name));
+                diagnostics.add(table, fmt::format("\"{}\" cannot use a known law (only {} do): leave law out", name,
+                                                   estimators::users_of_noise_law()));
         });
     });
     return estimators;

@@ -20,14 +20,14 @@ Json covariance_json(const sim::CovarianceSpec& spec) {
 }
 
 Json spiked_json(const SpikedPoint& point) {
-    Json signal = Json::object({{"strength", point.strengths}, {"unit", point.unit}});
-    if (point.left_vectors == point.right_vectors) {
-        signal.set("vectors", point.left_vectors);
+    Json signal = Json::object({{"strength", point.strengths}, {"unit", enum_name(point.unit)}});
+    if (point.left_vectors.text() == point.right_vectors.text()) {
+        signal.set("vectors", point.left_vectors.text());
     } else {
-        signal.set("left_vectors", point.left_vectors);
-        signal.set("right_vectors", point.right_vectors);
+        signal.set("left_vectors", point.left_vectors.text());
+        signal.set("right_vectors", point.right_vectors.text());
     }
-    Json noise = Json::object({{"entries", point.entries},
+    Json noise = Json::object({{"entries", point.entries.text()},
                                {"row_cov", covariance_json(point.row)},
                                {"col_cov", covariance_json(point.column)}});
     if (point.colouring == sim::Colouring::eigenbasis) noise.set("colouring", "eigenbasis");
@@ -56,27 +56,21 @@ BlockSource spiked_source(const SpikedPoint& point) {
                                     AspectRatio::of(rows, columns));
     };
     const theory::SeparableLaw law = source.law();
-    const auto unit = sim::parse_strength_unit(point.unit);
     for (const double strength : point.strengths)
-        source.strengths.push_back(sim::absolute_strength(strength, unit, law.detection_threshold(), point.rows));
-    const auto entries = sim::EntryLaw::parse(point.entries);
-    const auto left = sim::VectorLaw::parse(point.left_vectors, sim::MatrixSide::row);
-    const auto right = sim::VectorLaw::parse(point.right_vectors, sim::MatrixSide::column);
+        source.strengths.push_back(sim::absolute_strength(strength, point.unit, law.detection_threshold(), point.rows));
     if (source.spikes > std::min(point.rows, point.columns))
         throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", source.spikes, point.rows,
                           point.columns);
-    left.require_room(point.rows, source.spikes);
-    right.require_room(point.columns, source.spikes);
-    if (point.colouring == sim::Colouring::eigenbasis && !entries.gaussian())
+    point.left_vectors.require_room(point.rows, source.spikes);
+    point.right_vectors.require_room(point.columns, source.spikes);
+    if (point.colouring == sim::Colouring::eigenbasis && !point.entries.gaussian())
         throw usage_error(
             "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
             "not {}: use dense",
-            point.entries);
+            point.entries.text());
     const auto diagonal = [](const sim::CovarianceSpec& spec) {
-        if (!spec.basis.empty()) return spec.basis == "identity" || spec.kind == "identity";
-        for (const auto& kind : sim::covariance_kinds())
-            if (kind.name == spec.kind) return kind.default_basis() == "identity";
-        return false;
+        const sim::CovarianceKind& kind = sim::covariance_kinds().named(spec.kind);
+        return kind.white || (spec.basis.empty() ? kind.default_basis() : spec.basis) == "identity";
     };
     const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
     source.own_rows = !eigenbasis || diagonal(point.row);
@@ -85,20 +79,19 @@ BlockSource spiked_source(const SpikedPoint& point) {
         return std::any_of(spectrum.atoms().begin(), spectrum.atoms().end(),
                            [](const theory::Atom& atom) { return atom.value == 0.0; });
     };
-    if (!entries.gaussian())
-        source.no_kernels = fmt::format("{} entries", point.entries);
+    if (!point.entries.gaussian())
+        source.no_kernels = fmt::format("{} entries", point.entries.text());
     else if (vanishes(law.row()) || vanishes(law.column()))
         source.no_kernels = "noise that vanishes in some direction";
     if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
         throw usage_error(
             "strengths must not increase (component k is compared with the k-th largest singular value): write them "
             "largest first");
-    source.prepare = [point, entries, left, right, strengths = source.strengths](const stream::StudySeed& seed,
-                                                                                 const std::string& cell) {
+    source.prepare = [point, strengths = source.strengths](const stream::StudySeed& seed, const std::string& cell) {
         const auto model = std::make_shared<const sim::SpikedModel>(
             sim::SpikedModel{sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
                              sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell),
-                             strengths, entries, left, right, point.colouring});
+                             strengths, point.entries, point.left_vectors, point.right_vectors, point.colouring});
         return PreparedSource{
             [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
             [model]() -> estimators::KnownNoise {

@@ -52,12 +52,12 @@ struct SpikedPoint {
     std::size_t columns = 0;
     sim::CovarianceSpec row;
     sim::CovarianceSpec column;
-    std::string entries = "gaussian";
-    std::string left_vectors = "haar";
-    std::string right_vectors = "haar";
+    sim::EntryLaw entries;
+    sim::VectorLaw left_vectors;
+    sim::VectorLaw right_vectors;
     sim::Colouring colouring = sim::Colouring::dense;
     std::vector<double> strengths;
-    std::string unit = "threshold";  ///< threshold | absolute | sqrt_n
+    sim::StrengthUnit unit = sim::StrengthUnit::threshold;
 };
 /// Throws usage_error for invalid names and parameters and for sizes that do not fit them, input_error for unusable
 /// files of spectra.

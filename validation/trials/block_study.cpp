@@ -7,105 +7,21 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 
-#include "core/runtime/call_once.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/spectral/gavish_donoho.hpp"
 #include "validation/metrics/codec_measurement.hpp"
+#include "validation/metrics/estimate_measurement.hpp"
+#include "validation/trials/cell_predictions.hpp"
 #include "validation/trials/device_trials.hpp"
-#include "validation/trials/predictions.hpp"
+#include "validation/trials/lazy_cell.hpp"
 #include "validation/trials/prepared_blocks.hpp"
 
 namespace spiked::validation {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-
-/// The estimators of a study for the blocks of one cell; those with `known_law` get its noise covariances.
-std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstimator>& named,
-                                                    const PreparedSource& source) {
-    std::vector<estimators::SpectralMethod> methods;
-    std::optional<estimators::KnownNoise> noise;
-    for (const auto& estimator : named) {
-        if (estimator.known_law && !noise) noise = source.noise();
-        methods.push_back(estimator.known_law
-                              ? estimators::spectral_method(estimator.method.name, estimator.loss, *noise)
-                              : estimator.method);
-    }
-    return methods;
-}
-
-/// The blocks of one cell and the estimators for them, prepared by the first thread that needs them.
-class LazyCell {
-public:
-    LazyCell(decltype(BlockSource::prepare) prepare, const std::vector<NamedEstimator>& estimators,
-             stream::StudySeed seed, std::string cell)
-        : prepare_(std::move(prepare)), estimators_(estimators), seed_(seed), cell_(std::move(cell)) {}
-
-    [[nodiscard]] sim::SpikedSample draw(std::uint64_t replicate) {
-        prepare_once();
-        return source_.draw(replicate);
-    }
-    [[nodiscard]] const std::vector<estimators::SpectralMethod>& methods() {
-        prepare_once();
-        return methods_;
-    }
-    /// The model that kernels draw from.
-    [[nodiscard]] const sim::SpikedModel& model() {
-        prepare_once();
-        return *source_.model;
-    }
-    [[nodiscard]] const cuda::TrialPlan& plan(estimators::Precision precision, const cuda::TrialPlan& methods) {
-        prepare_once();
-        planned_([&] {
-            plan_ = trial_plan(*source_.model, seed_, cell_, precision, methods.estimators);
-            plan_.codecs = methods.codecs;
-            plan_.rotation = methods.rotation;
-        });
-        return plan_;
-    }
-
-private:
-    void prepare_once() {
-        prepared_([&] {
-            source_ = prepare_(seed_, cell_);
-            methods_ = methods_for(estimators_, source_);
-        });
-    }
-
-    decltype(BlockSource::prepare) prepare_;
-    const std::vector<NamedEstimator>& estimators_;  ///< owned by the study, which outlives its cells
-    stream::StudySeed seed_;
-    std::string cell_;
-    CallOnce prepared_;
-    CallOnce planned_;
-    PreparedSource source_;
-    cuda::TrialPlan plan_;
-    std::vector<estimators::SpectralMethod> methods_;
-};
-
-/// Keeps the most recently used cells, so that a study of many cells holds the bases of only a few in memory.
-class RecentCells {
-public:
-    template <class Make>
-    [[nodiscard]] std::shared_ptr<LazyCell> get(std::size_t cell, const Make& make) {
-        const std::lock_guard lock(guard_);
-        auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& one) { return one.first == cell; });
-        if (found == kept_.end()) {
-            if (kept_.size() == most) kept_.pop_back();
-            found = kept_.emplace(kept_.begin(), cell, make());
-        }
-        std::rotate(kept_.begin(), found, found + 1);
-        return kept_.front().second;
-    }
-
-private:
-    static constexpr std::size_t most = 16;
-    std::mutex guard_;
-    std::vector<std::pair<std::size_t, std::shared_ptr<LazyCell>>> kept_;
-};
 
 struct CellSetup {
     decltype(BlockSource::prepare) prepare;
@@ -164,77 +80,29 @@ estimators::QuantizerOptions coding(const StudySetup& study, const CellSetup& ce
     return {.axis = cell.axis, .seed = study.seed, .rotation_index = replicate};
 }
 
-/// Results for one block without its codecs, computed by the CPU or by kernels.
-struct SampleNumbers {
-    /// For each spike: the singular value, and the inner products of the found with the true vectors.
-    std::vector<double> values, left, right;
-    double energy = 0.0;  ///< ||S||_F^2
-    double oracle = 0.0;  ///< squared error of the optimal singular values for the observed vectors
-};
-struct EstimateNumbers {
-    std::size_t rank = 0;
-    double bulk_edge = nan;
-    std::vector<double> strengths, shrunk;
-    double error = 0.0;
-};
-
-void observe_sample(std::size_t spikes, const SampleNumbers& numbers, std::vector<Observation>& found) {
-    const auto add = [&](std::string_view metric, std::size_t i, double value) {
-        found.push_back({0, metric_index(metric), static_cast<int>(i) + 1, value});
-    };
-    for (std::size_t i = 0; i < spikes; ++i) {
-        const bool seen = i < numbers.values.size();
-        add("outlier", i, seen ? numbers.values[i] * numbers.values[i] : nan);
-        add("overlap.left", i, seen ? numbers.left[i] * numbers.left[i] : nan);
-        add("overlap.right", i, seen ? numbers.right[i] * numbers.right[i] : nan);
-    }
-}
-
-void observe_estimate(const CellSetup& cell, std::size_t spikes, std::size_t method, const SampleNumbers& sample,
-                      const EstimateNumbers& numbers, std::vector<Observation>& found) {
-    const auto add = [&](std::string_view metric, std::size_t k, double value) {
-        found.push_back({method, metric_index(metric), static_cast<int>(k), value});
-    };
-    add("rank", 0, static_cast<double>(numbers.rank));
-    if (cell.truth) {
-        add("rank_over", 0, numbers.rank > cell.spikes ? 1.0 : 0.0);
-        add("rank_right", 0, numbers.rank == cell.spikes ? 1.0 : 0.0);
-    }
-    add("bulk_edge", 0, numbers.bulk_edge);
-    const std::size_t shown = cell.truth ? spikes : numbers.rank;
-    for (std::size_t i = 0; i < shown; ++i) {
-        add("strength", i + 1, i < numbers.rank ? numbers.strengths[i] : nan);
-        add("shrunk", i + 1, i < numbers.rank ? numbers.shrunk[i] : nan);
-    }
-    if (!cell.truth) return;
-    add("relative_error", 0, sample.energy > 0.0 ? numbers.error / sample.energy : nan);
-    // If the observed vectors equal the true ones up to rounding, the oracle error is zero and the ratio undefined.
-    add("loss_ratio", 0, sample.oracle > 1e-12 * sample.energy ? numbers.error / sample.oracle : nan);
-}
-
 /// Converts the results of kernels into the observations that `measure` returns.
 std::vector<Observation> observations_of(const StudySetup& study, const CellSetup& cell,
                                          const cuda::TrialResult& trial) {
     const std::size_t spikes = cell.spikes;
-    SampleNumbers numbers;
+    SampleResult result{.rank = spikes, .spikes = spikes, .truth = cell.truth};
     double gain = 0.0;
     for (std::size_t i = 0; i < spikes; ++i) {
-        numbers.values.push_back(trial.values[i]);
-        numbers.left.push_back(trial.left_products[i * spikes + i]);
-        numbers.right.push_back(trial.right_products[i * spikes + i]);
+        result.values.push_back(trial.values[i]);
+        result.left.push_back(trial.left_products[i * spikes + i]);
+        result.right.push_back(trial.right_products[i * spikes + i]);
         double best = 0.0;
         for (std::size_t k = 0; k < spikes; ++k)
             best += trial.left_products[i * spikes + k] * cell.strengths[k] * trial.right_products[i * spikes + k];
         gain += best * best;
     }
-    numbers.energy = trial.energy;
-    numbers.oracle = trial.energy - gain;
+    result.energy = trial.energy;
+    result.oracle = trial.energy - gain;
     std::vector<Observation> found;
-    observe_sample(spikes, numbers, found);
+    observe_sample(result, found);
     std::size_t method = 0;
     for (const auto& from : trial.estimates)
-        observe_estimate(cell, spikes, ++method, numbers,
-                         {from.rank, from.bulk_edge.value_or(nan), from.strengths, from.shrunk, from.error}, found);
+        observe_estimate({result, from.rank, from.bulk_edge.value_or(nan), from.strengths, from.shrunk, from.error},
+                         ++method, found);
     const auto errors = [](const cuda::TrialResult::Products& from) {
         return InnerProductErrors{from.renormalised.bias, from.renormalised.deviation, from.plain.bias,
                                   from.plain.deviation};
@@ -250,7 +118,7 @@ std::vector<Observation> observations_of(const StudySetup& study, const CellSetu
                          errors(code.aligned),
                          errors(code.own),
                          {}},
-                        false, method, found);
+                        method, found);
     }
     return found;
 }
@@ -264,25 +132,24 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     // A block may have fewer singular values than spikes; an all-zero block has none.
     const std::size_t seen = std::min(spikes, s.size());
     const auto vectors = block.vectors(seen);
-    SampleNumbers numbers;
+    SampleResult result{.rank = cell.spikes, .spikes = spikes, .truth = cell.truth};
     for (std::size_t i = 0; i < seen; ++i) {
-        numbers.values.push_back(s[i]);
-        numbers.left.push_back(arma::dot(vectors.left.col(i), sample.left.col(i)));
-        numbers.right.push_back(arma::dot(vectors.right.col(i), sample.right.col(i)));
+        result.values.push_back(s[i]);
+        result.left.push_back(arma::dot(vectors.left.col(i), sample.left.col(i)));
+        result.right.push_back(arma::dot(vectors.right.col(i), sample.right.col(i)));
     }
-    numbers.energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
-    numbers.oracle = numbers.energy - oracle_gain(sample, vectors, seen);
+    result.energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
+    result.oracle = result.energy - oracle_gain(sample, vectors, seen);
     std::vector<Observation> found;
-    observe_sample(spikes, numbers, found);
+    observe_sample(result, found);
     std::size_t method = 1;
     for (const auto& estimator : methods) {
         const auto [shrinkage, signal] =
             cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
         const double error = cell.truth ? arma::accu(arma::square(signal - sample.signal)) : 0.0;
-        observe_estimate(cell, spikes, method, numbers,
-                         {shrinkage.rank, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan, shrinkage.strengths,
-                          shrinkage.shrunk, error},
-                         found);
+        observe_estimate({result, shrinkage.rank, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan,
+                          shrinkage.strengths, shrinkage.shrunk, error},
+                         method, found);
         ++method;
     }
     BlockQueries queries;
@@ -386,47 +253,6 @@ void require_own_axes(const BlockSource& source, const NamedCodec& codec) {
         source.own_rows ? "columns" : "rows", codec.label);
 }
 
-/// Whether another component has the same strength. The theory then predicts nothing about each of them separately.
-bool tied(const std::vector<SignalStrength>& strengths, std::size_t i) {
-    const auto same = [&](std::size_t j) { return j < strengths.size() && strengths[j].value == strengths[i].value; };
-    return same(i + 1) || (i > 0 && same(i - 1));
-}
-
-void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
-    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
-    for (std::size_t i = 0; i < strengths.size(); ++i) {
-        const theory::SpikePrediction spike = law.spike(strengths[i]);
-        if (spike.detectable && tied(strengths, i)) continue;
-        const int k = static_cast<int>(i) + 1;
-        cell.limits.push_back({"outlier", k, spike.outlier.value});
-        cell.limits.push_back({"overlap.left", k, spike.overlap_left.value});
-        cell.limits.push_back({"overlap.right", k, spike.overlap_right.value});
-        cell.limits.push_back({"strength", k, spike.strength.value});
-        cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
-    }
-}
-
-void add_predictions(ExperimentCell& cell, const Experiment& experiment, const StudySetup& study,
-                     const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
-    const std::size_t before_codecs = 1 + study.named.size();
-    for (const auto& [claim, form] : study_forms()) {
-        for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
-            const auto& method = experiment.methods[m];
-            if (method.kind != form.kind) continue;
-            if (!form.codec.empty() && study.codecs[m - before_codecs].first.text != form.codec) continue;
-            const std::size_t count = form.per_spike ? strengths.size() : 1;
-            for (std::size_t i = 0; i < count; ++i) {
-                const ClaimPoint at{&law, cell.rows, cell.columns, form.per_spike ? strengths[i] : SignalStrength{},
-                                    static_cast<unsigned>(method.bits.value_or(0.0))};
-                if (!form.applies(at) || (form.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
-                    continue;
-                cell.predictions.push_back({claim, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
-                                            form.predicted(at), form.with_defect(at)});
-            }
-        }
-    }
-}
-
 }  // namespace
 
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
@@ -440,12 +266,14 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     study->named = estimators;
     for (const auto& named : estimators)
         experiment.methods.push_back({named.label, "estimator", named.label, std::nullopt, params_of(named)});
+    std::vector<std::string> codec_names;
     for (const auto& codec : codecs)
         for (const double bits : codec.bits) {
             estimators::reject_unrope(codec.method);
             experiment.methods.push_back({fmt::format("{} B={}", codec.label, bits), "codec", codec.label, bits,
                                           label_params(codec.label, codec.method.text)});
             study->codecs.emplace_back(codec.method, bits);
+            codec_names.push_back(codec.method.text);
         }
 
     Json cells = Json::array();
@@ -470,7 +298,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         if (source.law) {
             const theory::SeparableLaw law = source.law();
             add_limits(cell, law, source.strengths);
-            add_predictions(cell, experiment, *study, law, source.strengths);
+            add_predictions(cell, experiment, codec_names, law, source.strengths);
         }
         cells.push(cell.params);
         study->cells.push_back({source.prepare,

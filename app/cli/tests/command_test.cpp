@@ -6,6 +6,7 @@
 #include <complex>
 #include <filesystem>
 #include <numbers>
+#include <set>
 
 #include "app/tests/process.hpp"
 #include "sim/io/matrix_file.hpp"
@@ -494,6 +495,38 @@ TEST(ListCommand, ListsTheNamesThatOtherCommandsAccept) {
     EXPECT_EQ(spiked("list estimater").code, 2);
 }
 
+// A default of a choice is one of the choices, and every entry with options describes them for programs.
+TEST(ListCommand, DescribesEveryOptionForPrograms) {
+    const Json json = spiked("list --json").json();
+    std::set<std::string> types;
+    for (const auto& [topic, entries] : *json.members()) {
+        if (topic == "schema") continue;
+        for (const auto& entry : *entries.items()) {
+            const std::string name = text_of(entry, "name");
+            ASSERT_NE(entry.find("aliases"), nullptr) << name;
+            ASSERT_NE(entry.find("option_schema"), nullptr) << name;
+            for (const auto& option : *entry.find("option_schema")->items()) {
+                const std::string type = text_of(option, "type");
+                types.insert(type);
+                for (const char* key : {"key", "where", "default", "help"})
+                    EXPECT_NE(option.find(key), nullptr) << name << " " << key;
+                const Json* choices = option.find("choices");
+                EXPECT_EQ(type == "choice", choices != nullptr) << name << " " << option.text();
+                const std::string* fallback = option.find("default")->string();
+                if (choices == nullptr || fallback == nullptr || option.find("other_values") != nullptr) continue;
+                EXPECT_TRUE(std::any_of(choices->items()->begin(), choices->items()->end(),
+                                        [&](const Json& choice) { return *choice.string() == *fallback; }))
+                    << name << " " << option.text();
+            }
+        }
+    }
+    EXPECT_EQ(types, (std::set<std::string>{"choice", "integer", "number", "switch", "text"}));
+    const Json student = spiked("list student --json").json();
+    const Json& entry = student.find("entries")->items()->front();
+    EXPECT_EQ(text_of(entry, "name"), "student:NU");
+    EXPECT_EQ(*entry.find("option_schema")->items()->front().find("exclusive_minimum")->real(), 2.0);
+}
+
 TEST(DoctorCommand, FindsThisMachineHealthy) {
     const Json json = spiked("doctor --json").json();
     EXPECT_EQ(*json.find("schema")->string(), "spiked.doctor/1");
@@ -571,6 +604,7 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"no_file", "spectrum", 2, "usage is spiked spectrum FILE"},
         Diagnostic{"two_files", "spectrum a.npy b.npy", 2, "\"b.npy\" is one argument too many"},
         Diagnostic{"loss", "spectrum x.npy --loss frobnius", 2, "did you mean \"frobenius\""},
+        Diagnostic{"loss_elsewhere", "spectrum x.npy --loss spectral", 2, "did you mean \"operator\""},
         Diagnostic{"estimator", "spectrum x.npy --estimator eoptshrnk", 2, "did you mean \"eoptshrink\""},
         Diagnostic{"estimator_option", "spectrum x.npy --estimator eoptshrink:margn=1", 2, "did you mean \"margin\""},
         Diagnostic{"method", "kv run x --method tq-mes", 2, "did you mean \"tq-mse\""},

@@ -518,6 +518,27 @@ TEST(DecodeCommand, RejectsForgedHeadersWithoutAllocatingMuchMemory) {
     EXPECT_EQ(decoded(long_header, limits).code, 4);
 }
 
+TEST(DecodeCommand, NamesTheOptionOfAForgedHeaderAndIgnoresUnknownOnes) {
+    const Container good = small_container();
+    const auto expect = [&](const char* old_text, const char* new_text, const std::string& problem) {
+        const Outcome found = decoded(forged(good, old_text, new_text));
+        EXPECT_EQ(found.code, 4) << new_text;
+        EXPECT_NE(found.err.find(": options of the header " + problem +
+                                 ": the file is damaged, forged or written by a newer program"),
+                  std::string::npos)
+            << found.err;
+    };
+    expect("\"rotation\":\"haar\"", "\"rotation\":\"har\"",
+           "is not usable (unknown rotation \"har\"; did you mean \"haar\"?)");
+    expect("\"group\":64", "\"group\":0", "has a \"group\" that is not a whole number from 1 to 9223372036854775807");
+    expect("\"factor_bits\":4", "\"factor_bits\":9", "has a \"factor_bits\" that is not a whole number from 1 to 8");
+    expect("\"open_loop\":false", "\"open_loop\":1", "has a \"open_loop\" that is neither true nor false");
+    const std::string file = scratch("more-options.spkv");
+    write(file, forged(good, "\"open_loop\":false", "\"open_loop\":false,\"temperature\":1"));
+    const Outcome found = spiked("kv decode '" + file + "' -o '" + scratch("more-options.safetensors") + "'");
+    EXPECT_EQ(found.code, 0) << found.err;
+}
+
 // These limits bound the work of a decoder before it begins.
 TEST(DecodeCommand, RejectsSizesThatNoCodedDumpCanHave) {
     const Container good = small_container();

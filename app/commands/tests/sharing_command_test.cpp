@@ -9,6 +9,7 @@
 #include "app/tests/process.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
+#include "validation/engine/tests/version_2_store.hpp"
 
 namespace spiked::app {
 namespace {
@@ -286,6 +287,9 @@ TEST(StoreCommands, ReplayReproducesAReplicateBitForBit) {
     const arma::mat block = sim::read_matrix(folder + "/block.npy");
     EXPECT_EQ(block.n_rows, 30U);
     EXPECT_EQ(block.n_cols, 48U);
+    // Stored values are found by the names of their metrics.
+    validation::renumber_metrics(folder + "/shared.spiked");
+    EXPECT_TRUE(spiked("replay shared.spiked --cell 2 --rep 5 --block block.npy --json", in(folder)).out == found.out);
     // A stored value that was changed is reported.
     ASSERT_EQ(
         std::system((in(folder) + " sqlite3 shared.spiked \"UPDATE value SET v = v + 1 WHERE cell_id = 2 AND rep = "

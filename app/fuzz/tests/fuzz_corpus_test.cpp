@@ -13,7 +13,7 @@
 
 #include "app/fuzz/targets.hpp"
 #include "app/tests/process.hpp"
-#include "core/runtime/parallel.hpp"
+#include "core/runtime/blas_buffers.hpp"
 
 namespace spiked::app {
 namespace {

@@ -8,6 +8,7 @@
 #include "core/text/names.hpp"
 #include "estimators/coding/byte_stream.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/tests/option_limits.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 
 namespace spiked::estimators {
@@ -463,6 +464,20 @@ TEST(Compressor, LargeNormsAreRejectedOnlyWhereTheyAreStored) {
     const Compressor norms(parse_method("eoptshrink:edgefit+tq-mse"), 64, 4, {.seed = test_seed});
     EXPECT_NE(message_of([&] { (void)norms.encode(analysed); }, ErrorKind::input).find("does not fit fp16"),
               std::string::npos);
+}
+
+TEST(RowQuantizers, RejectValuesOutsideTheLimitsOfTheirOptions) {
+    for (const auto& entry : row_quantizers())
+        for (const auto& option : entry.options)
+            for (const auto& text : beyond_limits(option))
+                EXPECT_FALSE(message_of(
+                                 [&] {
+                                     (void)row_quantizer(entry.name + ":" + text, 32, entry.widths.back(),
+                                                         {.seed = test_seed});
+                                 },
+                                 ErrorKind::usage)
+                                 .empty())
+                    << entry.name << " " << text;
 }
 
 TEST(RowQuantizers, ListTheFormatsOfNormsTheyAccept) {

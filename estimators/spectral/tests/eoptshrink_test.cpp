@@ -217,14 +217,14 @@ TEST(EOptShrinkReference, TheAuthorsProgramIsReproduced) {
     for (const auto& [name, expected] : *reference.members()) {
         const arma::mat block = sim::read_matrix(folder + name + ".npy");
         const auto s = singular_values(block);
-        for (const auto& [loss_name, values] : *expected.members()) {
-            const auto loss = theory::loss_from(loss_name);
-            if (!loss) continue;
+        for (const auto& loss : EnumNames<theory::Loss>::table) {
+            const Json* values = expected.find(loss.name);
+            ASSERT_NE(values, nullptr) << name << " " << loss.name;
             const Shrinkage found =
-                spectral_estimator("eoptshrink:author", *loss).estimate(s, {block.n_rows, block.n_cols});
+                spectral_estimator("eoptshrink:author", loss.value).estimate(s, {block.n_rows, block.n_cols});
             ASSERT_EQ(found.rank, static_cast<std::size_t>(*expected.find("rank")->integer())) << name;
             for (std::size_t i = 0; i < found.rank; ++i)
-                EXPECT_NEAR(found.shrunk[i], *(*values.items())[i].real(), 1e-8) << name << " " << loss_name;
+                EXPECT_NEAR(found.shrunk[i], *(*values->items())[i].real(), 1e-8) << name << " " << loss.name;
         }
     }
 }

@@ -7,6 +7,7 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/svd/analysed_block.hpp"
+#include "estimators/tests/option_limits.hpp"
 #include "estimators/tests/spectra.hpp"
 #include "theory/laws/shrinkers.hpp"
 
@@ -55,6 +56,18 @@ TEST(SpectralEstimator, WrongNamesAndOptionsAreRejected) {
             EXPECT_EQ(error.kind(), ErrorKind::usage) << name;
         }
     }
+}
+
+TEST(SpectralEstimator, ValuesOutsideTheLimitsOfAnOptionAreRejected) {
+    std::size_t tried = 0;
+    for (const auto& entry : spectral_estimators())
+        for (const auto& option : entry.options)
+            for (const auto& text : beyond_limits(option)) {
+                const std::string name = (option.key.empty() ? entry.name : entry.example()) + ":" + text;
+                EXPECT_THROW((void)spectral_estimator(name), Error) << name;
+                ++tried;
+            }
+    EXPECT_GT(tried, 10U);
 }
 
 TEST(SpectralEstimator, TheNearestNameAndOptionAreSuggested) {

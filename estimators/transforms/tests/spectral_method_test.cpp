@@ -203,7 +203,7 @@ TEST(Whitening, KnownCovariancesWhitenTheNoiseAndRecolourTheEstimate) {
 TEST(Whitening, KnownCovariancesImplyAKnownLevel) {
     // Noise of twice the known standard deviation is all signal if the level is known, and none if it is estimated.
     AnalysedBlock block(2.0 * white_block(40, 60, 2));
-    const KnownNoise known{NoiseCovariance::diagonal(arma::vec(40, arma::fill::ones)), std::nullopt};
+    const KnownNoise known{NoiseCovariance::identity(40), std::nullopt};
     EXPECT_GE(spectral_method("whiten+tw-test", theory::Loss::frobenius, known).estimate(block).rank, 5U);
     EXPECT_LE(spectral_method("whiten+tw-test").estimate(block).rank, 1U);
 }
@@ -221,7 +221,7 @@ TEST(NoiseCovarianceIdentity, RestrictionIsTheSubmatrix) {
 
 TEST(Whitening, WrongSizesAndSingularCovariancesAreRejected) {
     AnalysedBlock block(white_block(10, 12, 1));
-    const KnownNoise wrong{NoiseCovariance::diagonal(arma::vec(9, arma::fill::ones)), std::nullopt};
+    const KnownNoise wrong{NoiseCovariance::identity(9), std::nullopt};
     EXPECT_THROW((void)spectral_method("whiten+gd-shrink", {}, wrong).apply(block), Error);
     arma::vec variances(10, arma::fill::ones);
     variances(3) = 0.0;

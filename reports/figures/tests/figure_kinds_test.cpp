@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <sstream>
 
+#include "estimators/tests/noise_eigenvalues.hpp"
 #include "reports/figures/figure_parts.hpp"
 #include "reports/figures/figures.hpp"
 #include "reports/figures/gnuplot.hpp"
@@ -15,11 +15,11 @@
 #include "reports/tables/text_table.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "sim/io/npy.hpp"
-#include "theory/laws/fitted_noise.hpp"
 
 namespace spiked::reports {
 namespace {
 
+using estimators::noise_eigenvalues;
 using validation::Database;
 
 std::vector<std::vector<std::string>> csv_rows(const Figure& figure) {
@@ -376,17 +376,22 @@ TEST(FrontierFigure, LabelsOfAxesLieInsideThePicture) {
     EXPECT_FALSE(has(figure.svg, "0.10000"));
 }
 
+/// The figure of a block whose larger size is 60.
+Figure spectrum_of(std::vector<double> singular, std::optional<Eigenvalue> edge, std::vector<double> noise = {}) {
+    return spectrum_figure("block", validation::fit_spectrum(std::move(singular), edge, std::move(noise), 60));
+}
+
 TEST(SpectrumFigure, CountsValuesOnBothSidesOfTheEdge) {
     std::vector<double> singular = {5.0, 3.0};
     for (int i = 0; i < 50; ++i) singular.push_back(0.5 + 0.03 * i);
-    auto figure = spectrum_figure("block", singular, Eigenvalue{4.1}, 60, std::vector<double>(50, 1.0));
+    auto figure = spectrum_of(singular, Eigenvalue{4.1}, std::vector<double>(50, 1.0));
     draw(figure);
     expect_complete(figure);
     EXPECT_TRUE(has(figure.description, "52 singular values from 5 down to 0.5. 2 lie above the estimated edge 2.025"));
     EXPECT_TRUE(has(figure.description, "The rank rule takes 2 of them for signal.")) << figure.description;
     EXPECT_TRUE(has(figure.description, "fitted to 50 of the other 50: ")) << figure.description;
     EXPECT_TRUE(has(figure.description, "white on ")) << figure.description;
-    auto bare = spectrum_figure("block", singular, std::nullopt, 60);
+    auto bare = spectrum_of(singular, std::nullopt);
     draw(bare);
     expect_complete(bare);
     EXPECT_FALSE(has(bare.script, "$density"));
@@ -399,78 +404,35 @@ TEST(SpectrumFigure, GivesTheReasonWhenItCannotBeDrawn) {
         EXPECT_TRUE(has(figure.problem, why)) << figure.problem;
         EXPECT_EQ(figure.script + figure.svg, "");
     };
-    expect_problem(spectrum_figure("block", {}, std::nullopt, 60), "no singular value is above 0");
-    expect_problem(spectrum_figure("block", {0.0, 0.0}, Eigenvalue{0.0}, 60, {0.0, 0.0}),
-                   "no singular value is above 0");
-    expect_problem(spectrum_figure("block", {1e-170, 1e-180}, std::nullopt, 60), "no singular value is above 0");
-    expect_problem(spectrum_figure("block", {2.0, missing, 1.0}, std::nullopt, 60), "not all finite");
-    expect_problem(spectrum_figure("block", {1e160, 1.0}, std::nullopt, 60), "not all finite");
-    expect_problem(spectrum_figure("block", {2.0, 1.0}, std::nullopt, 60, {missing, 1.0}), "not all finite");
+    expect_problem(spectrum_of({}, std::nullopt), "no singular value is above 0");
+    expect_problem(spectrum_of({0.0, 0.0}, Eigenvalue{0.0}, {0.0, 0.0}), "no singular value is above 0");
+    expect_problem(spectrum_of({1e-170, 1e-180}, std::nullopt), "no singular value is above 0");
+    expect_problem(spectrum_of({2.0, missing, 1.0}, std::nullopt), "not all finite");
+    expect_problem(spectrum_of({1e160, 1.0}, std::nullopt), "not all finite");
+    expect_problem(spectrum_of({2.0, 1.0}, std::nullopt, {missing, 1.0}), "not all finite");
     // An edge far below all values, or one that is not a number, does not prevent the picture.
     for (const double edge : {1e-40, missing, -1.0})
         expect_complete([&] {
-            auto figure = spectrum_figure("block", {3.0, 2.0, 1.0}, Eigenvalue{edge}, 60);
+            auto figure = spectrum_of({3.0, 2.0, 1.0}, Eigenvalue{edge});
             draw(figure);
             return figure;
         }());
 }
 
-/// Eigenvalues of noise whose columns, or rows, have variances exp(-decay x), x from 0 to 1.
-std::vector<double> noise_eigenvalues(std::size_t rows, std::size_t columns, double decay, std::uint64_t draw,
-                                      bool of_rows = false) {
-    std::mt19937_64 random(77 + draw);
-    std::normal_distribution<double> normal;
-    arma::mat noise(rows, columns);
-    for (std::size_t j = 0; j < columns; ++j)
-        for (std::size_t i = 0; i < rows; ++i)
-            noise(i, j) = 3.0 * normal(random) *
-                          std::exp(-0.5 * decay * (static_cast<double>(of_rows ? i : j) + 0.5) /
-                                   static_cast<double>(of_rows ? rows : columns));
-    const arma::vec singular = arma::svd(noise);
-    std::vector<double> values;
-    for (const double s : singular) values.push_back(s * s);
-    return values;
-}
-
-TEST(FittedNoiseLaw, FindsTheDecayWithinTheChanceDistance) {
-    for (const double decay : {0.0, 3.0})
-        for (const std::size_t rows : {64U, 128U}) {
-            int beyond = 0;
-            double mean = 0.0;
-            constexpr int draws = 20;
-            for (std::uint64_t draw = 0; draw < draws; ++draw) {
-                const auto fitted = theory::fit_noise(noise_eigenvalues(rows, 128, decay, draw), 128);
-                ASSERT_TRUE(fitted);
-                EXPECT_EQ(fitted->count, rows);
-                EXPECT_NEAR(fitted->curve.back().cdf, 1.0, 1e-9);
-                mean += fitted->decay / draws;
-                if (fitted->distance > theory::chance_distance(rows)) ++beyond;
-            }
-            EXPECT_NEAR(mean, decay, 0.6) << rows;
-            EXPECT_LE(beyond, 8) << rows << " rows, decay "
-                                 << decay;  // of 20, each with probability 1/20: more than 8 has 1e-6
-        }
-}
-
-TEST(FittedNoiseLaw, FindsTheSideOfTheDecay) {
-    for (const std::size_t rows : {32U, 64U}) {
-        double mean = 0.0;
-        int on_the_other_side = 0;
-        constexpr int draws = 10;
-        for (std::uint64_t draw = 0; draw < draws; ++draw) {
-            const auto fitted = theory::fit_noise(noise_eigenvalues(rows, 128, 5.0, draw, true), 128);
-            ASSERT_TRUE(fitted);
-            if (fitted->on_long_side)
-                ++on_the_other_side;
-            else
-                mean += fitted->decay;
-        }
-        EXPECT_LE(on_the_other_side, 1) << rows;
-        EXPECT_NEAR(mean / (draws - on_the_other_side), 5.0, 0.6) << rows;
-    }
-    auto figure =
-        spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, noise_eigenvalues(64, 128, 5.0, 3, true));
-    EXPECT_TRUE(has(figure.description, "on the side of 3, white on the side of 128")) << figure.description;
+TEST(SpectrumFigure, DescribesTheFittedLaw) {
+    const auto of = [](const std::vector<double>& noise) {
+        return spectrum_figure("block", validation::fit_spectrum({30.0, 20.0, 10.0}, Eigenvalue{2000.0}, noise, 128));
+    };
+    const Figure side = of(noise_eigenvalues(64, 128, 5.0, 3, true));
+    EXPECT_TRUE(has(side.description, "on the side of 3, white on the side of 128")) << side.description;
+    // Half of the eigenvalues are a thousand times smaller, which is not an exponential decay.
+    std::vector<double> two = noise_eigenvalues(64, 128, 0.0, 1);
+    for (const double weak : noise_eigenvalues(64, 128, 0.0, 2)) two.push_back(1e-3 * weak);
+    const Figure differs = of(two);
+    EXPECT_TRUE(has(differs.description, "this noise differs from the fit")) << differs.description;
+    const Figure own = of(noise_eigenvalues(128, 128, 2.0, 3));
+    EXPECT_TRUE(has(own.description, "is compatible with the fit")) << own.description;
+    EXPECT_TRUE(has(own.script, "$density using 1:2 with lines"));
 }
 
 TEST(SpectrumFigure, LeavesZerosOutOfTheHistogramAndCountsThem) {
@@ -479,7 +441,7 @@ TEST(SpectrumFigure, LeavesZerosOutOfTheHistogramAndCountsThem) {
     for (const double value : noise) singular.push_back(std::sqrt(value));
     singular.resize(100, 1e-9);
     noise.resize(100, 1e-18);
-    const auto figure = spectrum_figure("block", singular, Eigenvalue{4000.0}, 128, noise);
+    const auto figure = spectrum_figure("block", validation::fit_spectrum(singular, Eigenvalue{4000.0}, noise, 128));
     EXPECT_TRUE(has(figure.description, "leaves out 36 singular values below 0.0001 of the largest"));
     EXPECT_TRUE(has(figure.script, "36 left out as 0")) << figure.script;
     const std::size_t bars = figure.script.find("$bins << END") + 13;
@@ -487,27 +449,6 @@ TEST(SpectrumFigure, LeavesZerosOutOfTheHistogramAndCountsThem) {
     std::istringstream lines(figure.script.substr(bars, figure.script.find("END\n", bars) - bars));
     for (double at = 0.0, count = 0.0; lines >> at >> count;) total += count;
     EXPECT_EQ(total, 64.0);
-}
-
-TEST(FittedNoiseControl, RejectsNoiseOfTwoVariances) {
-    // Half of the eigenvalues are a thousand times smaller, which is not an exponential decay.
-    std::vector<double> values = noise_eigenvalues(64, 128, 0.0, 1);
-    for (const double weak : noise_eigenvalues(64, 128, 0.0, 2)) values.push_back(1e-3 * weak);
-    const auto fitted = theory::fit_noise(values, 128);
-    ASSERT_TRUE(fitted);
-    EXPECT_GT(fitted->distance, 2.0 * theory::chance_distance(128));
-    auto figure = spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, values);
-    EXPECT_TRUE(has(figure.description, "this noise differs from the fit")) << figure.description;
-    auto own =
-        spectrum_figure("block", {30.0, 20.0, 10.0}, Eigenvalue{2000.0}, 128, noise_eigenvalues(128, 128, 2.0, 3));
-    EXPECT_TRUE(has(own.description, "is compatible with the fit")) << own.description;
-    EXPECT_TRUE(has(own.script, "$density using 1:2 with lines"));
-    // Zeros, which repeated tokens cause, are not counted as noise. Too few values give no fit.
-    std::vector<double> zeros = noise_eigenvalues(64, 128, 0.0, 1);
-    zeros.resize(128, 1e-13);
-    EXPECT_EQ(theory::fit_noise(zeros, 128)->count, 64U);
-    EXPECT_FALSE(theory::fit_noise({3.0, 2.0, 1.0}, 128));
-    EXPECT_FALSE(theory::fit_noise({}, 128));
 }
 
 TEST(HeatmapFigure, ShowsBlockSignalAndResidualOnAxesWithAScale) {
@@ -565,10 +506,10 @@ TEST(TimingFigure, HasABarForEveryRow) {
 TEST(FigureKinds, AreAllInTheReadme) {
     const std::string page = file_text(SPIKED_SOURCE_DIR "/reports/README.md");
     for (const auto& kind : figure_kinds()) {
-        const std::size_t line = page.find(fmt::format("\n| `{}` |", kind.name));
-        ASSERT_NE(line, std::string::npos) << kind.name;
+        const std::size_t line = page.find(fmt::format("\n| `{}` |", kind.entry.name));
+        ASSERT_NE(line, std::string::npos) << kind.entry.name;
         const std::string row = page.substr(line + 1, page.find('\n', line + 1) - line);
-        for (const auto& key : kind.keys) EXPECT_TRUE(has(row, "`" + key + "`")) << kind.name << ": " << key;
+        for (const auto& key : kind.keys()) EXPECT_TRUE(has(row, "`" + key + "`")) << kind.entry.name << ": " << key;
     }
 }
 

@@ -12,10 +12,13 @@
 #include "reports/page/html_report.hpp"
 #include "reports/page/printed_values.hpp"
 #include "reports/tables/csv_text.hpp"
+#include "reports/tables/export.hpp"
 #include "reports/tables/kv_report.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/store_text.hpp"
 #include "reports/tests/fixture_store.hpp"
+#include "validation/engine/open_store.hpp"
+#include "validation/engine/tests/version_2_store.hpp"
 #include "validation/kv/kv_table.hpp"
 
 namespace spiked::reports {
@@ -56,6 +59,26 @@ protected:
     }
     Scratch folder;
 };
+
+/// Version 2 is the schema of stores that version 0.1 of the program wrote.
+TEST_F(Report, OfAStoreOfSchemaVersion2IsTheSameAndSoAreAllTables) {
+    const auto tables_of = [](const std::string& path) {
+        Database store = validation::open_store(path);
+        std::string text = checks_text(store);
+        for (const auto& table : store_tables())
+            for (const char* format : {"csv", "json", "latex"}) text += export_table(store, table.name, format);
+        return text;
+    };
+    for (const std::string& path : {study(), dump()}) {
+        const std::string page = page_of(path);
+        const std::string tables = tables_of(path);
+        validation::write_version_2(path, folder / "older");
+        std::filesystem::rename(folder / "older", path);
+        EXPECT_EQ(validation::open_store(path).integer("PRAGMA user_version"), 2);
+        EXPECT_TRUE(page_of(path) == page) << path;
+        EXPECT_EQ(tables_of(path), tables);
+    }
+}
 
 TEST_F(Report, SectionsAreInTheExpectedOrder) {
     const std::string page = page_of(study());

@@ -75,7 +75,7 @@ TEST(CovarianceSpec, EveryKindHasItsSpectrumOnEveryBasis) {
 TEST(CovarianceSpec, OnlyToeplitzKindsAreNotDiagonalByDefault) {
     const ScratchFolder scratch;
     for (const auto& [kind, law] : every_kind(scratch))
-        EXPECT_EQ(build(kind, 20).is_diagonal(), covariance_kind(kind.kind, "kind").first_column == nullptr)
+        EXPECT_EQ(build(kind, 20).is_diagonal(), covariance_kinds().named(kind.kind).first_column == nullptr)
             << kind.kind;
 }
 
@@ -150,19 +150,19 @@ TEST(CovarianceSpec, EveryKindIsTestedHere) {
     std::set<std::string> tested;
     for (const auto& [spec, law] : every_kind(scratch)) tested.insert(spec.kind);
     for (const auto& kind : covariance_kinds())
-        EXPECT_TRUE(tested.contains(kind.name)) << kind.name << ": add its law to every_kind";
+        EXPECT_TRUE(tested.contains(kind.entry.name)) << kind.entry.name << ": add its law to every_kind";
 }
 
 TEST(CovarianceSpec, SpecAndTableOfAKindMeanTheSameLaw) {
     // At the size of the matrix, SPEC and table have the same law, except ar1, whose SPEC means the limit.
     const ScratchFolder scratch;
     for (const auto& [spec, law] : every_kind(scratch)) {
-        const CovarianceKind& kind = covariance_kind(spec.kind, "kind");
+        const CovarianceKind& kind = covariance_kinds().named(spec.kind);
         std::string text = spec.kind;
-        for (const auto& parameter : kind.parameters)
+        for (const auto& parameter : kind.parameters())
             text += fmt::format("{}{}", text == spec.kind ? ":" : ",", spec.parameters.at(parameter));
         if (kind.reads_file()) text += ":" + spec.path;
-        if (kind.size != CovarianceKind::Size::none) text += ":20";
+        if (kind.size() != nullptr) text += ":20";
         expect_same(parse_spectrum(text), kind.symbol == nullptr ? law : theory::ar1_symbol_spectrum(0.4, 20));
         EXPECT_TRUE(kind.spec_form().starts_with(spec.kind)) << kind.spec_form();
     }
@@ -188,6 +188,7 @@ TEST(CovarianceSpecBadInput, EveryErrorIsNamed) {
     };
     fails({"ar2", {{"rho", 0.4}}, "", ""}, {"unknown covariance kind \"ar2\"", "did you mean \"ar1\"?"});
     fails({"ar1", {{"rho", 0.4}}, "", "har"}, {"unknown basis \"har\"", "did you mean \"haar\"?"});
+    fails({"ar1", {{"rho", 0.4}}, "", "orthogonal"}, {"unknown basis \"orthogonal\"", "did you mean \"haar\"?"});
     fails({"ar1", {}, "", ""}, {"\"ar1\" lacks its parameter \"rho\"", "write { kind = \"ar1\", rho = .. }"});
     fails({"ar1", {{"rho", 0.4}, {"c", 1.0}}, "", ""}, {"\"ar1\" has no parameter \"c\""});
     fails({"identity", {{"rho", 0.4}}, "", ""},

@@ -236,7 +236,7 @@ TEST(SignalVectors, OneTextServesBothSidesOrLeavesTheOtherHaar) {
     EXPECT_EQ(both("smooth"), "smooth haar");
     EXPECT_EQ(VectorLaw().text(), "haar");
     std::string names;
-    for (const auto& line : vector_laws()) names += line.name + " ";
+    for (const auto& line : vector_laws()) names += written_form(line) + " ";
     EXPECT_EQ(names, "haar qr:ENTRY localised:J sparse:K eigen:row:INDEX eigen:col:INDEX smooth ");
 }
 
@@ -246,6 +246,7 @@ TEST(SignalVectorsBadInput, IllegalTexts) {
             ErrorKind::usage, [&] { (void)parse_signal_vectors(text); }, parts);
     };
     fails("har", {"unknown signal vectors \"har\"", "did you mean \"haar\"?"});
+    fails("orthogonal", {"unknown signal vectors \"orthogonal\"", "did you mean \"haar\"?"});
     fails("columns", {"unknown signal vectors \"columns\"", "one of: haar, qr, localised, sparse, eigen, smooth"});
     fails("", {"unknown signal vectors \"\""});
     fails("haar:3", {"\"haar:3\"", "takes no number", "write haar"});
@@ -288,10 +289,10 @@ TEST(SignalVectorsBadInput, VectorsThatDoNotFit) {
 
 TEST(Strength, EveryUnitConvertsToSingularValues) {
     const SignalStrength threshold{1.25};
-    EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("absolute"), threshold, 64).value, 3.0);
-    EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("threshold"), threshold, 64).value, 3.75);
-    EXPECT_EQ(absolute_strength(3.0, parse_strength_unit("sqrt_n"), threshold, 64).value, 24.0);
-    expect_error(ErrorKind::usage, [] { (void)parse_strength_unit("sqrtn"); },
+    EXPECT_EQ(absolute_strength(3.0, StrengthUnit::absolute, threshold, 64).value, 3.0);
+    EXPECT_EQ(absolute_strength(3.0, StrengthUnit::threshold, threshold, 64).value, 3.75);
+    EXPECT_EQ(absolute_strength(3.0, StrengthUnit::sqrt_n, threshold, 64).value, 24.0);
+    expect_error(ErrorKind::usage, [] { (void)enum_named<StrengthUnit>("sqrtn", "unit of strengths"); },
                  {"unknown unit of strengths \"sqrtn\"", "did you mean \"sqrt_n\"?"});
     for (const double bad : {-1.0, std::nan(""), HUGE_VAL})
         expect_error(ErrorKind::usage, [&] { (void)absolute_strength(bad, StrengthUnit::absolute, threshold, 4); },

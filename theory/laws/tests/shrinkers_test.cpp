@@ -82,10 +82,10 @@ TEST(Shrinkers, NuclearIsZeroExactlyUntilTheOverlapsSumToOne) {
 
 TEST(Shrinkers, NamesParseBackAndUnknownNamesDoNot) {
     for (const Loss loss : {Loss::frobenius, Loss::operator_norm, Loss::nuclear})
-        EXPECT_EQ(loss_from(name_of(loss)), loss);
+        EXPECT_EQ(enum_named<Loss>(name_of(loss), "loss"), loss);
     EXPECT_EQ(name_of(Loss::operator_norm), "operator");
-    EXPECT_FALSE(loss_from("Frobenius").has_value());
-    EXPECT_FALSE(loss_from("").has_value());
+    for (const char* unknown : {"Frobenius", "spectral", ""})
+        EXPECT_THROW((void)enum_named<Loss>(unknown, "loss"), Error) << unknown;
 }
 
 }  // namespace

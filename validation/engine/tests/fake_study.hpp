@@ -5,6 +5,7 @@
 
 #include "core/runtime/error.hpp"
 #include "validation/engine/engine.hpp"
+#include "validation/engine/open_store.hpp"
 
 namespace spiked::validation {
 

@@ -209,7 +209,7 @@ TEST(MergeRejects, StoresThatAreNotPartsOfOneStudy) {
                       merge_stores({one, older}, output);
                   },
                   ErrorKind::input)
-                  .find("its metric 2 is x, not overlap.left"),
+                  .find("it measures x, which this program does not know"),
               std::string::npos);
     edit(older, "PRAGMA user_version = 1");
     message_of([&] { merge_stores({one, older}, output); }, ErrorKind::input);

@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "sim/random/normal.hpp"
 #include "theory/quantization/lloyd_max.hpp"
 #include "validation/metrics/block_metrics.hpp"
 #include "validation/metrics/codec_measurement.hpp"
+#include "validation/metrics/estimate_measurement.hpp"
 #include "validation/statistics/tests/clustered_mean.hpp"
 
 namespace spiked::validation {
 namespace {
 
-arma::mat gaussian(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+arma::mat gaussian_block(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
     arma::mat matrix(rows, columns);
     stream::fill_normal(stream::Stream({}, "metrics", stream::Role::noise, replicate),
                         {matrix.memptr(), matrix.n_elem});
@@ -27,8 +29,8 @@ double dot(const arma::mat& a, arma::uword i, const arma::mat& b, arma::uword j)
 }
 
 TEST(BlockMetricsReference, AgreesWithPlainLoopsOverPairs) {
-    const arma::mat block = gaussian(9, 6, 0);
-    const arma::mat decoded = block * 0.9 + 0.1 * gaussian(9, 6, 1);
+    const arma::mat block = gaussian_block(9, 6, 0);
+    const arma::mat decoded = block * 0.9 + 0.1 * gaussian_block(9, 6, 1);
     double bias[2] = {};
     double squares[2] = {};
     for (arma::uword j = 0; j < 9; ++j)
@@ -51,10 +53,10 @@ TEST(BlockMetricsReference, AgreesWithPlainLoopsOverPairs) {
 }
 
 TEST(BlockMetricsReference, EveryQueryModelAgreesWithPlainLoops) {
-    arma::mat block = gaussian(9, 6, 7);
+    arma::mat block = gaussian_block(9, 6, 7);
     block.row(4).zeros();
-    const arma::mat decoded = block * 0.8 + 0.2 * gaussian(9, 6, 8) % arma::sign(arma::abs(block));
-    BlockQueries queries{gaussian(5, 6, 9), gaussian(1, 6, 10), 30.0 * gaussian(7, 6, 11)};
+    const arma::mat decoded = block * 0.8 + 0.2 * gaussian_block(9, 6, 8) % arma::sign(arma::abs(block));
+    BlockQueries queries{gaussian_block(5, 6, 9), gaussian_block(1, 6, 10), 30.0 * gaussian_block(7, 6, 11)};
     queries.dumped.row(2).zeros();
     const BlockMetrics found = measure_block(block, decoded, queries);
     const auto expected = [&](const arma::mat& query_rows, bool own) {
@@ -103,7 +105,7 @@ TEST(BlockMetricsReference, EveryQueryModelAgreesWithPlainLoops) {
 // and 2 bits 1 - kappa = .116.
 TEST(BlockMetricsLaw, BiasOfTurboQuantIsProportionalToTheCosineOfQueryAndRow) {
     constexpr int rotations = 400;
-    const arma::mat block = gaussian(16, 128, 12) + 0.5;
+    const arma::mat block = gaussian_block(16, 128, 12) + 0.5;
     estimators::AnalysedBlock analysed{block};
     const auto method = estimators::parse_method("tq-mse");
     const double loss = theory::lloyd_max_sphere(128, 2).distortion;
@@ -137,8 +139,55 @@ TEST(BlockMetricsLaw, BiasOfTurboQuantIsProportionalToTheCosineOfQueryAndRow) {
     }
 }
 
+TEST(MetricTable, EveryMetricHasANameOfItsOwnAndAMeasure) {
+    const std::set<std::string> of_models = {"added_nats", "retrieval", "wrong_answers"};
+    std::set<std::string> names;
+    for (const auto& [name, unit, better, definition, of, text, measure] : metrics()) {
+        EXPECT_TRUE(names.insert(name).second) << name;
+        EXPECT_EQ(find_metric(name), names.size() - 1);
+        EXPECT_TRUE(better == "lower" || better == "higher" || better == "target" || better == "none") << name;
+        EXPECT_FALSE(unit.empty() || definition.empty()) << name;
+        EXPECT_EQ(of.find("sample") != of.npos, bool(measure.sample)) << name;
+        EXPECT_EQ(of.find("estimator") != of.npos, measure.estimate || measure.component) << name;
+        EXPECT_EQ(of.find("codec") != of.npos,
+                  measure.size || measure.errors || measure.attention || of_models.contains(name))
+            << name;
+        if (text.group != MetricGroup::none || text.frontier) {
+            EXPECT_NE(text.heading, "") << name;
+        }
+    }
+    EXPECT_FALSE(find_metric("no_metric"));
+}
+
+TEST(EstimateMetrics, AreThoseOfTheNumbersAndUndefinedForSpikesThatAreNotSeen) {
+    const SampleResult sample{.rank = 2,
+                              .spikes = 2,
+                              .truth = true,
+                              .values = {3.0},
+                              .left = {0.5},
+                              .right = {-0.6},
+                              .energy = 8.0,
+                              .oracle = 4.0};
+    std::vector<Observation> found;
+    observe_sample(sample, found);
+    observe_estimate({sample, 1, 1.5, {2.5}, {2.0}, 6.0}, 1, found);
+    std::string text;
+    for (const auto& one : found)
+        text += fmt::format("{} {} {} {:g}\n", one.method, metrics()[one.metric].name, one.k, one.value);
+    EXPECT_EQ(text,
+              "0 outlier 1 9\n0 overlap.left 1 0.25\n0 overlap.right 1 0.36\n0 outlier 2 nan\n0 overlap.left 2 nan\n"
+              "0 overlap.right 2 nan\n1 rank 0 1\n1 rank_over 0 0\n1 rank_right 0 0\n1 bulk_edge 0 1.5\n"
+              "1 strength 1 2.5\n1 shrunk 1 2\n1 strength 2 nan\n1 shrunk 2 nan\n1 relative_error 0 0.75\n"
+              "1 loss_ratio 0 1.5\n");
+    SampleResult unknown = sample;
+    unknown.truth = false;
+    found.clear();
+    observe_estimate({unknown, 1, 1.5, {2.5}, {2.0}, 0.0}, 1, found);
+    EXPECT_EQ(found.size(), 4U) << "rank, edge, and strength and shrunk of the component";
+}
+
 TEST(BlockMetrics, GainAndDistortionOfAHalvedBlockAreAHalfAndAQuarter) {
-    const arma::mat block = gaussian(9, 6, 21);
+    const arma::mat block = gaussian_block(9, 6, 21);
     std::vector<Observation> found;
     observe_errors(block, 0.5 * block, {}, 3, found);
     const auto value = [&](const char* metric) {
@@ -152,7 +201,7 @@ TEST(BlockMetrics, GainAndDistortionOfAHalvedBlockAreAHalfAndAQuarter) {
 }
 
 TEST(BlockMetrics, PaperBitsUseTheShapeOfTheBlock) {
-    estimators::AnalysedBlock block(gaussian(40, 24, 22));
+    estimators::AnalysedBlock block(gaussian_block(40, 24, 22));
     const estimators::Compressor codec(estimators::parse_method("svd:3+tq-mse"), 24, 2, {});
     std::vector<Observation> found;
     observe_codec(codec, block, {}, 1, found);
@@ -165,7 +214,7 @@ TEST(BlockMetrics, PaperBitsUseTheShapeOfTheBlock) {
 }
 
 TEST(BlockMetrics, OnlyThePlainBiasDetectsUniformShrinkage) {
-    const arma::mat block = gaussian(20, 8, 2) + 1.0;
+    const arma::mat block = gaussian_block(20, 8, 2) + 1.0;
     const BlockMetrics found = measure_block(block, 0.8 * block);
     EXPECT_NEAR(found.relative_l2, 0.2, 1e-14);
     EXPECT_NEAR(found.other.bias, 0.0, 1e-15);
@@ -174,8 +223,8 @@ TEST(BlockMetrics, OnlyThePlainBiasDetectsUniformShrinkage) {
 }
 
 TEST(BlockMetrics, ZeroRowsAreLeftOutOfThePairs) {
-    arma::mat block = gaussian(6, 4, 3);
-    arma::mat decoded = gaussian(6, 4, 4);
+    arma::mat block = gaussian_block(6, 4, 3);
+    arma::mat decoded = gaussian_block(6, 4, 4);
     const BlockMetrics whole = measure_block(block.rows(1, 5), decoded.rows(1, 5));
     block.row(0).zeros();
     const BlockMetrics found = measure_block(block, decoded);
@@ -184,7 +233,7 @@ TEST(BlockMetrics, ZeroRowsAreLeftOutOfThePairs) {
 }
 
 TEST(BlockMetrics, ABlockWithoutPairsHasNoInnerProductError) {
-    const BlockMetrics single = measure_block(gaussian(1, 4, 5), gaussian(1, 4, 6));
+    const BlockMetrics single = measure_block(gaussian_block(1, 4, 5), gaussian_block(1, 4, 6));
     EXPECT_TRUE(std::isnan(single.other.bias));
     const BlockMetrics zero = measure_block(arma::mat(3, 4), arma::mat(3, 4));
     EXPECT_EQ(zero.relative_l2, 0.0);

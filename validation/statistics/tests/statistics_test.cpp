@@ -231,5 +231,13 @@ TEST(Statistics, SmallestDetectableDistanceCountsTheWholeWidth) {
     EXPECT_GE(smallest_detectable(interval, at_most(0.0, 0.02)), 0.02 + std::sqrt(std::log(2e6) / 2000.0));
 }
 
+TEST(Statistics, KolmogorovDistanceOfTwoSamples) {
+    const std::vector<double> a = {5.0, 3.0, 3.0, 1.0};
+    EXPECT_EQ(kolmogorov_distance(a, a), 0.0);
+    EXPECT_EQ(kolmogorov_distance(a, std::vector{9.0, 8.0}), 1.0);
+    // Equal values count together, and the sizes may differ: at 3 the fractions are 3/4 and 1/2.
+    EXPECT_EQ(kolmogorov_distance(a, std::vector{4.0, 1.0}), 0.25);
+}
+
 }  // namespace
 }  // namespace spiked::validation

@@ -159,6 +159,11 @@ TEST(StudyDiagnostics, ConditionAndFigureErrorsAreReportedWithOthers) {
     expect_part(message, "did you mean \"line\"");
 }
 
+TEST(StudyDiagnostics, NamesInOtherProgramsAreUnderstood) {
+    expect_part(error_of(study_with("", "[[estimator]]\nname = \"eoptshrink\"\nloss = \"spectral\"\n")),
+                "\"spectral\" of loss is not possible; did you mean \"operator\"?");
+}
+
 TEST(StudyDiagnostics, AWrongNameIsNotAlsoReportedAsMissing) {
     const std::string message = error_of(study_with("", "[[estimator]]\nname = \"eoptshrnk\"\n"));
     expect_part(message, "did you mean \"eoptshrink\"");

@@ -11,6 +11,7 @@
 #include "sim/io/npy.hpp"
 #include "sim/random/normal.hpp"
 #include "validation/engine/engine.hpp"
+#include "validation/engine/open_store.hpp"
 #include "validation/study/study.hpp"
 
 // Tests of models, sweeps and skip rules in study files.
@@ -228,6 +229,10 @@ TEST(StudyModels, ImpossibleModelsAreReportedWithTheirPlaces) {
     expect_rejected(square + "noise = { row_cov = { kind = \"uniform\", low = 2, high = 1 } }", "uniform spectrum");
     expect_rejected(square + "noise = { row_cov = { kind = \"ar1\", rho = 0.5, basis = \"har\" } }",
                     "did you mean \"haar\"?");
+    expect_rejected(square + "noise = { row_cov = { kind = \"ar1\", rho = 0.5, basis = \"orthogonal\" } }",
+                    "did you mean \"haar\"?");
+    expect_rejected(square + "signal = { strength = 3.0, unit = \"thresold\" }",
+                    "\"thresold\" of unit is not possible; did you mean \"threshold\"?");
     expect_rejected(square + "signal = { strength = 3.0, vectors = \"localised:40\" }", "localised");
     expect_rejected(square + "signal = { strength = 3.0, left_vectors = \"eigen:col:1\" }", "eigen");
     expect_rejected(square + "noise = { entries = \"laplace\", colouring = \"eigenbasis\" }", "needs Gaussian entries");

@@ -1,4 +1,4 @@
-#include "theory/laws/fitted_noise.hpp"
+#include "estimators/spectral/fitted_noise.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,16 +6,18 @@
 
 #include "theory/laws/spectrum.hpp"
 
-namespace spiked::theory {
+namespace spiked::estimators {
 namespace {
 
 FittedNoise with_decay(const std::vector<double>& eigenvalues, double mean, AspectRatio aspect, double decay,
                        bool on_long_side) {
     constexpr std::size_t atoms = 64;
     constexpr std::size_t points = 200;
-    const Spectrum decaying = decay > 0.0 ? exponential_spectrum(decay, atoms) : identity_spectrum();
-    const BulkDistribution bulk(on_long_side ? SeparableLaw(identity_spectrum(), decaying, aspect)
-                                             : SeparableLaw(decaying, identity_spectrum(), aspect));
+    const theory::Spectrum decaying =
+        decay > 0.0 ? theory::exponential_spectrum(decay, atoms) : theory::identity_spectrum();
+    const theory::BulkDistribution bulk(on_long_side
+                                            ? theory::SeparableLaw(theory::identity_spectrum(), decaying, aspect)
+                                            : theory::SeparableLaw(decaying, theory::identity_spectrum(), aspect));
     FittedNoise fitted{decay, on_long_side, 0.0, eigenvalues.size(), bulk.curve(points)};
     const double scale = mean / bulk.mean();
     for (auto& point : fitted.curve) {
@@ -46,6 +48,7 @@ FittedNoise with_decay(const std::vector<double>& eigenvalues, double mean, Aspe
 std::optional<FittedNoise> fit_noise(std::vector<double> eigenvalues, std::size_t long_side) {
     constexpr std::size_t fewest = 8;
     constexpr double largest_decay = 12.0;
+    constexpr double zero_fraction = 1e-10;
     std::sort(eigenvalues.begin(), eigenvalues.end());
     if (eigenvalues.empty()) return std::nullopt;
     const double zero = zero_fraction * eigenvalues.back();
@@ -68,9 +71,9 @@ std::optional<FittedNoise> fit_noise(std::vector<double> eigenvalues, std::size_
     const bool on_long_side = best.on_long_side;
     search(std::max(0.05, coarse - 0.45), std::min(largest_decay, coarse + 0.45), 0.05, on_long_side);
     best.at_limit = best.decay >= largest_decay - 0.05;
+    best.zero = zero;
+    best.chance_distance = 3.0 / static_cast<double>(best.count);
     return best;
 }
 
-double chance_distance(std::size_t count) { return 3.0 / static_cast<double>(count); }
-
-}  // namespace spiked::theory
+}  // namespace spiked::estimators

@@ -1,0 +1,30 @@
+#include "validation/claims/denoised.hpp"
+
+namespace spiked::validation {
+
+Denoised denoise(const Fixture& fixture, const TrialPlace& place, std::uint64_t replicate, theory::Loss loss) {
+    Denoised result{fixture.draw(place, replicate), {}, {}, {}, {}, {}};
+    estimators::AnalysedBlock& block = analysed(result.sample.observed);
+    result.observed = block.singular_values();
+    const std::size_t spikes = fixture.model.strengths.size();
+    const std::size_t rank = place.control_is("rank-1") ? spikes - 1 : spikes;
+    result.shrinkage = shrink_at_rank(result.observed, block.shape(), rank, loss);
+    auto& values = result.shrinkage.shrunk;
+    if (place.control_is("truncated")) values.assign(result.observed.begin(), result.observed.begin() + spikes);
+    if (place.control_is("kept")) values.assign(values.size(), 0.0);
+    if (const double factor = place.control_is("over-removed") ? 1.3
+                              : place.control_is("added")      ? -0.3
+                                                               : 0.0;
+        factor != 0.0)
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = factor * result.observed[i];
+    result.vectors = block.vectors(spikes);
+    result.signal = place.control_is("all") ? result.sample.observed : block.denoised(values);
+    if (place.control_is("true-vectors"))
+        result.signal = result.sample.left * arma::diagmat(arma::vec(values)) * result.sample.right.t();
+    result.residual = result.sample.observed - result.signal;
+    if (place.control_is("one-direction"))
+        result.sample.noise = result.vectors.left.col(0).t() * result.sample.noise * result.vectors.right.col(0);
+    return result;
+}
+
+}  // namespace spiked::validation

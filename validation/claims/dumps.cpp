@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "sim/kv/dump_view.hpp"
+#include "validation/claims/block_criteria.hpp"
+#include "validation/kv/open_dumps.hpp"
+
+// Three claims on the blocks of a dump. They are judged on the dump itself, on all of its blocks or on a subset; only
+// the rotation of the quantizer or the random order of tokens varies from trial to trial.
+
+namespace spiked::validation {
+namespace {
+
+constexpr std::size_t most_blocks = 256;  // per side
+constexpr std::size_t dump_trials = 16;
+
+/// Blocks of one side of a dump, an evenly spaced subset where there are too many. Blocks that are all zero, such as
+/// padding, are left out of every mean.
+struct DumpSide {
+    struct Place {
+        const DumpHeadPlace* head = nullptr;
+        std::size_t first_token = 0;
+    };
+
+    std::shared_ptr<const OpenDumps> open;
+    std::string sha256;
+    std::size_t tokens = 0;  ///< per block
+    std::vector<Place> places;
+    std::string description;
+
+    [[nodiscard]] std::vector<SizePlan> plan() const { return {{places.front().head->tensor->dim, dump_trials}}; }
+    /// Random numbers for a dump depend on its content, not on its path.
+    [[nodiscard]] TrialPlace addressed(TrialPlace place) const {
+        place.cell += " " + sha256;
+        return place;
+    }
+    [[nodiscard]] arma::mat read(const Place& at, const sim::DumpView& view, const stream::Stream& order) const {
+        const sim::DumpHead head(*open->dumps[at.head->dump], *at.head->tensor, at.head->head, view, order);
+        return head.read_block(at.first_token, tokens);
+    }
+    /// A block after the inverse rotary embedding, whether an embedding was applied or not.
+    [[nodiscard]] arma::mat derotated(const Place& at, const arma::mat& block) const {
+        const sim::DumpRotary rotary = sim::dump_rotary(*open->dumps[at.head->dump]);
+        return sim::undo_rope(block, rotary.rope, rotary.position_start + static_cast<double>(at.first_token));
+    }
+};
+
+DumpSide side_of(const std::shared_ptr<const OpenDumps>& open, std::size_t dump, Side side, std::size_t tokens) {
+    DumpSide found{open, open->sha256[dump], tokens, {}, ""};
+    for (const auto& head : open->heads)
+        if (head.dump == dump && head.tensor->side == side)
+            for (std::size_t first = 0; first + tokens <= head.tensor->tokens; first += tokens)
+                found.places.push_back({&head, first});
+    const std::size_t all = found.places.size();
+    if (all > most_blocks) {
+        for (std::size_t i = 0; i < most_blocks; ++i) found.places[i] = found.places[i * all / most_blocks];
+        found.places.resize(most_blocks);
+    }
+    // A side that is all zero has no error to reduce.
+    const stream::Stream order({}, "", stream::Role::token_order, 0);
+    if (std::all_of(found.places.begin(), found.places.end(),
+                    [&](const DumpSide::Place& at) { return found.read(at, {}, order).is_zero(); }))
+        found.places.clear();
+    found.description = fmt::format("{} of {} blocks of {} of the dump", found.places.size(), all, plural_of(side));
+    return found;
+}
+
+Blocks blocks_of(const DumpSide& side) {
+    return {
+        .description = side.description,
+        .quick = side.plan(),
+        .full = {},
+        .prepare = [=](const TrialPlace& place) -> BlockVisit {
+            const stream::Stream order(place.seed, place.cell, stream::Role::token_order, 0);
+            return [=](std::uint64_t, const auto& visit) {
+                for (const auto& at : side.places) {
+                    const arma::mat block = side.read(at, {}, order);
+                    if (!block.is_zero()) visit(block);
+                }
+            };
+        },
+        .unexplained = 0.025,
+        // With almost no signal the other controls would pass: the open loop costs nothing and factors take no bits.
+        .negative_controls = {{"bit-lost", "an index bit that is counted and not used"}}};
+}
+
+Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against against) {
+    constexpr arma::uword run = 32;
+    return [=, place = keys.addressed(anywhere)](std::uint64_t replicate) {
+        // `which` selects a random order of the whole sequence of a head, the same for all its blocks.
+        const auto tails = [&](const sim::DumpView& view, std::size_t which, bool derotate_again = false) {
+            const stream::Stream order = order_stream(place, replicate, which);
+            double sum = 0.0;
+            double count = 0.0;
+            for (const auto& at : keys.places) {
+                arma::mat block = keys.read(at, view, order);
+                if (block.is_zero()) continue;
+                if (place.control_is("runs") && !view.shuffle)
+                    for (arma::uword t = 0; t < block.n_rows; ++t) block.row(t) = block.row(t - t % run);
+                if (derotate_again) block = keys.derotated(at, block);
+                sum += tail_energy(block);
+                count += 1.0;
+            }
+            return sum / count;
+        };
+        const sim::DumpView shuffled{.shuffle = true};
+        const sim::DumpView derotated{.undo_rotary = true};
+        if (place.control_is("no-rotation")) return tails(derotated, 0) / tails(derotated, 0, true);
+        const double stored = tails(place.control_is("no-order") ? shuffled : sim::DumpView{}, 1);
+        return stored / tails(against == Against::derotated ? derotated : shuffled, 0);
+    };
+}
+
+}  // namespace
+
+std::vector<std::string> dump_titles(const std::vector<std::string>& paths) {
+    std::vector<std::string> names;
+    for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());
+    std::vector<std::string> titles = names;
+    for (std::size_t i = 0; i < paths.size(); ++i)
+        if (std::count(names.begin(), names.end(), names[i]) > 1) titles[i] = paths[i];
+    return titles;
+}
+
+std::vector<Claim> claims_on_dumps(const KvPlan& plan) {
+    const auto open = std::make_shared<const OpenDumps>(open_dumps(plan));
+    std::vector<Claim> claims;
+    const auto titles = dump_titles(plan.dumps);
+    for (std::size_t i = 0; i < open->dumps.size(); ++i) {
+        const sim::KvDump& dump = *open->dumps[i];
+        const auto about = [&](std::string_view id) {
+            Claim claim = *find_claim(id);
+            claim.on = titles[i];
+            claim.expected_verdict = PrintedVerdict::none;
+            claim.criteria.clear();
+            claim.in_study.reset();
+            return claim;
+        };
+        Claim saved = about("one-bit-saved");
+        Claim adaptive = about("adaptive-rank");
+        Claim rotary = about("rope.cost");
+        for (const Side side : {Side::key, Side::value}) {
+            const DumpSide found = side_of(open, i, side, plan.block_tokens);
+            if (found.places.empty()) continue;
+            const Blocks blocks = blocks_of(found);
+            const std::string name = plural_of(side);
+            saved.criteria.push_back(bits_saved(name, blocks, "tq-mse", nearly_one));
+            saved.criteria.push_back(bits_explained(name, blocks, "tq-mse"));
+            adaptive.criteria.push_back(bits_saved(name, blocks, "svd:1+tq-mse", worth_it));
+            adaptive.criteria.push_back(bits_explained(name, blocks, "svd:1+tq-mse"));
+            if (side == Side::value) continue;
+            for (const Against against : {Against::shuffled, Against::derotated})
+                if (against == Against::shuffled || sim::has_rotary(dump)) {
+                    Criterion criterion =
+                        rope_cost(against, found.description, found.plan(), {},
+                                  [=](const TrialPlace& place) { return rope_trial_on(found, place, against); });
+                    if (against == Against::shuffled)
+                        criterion.positive_controls = {{"runs", "every key in the place of the 31 behind it"}};
+                    rotary.criteria.push_back(std::move(criterion));
+                }
+        }
+        for (Claim* claim : {&saved, &adaptive, &rotary})
+            if (!claim->criteria.empty()) claims.push_back(std::move(*claim));
+    }
+    return claims;
+}
+
+}  // namespace spiked::validation

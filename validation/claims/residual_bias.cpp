@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include "estimators/quantizers/row_quantizer.hpp"
+#include "theory/quantization/lloyd_max.hpp"
+#include "validation/claims/denoised.hpp"
+
+// Part 3 of the proposition on the residual: the bias of inner products with coded rows.
+
+namespace spiked::validation {
+namespace {
+
+// Part 3.
+
+enum class Query { own_row, next_row, random, first_direction, own_residual, orthogonal };
+std::string_view name_of(Query query) {
+    constexpr std::string_view names[] = {"own-row",         "next-row",     "random",
+                                          "first-direction", "own-residual", "orthogonal"};
+    return names[static_cast<int>(query)];
+}
+
+/// A matrix with one query per row of the block.
+arma::mat queries(Query query, const Denoised& denoised, const TrialPlace& place, std::uint64_t replicate) {
+    const arma::mat& rows = denoised.sample.observed;
+    if (query == Query::own_row) return rows;
+    if (query == Query::own_residual) return denoised.residual;
+    if (query == Query::next_row) return arma::shift(rows, 1);
+    if (query == Query::first_direction) return arma::repmat(denoised.sample.right.col(0).t(), rows.n_rows, 1);
+    arma::mat random(arma::size(rows));
+    sim::fill_entries({}, stream::Stream(place.seed, place.cell, stream::Role::resampling, replicate),
+                      {random.memptr(), random.n_elem});
+    if (query == Query::orthogonal)
+        for (arma::uword t = 0; t < rows.n_rows; ++t)
+            random.row(t) -=
+                rows.row(t) * (arma::dot(random.row(t), rows.row(t)) / arma::dot(rows.row(t), rows.row(t)));
+    return random;
+}
+
+estimators::RowQuantizer rotated_quantizer(std::string_view name, const TrialPlace& place, std::uint64_t replicate,
+                                           unsigned bits) {
+    return estimators::row_quantizer(name, place.size, bits, rotation_of_trial(place, replicate));
+}
+
+constexpr unsigned bits = 2;
+
+/// A trial that computes `number` from a denoised block, one query per row, and the error of coding rows at 2 bits.
+template <class Number>
+std::function<Trial(const TrialPlace&)> of_coding_errors(Query query, Number number) {
+    return [=](const TrialPlace& place) -> Trial {
+        return [=, fixture = make_fixture({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
+            const auto denoised = denoise(fixture, place, replicate);
+            const auto quantizer =
+                rotated_quantizer(place.control_is("unbiased") ? "eden" : "tq-mse", place, replicate, bits);
+            const double stretch = place.control_is("overshoots") ? 1.5 : 1.0;
+            const auto error = [&](const arma::mat& rows) -> arma::mat {
+                return stretch * coded(quantizer, rows) - rows;
+            };
+            return number(denoised, queries(query, denoised, place, replicate), error);
+        };
+    };
+}
+
+/// The bias of <q_t, r~_t> divided by that of <q_t, x~_t>, both averaged over rows before the division, minus
+/// ||R||^2 / ||S~||^2.
+Criterion bias_bound(Query query, Control positive_control) {
+    return {.form = Form::printed,
+            .name = fmt::format("bound-{}", name_of(query)),
+            .measures = fmt::format("bias of <q, r~> over bias of <q, x~>, minus ||R||^2 / ||S~||^2, 2 bits, q the {}",
+                                    name_of(query)),
+            .summary = Summary::mean,
+            .prepare = of_coding_errors(query,
+                                        [](const Denoised& denoised, const arma::mat& q, const auto& error) {
+                                            const arma::mat& x = denoised.sample.observed;
+                                            const arma::mat& r = denoised.residual;
+                                            return arma::accu(q % error(r)) / arma::accu(q % error(x)) -
+                                                   energy(r) / energy(x);
+                                        }),
+            .region = [](std::size_t) { return at_most(0.0); },
+            .quick = {{64, 1000}},
+            .full = {{64, 4000}, {128, 1000}},
+            .positive_controls = {std::move(positive_control)}};
+}
+
+/// For queries orthogonal to their own row, where the ratio of biases would divide by 0: the bias of <q, r~> towards 0
+/// minus ||R||^2 / ||S~||^2 times the bias of <q, x~> towards 0, divided by the mean of |<q, r>|.
+Criterion bias_at_orthogonal_queries() {
+    return {.form = Form::printed,
+            .name = "bound-orthogonal",
+            .measures =
+                "bias of <q, r~> less ||R||^2 / ||S~||^2 times that of <q, x~>, both along the sign of <q, r>, "
+                "over the mean |<q, r>|, 2 bits, q orthogonal to x",
+            .summary = Summary::mean,
+            .prepare = of_coding_errors(Query::orthogonal,
+                                        [](const Denoised& denoised, const arma::mat& q, const auto& error) {
+                                            const arma::mat& x = denoised.sample.observed;
+                                            const arma::mat& r = denoised.residual;
+                                            const arma::vec inner = arma::sum(q % r, 1);
+                                            const auto bias = [&](const arma::mat& rows) {
+                                                return -arma::dot(arma::sign(inner), arma::sum(q % error(rows), 1));
+                                            };
+                                            return (bias(r) - energy(r) / energy(x) * bias(x)) /
+                                                   arma::accu(arma::abs(inner));
+                                        }),
+            .region = [](std::size_t) { return at_most(0.0); },
+            .quick = {{64, 1000}},
+            .full = {{64, 4000}, {128, 1000}},
+            .positive_controls = {{"overshoots", "decoded rows half as long again"}}};
+}
+
+/// The regression coefficient of <q, r~ - r> on <q, r>, which is minus the distortion for every query.
+Criterion linear_bias(Query query) {
+    return {.form = Form::corrected,
+            .name = fmt::format("linear-{}", name_of(query)),
+            .measures =
+                fmt::format("bias of <q, r~> over <q, r>, 2 bits, q the {}, a new rotation each trial", name_of(query)),
+            .summary = Summary::mean,
+            .prepare = of_coding_errors(query,
+                                        [](const Denoised& denoised, const arma::mat& q, const auto& error) {
+                                            const arma::mat& r = denoised.residual;
+                                            const arma::vec bias = arma::sum(q % error(r), 1);
+                                            const arma::vec inner = arma::sum(q % r, 1);
+                                            return arma::dot(bias, inner) / arma::dot(inner, inner);
+                                        }),
+            .region =
+                [](std::size_t size) {
+                    const double distortion = theory::lloyd_max_sphere(static_cast<int>(size), bits).distortion;
+                    return around(-distortion, 0.02);
+                },
+            .quick = {{64, 1000}},
+            .full = {{64, 4000}, {128, 2000}},
+            .negative_controls = {{"unbiased", "a quantizer whose bias is 0"}}};
+}
+
+Claim bias_ratio() {
+    return {
+        .id = "prop.bias-ratio",
+        .place = "paper, Proposition on the residual, part 3",
+        .statement = "removing the signal reduces the bias of inner products by ||r||^2 / ||x||^2 for every query",
+        .corrected =
+            "the bias is -D_b <q, r> against -D_b <q, x>: the ratio is |<q, r>| / |<q, x>|, above the "
+            "bound for q = x or q = r, without bound for q orthogonal to x",
+        .expected_verdict = PrintedVerdict::refuted,
+        .criteria = {bias_bound(Query::own_row, {"over-removed", "1.3 times the observed components removed"}),
+                     bias_bound(Query::own_residual, {"added", "signal added: .3 of the observed components"}),
+                     bias_at_orthogonal_queries(), linear_bias(Query::own_row), linear_bias(Query::next_row),
+                     linear_bias(Query::random), linear_bias(Query::first_direction), linear_bias(Query::orthogonal)}};
+}
+
+}  // namespace
+
+std::vector<Claim> residual_bias_claims() { return {bias_ratio()}; }
+
+}  // namespace spiked::validation

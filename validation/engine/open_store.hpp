@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+
+#include "validation/engine/sqlite.hpp"
+
+// Schema versions of stores: this program writes version 3 and reads versions 2 and 3. They have the same tables and
+// views. In version 2 the number of a metric also was its position in the table of the program that wrote it; in either
+// version the store's table `metric` has the names, and only these are used.
+namespace spiked::validation {
+
+/// Opens a store for reading. Throws input_error if the file is not a store or has another schema than this program's.
+[[nodiscard]] Database open_store(const std::string& path);
+
+/// Creates the tables and views of an empty store, its metrics, and the application id and schema version that identify
+/// it.
+void create_schema(Database& database);
+
+/// Throws input_error if the database is not a store that this program can read, or its short tables hold values that
+/// no run writes.
+void check_is_store(Database& database);
+
+/// Throws input_error if means, batches, cells, methods or metrics are inconsistent. Reads every row of means.
+void reject_lost_rows(Database& store);
+
+/// The seed of a store as it was written, and its backend (cpu, cuda, emulated or mixed). Empty if a run was killed
+/// before it wrote them, or if there is no store.
+[[nodiscard]] std::string stored_seed(const std::string& path);
+[[nodiscard]] std::string stored_backend(const std::string& path);
+
+}  // namespace spiked::validation

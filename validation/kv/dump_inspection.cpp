@@ -1,0 +1,40 @@
+#include "validation/kv/dump_inspection.hpp"
+
+#include <string_view>
+
+#include "validation/kv/open_dumps.hpp"
+
+namespace spiked::validation {
+
+const std::vector<WantedMetadata>& wanted_metadata() {
+    static const std::vector<WantedMetadata> keys = {
+        {"layout", "the order of the axes; give --layout"},
+        {"model", "dumps of different models cannot be told apart"},
+        {"prompt_id", "errors are clustered by head, never by prompt"},
+        {"keys", "whether rotary embedding was applied is unknown; unrope is rejected"},
+        {"attention", "causal or bidirectional is unknown; attention metrics need --attention"},
+    };
+    return keys;
+}
+
+DumpInspection inspect_dump(const std::string& path, const sim::DumpOptions& options) {
+    DumpInspection found;
+    found.file = sim::open_tensors(path);
+    const auto& metadata = found.file->metadata();
+    for (const auto& wanted : wanted_metadata())
+        if (sim::find_metadata(metadata, wanted.key) == nullptr ||
+            (wanted.key == std::string_view("attention") && !stated_attention(metadata)))
+            found.missing.push_back(wanted);
+    for (const auto& tensor : found.file->tensors())
+        if (found.possible_layouts.empty() && tensor.shape.size() >= 3)
+            found.possible_layouts = sim::legal_layouts(tensor.shape, sim::stated_tokens(metadata));
+    if (options.layout.empty() && sim::find_metadata(metadata, "layout") == nullptr) return found;
+    found.dump.emplace(path, options);
+    for (const auto& tensor : found.dump->tensors())
+        if (tensor.side == sim::Side::query)
+            if (const auto why = queries_mismatch(*found.dump, tensor.layer); !why.empty())
+                found.unusable.push_back("queries are not used (" + why + ")");
+    return found;
+}
+
+}  // namespace spiked::validation

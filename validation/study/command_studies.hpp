@@ -1,0 +1,34 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "validation/engine/experiment.hpp"
+#include "validation/kv/open_dumps.hpp"
+#include "validation/model/perplexity.hpp"
+#include "validation/model/retrieval.hpp"
+
+// Studies that the options of a command describe in place of a study file.
+namespace spiked::validation {
+
+/// The command that a study comes from. Stores keep both.
+struct CommandOrigin {
+    std::string command;      ///< the command line
+    bool seed_given = false;  ///< whether it names the seed
+};
+
+/// The methods that are measured where none is named: `always`; calibrated caches if the plan has dumps to calibrate
+/// them; and, if keys are measured and every dump says how its keys were rotated, `of_rotated` and kvtc with `unrope`.
+[[nodiscard]] std::vector<std::string> default_methods(const KvPlan& plan, std::vector<std::string> always,
+                                                       const std::vector<std::string>& of_rotated);
+
+/// The study `kv-run` of the blocks of dumps: every codec and cache at every number of bits, codecs first. Its seed is
+/// that of plan.quantizer. Throws the errors of named_caches, named_codecs and make_dump_experiment.
+[[nodiscard]] Experiment dump_experiment(KvPlan plan, const std::vector<std::string>& methods,
+                                         const std::vector<double>& bits, const CommandOrigin& origin);
+
+/// The study `kv-frontier` of a model on documents, and on prompts that are built for it. Their seed is that of
+/// plan.quantizer. Throws the errors of make_perplexity_experiment and make_retrieval_experiment.
+[[nodiscard]] Experiment perplexity_experiment(const PerplexityPlan& plan, const CommandOrigin& origin);
+[[nodiscard]] Experiment retrieval_experiment(const RetrievalPlan& plan, const CommandOrigin& origin);
+
+}  // namespace spiked::validation
