@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "theory/laws/root.hpp"
+#include "theory/laws/support_gaps.hpp"
 
 namespace spiked::theory {
 namespace {
@@ -44,7 +45,11 @@ BulkDistribution::BulkDistribution(const SeparableLaw& law)
       lower_(0.0),
       upper_(law.bulk_edge().value / scale_) {
     if (std::abs(rank_gap_) <= 4e-15 * std::max(column_.positive_weight, beta_ * row_.positive_weight)) rank_gap_ = 0.0;
-    lower_ = find_lower_edge();
+    if (rank_gap_ == 0.0) return;
+    // The last gap lies between zero and the bulk.
+    const SupportGaps outside(law);
+    if (!outside.gaps().empty() && outside.gaps().back().lower.value == 0.0)
+        lower_ = outside.gaps().back().upper.value / scale_;
 }
 
 BulkDistribution::Sums BulkDistribution::sums(const Side& side, Complex m) {
@@ -162,109 +167,6 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
                     z.real() * scale_);
         }
     }
-}
-
-// Between 0 and the lower edge M1 and M2 are real and t = z M1 M2 is negative. Let A be the side of smaller rank
-// (otherwise the sides are exchanged). With h = M1 > 0, p = y h / (1 + y h), tau = sum v p, and k = -1/M2 in
-// (0, smallest x):
-//   sum over x > 0 of w (k/x) / (1 - k/x) = tau / beta - a,   a = weight of the positive atoms of A,   z = -t k / h.
-// z increases from 0 at tau = beta a, and the edge is the first maximum. Later ones can exist when the support has
-// gaps. All terms vary on a scale of order 1 in log h, so a short step cannot miss a change of sign.
-class BulkDistribution::LowerEdgeCurve {
-public:
-    LowerEdgeCurve(const Side& row, const Side& column, double beta, bool row_is_small)
-        : row_is_small_(row_is_small),
-          beta_(beta),
-          ratio_(row_is_small ? beta : 1.0 / beta),
-          small_(row_is_small ? row : column),
-          large_(row_is_small ? column : row) {
-        for (const double x : small_.value)
-            if (x > 0.0) smallest_ = std::min(smallest_, x);
-        for (std::size_t i = 0; i < small_.value.size(); ++i) {
-            if (small_.value[i] == 0.0) continue;
-            inverse_.push_back(smallest_ / small_.value[i]);
-            weight_.push_back(small_.weight[i]);
-        }
-    }
-
-    struct Rise {
-        double slope = 0.0;  ///< dlog z / dlog tau; only its sign is used
-        double z = 0.0;
-        double excess = 0.0;  ///< tau / ratio - a; the curve begins where it is 0
-    };
-    [[nodiscard]] Rise at(double log_h) const {
-        const double h = std::exp(log_h);
-        double tau = 0.0;
-        double rest = 0.0;  // sum v p (1 - p)
-        for (std::size_t j = 0; j < large_.value.size(); ++j) {
-            const double yh = large_.value[j] * h;
-            const double p = yh / (1.0 + yh);
-            tau += large_.weight[j] * p;
-            rest += large_.weight[j] * p / (1.0 + yh);
-        }
-        Rise result;
-        result.excess = tau / ratio_ - small_.positive_weight;
-        if (!(result.excess > 0.0)) return result;
-        // For s = (k / smallest) / (1 - k / smallest) this is the equation above the upper edge, with inverse atoms.
-        double s = result.excess;
-        double first = 0.0;
-        double second = 0.0;
-        for (int iteration = 0; iteration < 2000; ++iteration) {
-            first = 0.0;
-            second = 0.0;
-            for (std::size_t i = 0; i < inverse_.size(); ++i) {
-                const double u = inverse_[i] * s / (1.0 + s * (1.0 - inverse_[i]));
-                first += weight_[i] * u;
-                second += weight_[i] * u * u;
-            }
-            const double next = std::max(s, s + (result.excess - first) * (1.0 + s) * s / (first + second));
-            const bool converged = next - s <= 1e-15 * s;
-            s = next;
-            if (converged) break;
-        }
-        result.z = (row_is_small_ ? tau : beta_ * tau) * smallest_ * (s / (1.0 + s)) / h;
-        result.slope = 1.0 + first / (first + second) * (tau / ratio_) / result.excess - tau / rest;
-        return result;
-    }
-    /// A log h before the beginning of the curve.
-    [[nodiscard]] double before() const { return -std::log(std::max(ratio_, 1.0 / ratio_)) - 1.0; }
-
-private:
-    bool row_is_small_;
-    double beta_;
-    double ratio_;
-    const Side& small_;
-    const Side& large_;
-    double smallest_ = 1.0;
-    std::vector<double> inverse_;  ///< smallest / x: in (0, 1]
-    std::vector<double> weight_;
-};
-
-double BulkDistribution::find_lower_edge() const {
-    if (rank_gap_ == 0.0) return 0.0;
-    const LowerEdgeCurve curve(row_, column_, beta_, rank_gap_ > 0.0);
-    double low = curve.before();
-    while (curve.at(low).excess > 0.0) low -= 5.0;
-    double high = low + 5.0;
-    while (!(curve.at(high).excess > 0.0)) {
-        high += 5.0;
-        if (high > 700.0) return 0.0;
-    }
-    const double begin = root_to_last_bits([&](double x) { return curve.at(x).excess > 0.0 ? 1.0 : -1.0; }, low, high);
-    constexpr double step = 0.05;
-    double left = begin;
-    double right = begin + step;
-    while (curve.at(right).slope > 0.0) {
-        left = right;
-        right += step;
-    }
-    const double top = root_to_last_bits(
-        [&](double x) {
-            const LowerEdgeCurve::Rise rise = curve.at(x);
-            return rise.excess > 0.0 ? -rise.slope : -std::numeric_limits<double>::max();
-        },
-        left, right);
-    return curve.at(top).z;
 }
 
 // m1 = -(1 + t/beta)/z with 1 + t = sum v / (1 + y M1).

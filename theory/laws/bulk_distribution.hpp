@@ -99,8 +99,6 @@ private:
     [[nodiscard]] Round round(Complex z, Complex column) const;
     [[nodiscard]] bool newton(Complex z, Complex& column) const;
     [[nodiscard]] Solution solve(Complex z, const Complex* near) const;
-    class LowerEdgeCurve;
-    [[nodiscard]] double find_lower_edge() const;
     [[nodiscard]] double survival_of(const Solution& at) const;
     [[nodiscard]] double density_of(double x, const Solution& at) const;
     [[nodiscard]] bool inside(double x) const { return x > lower_ && x < upper_; }
