@@ -44,7 +44,7 @@ std::string forecast_text(const validation::CheckForecast& check) {
 
 std::string plan_line(const validation::Experiment& experiment, std::size_t threads) {
     return fmt::format(
-        "plan: {}, {}, {}, {}; seed {} ({}); {}; false-alarm rate for the whole run {:g}",
+        "plan: {}, {}, {}, {}; seed {} ({}); {}; nominal false-alarm rate for the whole run {:g}",
         reports::counted(experiment.cells.size(), "cell"), reports::counted(experiment.replicates(), "replicate"),
         reports::counted(experiment.methods.size() - 1, "method"), reports::counted(experiment.checks.size(), "check"),
         experiment.seed.text(), experiment.seed_source,

@@ -161,8 +161,10 @@ int golden(const Arguments& arguments) {
                                  {"verdict", verdict},
                                  {"difference", difference ? Json(*difference) : Json()}}));
     else
-        print_text(fmt::format("{}: {} test vectors, {}\n{}", path, count, verdict,
-                               difference ? *difference + "\n" : std::string()));
+        print_text(
+            fmt::format("{}: {} test vectors, {}\n{}Their blocks and random numbers are fixed: a difference is not "
+                        "due to chance.\n",
+                        path, count, verdict, difference ? *difference + "\n" : std::string()));
     return difference ? static_cast<int>(ExitCode::check_failed) : 0;
 }
 

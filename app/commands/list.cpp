@@ -145,8 +145,10 @@ std::vector<Line> claim_lines() {
         Line line = line_of(entry_of(claim));
         if (!claim.corrected.empty()) line.options.push_back("corrected: " + claim.corrected);
         if (claim.in_study)
-            line.options.push_back("in studies: metric " + claim.in_study->metric +
-                                   ", control: " + claim.in_study->control);
+            line.options.push_back(
+                "in studies: metric " + claim.in_study->metric +
+                (claim.in_study->of_clusters.empty() ? "" : ", of close spikes " + claim.in_study->of_clusters) +
+                ", control: " + claim.in_study->control);
         lines.push_back(std::move(line));
     }
     return lines;
@@ -173,7 +175,12 @@ std::vector<Line> convention_lines() {
             {"strength", "singular value of the clean signal; thresholds are on this scale", {}, ""},
             {"overlap", "squared inner product of true and observed singular vector", {}, ""},
             {"bits", "every stored bit: indices, norms, factors, singular values, ranks, padding", {}, ""},
-            {"v(e)", "a value with its standard error in units of the last digits", {}, ""}};
+            {"v(e)", "a value with its standard error in units of the last digits", {}, ""},
+            {"df",
+             "degrees of freedom of the standard errors of a row (mcse_...) over clusters, documents or prompts, the "
+             "fewest where they differ: 95 % limits by Student's law, nominal",
+             {},
+             "Bell and McCaffrey 2002"}};
 }
 
 const std::vector<Topic>& topics() {

@@ -7,6 +7,7 @@
 #include "app/commands/dump_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/ranks/bulk_gap.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/figures/spectrum_figure.hpp"
@@ -38,6 +39,23 @@ Json estimate_json(const Estimate& estimate, theory::Loss loss) {
          {"note", found.note.empty() ? Json() : Json(found.note)}});
 }
 
+/// The size of the matrix, what was left out of it, and its largest singular values.
+std::string head_text(const std::string& path, const arma::mat& matrix, estimators::Shape shape,
+                      const std::vector<double>& singular_values) {
+    std::string text = fmt::format("{}: {} x {}, aspect ratio {:.6g}\n", path, matrix.n_rows, matrix.n_cols,
+                                   AspectRatio::of(matrix.n_rows, matrix.n_cols).value());
+    const std::size_t stripped_rows = matrix.n_rows - shape.rows;
+    const std::size_t stripped_columns = matrix.n_cols - shape.columns;
+    if (stripped_rows + stripped_columns > 0)
+        text += fmt::format("left out: {}, {} (--keep-empty keeps them)\n", reports::counted(stripped_rows, "zero row"),
+                            reports::counted(stripped_columns, "zero column"));
+    text += "largest singular values:";
+    for (std::size_t i = 0; i < std::min<std::size_t>(8, singular_values.size()); ++i)
+        text += fmt::format(" {:.6g}", singular_values[i]);
+    text += singular_values.size() > 8 ? " ...\n" : "\n";
+    return text;
+}
+
 std::string estimate_text(const Estimate& estimate, const std::vector<double>& singular_values, theory::Loss loss) {
     const auto& found = estimate.shrinkage;
     std::string text = fmt::format("\n{} ({} loss): rank {}", estimate.name, theory::name_of(loss), found.rank);
@@ -66,6 +84,22 @@ std::optional<estimators::NoiseCovariance> known_covariance(const std::string& s
     const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
                                               : estimators::NoiseCovariance::full(covariance);
     return whole.restricted(kept);
+}
+
+/// A note on a gap in the bulk of the spectrum; nothing where there is none.
+std::optional<std::string> gap_note(const std::vector<double>& singular_values) {
+    const auto gap = estimators::bulk_gap(singular_values);
+    if (!gap) return std::nullopt;
+    return fmt::format(
+        "a gap in the bulk: singular values {} and {} are {:.6g} and {:.6g}, {:.3g} times the spacing beside them "
+        "(noise "
+        "with one bulk leaves such a gap in {:g} % of matrices, nominal). The noise may have several components, or "
+        "the "
+        "signal {} components of similar strengths. eoptshrink, optshrink, svd, screenot, gd-hard, gd-shrink and "
+        "tw-test assume one bulk: they look for signals above its top edge, and may be wrong about those in the gap or "
+        "below it, which they take for noise",
+        gap->above, gap->above + 1, gap->upper, gap->lower, gap->spacings, 100.0 * estimators::bulk_gap_level,
+        gap->above);
 }
 
 /// Plots the spectrum with the bulk edge and the fitted law of the first estimator that has them. Returns a description
@@ -137,29 +171,25 @@ int run(const Arguments& arguments) {
         picture = plot(arguments, estimates, singular_values, std::max(block.shape().rows, block.shape().columns));
 
     const auto shape = block.shape();
-    const std::size_t stripped_rows = matrix.n_rows - shape.rows;
-    const std::size_t stripped_columns = matrix.n_cols - shape.columns;
+    Json notes = Json::array();
+    if (const auto note = gap_note(singular_values)) {
+        notes.push(*note);
+        print_note(arguments, *note);
+    }
     if (arguments.json()) {
         Json found = Json::array();
         for (const auto& estimate : estimates) found.push(estimate_json(estimate, loss));
         print_json(Json::object({{"schema", "spiked.spectrum/1"},
                                  {"rows", static_cast<std::size_t>(matrix.n_rows)},
                                  {"cols", static_cast<std::size_t>(matrix.n_cols)},
-                                 {"stripped_rows", stripped_rows},
-                                 {"stripped_cols", stripped_columns},
+                                 {"stripped_rows", static_cast<std::size_t>(matrix.n_rows - shape.rows)},
+                                 {"stripped_cols", static_cast<std::size_t>(matrix.n_cols - shape.columns)},
                                  {"singular_values", singular_values},
-                                 {"estimators", std::move(found)}}));
+                                 {"estimators", std::move(found)},
+                                 {"notes", std::move(notes)}}));
         return 0;
     }
-    std::string text = fmt::format("{}: {} x {}, aspect ratio {:.6g}\n", arguments.positionals.front(), matrix.n_rows,
-                                   matrix.n_cols, AspectRatio::of(matrix.n_rows, matrix.n_cols).value());
-    if (stripped_rows + stripped_columns > 0)
-        text += fmt::format("left out: {}, {} (--keep-empty keeps them)\n", reports::counted(stripped_rows, "zero row"),
-                            reports::counted(stripped_columns, "zero column"));
-    text += "largest singular values:";
-    for (std::size_t i = 0; i < std::min<std::size_t>(8, singular_values.size()); ++i)
-        text += fmt::format(" {:.6g}", singular_values[i]);
-    text += singular_values.size() > 8 ? " ...\n" : "\n";
+    std::string text = head_text(arguments.positionals.front(), matrix, shape, singular_values);
     for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, loss);
     if (!picture.empty()) text += fmt::format("{}: {}\n", arguments.text("--plot"), picture);
     print_text(text);

@@ -68,7 +68,7 @@ int compare(const Arguments& arguments) {
     }
     std::string text = shown > 0 ? table.text() : "";
     text += fmt::format(
-        "{} means in both stores, {} differ beyond chance (false-alarm rate {:g} for all of them together)\n",
+        "{} means in both stores, {} differ beyond chance (nominal false-alarm rate {:g} for all of them together)\n",
         found.rows.size(), found.beyond, found.false_alarm);
     if (found.seed_a != found.seed_b)
         text += fmt::format("seeds differ ({}, {}): other draws, so that means are compared, not replicates\n",

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 
 #include "app/cli/command.hpp"
@@ -8,6 +9,7 @@
 #include "reports/figures/theory_figure.hpp"
 #include "reports/tables/theory_report.hpp"
 #include "sim/spiked/covariance_kinds.hpp"
+#include "sim/spiked/entry_law.hpp"
 #include "sim/spiked/spectrum_spec.hpp"
 
 namespace spiked::app {
@@ -89,6 +91,35 @@ std::optional<theory::QuantizationOverview> quantization_answers(const Arguments
     return theory::quantization_overview(setting, widths);
 }
 
+/// Adds the corrections for finite size under the entry law of --entries, as far as they are known.
+void add_finite_size(reports::TheoryAnswers& answers, const Arguments& arguments, const Size& size,
+                     const std::vector<SignalStrength>& strengths) {
+    const auto law = sim::EntryLaw::parse(arguments.text("--entries"));
+    const sim::EntryMoments moments = law.moments();
+    theory::NoiseEntries entries;
+    answers.entries = law.text();
+    if (!law.gaussian()) {
+        const char* const gaussian = "the numbers for this size are those of Gaussian entries";
+        if (!theory::is_white(answers.law))
+            answers.entries_note = fmt::format("{} (the effect of others is known for white noise only)", gaussian);
+        else if (!std::isfinite(moments.kurtosis))
+            answers.entries_note =
+                fmt::format("{} (the fourth moment is infinite); rare large entries add outliers", gaussian);
+        else {
+            entries.excess_kurtosis = moments.kurtosis - 3.0;
+            answers.entries_note = fmt::format(
+                "an excess kurtosis of {:.4g} is included to first order in its ratio to d, for Haar vectors",
+                entries.excess_kurtosis);
+            if (std::isfinite(moments.order))
+                answers.entries_note += fmt::format(
+                    "; moments exist below order {:g} only, and rare large entries add outliers and far larger "
+                    "deviations",
+                    moments.order);
+        }
+    }
+    answers.finite = theory::finite_size(answers.law, size.rows, size.columns, strengths, 0.01, entries);
+}
+
 int run(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
     const AspectRatio aspect = read_aspect(arguments, size);
@@ -109,11 +140,19 @@ int run(const Arguments& arguments) {
                                    .column_spectrum = arguments.text("--col-spectrum"),
                                    .law = law,
                                    .bulk = bulk};
-    if (size) answers.finite = theory::finite_size(law, size->rows, size->columns, strengths);
+    if (size)
+        add_finite_size(answers, arguments, *size, strengths);
+    else if (arguments.has("--entries"))
+        throw usage_error("--entries has no effect without a size (limits are the same for all): add --size NxD");
     answers.regularity = answers.finite ? answers.finite->regularity : law.edge_regularity();
     answers.of_bulk = bulk_answers(arguments, law, bulk);
     answers.quantization = quantization_answers(arguments, size);
-    for (const auto strength : strengths) answers.spikes.push_back(law.spike(strength));
+    const theory::SupportGaps outside(law);
+    answers.gaps = outside.gaps();
+    for (const auto strength : strengths) {
+        answers.spikes.push_back(law.spike(strength));
+        answers.outliers.push_back(theory::all_outliers(law, outside, strength));
+    }
     if (arguments.has("--plot"))
         reports::write_picture(reports::phase_transition(law, strengths), arguments.text("--plot"));
     if (arguments.json())
@@ -156,6 +195,8 @@ Command theory_command() {
         0,
         {{"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
          {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size", "", false},
+         {"--entries", names_from({"entries"}, any_text("LAW")),
+          "with --size: law of the entries of X (spiked list entries)", "gaussian", false},
          {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
          {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
           "identity", false},

@@ -16,6 +16,7 @@
 #include "core/runtime/error.hpp"
 #include "reports/page/claim_page.hpp"
 #include "reports/tables/claim_report.hpp"
+#include "reports/tables/claim_summary.hpp"
 #include "validation/claims/claim_verdicts.hpp"
 
 namespace spiked::app {
@@ -54,12 +55,62 @@ void finish(const Output& output, const Text& text) {
     output->commit();
 }
 
-/// Whether the name of the page is that of an HTML file.
-bool as_html(const std::string& path) {
+/// Whether the name of the page that an option gives is that of an HTML file.
+bool as_html(std::string_view option, const std::string& path) {
     if (path.ends_with(".html")) return true;
     if (path.ends_with(".md")) return false;
-    throw usage_error("-o {}: the format of the page is unclear: let the name end in .md or .html", path);
+    throw usage_error("{} {}: the format of the page is unclear: let the name end in .md or .html", option, path);
 }
+
+/// The page of what was found on dumps, beside the page `path`: `CLAIMS-dumps.md` for `CLAIMS.md`.
+std::string dumps_page_of(const std::string& path) {
+    const std::filesystem::path page(path);
+    return (page.parent_path() / (page.stem().string() + "-dumps" + page.extension().string())).string();
+}
+
+/// The pages that a call writes.
+struct Pages {
+    using Found = validation::Validation;
+
+    explicit Pages(const Arguments& arguments)
+        : html(arguments.has("--output") && as_html("-o", arguments.text("--output"))),
+          summary_html(arguments.has("--summary") && as_html("--summary", arguments.text("--summary"))) {
+        if (arguments.has("--output") && !arguments.positionals.empty())
+            dumps_path = dumps_page_of(arguments.text("--output"));
+        const std::string paths[] = {arguments.text("--output"), dumps_path, arguments.text("--summary"),
+                                     arguments.text("--junit")};
+        for (const auto& path : paths)
+            for (const auto* other = paths; other != &path; ++other) keep_apart(path, *other);
+        // Opened first, so that the work of minutes is not lost because a folder does not exist.
+        page = output_of(arguments, "--output");
+        if (!dumps_path.empty()) dumps_page = std::make_unique<OutputFile>(dumps_path, 0);
+        summary = output_of(arguments, "--summary");
+        junit = output_of(arguments, "--junit");
+    }
+
+    void write(const Found& found, const std::string& made_by) const {
+        const auto page_of = [&](const Found& claims, const std::string& says) {
+            return html ? reports::claims_html(claims, says) : reports::claims_markdown(claims, says);
+        };
+        finish(junit, [&] { return reports::claims_junit(found); });
+        finish(page, [&] {
+            return dumps_page ? page_of(claims_where(found, false),
+                                        fmt::format("{} What was found on dumps is in {}.", made_by,
+                                                    std::filesystem::path(dumps_path).filename().string()))
+                              : page_of(found, made_by);
+        });
+        finish(dumps_page, [&] { return page_of(claims_where(found, true), made_by); });
+        finish(summary, [&] {
+            const auto lines = reports::summary_of(found);
+            return summary_html ? reports::summary_html(lines, made_by) : reports::summary_markdown(lines, made_by);
+        });
+    }
+
+    bool html;
+    bool summary_html;
+    std::string dumps_path = {};  ///< empty without dumps
+    Output page = {}, dumps_page = {}, summary = {}, junit = {};
+};
 
 /// Prints notes on the parts of claims about blocks that are not tested on a dump, and why.
 void print_notes_on_untested(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
@@ -104,11 +155,7 @@ void print_notes_on_untested(const Arguments& arguments, const std::vector<valid
 }
 
 int validate(const Arguments& arguments) {
-    const bool html = arguments.has("--output") && as_html(arguments.text("--output"));
-    keep_apart(arguments.text("--output"), arguments.text("--junit"));
-    // Opened first, so that the work of minutes is not lost because a folder does not exist.
-    const auto page = output_of(arguments, "--output");
-    const auto junit = output_of(arguments, "--junit");
+    const Pages pages(arguments);
     validation::ValidationPlan plan;
     plan.tier = arguments.text("--tier") == "full" ? validation::Tier::full : validation::Tier::quick;
     plan.seed = seed_from(arguments);
@@ -130,11 +177,7 @@ int validate(const Arguments& arguments) {
         plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
         found = validation::validate_claims(plan, claims);
     }
-    finish(junit, [&] { return reports::claims_junit(found); });
-    finish(page, [&] {
-        return html ? reports::claims_html(found, origin(arguments, found))
-                    : reports::claims_markdown(found, origin(arguments, found));
-    });
+    pages.write(found, origin(arguments, found));
     if (arguments.json())
         print_json(reports::claims_json(found));
     else
@@ -182,23 +225,31 @@ Command selftest_command() {
 }
 
 Command validate_command() {
-    std::vector<OptionSpec> options = {{"--tier", one_of({"quick", "full"}),
-                                        "quick: minutes; full: larger sizes and convergence rates too", "quick", false},
-                                       {"--claim", names_from({"claims"}, several(any_text("ID"), "ID[,ID]")),
-                                        "only these; spiked list claims names them", "", true},
-                                       seed_option,
-                                       threads_option,
-                                       {"-o,--output", file_with({".md", ".html"}, "FILE.md|FILE.html"),
-                                        "also write statement, verdict and evidence as a page", "", false},
-                                       {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false},
-                                       {"--strict", {}, "exit 3 when a claim is inconclusive", "", false}};
+    std::vector<OptionSpec> options = {
+        {"--tier", one_of({"quick", "full"}),
+         "quick: minutes; full: larger sizes and convergence rates too; each has a false-alarm rate of 1e-3, exact for "
+         "shares and distances, nominal for means and slopes",
+         "quick", false},
+        {"--claim", names_from({"claims"}, several(any_text("ID"), "ID[,ID]")),
+         "only these; spiked list claims names them", "", true},
+        seed_option,
+        threads_option,
+        {"-o,--output", file_with({".md", ".html"}, "FILE.md|FILE.html"),
+         "also write statement, verdict and evidence as a page; with dumps, what was found on them as FILE-dumps "
+         "beside "
+         "it",
+         "", false},
+        {"--summary", file_with({".md", ".html"}, "FILE.md|FILE.html"),
+         "write two pages: a line for each claim, and what one loses in practice", "", false},
+        {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false},
+        {"--strict", {}, "exit 3 when a claim is inconclusive", "", false}};
     options.insert(options.end(), dump_options().begin(), dump_options().end());
     return {"validate",
             "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
             "blocks on each dump too",
             {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
              "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",
-             "spiked validate --tier full --seed fresh -o CLAIMS.md"},
+             "spiked validate --tier full --seed fresh -o CLAIMS.md --summary SUMMARY.md"},
             dump_value("[DUMP...]"),
             0,
             1 << 20,

@@ -8,17 +8,25 @@
 
 #include "core/text/registry.hpp"
 #include "estimators/spectral/shrinkage.hpp"
+#include "estimators/svd/analysed_block.hpp"
 #include "theory/laws/shrinkers.hpp"
 #include "theory/laws/spectrum.hpp"
 
 namespace spiked::estimators {
 
 /// A spectral estimator is a function of numbers: it never sees the matrix, so one decomposition serves every method.
+/// The exception are estimators whose rank is decided by resampling the block, `tw-test:null=signflip`.
 struct SpectralEstimator {
     std::string name;  ///< as written
+    /// Throws usage_error where the rank needs the block.
     std::function<Shrinkage(std::span<const double> singular_values, Shape shape)> estimate;
     std::size_t least_side = 0;  ///< shorter side of the smallest block for which a rank given in the name is possible
     bool keeps_values = false;   ///< kept singular values are not shrunk, for any loss
+    std::function<Shrinkage(AnalysedBlock&)> estimate_block = {};  ///< set where the rank needs the block
+
+    [[nodiscard]] Shrinkage of(AnalysedBlock& block) const {
+        return estimate_block ? estimate_block(block) : estimate(block.singular_values(), block.shape());
+    }
 };
 
 /// The part of the noise law that is known; only oracle methods use it. Entries of X have variance 1/d.

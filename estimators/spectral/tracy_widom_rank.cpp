@@ -29,7 +29,8 @@ double quantile_at(double level) {
     return quantiles.of(level, [&] { return theory::tracy_widom_upper_quantile(level); });
 }
 
-Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile) {
+Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile,
+                const SignFlips* flips) {
     std::size_t rank = 0;
     double level = 0.0;
     while (true) {
@@ -41,13 +42,14 @@ Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& optio
             return unshrunk(spectrum, spectrum.above_rounding,
                             "more than half the singular values are 0: low rank, no noise level to estimate");
         const double cutoff = white_cutoff(rest, quantile) * static_cast<double>(rest.columns) * level * level;
-        if (!(spectrum.eigenvalues[rank] > cutoff)) break;
+        if (!(flips != nullptr ? flips->significant(rank) : spectrum.eigenvalues[rank] > cutoff)) break;
         if (++rank == spectrum.size()) break;
     }
     return white_shrinkage(spectrum, rank, level, options.loss);
 }
 
-Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile) {
+Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile,
+                    const SignFlips* flips) {
     const Shape shape = spectrum.shape;
     const theory::Spectrum identity = theory::identity_spectrum();
     const theory::SeparableLaw law(options.law.row.value_or(identity), options.law.column.value_or(identity),
@@ -61,7 +63,7 @@ Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& o
     result.bulk_edge = spectrum.eigenvalue(edge * standard * standard);
     while (result.rank < spectrum.size()) {
         const double observed = spectrum.values[result.rank] / standard;
-        if (!(observed * observed > cutoff)) break;
+        if (!(flips != nullptr ? flips->significant(result.rank) : observed * observed > cutoff)) break;
         const double outlier = observed * observed;
         const bool above = outlier > edge;
         const auto spike = law.spike(above ? law.strength_of({outlier}) : law.detection_threshold());
@@ -80,13 +82,32 @@ TracyWidomTest::TracyWidomTest(TracyWidomOptions options) : options_(std::move(o
     if (!(options_.level > 0.0 && options_.level < 1.0))
         throw usage_error("tw-test: level {} is not a probability: give one above 0 and below 1, for example 0.01",
                           options_.level);
+    if (const auto draws = options_.sign_flips;
+        draws && (*draws < SignFlips::least_draws(options_.level) || *draws > SignFlips::most_draws))
+        throw usage_error("tw-test: {} draws of signs are not possible at level {}: give {} to {}", *draws,
+                          options_.level, SignFlips::least_draws(options_.level), SignFlips::most_draws);
     quantile_ = quantile_at(options_.level);
 }
 
-Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Shape shape) const {
-    const RelativeSpectrum spectrum(singular_values, shape);
+Shrinkage TracyWidomTest::judge(const RelativeSpectrum& spectrum, const SignFlips* flips) const {
     if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
-    return options_.law.empty() ? white(spectrum, options_, quantile_) : under_law(spectrum, options_, quantile_);
+    return options_.law.empty() ? white(spectrum, options_, quantile_, flips)
+                                : under_law(spectrum, options_, quantile_, flips);
+}
+
+Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Shape shape) const {
+    if (options_.sign_flips)
+        throw usage_error(
+            "tw-test:null=signflip needs the matrix (only its singular values are known here): leave "
+            "null= out");
+    return judge(RelativeSpectrum(singular_values, shape), nullptr);
+}
+
+Shrinkage TracyWidomTest::operator()(AnalysedBlock& block) const {
+    const RelativeSpectrum spectrum(block.singular_values(), block.shape());
+    if (!options_.sign_flips) return judge(spectrum, nullptr);
+    const SignFlips flips(block, options_.level, *options_.sign_flips);
+    return judge(spectrum, &flips);
 }
 
 SpectralFamily tracy_widom_test_family() {
@@ -95,17 +116,31 @@ SpectralFamily tracy_widom_test_family() {
           "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
           "\"known\" "
           "in a study)",
-          {{"level", number("P", {.above = 0.0, .below = 1.0}), "false alarms a test", "0.01"},
+          {{"level", number("P", {.above = 0.0, .below = 1.0}),
+            "false alarms a test: with null=tw for Gaussian and lighter entries only (heavy tails: up to .7 at .01)",
+            "0.01"},
+           {"null", one_of({"tw", "signflip"}),
+            "tw: Tracy-Widom; signflip: blocks with random signs, for any symmetric independent entries", "tw"},
+           {"draws", whole("N", 1, SignFlips::most_draws), "with null=signflip: number of such blocks", "1/level - 1"},
            {"sigma", number("S", {.above = 0.0}),
             "standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law"}},
-          "Johnstone 2001; Kritchman & Nadler 2009",
+          "Johnstone 2001; Kritchman & Nadler 2009; Hong, Sheng & Dobriban 2020",
           {"tracy-widom"}},
          true},
         [](const NameOptions& named, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
-            return {named.text(), TracyWidomTest({.loss = loss,
-                                                  .level = named.number("level").value_or(0.01),
-                                                  .noise_level = named.number("sigma", true),
-                                                  .law = known})};
+            TracyWidomOptions options{.loss = loss,
+                                      .level = named.number("level").value_or(0.01),
+                                      .noise_level = named.number("sigma", true),
+                                      .law = known};
+            const auto draws = named.whole("draws");
+            if (named.choice("null").value_or("tw") == "signflip")
+                options.sign_flips = draws.value_or(SignFlips::least_draws(options.level));
+            else if (draws)
+                throw usage_error("\"{}\": draws= has no effect without null=signflip: leave it out", named.text());
+            const TracyWidomTest test(options);
+            SpectralEstimator estimator{named.text(), test};
+            if (options.sign_flips) estimator.estimate_block = test;
+            return estimator;
         }};
 }
 

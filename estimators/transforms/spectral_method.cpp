@@ -28,7 +28,7 @@ LowRank orthonormal(const arma::mat& left, const arma::vec& values, const arma::
 SpectralMethod::Factors through(std::span<const Transform> transforms, const SpectralEstimator& estimator,
                                 AnalysedBlock& block) {
     if (transforms.empty()) {
-        Shrinkage shrinkage = estimator.estimate(block.singular_values(), block.shape());
+        Shrinkage shrinkage = estimator.of(block);
         SingularVectors vectors = block.vectors(shrinkage.rank);
         LowRank signal{std::move(vectors.left), arma::vec(shrinkage.shrunk), std::move(vectors.right)};
         return {std::move(shrinkage), std::move(signal)};
@@ -67,7 +67,7 @@ void SpectralMethod::check_room(std::size_t rows, std::size_t columns) const {
 }
 
 Shrinkage SpectralMethod::estimate(AnalysedBlock& block) const {
-    if (transforms.empty()) return estimator.estimate(block.singular_values(), block.shape());
+    if (transforms.empty()) return estimator.of(block);
     return through(transforms, estimator, block).shrinkage;
 }
 

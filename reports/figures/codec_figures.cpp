@@ -13,6 +13,7 @@
 #include "reports/tables/text_table.hpp"
 #include "theory/quantization/rate_distortion.hpp"
 #include "validation/kv/equal_bits.hpp"
+#include "validation/kv/kv_table.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -122,6 +123,48 @@ constexpr const char* pooled_mean =
     "SUM(s.n * s.mean) / SUM(s.n), CASE WHEN COUNT(s.mcse) = COUNT(*) THEN sqrt(SUM(s.n * s.mcse * s.n * s.mcse)) / "
     "SUM(s.n) END, SUM(s.n)";
 
+/// The means of a dump study or a study of a model against stored bits, a panel for each side.
+std::vector<CodecPoint> clustered_points(Database& store, const std::string& metric) {
+    const validation::KvTable table = validation::kv_table(store);
+    std::vector<CodecPoint> points;
+    for (const auto& row : table.rows) {
+        const auto mean = row.of(metric);
+        const auto bits = row.of("bits_per_entry");
+        // Values have no rotary embedding, so methods with unrope are left out for them.
+        if (std::isnan(mean.mean) || std::isnan(bits.mean) || repeats_without_unrope(table, row)) continue;
+        CodecPoint& codec = points.emplace_back();
+        codec.panel = row.side + (row.side == "cache" ? "" : "s");
+        codec.base = row.method;
+        codec.bits = row.bits;
+        codec.point = {.x = bits.mean, .y = mean.mean, .error = mean.mcse};
+        codec.n = static_cast<std::int64_t>(row.counts.at(metric));
+    }
+    return points;
+}
+
+/// The same for other studies, a panel for each cell or one for all.
+std::vector<CodecPoint> pooled_points(Database& store, const std::string& metric, bool by_cell,
+                                      const std::map<std::int64_t, std::string>& names) {
+    Statement query(
+        store, fmt::format(
+                   "SELECT {0}, m.base, m.bits, SUM(b.n * b.mean) / SUM(b.n), {1} FROM v_summary s JOIN v_summary b ON "
+                   "b.cell_id = s.cell_id AND b.method_id = s.method_id AND b.metric = 'bits_per_entry' JOIN method m "
+                   "ON m.method_id = s.method_id WHERE s.metric = ?1 AND m.kind = 'codec' AND s.mean IS NOT NULL GROUP "
+                   "BY {0}, m.method_id ORDER BY {0}, m.method_id",
+                   by_cell ? "s.cell_id" : "''", pooled_mean));
+    query.bind(1, metric);
+    std::vector<CodecPoint> points;
+    while (query.step()) {
+        CodecPoint& codec = points.emplace_back();
+        codec.panel = by_cell ? names.at(query.integer(0)) : query.text(0);
+        codec.base = query.text(1);
+        codec.bits = query.real(2);
+        codec.point = {.x = query.real(3), .y = query.real(4), .error = query.real(5)};
+        codec.n = query.integer(6);
+    }
+    return points;
+}
+
 }  // namespace
 
 std::vector<Figure> distortion_by_bits(Database& store, const Json& spec) {
@@ -175,31 +218,9 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
     const auto cells = read_cells(store);
     const bool by_cell = !dump && cells.size() > 1 && cells.size() <= most_panels;
     const auto names = short_names(cells);
-    const std::string sql =
-        dump ? "SELECT e.side || iif(e.side = 'cache', '', 's'), e.method, e.bits, b.mean, e.mean, e.mcse, e.blocks "
-               "FROM v_cluster e JOIN "
-               "v_cluster b ON "
-               "b.side = e.side AND b.method_id = e.method_id AND b.metric = 'bits_per_entry' WHERE e.metric = ?1 "
-               // Values have no rotary embedding, so methods with unrope are left out for them.
-               "AND NOT (e.side = 'value' AND EXISTS(SELECT 1 FROM method o WHERE 'unrope+' || o.base = e.method)) "
-               "ORDER BY e.side, e.method_id"
-             : fmt::format(
-                   "SELECT {0}, m.base, m.bits, SUM(b.n * b.mean) / SUM(b.n), {1} FROM v_summary s JOIN v_summary b ON "
-                   "b.cell_id = s.cell_id AND b.method_id = s.method_id AND b.metric = 'bits_per_entry' JOIN method m "
-                   "ON m.method_id = s.method_id WHERE s.metric = ?1 AND m.kind = 'codec' AND s.mean IS NOT NULL GROUP "
-                   "BY {0}, m.method_id ORDER BY {0}, m.method_id",
-                   by_cell ? "s.cell_id" : "''", pooled_mean);
-    Statement query(store, sql);
-    query.bind(1, metric);
     std::vector<CodecPoint> codecs;
     std::vector<std::string> lossless;
-    while (query.step()) {
-        CodecPoint codec;
-        codec.panel = by_cell ? names.at(query.integer(0)) : query.text(0);
-        codec.base = query.text(1);
-        codec.bits = query.real(2);
-        codec.point = {query.real(3), query.real(4), query.real(5), std::numeric_limits<double>::quiet_NaN()};
-        codec.n = query.integer(6);
+    for (auto& codec : dump ? clustered_points(store, metric) : pooled_points(store, metric, by_cell, names)) {
         if (codec.point.y <= 0.0)
             lossless.push_back(fmt::format("{}{} at {:.4f} bits", codec.base,
                                            codec.panel.empty() ? "" : " of " + codec.panel, codec.point.x));

@@ -9,6 +9,7 @@
 
 #include "reports/figures/figure_parts.hpp"
 #include "reports/tables/csv_text.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/text_table.hpp"
 
 namespace spiked::reports {
@@ -46,7 +47,8 @@ std::vector<CellNumber> metric_means(Database& store, const std::string& metric,
                     "?2) AND mean IS NOT NULL AND k <= 1 ORDER BY method_id, cell_id");
     query.bind(1, metric).bind(2, method);
     while (query.step())
-        numbers.push_back({query.integer(0), query.text(1), query.real(2), query.real(3), query.integer(4)});
+        numbers.push_back({query.integer(0), query.text(1), query.real(2),
+                           shown_error(metric, query.real(2), query.real(3), query.integer(4)), query.integer(4)});
     return numbers;
 }
 

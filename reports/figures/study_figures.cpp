@@ -9,6 +9,7 @@
 #include "core/text/names.hpp"
 #include "reports/figures/figure_parts.hpp"
 #include "reports/tables/csv_text.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 
@@ -162,7 +163,8 @@ AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vecto
             const std::string& value = cell->factors.at(axis.factor).text;
             const std::string method = query.text(2);
             const std::int64_t k = query.integer(3);
-            const Point point{axis.position(*cell, k), query.real(5), query.real(6), query.real(7)};
+            const double error = shown_error(metric, query.real(5), query.real(6), query.integer(4));
+            const Point point{axis.position(*cell, k), query.real(5), error, query.real(7)};
             figure.csv += csv_line({query.text(1), value, metric, method, std::to_string(k), query.text(4),
                                     exact(point.y), exact(point.error), exact(point.theory)});
             figure.rows.push_back({query.text(1), value, metric, method, std::to_string(k), query.text(4),

@@ -83,7 +83,7 @@ std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, 
     markup += paragraph(
         "Estimates carry their standard error in the last digits: 0.7525(22) is 0.7525 with an error of 0.0022. "
         "Interval: of the mean, at "
-        "this check's part of the false-alarm rate. Detectable: the smallest deviation that would have failed "
+        "this check's part of the false-alarm rate, nominal. Detectable: the smallest deviation that would have failed "
         "with probability 0.99. "
         "Control: the same data compared with the prediction under a planted defect; it must fail, and a check whose "
         "control passes counts as "

@@ -2,11 +2,15 @@
 #include <string>
 #include <string_view>
 
+#include "reports/tables/claim_summary.hpp"
 #include "validation/claims/claim_verdicts.hpp"
 
 namespace spiked::reports {
 
 /// The content of claims_markdown as one self-contained HTML page. `origin` names the program and command that made it.
 [[nodiscard]] std::string claims_html(const validation::Validation& validation, std::string_view origin);
+
+/// The content of summary_markdown as one self-contained HTML page. Printed, the losses begin a page.
+[[nodiscard]] std::string summary_html(const ClaimSummary& summary, std::string_view origin);
 
 }  // namespace spiked::reports

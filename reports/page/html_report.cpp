@@ -211,7 +211,8 @@ private:
                                                         : counted(questions_, "check") + ", none judged yet.");
         const std::string verdict = verdict_of(counts);
         markup += fmt::format(
-            "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>False-alarm rate declared for "
+            "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>Nominal false-alarm rate "
+            "declared for "
             "all "
             "checks together: {:g}. A check passes when its interval lies inside the margin and fails when it lies "
             "outside.</p>\n",

@@ -79,7 +79,7 @@ dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:600px){dl{grid-template-columns:1fr}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
-body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
+body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}.losses{break-before:page}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
 details::details-content{content-visibility:visible;display:block}}
 )css";
 

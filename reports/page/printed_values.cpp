@@ -17,6 +17,8 @@
 #include "reports/tables/export.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
+#include "validation/kv/kv_table.hpp"
+#include "validation/statistics/clustered.hpp"
 
 namespace spiked::reports {
 
@@ -152,6 +154,22 @@ std::vector<PrintedRow> read_rows(Database& store, const std::string& path) {
     return rows;
 }
 
+/// The clustered means of a dump study as a temporary table, whose column `reach` is the distance of a limit that is
+/// exceeded as often as two standard errors of the normal law.
+void fill_clustered(Database& store) {
+    store.execute(
+        "CREATE TEMP TABLE IF NOT EXISTS clustered(side TEXT, method TEXT, metric TEXT, mean REAL, mcse REAL, df REAL, "
+        "reach REAL); DELETE FROM temp.clustered");
+    Statement insert(store, "INSERT INTO temp.clustered VALUES (?,?,?,?,?,?,?)");
+    const double outside = std::erfc(std::sqrt(2.0));
+    for (const auto& one : validation::block_means(store)) {
+        const validation::MeanAndError found = one.clusters.mean().mean_and_error();
+        insert.bind(1, one.side).bind(2, one.name).bind(3, one.metric).bind_real(4, found.mean);
+        insert.bind_real(5, found.mcse).bind_real(6, found.df);
+        insert.bind_real(7, validation::limits_in_errors(found.df, outside) * found.mcse).run();
+    }
+}
+
 /// The rows of the file joined with the means of the store, in the order of the file. The error of a mean over one
 /// replicate is missing, and so is the mean of a value that the store does not have.
 Statement joined(Database& store, const std::string& path, const std::string& columns) {
@@ -169,18 +187,20 @@ Statement joined(Database& store, const std::string& path, const std::string& co
         const auto [base, k] = metric_and_component(fields[3]);
         insert.bind_real(10, half_unit(fields[4])).bind(11, base).bind(12, k).run();
     }
-    return {store,
-            "SELECT " + columns + " FROM temp.printed p LEFT JOIN " +
-                (is_dump_study(store) ? "(SELECT c.side, me.name AS method, c.metric, c.mean, c.mcse FROM v_cluster c "
-                                        "JOIN method me USING(method_id)) s ON s.side = p.side AND p.k = 0"
-                                      : "v_summary s ON s.cell_id = p.cell_id AND s.k = p.k") +
-                " AND s.method = p.method AND s.metric = p.base ORDER BY p.line"};
+    const bool dump = is_dump_study(store);
+    if (dump) fill_clustered(store);
+    return {store, "SELECT " + columns + " FROM temp.printed p LEFT JOIN " +
+                       (dump ? "temp.clustered s ON s.side = p.side AND p.k = 0"
+                             : "(SELECT *, iif(n > 1, n - 1, NULL) AS df, 2 * mcse AS reach FROM v_summary) s ON "
+                               "s.cell_id = p.cell_id AND s.k "
+                               "= p.k") +
+                       " AND s.method = p.method AND s.metric = p.base ORDER BY p.line"};
 }
 
 /// The factor 1.000001 allows for rounding errors of doubles.
 const std::string agreement =
-    "CASE WHEN s.mean IS NULL THEN 'not measured' WHEN abs(s.mean - p.printed) <= p.half_unit * 1.000001 + 2 * "
-    "coalesce(s.mcse, 0) THEN 'yes' ELSE 'no' END";
+    "CASE WHEN s.mean IS NULL THEN 'not measured' WHEN abs(s.mean - p.printed) <= p.half_unit * 1.000001 + "
+    "coalesce(s.reach, 0) THEN 'yes' ELSE 'no' END";
 /// The note of the file is shown only where the values differ.
 const std::string reason =
     "CASE WHEN " + agreement + " <> 'no' THEN '' WHEN p.note = '' THEN 'no reason is given' ELSE p.note END";
@@ -188,10 +208,11 @@ const std::string reason =
 }  // namespace
 
 std::string against_printed(Database& store, const std::string& path, const std::string& format) {
-    Statement rows = joined(store, path,
-                            "p.name AS \"table\", p.method, p.metric, p.printed, s.mean, s.mcse, s.mean - p.printed AS "
-                            "difference, " +
-                                agreement + " AS agree, " + reason + " AS why");
+    Statement rows =
+        joined(store, path,
+               "p.name AS \"table\", p.method, p.metric, p.printed, s.mean, s.mcse, s.df, s.mean - p.printed "
+               "AS difference, " +
+                   agreement + " AS agree, " + reason + " AS why");
     return formatted(rows, "against " + path, format);
 }
 
@@ -232,7 +253,8 @@ std::string printed_markup(Database& store, const std::string& path) {
     std::string markup = paragraph(
         fmt::format("{} printed values, {} of them measured here: {} agree, {} differ with a reason, {} without. "
                     "Agree: within half "
-                    "a unit of the last printed digit and two standard errors. Printed values have no standard error.",
+                    "a unit of the last printed digit and two standard errors, or with few clusters the quantile of "
+                    "Student's law of the same probability. Printed values have no standard error.",
                     std::accumulate(tables.begin(), tables.end(), std::size_t{0},
                                     [](std::size_t sum, const auto& table) { return sum + table.second.rows(); }),
                     compared, agreed, compared - agreed - unexplained, unexplained));

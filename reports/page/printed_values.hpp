@@ -8,8 +8,9 @@
 namespace spiked::reports {
 
 /// Compares the means of a store with values printed elsewhere: table, method, metric, printed value, mean, standard
-/// error, difference, whether they agree (within half a unit of the last printed digit and two standard errors: yes,
-/// no, not measured), and the reason for a difference. The file is CSV with the columns
+/// error with its degrees of freedom, difference, whether they agree (within half a unit of the last printed digit and
+/// two standard errors, or with few clusters the quantile of Student's law of the same probability: yes, no, not
+/// measured), and the reason for a difference. The file is CSV with the columns
 /// `table,cell,method,metric,printed,note`. `cell` identifies one cell by its factors (`side=key n=128`), or in a dump
 /// study a side, whose means are clustered. `metric` is `overlap.left 2` where the metric has components. `printed` is
 /// a number. No field contains a comma, and lines that begin with # are comments. With a line `study,NAME` before the

@@ -161,19 +161,24 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
         first = end;
     }
     if (markup.empty()) return "";
+    Statement cluster(store, "SELECT min(txt) FROM factor WHERE name = 'cluster_by'");
+    std::string random = cluster.step() ? errors_sentence(cluster.text(0)) : "";
+    if (!random.empty()) random += " ";
+    const std::string limits = clusters_limits(table);
     if (!blockwise)
         return markup +
                paragraph(fmt::format(
-                   "Means over documents or prompts, with standard errors over them ({}); losses are differences "
-                   "from full precision on the same document or prompt. {} bits: stored bits an entry.",
-                   clusters, meaning_of_bold));
+                   "Means over documents or prompts, with standard errors over them ({}{}{}); losses are differences "
+                   "from full precision on the same document or prompt. {}{} bits: stored bits an entry.",
+                   clusters, limits.empty() ? "" : "; ", limits, random, meaning_of_bold));
     return markup +
            paragraph(fmt::format(
-               "Means over blocks; standard errors clustered ({} clusters). {} bits: stored bits an entry, counted "
+               "Means over blocks; standard errors clustered ({} clusters{}{}). {}{} bits: stored bits an entry, "
+               "counted "
                "from "
                "the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
                "rows, decoded rows renormalised as in the paper; plain: not renormalised.{}",
-               clusters, meaning_of_bold,
+               clusters, limits.empty() ? "" : "; ", limits, random, meaning_of_bold,
                attention ? " Attention over the whole sequence: root mean square error of a logit, divergence of the "
                            "weights in nats, agreement of the largest and of the 8 largest weights; relative error of "
                            "the output with "

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 #include "reports/tables/kv_report.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/kv/block_adequacy.hpp"
@@ -22,7 +25,7 @@ std::string name_of(const AdequacyRow& row) {
     return name;
 }
 
-/// A rejected fraction in percent, with `!` where its binomial interval lies above what the model allows.
+/// A rejected fraction in percent, with `!` where its 95 % limits lie above what the model allows.
 std::string percent_text(const Interval& rejected, double allowed) {
     return with_error(100.0 * rejected.estimate, 100.0 * rejected.error, 3) + (rejected.low > allowed ? "!" : " ");
 }
@@ -51,6 +54,19 @@ bool repeats_including_row(const std::vector<AdequacyRow>& rows, std::size_t at)
 }
 
 Json value_json(const MeanAndError& value) { return Json::object({{"mean", value.mean}, {"mcse", value.mcse}}); }
+
+/// The degrees of freedom of the rows, and what their errors are about.
+std::string errors_note(const validation::Adequacy& adequacy) {
+    double fewest = std::numeric_limits<double>::quiet_NaN();
+    double most = fewest;
+    for (const auto& row : adequacy.rows) {
+        fewest = std::fmin(fewest, row.degrees);
+        most = std::fmax(most, row.degrees);
+    }
+    const std::string limits = limits_text(fewest, most);
+    return (limits.empty() ? "" : "Standard errors have " + limits + ".\n") +
+           errors_sentence(adequacy.cluster, "simulated null laws") + "\n";
+}
 
 }  // namespace
 
@@ -88,11 +104,12 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
     text += fmt::format(
         "\nEach test rejects {:g} % of blocks that its null law describes ({} draws of it a block); any of the "
         "model's: "
-        "at most {:g} %.\n! marks more than that, by a binomial interval at 95 %. In brackets the standard error in "
-        "the last "
-        "digits, clustered by {}.\n",
+        "at most {:g} %.\n! marks more than that: the lower of two 95 % limits, which allow for dependent blocks, lies "
+        "above it (nominal; with one\ncluster binomial limits, for independent blocks). In brackets the standard error "
+        "in the last digits, clustered by {}.\n",
         100.0 * adequacy.level, adequacy.draws, std::min(100.0, 100.0 * of_model * adequacy.level),
         adequacy.cluster == "head" ? "layer and head" : adequacy.cluster);
+    text += errors_note(adequacy);
     for (const auto& test : tests) text += fmt::format("{:<16}{}\n", test.name, test.rejects);
     text += fmt::format(
         "{:<16}rank found by the edge fit, in whole blocks and in random halves of their rows\n"
@@ -125,6 +142,7 @@ Json adequacy_json(const validation::Adequacy& adequacy) {
                                 {"blocks", static_cast<std::int64_t>(row.blocks)},
                                 {"skipped", static_cast<std::int64_t>(row.skipped)},
                                 {"clusters", static_cast<std::int64_t>(row.clusters)},
+                                {"df", row.degrees},
                                 {"rank", value_json(row.rank)},
                                 {"half_rank", value_json(row.half_rank)},
                                 {"power_law_better", value_json(row.power_law)},

@@ -19,7 +19,7 @@ namespace spiked::reports {
 /// JUnit XML with one test case per claim. Open claims are skipped cases.
 [[nodiscard]] std::string claims_junit(const validation::Validation& validation);
 
-/// A Markdown page with statement, verdicts, evidence and corrected statement of every claim. `origin` is the sentence
+/// A Markdown page with all statements and their verdicts, then the evidence of every claim. `origin` is the sentence
 /// that names the program and the command which made it.
 [[nodiscard]] std::string claims_markdown(const validation::Validation& validation, std::string_view origin);
 
@@ -27,8 +27,14 @@ namespace spiked::reports {
 
 /// The title of a claim: `one-bit-saved`, or `one-bit-saved on a.safetensors`.
 [[nodiscard]] std::string claim_title(const validation::ClaimOutcome& claim);
+/// The name and size of the closest fault that would still pass; empty where no form holds.
+[[nodiscard]] std::string closest_fault_text(const validation::ClaimOutcome& claim);
 /// A paragraph that explains verdicts, controls and intervals.
 [[nodiscard]] std::string claims_legend(const validation::Validation& validation);
+/// The name of its kind, empty where there is none.
+[[nodiscard]] std::string_view claim_kind(const validation::ClaimOutcome& claim);
+/// Text for a cell of a Markdown table. The bars of norms are escaped, because a bar would end the cell.
+[[nodiscard]] std::string markdown_cell(std::string_view text);
 /// The verdict on the corrected form, empty where there is no corrected form.
 [[nodiscard]] std::string_view corrected_verdict(const validation::ClaimOutcome& claim);
 /// The rows of the table of evidence of a claim: form, measured, where, value, allowed, detectable, verdict.

@@ -13,6 +13,7 @@
 #include "reports/tables/csv_text.hpp"
 #include "reports/tables/latex.hpp"
 #include "reports/tables/method_table.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/npy.hpp"
 
@@ -82,19 +83,28 @@ PrintedTable printed_table(Statement& row) {
     PrintedTable result;
     int mean = -1;
     int error = -1;
+    int metric = -1;
+    int count = -1;
     for (int c = 0; c < row.columns(); ++c) {
         if (row.column_name(c) == "mean" || row.column_name(c) == "estimate") mean = c;
         if (row.column_name(c) == "mcse") error = c;
+        if (row.column_name(c) == "metric") metric = c;
+        if (row.column_name(c) == "n") count = c;
     }
     for (int c = 0; c < row.columns(); ++c)
         if (c != error || mean < 0) result.header.push_back(row.column_name(c));
     result.numeric.assign(result.header.size(), true);
+    const auto error_of_row = [&] {
+        if (error < 0) return std::nan("");
+        if (metric < 0 || count < 0) return row.real(error);
+        return shown_error(row.text(metric), row.real(mean), row.real(error), row.integer(count));
+    };
     while (row.step()) {
         std::vector<std::string> cells;
         for (int c = 0; c < row.columns(); ++c) {
             if (c == error && mean >= 0) continue;
             if (c == mean)
-                cells.push_back(with_error(row.real(c), error < 0 ? std::nan("") : row.real(error)));
+                cells.push_back(with_error(row.real(c), error_of_row()));
             else if (row.is_null(c))
                 cells.emplace_back("-");
             else if (row.is_text(c)) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -77,6 +78,19 @@ double normal_bound(double bits) { return std::sqrt(theory::shannon_distortion(b
 
 std::string cluster_name(const std::string& cluster) {
     return cluster == "head" ? "layer and head" : one_line(cluster);
+}
+
+/// `layer and head (4 clusters), 3 degrees of freedom: 95 % limits 3.18 standard errors away`
+std::string clusters_text(const validation::KvTable& table) {
+    double fewest = std::numeric_limits<double>::quiet_NaN();
+    double most = fewest;
+    for (const auto& row : table.rows) {
+        fewest = std::fmin(fewest, row.degrees());
+        most = std::fmax(most, row.degrees());
+    }
+    const std::string limits = limits_text(fewest, most);
+    return fmt::format("{} ({}){}{}", cluster_name(table.cluster), counted(table.clusters, "cluster"),
+                       limits.empty() ? "" : ", ", limits);
 }
 
 /// Which notes the columns of a frontier need.
@@ -221,9 +235,9 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         text += equal_bits_text(table, order, metric, methods, rows);
     }
     text += fmt::format(
-        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {} ({}); "
-        "at equal bits interpolated between bit widths, ratios with paired clusters.\n",
-        long_name_of(metric), cluster_name(table.cluster), counted(table.clusters, "cluster"));
+        "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {}; at equal bits "
+        "interpolated between bit widths, ratios with paired clusters.\n{}\n",
+        long_name_of(metric), clusters_text(table), errors_sentence(table.cluster));
     if (notes.of_blocks)
         text += "normal entries: the smallest error of any code of independent normal entries (Shannon).\n";
     if (notes.shared_bits)
@@ -250,7 +264,8 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
                                   {"bits", bits_json(row.bits)},
                                   {"budget", row.budget ? Json(*row.budget) : Json()},
                                   {"bits_per_entry", bits.mean},
-                                  {"mcse_bits_per_entry", bits.mcse}});
+                                  {"mcse_bits_per_entry", bits.mcse},
+                                  {"df", row.degrees()}});
         for (const auto& name : frontier_metrics())
             line.set(name, row.of(name).mean).set("mcse_" + name, row.of(name).mcse);
         line.set("shared_bits", row.of("shared_bits").mean).set("shannon_normal", normal_bound(bits.mean));
@@ -265,7 +280,8 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
                                 {metric, one.error.mean},
                                 {"mcse_" + metric, one.error.mcse},
                                 {"ratio", one.ratio.mean},
-                                {"mcse_ratio", one.ratio.mcse}}));
+                                {"mcse_ratio", one.ratio.mcse},
+                                {"df", one.error.df}}));
     return Json::object({{"schema", "spiked.frontier/1"},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
@@ -295,12 +311,12 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
             text += fmt::format("\n{}s, {} at equal bits\n{}", side, narrow_heading_of("relative_l2"), compared);
     }
     text += fmt::format(
-        "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {} ({}).\n"
+        "\nMeans over blocks; in brackets the standard error in the last digits,\nclustered by {}.\n{}\n"
         "bits: stored bits an entry, counted from the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out.\n"
         "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
         "own.\n",
-        cluster_name(table.cluster), counted(table.clusters, "cluster"));
+        clusters_text(table), errors_sentence(table.cluster));
     if (!equal.rows.empty())
         text +=
             "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";
@@ -354,7 +370,7 @@ Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable&
                 const std::string name = metric == "rank" ? "mean_rank" : metric;
                 line.set(name, row.of(metric).mean).set("mcse_" + name, row.of(metric).mcse);
             }
-        line.set("blocks", static_cast<std::int64_t>(row.blocks));
+        line.set("blocks", static_cast<std::int64_t>(row.blocks)).set("df", row.degrees());
         rows.push(std::move(line));
     }
     Json at_equal_bits = Json::array();
@@ -365,7 +381,8 @@ Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable&
                                          {"relative_l2", at.error.mean},
                                          {"mcse_relative_l2", at.error.mcse},
                                          {"ratio_to_first", at.ratio.mean},
-                                         {"mcse_ratio_to_first", at.ratio.mcse}}));
+                                         {"mcse_ratio_to_first", at.ratio.mcse},
+                                         {"df", at.error.df}}));
     Json outside = Json::array();
     for (const auto& method : equal.outside)
         outside.push(Json::object({{"side", method.group},

@@ -13,6 +13,7 @@
 #include "core/text/printable.hpp"
 #include "reports/tables/csv_text.hpp"
 #include "reports/tables/latex.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/statistics/moments.hpp"
@@ -114,7 +115,7 @@ public:
             limit_.add_row();
             const Method& known = methods_.at(method);
             MethodRow row{cell_, label_, method, known.name, known.kind, known.bits, {}};
-            row.means.assign(limit_.columns(), MethodMean{nan, nan, 0, 0, false, {}});
+            row.means.assign(limit_.columns(), MethodMean{nan, nan, nan, 0, 0, false, {}});
             found = rows_.emplace(method, std::move(row)).first;
         }
         return found->second.means[column];
@@ -126,9 +127,10 @@ public:
         for (auto& [method, row] : rows_)
             for (auto& mean : row.means)
                 if (std::isnan(mean.mean) && !mean.parts.sums.empty()) {
-                    const auto estimate = mean.parts.mean();
-                    mean.mean = estimate.value;
-                    mean.error = estimate.error();
+                    const auto found = mean.parts.mean().mean_and_error();
+                    mean.mean = found.mean;
+                    mean.error = found.mcse;
+                    mean.df = found.df;
                 }
         for (std::size_t c = 0; c < columns.size(); ++c)
             if (columns[c].better == "lower" || columns[c].better == "higher") mark(c, columns[c].better == "higher");
@@ -158,7 +160,7 @@ private:
     std::map<std::int64_t, MethodRow> rows_;
 };
 
-/// Reads a dump study: one group per side, standard errors over clusters as in the view v_cluster.
+/// Reads a dump study: one group per side, standard errors over clusters as in Parts::mean.
 void read_sides(Database& store, const MethodColumns& columns, MethodTable& table) {
     const auto methods = read_methods(store);
     TableLimit limit(store, columns.list.size());
@@ -224,7 +226,8 @@ public:
             const std::size_t column = columns_.position.at({metric, k});
             MethodMean& mean = group.at(method, column);
             mean.mean = moments.mean;
-            mean.error = moments.standard_error();
+            mean.error = shown_error(columns_.list[column].metric, moments.mean, moments.standard_error(), mean.n);
+            if (moments.count > 1) mean.df = static_cast<double>(moments.count) - 1.0;
             const std::string& better = columns_.list[column].better;
             if (better != "lower" && better != "higher") continue;
             Parts draws;
@@ -280,10 +283,24 @@ Json as_json(const MethodTable& table) {
                                     {"failed", mean.failed},
                                     {"mean", mean.mean},
                                     {"mcse", mean.error},
+                                    {"df", mean.df},
                                     {"best", mean.best}}));
         }
     return Json::object({{"schema", "spiked.export/1"}, {"table", "methods"}, {"rows", std::move(rows)}});
 }
+
+}  // namespace
+
+std::string clusters_limits(const MethodTable& table) {
+    double fewest = nan;
+    double most = nan;
+    for (const auto& row : table.rows)
+        for (const auto& mean : row.means)
+            if (row.cell_id == 0) fewest = std::fmin(fewest, mean.df), most = std::fmax(most, mean.df);
+    return limits_text(fewest, most);
+}
+
+namespace {
 
 /// One table per group, without the columns that are empty in it.
 std::string as_text(const MethodTable& table) {
@@ -311,6 +328,8 @@ std::string as_text(const MethodTable& table) {
         text += one_line(table.rows[first].group) + "\n" + lines.text() + "\n";
         first = end;
     }
+    const std::string limits = clusters_limits(table);
+    if (!limits.empty()) text += "Clustered standard errors have " + limits + ".\n";
     return text +
            "* ahead of the others of its kind and bit width B by over two standard errors of the paired difference; "
            "methods of one B differ in stored bits\n";
@@ -332,11 +351,12 @@ std::string as_latex(const MethodTable& table) {
         rows.push_back(std::move(cells));
     }
     const std::string text = latex_table(header, numeric, rows);
+    const std::string limits = clusters_limits(table);
     return fmt::format(
                "% Needs {}. 0.7525(22): the standard error is 0.0022. Bold: ahead of the others of its kind and\n"
                "% bit width B by over two standard errors of the paired difference (with few parts by the\n"
-               "% quantile of Student's law of the same probability).\n",
-               latex_packages(text)) +
+               "% quantile of Student's law of the same probability).{}\n",
+               latex_packages(text), limits.empty() ? "" : "\n% Clustered standard errors have " + limits + ".") +
            text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,8 +14,9 @@ namespace spiked::reports {
 /// The mean of one metric of one method. It is the `best` when it is ahead of every method it is compared with by more
 /// than two standard errors of the paired difference.
 struct MethodMean {
-    double mean = 0.0;   ///< NaN where it was not measured
-    double error = 0.0;  ///< NaN where it is unknown
+    double mean = 0.0;                                     ///< NaN where it was not measured
+    double error = 0.0;                                    ///< NaN where it is unknown
+    double df = std::numeric_limits<double>::quiet_NaN();  ///< degrees of freedom of the error
     std::int64_t n = 0;
     std::int64_t failed = 0;
     bool best = false;
@@ -53,6 +55,9 @@ struct MethodQuery {
 /// group is a side, and standard errors and pairs are over clusters. Throws usage_error for a metric that is not in the
 /// store.
 [[nodiscard]] MethodTable method_table(validation::Database& store, const MethodQuery& query = {});
+
+/// The degrees of freedom of the errors over clusters (limits_text); empty in a study without dumps.
+[[nodiscard]] std::string clusters_limits(const MethodTable& table);
 
 /// The table as csv (every digit, a standard error beside each mean), json (`spiked.export/1`), latex (booktabs, the
 /// best in bold) or text for a terminal (the best with a star).

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "validation/statistics/statistics.hpp"
+
 namespace spiked::reports {
 namespace {
 
@@ -14,7 +16,7 @@ const validation::Metric* known_metric(std::string_view name) {
 
 bool is_fraction(std::string_view name) {
     const auto* metric = known_metric(name);
-    return metric != nullptr && metric->unit == "share";
+    return metric != nullptr && (metric->unit == "share" || metric->unit == validation::share_of_replicates);
 }
 
 std::string with_percent_sign(std::string heading, std::string_view metric) {
@@ -62,6 +64,14 @@ std::string long_name_of(std::string_view name) {
     std::string plain(name);
     std::replace(plain.begin(), plain.end(), '_', ' ');
     return plain;
+}
+
+double shown_error(std::string_view metric, double mean, double standard_error, std::int64_t count) {
+    const auto* known = known_metric(metric);
+    const bool of_zero_and_one = known != nullptr && known->unit == validation::share_of_replicates;
+    if (!of_zero_and_one || (mean != 0.0 && mean != 1.0) || count < 1) return standard_error;
+    const auto trials = static_cast<std::uint64_t>(count);
+    return validation::fraction_error(mean == 1.0 ? trials : 0, trials);
 }
 
 double scale_of(std::string_view metric) { return is_fraction(metric) ? 100.0 : 1.0; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "reports/tables/text_table.hpp"
 
@@ -28,6 +29,17 @@ std::string eviction_note(const Rows& rows) {
 
 Json budget_json(const std::optional<double>& budget) { return budget ? Json(*budget) : Json(); }
 
+/// The degrees of freedom of errors over documents, which all count the same; NaN for one document.
+double degrees_of(const validation::Perplexity& found) {
+    return found.documents < 2 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(found.documents) - 1.0;
+}
+
+/// A sentence with the degrees of freedom, empty without a number, and what is random in the errors.
+std::string errors_note(double degrees, std::string_view cluster) {
+    const std::string limits = limits_text(degrees, degrees);
+    return limits.empty() ? "" : fmt::format("They have {}. {}\n", limits, errors_sentence(cluster));
+}
+
 }  // namespace
 
 std::string perplexity_text(const validation::Perplexity& found) {
@@ -46,9 +58,10 @@ std::string perplexity_text(const validation::Perplexity& found) {
                "\n{} tokens of {} documents, all of which see a compressed block of {} tokens. Keys and values of full "
                "past "
                "blocks are compressed, the current\nblock is exact. In brackets standard errors over documents, "
-               "of paired differences for added nats{}; each document is coded with its own random rotations.{}\n",
+               "of paired differences for added nats{}; each document is coded with its own random rotations.{}\n{}",
                found.tokens, found.documents, found.block_tokens,
-               found.documents < 2 ? " (none with one document)" : "", eviction_note(found.rows));
+               found.documents < 2 ? " (none with one document)" : "", eviction_note(found.rows),
+               errors_note(degrees_of(found), "document"));
 }
 
 Json perplexity_json(const validation::Perplexity& found) {
@@ -60,10 +73,12 @@ Json perplexity_json(const validation::Perplexity& found) {
                                 {"bits_per_entry", row.ledger.total()},
                                 {"ledger", ledger_json(row.ledger)},
                                 {"added_nats", row.added_nats},
-                                {"mcse_added_nats", row.mcse_added_nats}}));
+                                {"mcse_added_nats", row.mcse_added_nats},
+                                {"df", degrees_of(found)}}));
     return Json::object({{"schema", "spiked.perplexity/1"},
                          {"nats", found.nats},
                          {"mcse_nats", found.mcse_nats},
+                         {"df", degrees_of(found)},
                          {"tokens", found.tokens},
                          {"documents", found.documents},
                          {"blocks_of", found.block_tokens},
@@ -101,7 +116,7 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
            fmt::format(
                "\n{}. Keys and values of {} are compressed in {}{}.{}\nAttention: that of the head that finds the "
                "needles best in full precision.{} Means over questions{}; each prompt is coded with its own random "
-               "rotations.\n",
+               "rotations.\n{}",
                found.dumps.empty()
                    ? fmt::format("{} questions each in {} prompts of {} needles in {} tokens",
                                  found.questions / found.prompts, found.prompts, found.needles, found.context)
@@ -115,7 +130,8 @@ std::string retrieval_text(const validation::Retrieval& found, bool heads) {
                         : "",
                found.prompts < 2 ? ", without standard errors because there is one prompt"
                                  : fmt::format(", in brackets standard errors over prompts, paired for what is lost{}",
-                                               compared ? " and for differences to the first" : ""));
+                                               compared ? " and for differences to the first" : ""),
+               found.rows.empty() ? "" : errors_note(found.rows.front().right.df, "prompt"));
 }
 
 Json retrieval_json(const validation::Retrieval& found) {
@@ -153,6 +169,7 @@ Json retrieval_json(const validation::Retrieval& found) {
                                 {"mcse_right_over_first", row.right_over_first.mcse},
                                 {"log_probability_over_first", row.log_probability_over_first.mean},
                                 {"mcse_log_probability_over_first", row.log_probability_over_first.mcse},
+                                {"df", row.right.df},
                                 {"right_by_prompt", numbers(row.right_by_prompt)},
                                 {"log_probability_by_prompt", numbers(row.log_probability_by_prompt)},
                                 {"attention_mass", row.mass.mean},

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/text/printable.hpp"
+#include "validation/statistics/clustered.hpp"
 
 namespace spiked::reports {
 
@@ -58,6 +59,26 @@ std::string number(double value, int digits) { return std::isnan(value) ? "-" : 
 
 std::string standard_errors(double count) {
     return count > 100.0 ? "more than 100 standard errors" : fmt::format("{:.1f} standard errors", count);
+}
+
+std::string limits_text(double fewest, double most) {
+    if (std::isnan(fewest) || std::isnan(most)) return "";
+    const auto range = [](double low, double high) {
+        const std::string first = fmt::format("{:.3g}", low);
+        const std::string last = fmt::format("{:.3g}", high);
+        return first == last ? first : first + " to " + last;
+    };
+    return fmt::format("{} degree{} of freedom: 95 % limits {} standard errors away", range(fewest, most),
+                       most == 1.0 ? "" : "s",
+                       range(validation::limits_in_errors(most), validation::limits_in_errors(fewest)));
+}
+
+std::string errors_sentence(std::string_view cluster, std::string_view drawn) {
+    constexpr std::string_view text = "Random in these errors: {}, with their {}{}. Fixed: the model{}.";
+    if (cluster == "head") return fmt::format(text, "layers and heads", "blocks and ", drawn, ", its texts");
+    if (cluster == "prompt") return fmt::format(text, "prompts", "", drawn, ", its layers and heads");
+    if (cluster == "document") return fmt::format(text, "documents", "", drawn, "");
+    return "";
 }
 
 std::string method_at(const std::string& method, const std::optional<double>& budget) {

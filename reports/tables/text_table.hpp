@@ -36,6 +36,12 @@ private:
 [[nodiscard]] std::string number(double value, int digits = 4);
 /// `3.2 standard errors`, or `more than 100 standard errors` where the digits would be meaningless.
 [[nodiscard]] std::string standard_errors(double count);
+/// `3 degrees of freedom: 95 % limits 3.18 standard errors away`, or a range such as `1.8 to 3 degrees`; empty without
+/// a number.
+[[nodiscard]] std::string limits_text(double fewest, double most);
+/// A sentence on what is random and what is fixed in errors over clusters: `head`, `prompt` or `document`, each with
+/// its own draws of `drawn`. Empty for other texts.
+[[nodiscard]] std::string errors_sentence(std::string_view cluster, std::string_view drawn = "rotations");
 /// The name of a method with the budget of an eviction: `snapkv at 0.1`.
 [[nodiscard]] std::string method_at(const std::string& method, const std::optional<double>& budget);
 /// A theoretical value with four digits, trailing zeros included, to stand beside an estimate: 0.7500.

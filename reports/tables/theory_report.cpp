@@ -2,20 +2,54 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "reports/tables/text_table.hpp"
 
 namespace spiked::reports {
 namespace {
 
 using theory::Loss;
+using theory::PlacedOutlier;
 using theory::SpikePrediction;
+using theory::SupportGap;
 
-std::string spike_note(const SpikePrediction& spike, SignalStrength threshold) {
-    return spike.detectable ? "" : fmt::format("not detectable: the threshold is {:.6g}", threshold.value);
+std::string outlier_place(const SupportGap& gap) {
+    if (gap.lower.value == 0.0) return fmt::format("below the bulk, under {:.6g}", gap.upper.value);
+    return fmt::format("in the gap {:.6g} to {:.6g}", gap.lower.value, gap.upper.value);
 }
 
-Json spike_json(const SpikePrediction& spike, SignalStrength threshold) {
-    const std::string note = spike_note(spike, threshold);
+std::string outlier_place(const PlacedOutlier& outlier, const std::vector<SupportGap>& gaps) {
+    return outlier.gap ? outlier_place(gaps[*outlier.gap]) : "above the bulk";
+}
+
+std::string spike_note(const SpikePrediction& spike, const std::vector<PlacedOutlier>& outliers,
+                       const std::vector<SupportGap>& gaps, SignalStrength threshold) {
+    if (spike.detectable) return "";
+    if (outliers.empty()) return fmt::format("not detectable: the threshold is {:.6g}", threshold.value);
+    return fmt::format("below the threshold {:.6g} of the top edge, but its outlier lies {}", threshold.value,
+                       outlier_place(outliers.front(), gaps));
+}
+
+Json shrunk_json(const SpikePrediction& spike) {
+    return Json::object({{"frobenius", spike.shrunk(Loss::frobenius).value},
+                         {"operator", spike.shrunk(Loss::operator_norm).value},
+                         {"nuclear", spike.shrunk(Loss::nuclear).value}});
+}
+
+Json spike_json(const SpikePrediction& spike, const std::vector<PlacedOutlier>& outliers,
+                const std::vector<SupportGap>& gaps, SignalStrength threshold) {
+    const std::string note = spike_note(spike, outliers, gaps, threshold);
+    Json list = Json::array();
+    for (const auto& [gap, found] : outliers)
+        list.push(Json::object({{"gap", gap ? Json(*gap) : Json()},
+                                {"outlier", found.outlier.value},
+                                {"stieltjes_left", found.stieltjes_left},
+                                {"stieltjes_right", found.stieltjes_right},
+                                {"overlap_left", found.overlap_left.value},
+                                {"overlap_right", found.overlap_right.value},
+                                {"shrunk", shrunk_json(found)}}));
     return Json::object({{"strength", spike.strength.value},
                          {"detectable", spike.detectable},
                          {"outlier", spike.outlier.value},
@@ -25,11 +59,78 @@ Json spike_json(const SpikePrediction& spike, SignalStrength threshold) {
                          {"d_transform_derivative", spike.detectable ? Json(spike.d_transform_derivative) : Json()},
                          {"overlap_left", spike.overlap_left.value},
                          {"overlap_right", spike.overlap_right.value},
-                         {"shrunk", Json::object({{"frobenius", spike.shrunk(Loss::frobenius).value},
-                                                  {"operator", spike.shrunk(Loss::operator_norm).value},
-                                                  {"nuclear", spike.shrunk(Loss::nuclear).value}})},
+                         {"shrunk", shrunk_json(spike)},
                          {"residual", spike.residual.value},
+                         {"outliers", std::move(list)},
                          {"note", note.empty() ? Json() : Json(note)}});
+}
+
+Json gap_json(const SupportGap& gap) {
+    const auto finite = [](SignalStrength strength) {
+        return std::isfinite(strength.value) ? Json(strength.value) : Json();
+    };
+    return Json::object({{"lower", gap.lower.value},
+                         {"upper", gap.upper.value},
+                         {"mass_above", gap.mass_above},
+                         {"weakest_strength", finite(gap.weakest)},
+                         {"strongest_strength", finite(gap.strongest)}});
+}
+
+/// The strengths that have an outlier in a gap, in words.
+std::string strengths_of(const SupportGap& gap) {
+    if (!std::isfinite(gap.weakest.value)) return "no strength has an outlier in it";
+    if (!std::isfinite(gap.strongest.value))
+        return fmt::format("strengths above {:.6g} have an outlier in it", gap.weakest.value);
+    return fmt::format("strengths from {:.6g} to {:.6g} have an outlier in it", gap.weakest.value, gap.strongest.value);
+}
+
+/// The gaps between components, and the one below the bulk where a spike can be seen in it.
+std::string gaps_text(const std::vector<SupportGap>& gaps) {
+    std::string text;
+    for (const SupportGap& gap : gaps)
+        if (gap.lower.value > 0.0 || std::isfinite(gap.weakest.value))
+            text += fmt::format("{:20} {:.10g} to {:.10g}   (fraction of eigenvalues above it: {:.6g}; {})\n",
+                                gap.lower.value > 0.0 ? "gap in the bulk" : "below the bulk", gap.lower.value,
+                                gap.upper.value, gap.mass_above, strengths_of(gap));
+    return text;
+}
+
+/// What a reader of the predictions has to know about the gaps; empty if no strength has an outlier in one.
+std::string gap_note(const std::vector<SupportGap>& gaps, SignalStrength threshold) {
+    const auto first = std::min_element(gaps.begin(), gaps.end(),
+                                        [](const auto& a, const auto& b) { return a.weakest.value < b.weakest.value; });
+    if (first == gaps.end() || !std::isfinite(first->weakest.value)) return "";
+    const std::string seen = fmt::format("a spike can have an outlier {}", outlier_place(*first));
+    if (!(first->weakest.value < threshold.value)) return seen + ", beside the one above the top edge";
+    const std::string smallest = first->weakest.value > 0.0
+                                     ? fmt::format("the smallest strength with an outlier is {:.6g}, not {:.6g}",
+                                                   first->weakest.value, threshold.value)
+                                     : "every strength, however small, has one";
+    return fmt::format("{}, although it is below the threshold of the top edge: {}", seen, smallest);
+}
+
+std::string spikes_text(const TheoryAnswers& answers) {
+    if (answers.spikes.empty()) return "";
+    TextTable table({"strength", "outlier", "eigenvalue", "overlap left", "overlap right", "frobenius", "operator",
+                     "nuclear", "residual"},
+                    0);
+    table.align_left(1);
+    const auto cell = [](double value) { return fmt::format("{:.8g}", value); };
+    const auto add = [&](const std::string& where, const SpikePrediction& spike) {
+        table.add({cell(spike.strength.value), where, cell(spike.outlier.value), cell(spike.overlap_left.value),
+                   cell(spike.overlap_right.value), cell(spike.shrunk(Loss::frobenius).value),
+                   cell(spike.shrunk(Loss::operator_norm).value), cell(spike.shrunk(Loss::nuclear).value),
+                   cell(spike.residual.value)});
+    };
+    for (std::size_t i = 0; i < answers.spikes.size(); ++i) {
+        if (answers.outliers[i].empty()) add("none", answers.spikes[i]);
+        for (const PlacedOutlier& outlier : answers.outliers[i])
+            add(outlier_place(outlier, answers.gaps), outlier.prediction);
+    }
+    return "\n" + table.text() +
+           "none (not detectable): the largest eigenvalue stays at the edge, overlaps and shrunk values are 0.\n"
+           "overlaps: squared; then the optimal shrunk value for each loss; residual: observed singular value minus "
+           "the\nFrobenius one.\n";
 }
 
 Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
@@ -49,11 +150,15 @@ Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
     }
     Json spikes = Json::array();
     for (const auto& spike : finite.spikes)
-        spikes.push(Json::object({{"strength", spike.strength.value},
-                                  {"outlier_deviation", spike.outlier},
-                                  {"overlap_left_deviation", spike.overlap_left},
-                                  {"overlap_right_deviation", spike.overlap_right},
-                                  {"reliable", spike.reliable}}));
+        spikes.push(Json::object(
+            {{"strength", spike.strength.value},
+             {"outlier_deviation", spike.outlier},
+             {"overlap_left_deviation", spike.overlap_left},
+             {"overlap_right_deviation", spike.overlap_right},
+             {"entries_relative_shift", Json::object({{"outlier", spike.of_entries.outlier_shift},
+                                                      {"overlap_left", spike.of_entries.overlap_left_shift},
+                                                      {"overlap_right", spike.of_entries.overlap_right_shift}})},
+             {"reliable", spike.reliable}}));
     Json quantiles = Json::array();
     for (const auto& quantile : top_noise_quantiles(finite, edge))
         quantiles.push(Json::object({{"probability", quantile.probability},
@@ -63,6 +168,7 @@ Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
                          {"cols", finite.columns},
                          {"top_noise_quantiles", std::move(quantiles)},
                          {"top_noise_shift", finite.top_noise_shift},
+                         {"entries_shift", finite.kurtosis_shift},
                          {"edge_fluctuation", finite.top_noise_standard_deviation},
                          {"edge_estimate", finite.edge_estimate ? Json(finite.edge_estimate->value) : Json()},
                          {"rank_rules", std::move(rules)},
@@ -109,7 +215,9 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
         text += "\nStandard deviations between blocks, first order in 1/sqrt(d):\n" + spikes.text();
         for (const auto& spike : finite.spikes) {
             if (spike.reliable) continue;
-            text += "* within d^(-1/3) of the threshold, where first order does not describe blocks of this size.\n";
+            text +=
+                "* within d^(-1/3) of the threshold, or entries that double a variance: first order does not describe "
+                "blocks of this size.\n";
             break;
         }
     }
@@ -244,9 +352,16 @@ std::string quantization_text(const theory::QuantizationOverview& answers) {
 }  // namespace
 
 Json theory_json(const TheoryAnswers& answers) {
-    const auto& [row_spectrum, column_spectrum, law, bulk, spikes, regularity, of_bulk, finite, quantization] = answers;
+    const auto& [row_spectrum, column_spectrum, law, bulk, spikes, gaps, outliers, regularity, of_bulk, finite, entries,
+                 entries_note, quantization] = answers;
     Json list = Json::array();
-    for (const auto& spike : spikes) list.push(spike_json(spike, law.detection_threshold()));
+    for (std::size_t i = 0; i < spikes.size(); ++i)
+        list.push(spike_json(spikes[i], outliers[i], gaps, law.detection_threshold()));
+    Json listed_gaps = Json::array();
+    for (const auto& gap : gaps) listed_gaps.push(gap_json(gap));
+    Json notes = Json::array();
+    if (!regularity.regular) notes.push(regularity.note);
+    if (const std::string note = gap_note(gaps, law.detection_threshold()); !note.empty()) notes.push(note);
     Json document = Json::object({{"schema", "spiked.theory/1"},
                                   {"aspect", law.aspect().value()},
                                   {"bulk_edge", law.bulk_edge().value},
@@ -257,47 +372,44 @@ Json theory_json(const TheoryAnswers& answers) {
                                   {"detection_threshold", law.detection_threshold().value},
                                   {"tracy_widom_scale", law.tracy_widom_scale()},
                                   {"regular_edge", regularity.regular},
-                                  {"spikes", std::move(list)}});
+                                  {"gaps", std::move(listed_gaps)},
+                                  {"spikes", std::move(list)},
+                                  {"notes", std::move(notes)}});
     add_json(document, of_bulk);
-    if (finite) document.set("finite_size", finite_size_json(*finite, law.bulk_edge()));
+    if (finite) {
+        Json of_size = finite_size_json(*finite, law.bulk_edge());
+        of_size.set("entries", entries);
+        of_size.set("entries_note", entries_note.empty() ? Json() : Json(entries_note));
+        document.set("finite_size", std::move(of_size));
+    }
     if (quantization) document.set("quantization", quantization_json(*quantization));
     if (!regularity.regular) document.set("note", regularity.note);
     return document;
 }
 
 std::string theory_text(const TheoryAnswers& answers) {
-    const auto& [row_spectrum, column_spectrum, law, bulk, spikes, regularity, of_bulk, finite, quantization] = answers;
+    const auto& law = answers.law;
+    const auto& bulk = answers.bulk;
     std::string text = fmt::format(
         "rows {}, columns {}, aspect ratio n/d = {:.6g}, entries of X have variance 1/d\n\n"
         "bulk edge            {:.10g}   (eigenvalue of Z Z^T; singular value {:.10g})\n"
-        "lower edge           {:.10g}   (fraction of eigenvalues that are zero: {:.6g})\n"
+        "lower edge           {:.10g}   (fraction of eigenvalues that are zero: {:.6g})\n",
+        answers.row_spectrum, answers.column_spectrum, law.aspect().value(), law.bulk_edge().value,
+        root(law.bulk_edge()).value, bulk.lower_edge().value, bulk.mass_at_zero());
+    text += gaps_text(answers.gaps);
+    text += fmt::format(
         "mean, median         {:.10g}, {:.10g}\n"
-        "detection threshold  {:.10g}   (signal strength, singular-value scale)\n"
+        "detection threshold  {:.10g}   (of the top edge; signal strength, singular-value scale)\n"
         "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW1)\n",
-        row_spectrum, column_spectrum, law.aspect().value(), law.bulk_edge().value, root(law.bulk_edge()).value,
-        bulk.lower_edge().value, bulk.mass_at_zero(), bulk.mean(), bulk.median().value, law.detection_threshold().value,
-        law.tracy_widom_scale());
-    if (!regularity.regular) text += "warning: " + regularity.note + "\n";
-    if (!spikes.empty()) {
-        TextTable table({"strength", "detectable", "outlier", "overlap left", "overlap right", "frobenius", "operator",
-                         "nuclear", "residual"},
-                        0);
-        const auto cell = [](double value) { return fmt::format("{:.8g}", value); };
-        for (const auto& spike : spikes)
-            table.add({cell(spike.strength.value), spike.detectable ? "yes" : "no", cell(spike.outlier.value),
-                       cell(spike.overlap_left.value), cell(spike.overlap_right.value),
-                       cell(spike.shrunk(Loss::frobenius).value), cell(spike.shrunk(Loss::operator_norm).value),
-                       cell(spike.shrunk(Loss::nuclear).value), cell(spike.residual.value)});
-        text +=
-            "\n" + table.text() +
-            "not detectable (at or below the threshold): the outlier stays at the edge, overlaps and shrunk values "
-            "are 0.\n"
-            "outlier: eigenvalue; overlaps: squared; then the optimal shrunk value for each loss; residual: observed "
-            "singular\nvalue minus the Frobenius one.\n";
-    }
-    text += bulk_text(of_bulk);
-    if (finite) text += finite_size_text(*finite, law.bulk_edge());
-    if (quantization) text += quantization_text(*quantization);
+        bulk.mean(), bulk.median().value, law.detection_threshold().value, law.tracy_widom_scale());
+    if (!answers.regularity.regular) text += "warning: " + answers.regularity.note + "\n";
+    if (const std::string note = gap_note(answers.gaps, law.detection_threshold()); !note.empty())
+        text += "note: " + note + "\n";
+    text += spikes_text(answers);
+    text += bulk_text(answers.of_bulk);
+    if (answers.finite) text += finite_size_text(*answers.finite, law.bulk_edge());
+    if (!answers.entries_note.empty()) text += fmt::format("{} entries: {}\n", answers.entries, answers.entries_note);
+    if (answers.quantization) text += quantization_text(*answers.quantization);
     return text;
 }
 

@@ -9,6 +9,7 @@
 #include "theory/laws/bulk_distribution.hpp"
 #include "theory/laws/finite_size.hpp"
 #include "theory/laws/separable_law.hpp"
+#include "theory/laws/support_gaps.hpp"
 #include "theory/quantization/quantization_overview.hpp"
 
 namespace spiked::reports {
@@ -26,16 +27,22 @@ struct TheoryAnswers {
     std::string column_spectrum;
     const theory::SeparableLaw& law;
     const theory::BulkDistribution& bulk;
-    std::vector<theory::SpikePrediction> spikes;  ///< in the order given
+    std::vector<theory::SpikePrediction> spikes;               ///< in the order given
+    std::vector<theory::SupportGap> gaps;                      ///< from the top down
+    std::vector<std::vector<theory::PlacedOutlier>> outliers;  ///< of each spike
     theory::EdgeRegularity regularity;
     Bulk of_bulk;
     std::optional<theory::FiniteSize> finite;
+    std::string entries = "gaussian";  ///< the entry law that `finite` is for, as given by the user
+    std::string entries_note = {};     ///< what `finite` leaves out of its effect; empty for Gaussian entries
     std::optional<theory::QuantizationOverview> quantization;
 };
 
 /// The answers for a terminal.
 [[nodiscard]] std::string theory_text(const TheoryAnswers& answers);
-/// JSON of schema `spiked.theory/1`.
+/// JSON of schema `spiked.theory/1`. `detectable` of a spike, and what is beside it, refer to the top edge; `outliers`
+/// lists all of the spike, with the position in `gaps` of the gap that each lies in, null above the top edge. `gaps`
+/// are listed from the top down; one with `lower` 0 lies between zero and the bulk. Strengths are null when infinite.
 [[nodiscard]] Json theory_json(const TheoryAnswers& answers);
 
 }  // namespace spiked::reports

@@ -27,9 +27,11 @@ void require_size(const SeparableLaw& law, std::size_t rows, std::size_t columns
 /// Pure noise of one size: the typical positions of its eigenvalues, and the expected number above a level.
 class Noise {
 public:
-    Noise(const SeparableLaw& law, std::size_t rows, std::size_t columns)
+    /// `shift` moves the eigenvalues near the edge, not the edge that a rule knows.
+    Noise(const SeparableLaw& law, std::size_t rows, std::size_t columns, double shift)
         : bulk_(law),
           edge_(law.bulk_edge().value),
+          shift_(shift),
           edge_scale_(1.0 / (law.tracy_widom_scale() * std::pow(static_cast<double>(columns), 2.0 / 3.0))),
           rows_(static_cast<double>(rows)),
           columns_(static_cast<double>(columns)) {}
@@ -42,13 +44,17 @@ public:
     /// above.
     [[nodiscard]] double position(std::size_t j) const {
         const double above = (static_cast<double>(j) - 0.75) / rows_;
-        return bulk_.quantile(std::max(0.0, 1.0 - above)).value;
+        return bulk_.quantile(std::max(0.0, 1.0 - above)).value + shift_;
+    }
+
+    [[nodiscard]] double probability_above(double level) const {
+        return tracy_widom_survival((level - shift_ - edge_) / edge_scale_);
     }
 
     [[nodiscard]] double expected_above(double level) const {
-        const double s = (level - edge_) / edge_scale_;
+        const double s = (level - shift_ - edge_) / edge_scale_;
         if (s >= 0.0) return edge_points_above(s);
-        const double counted = rows_ * bulk_.survival({level});
+        const double counted = rows_ * bulk_.survival({level - shift_});
         constexpr double far = -8.0;
         if (s < far) return counted + 0.25;
         return counted + edge_points_above(s) - 2.0 / (3.0 * std::numbers::pi) * std::pow(-s, 1.5);
@@ -63,6 +69,7 @@ public:
 private:
     BulkDistribution bulk_;
     double edge_;
+    double shift_;
     double edge_scale_;
     double rows_;
     double columns_;
@@ -78,7 +85,7 @@ public:
         rule.name = std::move(name);
         rule.cutoff = {cutoff};
         rule.smallest_strength = smallest_strength(cutoff);
-        rule.false_alarm_probability = tracy_widom_survival((cutoff - noise_.edge()) / noise_.edge_scale());
+        rule.false_alarm_probability = noise_.probability_above(cutoff);
         rule.expected_false_alarms = noise_.expected_above(cutoff);
         rules_.push_back(std::move(rule));
         return rules_.back();
@@ -150,18 +157,20 @@ std::size_t pilot_within(std::size_t k, std::size_t short_side) {
 }
 
 FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t columns,
-                       std::span<const SignalStrength> strengths, double level) {
+                       std::span<const SignalStrength> strengths, double level, const NoiseEntries& entries) {
     require_size(law, rows, columns);
     const double upper_quantile = tracy_widom_upper_quantile(level);
     const std::size_t short_side = std::min(rows, columns);
     const double p = static_cast<double>(short_side);
-    const Noise noise(law, rows, columns);
+    const double shift = kurtosis_edge_shift(law, columns, entries);
+    const Noise noise(law, rows, columns, shift);
     const double edge = noise.edge();
 
     FiniteSize result;
     result.rows = rows;
     result.columns = columns;
-    result.top_noise_shift = tracy_widom_mean * noise.edge_scale();
+    result.kurtosis_shift = shift;
+    result.top_noise_shift = tracy_widom_mean * noise.edge_scale() + shift;
     result.top_noise_standard_deviation = std::sqrt(tracy_widom_variance) * noise.edge_scale();
     result.regularity = law.edge_regularity(3.0 / p);
 
@@ -185,7 +194,7 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     result.rules = table.take();
     for (const SignalStrength strength : strengths)
         if (strength > law.detection_threshold())
-            result.spikes.push_back(spike_fluctuation(law, strength, rows, columns));
+            result.spikes.push_back(spike_fluctuation(law, strength, rows, columns, entries));
     return result;
 }
 
@@ -196,7 +205,7 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
 // Both are linearised here with y = 1/(x/z - 1). A prime is z d/dz, which on the curve is -p d/dlog t with p = 1/F.
 // The formulas avoid cancellation: quantities that are small for strong spikes are computed directly.
 SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
-                                   std::size_t columns) {
+                                   std::size_t columns, const NoiseEntries& entries) {
     require_size(law, rows, columns);
     const SpikePrediction spike = law.spike(strength);
     const SpikeCurve curve = law.spike_curve(strength);
@@ -246,16 +255,22 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     const auto variance = [](const Side& of, double size, double a, double b) {
         return std::max(0.0, 2.0 / size * (a * a * of.yy + 2.0 * a * b * of.yyy + b * b * of.yyyy));
     };
+    // The variance of log(overlap), and its covariance with log(outlier), whose forms are e1 / (K z m1), e2 / (K z m2)
+    // and -2 e3 / K.
+    struct LogOverlap {
+        double variance;
+        double covariance;
+    };
     const auto overlap = [&](const Side& own, const Side& other, double own_size, double other_size) {
         const double own_mean = -(1.0 + own.q);
         const double other_mean = -(1.0 + other.q);
         const double bends = K + 1.0 + bend;              // -z T'' / T'
         const double own_ratio = 1.0 + p * own.fraction;  // -z m' / m
         const double other_ratio = 1.0 + p * other.fraction;
-        const double own_part = variance(own, own_size, (1.0 + (bends + 1.0 - own_ratio - other_ratio) / K) / own_mean,
-                                         1.0 / (K * own_mean));
-        const double other_part =
-            variance(other, other_size, (bends + 1.0 - 2.0 * own_ratio) / (K * other_mean), 1.0 / (K * other_mean));
+        const double own_a = (1.0 + (bends + 1.0 - own_ratio - other_ratio) / K) / own_mean;
+        const double other_a = (bends + 1.0 - 2.0 * own_ratio) / (K * other_mean);
+        const double own_part = variance(own, own_size, own_a, 1.0 / (K * own_mean));
+        const double other_part = variance(other, other_size, other_a, 1.0 / (K * other_mean));
         // a y + b y^2 equals (a x/z + c) y^2 with c = b - a: c is small for strong spikes, while a dominates near the
         // threshold.
         const double rest = p * other.fraction + bend;
@@ -265,16 +280,37 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
         const double square =
             rest > 1.0 ? a * a * x2 + 2.0 * a * b * x3 + b * b * x4 : a * a * xxx4 + 2.0 * a * c * xx4 + c * c * x4;
         const double cross_part = std::max(0.0, cross / d * square);
-        return std::sqrt(own_part + other_part + cross_part);
+        const double own_covariance = 2.0 / own_size * (own_a * own.yy + own.yyy / (K * own_mean)) / (K * own_mean);
+        const double other_covariance =
+            2.0 / other_size * (other_a * other.yy + other.yyy / (K * other_mean)) / (K * other_mean);
+        const double cross_covariance = -2.0 / K * cross / d * (a * x2 + b * x3);
+        return LogOverlap{own_part + other_part + cross_part, own_covariance + other_covariance + cross_covariance};
     };
+    const LogOverlap of_left = overlap(left, right, n, d);
+    const LogOverlap of_right = overlap(right, left, d, n);
     SpikeFluctuation result;
     result.strength = strength;
-    result.outlier = curve.z / K *
-                     std::sqrt(variance(left, n, 1.0 / (1.0 + left.q), 0.0) +
-                               variance(right, d, 1.0 / (1.0 + right.q), 0.0) + 4.0 * cross / d * x2);
-    result.overlap_left = spike.overlap_left.value * overlap(left, right, n, d);
-    result.overlap_right = spike.overlap_right.value * overlap(right, left, d, n);
-    result.reliable = strength.value >= law.detection_threshold().value * (1.0 + 1.0 / std::cbrt(d));
+    LogVariances& gaussian = result.gaussian;
+    gaussian.outlier = (variance(left, n, 1.0 / (1.0 + left.q), 0.0) + variance(right, d, 1.0 / (1.0 + right.q), 0.0) +
+                        4.0 * cross / d * x2) /
+                       (K * K);
+    gaussian.overlap_left = of_left.variance;
+    gaussian.overlap_right = of_right.variance;
+    gaussian.outlier_with_left = of_left.covariance;
+    gaussian.outlier_with_right = of_right.covariance;
+    if (entries.excess_kurtosis != 0.0)
+        result.of_entries = kurtosis_effect(law, strength, rows, columns, entries, gaussian);
+    const KurtosisEffect& added = result.of_entries;
+    const auto deviation = [](double of, double gaussian_part, double added_part) {
+        return of * std::sqrt(std::max(0.0, gaussian_part + added_part));
+    };
+    result.outlier = deviation(curve.z, gaussian.outlier, added.outlier_variance);
+    result.overlap_left = deviation(spike.overlap_left.value, gaussian.overlap_left, added.overlap_left_variance);
+    result.overlap_right = deviation(spike.overlap_right.value, gaussian.overlap_right, added.overlap_right_variance);
+    result.reliable = strength.value >= law.detection_threshold().value * (1.0 + 1.0 / std::cbrt(d)) &&
+                      std::abs(added.outlier_variance) < gaussian.outlier &&
+                      std::abs(added.overlap_left_variance) < gaussian.overlap_left &&
+                      std::abs(added.overlap_right_variance) < gaussian.overlap_right;
     return result;
 }
 
@@ -283,7 +319,7 @@ std::vector<TopNoiseQuantile> top_noise_quantiles(const FiniteSize& finite, Eige
     std::vector<TopNoiseQuantile> quantiles;
     for (const double probability : {0.01, 0.05, 0.5, 0.95, 0.99}) {
         const double standard = tracy_widom_quantile(probability);
-        quantiles.push_back({probability, standard, {edge.value + edge_scale * standard}});
+        quantiles.push_back({probability, standard, {edge.value + finite.kurtosis_shift + edge_scale * standard}});
     }
     return quantiles;
 }

@@ -9,10 +9,11 @@
 
 namespace spiked::theory {
 
-/// The predictions of the law for one spike.
+/// The predictions of the law for one outlier of a spike: the one above the top edge (SeparableLaw), or one in a gap of
+/// the bulk (SupportGaps).
 struct SpikePrediction {
     SignalStrength strength;
-    bool detectable = false;              ///< strength above the detection threshold
+    bool detectable = false;              ///< the outlier is above the top edge, or in the gap that was asked for
     Eigenvalue outlier;                   ///< limit of the observed eigenvalue; the bulk edge when not detectable
     double stieltjes_left = 0.0;          ///< of the law of Z Z^T at the outlier; negative
     double stieltjes_right = 0.0;         ///< of the law of Z^T Z at the outlier; negative
@@ -68,7 +69,8 @@ public:
 
     /// Right end of the support of Z Z^T.
     [[nodiscard]] Eigenvalue bulk_edge() const { return {edge_.z}; }
-    /// The smallest strength whose outlier leaves the bulk.
+    /// The threshold of the top edge: the smallest strength with an outlier above it. Where the bulk has several
+    /// components, or zero rows or columns, weaker spikes can have outliers in its gaps: SupportGaps.
     [[nodiscard]] SignalStrength detection_threshold() const { return {threshold_}; }
     /// g with g d^(2/3) (largest eigenvalue of Z Z^T - edge) -> Tracy-Widom 1; d is the number of columns.
     [[nodiscard]] double tracy_widom_scale() const { return tracy_widom_scale_; }
@@ -83,7 +85,8 @@ public:
     /// detached when they lie beyond the edge of the law without them. Cost: up to 16 edge solves.
     [[nodiscard]] EdgeRegularity edge_regularity(double few = 3.0 / 128.0) const;
 
-    /// Throws usage_error on a strength that is negative, 1e70 thresholds or more, or not a number.
+    /// The outlier above the top edge; all_outliers also has those in gaps. Throws usage_error on a strength that is
+    /// negative, 1e70 thresholds or more, or not a number.
     [[nodiscard]] SpikePrediction spike(SignalStrength strength) const;
 
     /// Throws usage_error at or below the detection threshold, and when spike throws.

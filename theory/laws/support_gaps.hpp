@@ -82,4 +82,16 @@ private:
     std::vector<SupportGap> gaps_;
 };
 
+/// An outlier of a spike and where it lies.
+struct PlacedOutlier {
+    std::optional<std::size_t> gap;  ///< number of the gap it lies in; nothing: above the top edge
+    SpikePrediction prediction;
+};
+
+/// All outliers of a spike, from the top down: the one above the top edge of a strength above the detection threshold,
+/// and the one in every gap that has one. Their squared overlaps with the true vectors add up to at most 1 on each
+/// side. `outside`: the gaps of `law`. Throws usage_error like law.spike.
+[[nodiscard]] std::vector<PlacedOutlier> all_outliers(const SeparableLaw& law, const SupportGaps& outside,
+                                                      SignalStrength strength);
+
 }  // namespace spiked::theory

@@ -3,30 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <memory>
-#include <mutex>
 
-#include "core/runtime/call_once.hpp"
 #include "core/runtime/error.hpp"
-#include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"
+#include "validation/claims/closest_fault.hpp"
 
 namespace spiked::validation {
 namespace {
-
-/// Interim analyses of the same trials: the second one, with four times as many trials, only where the first one was
-/// inconclusive.
-constexpr std::uint64_t interim_analyses = 2;
-constexpr std::uint64_t extension = 4;
-
-const std::vector<SizePlan>& plan_of(const Criterion& criterion, Tier tier) {
-    return tier == Tier::quick || criterion.full.empty() ? criterion.quick : criterion.full;
-}
-
-bool one_slope(const Criterion& criterion) {
-    return criterion.summary == Summary::rate || criterion.summary == Summary::growth;
-}
 
 std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
     std::size_t count = 0;
@@ -34,137 +19,18 @@ std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
         for (const auto& criterion : claim.criteria) {
             const std::size_t sizes = plan_of(criterion, tier).size();
             count += (one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes) *
-                     (1 + criterion.positive_controls.size());
+                     (1 + criterion.negative_controls.size() + criterion.positive_controls.size());
         }
     return std::max<std::size_t>(count, 1);
-}
-
-/// The trials of one size with at most one control: prepared by the first thread that draws, drawn in any order.
-class SizeRun {
-public:
-    SizeRun(const Criterion& criterion, TrialPlace place) : criterion_(&criterion), place_(std::move(place)) {}
-
-    [[nodiscard]] std::size_t size() const { return place_.size; }
-    [[nodiscard]] std::size_t drawn() const { return values_.size(); }
-    void make_room(std::size_t trials) { values_.resize(trials); }
-    void draw(std::size_t at) {
-        ready_([&] { trial_ = criterion_->prepare(place_); });
-        values_[at] = trial_(at);
-    }
-    [[nodiscard]] const std::vector<double>& values() const { return values_; }
-
-private:
-    const Criterion* criterion_;
-    TrialPlace place_;
-    CallOnce ready_;
-    Trial trial_;
-    std::vector<double> values_;
-};
-
-/// The trials of all sizes of a criterion, with one control or none.
-struct Run {
-    const Criterion* criterion = nullptr;
-    std::vector<std::unique_ptr<SizeRun>> sizes;
-};
-
-Run make_run(const Claim& claim, const Criterion& criterion, const std::string& control, const ValidationPlan& plan) {
-    Run run{&criterion, {}};
-    for (const auto& [size, trials] : plan_of(criterion, plan.tier))
-        run.sizes.push_back(std::make_unique<SizeRun>(
-            criterion,
-            TrialPlace{size, control, plan.seed, fmt::format("claim {} {} {}", claim.id, criterion.name, size)}));
-    return run;
-}
-
-/// The runs of a criterion and its controls. They are drawn trial by trial together because a control often uses the
-/// block that its criterion has just decomposed.
-using RunGroup = std::vector<Run*>;
-
-void draw_all(const std::vector<RunGroup>& run_groups, const ValidationPlan& plan, std::uint64_t times) {
-    struct Task {
-        std::vector<SizeRun*> runs;
-        std::size_t first;
-        std::size_t end;
-    };
-    std::vector<Task> tasks;
-    for (const RunGroup& run_group : run_groups) {
-        const auto& sizes = plan_of(*run_group.front()->criterion, plan.tier);
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            std::vector<SizeRun*> runs;
-            for (Run* run : run_group) runs.push_back(run->sizes[i].get());
-            const std::size_t from = runs.front()->drawn();
-            const std::size_t to = sizes[i].trials * times;
-            for (SizeRun* run : runs) run->make_room(to);
-            const std::size_t chunk = std::max<std::size_t>(1, (to - from) / 16);
-            for (std::size_t first = from; first < to; first += chunk)
-                tasks.push_back({runs, first, std::min(first + chunk, to)});
-        }
-    }
-    // Large blocks come first, so that no thread is left with a large one at the end.
-    std::stable_sort(tasks.begin(), tasks.end(),
-                     [](const Task& a, const Task& b) { return a.runs.front()->size() > b.runs.front()->size(); });
-    std::mutex guard;
-    std::size_t done = 0;
-    for_each_parallel(tasks.size(), plan.threads, [&](std::size_t i) {
-        for (std::size_t at = tasks[i].first; at < tasks[i].end; ++at)
-            for (SizeRun* run : tasks[i].runs) run->draw(at);
-        if (!plan.progress) return;
-        const std::lock_guard lock(guard);
-        plan.progress(++done, tasks.size());
-    });
-}
-
-Interval summarise(const Criterion& criterion, std::size_t size, const std::vector<double>& values, double alpha) {
-    if (criterion.summary == Summary::distance) return distance_interval(values, criterion.law(size), alpha);
-    if (criterion.summary == Summary::mean) return mean_interval(values, alpha);
-    const auto ones = std::count(values.begin(), values.end(), 1.0);
-    if (ones + std::count(values.begin(), values.end(), 0.0) != static_cast<std::ptrdiff_t>(values.size()))
-        return {.count = values.size()};
-    return fraction_interval(static_cast<std::uint64_t>(ones), values.size(), alpha);
-}
-
-Finding find(const Criterion& criterion, std::size_t size, const Interval& interval, double alpha) {
-    const AcceptanceRegion region = criterion.region(size);
-    const double detectable = criterion.summary == Summary::share
-                                  ? smallest_detectable_fraction(interval.count, region, alpha)
-                                  : smallest_detectable(interval, region);
-    return {size, interval, region, detectable, judge(interval, region)};
-}
-
-Outcome analyse(const Run& run, double alpha) {
-    const Criterion& criterion = *run.criterion;
-    Outcome outcome;
-    if (one_slope(criterion)) {
-        std::vector<SizeDraws> sweep;
-        for (const auto& at : run.sizes) sweep.push_back({at->size(), at->values()});
-        if (!sweep.empty())
-            outcome.findings.push_back(find(criterion, 0,
-                                            criterion.summary == Summary::rate
-                                                ? rate_interval(sweep, alpha)
-                                                : growth_interval(sweep, criterion.level, alpha),
-                                            alpha));
-    } else {
-        for (const auto& at : run.sizes)
-            outcome.findings.push_back(
-                find(criterion, at->size(), summarise(criterion, at->size(), at->values(), alpha), alpha));
-    }
-    const auto any = [&](Verdict verdict) {
-        return std::any_of(outcome.findings.begin(), outcome.findings.end(),
-                           [&](const Finding& finding) { return finding.verdict == verdict; });
-    };
-    outcome.verdict = any(Verdict::fail)           ? Verdict::fail
-                      : any(Verdict::inconclusive) ? Verdict::inconclusive
-                                                   : Verdict::pass;
-    return outcome;
 }
 
 /// A criterion with its controls, all of which have the same number of trials.
 struct CriterionRuns {
     const Claim* claim = nullptr;
     std::size_t at = 0;  ///< position of the claim in the result
-    Run run;
-    std::vector<Run> controls;
-    std::vector<Run> positive_controls;
+    TrialRun run;
+    std::vector<TrialRun> controls;
+    std::vector<TrialRun> positive_controls;
     CriterionOutcome outcome;
 
     [[nodiscard]] RunGroup run_group() {
@@ -176,7 +42,7 @@ struct CriterionRuns {
     void judge(double alpha) {
         outcome.criterion = run.criterion;
         outcome.outcome = analyse(run, alpha);
-        const auto analyse_all = [alpha](const std::vector<Control>& changes, const std::vector<Run>& runs) {
+        const auto analyse_all = [alpha](const std::vector<Control>& changes, const std::vector<TrialRun>& runs) {
             std::vector<ControlOutcome> found;
             for (std::size_t i = 0; i < runs.size(); ++i) found.push_back({changes[i], analyse(runs[i], alpha)});
             return found;
@@ -281,8 +147,31 @@ void decide(ClaimOutcome& claim) {
     if (claim.failed || claim.open()) claim.reason = reason_of(claim);
 }
 
+/// Searches the closest faults of the forms that hold.
+void find_closest_faults(const std::vector<std::unique_ptr<CriterionRuns>>& criteria, Validation& result,
+                         const ValidationPlan& plan, double alpha) {
+    std::vector<FaultSearch> searches;
+    std::map<const Claim*, double> drawn;
+    std::vector<std::size_t> next(result.claims.size());
+    for (const auto& one : criteria) {
+        for (const TrialRun* run : one->run_group()) drawn[one->claim] += work_of(*run);
+        ClaimOutcome& claim = result.claims[one->at];
+        CriterionOutcome& outcome = claim.criteria[next[one->at]++];
+        const bool printed = outcome.criterion->form == Form::printed;
+        if ((printed ? claim.printed : claim.corrected) != PrintedVerdict::holds) continue;
+        for (std::size_t i = 0; i < outcome.controls.size(); ++i)
+            searches.push_back(
+                {claim.claim, &one->run, &one->controls[i], &outcome.controls[i], outcome.extended ? extension : 1});
+    }
+    search_closest_faults(searches, drawn, plan, alpha);
+    for (auto& claim : result.claims) claim.closest_fault = closest_fault_of(claim);
+}
+
 }  // namespace
 
+Rate rate_of(Summary summary) {
+    return summary == Summary::share || summary == Summary::distance ? Rate::exact : Rate::nominal;
+}
 std::string_view name_of(Tier tier) { return tier == Tier::quick ? "quick" : "full"; }
 const Finding& Outcome::deciding() const {
     const auto room = [](const Finding& one) {
@@ -294,6 +183,19 @@ const Finding& Outcome::deciding() const {
     return *std::min_element(findings.begin(), findings.end(), [&](const Finding& a, const Finding& b) {
         return rank(a.verdict) != rank(b.verdict) ? rank(a.verdict) < rank(b.verdict) : room(a) < room(b);
     });
+}
+
+std::optional<ClaimKind> ClaimOutcome::kind() const {
+    switch (printed) {
+        case PrintedVerdict::holds:
+            return ClaimKind::holds;
+        case PrintedVerdict::vacuous:
+            return ClaimKind::vacuous;
+        case PrintedVerdict::refuted:
+            return claim->refuted_as;
+        default:
+            return std::nullopt;
+    }
 }
 
 const CriterionOutcome& ClaimOutcome::shown() const {
@@ -354,14 +256,21 @@ Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>&
     }
     for (auto& one : criteria) result.claims[one->at].criteria.push_back(std::move(one->outcome));
     for (auto& claim : result.claims) decide(claim);
+    find_closest_faults(criteria, result, plan, alpha);
     return result;
 }
 
 Validation validate_claims(const ValidationPlan& plan) { return validate_claims(plan, claims().rows()); }
 
+Validation claims_where(const Validation& validation, bool on_dumps) {
+    Validation chosen = validation;
+    std::erase_if(chosen.claims, [&](const ClaimOutcome& one) { return one.claim->on.empty() == on_dumps; });
+    return chosen;
+}
+
 Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& control,
                       const ValidationPlan& plan) {
-    Run run = make_run(claim, criterion, control, plan);
+    TrialRun run = make_run(claim, criterion, control, plan);
     draw_all({{&run}}, plan, 1);
     return analyse(run, plan.false_alarm / static_cast<double>(interim_analyses));
 }

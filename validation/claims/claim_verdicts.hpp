@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@ namespace spiked::validation {
 enum class Tier { quick, full };
 [[nodiscard]] std::string_view name_of(Tier tier);
 
+/// How far the stated probability of the intervals for this summary holds: exact for shares and distances, nominal for
+/// means, rates and growth.
+[[nodiscard]] Rate rate_of(Summary summary);
+
 /// One comparison: the statistic of a criterion at one size, or its slope over all sizes (size 0).
 struct Finding {
     std::size_t size = 0;
@@ -19,18 +24,39 @@ struct Finding {
     Verdict verdict = Verdict::inconclusive;
 };
 
+/// The number at one size whose slope over all sizes is compared.
+struct SizeLevel {
+    std::size_t size = 0;
+    double level = 0.0;  ///< root mean square of the trials, or their quantile for growth
+    double mean = 0.0;
+};
+
 /// The result of a criterion or of a control: fail when one finding fails, pass when all pass, otherwise inconclusive.
 struct Outcome {
     std::vector<Finding> findings;
+    std::vector<SizeLevel> levels;  ///< for slopes only
     Verdict verdict = Verdict::inconclusive;
     /// The finding that decides the verdict: among failures, else inconclusive findings, else passes, the one
     /// whose interval has the smallest signed distance to the bounds of its acceptance region, relative to its width.
     [[nodiscard]] const Finding& deciding() const;
 };
 
+/// How large the fault of a negative control may be before its criterion fails, at the criterion's own trials. Found by
+/// bisection, which assumes that a larger fault fails sooner.
+struct ClosestFault {
+    std::string fault;  ///< name of the control
+    std::string criterion;
+    double passes = 0.0;  ///< the largest size tried at which the criterion does not fail
+    double fails = 0.0;   ///< the smallest size tried at which it fails
+    std::string unit;
+    double part = 0.0;      ///< `passes` as a part of the planted size
+    bool own_unit = false;  ///< whether trials were drawn for it: the sizes of other faults are shares of the trials
+};
+
 struct ControlOutcome {
     Control definition;
     Outcome outcome;
+    std::optional<ClosestFault> closest = {};  ///< where the form holds
     [[nodiscard]] bool fails() const { return outcome.verdict == Verdict::fail; }
     [[nodiscard]] bool passes() const { return outcome.verdict == Verdict::pass; }
 };
@@ -53,9 +79,15 @@ struct ClaimOutcome {
     /// although the printed form is expected to be refuted, or when a positive control fails.
     bool failed = false;
     std::string reason;  ///< why it failed or is inconclusive; empty otherwise
+    /// Of the faults that its controls plant, the one that may be largest before any criterion fails, as a part of the
+    /// planted size; faults with a unit of their own come first. Nothing where no form holds.
+    std::optional<ClosestFault> closest_fault = {};
     [[nodiscard]] bool open() const {
         return printed == PrintedVerdict::inconclusive || corrected == PrintedVerdict::inconclusive;
     }
+    /// Holds and vacuous follow from the verdict on the printed form, other kinds are stated in the claim. Nothing
+    /// where the verdict is inconclusive or there is none.
+    [[nodiscard]] std::optional<ClaimKind> kind() const;
     /// The criterion that a table shows: one of the corrected form where there is one.
     [[nodiscard]] const CriterionOutcome& shown() const;
 };
@@ -63,7 +95,10 @@ struct ClaimOutcome {
 struct ValidationPlan {
     Tier tier = Tier::quick;
     stream::StudySeed seed;
-    double false_alarm = 1e-6;        ///< probability that any true statement of the whole tier is rejected
+    /// Probability that any interval of the whole tier misses, so that a true statement is rejected or a control
+    /// judged wrongly; nominal where rate_of says so. The intervals of means have been measured to keep such a rate for
+    /// skewed values (mean_interval); one of 1e-6 they would exceed by factors.
+    double false_alarm = 1e-3;
     std::vector<std::string> claims;  ///< ids of the claims to judge; empty: all
     std::size_t threads = 0;
     std::function<void(std::size_t done, std::size_t of)> progress;
@@ -73,19 +108,25 @@ struct Validation {
     Tier tier = Tier::quick;
     stream::StudySeed seed;
     double false_alarm = 0.0;
-    std::size_t comparisons = 0;  ///< number of comparisons of the whole tier, which share the false-alarm rate
+    /// Number of comparisons of the whole tier, those of controls included, which share the false-alarm rate.
+    std::size_t comparisons = 0;
     std::vector<ClaimOutcome> claims;
 };
 
 /// Judges claims. A criterion that is inconclusive at the first interim analysis is run once more with four times as
 /// many trials; each analysis spends half of the criterion's part of the false-alarm rate. Controls use the same
-/// trials, random numbers and acceptance regions as their criterion. A form is refuted only where its positive controls
-/// pass; these count as comparisons of their own. Verdicts depend only on the seed, not on threads or on the choice of
-/// claims. Throws usage_error for an unknown id.
+/// trials, random numbers and acceptance regions as their criterion, and count as comparisons of their own. A form is
+/// refuted only where its positive controls pass. Where a form holds, the closest fault that would still pass is
+/// searched: in the quick tier among faults that occur in a share of the trials, which needs no further trials; in the
+/// full tier also in the faults' own units, with at most as many further trials as the claim had. Verdicts depend only
+/// on the seed, not on threads or on the choice of claims. Throws usage_error for an unknown id.
 [[nodiscard]] Validation validate_claims(const ValidationPlan& plan);
 
 /// The same for given claims, which must outlive the result.
 [[nodiscard]] Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>& claims);
+
+/// The claims of a result that are about dumps, or those that are not.
+[[nodiscard]] Validation claims_where(const Validation& validation, bool on_dumps);
 
 /// Runs one control of a criterion alone, with the criterion's own numbers of trials.
 [[nodiscard]] Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& control,

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "core/text/registry.hpp"
 #include "sim/random/address.hpp"
 #include "validation/statistics/statistics.hpp"
@@ -26,10 +27,20 @@ enum class Summary {
 };
 [[nodiscard]] std::string_view name_of(Summary summary);
 
+/// The size of a planted fault in the fault's own unit.
+struct FaultSize {
+    double planted = 0.0;  ///< of the control
+    std::string unit;      ///< words that follow a number, such as "of the threshold"
+    double none = 0.0;     ///< the size that changes nothing
+};
+
 /// A positive or negative control of a criterion: one change of its trials.
 struct Control {
     std::string name;
     std::string description;
+    /// Where the trials plant the fault at any size, TrialPlace::fault_of. The smaller faults of other controls are
+    /// those that occur in a share of the trials only.
+    std::optional<FaultSize> size = {};
 };
 
 /// The size of the trials of a criterion, the address of their random numbers, and the control that they run (empty:
@@ -39,8 +50,11 @@ struct TrialPlace {
     std::string control;
     stream::StudySeed seed;
     std::string cell;
+    double fault = 1.0;  ///< size of the control's fault as a part of the planted size
 
     [[nodiscard]] bool control_is(std::string_view name) const { return control == name; }
+    /// The size of the fault of this control as a part of the planted size; 0 where the trials do not run it.
+    [[nodiscard]] double fault_of(std::string_view name) const { return control == name ? fault : 0.0; }
 };
 /// Computes one number as a pure function of the replicate; called from several threads at once.
 using Trial = std::function<double(std::uint64_t replicate)>;
@@ -72,6 +86,25 @@ struct Criterion {
 enum class PrintedVerdict { none, holds, refuted, inconclusive, vacuous };
 [[nodiscard]] std::string_view name_of(PrintedVerdict verdict);
 
+/// What the verdict on a printed statement means to a reader.
+enum class ClaimKind {
+    untrue,       ///< false as mathematics, under hypotheses of its source
+    finite_size,  ///< refuted at the sizes measured, where the source speaks of a limit
+    misprint,     ///< a slip that nothing else in the source uses
+    overstated,   ///< true in a weaker form
+    vacuous,      ///< what plainly violates it satisfies it too
+    holds,
+    does_not_transfer,  ///< not so on this dump, which the source does not speak of
+    ambiguous,          ///< refuted in one reading, not in another
+};
+
+/// A claim in words for a reader who will use the method, with the number that decides it.
+struct PlainWords {
+    std::string says;       ///< a sentence without symbols
+    std::string number;     ///< what the number is
+    std::string criterion;  ///< whose deciding finding is that number
+};
+
 /// A statement of the theory with its criteria.
 struct Claim {
     std::string id;
@@ -81,10 +114,18 @@ struct Claim {
     /// The verdict of the full tier on the printed form; any other conclusive verdict is a failure. None: every verdict
     /// is accepted.
     PrintedVerdict expected_verdict = PrintedVerdict::holds;
-    std::string on = {};  ///< the dump whose blocks are judged; empty: simulated blocks
+    /// What a refutation of the printed form means: untrue, finite_size, misprint, overstated, does_not_transfer or
+    /// ambiguous. Stated where one is expected, and for dumps.
+    std::optional<ClaimKind> refuted_as = {};
+    std::string note = {};  ///< what the verdict does not say: hypotheses, sizes, other readings; may be empty
+    std::string on = {};    ///< the dump whose blocks are judged; empty: simulated blocks
     std::vector<Criterion> criteria = {};
     std::optional<StudyForm> in_study = {};
+    PlainWords plain = {};
 };
+
+/// The plain words of all claims, by id.
+[[nodiscard]] const std::vector<std::pair<std::string, PlainWords>>& plain_words();
 
 /// The description of a claim in the table of claims.
 [[nodiscard]] RegistryEntry entry_of(const Claim& claim);
@@ -102,3 +143,18 @@ inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive
 [[nodiscard]] const Claim* find_claim(std::string_view id);
 
 }  // namespace spiked::validation
+
+template <>
+struct spiked::EnumNames<spiked::validation::ClaimKind> {
+    using Kind = spiked::validation::ClaimKind;
+    static constexpr EnumName<Kind> table[] = {
+        {Kind::untrue, "false"},
+        {Kind::finite_size, "finite-size"},
+        {Kind::misprint, "misprint"},
+        {Kind::overstated, "overstated"},
+        {Kind::vacuous, "vacuous"},
+        {Kind::ambiguous, "ambiguous"},
+        {Kind::does_not_transfer, "does-not-transfer"},
+        {Kind::holds, "holds"},
+    };
+};

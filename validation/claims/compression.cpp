@@ -93,10 +93,8 @@ struct Comparison {
     Coded shrunk, coarse, fine;
 
     Comparison(estimators::AnalysedBlock& block, std::string_view other, TrialPlace place, std::uint64_t replicate)
-        : shrunk(place.control_is("one-bit-better") ? code(block, other, 4, place, replicate)
-                                                    : code(block, "eoptshrink+tq-mse", 3, place, replicate)) {
-        if (place.control_is("one-bit-better")) shrunk.bits -= 1.0;
-        if (place.control_is("factors-not-counted")) shrunk.bits -= factor_bits(block, shrunk.rank);
+        : shrunk(code(block, "eoptshrink+tq-mse", 3, place, replicate)) {
+        shrunk.bits -= place.fault_of("factors-not-counted") * factor_bits(block, shrunk.rank);
         place.control.clear();
         coarse = code(block, other, 3, place, replicate);
         fine = code(block, other, 4, place, replicate);
@@ -105,9 +103,25 @@ struct Comparison {
     [[nodiscard]] double saved() const { return bits_for(shrunk.error, coarse, fine) - shrunk.bits; }
 };
 
+/// The block with three equally strong directions that have 95 % of its energy: there a low-rank part of rank 3 saves
+/// more than a bit, and rank 1 is too small.
+arma::mat with_three_directions(const arma::mat& x) {
+    arma::mat left, right;
+    arma::vec values;
+    arma::svd_econ(left, values, right, x);
+    const double energy = arma::accu(arma::square(values));
+    const double rest = arma::accu(arma::square(values.tail(values.n_elem - 3)));
+    values.tail(values.n_elem - 3) *= std::sqrt(0.05 * energy / rest);
+    values.head(3).fill(std::sqrt(0.95 * energy / 3.0));
+    return left * arma::diagmat(values) * right.t();
+}
+const Control three_directions{"three-directions", "three equal directions with 95 % of the energy of each block"};
+
 Trial saving_trial(const TrialPlace& place, const Blocks& blocks, const std::string& other) {
     return mean_over(blocks.prepare(place), [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
-        return Comparison(block, other, place, replicate).saved();
+        const bool changed = place.control_is(three_directions.name);
+        return Comparison(changed ? analysed(with_three_directions(block.block())) : block, other, place, replicate)
+            .saved();
     });
 }
 
@@ -156,41 +170,69 @@ Trial explained_trial(const TrialPlace& place, const Blocks& blocks, const std::
     });
 }
 
-const Control one_bit_better{"one-bit-better", "that method itself in its place, with a bit more than is counted"};
-
-/// The largest saving of the printed eOptShrinkQ values over another method of the tables. With `itself`, the other
-/// method at one bit more, with that bit not counted, takes the place of eOptShrinkQ.
-double largest_printed_saving(const BitsAndError (PrintedTable::*other)[3], bool itself) {
+/// The largest saving of the printed eOptShrinkQ values over another method of the tables. Without `factors`, the bits
+/// of eOptShrinkQ beyond the index bits, those of its factors, are not counted.
+double largest_printed_saving(const BitsAndError (PrintedTable::*other)[3], bool factors) {
     double largest = -100.0;
     for (const auto& table : printed_tables)
         for (std::size_t i = 0; i < std::size(table.shrunk); ++i) {
             const auto& row = table.*other;
-            const BitsAndError shrunk =
-                itself ? BitsAndError{row[i + 1].bits - 1.0, row[i + 1].error} : table.shrunk[i];
+            BitsAndError shrunk = table.shrunk[i];
+            if (!factors) shrunk.bits = std::floor(shrunk.bits);
             const std::size_t from = shrunk.error > row[1].error ? 0 : 1;
             largest = std::max(largest, bits_for(shrunk.error, row[from], row[from + 1]) - shrunk.bits);
         }
     return largest;
 }
 
-Criterion printed_saving(const BitsAndError (PrintedTable::*other)[3], std::string_view name, AcceptanceRegion region) {
-    return {.form = Form::printed,
-            .name = "printed-tables",
+Criterion printed_saving(Form form, const BitsAndError (PrintedTable::*other)[3], std::string_view name,
+                         AcceptanceRegion region) {
+    const std::vector<Control> changes{{"factors-not-counted", "the bits of the factors left out of the count"}};
+    const bool printed = form == Form::printed;
+    return {.form = form,
+            .name = printed ? "printed-tables" : "printed-tables-equal-bits",
             .measures = fmt::format("bits an entry saved over {} at equal error, largest in the paper's Tables 1 to 4, "
                                     "printed bits",
                                     name),
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) -> Trial {
-                const bool itself = place.control_is("one-bit-better");
-                return [=](std::uint64_t) { return largest_printed_saving(other, itself); };
+                const bool factors = !place.control_is("factors-not-counted");
+                return [=](std::uint64_t) { return largest_printed_saving(other, factors); };
             },
             .region = [=](std::size_t) { return region; },
             .quick = {{128, 2}},
             .full = {},
-            .positive_controls = {one_bit_better}};
+            .negative_controls = printed ? std::vector<Control>{} : changes,
+            .positive_controls = printed ? changes : std::vector<Control>{}};
 }
 
-const Control norms_not_counted{"norms-not-counted", "one norm a row left out of the count"};
+const Control only_rank_1{"rank-1", "rank 1 itself in its place"};
+
+/// The largest ratio of the errors of eOptShrinkQ and of rank 1 at equal index bits in the tables.
+Criterion printed_error_ratio() {
+    return {.form = Form::printed,
+            .name = "printed-tables",
+            .measures =
+                "error of eOptShrinkQ over that of rank 1 at equal index bits, largest in the paper's Tables 1 to "
+                "4",
+            .summary = Summary::mean,
+            .prepare = [](const TrialPlace& place) -> Trial {
+                double largest = 0.0;
+                for (const auto& table : printed_tables)
+                    for (std::size_t i = 0; i < std::size(table.shrunk); ++i) {
+                        const auto& shrunk = place.control_is(only_rank_1.name) ? table.first[i] : table.shrunk[i];
+                        largest = std::max(largest, shrunk.error / table.first[i].error);
+                    }
+                return [=](std::uint64_t) { return largest; };
+            },
+            .region = [](std::size_t) { return at_most(0.95); },
+            .quick = {{128, 2}},
+            .full = {},
+            .negative_controls = {only_rank_1}};
+}
+
+const FaultSize norms_left_out{16.0, "bits a row"};
+const Control norms_not_counted{"norms-not-counted", "one norm a row left out of the count", norms_left_out};
 
 /// Stored bits per entry minus a formula in the size and the rank.
 template <class Formula>
@@ -207,9 +249,7 @@ Criterion counted(Form form, std::string name, std::string method, Formula formu
                 const Coded coded = code(block, method, 2, place, replicate);
                 const double size = static_cast<double>(place.size);
                 const auto rank = static_cast<double>(coded.rank);
-                double missing = 0.0;
-                if (place.control_is("norms-not-counted")) missing = 16.0 / size;
-                if (place.control_is("side-not-counted")) missing = 16.0 / size + 16.0 * (1.0 + rank) / (size * size);
+                const double missing = place.fault_of("norms-not-counted") * 16.0 / size;
                 return coded.bits - missing - formula(size, rank);
             };
         },
@@ -225,8 +265,9 @@ Criterion counted(Form form, std::string name, std::string method, Formula formu
 
 std::string plural_of(Side side) { return fmt::format("{}s", sim::side_name(side)); }
 
-Criterion bits_saved(std::string name, const Blocks& blocks, std::string other, AcceptanceRegion region) {
-    return {.form = Form::printed,
+Criterion bits_saved(Form form, std::string name, const Blocks& blocks, std::string other, AcceptanceRegion region) {
+    const bool printed = form == Form::printed;
+    return {.form = form,
             .name = std::move(name),
             .measures = fmt::format("bits an entry that eoptshrink+tq-mse saves over {} at equal error, all stored "
                                     "bits counted, {}",
@@ -236,7 +277,32 @@ Criterion bits_saved(std::string name, const Blocks& blocks, std::string other, 
             .region = [=](std::size_t) { return region; },
             .quick = blocks.quick,
             .full = blocks.full,
-            .positive_controls = {one_bit_better}};
+            .negative_controls = printed ? std::vector<Control>{} : std::vector<Control>{three_directions},
+            .positive_controls = printed ? std::vector<Control>{three_directions} : std::vector<Control>{}};
+}
+
+Criterion error_at_equal_index_bits(std::string_view name, const Blocks& blocks) {
+    return {.form = Form::printed,
+            .name = fmt::format("{}-at-2-bits", name),
+            .measures = fmt::format("error of eoptshrink+tq-mse over that of svd:1+tq-mse, 2 index bits each, {}",
+                                    blocks.description),
+            .summary = Summary::mean,
+            .prepare =
+                [=](const TrialPlace& place) {
+                    return mean_over(
+                        blocks.prepare(place), [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
+                            constexpr unsigned bits = 2;
+                            const bool same = place.control_is(only_rank_1.name);
+                            const std::string_view method = same ? "svd:1+tq-mse" : "eoptshrink+tq-mse";
+                            // Another rotation, so that the control is no constant.
+                            return code(block, method, bits, place, replicate + (same ? 1000000 : 0)).error /
+                                   code(block, "svd:1+tq-mse", bits, place, replicate).error;
+                        });
+                },
+            .region = [](std::size_t) { return at_most(0.95); },
+            .quick = blocks.quick,
+            .full = blocks.full,
+            .negative_controls = {only_rank_1}};
 }
 
 Criterion bits_explained(std::string_view name, const Blocks& blocks, std::string other) {
@@ -260,41 +326,55 @@ std::vector<Claim> compression_claims() {
     return {
         {.id = "bits.formula",
          .place = "paper, Algorithms 1 and 3",
-         .statement = "tq-prod takes b + 1 + 16/d bits an entry, eOptShrinkQ b + r (n + d) b_s / (nd); norms and "
-                      "singular values, named apart, cancel in comparisons",
+         .statement = "tq-prod takes b + 1 + 16/d bits an entry, eOptShrinkQ b + r (n + d) b_s / (nd) beside norms and "
+                      "singular values, which are named apart",
          .corrected = "tq-prod stores two norms, b + 1 + 32/d; eOptShrinkQ also the norms of the residual, r singular "
                       "values and the rank, which cancel only against methods that store as much",
          .expected_verdict = PrintedVerdict::refuted,
+         .refuted_as = ClaimKind::misprint,
+         .note =
+             "Algorithm 1 stores two norms for tq-prod and counts one; no table counts norms. eOptShrinkQ stores "
+             ".1309 of a bit more than its formula at d = 128: .125 for the norms, which the paper names apart, and "
+             ".0059 for singular values and the rank",
          .criteria = {counted(Form::printed, "printed-prod", "tq-prod", [](double d, double) { return 3.0 + 16.0 / d; },
                               {}, {norms_not_counted}),
-                      counted(Form::printed, "printed-shrunk", adaptive,
-                              [](double d, double rank) { return 2.0 + rank * 2.0 * d * 4.0 / (d * d); }, {},
-                              {{"side-not-counted", "norms, singular values and rank left out of the count"}}),
                       counted(Form::corrected, "stored-prod", "tq-prod",
                               [](double d, double) { return 3.0 + 32.0 / d; }, {norms_not_counted}),
-                      counted(Form::corrected, "stored-shrunk", adaptive,
-                              [](double d, double rank) {
-                                  return 2.0 + 16.0 / d + (16.0 + rank * (16.0 + 2.0 * d * 4.0)) / (d * d);
-                              },
-                              {{"norms-not-counted", "the norms of the residual left out of the count"}})}},
+                      counted(
+                          Form::corrected, "stored-shrunk", adaptive,
+                          [](double d, double rank) {
+                              return 2.0 + 16.0 / d + (16.0 + rank * (16.0 + 2.0 * d * 4.0)) / (d * d);
+                          },
+                          {{"norms-not-counted", "the norms of the residual left out of the count", norms_left_out}})}},
         {.id = "one-bit-saved",
          .place = "paper, abstract and Section 4.1",
          .statement = "eOptShrinkQ saves nearly one bit an entry over TurboQuant at equal quality",
-         .corrected = "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors",
+         .corrected =
+             "it saves log(||X|| / ||R||) over the logarithm a bit is worth, less the bits of the factors: .65 "
+             "to .78 of a bit on keys, about .1 on values",
          .expected_verdict = PrintedVerdict::refuted,
-         .criteria = {printed_saving(&PrintedTable::one, "TurboQuant", nearly_one),
-                      bits_saved("keys", keys, "tq-mse", nearly_one),
-                      bits_saved("values", values, "tq-mse", nearly_one), bits_explained("keys", keys, "tq-mse"),
-                      bits_explained("values", values, "tq-mse")}},
+         .refuted_as = ClaimKind::overstated,
+         .note =
+             "the cut at .85 of a bit decides. On keys the paper itself reports .65 (3.35 bits against 4.00, Section "
+             "4.1) and .78 (3.22 against 4.00, conclusion); its tables give .64 to .72 at equal error on keys and "
+             ".06 to .09 on values",
+         .criteria = {printed_saving(Form::printed, &PrintedTable::one, "TurboQuant", nearly_one),
+                      bits_saved(Form::printed, "keys", keys, "tq-mse", nearly_one),
+                      bits_saved(Form::printed, "values", values, "tq-mse", nearly_one),
+                      bits_explained("keys", keys, "tq-mse"), bits_explained("values", values, "tq-mse")}},
         {.id = "adaptive-rank",
          .place = "paper, Section 4.1",
-         .statement = "automatic rank selection is essential: it improves on rank 1",
-         .corrected = "what the further components save at equal bits is what the energy they remove is worth, less "
-                      "the bits of their factors: on some blocks a gain, on others a loss",
-         .expected_verdict = PrintedVerdict::refuted,
-         .criteria = {printed_saving(&PrintedTable::first, "rank 1", worth_it),
-                      bits_saved("keys", keys, "svd:1+tq-mse", worth_it),
-                      bits_saved("values", values, "svd:1+tq-mse", worth_it),
+         .statement = "automatic rank selection improves on rank 1 at the same index bits b",
+         .corrected =
+             "at equal stored bits, which is our comparison, it saves what the energy of the further components "
+             "is worth less the bits of their factors: under a tenth of a bit",
+         .note = "the paper compares at equal b, where the further components cost nothing, and calls the rule "
+                 "essential; in its tables they save .01 of a bit at most at equal stored bits",
+         .criteria = {printed_error_ratio(), error_at_equal_index_bits("keys", keys),
+                      error_at_equal_index_bits("values", values),
+                      printed_saving(Form::corrected, &PrintedTable::first, "rank 1", at_most(0.1)),
+                      bits_saved(Form::corrected, "keys-at-equal-bits", keys, "svd:1+tq-mse", at_most(0.1)),
+                      bits_saved(Form::corrected, "values-at-equal-bits", values, "svd:1+tq-mse", at_most(0.1)),
                       bits_explained("keys", keys, "svd:1+tq-mse"), bits_explained("values", values, "svd:1+tq-mse")}},
     };
 }

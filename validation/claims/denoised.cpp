@@ -10,7 +10,8 @@ Denoised denoise(const Fixture& fixture, const TrialPlace& place, std::uint64_t 
     const std::size_t rank = place.control_is("rank-1") ? spikes - 1 : spikes;
     result.shrinkage = shrink_at_rank(result.observed, block.shape(), rank, loss);
     auto& values = result.shrinkage.shrunk;
-    if (place.control_is("truncated")) values.assign(result.observed.begin(), result.observed.begin() + spikes);
+    if (place.control_is("truncated"))
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] += place.fault * (result.observed[i] - values[i]);
     if (place.control_is("kept")) values.assign(values.size(), 0.0);
     if (const double factor = place.control_is("over-removed") ? 1.3
                               : place.control_is("added")      ? -0.3

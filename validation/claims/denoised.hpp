@@ -54,7 +54,8 @@ double sum_of_spikes(const Fixture& fixture, Term term) {
     return sum;
 }
 
-inline const Control truncated{"truncated", "observed values kept as they are"};
+inline const Control truncated{"truncated", "observed values kept as they are",
+                               FaultSize{1.0, "of the shrinkage left out"}};
 inline const Control signal_kept{"kept", "nothing removed: R = S~"};
 inline const std::vector<SizePlan> quick_sizes{{128, 600}};
 inline const std::vector<SizePlan> full_sizes{{128, 2000}, {256, 1000}};

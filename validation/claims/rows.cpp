@@ -20,14 +20,21 @@ double peak(const arma::mat& rows, Over over) {
     return over == Over::all_rows ? peaks.max() : std::sqrt(arma::mean(arma::square(peaks)));
 }
 
-/// The peak of the residual after removing two strong components, each on one channel, with known rank and the given
-/// law of entries.
+/// Two components with known rank, which are removed.
+enum class Components {
+    as_assumed,  ///< of 3 and 2 thresholds on random directions, as Assumptions (iv) and (v) have them
+    on_channels  ///< of 5 and 4 sqrt(d), each on one channel
+};
+
+/// The peak of the residual after removing two components, with the given law of entries.
 Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entries, bool against_constant,
-                 Over over = Over::all_rows) {
-    Fixture fixture = make_fixture({noise, 1.0, {}}, place.size);
-    const double root = std::sqrt(static_cast<double>(place.size));
-    fixture.model.strengths = {{5.0 * root}, {4.0 * root}};
-    fixture.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
+                 Over over = Over::all_rows, Components components = Components::on_channels) {
+    Fixture fixture = make_fixture({noise, 1.0, {3.0, 2.0}}, place.size);
+    if (components == Components::on_channels) {
+        const double root = std::sqrt(static_cast<double>(place.size));
+        fixture.model.strengths = {{5.0 * root}, {4.0 * root}};
+        fixture.model.right_vectors = sim::VectorLaw::parse("localised:1", sim::MatrixSide::column);
+    }
     fixture.model.colouring = sim::Colouring::dense;
     fixture.model.entries = sim::EntryLaw::parse(place.control_is("heavy")      ? "student:5"
                                                  : place.control_is("gaussian") ? "gaussian"
@@ -50,21 +57,28 @@ const Control light{"gaussian", "Gaussian entries"};
 const Control heavy{"heavy", "Student entries with 5 degrees of freedom"};
 const Control nothing_removed{"kept", "nothing removed"};
 
+/// The printed form is judged under the assumptions of the corollary, the corrected one on stronger components.
 Criterion peak_growth(Form form, std::string name, std::string entries, Over over,
                       std::vector<Control> negative_controls, std::vector<Control> positive_controls = {}) {
-    return {.form = form,
-            .name = std::move(name),
-            .measures = fmt::format("largest |r_tj| / ||r_t|| {} over sqrt(log d / d) against d, residual of two "
-                                    "components of 5 and 4 sqrt(d) on one channel each, {} entries, white noise",
-                                    over == Over::all_rows ? "of all rows" : "of a row", entries),
-            .summary = Summary::rate,
-            .prepare = [=](const TrialPlace& place) { return peak_trial(place, Noise::white, entries, false, over); },
-            // Gaussian entries still grow at these sizes, with slope .02 for all rows and .002 for one row.
-            .region = [=](std::size_t) { return at_most(0.0, over == Over::all_rows ? 0.12 : 0.06); },
-            .quick = {{32, 1500}, {64, 1000}, {128, 500}},
-            .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
-            .negative_controls = std::move(negative_controls),
-            .positive_controls = std::move(positive_controls)};
+    const auto components = form == Form::printed ? Components::as_assumed : Components::on_channels;
+    return {
+        .form = form,
+        .name = std::move(name),
+        .measures = fmt::format(
+            "largest |r_tj| / ||r_t|| {} over sqrt(log d / d) against d, residual of two "
+            "components of {}, {} entries, white noise",
+            over == Over::all_rows ? "of all rows" : "of a row",
+            form == Form::printed ? "3 and 2 thresholds on random directions" : "5 and 4 sqrt(d) on one channel each",
+            entries),
+        .summary = Summary::rate,
+        .prepare =
+            [=](const TrialPlace& place) { return peak_trial(place, Noise::white, entries, false, over, components); },
+        // Gaussian entries still grow at these sizes, with slope .02 for all rows and .002 for one row.
+        .region = [=](std::size_t) { return at_most(0.0, over == Over::all_rows ? 0.12 : 0.06); },
+        .quick = {{32, 1500}, {64, 1000}, {128, 500}},
+        .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
+        .negative_controls = std::move(negative_controls),
+        .positive_controls = std::move(positive_controls)};
 }
 
 Criterion peak_level(Noise noise, std::vector<Control> negative_controls) {
@@ -193,6 +207,11 @@ std::vector<Claim> row_claims() {
                       "moments grow faster. Where spikes are bounded and their vectors spread, as assumed, the block "
                       "itself obeys it before anything is removed: only strong components on few channels do not",
          .expected_verdict = PrintedVerdict::refuted,
+         .refuted_as = ClaimKind::untrue,
+         .note =
+             "the entries have just under 5 moments, are symmetric and have a fourth moment, as Assumption (i) asks "
+             "(a > 4); spikes are bounded and on random directions, as (iv) and (v) ask. For the sub-Gaussian "
+             "entries of which the introduction speaks the statement is true",
          .criteria = {peak_growth(Form::printed, "five-moments", "student:5", Over::all_rows, {}, {light}),
                       peak_growth(Form::printed, "five-moments-row", "student:5", Over::one_row, {}, {light}),
                       peak_growth(Form::corrected, "gaussian", "gaussian", Over::all_rows, {heavy, nothing_removed}),

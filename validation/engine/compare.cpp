@@ -99,8 +99,7 @@ struct PairedDifference {
     std::uint64_t batches = 0;  ///< number of batches if paired by batch; if both are 0, there are no pairs
     double value = 0.0;
     double standard_error = 0.0;
-
-    [[nodiscard]] double degrees() const { return static_cast<double>(draws + batches) - 1.0; }
+    double degrees = 0.0;  ///< of freedom
 };
 
 /// Pairs by replicate if both stores keep all draws; else by batch if there are at least three (the variance of two
@@ -121,7 +120,7 @@ public:
                 if (found != of_b.end()) moments.add(found->second - row.real(1));
             });
             if (moments.count < 2 || (all && (kept < in_a.side.count || of_b.size() < in_b.side.count))) return {};
-            return {moments.count, 0, moments.mean, moments.standard_error()};
+            return {moments.count, 0, moments.mean, moments.standard_error(), static_cast<double>(moments.count) - 1.0};
         };
         if (auto paired = draws(true); paired.draws > 0) return paired;
         if (auto paired = over_batches(in_a, in_b); paired.batches >= 3) return paired;
@@ -164,23 +163,43 @@ private:
         });
         if (parts_a.sums.empty()) return {};
         const PartEstimate estimate = paired_difference(parts_b, parts_a);
-        return {0, estimate.influence.size(), estimate.value, estimate.error()};
+        return {0, estimate.influence.size(), estimate.value, estimate.error(), estimate.degrees};
     }
 
     Readers a_;
     Readers b_;
 };
 
+/// Whether the values of a metric are whole numbers, which few replicates may share by chance.
+bool counts(const std::string& metric) {
+    const auto known = find_metric(metric);
+    return known && (metrics()[*known].unit == share_of_replicates || metrics()[*known].unit == whole_components);
+}
+
+/// Variance of the mean of one store.
+double variance_of(const ComparedMean::Side& side, bool of_whole_numbers) {
+    const double error =
+        of_whole_numbers && side.standard_error == 0.0 ? fraction_error(0, side.count) : side.standard_error;
+    return error * error;
+}
+
+/// The p-value of a difference without variance: that of a sign test for whole numbers, which may differ by the same
+/// amount in few pairs; other metrics that differ by the same amount everywhere are constants.
+double p_value_without_variance(const PairedDifference& paired, bool of_whole_numbers) {
+    return of_whole_numbers ? std::exp2(1.0 - static_cast<double>(paired.draws + paired.batches)) : 0.0;
+}
+
 void set_difference(ComparedMean& row, const PairedDifference& paired) {
-    double degrees = paired.degrees();
+    const bool of_whole_numbers = counts(row.metric);
+    double degrees = paired.degrees;
     if (paired.draws + paired.batches > 0) {
         row.pairs = paired.draws;
         row.batches = paired.batches;
         row.difference = paired.value;
         row.standard_error = paired.standard_error;
     } else {
-        const double va = row.a.standard_error * row.a.standard_error;
-        const double vb = row.b.standard_error * row.b.standard_error;
+        const double va = variance_of(row.a, of_whole_numbers);
+        const double vb = variance_of(row.b, of_whole_numbers);
         row.difference = row.b.mean - row.a.mean;
         row.standard_error = std::sqrt(va + vb);
         degrees =
@@ -193,7 +212,8 @@ void set_difference(ComparedMean& row, const PairedDifference& paired) {
     else if (std::abs(row.difference) <= rounding * scale)
         row.p = 1.0;
     else
-        row.p = row.standard_error > 0.0 ? student_p_value(row.difference / row.standard_error, degrees) : 0.0;
+        row.p = row.standard_error > 0.0 ? student_p_value(row.difference / row.standard_error, degrees)
+                                         : p_value_without_variance(paired, of_whole_numbers);
 }
 
 std::pair<std::string, double> seed_and_false_alarm(Database& store) {

@@ -36,9 +36,9 @@ struct StoreComparison {
     std::string seed_a;
     std::string seed_b;
     std::size_t cells_by_label = 0;  ///< cells matched by label only: their parameters, and so their draws, differ
-    double false_alarm = 0.0;        ///< for all rows jointly: the smaller of the rates that the stores declare
-    double alpha = 0.0;              ///< per row: false_alarm divided by the number of rows with a standard error
-    std::size_t beyond = 0;          ///< number of rows with p below alpha
+    double false_alarm = 0.0;  ///< nominal, for all rows jointly: the smaller of the rates that the stores declare
+    double alpha = 0.0;        ///< per row: false_alarm divided by the number of rows with a standard error
+    std::size_t beyond = 0;    ///< number of rows with p below alpha
     // Batches of the same cell, draws and replicates in which both stores measured a common quantity, and those of them
     // in which the numbers of such a quantity differ.
     std::uint64_t batches_in_both = 0;

@@ -111,13 +111,17 @@ struct Check {
     [[nodiscard]] double margin(const ExperimentCell& cell, double expected) const;
 };
 
-/// A cell has enough replicates if the standard error of every mean of the metric (for all methods and spikes) is at
-/// most `relative` times that mean and at most `absolute`. At least one of the two bounds is above 0; a bound of 0 is
+/// A cell has enough replicates if the error of every mean of the metric (for all methods and spikes) is at most
+/// `relative` times that mean and at most `absolute`. At least one of the two bounds is above 0; a bound of 0 is
 /// not used.
 struct StopRule {
     std::size_t metric = 0;
     double relative = 0.0;
     double absolute = 0.0;
+    /// The unit of the metric in the store, which decides what the error is: fraction_error for share_of_replicates;
+    /// for whole_components the standard error, but at least what a difference of 1 in too few replicates to be seen
+    /// may contribute; otherwise the standard error.
+    std::string unit = {};
 };
 
 /// Texts of a claim that studies can check, as reports show them.

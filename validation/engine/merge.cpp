@@ -220,12 +220,24 @@ private:
         for (const char* table :
              {"study", "input", "cell", "factor", "method", "stop_rule", "claim", "theory", "question"})
             copy(table);
+        // The units decide how the stop rules measure errors (StopRule::unit).
+        database_.execute(
+            "UPDATE main.metric SET unit = (SELECT p.unit FROM part.metric p WHERE p.name = metric.name) WHERE "
+            "metric_id IN (SELECT metric_id FROM main.stop_rule)");
         database_.execute("UPDATE main.cell SET state = 'todo', why = NULL; DELETE FROM main.figure");
         take_figures();
     }
 
     void reconcile_design(const std::string& path) {
         check_questions(database_, path);
+        if (Statement other(database_,
+                            "SELECT m.name FROM main.stop_rule JOIN main.metric m USING(metric_id) JOIN part.metric p "
+                            "USING(name) WHERE p.unit <> m.unit");
+            other.step())
+            throw usage_error(
+                "{} and {} measure the error of {} for run.until in different ways (another version of the program "
+                "made one of them): make both parts with one version",
+                first_, path, other.text(0));
         database_.execute(
             "UPDATE main.study SET (created_utc, config_source, config_set, title, seed_source) ="
             " (SELECT created_utc, config_source, config_set, title, seed_source FROM part.study) WHERE (SELECT"

@@ -8,6 +8,8 @@
 
 #include "core/runtime/error.hpp"
 #include "validation/engine/store_metrics.hpp"
+#include "validation/metrics/metric_table.hpp"
+#include "validation/statistics/statistics.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -15,9 +17,20 @@ namespace {
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr double spare = 1.1;
 
+double error_for(const StopRule& rule, const Moments& moments) {
+    const double error = moments.standard_error();
+    if (moments.count < 2) return error;
+    if (rule.unit == share_of_replicates) {
+        const double n = static_cast<double>(moments.count);
+        return fraction_error(static_cast<std::uint64_t>(std::llround(std::clamp(n * moments.mean, 0.0, n))),
+                              moments.count);
+    }
+    return rule.unit == whole_components ? std::max(error, fraction_error(0, moments.count)) : error;
+}
+
 /// Factor by which the replicates must grow to meet the rule; 1 if it is met.
 double factor_wanted(const StopRule& rule, const Moments& moments) {
-    const double error = moments.standard_error();
+    const double error = error_for(rule, moments);
     double target = unbounded;
     if (rule.relative > 0.0) target = rule.relative * std::abs(moments.mean);
     if (rule.absolute > 0.0) target = std::min(target, rule.absolute);
@@ -102,8 +115,10 @@ bool CellProgress::over_budget(double fraction) const {
 
 StudyProgress::StudyProgress(Database& store) {
     const StoreMetrics metrics(store);
-    Statement rule(store, "SELECT metric_id, relative, absolute FROM stop_rule ORDER BY rule_id");
-    while (rule.step()) rules_.push_back({metrics.metric(rule.integer(0)), rule.real(1), rule.real(2)});
+    Statement rule(store,
+                   "SELECT metric_id, relative, absolute, unit FROM stop_rule JOIN metric USING(metric_id) ORDER BY "
+                   "rule_id");
+    while (rule.step()) rules_.push_back({metrics.metric(rule.integer(0)), rule.real(1), rule.real(2), rule.text(3)});
     const auto batch = static_cast<std::size_t>(store.integer("SELECT batch_reps FROM study"));
     Statement cell(store, "SELECT reps_least, reps_target FROM cell ORDER BY cell_id");
     while (cell.step()) {

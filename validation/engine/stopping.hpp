@@ -22,6 +22,9 @@ enum class CellEnd { met, max, absent };
 /// times the number of replicates at which the standard error is projected to be small enough, but at least one batch
 /// and at most as many replicates further as there are already, rounded up to a whole batch.
 ///
+/// Errors are standard errors, and those of StopRule::unit for metrics of whole numbers, whose first few values are
+/// often equal. A store of an earlier version has other units of these metrics and keeps to its standard errors.
+///
 /// A mean of fewer than two values has no standard error and meets no rule, so a cell in which a quantity is nearly
 /// always missing runs to its last replicate.
 class CellProgress {

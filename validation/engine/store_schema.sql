@@ -105,7 +105,7 @@ CREATE VIEW v_bits AS
 SELECT c.label AS cell, m.name AS method, SUM(bits_per_entry) AS bits_total,
   group_concat(item || '=' || printf('%.4f', bits_per_entry), ' ') AS items
 FROM ledger l JOIN cell c USING(cell_id) JOIN method m USING(method_id) WHERE bits_per_entry > 0 GROUP BY l.cell_id, l.method_id;
-CREATE VIEW v_cluster AS       -- dump studies: means over blocks with errors clustered by the cells' factor 'cluster'
+CREATE VIEW v_cluster AS       -- dump studies: means over blocks with errors clustered by the cells' factor 'cluster', without the correction for clusters of unequal size (CR2) that tables of the program have
 WITH g AS (SELECT side.txt AS side, m.method_id, m.metric_id, cl.txt AS cluster, SUM(m.n) AS n, SUM(m.n*m.mean) AS s
            FROM moment m JOIN factor side ON side.cell_id=m.cell_id AND side.name='side'
                          JOIN factor cl ON cl.cell_id=m.cell_id AND cl.name='cluster'

@@ -9,7 +9,7 @@
 #include "codec/cache/head_rotation.hpp"
 #include "core/runtime/error.hpp"
 #include "validation/kv/block_adequacy.hpp"
-#include "validation/statistics/paired.hpp"
+#include "validation/statistics/clustered.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -63,16 +63,14 @@ AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool
             row.skipped += head.skipped;
             if (head.blocks > 0) members.push_back(&head);
         }
-    const auto mean = [&](const std::function<double(const HeadTally&)>& sum) {
+    const auto clusters_of = [&](const std::function<double(const HeadTally&)>& sum) {
         Parts clusters;
         for (const auto* head : members) {
             auto& part = clusters.sums[head->cluster];
             part.count += static_cast<double>(head->blocks);
             part.sum += sum(*head);
         }
-        row.clusters = clusters.sums.size();
-        const PartEstimate estimate = clusters.mean();
-        return MeanAndError{estimate.value, estimate.error()};
+        return clusters;
     };
     constexpr std::pair<MeanAndError AdequacyRow::*, double HeadTally::*> sums[] = {
         {&AdequacyRow::rank, &HeadTally::rank},
@@ -80,14 +78,13 @@ AdequacyRow row_of(const std::vector<HeadTally>& heads, const std::function<bool
         {&AdequacyRow::power_law, &HeadTally::power_law},
         {&AdequacyRow::exponent, &HeadTally::exponent},
         {&AdequacyRow::peak_over_bound, &HeadTally::peak_over_bound}};
-    for (const auto& [field, sum] : sums) row.*field = mean([sum = sum](const HeadTally& head) { return head.*sum; });
+    for (const auto& [field, sum] : sums)
+        row.*field = clusters_of([sum = sum](const HeadTally& head) { return head.*sum; }).mean().mean_and_error();
+    row.degrees = row.rank.df;
     for (std::size_t test = 0; test <= adequacy_tests().size(); ++test) {
-        const MeanAndError fraction = mean([test](const HeadTally& head) { return head.rejected[test]; });
-        double rejected = 0.0;
-        for (const auto* head : members) rejected += head->rejected[test];
-        Interval interval = fraction_interval(static_cast<std::uint64_t>(rejected), row.blocks, 0.05);
-        interval.error = fraction.mcse;
-        row.rejected.push_back(interval);
+        const Parts clusters = clusters_of([test](const HeadTally& head) { return head.rejected[test]; });
+        row.clusters = clusters.sums.size();
+        row.rejected.push_back(clustered_fraction(clusters, 0.05));
     }
     return row;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +29,11 @@ struct AdequacyRow {
     std::uint64_t blocks = 0;  ///< blocks judged
     std::uint64_t skipped = 0;
     std::uint64_t clusters = 0;
+    double degrees = std::numeric_limits<double>::quiet_NaN();  ///< of freedom of the errors; NaN with one cluster
     MeanAndError rank, half_rank, power_law, exponent, peak_over_bound;  ///< power_law: fraction where it fits better
-    /// Fractions of blocks that each test rejects, and last that any test of the model rejects. Standard errors are
-    /// clustered (NaN with one cluster), limits are those of the binomial law at 95 %.
+    /// Fractions of blocks that each test rejects, and last that any test of the model rejects, with 95 % limits
+    /// (nominal: clustered_fraction). With one cluster the error is NaN and the limits are binomial, for blocks that
+    /// are independent within it.
     std::vector<Interval> rejected;
 };
 

@@ -16,7 +16,8 @@ namespace {
 /// The exponential of an estimate, with its error to first order.
 MeanAndError exponential(const PartEstimate& logarithm) {
     const double value = std::exp(logarithm.value);
-    return {value, value * logarithm.error()};
+    const MeanAndError found = logarithm.mean_and_error();
+    return {value, value * found.mcse, found.df};
 }
 
 struct Point {
@@ -39,9 +40,10 @@ struct Frontier {
         const double width = b.bits.value - a.bits.value;
         const double slope = (b.log_error.value - a.log_error.value) / width;
         const double share = (bits - a.bits.value) / width;
-        PartEstimate at = combined(a.log_error, 1.0 - share, b.log_error, share);
+        const PartEstimate errors = combined(a.log_error, 1.0 - share, b.log_error, share);
         const PartEstimate from_bits = combined(a.bits, -slope * (1.0 - share), b.bits, -slope * share);
-        for (const auto& [cluster, change] : from_bits.influence) at.influence[cluster] += change;
+        PartEstimate at = combined(errors, 1.0, from_bits, 1.0);
+        at.value = errors.value;
         return at;
     }
 };

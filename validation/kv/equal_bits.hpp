@@ -39,8 +39,9 @@ struct EqualBitsTable {
 /// `outside`. Levels are the multiples of half a bit in the common range, or its midpoint if there are none. A group
 /// with fewer than two methods of more than one bit width is skipped.
 ///
-/// Standard errors come from the clusters of v_cluster (in other studies: from batches), propagated through the
-/// interpolation to first order. They include the variation of bits, which vary with the rank. NaN with one cluster.
+/// Standard errors come from the clusters of the dump study (in other studies: from batches) as in Parts::mean,
+/// propagated through the interpolation to first order. They include the variation of bits, which vary with the rank.
+/// NaN with one cluster.
 [[nodiscard]] EqualBitsTable equal_bits(Database& store);
 /// The same for a dump study, any positive metric and one number of bits: for each side, the methods whose range of
 /// bits contains it, smallest error first; ratios are to that first method. Values have no rotary embedding, so for

@@ -2,11 +2,54 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 namespace spiked::validation {
+
+std::uint64_t BlockMean::blocks() const {
+    double count = 0.0;
+    for (const auto& [cluster, sum] : clusters.sums) count += sum.count;
+    return static_cast<std::uint64_t>(std::llround(count));
+}
+
+std::vector<BlockMean> block_means(Database& store) {
+    std::vector<BlockMean> found;
+    std::map<std::string, std::int64_t> numbers;
+    Statement rows(store,
+                   "SELECT side.txt, m.method_id, mt.name, cl.txt, SUM(m.n), SUM(m.n * m.mean), me.name, me.base, "
+                   "me.bits, json_extract(me.params, '$.budget') FROM moment m"
+                   " JOIN factor side ON side.cell_id = m.cell_id AND side.name = 'side'"
+                   " JOIN factor cl ON cl.cell_id = m.cell_id AND cl.name = 'cluster'"
+                   " JOIN method me USING(method_id) JOIN metric mt USING(metric_id)"
+                   " WHERE m.n > 0 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4");
+    while (rows.step()) {
+        if (found.empty() || found.back().side != rows.text(0) || found.back().method_id != rows.integer(1) ||
+            found.back().metric != rows.text(2)) {
+            BlockMean& mean = found.emplace_back();
+            mean.side = rows.text(0);
+            mean.method_id = rows.integer(1);
+            mean.metric = rows.text(2);
+            mean.name = rows.text(6);
+            mean.method = rows.text(7);
+            mean.bits = rows.real(8);
+            if (!rows.is_null(9)) mean.budget = rows.real(9);
+        }
+        const auto number = numbers.emplace(rows.text(3), static_cast<std::int64_t>(numbers.size())).first->second;
+        found.back().clusters.sums[number] = {rows.real(4), rows.real(5)};
+    }
+    return found;
+}
 
 MeanAndError KvRow::of(std::string_view metric) const {
     const auto found = means.find(metric);
     return found == means.end() ? MeanAndError{} : found->second;
+}
+
+double KvRow::degrees() const {
+    double fewest = std::numeric_limits<double>::quiet_NaN();
+    for (const auto& [metric, mean] : means) fewest = std::fmin(fewest, mean.df);
+    return fewest;
 }
 
 KvTable kv_table(Database& store) {
@@ -25,28 +68,24 @@ KvTable kv_table(Database& store) {
     table.clusters =
         static_cast<std::size_t>(store.integer("SELECT count(DISTINCT txt) FROM factor WHERE name = 'cluster'"));
 
-    Statement means(
-        store,
-        "SELECT side, method_id, method, bits, metric, blocks, mean, mcse, (SELECT json_extract(m.params, '$.budget') "
-        "FROM method m WHERE m.method_id = v.method_id) FROM v_cluster v ORDER BY side, method_id");
     std::pair<std::string, std::int64_t> current;
-    while (means.step()) {
-        const std::pair key{means.text(0), means.integer(1)};
+    for (const auto& mean : block_means(store)) {
+        const std::pair key{mean.side, mean.method_id};
         if (table.rows.empty() || key != current) {
             current = key;
             KvRow& row = table.rows.emplace_back();
-            row.side = means.text(0);
-            row.method = means.text(2);
-            row.bits = means.real(3);
-            if (!means.is_null(8)) row.budget = means.real(8);
+            row.side = mean.side;
+            row.method = mean.method;
+            row.bits = mean.bits;
+            row.budget = mean.budget;
             row.ledger.resize(estimators::item_count);
         }
         KvRow& row = table.rows.back();
-        const std::string metric = means.text(4);
-        row.means[metric] = {means.real(6), means.real(7)};
+        const MeanAndError& found = row.means[mean.metric] = mean.clusters.mean().mean_and_error();
         for (std::size_t item = 0; item < estimators::item_count; ++item)
-            if (metric == fmt::format("bits.{}", estimators::item_names[item])) row.ledger[item] = means.real(6);
-        if (metric == "bits_per_entry") row.blocks = static_cast<std::uint64_t>(means.integer(5));
+            if (mean.metric == fmt::format("bits.{}", estimators::item_names[item])) row.ledger[item] = found.mean;
+        row.counts[mean.metric] = mean.blocks();
+        if (mean.metric == "bits_per_entry") row.blocks = mean.blocks();
     }
     return table;
 }

@@ -12,6 +12,24 @@
 
 namespace spiked::validation {
 
+/// The mean of a metric over the blocks of a side, coded by one method, with its clusters. The view v_cluster of the
+/// store holds the same mean with the error sqrt(G / (G - 1) sum_g e_g^2), which is that of Parts::mean only where all
+/// clusters have as many blocks.
+struct BlockMean {
+    std::string side;
+    std::int64_t method_id = 0;
+    std::string name;    ///< of the method with its bit width
+    std::string method;  ///< without it
+    double bits = 0;
+    std::optional<double> budget;  ///< for evictions
+    std::string metric;
+    Parts clusters;  ///< by a number that a cluster has in all means
+
+    [[nodiscard]] std::uint64_t blocks() const;
+};
+/// All of a dump study, or of a study of a model, by side and method.
+[[nodiscard]] std::vector<BlockMean> block_means(Database& store);
+
 /// One row of the paper's table: a side, method and bit width, over every layer, head and full block of all dumps.
 struct KvRow {
     std::string side;
@@ -19,11 +37,15 @@ struct KvRow {
     double bits = 0;
     std::optional<double> budget;  ///< for evictions
     std::vector<double> ledger;    ///< bits per entry by item, in the order of estimators::item_names
-    std::map<std::string, MeanAndError, std::less<>> means;  ///< by metric: over blocks, with clustered errors
+    std::map<std::string, MeanAndError, std::less<>> means;    ///< by metric: over blocks, with clustered errors
+    std::map<std::string, std::uint64_t, std::less<>> counts;  ///< by metric: blocks behind the mean
     std::uint64_t blocks = 0;
 
     /// NaN where the metric was not measured.
     [[nodiscard]] MeanAndError of(std::string_view metric) const;
+    /// The degrees of freedom of the errors; the fewest where a metric was measured in some clusters only. NaN with one
+    /// cluster.
+    [[nodiscard]] double degrees() const;
 };
 
 struct KvInput {

@@ -25,6 +25,15 @@ SpikeMeasure<SampleResult> square_of(std::vector<double> SampleResult::*numbers)
     };
 }
 
+/// The measure of a number of the cluster that begins with the spike. Other spikes do not have it.
+SpikeMeasure<SampleResult> of_cluster(double SubspaceResult::*number) {
+    return [number](const SampleResult& sample, std::size_t spike) -> std::optional<double> {
+        for (const SubspaceResult& cluster : sample.subspaces)
+            if (cluster.first == spike) return cluster.*number;
+        return std::nullopt;
+    };
+}
+
 SpikeMeasure<EstimateResult> number_of(std::vector<double> EstimateResult::*numbers) {
     return [numbers](const EstimateResult& estimate, std::size_t component) {
         return component < estimate.rank ? (estimate.*numbers)[component] : undefined;
@@ -36,6 +45,15 @@ template <class Value>
 Measure<EstimateResult> with_truth(Value value) {
     return [value](const EstimateResult& estimate) {
         return estimate.sample.truth ? std::optional<double>(value(estimate)) : std::nullopt;
+    };
+}
+
+/// The measure of a metric that compares the rank with the number of detectable spikes, and needs the law.
+template <class Value>
+Measure<EstimateResult> with_detectable(Value value) {
+    return [value](const EstimateResult& estimate) {
+        const auto& spikes = estimate.sample.detectable;
+        return spikes ? std::optional<double>(value(estimate.rank, *spikes)) : std::nullopt;
     };
 }
 
@@ -61,8 +79,46 @@ std::vector<Metric> spectral_metrics() {
          .of = "sample",
          .text = {.long_name = "overlap of right vectors"},
          .measure = {.sample = square_of(&SampleResult::right)}},
+        // Of spikes that are too close for their vectors to be told apart; k is the first spike of their cluster.
+        {.name = "subspace_outlier",
+         .unit = "eigenvalue",
+         .better = "none",
+         .definition = "mean outlier of the cluster of close spikes that begins with the k-th",
+         .of = "sample",
+         .text = {.long_name = "mean outlier of close spikes"},
+         .measure = {.sample = of_cluster(&SubspaceResult::outlier)}},
+        {.name = "subspace_overlap.left",
+         .unit = "share",
+         .better = "higher",
+         .definition = "mean squared cosine of the principal angles between the true and observed left subspaces of "
+                       "the cluster of close spikes that begins with the k-th",
+         .of = "sample",
+         .text = {.long_name = "overlap of left subspaces of close spikes"},
+         .measure = {.sample = of_cluster(&SubspaceResult::overlap_left)}},
+        {.name = "subspace_overlap.right",
+         .unit = "share",
+         .better = "higher",
+         .definition = "mean squared cosine of the principal angles between the true and observed right subspaces of "
+                       "the cluster of close spikes that begins with the k-th",
+         .of = "sample",
+         .text = {.long_name = "overlap of right subspaces of close spikes"},
+         .measure = {.sample = of_cluster(&SubspaceResult::overlap_right)}},
+        {.name = "subspace_angle.left",
+         .unit = "degree",
+         .better = "lower",
+         .definition = "largest principal angle between these left subspaces",
+         .of = "sample",
+         .text = {.long_name = "largest angle of left subspaces of close spikes"},
+         .measure = {.sample = of_cluster(&SubspaceResult::angle_left)}},
+        {.name = "subspace_angle.right",
+         .unit = "degree",
+         .better = "lower",
+         .definition = "largest principal angle between these right subspaces",
+         .of = "sample",
+         .text = {.long_name = "largest angle of right subspaces of close spikes"},
+         .measure = {.sample = of_cluster(&SubspaceResult::angle_right)}},
         {.name = "rank",
-         .unit = "components",
+         .unit = std::string(whole_components),
          .better = "none",
          .definition = "components a method keeps",
          .of = "estimator codec",
@@ -70,19 +126,38 @@ std::vector<Metric> spectral_metrics() {
          .measure = {.estimate = [](const EstimateResult& of) { return static_cast<double>(of.rank); },
                      .size = [](const CodeSize& of) { return static_cast<double>(of.rank); }}},
         {.name = "rank_over",
-         .unit = "share",
+         .unit = std::string(share_of_replicates),
          .better = "lower",
-         .definition = "1 where a method keeps more components than there are signals, else 0",
+         .definition = "1 where a method keeps more components than there are detectable signals (strengths above "
+                       "the threshold of the law), else 0; absent where the law is not known",
          .of = "estimator",
          .text = {.long_name = "fraction of ranks that are too high"},
-         .measure = {.estimate = with_truth([](const auto& of) { return of.rank > of.sample.rank ? 1.0 : 0.0; })}},
+         .measure = {.estimate = with_detectable([](auto rank, auto spikes) { return rank > spikes ? 1.0 : 0.0; })}},
         {.name = "rank_right",
-         .unit = "share",
+         .unit = std::string(share_of_replicates),
          .better = "higher",
-         .definition = "1 where a method keeps as many components as there are signals, else 0",
+         .definition = "1 where a method keeps as many components as there are detectable signals, else 0",
          .of = "estimator",
          .text = {.long_name = "fraction of ranks that are right"},
-         .measure = {.estimate = with_truth([](const auto& of) { return of.rank == of.sample.rank ? 1.0 : 0.0; })}},
+         .measure = {.estimate = with_detectable([](auto rank, auto spikes) { return rank == spikes ? 1.0 : 0.0; })}},
+        {.name = "rank_missed",
+         .unit = std::string(whole_components),
+         .better = "lower",
+         .definition = "detectable signals beyond the number of components that a method keeps, or 0",
+         .of = "estimator",
+         .text = {.long_name = "detectable signals that are missed"},
+         .measure = {.estimate = with_detectable([](auto rank, auto spikes) {
+                         return static_cast<double>(spikes > rank ? spikes - rank : 0);
+                     })}},
+        {.name = "rank_false",
+         .unit = std::string(whole_components),
+         .better = "lower",
+         .definition = "components that a method keeps beyond the number of detectable signals, or 0",
+         .of = "estimator",
+         .text = {.long_name = "components beyond the detectable signals"},
+         .measure = {.estimate = with_detectable([](auto rank, auto spikes) {
+                         return static_cast<double>(rank > spikes ? rank - spikes : 0);
+                     })}},
         {.name = "bulk_edge",
          .unit = "eigenvalue",
          .better = "target",

@@ -45,12 +45,18 @@ struct MetricMeasures {
     Measure<HeadAttention> attention = {};
 };
 
+// Units of metrics whose values are whole numbers. Few replicates may all have the same value although others would
+// not, so that their standard error of 0 says nothing: stop rules and tables use fraction_error. Stores keep the unit
+// of the program that made them, and with it the way in which their stop rules measure errors.
+inline constexpr std::string_view share_of_replicates = "share of replicates";  ///< each value is 0 or 1
+inline constexpr std::string_view whole_components = "whole components";
+
 /// A quantity that is measured on replicates. The program has one table of metrics, which `spiked list metrics` prints.
 /// The name identifies a metric, in stores as well, so a new one may be added anywhere; its place in the table is the
 /// order of tables.
 struct Metric {
     std::string name;
-    std::string unit;    ///< values of the unit `share` are shown in percent
+    std::string unit;    ///< values of the units `share` and share_of_replicates are shown in percent
     std::string better;  ///< lower | higher | target | none
     std::string definition;
     std::string of;  ///< kinds of methods that it is measured for: sample, estimator, codec

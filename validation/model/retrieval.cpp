@@ -172,8 +172,7 @@ MeanAndError over_questions(const VersionResults& results, const Value& value) {
         const auto questions = static_cast<double>(results[p].score.questions);
         prompts.sums[static_cast<std::int64_t>(p)] = {questions, questions * value(p)};
     }
-    const PartEstimate estimate = prompts.mean();
-    return {estimate.value, estimate.error()};
+    return prompts.mean().mean_and_error();
 }
 
 /// The table row of one version, compared with full precision and the first method.

@@ -24,34 +24,67 @@ double upper_student(double degrees, double tail) {
     return law::quantile(law::complement(law::students_t(degrees), tail));
 }
 
-Interval with_limits(double estimate, double error, std::uint64_t count, double z) {
-    if (!std::isfinite(estimate) || !std::isfinite(error)) return {.estimate = estimate, .count = count};
-    return {estimate, error, estimate - z * error, estimate + z * error, count};
+/// Limits of a mean by Student's law, and by Hall's transformation of Student's t, which is monotone and removes its
+/// skewness: with a = skewness / sqrt(count), t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearer to Student's law than t.
+/// The farther limit counts on either side.
+Interval skewed_interval(double mean, double error, double a, std::uint64_t count, double alpha) {
+    if (count < 2 || !std::isfinite(mean) || !std::isfinite(error))
+        return {.estimate = mean, .error = error, .count = count};
+    const double quantile = upper_student(static_cast<double>(count - 1), alpha / 2.0);
+    const auto inverse = [a](double x) {
+        return std::abs(a) < 1e-6 ? x : 3.0 / a * (std::cbrt(1.0 + a * x - a * a / 6.0) - 1.0);
+    };
+    return {mean, error, mean - error * std::max(quantile, inverse(quantile)),
+            mean - error * std::min(-quantile, inverse(-quantile)), count};
 }
 
-/// A logarithm at each size and its variance.
+/// The limits of Clopper and Pearson for the probability of a success.
+std::pair<double, double> fraction_limits(std::uint64_t successes, std::uint64_t trials, double alpha) {
+    const double n = static_cast<double>(trials);
+    const double k = static_cast<double>(successes);
+    return {
+        successes > 0 ? law::quantile(law::beta_distribution(k, n - k + 1.0), alpha / 2.0) : 0.0,
+        successes < trials ? law::quantile(law::complement(law::beta_distribution(k + 1.0, n - k), alpha / 2.0)) : 1.0};
+}
+
+/// A logarithm at each size with its limits, and its weight in the line.
 struct LogPoint {
     double size = 0.0;
     double value = 0.0;
-    double variance = 0.0;
-    std::uint64_t count = 0;
+    double low = 0.0;
+    double high = 0.0;
+    double weight = 0.0;
 };
 
-Interval slope(const std::vector<LogPoint>& points, double alpha) {
+/// The slope of the line through the points. Its limits are as far from it as the root of the sum of squares of what
+/// the limits of the points contribute (Zou and Donner 2008).
+struct Slope {
+    double value = std::numeric_limits<double>::quiet_NaN();
+    double error = std::numeric_limits<double>::quiet_NaN();  ///< if the weights are inverse variances
+    double low = -infinity;
+    double high = infinity;
+};
+
+Slope slope_of(const std::vector<LogPoint>& points) {
     std::vector<double> sizes, values, weights;
-    std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t count = 0;
     for (const auto& point : points) {
         sizes.push_back(point.size);
         values.push_back(point.value);
-        weights.push_back(1.0 / point.variance);
-        fewest = std::min(fewest, point.count);
-        count += point.count;
+        weights.push_back(point.weight);
     }
     const theory::LineFit line = theory::fit_line(sizes, values, weights);
-    if (fewest < 3 || !(line.x_squares > 0.0)) return {.count = count};
-    const double degrees = static_cast<double>(fewest - 1);
-    return with_limits(line.slope, 1.0 / std::sqrt(line.x_squares), count, upper_student(degrees, alpha / 2.0));
+    if (!(line.x_squares > 0.0)) return {};
+    double below = 0.0;
+    double above = 0.0;
+    for (const auto& point : points) {
+        const double coefficient = point.weight * (point.size - line.x_mean) / line.x_squares;
+        if (coefficient == 0.0) continue;
+        const double down = coefficient * (point.value - (coefficient > 0.0 ? point.low : point.high));
+        const double up = coefficient * ((coefficient > 0.0 ? point.high : point.low) - point.value);
+        below += down * down;
+        above += up * up;
+    }
+    return {line.slope, 1.0 / std::sqrt(line.x_squares), line.slope - std::sqrt(below), line.slope + std::sqrt(above)};
 }
 
 /// Largest deviation of a binomial count from its mean, up to a probability of `tail` in each tail of the exact law;
@@ -65,6 +98,8 @@ double binomial_reach(std::size_t trials, double level, double tail) {
 }
 
 }  // namespace
+
+std::string_view name_of(Rate rate) { return rate == Rate::exact ? "exact" : "nominal"; }
 
 AcceptanceRegion around(double predicted, double margin) {
     return {predicted - margin, predicted + margin, predicted, margin};
@@ -110,15 +145,20 @@ double smallest_detectable_fraction(std::uint64_t trials, const AcceptanceRegion
 }
 
 Interval mean_interval(double mean, double error, std::uint64_t count, double alpha) {
-    if (count < 2) return {.estimate = mean, .error = error, .count = count};
-    return with_limits(mean, error, count, upper_student(static_cast<double>(count - 1), alpha / 2.0));
+    return skewed_interval(mean, error, 0.0, count, alpha);
+}
+
+Interval mean_interval(const Moments& moments, double alpha) {
+    // The skewness over sqrt(count) lies between -1 and 1.
+    const double a = moments.m2 > 0.0 ? moments.m3 / std::pow(moments.m2, 1.5) : 0.0;
+    return skewed_interval(moments.mean, moments.standard_error(), a, moments.count, alpha);
 }
 
 Interval mean_interval(std::span<const double> values, double alpha) {
     Moments moments;
     for (const double value : values) moments.add(value);
     if (moments.missing > 0) return {.count = values.size()};
-    return mean_interval(moments.mean, moments.standard_error(), moments.count, alpha);
+    return mean_interval(moments, alpha);
 }
 
 double mean_half_width(double deviation, double count, double alpha) {
@@ -148,30 +188,40 @@ std::uint64_t count_for_half_width(double bound, double deviation, double alpha)
 Interval fraction_interval(std::uint64_t successes, std::uint64_t trials, double alpha) {
     if (trials == 0) return {};
     const double n = static_cast<double>(trials);
-    const double k = static_cast<double>(successes);
-    const double fraction = k / n;
-    Interval interval{fraction, std::sqrt(fraction * (1.0 - fraction) / n), 0.0, 1.0, trials};
-    if (successes > 0) interval.low = law::quantile(law::beta_distribution(k, n - k + 1.0), alpha / 2.0);
-    if (successes < trials)
-        interval.high = law::quantile(law::complement(law::beta_distribution(k + 1.0, n - k), alpha / 2.0));
-    return interval;
+    const double fraction = static_cast<double>(successes) / n;
+    const auto [low, high] = fraction_limits(successes, trials, alpha);
+    const double error = successes == 0 || successes == trials ? fraction_error(successes, trials)
+                                                               : std::sqrt(fraction * (1.0 - fraction) / n);
+    return {fraction, error, low, high, trials};
+}
+
+double fraction_error(std::uint64_t successes, std::uint64_t trials) {
+    if (trials == 0) return std::numeric_limits<double>::quiet_NaN();
+    const double fraction = static_cast<double>(successes) / static_cast<double>(trials);
+    const auto [low, high] = fraction_limits(successes, trials, 0.05);
+    return std::max(fraction - low, high - fraction) / upper_normal(0.025);
 }
 
 Interval rate_interval(std::span<const SizeDraws> sweep, double alpha) {
     std::vector<LogPoint> points;
+    std::uint64_t count = 0;
     for (const auto& [size, values] : sweep) {
         Moments squares;
         for (const double value : values) squares.add(value * value);
-        if (squares.missing > 0 || !(squares.mean > 0.0)) return {.count = values.size()};
-        const double relative = squares.standard_error() / squares.mean;
-        points.push_back({std::log(static_cast<double>(size)), 0.5 * std::log(squares.mean), 0.25 * relative * relative,
-                          squares.count});
+        if (squares.missing > 0 || squares.count < 3 || !(squares.mean > 0.0)) return {.count = values.size()};
+        const Interval mean = mean_interval(squares, alpha);
+        const double relative = mean.error / mean.estimate;
+        const auto half_log = [](double square) { return square > 0.0 ? 0.5 * std::log(square) : -infinity; };
+        points.push_back({std::log(static_cast<double>(size)), half_log(mean.estimate), half_log(mean.low),
+                          half_log(mean.high), 4.0 / (relative * relative)});
+        count += squares.count;
     }
-    return slope(points, alpha);
+    const Slope slope = slope_of(points);
+    return {slope.value, slope.error, slope.low, slope.high, count};
 }
 
 Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha) {
-    std::vector<double> sizes, quantiles, lows, highs, weights;
+    std::vector<LogPoint> points;
     std::uint64_t count = 0;
     for (const auto& [size, values] : sweep) {
         std::vector<double> sorted(values);
@@ -183,29 +233,12 @@ Interval growth_interval(std::span<const SizeDraws> sweep, double level, double 
         const double centre = level * (n - 1.0);
         if (!(centre - steps >= 0.0 && centre + steps <= n - 1.0)) return {.count = values.size()};
         const auto at = [&](double rank) { return std::log(sorted[static_cast<std::size_t>(rank)]); };
-        sizes.push_back(std::log(static_cast<double>(size)));
-        quantiles.push_back(at(std::round(centre)));
-        lows.push_back(at(std::floor(centre - steps)));
-        highs.push_back(at(std::ceil(centre + steps)));
-        weights.push_back(n);
+        points.push_back({std::log(static_cast<double>(size)), at(std::round(centre)), at(std::floor(centre - steps)),
+                          at(std::ceil(centre + steps)), n});
         count += values.size();
     }
-    const theory::LineFit line = theory::fit_line(sizes, quantiles, weights);
-    if (!(line.x_squares > 0.0)) return {.count = count};
-    double slope = 0.0;
-    double below = 0.0;
-    double above = 0.0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const double coefficient = weights[i] * (sizes[i] - line.x_mean) / line.x_squares;
-        slope += coefficient * quantiles[i];
-        const double down = coefficient * (quantiles[i] - (coefficient > 0.0 ? lows[i] : highs[i]));
-        const double up = coefficient * ((coefficient > 0.0 ? highs[i] : lows[i]) - quantiles[i]);
-        below += down * down;
-        above += up * up;
-    }
-    const double low = slope - std::sqrt(below);
-    const double high = slope + std::sqrt(above);
-    return {slope, (high - low) / (2.0 * upper_normal(alpha / 2.0)), low, high, count};
+    const Slope slope = slope_of(points);
+    return {slope.value, (slope.high - slope.low) / (2.0 * upper_normal(alpha / 2.0)), slope.low, slope.high, count};
 }
 
 double band_half_width(std::uint64_t count, double alpha) {

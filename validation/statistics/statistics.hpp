@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,9 +11,16 @@
 
 namespace spiked::validation {
 
-// Confidence intervals, and acceptance regions to judge them against. Every interval covers the true value with
-// probability 1 - alpha or more; it is two-sided, alpha / 2 in each tail; alpha in (0, 1), 1e-12 and smaller included.
-// With too few values an interval is infinite.
+struct Moments;
+
+// Confidence intervals, and acceptance regions to judge them against. They are two-sided, alpha / 2 in each tail; alpha
+// in (0, 1), 1e-12 and smaller included. With too few values an interval is infinite.
+
+/// How far the stated probability of an interval holds. Exact: it covers the true value with probability 1 - alpha or
+/// more, whatever the law of the independent values. Nominal: it does so in the limit of many values; no interval for
+/// the mean of values without known bounds can do more (Bahadur and Savage 1956).
+enum class Rate { exact, nominal };
+[[nodiscard]] std::string_view name_of(Rate rate);
 
 /// An estimate, its standard error and its confidence interval.
 struct Interval {
@@ -44,12 +52,22 @@ struct AcceptanceRegion {
 /// about its width at a proportion that fails.) Infinite if no proportion fails.
 [[nodiscard]] double smallest_detectable_fraction(std::uint64_t trials, const AcceptanceRegion& region, double alpha);
 
-/// Interval for a mean by Student's law. Exact for normal values, otherwise as accurate as the normal limit. A NaN
-/// among the values makes it infinite: missing values are not dropped.
+/// Interval for a mean, nominal. Each limit is Student's or, where that lies farther out, the one corrected for the
+/// skewness of the values (the cubic transformation of Hall 1992). For normal values it covers with probability
+/// 1 - alpha or more. Measured for 200, 600 and 2000 values at alpha = 5e-7 by importance sampling
+/// (interval_rate_test): misses over alpha are 0.8, 0.9 and 1.0 for normal values, 1.2, 0.7 and 0.5 for exponential
+/// ones, 1.4, 0.7 and 0.5 for chi-square with one degree of freedom, 13, 4 and 1.4 for lognormal(0, 1); those of
+/// Student's limits 55, 11 and 2.7 for exponential ones. The price is the limit on the long side: 1.5, 1.2 and 1.1
+/// times as far out as Student's for exponential values, 2.5, 1.3 and 1.1 times for chi-square, 3.1, 2.3 and 1.5 times
+/// for lognormal. A NaN among the values makes the interval infinite: missing values are not dropped. Where all values
+/// are equal, it has no width.
 [[nodiscard]] Interval mean_interval(std::span<const double> values, double alpha);
+/// The same from the count, the mean and the second and third moment; `missing` is ignored.
+[[nodiscard]] Interval mean_interval(const Moments& moments, double alpha);
+/// The same for a mean whose values have no skewness: Student's limits, exact for normal values.
 [[nodiscard]] Interval mean_interval(double mean, double error, std::uint64_t count, double alpha);
 
-/// Half the length of mean_interval for `count` values with that standard deviation.
+/// Half the length of mean_interval for `count` values with that standard deviation and no skewness.
 [[nodiscard]] double mean_half_width(double deviation, double count, double alpha);
 /// The least count at which the half width is less than `bound`; 0 beyond 1e15.
 [[nodiscard]] std::uint64_t count_for_half_width(double bound, double deviation, double alpha);
@@ -57,8 +75,14 @@ struct AcceptanceRegion {
 /// Two-sided p-value of Student's t with the given degrees of freedom.
 [[nodiscard]] double student_p_value(double t, double degrees);
 
-/// Interval for a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative.
+/// Interval for a probability, from `successes` in `trials` (Clopper and Pearson 1934): exact, conservative. The error
+/// is the standard error, and fraction_error where there is no success or no failure.
 [[nodiscard]] Interval fraction_interval(std::uint64_t successes, std::uint64_t trials, double alpha);
+
+/// The error of that probability, never zero: the longer arm of its 95 % interval over the 1.96 standard errors that it
+/// would be for many trials. With none of n successes it is about 1.88 / n, and the true standard error is at most so
+/// large with probability 0.975.
+[[nodiscard]] double fraction_error(std::uint64_t successes, std::uint64_t trials);
 
 /// One size of a sweep and the values drawn at that size.
 struct SizeDraws {
@@ -67,15 +91,18 @@ struct SizeDraws {
 };
 
 /// Slope of log(root mean square) against log(size), by least squares weighted with the inverse variances of the
-/// logarithms (delta method). Needs at least two sizes.
+/// logarithms (delta method); nominal. The limits at each size are those of the mean of the squares at alpha; the
+/// limits of the slope combine them (Zou and Donner 2008), which misses less often than stated: 0.02 to 0.3 of alpha
+/// where the squares are chi-square or lognormal. Needs at least two sizes and three values at each.
 [[nodiscard]] Interval rate_interval(std::span<const SizeDraws> sweep, double alpha);
-/// Slope of the log of the quantile of that level against log(size), weighted by the numbers of values. The limits at
-/// each size are order statistics, exact at alpha by the binomial law. The limits of the slope combine them (Zou and
-/// Donner 2008), because a standard error from a few neighbouring order statistics is too uncertain for a small alpha.
+/// Slope of the log of the quantile of that level against log(size), weighted by the numbers of values; nominal. The
+/// limits at each size are order statistics, exact at alpha by the binomial law, and are combined in the same way. (A
+/// standard error from a few neighbouring order statistics is too uncertain for a small alpha.)
 [[nodiscard]] Interval growth_interval(std::span<const SizeDraws> sweep, double level, double alpha);
 
 /// Half the width of the band around the empirical distribution function of `count` values that holds their whole
-/// distribution function with probability 1 - alpha (Dvoretzky, Kiefer and Wolfowitz 1956; constant of Massart 1990).
+/// distribution function with probability 1 - alpha; exact (Dvoretzky, Kiefer and Wolfowitz 1956; constant of Massart
+/// 1990).
 [[nodiscard]] double band_half_width(std::uint64_t count, double alpha);
 /// Kolmogorov distance between the empirical distribution of the values and `cdf`, with an interval for the distance of
 /// their true law from `cdf`, which is that band. cdf must be continuous.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "validation/statistics/moments.hpp"
 #include "validation/statistics/statistics.hpp"
 
 namespace spiked::validation {
@@ -12,9 +13,10 @@ std::string_view name_of(Verdict verdict) {
     return names[static_cast<int>(verdict)];
 }
 
-Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin, double alpha) {
+namespace {
+
+Comparison compare_interval(const Interval& interval, double expected, double margin, double alpha) {
     Comparison result;
-    const Interval interval = mean_interval(mean, mcse, count, alpha);
     if (!std::isfinite(interval.low)) {
         result.low = result.high = result.detectable = std::numeric_limits<double>::quiet_NaN();
         return result;
@@ -25,11 +27,21 @@ Comparison compare(double mean, double mcse, std::uint64_t count, double expecte
     result.detectable = smallest_detectable(interval, region);
     result.verdict = judge(interval, region);
     if (result.verdict == Verdict::inconclusive) {
-        const double to_margin = std::abs(margin - std::abs(mean - expected));
-        const double deviation = mcse * std::sqrt(static_cast<double>(count));
+        const double to_margin = std::abs(margin - std::abs(interval.estimate - expected));
+        const double deviation = interval.error * std::sqrt(static_cast<double>(interval.count));
         if (to_margin > 0.0) result.needed = count_for_half_width(to_margin, deviation, alpha);
     }
     return result;
+}
+
+}  // namespace
+
+Comparison compare(const Moments& moments, double expected, double margin, double alpha) {
+    return compare_interval(mean_interval(moments, alpha), expected, margin, alpha);
+}
+
+Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin, double alpha) {
+    return compare_interval(mean_interval(mean, mcse, count, alpha), expected, margin, alpha);
 }
 
 }  // namespace spiked::validation

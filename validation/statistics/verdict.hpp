@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace spiked::validation {
+
+struct Moments;
 
 enum class Verdict { pass, fail, inconclusive };
 [[nodiscard]] std::string_view name_of(Verdict verdict);
@@ -13,15 +16,16 @@ struct Comparison {
     double low = 0.0;  ///< ends of the confidence interval for the mean
     double high = 0.0;
     double detectable = 0.0;  ///< smallest deviation from the prediction that fails with probability 0.99
-    /// Replicates that would decide an inconclusive comparison; 0 if no number would, because the mean lies on the
-    /// margin.
+    /// Replicates that would decide an inconclusive comparison of values without skewness; 0 if no number would,
+    /// because the mean lies on the margin.
     std::uint64_t needed = 0;
 };
 
-/// Pass if the interval of level 1 - alpha for the mean lies inside expected +- margin, fail if it lies outside,
-/// otherwise inconclusive. The interval uses the quantile of Student's law with count - 1 degrees of freedom, so the
-/// probability of a false fail is at most alpha for any count. Inconclusive with fewer than two replicates or without a
-/// standard error.
+/// Pass if the interval of level 1 - alpha for the mean (mean_interval, nominal) lies inside expected +- margin, fail
+/// if it lies outside, otherwise inconclusive. The probability of a false fail is at most alpha for normal values at
+/// any count, and near it for others. Inconclusive with fewer than two replicates.
+[[nodiscard]] Comparison compare(const Moments& moments, double expected, double margin, double alpha);
+/// The same for values without skewness. Inconclusive without a standard error.
 [[nodiscard]] Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin,
                                  double alpha);
 

@@ -258,8 +258,8 @@ void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& 
             diagnostics.add(
                 *table,
                 fmt::format(
-                    "check \"{}\": the claim says nothing about the cells it matches (wrong side of the threshold, "
-                    "components of one strength, or its codec is missing)",
+                    "check \"{}\": the claim says nothing about the cells it matches (wrong side of the threshold, a "
+                    "component too close to one below the threshold, or its codec is missing)",
                     check.name));
         experiment.checks.push_back(check);
     }

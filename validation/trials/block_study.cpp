@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "core/runtime/error.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
@@ -31,6 +33,8 @@ struct CellSetup {
     estimators::GroupAxis axis;
     std::string no_kernels;
     std::vector<double> strengths;
+    std::vector<theory::SpikeCluster> clusters;  ///< only those of several detectable spikes
+    std::optional<std::size_t> detectable;       ///< number of spikes above the threshold; empty without a law
     bool on_device = false;
     cuda::TrialPlan plan = {};                     ///< used if on_device: estimators and codecs
     std::vector<estimators::Ledger> ledgers = {};  ///< of each codec, the same for every block
@@ -84,7 +88,7 @@ estimators::QuantizerOptions coding(const StudySetup& study, const CellSetup& ce
 std::vector<Observation> observations_of(const StudySetup& study, const CellSetup& cell,
                                          const cuda::TrialResult& trial) {
     const std::size_t spikes = cell.spikes;
-    SampleResult result{.rank = spikes, .spikes = spikes, .truth = cell.truth};
+    SampleResult result{.detectable = cell.detectable, .spikes = spikes, .truth = cell.truth};
     double gain = 0.0;
     for (std::size_t i = 0; i < spikes; ++i) {
         result.values.push_back(trial.values[i]);
@@ -94,6 +98,11 @@ std::vector<Observation> observations_of(const StudySetup& study, const CellSetu
         for (std::size_t k = 0; k < spikes; ++k)
             best += trial.left_products[i * spikes + k] * cell.strengths[k] * trial.right_products[i * spikes + k];
         gain += best * best;
+    }
+    for (const auto& cluster : cell.clusters) {
+        const arma::mat left(trial.left_products.data(), spikes, spikes);
+        const arma::mat right(trial.right_products.data(), spikes, spikes);
+        result.subspaces.push_back(subspace_result(cluster, result.values, left, right));
     }
     result.energy = trial.energy;
     result.oracle = trial.energy - gain;
@@ -132,12 +141,16 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
     // A block may have fewer singular values than spikes; an all-zero block has none.
     const std::size_t seen = std::min(spikes, s.size());
     const auto vectors = block.vectors(seen);
-    SampleResult result{.rank = cell.spikes, .spikes = spikes, .truth = cell.truth};
+    SampleResult result{.detectable = cell.detectable, .spikes = spikes, .truth = cell.truth};
     for (std::size_t i = 0; i < seen; ++i) {
         result.values.push_back(s[i]);
         result.left.push_back(arma::dot(vectors.left.col(i), sample.left.col(i)));
         result.right.push_back(arma::dot(vectors.right.col(i), sample.right.col(i)));
     }
+    for (const auto& cluster : cell.clusters)
+        result.subspaces.push_back(subspace_result(cluster, result.values,
+                                                   sample.left.head_cols(seen).t() * vectors.left,
+                                                   sample.right.head_cols(seen).t() * vectors.right));
     result.energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
     result.oracle = result.energy - oracle_gain(sample, vectors, seen);
     std::vector<Observation> found;
@@ -253,6 +266,20 @@ void require_own_axes(const BlockSource& source, const NamedCodec& codec) {
         source.own_rows ? "columns" : "rows", codec.label);
 }
 
+/// A cell without limits and predictions.
+ExperimentCell cell_of(const BlockSource& source, std::vector<Factor> factors, std::string label,
+                       Replicates replicates) {
+    ExperimentCell cell;
+    cell.label = std::move(label);
+    cell.rows = source.rows;
+    cell.columns = source.columns;
+    cell.params = source.params;
+    cell.replicates = replicates.most;
+    cell.least_replicates = replicates.least;
+    cell.factors = std::move(factors);
+    return cell;
+}
+
 }  // namespace
 
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
@@ -278,6 +305,8 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
 
     Json cells = Json::array();
     std::vector<estimators::Shape> shapes;
+    ClusterNotes cluster_notes;
+    GapSpikes gap_spikes;
     for (auto& [source, factors, label] : points) {
         shapes.push_back({source.rows, source.columns});
         for (const auto& codec : codecs) require_own_axes(source, codec);
@@ -287,18 +316,21 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
                     "estimator \"{}\" cannot know the law (law = \"known\", but this model has no law): leave the key "
                     "out",
                     named.label);
-        ExperimentCell cell;
-        cell.label = std::move(label);
-        cell.rows = source.rows;
-        cell.columns = source.columns;
-        cell.params = source.params;
-        cell.replicates = replicates.most;
-        cell.least_replicates = replicates.least;
-        cell.factors = std::move(factors);
+        ExperimentCell cell = cell_of(source, std::move(factors), std::move(label), replicates);
+        std::vector<theory::SpikeCluster> close;
+        std::optional<std::size_t> detectable;
         if (source.law) {
             const theory::SeparableLaw law = source.law();
-            add_limits(cell, law, source.strengths);
-            add_predictions(cell, experiment, codec_names, law, source.strengths);
+            detectable = static_cast<std::size_t>(
+                std::count_if(source.strengths.begin(), source.strengths.end(),
+                              [&](SignalStrength strength) { return strength > law.detection_threshold(); }));
+            const auto clusters = theory::spike_clusters(law, source.strengths, source.rows, source.columns);
+            add_limits(cell, law, {source.strengths, clusters});
+            add_predictions(cell, experiment, codec_names, law, {source.strengths, clusters});
+            gap_spikes.withhold(cell, law, source.strengths);
+            cluster_notes.add(cell, clusters);
+            std::copy_if(clusters.begin(), clusters.end(), std::back_inserter(close),
+                         [](const theory::SpikeCluster& one) { return one.count > 1 && one.detectable; });
         }
         cells.push(cell.params);
         study->cells.push_back({source.prepare,
@@ -307,10 +339,14 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
                                 source.truth,
                                 source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value,
                                 source.no_kernels,
-                                {}});
+                                {},
+                                std::move(close),
+                                detectable});
         for (const auto& strength : source.strengths) study->cells.back().strengths.push_back(strength.value);
         experiment.cells.push_back(std::move(cell));
     }
+    cluster_notes.write(experiment.notes);
+    gap_spikes.write(experiment.notes);
     experiment.science.set("cells", std::move(cells));
     experiment.move_to = [study, shapes = std::move(shapes)](const spiked::cuda::Device& device, std::size_t threads,
                                                              std::vector<std::string>& notes) {

@@ -1,51 +1,191 @@
 #include "validation/trials/cell_predictions.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <span>
+
+#include "theory/laws/support_gaps.hpp"
 #include "validation/trials/predictions.hpp"
 
 namespace spiked::validation {
 namespace {
 
-/// Whether another component has the same strength. The theory then predicts nothing about each of them separately.
-bool tied(const std::vector<SignalStrength>& strengths, std::size_t i) {
-    const auto same = [&](std::size_t j) { return j < strengths.size() && strengths[j].value == strengths[i].value; };
-    return same(i + 1) || (i > 0 && same(i - 1));
+std::span<const SignalStrength> strengths_of(const CellSpikes& spikes, const theory::SpikeCluster& cluster) {
+    return std::span(spikes.strengths).subspan(cluster.first, cluster.count);
 }
+
+/// The mean of a number of the spikes of a cluster.
+template <class Number>
+double mean_of_cluster(std::span<const SignalStrength> cluster, const Number& number) {
+    double sum = 0.0;
+    for (const SignalStrength strength : cluster) sum += number(strength);
+    return sum / static_cast<double>(cluster.size());
+}
+
+void add_limits_of_spike(ExperimentCell& cell, const theory::SpikePrediction& spike, int k) {
+    cell.limits.push_back({"outlier", k, spike.outlier.value});
+    cell.limits.push_back({"overlap.left", k, spike.overlap_left.value});
+    cell.limits.push_back({"overlap.right", k, spike.overlap_right.value});
+    cell.limits.push_back({"strength", k, spike.strength.value});
+    cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
+}
+
+void add_limits_of_cluster(ExperimentCell& cell, const theory::SeparableLaw& law,
+                           std::span<const SignalStrength> cluster, int k) {
+    const auto mean = [&](const auto& number) {
+        return mean_of_cluster(cluster, [&](SignalStrength strength) { return number(law.spike(strength)); });
+    };
+    // In the limit the principal angles are those of the single spikes, of which the weakest has the largest.
+    const theory::SpikePrediction weakest = law.spike(cluster.back());
+    const auto angle = [](Overlap overlap) { return 180.0 / std::numbers::pi * std::acos(std::sqrt(overlap.value)); };
+    cell.limits.push_back({"subspace_outlier", k, mean([](const auto& spike) { return spike.outlier.value; })});
+    cell.limits.push_back(
+        {"subspace_overlap.left", k, mean([](const auto& spike) { return spike.overlap_left.value; })});
+    cell.limits.push_back(
+        {"subspace_overlap.right", k, mean([](const auto& spike) { return spike.overlap_right.value; })});
+    cell.limits.push_back({"subspace_angle.left", k, angle(weakest.overlap_left)});
+    cell.limits.push_back({"subspace_angle.right", k, angle(weakest.overlap_right)});
+}
+
+/// Adds the predictions of one claim for one method.
+class ClaimPredictions {
+public:
+    ClaimPredictions(ExperimentCell& cell, const std::string& claim, const StudyForm& form, std::size_t method,
+                     ClaimPoint at)
+        : cell_(cell), claim_(claim), form_(form), method_(method), at_(at) {}
+
+    void add() {
+        if (form_.applies(at_)) push(form_.metric, 0, form_.predicted(at_), form_.with_defect(at_));
+    }
+    void add(const CellSpikes& spikes) {
+        for (const theory::SpikeCluster& cluster : spikes.clusters) {
+            const auto strengths = strengths_of(spikes, cluster);
+            const bool first_below =
+                cluster.first == 0 || at_.law->spike(spikes.strengths[cluster.first - 1]).detectable;
+            if (cluster.count == 1 && !cluster.detectable && !first_below) continue;
+            if (cluster.count > 1 && (!cluster.detectable || form_.of_clusters.empty())) continue;
+            if (!std::all_of(strengths.begin(), strengths.end(),
+                             [&](SignalStrength strength) { return form_.applies(with(strength)); }))
+                continue;
+            push(
+                cluster.count > 1 ? form_.of_clusters : form_.metric, static_cast<int>(cluster.first) + 1,
+                mean_of_cluster(strengths, [&](SignalStrength strength) { return form_.predicted(with(strength)); }),
+                mean_of_cluster(strengths, [&](SignalStrength strength) { return form_.with_defect(with(strength)); }));
+        }
+    }
+
+private:
+    [[nodiscard]] ClaimPoint with(SignalStrength strength) const {
+        ClaimPoint at = at_;
+        at.strength = strength;
+        return at;
+    }
+    void push(const std::string& metric, int k, double predicted, double with_defect) {
+        cell_.predictions.push_back({claim_, metric, method_, k, predicted, with_defect});
+    }
+
+    ExperimentCell& cell_;
+    const std::string& claim_;
+    const StudyForm& form_;
+    std::size_t method_;
+    ClaimPoint at_;
+};
 
 }  // namespace
 
-void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const CellSpikes& spikes) {
     cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
-    for (std::size_t i = 0; i < strengths.size(); ++i) {
-        const theory::SpikePrediction spike = law.spike(strengths[i]);
-        if (spike.detectable && tied(strengths, i)) continue;
-        const int k = static_cast<int>(i) + 1;
-        cell.limits.push_back({"outlier", k, spike.outlier.value});
-        cell.limits.push_back({"overlap.left", k, spike.overlap_left.value});
-        cell.limits.push_back({"overlap.right", k, spike.overlap_right.value});
-        cell.limits.push_back({"strength", k, spike.strength.value});
-        cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
+    for (const theory::SpikeCluster& cluster : spikes.clusters) {
+        int k = static_cast<int>(cluster.first) + 1;
+        if (cluster.count > 1 && cluster.detectable) add_limits_of_cluster(cell, law, strengths_of(spikes, cluster), k);
+        for (const SignalStrength strength : strengths_of(spikes, cluster)) {
+            const theory::SpikePrediction spike = law.spike(strength);
+            if (cluster.count == 1 || !spike.detectable) add_limits_of_spike(cell, spike, k);
+            ++k;
+        }
     }
 }
 
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
-                     const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+                     const theory::SeparableLaw& law, const CellSpikes& spikes) {
     const std::size_t before_codecs = experiment.methods.size() - codecs.size();
     for (const auto& [claim, form] : study_forms()) {
         for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
             const auto& method = experiment.methods[m];
             if (method.kind != form.kind) continue;
             if (!form.codec.empty() && codecs[m - before_codecs] != form.codec) continue;
-            const std::size_t count = form.per_spike ? strengths.size() : 1;
-            for (std::size_t i = 0; i < count; ++i) {
-                const ClaimPoint at{&law, cell.rows, cell.columns, form.per_spike ? strengths[i] : SignalStrength{},
-                                    static_cast<unsigned>(method.bits.value_or(0.0))};
-                if (!form.applies(at) || (form.per_spike && law.spike(strengths[i]).detectable && tied(strengths, i)))
-                    continue;
-                cell.predictions.push_back({claim, form.metric, m, form.per_spike ? static_cast<int>(i) + 1 : 0,
-                                            form.predicted(at), form.with_defect(at)});
-            }
+            ClaimPredictions predictions(
+                cell, claim, form, m,
+                {&law, cell.rows, cell.columns, {}, static_cast<unsigned>(method.bits.value_or(0.0))});
+            if (form.per_spike)
+                predictions.add(spikes);
+            else
+                predictions.add();
         }
     }
+}
+
+void ClusterNotes::add(const ExperimentCell& cell, const std::vector<theory::SpikeCluster>& clusters) {
+    bool compared = false;
+    bool not_compared = false;
+    for (const theory::SpikeCluster& cluster : clusters) {
+        if (cluster.count == 1) continue;
+        Kind& kind = cluster.detectable ? compared_ : not_compared_;
+        (cluster.detectable ? compared : not_compared) = true;
+        if (kind.first.empty())
+            kind.first =
+                fmt::format("{}: the strengths of components {} to {} are closer than {:g} standard deviations",
+                            cell.label, cluster.first + 1, cluster.first + cluster.count, theory::separation_of_spikes);
+    }
+    compared_.cells += compared ? 1 : 0;
+    not_compared_.cells += not_compared ? 1 : 0;
+}
+
+void ClusterNotes::write(std::vector<std::string>& notes) const {
+    const auto write_one = [&](const Kind& kind, const char* consequence) {
+        if (kind.cells == 0) return;
+        const std::string others =
+            kind.cells == 1 ? "" : fmt::format(" (and so in {} more of the cells)", kind.cells - 1);
+        notes.push_back(fmt::format("{}, so that their vectors mix{}: {}", kind.first, others, consequence));
+    };
+    write_one(compared_,
+              "checks compare their subspaces and mean outlier with the theory (subspace_overlap.left, "
+              "subspace_overlap.right, subspace_outlier), not each overlap and outlier");
+    write_one(not_compared_,
+              "the weakest is below the detection threshold, and checks compare none of them with the theory; give "
+              "strengths that differ more");
+}
+
+void GapSpikes::withhold(ExperimentCell& cell, const theory::SeparableLaw& law,
+                         const std::vector<SignalStrength>& strengths) {
+    const theory::SupportGaps outside(law);
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < strengths.size(); ++i) {
+        const auto outliers = theory::all_outliers(law, outside, strengths[i]);
+        if (outliers.empty() || !outliers.front().gap) continue;
+        const auto is_of_spike = [k = static_cast<int>(i) + 1](const auto& entry) { return entry.k == k; };
+        std::erase_if(cell.limits, is_of_spike);
+        std::erase_if(cell.predictions, is_of_spike);
+        const theory::SupportGap& gap = outside.gaps()[*outliers.front().gap];
+        if (++found == 1 && cells_ == 0)
+            first_ = fmt::format(
+                "{}: component {} has no outlier above the top edge of the noise, but one at "
+                "eigenvalue {:.4g} in its gap {:.4g} to {:.4g}",
+                cell.label, i + 1, outliers.front().prediction.outlier.value, gap.lower.value, gap.upper.value);
+    }
+    if (found > 0) ++cells_;
+}
+
+void GapSpikes::write(std::vector<std::string>& notes) const {
+    if (cells_ == 0) return;
+    const std::string others = cells_ == 1 ? "" : fmt::format(" (and so in {} more of the cells)", cells_ - 1);
+    notes.push_back(fmt::format(
+        "{}{}: the k-th singular value is not its outlier, so that nothing about such components is compared with the "
+        "theory; `spiked theory` predicts them",
+        first_, others));
 }
 
 }  // namespace spiked::validation

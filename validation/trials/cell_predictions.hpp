@@ -3,17 +3,57 @@
 #include <vector>
 
 #include "theory/laws/separable_law.hpp"
+#include "theory/laws/spike_clusters.hpp"
 #include "validation/engine/experiment.hpp"
 
 namespace spiked::validation {
 
-/// Adds the limits of what is measured on the cell's blocks: bulk edge, and for each component with one of these
-/// strengths the outlier, overlaps, strength and shrunk value. Detectable components of equal strength have none.
-void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths);
+/// The spikes of a cell, in decreasing order of strength, and their clusters.
+struct CellSpikes {
+    const std::vector<SignalStrength>& strengths;
+    const std::vector<theory::SpikeCluster>& clusters;
+};
+
+/// Adds the limits of what is measured on the cell's blocks: bulk edge, and for each spike outlier, overlaps, strength
+/// and shrunk value. Detectable spikes that are not alone in their cluster have none; a cluster of detectable spikes
+/// has those of its subspaces and the mean of its outliers.
+void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const CellSpikes& spikes);
 
 /// Adds what the claims of study_forms predict for the methods of the experiment. `codecs`: the names of its last
-/// methods.
+/// methods. A claim about detectable spikes is tested on a cluster by its metric of clusters. Nothing is predicted
+/// about a cluster that holds a spike below the threshold, nor about the second largest eigenvalue behind the outliers,
+/// which a second such spike would name.
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
-                     const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths);
+                     const theory::SeparableLaw& law, const CellSpikes& spikes);
+
+/// Tells the user which spikes of the cells are not compared with the law one by one, and what is compared instead.
+class ClusterNotes {
+public:
+    void add(const ExperimentCell& cell, const std::vector<theory::SpikeCluster>& clusters);
+    /// At most two notes, each with its first cell and the number of cells.
+    void write(std::vector<std::string>& notes) const;
+
+private:
+    struct Kind {
+        std::string first;
+        std::size_t cells = 0;
+    };
+    Kind compared_;
+    Kind not_compared_;
+};
+
+/// The spikes that have an outlier in a gap of the bulk and none above the top edge. The k-th singular value of a block
+/// is then not the outlier of the k-th spike, so that no metric of component k is compared with the theory.
+class GapSpikes {
+public:
+    /// Takes from the cell the limits and predictions about such spikes.
+    void withhold(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths);
+    /// At most one note, with the first cell and the number of cells.
+    void write(std::vector<std::string>& notes) const;
+
+private:
+    std::string first_;
+    std::size_t cells_ = 0;
+};
 
 }  // namespace spiked::validation

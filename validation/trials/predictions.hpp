@@ -29,6 +29,9 @@ struct StudyForm {
     bool (*applies)(const ClaimPoint&);
     double (*predicted)(const ClaimPoint&);
     double (*with_defect)(const ClaimPoint&);
+    /// The metric of a cluster of close spikes, which is predicted to be the mean of their predictions; empty: a claim
+    /// about detectable spikes says nothing about clusters.
+    std::string of_clusters = {};
 };
 
 /// The claims that a study can check in its own cells, by id, in the order of the table of claims. The checks of a

@@ -60,6 +60,54 @@ TEST(TheoryCommand, WhiteNoiseGivesTheClosedForms) {
     EXPECT_EQ(number(spikes[2], "strength"), 1.0);
 }
 
+// The law of the audit, with two components of the bulk: theory/laws/tests/support_gaps_test.cpp has its numbers.
+TEST(TheoryCommand, ListsEveryOutlierWithTheGapItLiesIn) {
+    const std::string command = "theory --aspect 0.1 --row-spectrum two-atom:1,25,0.5 --strength 0.5,1.67,4";
+    const Json json = spiked(command + " --json").json();
+    const auto& gaps = *json.find("gaps")->items();
+    ASSERT_EQ(gaps.size(), 2U);
+    EXPECT_NEAR(number(gaps[0], "lower"), 1.4327, 5e-5);
+    EXPECT_NEAR(number(gaps[0], "upper"), 15.1224, 5e-5);
+    EXPECT_NEAR(number(gaps[0], "mass_above"), 0.5, 1e-14);
+    EXPECT_NEAR(number(gaps[0], "weakest_strength"), 0.6816, 5e-5);
+    EXPECT_TRUE(gaps[0].find("strongest_strength")->is_null());
+    EXPECT_EQ(number(gaps[1], "lower"), 0.0);
+    EXPECT_TRUE(gaps[1].find("weakest_strength")->is_null());
+    ASSERT_EQ(json.find("notes")->items()->size(), 1U);
+    EXPECT_NE(json.find("notes")->items()->front().string()->find("0.681627, not 3.0666"), std::string::npos);
+
+    const auto& spikes = *json.find("spikes")->items();
+    ASSERT_EQ(spikes.size(), 3U);
+    EXPECT_EQ(spikes[0].find("outliers")->items()->size(), 0U);
+    EXPECT_NE(spikes[0].find("note")->string()->find("not detectable"), std::string::npos);
+    // Below the threshold of the top edge, but with an outlier.
+    EXPECT_FALSE(*spikes[1].find("detectable")->boolean());
+    EXPECT_EQ(number(*spikes[1].find("shrunk"), "frobenius"), 0.0);
+    EXPECT_EQ(spikes[1].find("note")->string()->find("not detectable"), std::string::npos);
+    const auto& seen = *spikes[1].find("outliers")->items();
+    ASSERT_EQ(seen.size(), 1U);
+    EXPECT_EQ(number(seen[0], "gap"), 0.0);
+    EXPECT_NEAR(number(seen[0], "outlier"), 2.274, 5e-4);
+    EXPECT_NEAR(number(seen[0], "overlap_left"), 0.410, 5e-4);
+    EXPECT_NEAR(number(seen[0], "overlap_right"), 0.485, 5e-4);
+    EXPECT_NEAR(number(*seen[0].find("shrunk"), "frobenius"), 1.67 * std::sqrt(0.410 * 0.485), 1e-3);
+    const auto& both = *spikes[2].find("outliers")->items();
+    ASSERT_EQ(both.size(), 2U);
+    EXPECT_TRUE(both[0].find("gap")->is_null());
+    EXPECT_EQ(number(both[0], "outlier"), number(spikes[2], "outlier"));
+    EXPECT_EQ(number(both[1], "gap"), 0.0);
+
+    const std::string text = spiked(command).out;
+    for (const char* part :
+         {"gap in the bulk      1.4327", "(of the top edge;", "note: a spike can have an outlier in the gap",
+          "in the gap 1.43271 to 15.1224", "above the bulk"})
+        EXPECT_NE(text.find(part), std::string::npos) << part << " is missing from\n" << text;
+    // White noise has an interval below its bulk, but no spike is seen there.
+    const std::string white = spiked("theory --aspect 0.25 --strength 2").out;
+    EXPECT_EQ(white.find("gap"), std::string::npos) << white;
+    EXPECT_EQ(white.find("note"), std::string::npos) << white;
+}
+
 TEST(TheoryCommand, SizeAddsFiniteSizeCorrections) {
     const Json json = spiked("theory --size 128x128 --json").json();
     const Json& finite = *json.find("finite_size");
@@ -224,6 +272,24 @@ TEST(SpectrumCommand, SeveralEstimatorsShareOneSpectrumAndMissingNumbersAreNull)
     EXPECT_EQ(spiked("spectrum " + path + " --estimator svd:1,svd:2 --denoised " + scratch("x.npy")).code, 2);
 }
 
+TEST(SpectrumCommand, SaysWhenTheBulkHasAGap) {
+    arma::mat matrix = gaussian(60, 300);
+    const Outcome plain = spiked("spectrum " + saved("one-bulk.npy", matrix) + " --json");
+    EXPECT_TRUE(plain.json().find("notes")->items()->empty());
+    EXPECT_EQ(plain.err, "");
+    matrix.tail_rows(30) *= 5.0;
+    const std::string path = saved("two-bulks.npy", matrix);
+    const Outcome found = spiked("spectrum " + path + " --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    ASSERT_EQ(json.find("notes")->items()->size(), 1U);
+    const std::string& note = *json.find("notes")->items()->front().string();
+    EXPECT_NE(note.find("a gap in the bulk: singular values 30 and 31 are"), std::string::npos) << note;
+    for (const char* name : {"eoptshrink", "gd-hard", "gd-shrink", "screenot", "tw-test"})
+        EXPECT_NE(note.find(name), std::string::npos) << name;
+    EXPECT_EQ(found.err, note + "\n");
+}
+
 TEST(SpectrumCommand, PlotsTheSpectrumWithItsEdge) {
     const std::string path = saved("plotted.npy", gaussian(40, 30));
     const std::string picture = scratch("spectrum.svg");
@@ -370,6 +436,7 @@ TEST(KvRunCommand, MeasuresEveryHeadAndBlockOfTheBundledDump) {
         const double stored = bits + 0.125 + (plain ? 0.0 : 16.0 / 16384 + rank * (16 + 1024) / 16384);
         EXPECT_NEAR(number(row, "bits_per_entry"), stored, 1e-12);
         EXPECT_GT(number(row, "mcse_relative_l2"), 0.0);
+        EXPECT_EQ(number(row, "df"), 3) << "four heads with two blocks each";
         for (const char* key :
              {"ip_bias", "ip_std", "ip_bias_plain", "ip_std_plain", "mcse_ip_bias", "mcse_ip_bias_plain"})
             EXPECT_LT(std::abs(number(row, key)), 0.2) << key;
@@ -420,6 +487,7 @@ TEST(KvRunCommand, AgreesWithQuantizeOnOneBlock) {
     EXPECT_DOUBLE_EQ(number(row, "relative_l2"), number(one, "relative_l2"));
     EXPECT_DOUBLE_EQ(number(row, "bits_per_entry"), number(one, "bits_per_entry"));
     EXPECT_TRUE(row.find("mcse_relative_l2")->is_null()) << "one cluster has no error bar";
+    EXPECT_TRUE(row.find("df")->is_null());
 }
 
 TEST(KvRunCommand, PrintsBothSidesAndTheNamesOfTheColumns) {
@@ -427,7 +495,8 @@ TEST(KvRunCommand, PrintsBothSidesAndTheNamesOfTheColumns) {
     ASSERT_EQ(found.code, 0) << found.err;
     for (const char* text :
          {"keys, 8 blocks", "values, 8 blocks", "mean rank", "paper bits", "rel. L2 %", "IP bias plain",
-          "eoptshrink+tq-mse", "clustered by layer and head (4 clusters)", "448 tokens of partial last blocks"})
+          "eoptshrink+tq-mse", "clustered by layer and head (4 clusters), 3 degrees of freedom",
+          "Random in these errors: layers and heads", "448 tokens of partial last blocks"})
         EXPECT_NE(found.out.find(text), std::string::npos) << text << "\n" << found.out;
 }
 

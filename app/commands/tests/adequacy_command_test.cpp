@@ -75,6 +75,7 @@ TEST(KvAdequacyCommandReference, EveryEntryIsTheMeanOverItsHeads) {
         const Json& error = *row.find("rejected")->find("edge.shape")->find("mcse");
         if (heads.size() == 1) {
             EXPECT_TRUE(error.is_null()) << "one cluster has no error bar";
+            EXPECT_TRUE(row.find("df")->is_null());
         } else if (!row.find("side")->is_null()) {
             // The heads of one side are clusters of equal size, so the error is the usual one of the mean of their
             // means.
@@ -82,6 +83,7 @@ TEST(KvAdequacyCommandReference, EveryEntryIsTheMeanOverItsHeads) {
             for (const auto* head : heads) squares += std::pow(fraction_of(*head) - rejected / blocks, 2);
             const double count = static_cast<double>(heads.size());
             EXPECT_NEAR(number(error), std::sqrt(squares / (count * (count - 1.0))), 1e-12);
+            EXPECT_EQ(number(row, "df"), count - 1.0);
         }
     }
     EXPECT_EQ(found.out, spiked("kv adequacy '" + sample_dump + "' --block 64 --threads 1 --level 0.2 --json").out);

@@ -210,6 +210,7 @@ TEST(KvFrontierCommand, ErrorsAreClusteredByPromptFromEightOn) {
     const auto& row = json.find("rows")->items()->front();
     EXPECT_NEAR(number(row, "attention_output") / mean, 1.0, 1e-12);
     EXPECT_NEAR(number(row, "mcse_attention_output") / std::sqrt(squares / prompts / (prompts - 1)), 1.0, 1e-9);
+    EXPECT_EQ(number(row, "df"), prompts - 1);
 }
 
 TEST(KvFrontierCommand, TheRecommendedCompositionIsAmongTheDefaults) {

@@ -180,7 +180,8 @@ TEST(FrontierOfAModel, AgreesWithPerplexity) {
         for (const char* key : {"bits", "bits_per_entry"})
             EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
         EXPECT_EQ(rows[i].find("budget")->text(), plain[i].find("budget")->text());
-        for (const char* key : {"added_nats", "mcse_added_nats"})
+        EXPECT_EQ(number(rows[i], "df"), 2) << "three documents";
+        for (const char* key : {"added_nats", "mcse_added_nats", "df"})
             EXPECT_NEAR(number(rows[i], key), number(plain[i], key), 1e-12);
         EXPECT_TRUE(rows[i].find("relative_l2")->is_null());
         on_hull += *rows[i].find("on_hull")->boolean() ? 1 : 0;
@@ -196,7 +197,8 @@ TEST(FrontierOfAModel, AgreesWithPerplexity) {
     const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");
     EXPECT_EQ(again.code, 0) << again.err;
     for (const char* part :
-         {"cache, 3 documents", "added nats", "snapkv at 0.3", "snapkv at 0.6", "clustered by document (3 clusters)"})
+         {"cache, 3 documents", "added nats", "snapkv at 0.3", "snapkv at 0.6", "clustered by document (3 clusters)",
+          "2 degrees of freedom", "Random in these errors: documents"})
         EXPECT_NE(again.out.find(part), std::string::npos) << part << again.out;
     EXPECT_NE(spiked("kv frontier" + words + "--budget 0.3 -o '" + store + "'").code, 0);
     // `show` prints the same table.

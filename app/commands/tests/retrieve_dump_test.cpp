@@ -118,10 +118,11 @@ TEST(RetrieveDump, ComparesMethodsPromptByPrompt) {
                 gain += asked_each[p] * (own[p] - other[p]) / 54.0;
             }
             for (std::size_t p = 0; p < 3; ++p)
-                squares += std::pow(asked_each[p] / 54.0 * (own[p] - other[p] - gain), 2);
+                squares +=
+                    std::pow(asked_each[p] / 54.0 * (own[p] - other[p] - gain), 2) / (1.0 - asked_each[p] / 54.0);
             EXPECT_NEAR(number(row, key.c_str()), mean, 1e-12);
             EXPECT_NEAR(number(row, (key + "_over_first").c_str()), gain, 1e-12);
-            EXPECT_NEAR(number(row, ("mcse_" + key + "_over_first").c_str()), std::sqrt(squares * 1.5), 1e-12);
+            EXPECT_NEAR(number(row, ("mcse_" + key + "_over_first").c_str()), std::sqrt(squares), 1e-12);
         }
     // A method compared with itself, and two different methods.
     EXPECT_EQ(number(first, "mcse_log_probability_over_first"), 0.0);
@@ -140,8 +141,10 @@ TEST(RetrieveDump, FractionsAreOverAllQuestions) {
     const Json& exact = nth_row(document, 0);
     EXPECT_EQ(number(exact, "questions"), 30);
     EXPECT_NEAR(number(exact, "right"), 29.0 / 30.0, 1e-12);
-    // The standard error of a ratio of sums: the residuals 24 (1 - 29/30) and 5 - 6 29/30, which cancel, over 30.
-    EXPECT_NEAR(number(exact, "mcse_right"), std::sqrt(2.0 * 2.0 * 0.8 * 0.8) / 30.0, 1e-12);
+    // The standard error of a ratio of sums: the residuals 24 (1 - 29/30) and 5 - 6 29/30, which cancel, over 30; their
+    // squares over 1 - 24/30 and 1 - 6/30. Two prompts have one degree of freedom.
+    EXPECT_NEAR(number(exact, "mcse_right"), std::sqrt(0.8 * 0.8 * (1.0 / 0.2 + 1.0 / 0.8)) / 30.0, 1e-12);
+    EXPECT_NEAR(number(exact, "df"), 1.0, 1e-12);
 }
 
 TEST(RetrieveDump, TellsAPlaceThatIsWrongByOne) {

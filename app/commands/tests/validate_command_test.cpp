@@ -30,6 +30,9 @@ TEST(ValidateCommand, TheQuickTierDecidesEveryClaim) {
         for (const auto& control : *claim.find("controls")->items())
             passes = passes || !*control.find("fails")->boolean();
         EXPECT_EQ(passes, printed == "vacuous") << id;
+        const std::string& kind = *claim.find("kind")->string();
+        EXPECT_EQ(kind == "holds", printed == "holds") << id << " " << kind;
+        EXPECT_EQ(kind == "vacuous", printed == "vacuous") << id << " " << kind;
         // The deviation of a control that fails exceeds the detectable size, so that it does not fail by chance.
         for (const auto& criterion : *claim.find("criteria")->items())
             for (const auto& control : *criterion.find("controls")->items()) {
@@ -53,7 +56,8 @@ TEST(ValidateCommand, WritesChosenClaimsAsTextPageAndJunit) {
     EXPECT_NE(found.out.find("control norms-not-counted"), std::string::npos) << found.out;
     EXPECT_NE(found.out.find("2 claims, quick tier: 0 failed, 0 open."), std::string::npos) << found.out;
     const std::string page = contents(folder + "/CLAIMS.md");
-    EXPECT_NE(page.find("| `qjl.mean` | refuted | holds |"), std::string::npos) << page;
+    EXPECT_NE(page.find("| `qjl.mean` | misprint | refuted | holds |"), std::string::npos) << page;
+    EXPECT_LT(page.find("| `qjl.mean` |"), page.find("## bits.formula")) << "statements come first";
     ASSERT_EQ(spiked("validate --claim qjl.mean --progress none -o " + folder + "/claims.html").code, 0);
     const std::string html = contents(folder + "/claims.html");
     EXPECT_NE(html.find("<a href=\"#claim-1\">qjl.mean</a>"), std::string::npos);
@@ -119,6 +123,41 @@ TEST(ValidateCommand, ASideThatIsZeroIsNotTested) {
     EXPECT_NE(none.err.find("dumps are left out: no chosen claim is about their blocks (one-bit-saved, "),
               std::string::npos)
         << none.err;
+}
+
+// Every claim has one line, and what was found on dumps a page of its own.
+TEST(ValidateCommand, WritesASummaryAndAPageOfDumps) {
+    const std::string folder = scratch("validate-summary");
+    std::filesystem::create_directories(folder);
+    const std::string words =
+        "validate --claim bits.formula,qjl.mean,adaptive-rank --layers 0 --heads 0 --side value "
+        "--progress none --summary " +
+        folder;
+    const Outcome found = spiked(words + "/summary.md -o " + folder + "/claims.md '" + sample_dump + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const auto count = [](const std::string& text, const std::string& part) {
+        std::size_t times = 0;
+        for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+        return times;
+    };
+    const std::string summary = contents(folder + "/summary.md");
+    EXPECT_NE(summary.find("Tier quick: 4 claims"), std::string::npos) << summary;
+    for (const std::string title : {"bits.formula", "qjl.mean", "adaptive-rank", "adaptive-rank on dumps"})
+        EXPECT_EQ(count(summary, "| `" + title + "` |"), 1U) << title;
+    EXPECT_LT(summary.find("## Misprints"), summary.find("## Holds within the margin"));
+    EXPECT_NE(summary.find("What one loses in practice"), std::string::npos);
+    const std::string page = contents(folder + "/claims.md");
+    EXPECT_NE(page.find("What was found on dumps is in claims-dumps.md."), std::string::npos);
+    EXPECT_EQ(page.find("rope-lm-cut.safetensors`"), std::string::npos);
+    EXPECT_NE(contents(folder + "/claims-dumps.md").find("## adaptive-rank on rope-lm-cut.safetensors"),
+              std::string::npos);
+    const Outcome html = spiked("validate --claim qjl.mean --json --progress none --summary " + folder + "/s.html");
+    ASSERT_EQ(html.code, 0) << html.err;
+    EXPECT_EQ(*(*html.json().find("claims")->items())[0].find("kind")->string(), "misprint");
+    EXPECT_EQ(count(contents(folder + "/s.html"), "<code>qjl.mean</code>"), 1U);
+    const Outcome same = spiked("validate --claim qjl.mean -o " + folder + "/x.md --summary " + folder + "/x.md");
+    EXPECT_EQ(same.code, 2);
+    EXPECT_EQ(spiked("validate --claim qjl.mean --summary no/such/file.md").code, 6);
 }
 
 TEST(ValidateCommand, RejectsInvalidOptions) {

@@ -15,6 +15,7 @@
 #include "reports/figures/svg.hpp"
 #include "reports/tests/fixture_store.hpp"
 #include "sim/spiked/spectrum_spec.hpp"
+#include "theory/laws/support_gaps.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -183,6 +184,40 @@ TEST(PhaseTransition, ShowsEdgeThresholdAndTitle) {
     EXPECT_NE(inline_svg(drawn.svg, "f", drawn.title, drawn.description).find("role=\"img\""), std::string::npos);
 }
 
+TEST(PhaseTransition, OutliersInGapsAreDrawnWithTheComponentsOfTheBulk) {
+    const SeparableLaw law = law_of("two-atom:1,25,0.5", "identity", 0.1);
+    const theory::SupportGaps outside(law);
+    const auto& gap = outside.gaps().front();
+    const std::vector<SignalStrength> marked = {{0.5}, {1.67}, {4.0}};
+    const Figure figure = phase_transition(law, marked);
+    ASSERT_EQ(figure.rows.size(), 3U);
+    EXPECT_EQ(figure.rows[0][0], "no");
+    EXPECT_EQ(figure.rows[1][0], "in a gap");
+    EXPECT_EQ(figure.rows[2][0], "yes");
+    EXPECT_NE(figure.description.find("3 strengths, 1 detectable above the top edge, 1 in a gap only"),
+              std::string::npos)
+        << figure.description;
+    const auto curve = rows_of(figure, "gap 1");
+    ASSERT_GT(curve.size(), 200U);
+    EXPECT_GT(curve.front().observed, root(gap.lower).value);
+    EXPECT_LT(curve.back().observed, root(gap.upper).value);
+    const auto points = rows_of(figure, "marked");  // one of the second strength, two of the third
+    ASSERT_EQ(points.size(), 4U);
+    EXPECT_EQ(points[1].observed, root(outside.spike(0, {1.67})->outlier).value);
+    EXPECT_EQ(points[2].observed, root(law.spike({4.0}).outlier).value);
+    EXPECT_EQ(points[3].right, outside.spike(0, {4.0})->overlap_right.value);
+    // The lower component ends where the gap begins.
+    const std::string& script = figure.script;
+    EXPECT_NE(script.find(fmt::format("to graph 1, first {:.8g} behind", root(gap.lower).value)), std::string::npos);
+
+    Figure drawn = figure;
+    draw(drawn);
+    EXPECT_EQ(drawn.problem, "");
+    for (const char* text : {"density of the noise", "thin lines: in a gap", "outliers of the marked strengths"})
+        EXPECT_NE(drawn.svg.find(text), std::string::npos) << text;
+    EXPECT_EQ(phase_transition(shaped(), marked).script.find("density of the noise"), std::string::npos);
+}
+
 TEST(PhaseTransition, CurvesAreDistinguishableWithoutColour) {
     const std::string script = phase_transition(white(1.0), strengths).script;
     std::set<std::string> styles;
@@ -210,6 +245,8 @@ TEST(PhaseTransition, IsDrawnForAnyLaw) {
     draws(law_of("two-atom:1e-9,2e-9,0.5", "identity", 0.5), {{1e-5}});
     draws(law_of("two-atom:1e9,2e9,0.5", "uniform:1e8,1e9", 2.0), {{1e9}});
     draws(law_of("power:1", "two-atom:1,100,0.02", 0.25), strengths);
+    draws(law_of("two-atom:0,1e9,0.5", "identity", 0.5), {{0.0}, {1e4}, {1e5}});
+    draws(law_of("two-atom:1,1e4,0.5", "two-atom:1,1e5,0.3", 0.25), {});
     EXPECT_NE(phase_transition(law_of("two-atom:1e9,2e9,0.5", "identity", 1.0), {}).script.find("in 1e+05"),
               std::string::npos);
     const std::vector<SignalStrength> negative = {{-1.0}};

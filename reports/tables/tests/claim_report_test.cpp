@@ -45,5 +45,40 @@ TEST(ClaimReport, EscapesBarsInMarkdownTables) {
     EXPECT_EQ(rows, 3U + 5U) << "a table of claims, and one of evidence with a negative and a positive control";
 }
 
+// The closest fault that passes, and the levels behind a slope, are in every form of the result.
+TEST(ClaimReport, StatesTheClosestFaultAndTheLevelsOfSlopes) {
+    const validation::Criterion criterion{.name = "rate", .measures = "an error", .summary = validation::Summary::rate};
+    const validation::Claim claim{
+        .id = "made-up", .place = "nowhere", .statement = "it is small", .corrected = "", .criteria = {criterion}};
+    validation::Outcome outcome;
+    outcome.findings.push_back({.size = 0});
+    outcome.levels = {{64, 0.29, -0.28}, {128, 0.226, -0.22}};
+    const validation::ClosestFault closest{"large", "rate", 0.15, 0.225, "of the threshold", 0.25, true};
+    validation::ClaimOutcome judged;
+    judged.claim = &claim;
+    judged.closest_fault = closest;
+    judged.criteria.push_back({&claim.criteria[0], outcome, {{{"large", "too large"}, outcome, closest}}, {}, false});
+    validation::Validation found;
+    found.claims.push_back(judged);
+
+    const Json document = claims_json(found);
+    const Json& one = (*document.find("claims")->items())[0];
+    const Json& fault = *one.find("closest_passing_fault");
+    EXPECT_EQ(*fault.find("fault")->string(), "large");
+    EXPECT_EQ(fault.find("size")->text(), "0.15");
+    EXPECT_EQ(*fault.find("unit")->string(), "of the threshold");
+    const Json& levels = *(*one.find("criteria")->items())[0].find("levels");
+    ASSERT_EQ(levels.items()->size(), 2U);
+    EXPECT_EQ((*levels.items())[1].find("level")->text(), "0.226");
+    EXPECT_NE(claims_text(found, false).find("large 0.15 of the threshold"), std::string::npos);
+    const std::string page = claims_markdown(found, "made by a test");
+    EXPECT_NE(page.find("**Closest fault that would still pass**: large 0.15 of the threshold."), std::string::npos);
+    EXPECT_NE(page.find("| root mean square at each size | d = 64: 0.29 (mean -0.28), d = 128: 0.23 (mean -0.22) |"),
+              std::string::npos)
+        << page;
+    found.claims[0].closest_fault.reset();
+    EXPECT_EQ((*claims_json(found).find("claims")->items())[0].find("closest_passing_fault")->text(), "null");
+}
+
 }  // namespace
 }  // namespace spiked::reports

@@ -14,6 +14,7 @@
 #include "reports/tables/export.hpp"
 #include "reports/tables/latex.hpp"
 #include "reports/tests/fixture_store.hpp"
+#include "validation/kv/kv_table.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -72,7 +73,8 @@ TEST(PairedReference, ErrorOfARatioAgreesWithTheJackknifeForSmallDeviations) {
 /// An estimate of standard error 1 from this number of parts.
 PartEstimate unit_estimate(double value, int parts) {
     PartEstimate estimate{value};
-    for (int part = 0; part < parts; ++part) estimate.influence[part] = std::sqrt((1.0 - 1.0 / parts) / parts);
+    for (int part = 0; part < parts; ++part) estimate.influence[part] = std::sqrt(1.0 / parts);
+    estimate.degrees = parts - 1.0;
     return estimate;
 }
 
@@ -186,6 +188,9 @@ TEST(MethodTable, HasTheMeansAndErrorsOfTheViewsOfTheStore) {
             ASSERT_TRUE(query.step());
             EXPECT_NEAR(row.means[c].mean, query.real(0), 1e-12);
             EXPECT_NEAR(row.means[c].error, query.real(1), 1e-12);
+            if (row.means[c].n > 1) {
+                EXPECT_EQ(row.means[c].df, static_cast<double>(row.means[c].n) - 1.0);
+            }
             ++compared;
         }
     EXPECT_GT(compared, 200U);
@@ -200,8 +205,49 @@ TEST(MethodTable, HasTheMeansAndErrorsOfTheViewsOfTheStore) {
             clustered.bind(1, row.group).bind(2, row.method_id).bind(3, sides.columns[c].metric);
             ASSERT_TRUE(clustered.step());
             EXPECT_NEAR(row.means[c].mean, clustered.real(0), 1e-12);
+            // All clusters have ten blocks.
             EXPECT_NEAR(row.means[c].error, clustered.real(1), 1e-12);
+            EXPECT_EQ(row.means[c].df, static_cast<double>(row.means[c].parts.sums.size()) - 1.0);
         }
+    EXPECT_TRUE(has(export_table(dump, "methods", "text"), "Clustered standard errors have "));
+    EXPECT_FALSE(has(export_table(study, "methods", "text"), "Clustered"));
+}
+
+// Heads with 10, 30 and 20 blocks of means 1, 2 and 4: the mean is 2.5, w = 1/6, 1/2, 1/3, e = w (mean of the head
+// - 2.5) = -.25, -.25, .5. By hand: sum e^2 / (1 - w) = .575; the sum of w_g^2 is 7/18 and that of the cross terms
+// 19/90, so that there are 1 / .6 degrees of freedom. The view has 3/2 sum e^2 = .5625.
+TEST(MethodTable, UnequalClustersHaveCr2AndFractionsOfADegreeOfFreedom) {
+    const Scratch folder;
+    const std::string path = folder / "unequal.spiked";
+    {
+        FixtureStore store(path, "kv_dump");
+        const auto coded = store.method("tq-mse@2", "codec", "tq-mse", 2);
+        int head = 0;
+        for (const auto& [blocks, mean] : {std::pair{10, 1.0}, std::pair{30, 2.0}, std::pair{20, 4.0}}) {
+            const auto cell = store.cell(fmt::format("head {}", head), 128, 64, blocks);
+            store.factor(cell, "side", "key");
+            store.factor(cell, "cluster", fmt::format("L0H{}", head++));
+            store.factor(cell, "cluster_by", "head");
+            store.moment(cell, coded, "relative_l2", 0, mean, 0.1, blocks);
+            store.moment(cell, coded, "bits_per_entry", 0, 2.125, 0.0, blocks);
+        }
+        store.finish();
+    }
+    Database store(path, Database::Mode::read);
+    const MethodMean shown = method_table(store, {.metrics = {"relative_l2"}}).rows.at(0).means.at(0);
+    EXPECT_NEAR(shown.mean, 2.5, 1e-14);
+    EXPECT_NEAR(shown.error, std::sqrt(0.575), 1e-14);
+    EXPECT_NEAR(shown.df, 1.0 / 0.6, 1e-12);
+    const validation::KvTable table = validation::kv_table(store);
+    ASSERT_EQ(table.rows.size(), 1U);
+    EXPECT_NEAR(table.rows[0].of("relative_l2").mean, 2.5, 1e-14);
+    EXPECT_NEAR(table.rows[0].of("relative_l2").mcse, std::sqrt(0.575), 1e-14);
+    EXPECT_NEAR(table.rows[0].degrees(), 1.0 / 0.6, 1e-12);
+    EXPECT_EQ(table.rows[0].blocks, 60U);
+    validation::Statement view(store, "SELECT mcse FROM v_cluster WHERE metric = 'relative_l2'");
+    ASSERT_TRUE(view.step());
+    EXPECT_NEAR(view.real(0), std::sqrt(0.5625), 1e-14);
+    EXPECT_TRUE(has(export_table(store, "methods", "text"), "1.67 degrees of freedom: 95 % limits 5.24 standard"));
 }
 
 TEST(MethodTable, EveryFormatHoldsTheSameNumbers) {

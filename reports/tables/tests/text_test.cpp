@@ -64,10 +64,27 @@ TEST(MetricNames, FractionsAreShownInPercent) {
     EXPECT_EQ(long_name_of("shared_bits"), "shared bits");
     for (const auto& metric : validation::metrics()) {
         const std::string heading = heading_of(metric.name);
-        EXPECT_EQ(scale_of(metric.name), metric.unit == "share" ? 100.0 : 1.0) << metric.name;
-        EXPECT_EQ(heading.ends_with(" %"), !heading.empty() && metric.unit == "share") << metric.name;
+        EXPECT_EQ(scale_of(metric.name), metric.unit.starts_with("share") ? 100.0 : 1.0) << metric.name;
+        EXPECT_EQ(heading.ends_with(" %"), !heading.empty() && metric.unit.starts_with("share")) << metric.name;
     }
     for (const auto& metric : frontier_metrics()) EXPECT_NE(heading_of(metric), "") << metric;
+}
+
+TEST(MetricWords, AShareOfFewReplicatesIsNotShownAsCertain) {
+    EXPECT_EQ(with_error(0.0, shown_error("rank_over", 0.0, 0.0, 10)), "0.00(16)");
+    EXPECT_EQ(with_error(1.0, shown_error("rank_right", 1.0, 0.0, 1000)), "1.0000(19)");
+    EXPECT_EQ(shown_error("rank_over", 0.5, 0.1, 10), 0.1);
+    EXPECT_EQ(shown_error("bits_per_entry", 1.0, 0.0, 10), 0.0) << "control: constant by construction";
+}
+
+TEST(Text, LimitsAndWhatIsRandomInErrors) {
+    EXPECT_EQ(limits_text(3.0, 3.0), "3 degrees of freedom: 95 % limits 3.18 standard errors away");
+    EXPECT_EQ(limits_text(1.8033, 3.0), "1.8 to 3 degrees of freedom: 95 % limits 3.18 to 4.79 standard errors away");
+    EXPECT_EQ(limits_text(1.0, 1.0), "1 degree of freedom: 95 % limits 12.7 standard errors away");
+    EXPECT_EQ(limits_text(std::nan(""), std::nan("")), "");
+    EXPECT_TRUE(errors_sentence("head").starts_with("Random in these errors: layers and heads"));
+    EXPECT_TRUE(errors_sentence("prompt").ends_with("Fixed: the model, its layers and heads."));
+    EXPECT_EQ(errors_sentence("\x1b[31m"), "");
 }
 
 }  // namespace

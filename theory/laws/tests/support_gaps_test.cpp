@@ -171,6 +171,47 @@ TEST(SupportGaps, RowsWithoutNoiseShowEverySpikeBelowTheBulk) {
     EXPECT_NEAR(weak->overlap_right.value, 0.75, 1e-5);
 }
 
+// Of the vectors of one spike, those of all outliers together hold at most the whole.
+TEST(SupportGaps, AllOutliersOfAStrengthAreListedFromTheTopDown) {
+    std::mt19937_64 random(5);
+    std::size_t in_gaps_only = 0;
+    std::size_t several = 0;
+    for (int trial = 0; trial < 200; ++trial) {
+        const SeparableLaw law = clustered_law(random);
+        const SupportGaps outside(law);
+        for (const double ratio : {0.1, 0.5, 0.9, 1.5, 4.0}) {
+            const SignalStrength strength{ratio * law.detection_threshold().value};
+            const auto found = all_outliers(law, outside, strength);
+            double left = 0.0;
+            double right = 0.0;
+            double above = std::numeric_limits<double>::infinity();
+            for (const PlacedOutlier& outlier : found) {
+                const double z = outlier.prediction.outlier.value;
+                EXPECT_LT(z, above);
+                above = z;
+                left += outlier.prediction.overlap_left.value;
+                right += outlier.prediction.overlap_right.value;
+                if (!outlier.gap) {
+                    EXPECT_EQ(z, law.spike(strength).outlier.value);
+                    continue;
+                }
+                EXPECT_GT(z, outside.gaps()[*outlier.gap].lower.value);
+                EXPECT_LT(z, outside.gaps()[*outlier.gap].upper.value);
+                EXPECT_LT(outlier.prediction.stieltjes_left, 0.0) << "both overlaps have the same sign";
+                EXPECT_LT(outlier.prediction.stieltjes_right, 0.0);
+            }
+            EXPECT_LE(left, 1.0 + 1e-9) << "trial " << trial;
+            EXPECT_LE(right, 1.0 + 1e-9) << "trial " << trial;
+            const bool top = !found.empty() && !found.front().gap;
+            EXPECT_EQ(top, ratio > 1.0);
+            if (!top && !found.empty()) ++in_gaps_only;
+            if (found.size() > 1) ++several;
+        }
+    }
+    EXPECT_GT(in_gaps_only, 100U);
+    EXPECT_GT(several, 100U);
+}
+
 TEST(SupportGaps, ConnectedBulksHaveNone) {
     std::vector<Atom> close;
     for (int i = 0; i < 1000; ++i) close.push_back({1.0 + 1e-3 * i, 1e-3});

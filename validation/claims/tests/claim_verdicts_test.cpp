@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include "core/runtime/error.hpp"
 #include "sim/kv/rope.hpp"
+#include "theory/laws/finite_size.hpp"
 #include "validation/claims/fixture.hpp"
 #include "validation/claims/printed_tables.hpp"
 #include "validation/claims/selftest.hpp"
@@ -47,7 +49,7 @@ ClaimOutcome judged(std::vector<Criterion> criteria, PrintedVerdict expected_ver
                       .criteria = std::move(criteria)});
     static std::vector<std::vector<Claim>> kept;
     kept.push_back({claims.back()});
-    return validate_claims({.threads = 2}, kept.back()).claims.front();
+    return validate_claims({.false_alarm = 1e-6, .threads = 2}, kept.back()).claims.front();
 }
 
 const Control shifted{"shifted", "another centre"};
@@ -170,6 +172,83 @@ TEST(ClaimsOnDumps, TitlesOfDumpsAreDistinct) {
     EXPECT_EQ(dump_titles({"a/x.npz", "b/x.npz", "c.npz"}), (std::vector<std::string>{"a/x.npz", "b/x.npz", "c.npz"}));
 }
 
+/// A criterion whose mean is 4 times the fault and must lie within 1, with the number of its trials.
+Criterion with_fault_size(std::atomic<int>& drawn) {
+    auto criterion = made_up(Form::printed, "a", 0.0, 0.1, {{"shifted", "another centre", FaultSize{12.0, "units"}}});
+    criterion.prepare = [&drawn](const TrialPlace& place) -> Trial {
+        return [&drawn, shift = 4.0 * place.fault_of("shifted")](std::uint64_t replicate) {
+            ++drawn;
+            return shift + (replicate % 2 == 0 ? 0.1 : -0.1);
+        };
+    };
+    return criterion;
+}
+
+// The boundary is known: the fault fails once its lower limit, 4 f - half width, exceeds 1.
+TEST(ClosestFault, IsFoundInItsOwnUnitByAtMostAsManyTrialsAsTheVerdict) {
+    std::atomic<int> drawn = 0;
+    auto other = made_up(Form::printed, "b", 0.0, 0.1, {shifted}, 9.0);
+    other.quick = {{16, 900}};  // work for a longer bisection
+    const std::vector<Claim> claims = {
+        {.id = "made-up", .place = "", .statement = "", .corrected = "", .criteria = {with_fault_size(drawn), other}}};
+    const auto found = validate_claims({.tier = Tier::full, .threads = 2}, claims).claims.front();
+    ASSERT_EQ(found.printed, PrintedVerdict::holds);
+    ASSERT_TRUE(found.closest_fault);
+    const ClosestFault& closest = *found.closest_fault;
+    EXPECT_EQ(closest.fault, "shifted");
+    EXPECT_EQ(closest.unit, "units");
+    EXPECT_TRUE(closest.own_unit);
+    const Interval& interval = found.criteria[0].outcome.findings[0].interval;
+    const double boundary = 12.0 * (1.0 + interval.high - interval.estimate) / 4.0;
+    EXPECT_LE(closest.passes, boundary);
+    EXPECT_GE(closest.fails, boundary);
+    EXPECT_NEAR(closest.fails - closest.passes, 12.0 / 256.0, 1e-9) << "eight bisections";
+    EXPECT_EQ(drawn, 200 + 8 * 100);
+}
+
+TEST(ClosestFault, NeedsNoTrialsAsAShareOfThem) {
+    std::atomic<int> drawn = 0;
+    const std::vector<Claim> claims = {
+        {.id = "made-up", .place = "", .statement = "", .corrected = "", .criteria = {with_fault_size(drawn)}}};
+    const auto found = validate_claims({.threads = 2}, claims).claims.front();
+    EXPECT_EQ(drawn, 200);
+    ASSERT_TRUE(found.closest_fault);
+    EXPECT_EQ(found.closest_fault->unit, "of the trials");
+    // The mean is 4 times the share, its half width 5 to 8 standard errors of at most 2 / sqrt(100).
+    EXPECT_GT(found.closest_fault->passes, 0.25);
+    EXPECT_LT(found.closest_fault->passes, 0.25 + 8.0 * 0.2 / 4.0);
+}
+
+// A fault that is planted in two criteria counts where it is found soonest; a form that fails has no closest fault.
+TEST(ClosestFault, IsTheLargestOfThoseThatNoCriterionFinds) {
+    const auto weak = made_up(Form::printed, "a", 0.0, 0.1, {shifted}, 2.0);
+    const auto sharp = made_up(Form::printed, "b", 0.0, 0.1, {shifted}, 50.0);
+    auto other = made_up(Form::printed, "c", 0.0, 0.1, {{"other", "a third centre"}}, 10.0);
+    const auto all = judged({weak, sharp, other});
+    ASSERT_TRUE(all.closest_fault);
+    EXPECT_EQ(all.closest_fault->fault, "other");
+    EXPECT_LT(all.criteria[1].controls[0].closest->passes, all.criteria[0].controls[0].closest->passes);
+    EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1, {shifted}, 9.0)}).closest_fault);
+}
+
+TEST(ClaimVerdicts, SlopesStateTheLevelAtEachSize) {
+    auto slope = made_up(Form::printed, "a", 0.0, 0.0);
+    slope.summary = Summary::rate;
+    slope.prepare = [](const TrialPlace& place) -> Trial {
+        const double size = static_cast<double>(place.size);
+        return [size](std::uint64_t replicate) { return (replicate % 2 == 0 ? 3.0 : -1.0) / size; };
+    };
+    slope.quick = {{16, 100}, {32, 100}, {64, 100}};
+    const auto found = judged({slope}, PrintedVerdict::none);
+    const auto& levels = found.criteria[0].outcome.levels;
+    ASSERT_EQ(levels.size(), 3U);
+    for (const auto& at : levels) {
+        EXPECT_NEAR(at.level * static_cast<double>(at.size), std::sqrt(5.0), 1e-12);
+        EXPECT_NEAR(at.mean * static_cast<double>(at.size), 1.0, 1e-12);
+    }
+    EXPECT_TRUE(judged({made_up(Form::printed, "a", 0.0, 0.1)}).criteria[0].outcome.levels.empty());
+}
+
 // A criterion that also fails where the statement is true has no specificity.
 TEST(ClaimVerdicts, ARefutationNeedsAPositiveControlThatPasses) {
     const auto with_positive_control = [](double centre, double true_centre) {
@@ -193,7 +272,7 @@ TEST(ClaimVerdicts, ARefutationNeedsAPositiveControlThatPasses) {
     EXPECT_FALSE(open.failed);
     EXPECT_TRUE(open.criteria[0].extended);
     EXPECT_EQ(open.reason, "a: the positive control \"case\" is inconclusive");
-    // Positive controls are additional comparisons.
+    // Controls are additional comparisons.
     const auto comparisons = [](std::vector<Criterion> criteria) {
         const std::vector<Claim> claims = {{.id = "made-up",
                                             .place = "",
@@ -207,6 +286,8 @@ TEST(ClaimVerdicts, ARefutationNeedsAPositiveControlThatPasses) {
     EXPECT_EQ(comparisons({criterion}), 1U);
     criterion.positive_controls = {{"case", "another centre"}};
     EXPECT_EQ(comparisons({criterion}), 2U);
+    criterion.negative_controls = {shifted, {"again", "another centre"}};
+    EXPECT_EQ(comparisons({criterion}), 4U);
 }
 
 TEST(ClaimVerdicts, AConclusiveVerdictOtherThanTheExpectedOneFails) {
@@ -265,6 +346,11 @@ TEST(ClaimVerdicts, InterimAnalysesAndComparisonsShareTheFalseAlarmRate) {
         EXPECT_NEAR(interval.high, expected.high, 1e-12 * deviation);
         EXPECT_NEAR(interval.low, expected.low, 1e-12 * deviation);
     }
+}
+
+TEST(ClaimVerdicts, IntervalsOfSharesAndDistancesAreExactAndOthersNominal) {
+    for (const Summary one : {Summary::share, Summary::distance}) EXPECT_EQ(rate_of(one), Rate::exact);
+    for (const Summary one : {Summary::mean, Summary::rate, Summary::growth}) EXPECT_EQ(rate_of(one), Rate::nominal);
 }
 
 TEST(ClaimVerdicts, DoNotDependOnThreadsOrOnOtherClaims) {
@@ -388,6 +474,71 @@ TEST(Claims, HaveAllTheirFields) {
     }
 }
 
+// A kind never contradicts a verdict: two follow from it, the others are stated where a refutation is expected.
+TEST(Claims, KindsFollowFromVerdicts) {
+    EXPECT_EQ(enum_name(ClaimKind::untrue), "false");
+    EXPECT_EQ(names_of<ClaimKind>().size(), 8U);
+    for (const auto& claim : claims()) {
+        const auto kind_if = [&](PrintedVerdict printed) { return ClaimOutcome{&claim, printed}.kind(); };
+        EXPECT_EQ(kind_if(PrintedVerdict::holds), ClaimKind::holds);
+        EXPECT_EQ(kind_if(PrintedVerdict::vacuous), ClaimKind::vacuous);
+        EXPECT_EQ(kind_if(PrintedVerdict::inconclusive), std::nullopt);
+        EXPECT_EQ(kind_if(PrintedVerdict::none), std::nullopt);
+        EXPECT_EQ(claim.refuted_as.has_value(), claim.expected_verdict == PrintedVerdict::refuted) << claim.id;
+        if (!claim.refuted_as) continue;
+        for (const ClaimKind never : {ClaimKind::holds, ClaimKind::vacuous, ClaimKind::does_not_transfer})
+            EXPECT_NE(*claim.refuted_as, never) << claim.id;
+        EXPECT_FALSE(claim.note.empty()) << claim.id << " does not say under which hypotheses it is refuted";
+    }
+}
+
+// The summary needs a sentence for each claim and a number that both tiers have.
+TEST(Claims, HavePlainWords) {
+    EXPECT_EQ(plain_words().size(), claims().rows().size());
+    for (const auto& claim : claims()) {
+        EXPECT_TRUE(claim.plain.says.ends_with('.')) << claim.id;
+        EXPECT_FALSE(claim.plain.number.empty()) << claim.id;
+        const auto one = std::find_if(claim.criteria.begin(), claim.criteria.end(),
+                                      [&](const Criterion& each) { return each.name == claim.plain.criterion; });
+        ASSERT_NE(one, claim.criteria.end()) << claim.id << " " << claim.plain.criterion;
+        EXPECT_FALSE(one->quick.empty()) << claim.id;
+        // The number of a claim that is refuted or vacuous is that of the printed form.
+        EXPECT_TRUE(claim.expected_verdict == PrintedVerdict::holds || one->form == Form::printed) << claim.id;
+    }
+}
+
+// Numbers that notes state.
+TEST(Claims, NotesStateWhatIsComputed) {
+    const std::string rank = find_claim("rank.consistency")->note;
+    for (const auto& [size, stated, power] : {std::tuple{128, "1.54", "1.45"}, std::tuple{512, "1.41", "1.35"}}) {
+        const Fixture fixture = make_fixture({Noise::white, 1.0, {}}, static_cast<std::size_t>(size));
+        const auto rules = theory::finite_size(*fixture.law, fixture.rows(), fixture.columns()).rules;
+        const auto rule =
+            std::find_if(rules.begin(), rules.end(), [](const auto& one) { return one.name == "eoptshrink"; });
+        ASSERT_NE(rule, rules.end());
+        EXPECT_NEAR(rule->smallest_strength.value / fixture.law->detection_threshold().value, std::stod(stated), 0.005);
+        EXPECT_NEAR(1.0 + std::pow(size, -1.0 / 6.0), std::stod(power), 0.005);
+        EXPECT_NE(rank.find(stated), std::string::npos);
+        EXPECT_NE(rank.find(power), std::string::npos);
+    }
+    // Savings of the printed tables at equal error, on keys and on values.
+    const std::string saved = find_claim("one-bit-saved")->note;
+    EXPECT_NE(saved.find(".64 to .72 at equal error on keys and .06 to .09 on values"), std::string::npos);
+    std::vector<double> keys, values;
+    for (std::size_t table = 0; table < std::size(printed_tables); ++table)
+        for (const auto& shrunk : printed_tables[table].shrunk) {
+            const auto& one = printed_tables[table].one;
+            const std::size_t from = shrunk.error > one[1].error ? 0 : 1;
+            const double per_bit = std::log(one[from].error / one[from + 1].error);
+            (table % 2 == 0 ? keys : values)
+                .push_back(one[from].bits + std::log(one[from].error / shrunk.error) / per_bit - shrunk.bits);
+        }
+    EXPECT_NEAR(*std::min_element(keys.begin(), keys.end()), 0.64, 0.005);
+    EXPECT_NEAR(*std::max_element(keys.begin(), keys.end()), 0.72, 0.005);
+    EXPECT_NEAR(*std::min_element(values.begin(), values.end()), 0.06, 0.005);
+    EXPECT_NEAR(*std::max_element(values.begin(), values.end()), 0.09, 0.005);
+}
+
 // Each control changes the measured number or its prediction; a misspelt name would change nothing.
 TEST(Claims, EveryControlChangesItsTrials) {
     for (const auto& claim : claims())
@@ -398,14 +549,21 @@ TEST(Claims, EveryControlChangesItsTrials) {
             auto changes = one.negative_controls;
             changes.insert(changes.end(), one.positive_controls.begin(), one.positive_controls.end());
             for (const auto& change : changes) {
-                const auto sum = [&](const std::string& control) {
-                    const Trial trial = one.prepare({size, control, {}, "test"});
+                const auto sum = [&](const std::string& control, double fault = 1.0) {
+                    const Trial trial = one.prepare({size, control, {}, "test", fault});
                     double total = 0.0;
                     for (std::uint64_t replicate = 0; replicate < 60; ++replicate) total += trial(replicate);
                     return total;
                 };
                 if (change.name == "no-rotation" && claim.id == "rope.cost") continue;  // slow
-                EXPECT_NE(sum(""), sum(change.name)) << claim.id << " " << one.name << " " << change.name;
+                const double sound = sum("");
+                EXPECT_NE(sound, sum(change.name)) << claim.id << " " << one.name << " " << change.name;
+                // A fault of size 0 changes nothing; `half-variance` has another implementation with other rotations.
+                if (change.size) {
+                    EXPECT_NEAR(sound, sum(change.name, 0.0),
+                                (change.name == "half-variance" ? 0.03 : 1e-9) * std::abs(sound))
+                        << claim.id << " " << one.name << " " << change.name;
+                }
             }
         }
 }
@@ -427,10 +585,16 @@ TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
     for (const auto& claim : found.claims) {
         EXPECT_EQ(claim.claim->on, "rope-lm-cut.safetensors");
         EXPECT_FALSE(claim.failed) << claim.claim->id << " " << claim.reason;
+        EXPECT_EQ(claim.kind(), claim.printed == PrintedVerdict::holds     ? std::optional(ClaimKind::holds)
+                                : claim.printed == PrintedVerdict::refuted ? std::optional(ClaimKind::does_not_transfer)
+                                                                           : std::nullopt)
+            << claim.claim->id;
+        EXPECT_NE(claim.claim->note.find("with the blocks fixed"), std::string::npos) << claim.claim->id;
         for (const auto& one : claim.criteria) {
-            EXPECT_EQ(one.criterion->negative_controls.empty(),
-                      one.criterion->form == Form::printed && one.criterion->name != "order");
-            EXPECT_EQ(one.criterion->positive_controls.empty(), one.criterion->form == Form::corrected);
+            // Only savings are judged as a statement that may be refuted.
+            const bool saving = one.criterion->form == Form::printed && claim.claim->id == "one-bit-saved";
+            EXPECT_EQ(one.criterion->negative_controls.empty(), saving) << one.criterion->name;
+            EXPECT_EQ(one.criterion->positive_controls.empty(), !saving && one.criterion->name != "order");
             for (const auto& control : one.controls) EXPECT_TRUE(control.fails()) << one.criterion->name;
             for (const auto& each : one.positive_controls) EXPECT_TRUE(each.passes()) << one.criterion->name;
         }

@@ -8,11 +8,12 @@
 
 #include "sim/random/normal.hpp"
 #include "validation/engine/tests/fake_study.hpp"
+#include "validation/statistics/statistics.hpp"
 
 namespace spiked::validation {
 namespace {
 
-/// A store with one cell, in which metric `outlier` of spike k has the k-th list of values.
+/// A store with one cell, in which the metric of spike k has the k-th list of values.
 struct Listed {
     std::vector<std::vector<double>> values;
     std::string seed = "0x5eed";
@@ -21,6 +22,7 @@ struct Listed {
     std::string method = "sample";
     std::size_t raw = static_cast<std::size_t>(-1);
     double false_alarm = 1e-3;
+    std::string metric = "outlier";
 };
 
 std::string store_of(const Listed& listed, const std::string& name) {
@@ -39,17 +41,38 @@ std::string store_of(const Listed& listed, const std::string& name) {
     cell.params = Json::object({{"cell", listed.cell}});
     experiment.cells = {cell};
     experiment.science = Json::object({{"cell", listed.cell}, {"replicates", cell.replicates}});
-    experiment.worker = [values = listed.values](std::size_t, ReplicateRange) -> Experiment::Worker {
-        return [values](std::uint64_t r) {
+    experiment.worker = [values = listed.values, metric = metric_index(listed.metric)](
+                            std::size_t, ReplicateRange) -> Experiment::Worker {
+        return [values, metric](std::uint64_t r) {
             std::vector<Observation> found;
             for (std::size_t k = 0; k < values.size(); ++k)
-                found.push_back({0, metric_index("outlier"), static_cast<int>(k) + 1, values[k][r]});
+                found.push_back({0, metric, static_cast<int>(k) + 1, values[k][r]});
             return found;
         };
     };
     const std::string path = scratch_path(name);
     run_into(experiment, path);
     return path;
+}
+
+// Three of three replicates against none of three: no variance, and little evidence.
+TEST(Compare, SharesOfFewReplicatesThatAllAgreeAreNotCertain) {
+    const auto row_of = [](const std::string& metric, const std::string& other_seed) {
+        const std::string a = store_of({.values = {{0.0, 0.0, 0.0}}, .metric = metric}, "a");
+        const std::string b = store_of({.values = {{1.0, 1.0, 1.0}}, .seed = other_seed, .metric = metric}, "b");
+        return compare_stores(a, b).rows.front();
+    };
+    const ComparedMean paired = row_of("rank_right", "0x5eed");
+    EXPECT_EQ(paired.pairs, 3U);
+    EXPECT_EQ(paired.p, 0.25) << "a sign test of three pairs";
+    const ComparedMean means = row_of("rank_right", "0xb");
+    EXPECT_EQ(means.pairs, 0U);
+    EXPECT_NEAR(means.standard_error, std::sqrt(2.0) * fraction_error(0, 3), 1e-12);
+    EXPECT_GT(means.p, 0.01);
+    EXPECT_FALSE(means.beyond);
+    // The control: a metric that is no count differs by a constant.
+    EXPECT_EQ(row_of("outlier", "0x5eed").p, 0.0);
+    EXPECT_EQ(row_of("outlier", "0xb").p, 0.0);
 }
 
 TEST(Compare, AStoreWithItselfDiffersNowhere) {
@@ -219,7 +242,9 @@ TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
     const ComparedMean row = compare_stores(a, store_of({.values = {y}, .raw = 0}, "b")).rows.at(0);
     EXPECT_EQ(row.batches, 3U);
     EXPECT_EQ(row.pairs, 0U);
-    // The ratio estimator of a mean over parts of unequal size has the influences e_g = (s_g - n_g m) / 20.
+    // CR2 of a mean over parts of unequal size: the squares of (s_g - n_g m) / 20 over 1 - n_g / 20. The degrees of
+    // freedom of sizes 7, 7, 6 follow from the covariances of these terms, n_g [g = h] / 20 - n_g n_h / 400, divided by
+    // the roots of both 1 - n / 20.
     double sums[3] = {};
     double total = 0.0;
     for (std::size_t r = 0; r < x.size(); ++r) {
@@ -228,15 +253,15 @@ TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
     }
     double squares = 0.0;
     for (std::size_t g = 0; g < 3; ++g) {
-        const double e = (sums[g] - (g < 2 ? 7.0 : 6.0) * total / 20.0) / 20.0;
-        squares += e * e;
+        const double weight = (g < 2 ? 7.0 : 6.0) / 20.0;
+        const double e = sums[g] / 20.0 - weight * total / 20.0;
+        squares += e * e / (1.0 - weight);
     }
     EXPECT_NEAR(row.difference, total / 20.0, 1e-14);
-    EXPECT_NEAR(row.standard_error, std::sqrt(1.5 * squares), 1e-14);
-    // t = difference / error at two degrees, as above. Without pairs the difference would not be detected (see
-    // `apart`).
-    const double t = row.difference / row.standard_error;
-    EXPECT_NEAR(row.p, 1.0 - t / std::sqrt(2.0 + t * t), 1e-12);
+    EXPECT_NEAR(row.standard_error, std::sqrt(squares), 1e-14);
+    const double trace = 2.0 * 0.1225 + 0.09 + 2.0 * std::pow(0.1225 / 0.65, 2) + 4.0 * (0.1225 / 0.65) * (0.09 / 0.7);
+    EXPECT_NEAR(row.p, student_p_value(row.difference / row.standard_error, 1.0 / trace), 1e-12);
+    // Without pairs the difference would not be detected (see `apart`).
     EXPECT_LT(row.p, 1e-3);
     const ComparedMean apart = compare_stores(a, store_of({.values = {y}, .seed = "0x1", .raw = 0}, "c")).rows.at(0);
     EXPECT_EQ(apart.batches, 0U);

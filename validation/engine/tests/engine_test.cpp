@@ -9,12 +9,14 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <numeric>
 #include <random>
 #include <thread>
 
 #include "sim/random/normal.hpp"
 #include "validation/engine/tests/fake_study.hpp"
+#include "validation/statistics/statistics.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -172,6 +174,86 @@ TEST(Stopping, StopsIfAndOnlyIfTheRequestedAccuracyIsReached) {
                    "'overlap.left' AND mcse > 0.05 * abs(mean)");
     ASSERT_TRUE(wide.step());
     EXPECT_EQ(wide.integer(0), 0) << "every mean of the metric is as accurate as requested";
+}
+
+Moments zeros_and_ones(std::size_t ones, std::size_t count) {
+    Moments moments;
+    for (std::size_t i = 0; i < count; ++i) moments.add(i < ones ? 1.0 : 0.0);
+    return moments;
+}
+
+/// The end of a cell of 10 to 400 replicates in batches of 10, each of them with these moments, and its replicates.
+std::pair<std::optional<CellEnd>, std::uint64_t> stopped(const StopRule& rule, const Moments& of_batch) {
+    const std::vector<StopRule> rules = {rule};
+    CellProgress cell(10, 400, 10, rules);
+    for (std::size_t b = 0; !cell.end(); ++b) cell.add(b, 0, {{{1, rule.metric, 0}, of_batch}});
+    return {cell.end(), cell.replicates()};
+}
+
+// Ten replicates without a success have a standard error of 0 and say little. With 95, at most 3.8 % of replicates may
+// succeed (97.5 %), whose standard error is 0.02.
+TEST(Stopping, SharesOfZeroAndOneDoNotStopOnAStandardErrorOfZero) {
+    const StopRule rule{metric_index("rank_over"), 0.0, 0.02, std::string(share_of_replicates)};
+    for (const std::size_t ones : {0U, 10U}) {
+        const auto [end, replicates] = stopped(rule, zeros_and_ones(ones, 10));
+        EXPECT_EQ(end, CellEnd::met);
+        EXPECT_GE(replicates, 100U);
+        EXPECT_LE(replicates, 130U);
+        EXPECT_LE(std::pow(0.96, static_cast<double>(replicates)), 0.025) << "4 % would have been seen";
+        EXPECT_LE(fraction_error(ones == 0 ? 0 : replicates, replicates), 0.02);
+    }
+    EXPECT_EQ(stopped({rule.metric, 0.1, 0.0, rule.unit}, zeros_and_ones(0, 10)).first, CellEnd::max)
+        << "nothing is small relative to a mean of 0";
+    // The control: by the standard error the cell stops at its least number of replicates.
+    const auto [end, replicates] = stopped({rule.metric, 0.0, 0.02, "share"}, zeros_and_ones(0, 10));
+    EXPECT_EQ(end, CellEnd::met);
+    EXPECT_EQ(replicates, 10U);
+}
+
+TEST(Stopping, EqualRanksOfAFewReplicatesDoNotStopACell) {
+    const StopRule rule{metric_index("rank"), 0.0, 0.02, std::string(whole_components)};
+    Moments equal;
+    for (int i = 0; i < 10; ++i) equal.add(3.0);
+    EXPECT_GE(stopped(rule, equal).second, 100U);
+    EXPECT_EQ(stopped({rule.metric, 0.0, 0.02, "components"}, equal).second, 10U) << "control";
+    Moments varied = equal;
+    varied.m2 = 9.0;  // a standard error of 1 / sqrt(replicates)
+    EXPECT_EQ(stopped({rule.metric, 0.0, 0.1, rule.unit}, varied).second,
+              stopped({rule.metric, 0.0, 0.1}, varied).second);
+}
+
+// By the standard error most cells stop at ten replicates with a share of 0. By the exact limits a cell stops too early
+// (the true standard error beyond 1.2 times the target) with probability 0.025 at most at a checkpoint, so that 40 of
+// 400 cells have p < 1e-10.
+TEST(Stopping, SharesAreAsAccurateAsRequestedForManySeeds) {
+    constexpr double target = 0.02;
+    constexpr int seeds = 400;
+    for (const double truth : {0.02, 0.05, 0.2}) {
+        const auto early_of = [&](const std::string& unit) {
+            int early = 0;
+            for (int seed = 0; seed < seeds; ++seed) {
+                std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+                std::bernoulli_distribution success(truth);
+                const std::vector<StopRule> rules = {{metric_index("rank_over"), 0.0, target, unit}};
+                CellProgress cell(10, 2000, 10, rules);
+                for (std::size_t b = 0; !cell.end(); ++b) {
+                    Moments moments;
+                    for (int i = 0; i < 10; ++i) moments.add(success(random) ? 1.0 : 0.0);
+                    cell.add(b, 0, {{{1, rules[0].metric, 0}, moments}});
+                }
+                const double n = static_cast<double>(cell.replicates());
+                early += std::sqrt(truth * (1.0 - truth) / n) > 1.2 * target ? 1 : 0;
+            }
+            return early;
+        };
+        const int early = early_of(std::string(share_of_replicates));
+        std::printf("share %.2f: %d of %d cells stopped too early, by the standard error %d\n", truth, early, seeds,
+                    early_of("share"));
+        EXPECT_LT(early, 40) << truth;
+        if (truth < 0.1) {
+            EXPECT_GT(early_of("share"), 80) << "control, " << truth;
+        }
+    }
 }
 
 TEST(Stopping, ARuleForAMetricThatIsNotMeasuredStopsACellAtItsLeast) {

@@ -7,6 +7,7 @@
 
 #include "validation/engine/compare.hpp"
 #include "validation/engine/merge.hpp"
+#include "validation/engine/stopping.hpp"
 #include "validation/engine/store_metrics.hpp"
 #include "validation/engine/tests/fake_study.hpp"
 #include "validation/engine/tests/version_2_store.hpp"
@@ -123,6 +124,61 @@ TEST(StoreVersions, StoresWithOtherNumbersOfMetricsCompareAsEqual) {
     EXPECT_TRUE(found.only_a.empty());
     EXPECT_TRUE(found.only_b.empty());
     for (const auto& row : found.rows) EXPECT_EQ(row.difference, 0.0) << row.metric;
+}
+
+/// A study that stops by a share whose replicates are all 0.
+Experiment study_of_a_share() {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 1.0}};
+    study.batch = 10;
+    study.least = 10;
+    study.most = 400;
+    study.until = {{metric_index("rank_over"), 0.0, 0.02}};
+    Experiment experiment = study.experiment();
+    experiment.worker = [worker = experiment.worker](std::size_t cell, ReplicateRange range) -> Experiment::Worker {
+        return [inner = worker(cell, range)](std::uint64_t replicate) {
+            auto observed = inner(replicate);
+            observed.push_back({1, metric_index("rank_over"), 0, 0.0});
+            return observed;
+        };
+    };
+    return experiment;
+}
+
+// Version 0.1 wrote the unit `share` for shares of replicates, and stopped by their standard error.
+constexpr const char* earlier_unit = "UPDATE metric SET unit = 'share' WHERE name = 'rank_over'";
+
+TEST(StoreVersions, StopRulesMeasureErrorsLikeTheProgramThatMadeTheStore) {
+    const Experiment experiment = study_of_a_share();
+    const std::string path = scratch_path("share");
+    EXPECT_EQ(run_into(experiment, path), RunOutcome::complete);
+    const auto goal = [&] {
+        Database store = open_store(path);
+        return StudyProgress(store).cells().front().goal_replicates();
+    };
+    EXPECT_GE(goal(), 100U);
+    edit(path, earlier_unit);
+    EXPECT_EQ(goal(), 10U);
+    const std::int64_t batches = open_store(path).integer("SELECT count(*) FROM batch");
+    EXPECT_EQ(run_into(experiment, path), RunOutcome::complete) << "an earlier store is resumed";
+    Database store = open_store(path);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM batch"), batches);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM metric WHERE name = 'rank_over' AND unit = 'share'"), 1);
+}
+
+TEST(StoreVersions, PartsWhoseStopRulesMeasureErrorsDifferentlyAreNotMerged) {
+    const Experiment experiment = study_of_a_share();
+    const std::string first = half_of(experiment, "first", 1);
+    const std::string second = half_of(experiment, "second", 2);
+    edit(first, earlier_unit);
+    for (const auto& parts : {std::vector{first, second}, std::vector{second, first}})
+        EXPECT_NE(message_of([&] { merge_stores(parts, scratch_path("output")); }, ErrorKind::usage)
+                      .find("measure the error of rank_over for run.until in different ways"),
+                  std::string::npos);
+    edit(second, earlier_unit);
+    const std::string output = scratch_path("output");
+    merge_stores({first, second}, output);
+    EXPECT_EQ(open_store(output).integer("SELECT count(*) FROM metric WHERE name = 'rank_over' AND unit = 'share'"), 1);
 }
 
 TEST(StoreVersions, AMetricThatAStoreDoesNotHaveHasNoNumberThere) {

@@ -160,7 +160,7 @@ TEST(MetricTable, EveryMetricHasANameOfItsOwnAndAMeasure) {
 }
 
 TEST(EstimateMetrics, AreThoseOfTheNumbersAndUndefinedForSpikesThatAreNotSeen) {
-    const SampleResult sample{.rank = 2,
+    const SampleResult sample{.detectable = 1,
                               .spikes = 2,
                               .truth = true,
                               .values = {3.0},
@@ -176,14 +176,80 @@ TEST(EstimateMetrics, AreThoseOfTheNumbersAndUndefinedForSpikesThatAreNotSeen) {
         text += fmt::format("{} {} {} {:g}\n", one.method, metrics()[one.metric].name, one.k, one.value);
     EXPECT_EQ(text,
               "0 outlier 1 9\n0 overlap.left 1 0.25\n0 overlap.right 1 0.36\n0 outlier 2 nan\n0 overlap.left 2 nan\n"
-              "0 overlap.right 2 nan\n1 rank 0 1\n1 rank_over 0 0\n1 rank_right 0 0\n1 bulk_edge 0 1.5\n"
+              "0 overlap.right 2 nan\n1 rank 0 1\n1 rank_over 0 0\n1 rank_right 0 1\n1 rank_missed 0 0\n"
+              "1 rank_false 0 0\n1 bulk_edge 0 1.5\n"
               "1 strength 1 2.5\n1 shrunk 1 2\n1 strength 2 nan\n1 shrunk 2 nan\n1 relative_error 0 0.75\n"
               "1 loss_ratio 0 1.5\n");
     SampleResult unknown = sample;
     unknown.truth = false;
+    unknown.detectable = {};
     found.clear();
     observe_estimate({unknown, 1, 1.5, {2.5}, {2.0}, 0.0}, 1, found);
     EXPECT_EQ(found.size(), 4U) << "rank, edge, and strength and shrunk of the component";
+}
+
+TEST(SubspaceMetrics, AreThoseOfThePrincipalAnglesHoweverVectorsMix) {
+    const auto turn = [](double degrees) {
+        const double angle = degrees * arma::datum::pi / 180.0;
+        return arma::mat{{std::cos(angle), -std::sin(angle)}, {std::sin(angle), std::cos(angle)}};
+    };
+    // The true vectors are turned by 25 and 40 degrees out of a plane and mixed in it; the first spike stands alone.
+    arma::mat left(3, 3, arma::fill::zeros);
+    left(0, 0) = 0.9;
+    left.submat(1, 1, 2, 2) =
+        turn(33.0) * arma::diagmat(arma::cos(arma::vec{25.0, 40.0} * arma::datum::pi / 180.0)) * turn(-70.0);
+    arma::mat right = left;
+    right.submat(1, 1, 2, 2) = turn(80.0);
+    const std::vector<double> values = {5.0, 3.0, 2.0};
+    const SubspaceResult found = subspace_result({1, 2, true}, values, left, right);
+    EXPECT_EQ(found.first, 1U);
+    EXPECT_DOUBLE_EQ(found.outlier, 6.5);
+    EXPECT_NEAR(found.overlap_left,
+                (std::pow(std::cos(25.0 * arma::datum::pi / 180.0), 2) +
+                 std::pow(std::cos(40.0 * arma::datum::pi / 180.0), 2)) /
+                    2.0,
+                1e-14);
+    EXPECT_NEAR(found.angle_left, 40.0, 1e-12);
+    EXPECT_NEAR(found.overlap_right, 1.0, 1e-14);
+    EXPECT_NEAR(found.angle_right, 0.0, 1e-5);
+
+    SampleResult sample{.detectable = 3, .spikes = 3, .truth = true, .values = values, .left = {}, .right = {}};
+    sample.subspaces = {found};
+    std::vector<Observation> observed;
+    observe_sample(sample, observed);
+    std::string text;
+    for (const auto& one : observed)
+        if (metrics()[one.metric].name.starts_with("subspace_"))
+            text += fmt::format("{} {} {:.1f}, ", metrics()[one.metric].name, one.k, one.value);
+    EXPECT_EQ(text,
+              "subspace_outlier 2 6.5, subspace_overlap.left 2 0.7, subspace_overlap.right 2 1.0, "
+              "subspace_angle.left 2 40.0, subspace_angle.right 2 0.0, ");
+
+    const SubspaceResult unseen = subspace_result({1, 2, true}, {5.0, 3.0}, left.submat(0, 0, 1, 1), right);
+    EXPECT_TRUE(std::isnan(unseen.overlap_left) && std::isnan(unseen.angle_right) && std::isnan(unseen.outlier))
+        << "the block has two singular values";
+}
+
+TEST(EstimateMetrics, CompareTheRankWithTheNumberOfDetectableSpikes) {
+    // Two spikes, of which one is below the threshold: rank 1 is right, and rank 2 is a false alarm.
+    const auto measured = [](std::optional<std::size_t> detectable, std::size_t rank) {
+        const SampleResult sample{
+            .detectable = detectable, .spikes = 2, .truth = true, .values = {}, .left = {}, .right = {}};
+        std::vector<Observation> found;
+        observe_estimate({sample, rank, 1.5, std::vector<double>(rank, 1.0), std::vector<double>(rank, 1.0), 0.0}, 1,
+                         found);
+        std::string text;
+        for (const auto& one : found)
+            if (metrics()[one.metric].name.starts_with("rank_"))
+                text += fmt::format("{} {:g} ", metrics()[one.metric].name.substr(5), one.value);
+        return text;
+    };
+    EXPECT_EQ(measured(1, 0), "over 0 right 0 missed 1 false 0 ");
+    EXPECT_EQ(measured(1, 1), "over 0 right 1 missed 0 false 0 ");
+    EXPECT_EQ(measured(1, 2), "over 1 right 0 missed 0 false 1 ");
+    EXPECT_EQ(measured(0, 2), "over 1 right 0 missed 0 false 2 ");
+    EXPECT_EQ(measured(3, 1), "over 0 right 0 missed 2 false 0 ");
+    EXPECT_EQ(measured(std::nullopt, 1), "") << "without a law there is no threshold";
 }
 
 TEST(BlockMetrics, GainAndDistortionOfAHalvedBlockAreAHalfAndAQuarter) {

@@ -20,6 +20,22 @@ TEST(Statistics, MeanIntervalIsStudents) {
     EXPECT_EQ(interval.count, 5U);
 }
 
+// Hall's transformation of Student's t for three values 0 and one 4: mean 1, standard error 1, skewness 2 / sqrt(3).
+TEST(Statistics, TheLimitsOfSkewedMeansAreStudentsOrHallsWhicheverIsFarther) {
+    const std::vector<double> values = {0.0, 0.0, 0.0, 4.0};
+    const Interval interval = mean_interval(values, 0.2);
+    constexpr double quantile = 1.6377443536962102;  // of Student's law with three degrees of freedom, .9
+    const double a = 1.0 / std::sqrt(3.0);
+    EXPECT_NEAR(interval.low, 1.0 - quantile, 1e-12) << "on the short side Student's limit is farther out";
+    // The upper limit is where the transformed t equals minus the quantile.
+    const double t = 1.0 - interval.high;
+    EXPECT_GT(interval.high, 1.0 + quantile + 0.1);
+    EXPECT_NEAR(t + a * t * t / 3.0 + a * a * t * t * t / 27.0 + a / 6.0, -quantile, 1e-12);
+    std::vector<double> mirrored = values;
+    for (double& value : mirrored) value = -value;
+    EXPECT_NEAR(mean_interval(mirrored, 0.2).low, -interval.high, 1e-12);
+}
+
 TEST(Statistics, TooFewOrMissingValuesAreInconclusive) {
     const double nan = std::nan("");
     for (const auto& values : std::vector<std::vector<double>>{{}, {1.0}, {1.0, 2.0, nan}}) {
@@ -47,6 +63,20 @@ TEST(Statistics, FractionIntervalIsThatOfClopperAndPearson) {
     const Interval tiny = fraction_interval(3, 20, 1e-12);
     EXPECT_GT(tiny.low, 0.0);
     EXPECT_LT(tiny.high, 1.0);
+}
+
+TEST(Statistics, TheErrorOfAFractionIsNeverZero) {
+    for (const std::uint64_t trials : {1U, 10U, 95U, 10000U}) {
+        const double n = static_cast<double>(trials);
+        const double limit = 1.0 - std::pow(0.025, 1.0 / n);
+        EXPECT_NEAR(fraction_error(0, trials), limit / 1.959963984540054, 1e-12);
+        EXPECT_NEAR(fraction_error(trials, trials), limit / 1.959963984540054, 1e-12);
+        EXPECT_EQ(fraction_interval(0, trials, 1e-3).error, fraction_error(0, trials));
+        // A fraction so small that it is often missed has at most this standard error.
+        EXPECT_LE(std::sqrt(limit * (1.0 - limit) / n), 1.05 * fraction_error(0, trials) + (trials < 2 ? 1.0 : 0.0));
+    }
+    EXPECT_NEAR(fraction_error(5000, 10000), 0.005, 1e-4) << "many trials: the standard error";
+    EXPECT_EQ(fraction_interval(3, 20, 0.05).error, std::sqrt(0.15 * 0.85 / 20.0));
 }
 
 // The exact coverage, by summing the binomial law: each tail misses with probability alpha / 2 at most.
@@ -138,16 +168,27 @@ TEST(Statistics, SlopesOfExactPowers) {
     EXPECT_EQ(judge(rate, at_most(-0.7)), Verdict::inconclusive);
 }
 
-// The smallest sample has three draws, which leaves two degrees of freedom, where Student's quantile has a closed form.
+// Three draws leave two degrees of freedom, where Student's quantile has a closed form. Their squares have no skewness,
+// so the limits at each size are Student's for the mean of the squares.
 TEST(Statistics, SlopesOfFewDrawsHaveStudentsLimits) {
-    const std::vector<SizeDraws> sweep = {{64, {1.0, 1.2, 0.9}}, {256, {0.4, 0.6, 0.5, 0.45}}};
-    for (const double alpha : {0.05, 1e-6}) {
-        const Interval rate = rate_interval(sweep, alpha);
-        const double tail = alpha / 2.0;
-        const double quantile = (1.0 - 2.0 * tail) / std::sqrt(2.0 * tail * (1.0 - tail));
-        EXPECT_NEAR((rate.high - rate.estimate) / rate.error, quantile, 1e-9 * quantile);
-        EXPECT_NEAR((rate.estimate - rate.low) / rate.error, quantile, 1e-9 * quantile);
-    }
+    const std::vector<double> three = {std::sqrt(0.8), 1.0, std::sqrt(1.2)};
+    std::vector<double> halves = three;
+    for (double& value : halves) value *= 0.5;
+    const std::vector<SizeDraws> sweep = {{64, three}, {256, halves}};
+    constexpr double tail = 0.025;
+    const double quantile = (1.0 - 2.0 * tail) / std::sqrt(2.0 * tail * (1.0 - tail));
+    const double reach = quantile * 0.2 / std::sqrt(3.0);  // of the mean of the squares, in parts of that mean
+    const double down = 0.5 * std::log(1.0 - reach);
+    const double up = 0.5 * std::log(1.0 + reach);
+    const double width = std::sqrt(down * down + up * up) / std::log(4.0);
+    const Interval rate = rate_interval(sweep, 2.0 * tail);
+    EXPECT_NEAR(rate.estimate, -0.5, 1e-12);
+    EXPECT_NEAR(rate.high, -0.5 + width, 1e-9);
+    EXPECT_NEAR(rate.low, -0.5 - width, 1e-9);
+    // At a smaller alpha the mean of the squares could be zero.
+    const Interval unknown = rate_interval(sweep, 1e-6);
+    EXPECT_EQ(unknown.low, -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(unknown.high, std::numeric_limits<double>::infinity());
 }
 
 // Slopes of the .9 quantile of exponential values whose law does not depend on the size, so that the true slope is 0. A

@@ -27,15 +27,72 @@ TEST(StudyDiagnostics, StrengthsMustBeSortedLargestFirst) {
     EXPECT_NO_THROW((void)parse_study(study_with("signal = { strength = [3.0, 1.8] }"), "x"));
 }
 
-TEST(StudyDiagnostics, ComponentsOfEqualStrengthHaveNoPredictions) {
+/// The predictions of a claim, as metric and component.
+std::set<std::string> predictions_of(const Study& study, const std::string& claim) {
+    std::set<std::string> found;
+    for (const auto& one : study.experiment.cells.at(0).predictions)
+        if (one.claim == claim) found.insert(one.metric + " " + std::to_string(one.k));
+    return found;
+}
+
+std::set<std::string> limits_of(const Study& study, int k) {
+    std::set<std::string> found;
+    for (const auto& one : study.experiment.cells.at(0).limits)
+        if (one.k == k) found.insert(one.metric);
+    return found;
+}
+
+TEST(StudyDiagnostics, CloseComponentsArePredictedTogetherAndOthersOneByOne) {
+    const auto study_of = [](const std::string& strengths) {
+        return parse_study(study_with("signal = { strength = " + strengths + " }",
+                                      "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n"),
+                           "x");
+    };
+    const Study study = study_of("[12.0, 6.0, 6.0, 3.0, 2.9, 0.5, 0.4]");
+    using Predicted = std::set<std::string>;
+    EXPECT_EQ(predictions_of(study, "overlap.left"),
+              (Predicted{"overlap.left 1", "subspace_overlap.left 2", "subspace_overlap.left 4"}));
+    EXPECT_EQ(predictions_of(study, "overlap.right"),
+              (Predicted{"overlap.right 1", "subspace_overlap.right 2", "subspace_overlap.right 4"}));
+    EXPECT_EQ(predictions_of(study, "outlier.location"),
+              (Predicted{"outlier 1", "subspace_outlier 2", "subspace_outlier 4"}));
+    EXPECT_EQ(predictions_of(study, "threshold.detection"), Predicted{"outlier 6"})
+        << "the second largest noise eigenvalue lies lower";
+    const Predicted of_spike = {"outlier", "overlap.left", "overlap.right", "strength", "shrunk"};
+    EXPECT_EQ(limits_of(study, 1), of_spike);
+    EXPECT_EQ(limits_of(study, 2), (Predicted{"subspace_outlier", "subspace_overlap.left", "subspace_overlap.right",
+                                              "subspace_angle.left", "subspace_angle.right"}));
+    EXPECT_EQ(limits_of(study, 3), Predicted{});
+    EXPECT_EQ(limits_of(study, 7), of_spike) << "outlier at the edge, overlaps 0";
+    ASSERT_EQ(study.experiment.notes.size(), 1U);
+    expect_part(study.experiment.notes[0], "n=24 d=32: the strengths of components 2 to 3 are closer than 6 standard");
+    EXPECT_TRUE(study_of("[12.0, 6.0]").experiment.notes.empty());
+
+    // The mean of the limits of 6 and 5, and of the laws with the planted defect.
+    const Study pair = study_of("[6.0, 5.5]");
+    const Study high = study_of("[6.0]");
+    const Study low = study_of("[5.5]");
+    const auto numbers = [](const Study& of, const std::string& claim) {
+        for (const auto& one : of.experiment.cells.at(0).predictions)
+            if (one.claim == claim) return std::pair{one.value, one.with_fault};
+        throw precondition_error("nothing is predicted for {}", claim);
+    };
+    for (const char* claim : {"outlier.location", "overlap.left", "overlap.right"}) {
+        EXPECT_DOUBLE_EQ(numbers(pair, claim).first, (numbers(high, claim).first + numbers(low, claim).first) / 2.0);
+        EXPECT_DOUBLE_EQ(numbers(pair, claim).second, (numbers(high, claim).second + numbers(low, claim).second) / 2.0);
+    }
+}
+
+TEST(StudyDiagnostics, ComponentsCloseToOneBelowTheThresholdHaveNoPredictions) {
     const std::string check = "[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 }\n";
-    expect_part(error_of(study_with("signal = { strength = [3.0, 3.0] }", check)), "says nothing");
-    const Study mixed = parse_study(study_with("signal = { strength = [3.0, 3.0, 2.0] }", check), "x");
-    ASSERT_EQ(mixed.experiment.cells.size(), 1U);
-    std::set<int> predicted;
-    for (const auto& one : mixed.experiment.cells[0].predictions)
-        if (one.metric == "overlap.left") predicted.insert(one.k);
-    EXPECT_EQ(predicted, std::set<int>{3});
+    expect_part(error_of(study_with("signal = { strength = [1.5, 0.9] }", check)),
+                "says nothing about the cells it matches (wrong side of the threshold, a component too close to one "
+                "below the threshold");
+    const Study study = parse_study(study_with("signal = { strength = [6.0, 1.5, 0.9] }", check), "x");
+    EXPECT_EQ(predictions_of(study, "overlap.left"), std::set<std::string>{"overlap.left 1"});
+    ASSERT_EQ(study.experiment.notes.size(), 1U);
+    expect_part(study.experiment.notes[0], "components 2 to 3");
+    expect_part(study.experiment.notes[0], "compare none of them with the theory");
 }
 
 TEST(StudyDiagnostics, AKeyOfTheSweepCannotBeSetForTheModel) {

@@ -1,0 +1,115 @@
+// The level and the power of the sign-flip null of tw-test under entries with heavy tails.
+#include "estimators/ranks/sign_flips.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <boost/math/distributions/binomial.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "estimators/spectral/spectral_estimator.hpp"
+#include "estimators/tests/quantizer_samples.hpp"
+#include "estimators/transforms/spectral_method.hpp"
+#include "sim/spiked/spiked_sampler.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+const stream::StudySeed flip_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000062");
+constexpr double false_alarm = 1e-6;  // of each comparison below, exact
+
+sim::SpikedModel heavy(const char* entries, std::size_t side, std::vector<SignalStrength> strengths) {
+    return {sim::Covariance::identity(side), sim::Covariance::identity(side), std::move(strengths),
+            sim::EntryLaw::parse(entries)};
+}
+
+/// In how many blocks the method finds rank 1 or more.
+int found_in(const SpectralMethod& method, const sim::SpikedModel& model, const char* name, int blocks) {
+    int found = 0;
+    for (int r = 0; r < blocks; ++r) {
+        AnalysedBlock block(sim::sample(model, flip_seed, name, static_cast<std::uint64_t>(r)).observed);
+        found += method.estimate(block).rank > 0 ? 1 : 0;
+    }
+    return found;
+}
+
+TEST(SignFlipsLaw, KeepTheirLevelUnderHeavyTailsWhereTracyWidomDoesNot) {
+    constexpr double level = 0.05;
+    constexpr int blocks = 1500;
+    constexpr std::size_t side = 64;
+    const auto flips = spectral_method("tw-test:level=0.05:null=signflip");
+    const auto tracy_widom = spectral_method(fmt::format("tw-test:level=0.05:sigma={}", 1.0 / std::sqrt(side)));
+    const boost::math::binomial law(blocks, level);
+    const double least = boost::math::quantile(law, false_alarm / 2.0);
+    const double most = boost::math::quantile(boost::math::complement(law, false_alarm / 2.0));
+    // The smallest rate at which the upper limit is passed with probability .99.
+    const double seen = boost::math::binomial::find_lower_bound_on_p(blocks, most + 1.0, 0.99);
+    for (const char* entries : {"student:5", "sparse:0.05", "gaussian"}) {
+        const auto noise = heavy(entries, side, {});
+        const int found = found_in(flips, noise, entries, blocks);
+        const int control = found_in(tracy_widom, noise, entries, blocks);
+        std::cout << fmt::format(
+            "{}: sign flips {:.4f}, Tracy-Widom {:.4f} of {} blocks at level {}, allowed {:.4f} to {:.4f} (exact, "
+            "{:g}); a "
+            "level of {:.3f} would be seen\n",
+            entries, static_cast<double>(found) / blocks, static_cast<double>(control) / blocks, blocks, level,
+            least / blocks, most / blocks, false_alarm, seen);
+        EXPECT_GE(found, least) << entries;
+        EXPECT_LE(found, most) << entries;
+        // Control: the Tracy-Widom quantile breaks the level on the same blocks.
+        if (std::string_view(entries) != "gaussian") {
+            EXPECT_GT(control, most) << "the control passes: " << entries;
+        }
+    }
+}
+
+TEST(SignFlipsLaw, FindASpikeOfTwoThresholdsUnderHeavyTails) {
+    constexpr int blocks = 100;
+    constexpr std::size_t side = 128;
+    const auto flips = spectral_method("tw-test:null=signflip");
+    // Below this count a method that finds it in 90 % of blocks falls with probability 1e-6.
+    const double least = boost::math::quantile(boost::math::binomial(blocks, 0.9), false_alarm);
+    for (const char* entries : {"student:5", "sparse:0.05"}) {
+        const int found = found_in(flips, heavy(entries, side, {{2.0}}), entries, blocks);
+        // Control: pure noise is not taken for the spike.
+        const int control = found_in(flips, heavy(entries, side, {}), entries, blocks);
+        std::cout << fmt::format(
+            "{}: a spike of 2 thresholds is found in {} of {} blocks, in pure noise in {}; at least {}\n", entries,
+            found, blocks, control, least);
+        EXPECT_GE(found, least) << entries;
+        EXPECT_LT(control, least) << entries;
+    }
+}
+
+TEST(SignFlips, AreAFunctionOfTheBlockAndCountComponentsInTurn) {
+    arma::mat matrix = gaussian(40, 60, 5) / std::sqrt(60.0);
+    matrix += 6.0 * arma::normalise(gaussian(40, 1, 6)) * arma::normalise(gaussian(60, 1, 7)).t();
+    matrix += 4.0 * arma::normalise(gaussian(40, 1, 8)) * arma::normalise(gaussian(60, 1, 9)).t();
+    const auto method = spectral_method("tw-test:null=signflip");
+    for (const double scale : {1.0, 1e-150, 1e150}) {
+        AnalysedBlock block(arma::mat(scale * matrix));
+        const Shrinkage found = method.estimate(block);
+        EXPECT_EQ(found.rank, 2U) << scale;
+        AnalysedBlock again(arma::mat(scale * matrix));
+        EXPECT_EQ(method.estimate(again).shrunk, found.shrunk);
+    }
+    AnalysedBlock zero(arma::mat(8, 8, arma::fill::zeros));
+    EXPECT_EQ(method.estimate(zero).rank, 0U);
+    AnalysedBlock whitened(matrix);
+    EXPECT_GE(spectral_method("whiten+tw-test:null=signflip").estimate(whitened).rank, 1U);
+    EXPECT_EQ(SignFlips::least_draws(0.01), 99U);
+    EXPECT_EQ(SignFlips::least_draws(0.05), 19U);
+    EXPECT_EQ(SignFlips::least_draws(0.3), 3U);
+}
+
+TEST(SignFlips, RejectOptionsWithoutEffectAndDrawsThatCannotReachTheLevel) {
+    for (const char* name : {"tw-test:draws=99", "tw-test:null=tw:draws=99", "tw-test:null=signflip:draws=98",
+                             "tw-test:null=flip", "tw-test:null=signflip:draws=65536"})
+        message_of([&] { (void)spectral_estimator(name); }, ErrorKind::usage);
+    const std::vector<double> values(8, 1.0);
+    message_of([&] { (void)spectral_estimator("tw-test:null=signflip").estimate(values, {8, 8}); }, ErrorKind::usage);
+}
+
+}  // namespace
+}  // namespace spiked::estimators

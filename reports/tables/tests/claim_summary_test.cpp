@@ -1,0 +1,112 @@
+#include "reports/tables/claim_summary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "reports/page/claim_page.hpp"
+#include "reports/tables/claim_report.hpp"
+
+namespace spiked::reports {
+namespace {
+
+using validation::AcceptanceRegion;
+using validation::ClaimKind;
+using validation::ClaimOutcome;
+using validation::PrintedVerdict;
+using validation::Verdict;
+
+std::size_t occurrences(std::string_view text, std::string_view words) {
+    std::size_t count = 0;
+    for (auto at = text.find(words); at != std::string_view::npos; at = text.find(words, at + 1)) ++count;
+    return count;
+}
+
+/// A judged claim of the program with one finding per criterion.
+ClaimOutcome judged(const validation::Claim& claim, PrintedVerdict printed, double estimate, std::size_t size = 128) {
+    ClaimOutcome outcome;
+    outcome.claim = &claim;
+    outcome.printed = printed;
+    for (const auto& criterion : claim.criteria) {
+        validation::CriterionOutcome one{.criterion = &criterion};
+        one.outcome.findings = {{.size = size,
+                                 .interval = {estimate, 0.01, estimate - 0.05, estimate + 0.05, 100},
+                                 .region = validation::at_most(0.0, 0.05),
+                                 .verdict = printed == PrintedVerdict::holds ? Verdict::pass : Verdict::fail}};
+        outcome.criteria.push_back(std::move(one));
+    }
+    return outcome;
+}
+
+validation::Validation some_claims() {
+    static const validation::Claim on_dump = [] {
+        validation::Claim claim = *validation::find_claim("one-bit-saved");
+        claim.on = "small|model.safetensors";
+        claim.refuted_as = ClaimKind::does_not_transfer;
+        return claim;
+    }();
+    validation::Validation found;
+    found.false_alarm = 1e-3;
+    found.comparisons = 7;
+    const auto add = [&](const char* id, PrintedVerdict printed, double estimate) {
+        found.claims.push_back(judged(*validation::find_claim(id), printed, estimate));
+    };
+    add("qjl.mean", PrintedVerdict::refuted, 0.48);
+    add("outlier.location", PrintedVerdict::holds, -0.0014);
+    add("prop.norm", PrintedVerdict::vacuous, 0.0022);
+    add("rank.false-alarm", PrintedVerdict::refuted, 0.34);
+    add("one-bit-saved", PrintedVerdict::refuted, 0.73);
+    add("edge.estimator", PrintedVerdict::inconclusive, -0.4);
+    for (auto& one : found.claims.back().criteria) one.outcome.levels = {{128, 0.23, -0.22}};
+    found.claims.push_back(judged(on_dump, PrintedVerdict::refuted, 0.2));
+    return found;
+}
+
+TEST(ClaimSummary, HasEveryClaimOnceUnderItsKindInBothFormats) {
+    const auto found = some_claims();
+    const ClaimSummary summary = summary_of(found);
+    const std::string markdown = summary_markdown(summary, "Made by a test.");
+    const std::string html = summary_html(summary, "Made by a test.");
+    for (const auto& claim : found.claims) {
+        const std::string title = claim.claim->on.empty() ? claim.claim->id : claim.claim->id + " on dumps";
+        EXPECT_EQ(occurrences(markdown, "| `" + title + "` |"), 1U) << title;
+        EXPECT_EQ(occurrences(html, "<code>" + title + "</code>"), 1U) << title;
+    }
+    for (const std::string& page : {markdown, html}) {
+        EXPECT_NE(page.find("Tier quick: 7 claims"), std::string::npos) << page;
+        const auto misprints = page.find("Misprints");
+        const auto holds = page.find("Holds within the margin");
+        const auto undecided = page.find("Undecided in this run");
+        ASSERT_NE(undecided, std::string::npos);
+        EXPECT_LT(misprints, page.find("qjl.mean"));
+        EXPECT_LT(page.find("qjl.mean"), holds);
+        EXPECT_LT(holds, page.find("outlier.location"));
+        EXPECT_LT(page.find("outlier.location"), undecided);
+        EXPECT_LT(undecided, page.find("edge.estimator"));
+        EXPECT_NE(page.find("A signal that can be seen shows up where the theory puts it."), std::string::npos);
+        EXPECT_NE(page.find("small"), std::string::npos) << "the dump is named";
+    }
+}
+
+// Numbers of the second page are those of the run; without their claims a loss is left out.
+TEST(ClaimSummary, TakesTheLossesFromTheRun) {
+    auto found = some_claims();
+    const auto text_of = [](const ClaimSummary& summary, std::string_view title) {
+        const auto loss = std::find_if(summary.losses.begin(), summary.losses.end(),
+                                       [&](const SummaryLoss& one) { return one.title == title; });
+        return loss == summary.losses.end() ? std::string() : loss->text;
+    };
+    const ClaimSummary summary = summary_of(found);
+    EXPECT_NE(text_of(summary, "The edge of the noise").find("22 % too low at d = 128"), std::string::npos);
+    EXPECT_NE(text_of(summary, "False alarms").find("one: 66 % at d = 128"), std::string::npos)
+        << text_of(summary, "False alarms");
+    EXPECT_NE(text_of(summary, "Savings in bits").find("0.73 at d = 128 on keys"), std::string::npos);
+    EXPECT_NE(text_of(summary, "Savings in bits").find("On the keys of 1 dump: 0.20 to 0.20."), std::string::npos);
+    EXPECT_NE(text_of(summary, "Error rates").find("All 7 comparisons"), std::string::npos);
+    EXPECT_EQ(text_of(summary, "Gaussian only"), "");
+    std::erase_if(found.claims, [](const ClaimOutcome& one) { return one.claim->id == "edge.estimator"; });
+    EXPECT_EQ(text_of(summary_of(found), "The edge of the noise"), "");
+}
+
+}  // namespace
+}  // namespace spiked::reports

@@ -1,0 +1,84 @@
+#include "theory/laws/spike_clusters.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "theory/laws/finite_size.hpp"
+#include "theory/tests/reference.hpp"
+
+namespace spiked::theory {
+namespace {
+
+/// The numbers of spikes of the clusters, with a minus sign where one of them is not detectable.
+std::vector<int> sizes(const SeparableLaw& law, const std::vector<double>& thresholds, std::size_t rows,
+                       std::size_t columns) {
+    std::vector<SignalStrength> strengths;
+    for (const double multiple : thresholds) strengths.push_back({multiple * law.detection_threshold().value});
+    std::vector<int> found;
+    std::size_t next = 0;
+    for (const SpikeCluster& cluster : spike_clusters(law, strengths, rows, columns)) {
+        EXPECT_EQ(cluster.first, next);
+        next += cluster.count;
+        found.push_back((cluster.detectable ? 1 : -1) * static_cast<int>(cluster.count));
+    }
+    EXPECT_EQ(next, strengths.size());
+    return found;
+}
+
+using Sizes = std::vector<int>;
+
+TEST(SpikeClusters, EqualAndCloseSpikesAreTogetherAndDistantOnesAlone) {
+    const SeparableLaw law(identity_spectrum(), identity_spectrum(), AspectRatio(1.0));
+    EXPECT_EQ(sizes(law, {}, 128, 128), Sizes{});
+    EXPECT_EQ(sizes(law, {2.0}, 128, 128), Sizes{1});
+    EXPECT_EQ(sizes(law, {2.0, 2.0}, 128, 128), Sizes{2});
+    EXPECT_EQ(sizes(law, {2.1, 2.0}, 128, 128), Sizes{2}) << "the pair of the audit";
+    EXPECT_EQ(sizes(law, {4.0, 2.2, 2.1, 2.0}, 128, 128), (Sizes{1, 3}));
+    EXPECT_EQ(sizes(law, {2.6, 2.0}, 128, 128), (Sizes{1, 1}));
+    EXPECT_EQ(sizes(law, {2.6, 2.0}, 64, 64), Sizes{2}) << "a smaller block fluctuates more";
+    EXPECT_EQ(sizes(law, {2.1, 2.0}, 8192, 8192), (Sizes{1, 1}));
+}
+
+TEST(SpikeClusters, SpikesBelowTheThresholdDisturbThoseCloseAboveIt) {
+    const SeparableLaw law(identity_spectrum(), identity_spectrum(), AspectRatio(1.0));
+    EXPECT_EQ(sizes(law, {1.5, 0.95}, 128, 128), Sizes{-2});
+    EXPECT_EQ(sizes(law, {2.0, 0.95}, 128, 128), (Sizes{1, -1}));
+    EXPECT_EQ(sizes(law, {2.0, 0.5, 0.5, 0.49}, 128, 128), (Sizes{1, -1, -1, -1})) << "none of them is seen";
+    EXPECT_EQ(sizes(law, {1.0}, 128, 128), Sizes{-1});
+    EXPECT_EQ(sizes(law, {1.0 + 1e-12, 0.5}, 128, 128), Sizes{-2}) << "at the threshold everything mixes";
+}
+
+/// The strength at which a spike separates from a weaker one, against the fluctuation of the outlier and the slope of
+/// its curve by differences.
+TEST(SpikeClusters, SeparateAtTheStatedMultipleOfTheFluctuationOfTheStrongerSpike) {
+    const SeparableLaw laws[] = {{identity_spectrum(), identity_spectrum(), AspectRatio(0.5)},
+                                 {ar1_symbol_spectrum(0.5, 64), exponential_spectrum(2.0, 128), AspectRatio(0.5)}};
+    for (const SeparableLaw& law : laws)
+        for (const double thresholds : {1.3, 2.0, 5.0}) {
+            const double strength = thresholds * law.detection_threshold().value;
+            const double step = 1e-5 * strength;
+            const double slope =
+                (law.spike({strength + step}).outlier.value - law.spike({strength - step}).outlier.value) /
+                (2.0 * step);
+            const double distance = separation_of_spikes * spike_fluctuation(law, {strength}, 256, 512).outlier / slope;
+            const auto clusters = [&](double factor) {
+                const SignalStrength pair[] = {{strength}, {strength - factor * distance}};
+                return spike_clusters(law, pair, 256, 512).size();
+            };
+            EXPECT_EQ(clusters(1.0 - 1e-6), 1U) << thresholds;
+            EXPECT_EQ(clusters(1.0 + 1e-6), 2U) << thresholds;
+        }
+}
+
+TEST(SpikeClusters, UnusableArgumentsAreRejected) {
+    const SeparableLaw law(identity_spectrum(), identity_spectrum(), AspectRatio(1.0));
+    const auto of = [&](const std::vector<SignalStrength>& strengths, std::size_t rows) {
+        return [&law, strengths, rows] { (void)spike_clusters(law, strengths, rows, 128); };
+    };
+    test::expect_rejected(of({{2.0}, {3.0}}, 128), "largest first");
+    test::expect_rejected(of({{3.0}, {2.0}}, 64), "64x128");
+    test::expect_rejected(of({{3.0}, {-2.0}}, 128), "-2");
+}
+
+}  // namespace
+}  // namespace spiked::theory
