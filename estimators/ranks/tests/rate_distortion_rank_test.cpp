@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
@@ -65,15 +66,24 @@ TEST(RateDistortionRankReference, NoOtherRankCostsLessWhenCoded) {
 }
 
 TEST(RateDistortionRank, BreaksEvenAtTheFractionOfTheFormula) {
-    // One component on a flat spectrum has E_1 / E_0 = 1 - e + lost e; it is worth its bits from 2 c = -log2(E_1 / E_0)
-    // on.
-    const double cost = (256.0 * 16.0 + 16.0) / 16384.0;
-    const double even = 1.0 - std::exp2(-2.0 * cost);
-    for (const double factor : {0.99, 1.01}) {
-        const double fraction = factor * even;
-        std::vector<double> values(128, std::sqrt((1.0 - fraction) / 127.0));
-        values[0] = std::sqrt(fraction);
-        EXPECT_EQ(rate_distortion_rank(RelativeSpectrum(values, {128, 128}), 16), factor > 1.0 ? 1U : 0U);
+    // One component on a flat spectrum has E_1 / E_0 = 1 - (1 - D)^2 e; it is worth its bits from 2 c = -log2(E_1 /
+    // E_0) on. The distortions D are those of Max 1960, and METHODS.md prints the last fraction.
+    struct Case {
+        unsigned bits;
+        double distortion;
+        double printed;  ///< in percent
+    };
+    for (const Case& c : {Case{16, 0.0, 29.43}, Case{1, 1.0 - 2.0 / std::numbers::pi, 5.49}, Case{4, 0.009497, 8.59}}) {
+        const double cost = (256.0 * c.bits + 16.0) / 16384.0;
+        const double even = (1.0 - std::exp2(-2.0 * cost)) / std::pow(1.0 - c.distortion, 2);
+        EXPECT_NEAR(100.0 * even, c.printed, 0.005) << c.bits;
+        for (const double factor : {0.999, 1.001}) {
+            const double fraction = factor * even;
+            std::vector<double> values(128, std::sqrt((1.0 - fraction) / 127.0));
+            values[0] = std::sqrt(fraction);
+            EXPECT_EQ(rate_distortion_rank(RelativeSpectrum(values, {128, 128}), c.bits), factor > 1.0 ? 1U : 0U)
+                << c.bits;
+        }
     }
 }
 

@@ -347,8 +347,7 @@ TEST(EntryKurtosis, HasTheLimitsOfAStrongSpike) {
             EXPECT_NEAR(found.of_entries.outlier_variance * outlier * outlier / expected, 1.0, 1e-6) << beta;
             EXPECT_NEAR(found.of_entries.outlier_shift * outlier * d / 2.0 * std::pow(strength.value, 2), 1.0 + beta,
                         1e-6);
-            // 1 - overlap is (1 - beta / D^4 ..)/D^2 of the noise in the other vectors, whose energy per entry shifts
-            // by the kurtosis at order D^(-4) only.
+            // The overlaps shift by O(k / (d D^4)).
             EXPECT_LT(std::abs(found.of_entries.overlap_left_shift), 1e-12);
         }
     }
