@@ -376,7 +376,8 @@ TEST(NumberFormat, NumbersBeyondTheRangeOfAFormatAreRejected) {
                                           {NumberFormat::fp64, 0x1.FFFFFFFFFFFFFp1023}}) {
         EXPECT_EQ(decode_number(encode_number(largest, format, "it"), format), largest);
         const double beyond = largest * 1.01;
-        const std::string message = message_of([&] { (void)encode_number(beyond, format, "it"); }, ErrorKind::input);
+        const std::string message =
+            message_of([&, format = format] { (void)encode_number(beyond, format, "it"); }, ErrorKind::input);
         EXPECT_NE(message.find(name_of(format)), std::string::npos) << message;
     }
     // Below 2^-14 an fp16 number has steps of 2^-24: rounding 16.5 of them loses .5, so fewer than 8 bits remain; of
@@ -429,7 +430,7 @@ TEST(Compressor, EveryQuantizerWorksAfterAnEstimatorAlsoAtRankZero) {
                     << name << " rank " << rank;
             }
             message_of(
-                [&] {
+                [&, &encoded = encoded] {
                     (void)compressor.decode({encoded.bytes.data(), encoded.bytes.size() - 1}, 40);
                 },
                 ErrorKind::input);
