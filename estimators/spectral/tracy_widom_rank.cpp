@@ -1,5 +1,7 @@
 #include "estimators/spectral/tracy_widom_rank.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
@@ -76,12 +78,8 @@ Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& o
 
 }  // namespace
 
-TracyWidomTest::TracyWidomTest(TracyWidomOptions options) : options_(std::move(options)) {
-    if (!(options_.level > 0.0 && options_.level < 1.0))
-        throw usage_error("tw-test: level {} is not a probability: give one above 0 and below 1, for example 0.01",
-                          options_.level);
-    quantile_ = quantile_at(options_.level);
-}
+TracyWidomTest::TracyWidomTest(TracyWidomOptions options)
+    : options_(std::move(options)), quantile_(quantile_at(options_.level)) {}
 
 Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Shape shape) const {
     const RelativeSpectrum spectrum(singular_values, shape);
@@ -95,7 +93,8 @@ SpectralFamily tracy_widom_test_family() {
           "rank by sequential Tracy-Widom tests: white noise, or the law of --row-spectrum and --col-spectrum (law = "
           "\"known\" "
           "in a study)",
-          {{"level", number("P", {.above = 0.0, .below = 1.0}), "false alarms a test", "0.01"},
+          {{"level", number("P", {.above = 0.0, .below = 1.0}), "false alarms a test",
+            fmt::format("{}", TracyWidomOptions{}.level)},
            {"sigma", number("S", {.above = 0.0}),
             "standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law"}},
           "Johnstone 2001; Kritchman & Nadler 2009",
@@ -103,8 +102,8 @@ SpectralFamily tracy_widom_test_family() {
          true},
         [](const NameOptions& named, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
             return {named.text(), TracyWidomTest({.loss = loss,
-                                                  .level = named.number("level").value_or(0.01),
-                                                  .noise_level = named.number("sigma", true),
+                                                  .level = named.number_or_default("level"),
+                                                  .noise_level = named.number("sigma"),
                                                   .law = known})};
         }};
 }

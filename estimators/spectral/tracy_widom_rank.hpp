@@ -23,7 +23,7 @@ struct TracyWidomOptions {
 /// sequence. Cost: a quantile at construction (30 ms), then O(p), or O(atoms) with a known law.
 class TracyWidomTest {
 public:
-    /// Throws usage_error when the level is outside (0, 1).
+    /// The level must lie between 0 and 1.
     explicit TracyWidomTest(TracyWidomOptions options);
     [[nodiscard]] Shrinkage operator()(std::span<const double> singular_values, Shape shape) const;
 
