@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <set>
 
+#include "app/cli/exit_code.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
+#include "core/text/option_schema.hpp"
 #include "core/text/printable.hpp"
 
 namespace spiked::app {
@@ -31,8 +33,17 @@ std::string option_lines(const std::vector<OptionSpec>& options) {
 }
 
 std::string usage(const Command& command) {
-    return fmt::format("spiked {} {}[options]", command.name,
-                       command.positionals.shown.empty() ? "" : command.positionals.shown + " ");
+    const std::string form = positional_form(command);
+    return fmt::format("spiked {} {}[options]", command.name, form.empty() ? "" : form + " ");
+}
+
+/// The help without the common options.
+std::string own_help(const Command& command) {
+    std::string text = command.summary + "\n\nExamples\n";
+    for (const auto& example : command.examples) text += "  " + example + "\n";
+    text += "\nUsage\n  " + usage(command) + "\n\n";
+    if (!command.options.empty()) text += "Options\n" + option_lines(command.options) + "\n";
+    return text;
 }
 
 [[noreturn]] void reject_option(const Command& command, const std::string& written) {
@@ -91,7 +102,7 @@ void reject_other_kind(const Command& command, const std::string& path) {
         if (std::find(read.begin(), read.end(), known_suffix(path)) != read.end()) readers.push_back(other.name);
     }
     const std::string message =
-        fmt::format("{}: {} stands where {} is expected{}", command.name, path, command.positionals.shown,
+        fmt::format("{}: {} stands where {} is expected{}", command.name, path, positional_form(command),
                     readers.empty() ? ": name a file of that kind"
                                     : fmt::format(" ({} is read by {}): name a file of that kind", known_suffix(path),
                                                   fmt::join(readers, ", ")));
@@ -180,24 +191,38 @@ void reject_other_files(const Command& command, const std::vector<OptionSpec>& o
     }
 }
 
-/// Rejects values that are not among the choices of a positional or option.
-void reject_other_choices(const Command& command, const std::vector<OptionSpec>& options, const Arguments& arguments) {
-    const auto check = [&](const std::string& what, const ValueSpec& value, const std::vector<std::string>& written) {
-        if (value.choices.empty() || value.open) return;
-        for (const auto& one : written)
-            if (std::find(value.choices.begin(), value.choices.end(), one) == value.choices.end())
-                throw usage_error("{}: {}\"{}\" is not possible{}", command.name, what, one,
-                                  suggestion(one, value.choices, value.aliases));
-    };
-    check("", command.positionals, arguments.positionals);
+/// Rejects values that the specs of the positionals and options do not accept.
+void reject_other_values(const Command& command, const std::vector<OptionSpec>& options, const Arguments& arguments) {
+    const std::string place = command.name + ": ";
+    for (const auto& one : arguments.positionals) require_accepted({"", command.positionals}, one, place);
     for (const auto& option : options) {
         const std::string name = long_name(option);
-        if (arguments.has(name))
-            check(name + " ", option.value, option.value.list ? arguments.list(name) : arguments.given.at(name));
+        if (!arguments.has(name)) continue;
+        for (const auto& one : option.value.list ? arguments.list(name) : arguments.given.at(name))
+            require_accepted(option, one, place);
     }
 }
 
+double number_in(std::string_view option, const std::string& text) {
+    const auto value = to_number(text);
+    if (!value) throw precondition_error("{} \"{}\" is read as a number", option, text);
+    return *value;
+}
+
+std::size_t count_in(std::string_view option, const std::string& text) {
+    const auto value = to_integer(text);
+    if (!value || *value < 0) throw precondition_error("{} \"{}\" is read as a count", option, text);
+    return static_cast<std::size_t>(*value);
+}
+
 }  // namespace
+
+std::string positional_form(const Command& command) {
+    if (!command.positional_names.empty()) return fmt::format("{}", fmt::join(command.positional_names, " "));
+    if (command.positionals.shown.empty()) return "";
+    const std::string form = command.positionals.shown + (command.most_positionals > 1 ? "..." : "");
+    return command.least_positionals == 0 ? "[" + form + "]" : form;
+}
 
 std::vector<OptionSpec> all_options(const Command& command) {
     std::vector<OptionSpec> options = command.options;
@@ -228,30 +253,19 @@ std::vector<std::string> Arguments::list(std::string_view option) const {
     return values;
 }
 
-double Arguments::number(std::string_view option) const {
-    const auto value = to_number(text(option));
-    if (!value)
-        throw usage_error("{} \"{}\" is not a number: write it with digits and a point, as 0.5", option, text(option));
-    return *value;
+double Arguments::number(std::string_view option) const { return number_in(option, text(option)); }
+
+std::vector<double> Arguments::numbers(std::string_view option) const {
+    std::vector<double> values;
+    for (const auto& part : list(option)) values.push_back(number_in(option, part));
+    return values;
 }
 
-std::size_t Arguments::count(std::string_view option) const {
-    const auto value = to_integer(text(option));
-    if (!value || *value < 0)
-        throw usage_error("{} \"{}\" is not a whole number of at least 0: write for example {} 2", option, text(option),
-                          option);
-    return static_cast<std::size_t>(*value);
-}
+std::size_t Arguments::count(std::string_view option) const { return count_in(option, text(option)); }
 
 std::vector<std::size_t> Arguments::counts(std::string_view option) const {
     std::vector<std::size_t> values;
-    for (const auto& part : list(option)) {
-        const auto value = to_integer(part);
-        if (!value || *value < 0)
-            throw usage_error("{}: \"{}\" is not a whole number of at least 0: separate several by commas, 0,1,2",
-                              option, part);
-        values.push_back(static_cast<std::size_t>(*value));
-    }
+    for (const auto& part : list(option)) values.push_back(count_in(option, part));
     return values;
 }
 
@@ -271,25 +285,44 @@ Arguments parse(const Command& command, const std::vector<std::string>& words) {
     const std::vector<OptionSpec> options = all_options(command);
     Arguments arguments = read_words(command, options, words);
     if (arguments.has("--help")) return arguments;
-    if (arguments.positionals.size() < command.least_positionals)
-        throw usage_error("{}: {} is missing: usage is {}", command.name,
-                          split(command.positionals.shown, ' ')[arguments.positionals.size()], usage(command));
+    if (const std::size_t given = arguments.positionals.size(); given < command.least_positionals)
+        throw usage_error(
+            "{}: {} is missing: usage is {}", command.name,
+            command.positional_names.empty() ? command.positionals.shown : command.positional_names[given],
+            usage(command));
     reject_lone_values(command, options, words);
     if (arguments.positionals.size() > command.most_positionals)
         throw usage_error("{}: \"{}\" is one argument too many: usage is {}", command.name,
                           arguments.positionals[command.most_positionals], usage(command));
     for (const auto& path : arguments.positionals) reject_other_kind(command, path);
     reject_other_files(command, options, arguments);
-    reject_other_choices(command, options, arguments);
+    reject_other_values(command, options, arguments);
     return arguments;
 }
 
 std::string help(const Command& command) {
-    std::string text = command.summary + "\n\nExamples\n";
-    for (const auto& example : command.examples) text += "  " + example + "\n";
-    text += "\nUsage\n  " + usage(command) + "\n\n";
-    if (!command.options.empty()) text += "Options\n" + option_lines(command.options) + "\n";
-    return text + "Common options\n" + option_lines(common_options());
+    return own_help(command) + "Common options\n" + option_lines(common_options());
+}
+
+Json commands_json() {
+    Json all = Json::array();
+    for (const auto& command : commands())
+        all.push(Json::object({{"name", command.name},
+                               {"summary", command.summary},
+                               {"examples", Json::Array(command.examples.begin(), command.examples.end())},
+                               {"usage", usage(command)},
+                               {"least_arguments", command.least_positionals},
+                               {"most_arguments", command.most_positionals},
+                               {"options", option_schema(command.options)},
+                               {"help", own_help(command)}}));
+    Json codes = Json::array();
+    for (const auto& [code, meaning] : exit_codes)
+        codes.push(Json::object({{"code", static_cast<int>(code)}, {"meaning", std::string(meaning)}}));
+    return Json::object({{"schema", "spiked.commands/1"},
+                         {"commands", std::move(all)},
+                         {"common_options", option_schema(common_options())},
+                         {"common_help", option_lines(common_options())},
+                         {"exit_codes", std::move(codes)}});
 }
 
 std::string overview(const std::string& group) {
@@ -303,17 +336,9 @@ std::string overview(const std::string& group) {
     text +=
         "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\nExit "
         "codes: ";
-    for (const auto& [code, meaning] : exit_codes())
-        text += fmt::format("{}{} {}", code == 0 ? "" : ", ", code, meaning);
+    for (const auto& [code, meaning] : exit_codes)
+        text += fmt::format("{}{} {}", code == ExitCode::fine ? "" : ", ", static_cast<int>(code), meaning);
     return text + ".\n";
-}
-
-const std::vector<std::pair<int, std::string>>& exit_codes() {
-    static const std::vector<std::pair<int, std::string>> table = {
-        {0, "fine"},           {1, "a check failed"},          {2, "usage"},        {3, "inconclusive (--strict)"},
-        {4, "unusable input"}, {5, "too many failures"},       {6, "cannot write"}, {7, "out of memory"},
-        {70, "bug"},           {75, "stopped, can be resumed"}};
-    return table;
 }
 
 void print_text(std::string_view text) { print_data(without_control_characters(text)); }

@@ -23,8 +23,10 @@ public:
     [[nodiscard]] std::string text(std::string_view option) const;
     /// Returns every value of a repeatable option, split at commas.
     [[nodiscard]] std::vector<std::string> list(std::string_view option) const;
-    /// `number`, `count` and `counts` throw usage_error, which names the option, when the text is not such a number.
+    // For options whose specs accept such numbers only, and which are given or have a default.
+
     [[nodiscard]] double number(std::string_view option) const;
+    [[nodiscard]] std::vector<double> numbers(std::string_view option) const;
     [[nodiscard]] std::size_t count(std::string_view option) const;
     [[nodiscard]] std::vector<std::size_t> counts(std::string_view option) const;
     [[nodiscard]] bool json() const { return has("--json"); }
@@ -37,12 +39,16 @@ struct Command {
     std::string name;  ///< one or two words
     std::string summary;
     std::vector<std::string> examples;
-    ValueSpec positionals;  ///< `shown` is printed in the usage line
+    ValueSpec positionals;  ///< of every positional argument
     std::size_t least_positionals = 0;
     std::size_t most_positionals = 0;
     std::vector<OptionSpec> options;
     int (*run)(const Arguments&);
+    std::vector<std::string> positional_names = {};  ///< where each has one of its own; else all are positionals.shown
 };
+
+/// The positional arguments as the usage line shows them: `STORE.spiked...`, `[DUMP...]`, `A.spiked B.spiked`.
+[[nodiscard]] std::string positional_form(const Command& command);
 
 /// Every subcommand, in the order of the help.
 [[nodiscard]] const std::vector<Command>& commands();
@@ -53,17 +59,19 @@ struct Command {
 /// The options of a command: its own, then the common ones.
 [[nodiscard]] std::vector<OptionSpec> all_options(const Command& command);
 
-/// Parses the arguments after the name of the command. Throws usage_error, which suggests the nearest option or value.
+/// Parses the arguments after the name of the command. Throws usage_error, which suggests the nearest option or value,
+/// for arguments that the specs do not accept.
 [[nodiscard]] Arguments parse(const Command& command, const std::vector<std::string>& words);
 
 [[nodiscard]] std::string help(const Command& command);
 /// The help on all commands, or on those of a group (`kv`, `bench`).
 [[nodiscard]] std::string overview(const std::string& group = "");
-/// The meaning of each exit code.
-[[nodiscard]] const std::vector<std::pair<int, std::string>>& exit_codes();
+/// All commands for programs (`spiked help --json`): names, summaries, examples, numbers of positional arguments,
+/// options (option_schema) and helps without the common options, which stand at the end.
+[[nodiscard]] Json commands_json();
 
 /// Writes text for people to standard output and checks that it was written; control characters become `?`. Throws
-/// write_error.
+/// output_error.
 void print_text(std::string_view text);
 /// The same for data that programs read: every byte is written as it is.
 void print_data(std::string_view text);

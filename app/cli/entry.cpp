@@ -76,6 +76,10 @@ const Command& find_command(std::vector<std::string>& words) {
 }
 
 int dispatch(std::vector<std::string> words) {
+    if (words.size() == 2 && asks_for_help(words.front()) && words.back() == "--json") {
+        print_json(commands_json());
+        return 0;
+    }
     if (words.size() > 1 && words.front() == "help") {
         words.erase(words.begin());
         if (!is_group(words.front()) || words.size() > 1) words.emplace_back("--help");

@@ -1,4 +1,8 @@
 #pragma once
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include "core/runtime/error.hpp"
 
 namespace spiked::app {
@@ -16,6 +20,20 @@ enum class ExitCode : int {
     internal_error = 70,
     stopped = 75,
 };
+
+/// What each exit code means, for help and manual page.
+inline constexpr std::array<std::pair<ExitCode, std::string_view>, 10> exit_codes = {{
+    {ExitCode::fine, "fine"},
+    {ExitCode::check_failed, "a check failed"},
+    {ExitCode::usage, "usage"},
+    {ExitCode::inconclusive, "inconclusive (--strict)"},
+    {ExitCode::unusable_input, "unusable input"},
+    {ExitCode::too_many_failures, "too many failures"},
+    {ExitCode::cannot_write, "cannot write"},
+    {ExitCode::out_of_memory, "out of memory"},
+    {ExitCode::internal_error, "bug"},
+    {ExitCode::stopped, "stopped, can be resumed"},
+}};
 
 /// The exit code of a process that ends with an error of this kind.
 [[nodiscard]] constexpr ExitCode exit_code(ErrorKind kind) {

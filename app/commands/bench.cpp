@@ -39,9 +39,7 @@ std::string table(const std::vector<Timing>& timings) {
 /// Returns the seconds to measure, after the other options are checked.
 double seconds_of(const Arguments& arguments) {
     if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
-    const double seconds = arguments.number("--seconds");
-    if (!(seconds > 0.0)) throw usage_error("--seconds {} is not a positive time: write for example 5", seconds);
-    return seconds;
+    return arguments.number("--seconds");
 }
 
 void plot(const Arguments& arguments, const std::string& title, const std::vector<Timing>& timings) {
@@ -229,10 +227,6 @@ int run_decompose(const Arguments& arguments) {
     const estimators::Shape shape{arguments.count("--rows"), arguments.count("--cols")};
     const std::size_t wanted = arguments.count("--vectors");
     const std::string precision = arguments.text("--precision");
-    for (const std::size_t side : {shape.rows, shape.columns})
-        if (side < 2 || side > 4096)
-            throw usage_error("--rows and --cols are whole numbers from 2 to 4096, not {}: write for example 128",
-                              side);
     if (arguments.has("--device")) return run_decompose_on_device(arguments, shape, wanted, precision == "float");
     const auto time =
         precision == "float" ? estimators::time_decompositions<float> : estimators::time_decompositions<double>;
@@ -284,6 +278,10 @@ int run_quantize(const Arguments& arguments) {
     return 0;
 }
 
+OptionSpec seconds_option(const std::string& fallback) {
+    return {"--seconds", number("S", {.above = 0.0}), "about how long to measure", fallback};
+}
+
 const OptionSpec plot_option = {"--plot", any_text("FILE"), "bar chart of the rates per second: .svg, .png or .pdf", "",
                                 false};
 
@@ -297,11 +295,11 @@ Command bench_decompose_command() {
             {},
             0,
             0,
-            {{"--rows", whole("N"), "rows of a block", "128", false},
-             {"--cols", whole("D"), "columns of a block", "128", false},
+            {{"--rows", whole("N", 2, 4096), "rows of a block", "128", false},
+             {"--cols", whole("D", 2, 4096), "columns of a block", "128", false},
              {"--precision", one_of({"float", "double"}), "precision of the entries", "float", false},
              {"--vectors", whole("R"), "leading vectors a side", "16", false},
-             {"--seconds", number("S"), "about how long to measure", "5", false},
+             seconds_option("5"),
              {"--device", any_text("cuda:0|emulated"),
               "time batches on this device, on all processors and in NVIDIA's libraries instead, by the wall clock", "",
               false},
@@ -317,7 +315,7 @@ Command bench_quantize_command() {
             {},
             0,
             0,
-            {{"--seconds", number("S"), "about how long to measure", "5", false},
+            {seconds_option("5"),
              {"--device", any_text("cuda:0|emulated"),
               "time batches on this device and on all processors instead, by the wall clock", "", false},
              plot_option},
@@ -331,7 +329,7 @@ Command bench_theory_command() {
             {},
             0,
             0,
-            {{"--seconds", number("S"), "about how long to measure", "2", false}, plot_option},
+            {seconds_option("2"), plot_option},
             run_theory};
 }
 
@@ -344,7 +342,7 @@ Command bench_model_command() {
             0,
             {{"--model", any_text("FOLDER"), "config.json and model.safetensors of a Llama-shaped model", "", false},
              {"--tokens", file_with({".npy"}), "token ids; the first row is read", "", false},
-             {"--seconds", number("S"), "about how long to measure", "5", false}},
+             seconds_option("5")},
             run_model};
 }
 
@@ -355,7 +353,7 @@ Command bench_trial_command() {
             {},
             0,
             0,
-            {{"--seconds", number("S"), "about how long to measure", "5", false},
+            {seconds_option("5"),
              {"--device", any_text("cuda:0|emulated"),
               "time trials of studies on this device and on all processors instead, by the wall clock", "", false},
              plot_option},

@@ -6,6 +6,7 @@
 
 #include "app/cli/build_info.hpp"
 #include "app/cli/command.hpp"
+#include "app/cli/exit_code.hpp"
 #include "app/commands/list.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -246,13 +247,14 @@ std::string man_page() {
         troff(version.substr(0, version.find(" ("))));
     for (const auto& command : commands()) {
         text += fmt::format(".SS {}\n{}.\n.PP\n.B spiked {}\n.I {}\n[options]\n", troff(command.name),
-                            troff(command.summary), troff(command.name), troff(command.positionals.shown));
+                            troff(command.summary), troff(command.name), troff(positional_form(command)));
         text += ".PP\n.nf\n";
         for (const auto& example : command.examples) text += troff(example) + "\n";
         text += ".fi\n" + troff_options(command.options);
     }
     text += ".SH COMMON OPTIONS\n" + troff_options(common_options()) + ".SH EXIT STATUS\n";
-    for (const auto& [code, meaning] : exit_codes()) text += fmt::format(".TP\n.B {}\n{}\n", code, troff(meaning));
+    for (const auto& [code, meaning] : exit_codes)
+        text += fmt::format(".TP\n.B {}\n{}\n", static_cast<int>(code), troff(meaning));
     return text;
 }
 

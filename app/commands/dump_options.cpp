@@ -19,7 +19,7 @@ std::optional<sim::Side> read_side(const Arguments& arguments) {
 
 const std::vector<OptionSpec>& dump_options() {
     static const std::vector<OptionSpec> options = {
-        {"--block", whole("TOKENS"), "tokens of a block", "128", false},
+        block_option(),
         {"--layers", several(whole("L")), "only these layers", "", true},
         {"--heads", several(whole("H")), "only these heads", "", true},
         {"--side", one_of({"key", "value"}), "only this side", "", false},
@@ -41,6 +41,10 @@ validation::KvPlan read_dump_plan(const Arguments& arguments) {
     plan.dump.tensor_pattern = arguments.text("--tensor");
     plan.dump.prompt_id_key = arguments.text("--prompt-id");
     return plan;
+}
+
+OptionSpec block_option(std::string help) {
+    return {"--block", whole("TOKENS", 1), std::move(help), std::to_string(validation::KvPlan{}.block_tokens)};
 }
 
 void require_dump_name(const std::string& output) {

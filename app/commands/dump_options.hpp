@@ -8,7 +8,10 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<OptionSpec>& dump_options();
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);
 
-/// One or several dumps, with the suffixes of the files that are read as dumps.
+/// `--block` of commands that cut sequences into blocks.
+[[nodiscard]] OptionSpec block_option(std::string help = "tokens of a block");
+
+/// Dumps, with the suffixes of the files that are read as dumps.
 [[nodiscard]] ValueSpec dump_value(std::string shown);
 /// A file that contains a matrix.
 [[nodiscard]] ValueSpec matrix_value();

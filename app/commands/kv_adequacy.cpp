@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "app/cli/command.hpp"
 #include "app/cli/progress.hpp"
 #include "app/commands/dump_options.hpp"
@@ -31,7 +33,8 @@ int run(const Arguments& arguments) {
 Command kv_adequacy_command() {
     std::vector<OptionSpec> options = dump_options();
     const std::vector<OptionSpec> own = {
-        {"--level", number("P"), "significance level of each test", "0.01", false},
+        {"--level", number("P", validation::adequacy_levels), "significance level of each test",
+         fmt::format("{}", validation::AdequacyPlan{}.level), false},
         {"--seed", any_text("HEX"), "seed of the simulated null laws", "0x5eed", false},
         {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
     };
@@ -41,7 +44,7 @@ Command kv_adequacy_command() {
         "does the spiked model describe the blocks of KV dumps? The fraction of blocks that tests reject",
         {"spiked kv adequacy dump.safetensors", "spiked kv adequacy a.safetensors b.safetensors --side value --json",
          "spiked kv adequacy dump.safetensors --layers 0,1 --block 64 --level 0.05 -v"},
-        dump_value("DUMP..."),
+        dump_value("DUMP"),
         1,
         1 << 20,
         options,

@@ -83,9 +83,7 @@ int encode(const Arguments& arguments) {
     plan.output = required_output(arguments, "dump.spkv");
     plan.method = one_method(arguments);
     reject_unused_options(arguments, {plan.method});
-    const auto bits = read_bits(arguments);
-    if (bits.size() != 1) throw usage_error("--bits takes one number here: a file is coded at one bit width");
-    plan.bits = bits.front();
+    plan.bits = arguments.number("--bits");
     plan.block_tokens = arguments.count("--block");
     plan.threads = arguments.count("--threads");
     plan.dump_options.layout = arguments.text("--layout");
@@ -177,9 +175,8 @@ Command kv_encode_command() {
         {"-o,--output", file_with({".spkv"}), "the coded dump to write", "", false},
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
          "quantizer or composition; spiked list shows all", "tq-mse", false},
-        {"--bits", number("B"), "index bits an entry; ecsq also takes fractions", "4", false},
-        {"--block", whole("TOKENS"), "tokens of a block; the last tokens, if they do not fill a block, stay fp16",
-         "128", false},
+        bits_option("4"),
+        block_option("tokens of a block; the last tokens, if they do not fill a block, stay fp16"),
         {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
         {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
         residual_option(),

@@ -29,9 +29,6 @@ int run(const Arguments& arguments) {
     cache.dtype = read_dtype(arguments);
     cache.seed = stream::StudySeed::parse(arguments.text("--seed"));
     cache.replicate = arguments.count("--prompt");
-    if (cache.layers == 0 || cache.heads == 0)
-        throw usage_error("a cache of {} layers and {} heads holds nothing: give 1 or more of each", cache.layers,
-                          cache.heads);
     cache.needles = arguments.count("--needles");
     cache.needle_logit = arguments.number("--needle-logit");
     sim::write_kv_like(path, options, cache);
@@ -73,21 +70,22 @@ Command kv_generate_command() {
         0,
         {{"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it", "kv-like.safetensors",
           false},
-         {"--tokens", whole("T"), "tokens of the sequence", std::to_string(options.tokens), false},
-         {"--head-dim", whole("D"), "channels of a head", std::to_string(options.head_dim), false},
-         {"--layers", whole("L"), "layers, each with its own parameters", std::to_string(cache.layers), false},
-         {"--heads", whole("H"), "key and value heads of a layer", std::to_string(cache.heads), false},
+         {"--tokens", whole("T", 1), "tokens of the sequence", std::to_string(options.tokens), false},
+         {"--head-dim", whole("D", 2), "channels of a head", std::to_string(options.head_dim), false},
+         {"--layers", whole("L", 1), "layers, each with its own parameters", std::to_string(cache.layers), false},
+         {"--heads", whole("H", 1), "key and value heads of a layer", std::to_string(cache.heads), false},
          {"--query-heads", whole("Q"), "query heads of each of them", std::to_string(options.queries.heads), false},
          {"--context-rank", whole("R"), "directions that all tokens share", std::to_string(options.context.rank),
           false},
-         {"--noise", number("S"), "scale of the part that is independent between tokens",
+         {"--noise", number("S", {.least = 0.0}), "scale of the part that is independent between tokens",
           fmt::format("{:g}", options.noise.scale), false},
-         {"--rotary-base", number("B"), "base of the rotary embedding of keys and queries", "10000", false},
+         {"--rotary-base", number("B", {.above = 1.0}), "base of the rotary embedding of keys and queries",
+          fmt::format("{:g}", options.rotary->rope.base), false},
          {"--no-rotary", {}, "leave the rotary embedding out", "", false},
          {"--no-sink", {}, "leave the attention sink out", "", false},
          {"--needles", whole("N"), "needles for kv retrieve, planted in the last layer; its last tokens ask for them",
           "0", false},
-         {"--needle-logit", number("L"),
+         {"--needle-logit", number("L", {.above = 0.0}),
           "logit of a question with its needle; above about 8 needles are found at any noise",
           fmt::format("{:g}", cache.needle_logit), false},
          dtype_option(),

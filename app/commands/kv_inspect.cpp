@@ -97,7 +97,6 @@ int run(const Arguments& arguments) {
     options.layout = arguments.text("--layout");
     options.tensor_pattern = arguments.text("--tensor");
     const std::size_t block = arguments.count("--block");
-    if (block == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
     const auto found = validation::inspect_dump(arguments.positionals.front(), options);
     if (arguments.json())
         print_json(as_json(found, block));
@@ -115,7 +114,7 @@ Command kv_inspect_command() {
             dump_value("DUMP"),
             1,
             1,
-            {{"--block", whole("TOKENS"), "tokens of a block", "128", false},
+            {block_option(),
              {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
              {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false}},
             run};

@@ -62,7 +62,7 @@ int measured(const Arguments& arguments, const Measuring& measuring,
     if (!arguments.has("--method")) methods = default_methods(plan, std::move(methods), measuring.of_rotated);
     reject_unused_options(arguments, methods);
     const validation::Experiment experiment =
-        dump_experiment(plan, methods, read_bits(arguments), origin_of(arguments));
+        dump_experiment(plan, methods, arguments.numbers("--bits"), origin_of(arguments));
     if (measuring.needs_attention && !measures_attention(experiment))
         throw input_error(
             "attention is not measured (the dumps lack queries, keys, values or the word causal or bidirectional): "
@@ -144,12 +144,7 @@ int frontier(const Arguments& arguments) {
     if (metric == "attention_logits" && arguments.text("--side") == "value")
         throw usage_error("--metric {} is of keys and --side value leaves them out: leave one of them out", metric);
     std::optional<double> at;
-    if (arguments.has("--at")) {
-        at = arguments.number("--at");
-        if (!(*at > 0.0 && *at <= 64.0))
-            throw usage_error("--at {} is not a possible number of bits per entry: give for example --at 2.5",
-                              arguments.text("--at"));
-    }
+    if (arguments.has("--at")) at = arguments.number("--at");
     if (arguments.has("--plot")) {
         const std::string picture = arguments.text("--plot");
         (void)reports::picture_format(picture);  // before anything runs
@@ -176,7 +171,7 @@ int frontier(const Arguments& arguments) {
 /// The options of both commands that follow --method.
 std::vector<OptionSpec> measuring_options(const std::string& bits) {
     std::vector<OptionSpec> options = {
-        {"--bits", several(number("B")), "index bits an entry; ecsq also takes fractions", bits, true},
+        several_bits_option(bits),
         {"--calibrate", several(dump_value("DUMP")), "other sequences of the same model, for palu, cskv, ojakv, kvtc",
          "", true},
         residual_option(),
@@ -210,7 +205,7 @@ Command kv_run_command() {
             {"spiked kv run dump.safetensors",
              "spiked kv run a.safetensors b.safetensors --method tq-mse --bits 2,4 --json",
              "spiked kv run dump.safetensors -o results/dump.spiked --report results/dump.html"},
-            dump_value("DUMP..."),
+            dump_value("DUMP"),
             1,
             1 << 20,
             options,
@@ -231,7 +226,8 @@ Command kv_frontier_command() {
          "relative_l2", false},
         {"--plot", any_text("FILE"), "the error against stored bits with the convex hull: .svg, .png or .pdf", "",
          false},
-        {"--at", number("BITS"), "also every method at this many stored bits an entry, the best first", "", false}};
+        {"--at", number("BITS", {.above = 0.0, .most = 64.0}),
+         "also every method at this many stored bits an entry, the best first", "", false}};
     std::vector<OptionSpec> more = measuring_options("1,2,3,4");
     options.insert(options.end(), more.begin(), more.end());
     more = {model_option(),
@@ -248,7 +244,7 @@ Command kv_frontier_command() {
              "spiked kv frontier dump.safetensors --method tq-mse,tcq,unrope+eoptshrink+tcq --bits 2,3 --json",
              "spiked kv frontier --model model/ --tokens pages.npy --method tq-mse,eoptshrink+tq-mse --plot nats.svg",
              "spiked kv frontier --model model/ --needles 240 --prompts 16 --method tq-mse,snapkv --budget 0.1,0.2"},
-            dump_value("[DUMP...]"),
+            dump_value("DUMP"),
             0,
             1 << 20,
             options,

@@ -25,17 +25,25 @@ namespace {
 
 /// The printed description of an entry.
 struct Line {
-    std::string name;
+    std::string form;  ///< as it is written, with what follows the name: `student:NU`, `whiten+NAME`
     std::string summary;
     std::vector<std::string> options;  ///< phrases for people
     std::string source;
     std::vector<OptionSpec> specs = {};  ///< the options for programs
     std::vector<std::string> aliases = {};
+    std::string name = {};  ///< the name alone; empty for a form that many names have
 };
 
 Line line_of(const RegistryEntry& entry) {
-    Line line{entry.name, entry.summary, {}, entry.source, entry.options, entry.aliases};
+    Line line{entry.name, entry.summary, {}, entry.source, entry.options, entry.aliases, entry.name};
     for (const auto& option : entry.options) line.options.push_back(described(option));
+    return line;
+}
+
+/// The line of an entry that describes all names of a form.
+Line form_of(const RegistryEntry& entry) {
+    Line line = line_of(entry);
+    line.name.clear();
     return line;
 }
 
@@ -49,7 +57,7 @@ std::vector<Line> lines_of(const Entries& entries) {
 /// The same, where the values that follow a name are printed as a part of it: `student:NU`.
 std::vector<Line> lines_in_form(const std::vector<RegistryEntry>& entries) {
     std::vector<Line> lines = lines_of(entries);
-    for (std::size_t i = 0; i < entries.size(); ++i) lines[i].name = written_form(entries[i]);
+    for (std::size_t i = 0; i < entries.size(); ++i) lines[i].form = written_form(entries[i]);
     return lines;
 }
 
@@ -61,7 +69,7 @@ struct Topic {
 std::vector<Line> estimator_lines() {
     std::vector<Line> lines = lines_of(estimators::spectral_estimators());
     for (Line line : lines_of(estimators::transforms())) {
-        line.name += "+NAME";
+        line.form += "+NAME";
         lines.push_back(std::move(line));
     }
     return lines;
@@ -90,19 +98,14 @@ std::vector<Line> with_bits(const std::vector<estimators::QuantizerEntry>& entri
 
 std::vector<Line> quantizer_lines() {
     std::vector<Line> lines = with_bits(estimators::row_quantizers());
-    lines.push_back(
-        line_of({"ESTIMATOR+QUANTIZER",
-                 "stores the estimator's low-rank part in factors and quantizes the rest",
-                 {estimators::quantizer_option("--factor-bits"), estimators::quantizer_option("--factor-codebook"),
-                  estimators::quantizer_option("--open-loop")},
-                 "paper Algorithm 1"}));
+    lines.push_back(form_of(estimators::composition_entry()));
     lines.push_back(
         {"svd:rd+tcq",
          "recommended for values from about 2.4 stored bits on, and with unrope+ for keys with a rotary embedding",
          {},
          "measured: docs/METHODS.md, which method at 2.5 bits"});
     for (const auto& [alias, meaning] : estimators::method_aliases())
-        lines.push_back({alias, "the paper's name of " + meaning, {}, "paper"});
+        lines.push_back(line_of({alias, "the paper's name of " + meaning, {}, "paper"}));
     return lines;
 }
 
@@ -118,7 +121,7 @@ std::vector<Line> covariance_lines() {
     std::vector<Line> lines;
     for (const auto& kind : sim::covariance_kinds()) {
         Line line = line_of(kind.entry);
-        line.name = kind.spec_form();
+        line.form = kind.spec_form();
         line.options = {"in a study: " + kind.table_form()};
         if (const OptionSpec* size = kind.size(); size != nullptr && !size->fallback.empty())
             line.options.push_back(fmt::format("in an option: {} (default {})", size->key, size->fallback));
@@ -134,8 +137,13 @@ std::vector<Line> vector_lines() { return lines_in_form(sim::vector_laws()); }
 std::vector<Line> metric_lines() {
     std::vector<Line> lines;
     for (const auto& metric : validation::metrics())
-        lines.push_back(
-            {metric.name, metric.definition, {metric.unit, "better: " + metric.better, "of: " + metric.of}, ""});
+        lines.push_back({metric.name,
+                         metric.definition,
+                         {metric.unit, "better: " + metric.better, "of: " + metric.of},
+                         "",
+                         {},
+                         {},
+                         metric.name});
     return lines;
 }
 
@@ -158,7 +166,7 @@ std::vector<Line> figure_lines() {
     std::vector<Line> lines;
     for (const auto& kind : reports::figure_kinds()) {
         Line line = line_of(kind.entry);
-        line.specs.insert(line.specs.begin(), {"title", any_text("TEXT"), "above the figure"});
+        line.specs = kind.options();
         std::vector<std::string> keys;
         for (const auto& spec : line.specs) keys.push_back(spec.key);
         line.options = {fmt::format("keys: {}", fmt::join(keys, ", "))};
@@ -202,19 +210,19 @@ std::vector<std::pair<std::string, std::vector<Line>>> chosen_lines(const std::v
         known.push_back(topic.name);
     }
     if (!chosen.empty()) return chosen;
-    // A method is shown by its parts: snapkv+tq-mse:group=8 by two entries.
+    // A method is shown by its parts: snapkv+tq-mse:group=8 by two entries. A name has its options behind a colon, and
+    // some names have a second part there, eigen:row.
     const std::vector<std::string> parts = split(words.front(), '+');
     const auto matches = [&](const Line& line) {
-        const bool method = line.name.find('+') != std::string::npos;
-        return line.name == words.front() || std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-                   return line.name == part + "+NAME" ||
-                          (!method && parse_name(line.name).name == parse_name(part).name);
-               });
+        return line.form == words.front() ||
+               (!line.name.empty() && std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+                   return (part + ":").starts_with(line.name + ":") || (line.name + ":").starts_with(part + ":");
+               }));
     };
     for (const auto& topic : topics()) {
         std::vector<Line> named;
         for (auto& line : topic.lines()) {
-            known.push_back(line.name);
+            known.push_back(line.form);
             if (matches(line)) named.push_back(std::move(line));
         }
         if (!named.empty()) chosen.emplace_back(topic.name, std::move(named));
@@ -249,7 +257,7 @@ int run(const Arguments& arguments) {
             for (const auto& line : entries) {
                 Json options = Json::array();
                 for (const auto& option : line.options) options.push(option);
-                lines.push(Json::object({{"name", line.name},
+                lines.push(Json::object({{"name", line.form},
                                          {"summary", line.summary},
                                          {"options", std::move(options)},
                                          {"source", line.source.empty() ? Json() : Json(line.source)},
@@ -265,7 +273,7 @@ int run(const Arguments& arguments) {
     for (const auto& [topic, entries] : chosen) {
         text += (text.empty() ? "" : "\n") + topic + "\n";
         for (const auto& line : entries) {
-            text += fmt::format("  {:<28}{}\n", line.name, line.summary);
+            text += fmt::format("  {:<28}{}\n", line.form, line.summary);
             for (const auto& options : wrapped_options(line.options))
                 text += fmt::format("  {:<28}  {}\n", "", options);
             if (!line.source.empty()) text += fmt::format("  {:<28}  source: {}\n", "", line.source);
@@ -275,13 +283,6 @@ int run(const Arguments& arguments) {
     return 0;
 }
 
-/// `[estimators|ranks|...|NAME]`
-ValueSpec topics_or_name(std::vector<std::string> topics) {
-    ValueSpec value = one_of_or(std::move(topics), "NAME");
-    value.shown = "[" + value.shown + "]";
-    return value;
-}
-
 }  // namespace
 
 std::vector<std::string> listed_names(const std::string& topic) {
@@ -289,8 +290,7 @@ std::vector<std::string> listed_names(const std::string& topic) {
     for (const auto& known : topics())
         if (known.name == topic)
             for (auto& line : known.lines())
-                if (line.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_.+") == std::string::npos)
-                    names.push_back(std::move(line.name));
+                if (line.name == line.form) names.push_back(std::move(line.name));
     return names;
 }
 
@@ -300,7 +300,7 @@ Command list_command() {
     return {"list",
             "list the names of methods, laws, metrics, claims and figures, with options, defaults and sources",
             {"spiked list", "spiked list estimators", "spiked list tq-mse", "spiked list quantizers --json"},
-            topics_or_name(names),
+            one_of_or(std::move(names), "NAME"),
             0,
             1,
             {},

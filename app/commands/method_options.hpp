@@ -11,13 +11,17 @@ namespace spiked::app {
 /// Throws usage_error for a given option that has no effect on any of the methods.
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
 
+/// An option of quantizers, whose help names those on which it has an effect where they also take it in their names.
+[[nodiscard]] OptionSpec command_option(std::string_view key);
+
+/// `--bits` with one number, or with several.
+[[nodiscard]] OptionSpec bits_option(std::string fallback);
+[[nodiscard]] OptionSpec several_bits_option(std::string fallback);
+
 /// `--residual` of commands on whole sequences.
 [[nodiscard]] OptionSpec residual_option();
 
 /// The value of `--method` of a command that takes one method. Throws usage_error.
 [[nodiscard]] std::string one_method(const Arguments& arguments);
-
-/// The bit widths; whether a method supports them is checked by the method. Throws usage_error.
-[[nodiscard]] std::vector<double> read_bits(const Arguments& arguments);
 
 }  // namespace spiked::app

@@ -62,18 +62,13 @@ validation::NeedleVocabulary read_vocabulary(const Arguments& arguments) {
 }
 
 std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool rotated = true) {
-    std::vector<double> budgets;
-    for (const auto& word : arguments.list("--budget")) {
-        const auto fraction = to_number(word);
-        if (!fraction) throw usage_error("--budget: \"{}\" is not a number: write for example --budget 0.1", word);
-        budgets.push_back(*fraction);
-    }
+    const std::vector<double> budgets = arguments.numbers("--budget");
     auto methods = arguments.has("--method") ? arguments.list("--method") : split(model_method_option().fallback, ',');
     if (!arguments.has("--method") && !rotated)
         std::erase_if(methods, [](const std::string& name) { return name.starts_with("unrope+"); });
     if (!budgets.empty() && !arguments.has("--method"))
         for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.entry.name);
-    auto requests = codec::cache_requests(methods, read_bits(arguments), budgets);
+    auto requests = codec::cache_requests(methods, arguments.numbers("--bits"), budgets);
     reject_unused_options(arguments, methods);
     return requests;
 }
@@ -98,7 +93,8 @@ OptionSpec model_method_option() {
 }
 
 OptionSpec budget_option() {
-    return {"--budget", several(any_text("SHARE")),
+    const OptionSpec budget = estimators::budget_spec();
+    return {budget.key, several(budget.value),
             "for evictions (spiked list evictions; also before a method, as snapkv+tq-mse): the kept tokens may take "
             "this fraction of the bytes that the tokens to compress take in fp16; at least one token must fit",
             "", true};
@@ -108,8 +104,8 @@ const std::vector<OptionSpec>& needle_options() {
     static const std::vector<OptionSpec> options = {
         {"--needles", whole("N"), "needles in a prompt", "16", false},
         {"--asked", whole("Q"), "needles asked for in a prompt, at most", "32", false},
-        {"--prompts", whole("P"), "prompts, drawn from the seed", "64", false},
-        {"--context", whole("TOKENS"),
+        {"--prompts", whole("P", 1), "prompts, drawn from the seed", "64", false},
+        {"--context", whole("TOKENS", 1),
          "length of a prompt with its questions; by default the context of the model, or less if the filler is shorter",
          "", false},
         {"--exact-questions", {}, "compress only the context before the questions", "", false},
@@ -156,10 +152,7 @@ void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
     plan.needles = arguments.count("--needles");
     plan.asked = arguments.count("--asked");
     plan.prompts = arguments.count("--prompts");
-    if (arguments.has("--context")) {
-        plan.prompt_tokens = arguments.count("--context");
-        if (plan.prompt_tokens == 0) throw usage_error("--context 0 is not possible: give the tokens of a prompt");
-    }
+    if (arguments.has("--context")) plan.prompt_tokens = arguments.count("--context");
     plan.methods = read_methods(arguments, validation::all_have_rotary_keys(plan.dumps, plan.dump));
     plan.block_tokens = arguments.count("--block");
     plan.exact_questions = arguments.has("--exact-questions");

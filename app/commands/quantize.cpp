@@ -17,21 +17,20 @@ int run(const Arguments& arguments) {
     const estimators::MethodSpec method = estimators::method_named(one_method(arguments));
     estimators::reject_unrope(method);
     reject_unused_options(arguments, {method.text});
-    const auto bits = read_bits(arguments);
-    if (bits.size() != 1) throw usage_error("--bits takes one number here: run the command once a bit width");
+    const double bits = arguments.number("--bits");
     auto options = read_quantizer_options(arguments);
     options.axis = estimators::group_axis(arguments.text("--axis"));
     options.residual = arguments.count("--residual");
     const std::string& file = arguments.positionals.front();
     keep_apart(arguments.text("--output"), file);
 
-    method.quantizer.check_bits(bits.front());
+    method.quantizer.check_bits(bits);
 
     // From here on, errors are due to the file, and their messages name it.
     const auto of_file = [&] { return file; };
     estimators::AnalysedBlock block(sim::read_matrix(file));
     const auto compressor =
-        located(of_file, [&] { return estimators::Compressor(method, block.block().n_cols, bits.front(), options); });
+        located(of_file, [&] { return estimators::Compressor(method, block.block().n_cols, bits, options); });
     const auto [encoded, rank] = located(of_file, [&] { return compressor.encode(block); });
     const arma::mat decoded = compressor.decode(encoded.bytes, block.block().n_rows);
     if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
@@ -45,7 +44,7 @@ int run(const Arguments& arguments) {
     if (arguments.json()) {
         print_json(Json::object({{"schema", "spiked.quantize/1"},
                                  {"method", method.text},
-                                 {"bits", bits_json(bits.front())},
+                                 {"bits", bits_json(bits)},
                                  {"bits_per_entry", bits_per_entry},
                                  {"paper_bits", paper_bits},
                                  {"bytes", encoded.bytes.size()},
@@ -56,8 +55,8 @@ int run(const Arguments& arguments) {
     }
     print_text(fmt::format(
         "{} at {} bits on {}: {} x {}, rank {}, {} bytes\nrelative L2  {:.4f} %\npaper's bits  {:.4f}\n\n{}",
-        method.text, bits.front(), file, decoded.n_rows, decoded.n_cols, rank, encoded.bytes.size(),
-        100.0 * relative_l2, paper_bits, reports::ledger_text(ledger)));
+        method.text, bits, file, decoded.n_rows, decoded.n_cols, rank, encoded.bytes.size(), 100.0 * relative_l2,
+        paper_bits, reports::ledger_text(ledger)));
     return 0;
 }
 
@@ -67,9 +66,9 @@ Command quantize_command() {
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
          "quantizer or composition; spiked list shows all", "tq-mse", false},
-        {"--bits", number("B"), "index bits an entry; ecsq also takes fractions", "4", false},
-        estimators::quantizer_option("--axis"),
-        estimators::quantizer_option("--residual"),
+        bits_option("4"),
+        command_option("--axis"),
+        command_option("--residual"),
         {"-o,--output", file_with({".npy"}, "DECODED.npy"), "write the decoded matrix", "", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());

@@ -37,7 +37,7 @@ validation::StudyOverrides read_overrides(const Arguments& arguments) {
     overrides.seed = arguments.text("--seed");
     // The kinds of figures are passed on, because the module that reads studies may not depend on that of figures.
     for (const auto& kind : reports::figure_kinds())
-        overrides.figures.push_back({kind.entry.name, kind.keys(), kind.of_dumps, kind.of_blocks});
+        overrides.figures.push_back({kind.entry.name, kind.options(), kind.of_dumps, kind.of_blocks});
     if (arguments.has("--set"))
         for (const auto& assignment : arguments.given.at("--set")) {
             const std::size_t equals = assignment.find('=');
@@ -385,7 +385,7 @@ Command init_command() {
     return {"init",
             "write a commented study file to start from",
             {"spiked init --kind bbp", "spiked init --kind kv my-dump.toml"},
-            file_with({".toml"}, "[FILE.toml]"),
+            file_with({".toml"}, "FILE.toml"),
             0,
             1,
             {{"--kind", one_of({"bbp", "null", "kv", "matrix"}), "kind of study", "bbp", false},
@@ -404,7 +404,7 @@ Command report_command() {
         {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
          "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg",
          "spiked report paper-tables.spiked --against validation/studies/paper-tables.csv"},
-        file_with({".spiked"}, "STORE.spiked..."),
+        file_with({".spiked"}, "STORE.spiked"),
         1,
         1000,
         {{"-o,--output", file_with({".html"}), "where to write the page; beside the store when not given", "", false},

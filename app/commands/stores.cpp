@@ -183,7 +183,7 @@ Command merge_command() {
     return {"merge",
             "join stores of one study: shards, or runs on several machines",
             {"spiked merge part-*.spiked -o whole.spiked"},
-            file_with({".spiked"}, "STORE.spiked..."),
+            file_with({".spiked"}, "STORE.spiked"),
             1,
             10000,
             {{"-o,--output", file_with({".spiked"}, "STORE.spiked"), "the store to make", "", false}},
@@ -194,11 +194,12 @@ Command compare_command() {
     return {"compare",
             "compare two stores: which means differ beyond chance",
             {"spiked compare before.spiked after.spiked", "spiked compare a.spiked b.spiked --all"},
-            file_with({".spiked"}, "A.spiked B.spiked"),
+            file_with({".spiked"}, "STORE.spiked"),
             2,
             2,
             {{"--all", {}, "show every mean, not only those that differ", "", false}},
-            compare};
+            compare,
+            {"A.spiked", "B.spiked"}};
 }
 
 Command replay_command() {

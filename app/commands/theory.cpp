@@ -43,23 +43,18 @@ reports::TheoryAnswers::Bulk bulk_answers(const Arguments& arguments, const theo
     reports::TheoryAnswers::Bulk answers;
     if (arguments.has("--density")) answers.curve = bulk.curve(arguments.count("--density"));
     if (arguments.has("--quantile")) {
-        for (const auto& text : arguments.list("--quantile")) {
-            const auto probability = to_number(text);
-            if (!probability)
-                throw usage_error("--quantile \"{}\" is not a number: give numbers between 0 and 1", text);
-            answers.quantiles.emplace_back(*probability, bulk.quantile(*probability));
-        }
+        for (const double probability : arguments.numbers("--quantile"))
+            answers.quantiles.emplace_back(probability, bulk.quantile(probability));
     }
     if (arguments.has("--stieltjes")) {
-        const auto parts = split(arguments.text("--stieltjes"), ',');
-        const auto real = to_number(parts.front());
-        const auto imaginary = parts.size() == 2 ? to_number(parts.back()) : std::optional(0.0);
-        if (parts.size() > 2 || !real || !imaginary)
+        const auto parts = arguments.numbers("--stieltjes");
+        if (parts.size() > 2)
             throw usage_error("--stieltjes \"{}\" is not a point (real part, imaginary part): write for example 2,0.1",
                               arguments.text("--stieltjes"));
-        const std::complex<double> z(*real, *imaginary);
-        answers.transforms = {z, *imaginary == 0.0
-                                     ? theory::StieltjesPair{law.stieltjes_left({*real}), law.stieltjes_right({*real})}
+        const double real = parts.front();
+        const std::complex<double> z(real, parts.size() == 2 ? parts.back() : 0.0);
+        answers.transforms = {z, z.imag() == 0.0
+                                     ? theory::StieltjesPair{law.stieltjes_left({real}), law.stieltjes_right({real})}
                                      : bulk.stieltjes(z)};
     }
     return answers;
@@ -86,8 +81,7 @@ std::optional<theory::QuantizationOverview> quantization_answers(const Arguments
     setting.residual_energy_fraction = arguments.number("--residual-energy");
     setting.rank = static_cast<int>(std::min<std::size_t>(arguments.count("--rank"), 1000000));
     std::vector<int> widths;
-    for (const std::size_t bits : arguments.counts("--bits"))
-        widths.push_back(static_cast<int>(std::min<std::size_t>(bits, 99)));
+    for (const std::size_t bits : arguments.counts("--bits")) widths.push_back(static_cast<int>(bits));
     return theory::quantization_overview(setting, widths);
 }
 
@@ -124,15 +118,7 @@ int run(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
     const AspectRatio aspect = read_aspect(arguments, size);
     std::vector<SignalStrength> strengths;
-    for (const auto& text : arguments.list("--strength")) {
-        const auto value = to_number(text);
-        if (!value || *value < 0.0)
-            throw usage_error(
-                "--strength \"{}\" is not a number of at least 0 (singular-value scale): write for example --strength "
-                "1.5,2",
-                text);
-        strengths.push_back({*value});
-    }
+    for (const double strength : arguments.numbers("--strength")) strengths.push_back({strength});
     const theory::SeparableLaw law(sim::parse_spectrum(arguments.text("--row-spectrum")),
                                    sim::parse_spectrum(arguments.text("--col-spectrum")), aspect);
     const theory::BulkDistribution bulk(law);
@@ -200,15 +186,17 @@ Command theory_command() {
          {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
          {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
           "identity", false},
-         {"--strength", several(any_text("D")), "signal strengths (singular values of the clean signal)", "", true},
-         {"--density", whole("POINTS"), "density and cdf of the noise eigenvalues, from edge to edge", "", false},
-         {"--quantile", several(any_text("P")), "quantiles of the noise eigenvalues at these probabilities", "", true},
-         {"--stieltjes", several(any_text("RE"), "RE[,IM]"),
-          "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false},
-         {"--bits", several(number("B")), "quantization theory at these bit widths (rows as long as in --size, or 128)",
+         {"--strength", several(number("D", {.least = 0.0})), "signal strengths (singular values of the clean signal)",
           "", true},
-         {"--residual-energy", number("SHARE"), "with --bits: fraction of the energy left after a low-rank part", "1",
-          false},
+         {"--density", whole("POINTS", 2), "density and cdf of the noise eigenvalues, from edge to edge", "", false},
+         {"--quantile", several(number("P", {.least = 0.0, .most = 1.0})),
+          "quantiles of the noise eigenvalues at these probabilities", "", true},
+         {"--stieltjes", several(number("RE"), "RE[,IM]"),
+          "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false},
+         {"--bits", several(whole("B", 1, 8)),
+          "quantization theory at these bit widths (rows as long as in --size, or 128)", "", true},
+         {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
+          "with --bits: fraction of the energy left after a low-rank part", "1", false},
          {"--rank", whole("R"), "with --bits: rank of that part", "0", false},
          {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}},
         run};

@@ -250,7 +250,7 @@ Command validate_command() {
             {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
              "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",
              "spiked validate --tier full --seed fresh -o CLAIMS.md --summary SUMMARY.md"},
-            dump_value("[DUMP...]"),
+            dump_value("DUMP"),
             0,
             1 << 20,
             options,

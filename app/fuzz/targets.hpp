@@ -15,8 +15,8 @@ struct FuzzTarget {
 /// The readers of all data that may come from outside the program.
 [[nodiscard]] const std::vector<FuzzTarget>& fuzz_targets();
 
-/// Whether the reader accepts the bytes; false when it rejects them. Any other exception (an Error with the exit code
-/// of a bug, or one of another type) is a finding and is passed on to the caller.
+/// Whether the reader accepts the bytes; false when it rejects them. Any other exception (an internal Error, or one of
+/// another type) is a finding and is passed on to the caller.
 [[nodiscard]] bool accepts(const FuzzTarget& target, std::span<const std::uint8_t> bytes);
 
 }  // namespace spiked::app

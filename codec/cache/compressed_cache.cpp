@@ -65,11 +65,7 @@ CacheBits& CacheBits::operator/=(double entries) {
 
 std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods, const std::vector<double>& bits,
                                          const std::vector<double>& budgets) {
-    for (const double budget : budgets)
-        if (!(budget > 0.0 && budget <= 1.0))
-            throw usage_error(
-                "--budget {} is not possible: give a fraction of the bytes of the cache in fp16, above 0 and at most 1",
-                budget);
+    for (const double budget : budgets) require_accepted(estimators::budget_spec(), fmt::format("{}", budget));
     std::vector<CacheRequest> requests;
     for (const auto& method : methods) {
         CacheRequest request{estimators::parse_kept_and_coded(method), {16.0}, {1.0}};

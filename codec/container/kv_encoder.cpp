@@ -272,7 +272,7 @@ private:
 }  // namespace
 
 EncodeSummary encode_dump(const EncodePlan& plan) {
-    if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
+    if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
     // Names and options are checked before any file is opened.
     const auto method = estimators::method_named(plan.method);
     auto options = plan.quantizer;

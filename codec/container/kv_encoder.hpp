@@ -48,7 +48,7 @@ struct EncodeSummary {
 /// stored unchanged. A block coder computes in float, so a norm or coordinate next to a decision threshold may get the
 /// neighbouring code. Rotations, and hence errors, are those of a dump study with the same dump, seed and block size.
 /// Memory: some blocks per thread and the compressors of the heads in the batch, independent of the length of the dump.
-/// Throws usage_error; input_error that names tensor, head and block; write_error.
+/// Throws usage_error; input_error that names tensor, head and block; output_error.
 [[nodiscard]] EncodeSummary encode_dump(const EncodePlan& plan);
 
 }  // namespace spiked::codec

@@ -21,7 +21,8 @@ struct SourceLine {
     }
 };
 
-/// A team (team.hpp) that reports errors which a GPU would pass over in silence. Throws bug, with source lines, when
+/// A team (team.hpp) that reports errors which a GPU would pass over in silence. Throws precondition_error, with source
+/// lines, when
 ///   - threads of a block wait at different barriers, or wait while another thread has ended;
 ///   - threads of a warp exchange data in different calls, or some of them do not take part;
 ///   - one thread writes shared memory that another reads or writes with no barrier between (a warp barrier is enough

@@ -14,7 +14,7 @@ namespace spiked {
 /// its name. Without commit() nothing is left behind, however the process ends. On file systems without unnamed files
 /// it is written under a `.tmp` name beside the target, which remains after a SIGKILL or a power failure. Devices and
 /// pipes are written in place. A file that replaces another keeps the permissions of the old one (and its owner, where
-/// that is allowed); a new file follows the umask. Every failure is a write_error.
+/// that is allowed); a new file follows the umask. Every failure is a output_error.
 class OutputFile {
 public:
     /// `expected_bytes` is used only in the message about a full disk.
@@ -45,7 +45,7 @@ private:
 
 /// Writes a whole file at once.
 void write_file(const std::string& path, const std::string& content);
-/// Throws write_error when `path`, a name that the user did not give explicitly, exists and is not a regular file:
+/// Throws output_error when `path`, a name that the user did not give explicitly, exists and is not a regular file:
 /// another user may have put a link, a pipe or a folder there.
 void reject_derived_name(const std::string& path);
 /// Writes a whole file at such a name.

@@ -24,7 +24,7 @@ private:
 /// the files in it; folders below it are not expected.
 class TemporaryFolder {
 public:
-    /// Creates a folder `spiked-PURPOSE-XXXXXX` with six random characters. Throws write_error when it cannot.
+    /// Creates a folder `spiked-PURPOSE-XXXXXX` with six random characters. Throws output_error when it cannot.
     explicit TemporaryFolder(const std::string& purpose);
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -35,7 +35,7 @@ private:
     std::string path_;
 };
 
-/// $TMPDIR, or /tmp when it is not set. Throws write_error when that is not a folder.
+/// $TMPDIR, or /tmp when it is not set. Throws output_error when that is not a folder.
 [[nodiscard]] std::string temporary_root();
 
 /// For signal handlers that end the process: removes the files of all existing TemporaryName objects and all existing

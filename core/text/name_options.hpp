@@ -15,8 +15,8 @@ namespace spiked {
 class NameOptions {
 public:
     NameOptions() = default;
-    /// Rejects keys and bare words that `specs` do not contain, and those that are given twice. A spec without a key is
-    /// that of a value directly after the name, `svd:R`; its value is left to the caller.
+    /// Rejects keys and bare words that `specs` do not contain, those that are given twice, and values that their specs
+    /// do not accept. A spec without a key is that of a value directly after the name, `svd:R`.
     NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>& specs);
 
     [[nodiscard]] const std::string& text() const { return parsed_.text; }
@@ -29,12 +29,14 @@ public:
     /// The bare words and the value directly after the name, in the order in which they are written.
     [[nodiscard]] const std::vector<std::string>& words() const { return parsed_.values; }
 
-    /// A whole number within the limits of its spec.
+    /// Whether the specs contain this key.
+    [[nodiscard]] bool takes(const std::string& key) const;
+
+    // The value of an option, which its spec accepts; nothing where the name does not give it.
+
     [[nodiscard]] std::optional<std::size_t> whole(const std::string& key) const;
-    /// A finite number of at least 0 (`above_zero`: larger than 0).
-    [[nodiscard]] std::optional<double> number(const std::string& key, bool above_zero = false) const;
-    /// One of the choices of its spec.
-    [[nodiscard]] std::optional<std::string> choice(const std::string& key) const;
+    [[nodiscard]] std::optional<double> number(const std::string& key) const;
+    [[nodiscard]] std::optional<std::string> choice(const std::string& key) const { return parsed_.option(key); }
     /// The enumerator with the name of this choice.
     template <class E>
     [[nodiscard]] std::optional<E> choice(const std::string& key) const {
@@ -42,9 +44,18 @@ public:
         return name ? std::optional(enum_named<E>(*name, key)) : std::nullopt;
     }
 
-private:
-    [[nodiscard]] const ValueSpec& value_of(const std::string& key) const;
+    // The same, or the default of the spec. Throw precondition_error where the default is a text of another type, such
+    // as `p^(-1/3)`.
 
+    [[nodiscard]] std::size_t whole_or_default(const std::string& key) const;
+    [[nodiscard]] double number_or_default(const std::string& key) const;
+    [[nodiscard]] std::string choice_or_default(const std::string& key) const;
+    template <class E>
+    [[nodiscard]] E choice_or_default(const std::string& key) const {
+        return enum_named<E>(choice_or_default(key), key);
+    }
+
+private:
     ParsedName parsed_;
     std::vector<OptionSpec> specs_;
 };

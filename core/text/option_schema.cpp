@@ -23,7 +23,7 @@ void set_texts(Json& schema, const char* key, const std::vector<std::string>& te
 }
 
 void set_limits(Json& schema, const ValueSpec& value) {
-    if (value.kind == ValueSpec::Kind::whole) {
+    if ((value.open ? value.others : value.kind) == ValueSpec::Kind::whole) {
         schema.set("minimum", value.least);
         if (value.most < std::numeric_limits<std::int64_t>::max()) schema.set("maximum", value.most);
     }
@@ -47,7 +47,7 @@ Json option_schema(const OptionSpec& option) {
                                 {"help", option.help}});
     if (!value.shown.empty()) schema.set("value", value.shown);
     set_texts(schema, "choices", value.choices);
-    if (value.open) schema.set("other_values", true);
+    if (value.open) schema.set("other_values", true).set("other_type", enum_name(value.others));
     set_limits(schema, value);
     if (value.list) schema.set("list", true);
     set_texts(schema, "names", value.topics);

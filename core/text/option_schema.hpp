@@ -14,7 +14,8 @@ namespace spiked {
 ///   help     a phrase, may be empty
 /// and, only where they apply,
 ///   value                the value as the help writes it: `M`, `p|d|K`
-///   choices              the names that are accepted; with `other_values`: true, other values too
+///   choices              the names that are accepted; with `other_values`: true, other values too, which are of
+///                        `other_type`: `text`, `integer` or `number`
 ///   minimum, exclusive_minimum, maximum, exclusive_maximum   the limits of numbers
 ///   list                 true: several values, separated by commas
 ///   names                the lists of `spiked list` that hold accepted names

@@ -27,13 +27,14 @@ struct ValueSpec {
         text,    ///< any text
         whole,   ///< a whole number from `least` to `most`
         number,  ///< a finite number in `range`
-        choice,  ///< one of `choices`
+        choice,  ///< one of `choices`, or where `open` a value of the kind `others`
     };
     Kind kind = Kind::none;
     std::string shown = {};                  ///< as the help writes it: `B`, `quick|full`, `L[,L...]`
     std::vector<std::string> choices = {};   ///< names that are accepted
     Aliases aliases = {};                    ///< names of the choices in other programs
     bool open = false;                       ///< other values than the choices are accepted too
+    Kind others = Kind::text;                ///< what the other values are
     bool list = false;                       ///< several values, separated by commas
     std::vector<std::string> suffixes = {};  ///< of the files that are accepted; none if any file is
     std::vector<std::string> topics = {};    ///< lists of `spiked list` whose names complete the value
@@ -52,6 +53,7 @@ struct OptionSpec {
     std::string fallback = {};     ///< the default, as the help shows it
     bool repeatable = false;       ///< for a command: may be given more than once
     std::string also_option = {};  ///< for a name: the option of commands with the same meaning, `--group`
+    std::string neutral = {};      ///< for a command: the value that changes nothing, whatever it is applied to
 };
 
 // Functions that make a ValueSpec.
@@ -66,8 +68,10 @@ template <class E>
 [[nodiscard]] ValueSpec one_of() {
     return one_of(names_of<E>(), aliases_of<E>());
 }
-/// One of the choices or another value: `p|d|K`. The code that uses the value checks the meaning of `others`.
+/// One of the choices or another text: `fresh|HEX`. The code that uses the value checks the meaning of `others`.
 [[nodiscard]] ValueSpec one_of_or(std::vector<std::string> choices, const std::string& others);
+/// One of the choices or a number, which is shown as the number alone: a rule or `R`.
+[[nodiscard]] ValueSpec one_of_or(std::vector<std::string> choices, ValueSpec number);
 /// Several values, separated by commas: `L[,L...]`, `svg|pdf[,...]`.
 [[nodiscard]] ValueSpec several(ValueSpec value, std::string shown = {});
 /// One or several names from these lists of `spiked list`.
@@ -78,11 +82,21 @@ template <class E>
 /// Whether the number is within the limits.
 [[nodiscard]] bool contains(const NumberRange& range, double number);
 
+/// Whether the text is one value that is accepted: a choice, a number within the limits, or any text where the kind is
+/// text. A switch accepts none.
+[[nodiscard]] bool accepts(const ValueSpec& value, std::string_view text);
+/// Throws usage_error, which names the option and what it accepts, for a text that it does not accept. The message
+/// begins with `place`, such as `"kivi:group=0": `.
+void require_accepted(const OptionSpec& option, std::string_view text, std::string_view place = {});
+
 /// The option with its dashes and without the short form: `--output` of `-o,--output`.
 [[nodiscard]] std::string long_name(const OptionSpec& option);
 
 /// The key of the option in JSON: `factor_bits` of `--factor-bits`.
 [[nodiscard]] std::string json_key(const OptionSpec& option);
+
+/// Whether the list has this option of commands, or one with the same meaning.
+[[nodiscard]] bool has_option(const std::vector<OptionSpec>& options, std::string_view name);
 
 /// One phrase for lists: `margin=M (default p^(-1/3))`, `:paper (the text taken literally)`, `group=G or --group G`.
 [[nodiscard]] std::string described(const OptionSpec& option);

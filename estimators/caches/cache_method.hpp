@@ -23,6 +23,9 @@ struct CacheMethod {
 [[nodiscard]] const std::vector<QuantizerEntry>& cache_methods();
 /// Whether the name, with or without `unrope+`, is that of a cache method.
 [[nodiscard]] bool is_cache_method(std::string_view text);
+/// The options that have an effect on the cache method with this name: its own, and those of the quantizer that codes
+/// its latent coordinates. Throws usage_error for an unknown option or quantizer.
+[[nodiscard]] std::vector<OptionSpec> cache_options(std::string_view text);
 /// Throws usage_error for an unknown name or option, or bits that the method does not accept.
 [[nodiscard]] CacheMethod cache_method(std::string_view text, double bits);
 

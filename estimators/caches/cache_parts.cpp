@@ -24,7 +24,7 @@ arma::mat in_fp16(arma::mat numbers) {
 
 std::size_t cache_rank(const NameOptions& own, std::size_t fallback, std::size_t most) {
     const std::size_t rank = own.whole("rank").value_or(std::max<std::size_t>(1, std::min(fallback, most)));
-    if (rank == 0 || rank > most)
+    if (rank > most)
         throw usage_error(
             "\"{}\": rank {} is not possible (joined heads and tokens to calibrate or code allow 1 to {}): choose "
             "another rank or calibrate on more tokens",

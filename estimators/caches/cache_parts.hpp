@@ -20,11 +20,8 @@ struct CacheInput {
 struct CacheMaker {
     QuantizerEntry entry;
     bool calibrated;
-    std::size_t heads, layers;  ///< defaults of the numbers that are joined
-    std::size_t window;         ///< default of the number of last tokens in fp16
-    const char* coder;          ///< default quantizer of latents, or codebook of factors
-    void (*check)(const CacheMaker&, const NameOptions&, const ParsedName&, double bits);
-    CacheCoder (*make)(const CacheMaker&, const NameOptions&, const ParsedName&, const CacheInput&);
+    void (*check)(const NameOptions& own, double bits);
+    CacheCoder (*make)(const NameOptions& own, const CacheInput& input);
 };
 
 /// Write and read entries of tokens and bases in fp16, channel after channel.
@@ -33,7 +30,7 @@ void write_tokens(BitWriter& writer, Item item, const arma::mat& rows);
 /// The numbers rounded to fp16, as a decoder has them.
 [[nodiscard]] arma::mat in_fp16(arma::mat numbers);
 
-/// The rank in the name, or `fallback`; throws usage_error for 0 and for more than `most`.
+/// The rank in the name, or `fallback`; throws usage_error for more than `most`.
 [[nodiscard]] std::size_t cache_rank(const NameOptions& own, std::size_t fallback, std::size_t most);
 
 /// Stores the first and last tokens of a sequence in fp16, and after them the data of `inner` for the other tokens.
@@ -42,14 +39,10 @@ void write_tokens(BitWriter& writer, Item item, const arma::mat& rows);
 
 // The methods: one function checks the name and the bits, the other makes the coder of a sequence.
 
-void check_cache_projection(const CacheMaker&, const NameOptions& own, const ParsedName& parsed, double bits);
-[[nodiscard]] CacheCoder cache_projection(const CacheMaker&, const NameOptions& own, const ParsedName& parsed,
-                                          const CacheInput& input);
-void check_online_projection(const CacheMaker&, const NameOptions& own, const ParsedName& parsed, double bits);
-[[nodiscard]] CacheCoder online_projection(const CacheMaker&, const NameOptions& own, const ParsedName& parsed,
-                                           const CacheInput& input);
-void check_cache_transform(const CacheMaker&, const NameOptions& own, const ParsedName& parsed, double bits);
-[[nodiscard]] CacheCoder cache_transform(const CacheMaker&, const NameOptions& own, const ParsedName& parsed,
-                                         const CacheInput& input);
+void check_cache_projection(const NameOptions& own, double bits);
+[[nodiscard]] CacheCoder cache_projection(const NameOptions& own, const CacheInput& input);
+[[nodiscard]] CacheCoder online_projection(const NameOptions& own, const CacheInput& input);
+void check_cache_transform(const NameOptions& own, double bits);
+[[nodiscard]] CacheCoder cache_transform(const NameOptions& own, const CacheInput& input);
 
 }  // namespace spiked::estimators

@@ -26,17 +26,12 @@ RowQuantizer fp16_latents(std::size_t dimension) {
         });
 }
 
-std::string latents_of(const CacheMaker& maker, const ParsedName& parsed) {
-    return parsed.option("latents").value_or(maker.coder);
-}
-
 /// The row quantizer of the latent coordinates.
-RowQuantizer latent_coder(const CacheMaker& maker, const ParsedName& parsed, const CacheInput& input,
-                          std::size_t rank) {
+RowQuantizer latent_coder(const NameOptions& own, const CacheInput& input, std::size_t rank) {
     QuantizerOptions options = input.options;
     options.residual = 0;
     options.underflow = Underflow::allowed;
-    const std::string latents = latents_of(maker, parsed);
+    const std::string latents = own.choice_or_default("latents");
     return latents == "fp16" ? fp16_latents(rank) : row_quantizer(latents, rank, input.bits, options);
 }
 
@@ -56,46 +51,34 @@ arma::mat oja_step(const arma::mat& basis, const arma::mat& chunk, double rate) 
 
 }  // namespace
 
-void check_cache_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed, double bits) {
-    (void)own.whole("rank");
-    (void)own.whole("window");
-    const std::string latents = latents_of(maker, parsed);
+void check_cache_projection(const NameOptions& own, double bits) {
+    const std::string latents = own.choice_or_default("latents");
     if (latents != "fp16") quantizer_spec(latents).check_bits(bits);
 }
 
-CacheCoder cache_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed,
-                            const CacheInput& input) {
+CacheCoder cache_projection(const NameOptions& own, const CacheInput& input) {
     const std::size_t rank =
         cache_rank(own, input.channels / 2, std::min<std::size_t>(input.channels, input.calibration.n_rows));
     const arma::mat basis = in_fp16(leading_vectors(input.calibration, rank).right);
-    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(own, input, rank));
     RowQuantizer projected = in_double(
-        parsed.text, [=](const arma::mat& rows) { return shared->encode(arma::mat(rows * basis)); },
+        own.text(), [=](const arma::mat& rows) { return shared->encode(arma::mat(rows * basis)); },
         [=](std::span<const std::uint8_t> bytes, std::size_t rows) {
             return arma::mat(shared->decode(bytes, rows) * basis.t());
         });
-    return {with_kept_tokens(0, own.whole("window").value_or(maker.window), input.channels, std::move(projected)), rank,
-            16 * std::uint64_t{basis.n_elem}};
+    const std::size_t window = own.takes("window") ? own.whole_or_default("window") : 0;
+    return {with_kept_tokens(0, window, input.channels, std::move(projected)), rank, 16 * std::uint64_t{basis.n_elem}};
 }
 
-void check_online_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed, double bits) {
-    check_cache_projection(maker, own, parsed, bits);
-    (void)own.whole("sinks");
-    (void)own.number("rate");
-    if (own.whole("step") == std::size_t{0})
-        throw usage_error("\"{}\": a step of 0 tokens is not possible: give for example step=64", parsed.text);
-}
-
-CacheCoder online_projection(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed,
-                             const CacheInput& input) {
+CacheCoder online_projection(const NameOptions& own, const CacheInput& input) {
     const std::size_t channels = input.channels;
     const std::size_t rank = cache_rank(own, channels / 2, std::min<std::size_t>(channels, input.calibration.n_rows));
     const arma::mat start = in_fp16(leading_vectors(input.calibration, rank).right);
-    const std::size_t step = own.whole("step").value_or(64);
-    const double rate = own.number("rate").value_or(0.05);
-    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(maker, parsed, input, rank));
+    const std::size_t step = own.whole_or_default("step");
+    const double rate = own.number_or_default("rate");
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(own, input, rank));
     RowQuantizer coder = in_double(
-        parsed.text,
+        own.text(),
         [=](const arma::mat& rows) {
             arma::mat basis = start;
             arma::mat latents(rows.n_rows, rank);
@@ -115,8 +98,7 @@ CacheCoder online_projection(const CacheMaker& maker, const NameOptions& own, co
             const arma::mat basis = read_tokens(reader, channels, rank);
             return arma::mat(shared->decode(bytes.subspan(reader.bytes_read()), rows) * basis.t());
         });
-    return {with_kept_tokens(own.whole("sinks").value_or(4), own.whole("window").value_or(maker.window), channels,
-                             std::move(coder)),
+    return {with_kept_tokens(own.whole_or_default("sinks"), own.whole_or_default("window"), channels, std::move(coder)),
             rank, 16 * std::uint64_t{start.n_elem}};
 }
 

@@ -82,17 +82,15 @@ constexpr std::size_t bytes_of_integer = 10;  // the most that append writes
 
 }  // namespace
 
-void check_cache_transform(const CacheMaker&, const NameOptions& own, const ParsedName& parsed, double bits) {
-    for (const char* key : {"sinks", "window", "layers"}) (void)own.whole(key);
+void check_cache_transform(const NameOptions& own, double bits) {
     if (!(bits >= 0.25 && bits <= 8.0))
         throw usage_error("\"{}\": {} bits are not possible (a mean rate is 0.25 to 8): choose --bits 0.25 to 8",
-                          parsed.text, bits);
+                          own.text(), bits);
 }
 
-CacheCoder cache_transform(const CacheMaker& maker, const NameOptions& own, const ParsedName& parsed,
-                           const CacheInput& input) {
+CacheCoder cache_transform(const NameOptions& own, const CacheInput& input) {
     if (input.calibration.n_rows < 2)
-        throw usage_error("\"{}\": {} tokens have no variances: calibrate on more tokens", parsed.text,
+        throw usage_error("\"{}\": {} tokens have no variances: calibrate on more tokens", own.text(),
                           input.calibration.n_rows);
     const arma::rowvec means = in_fp16(arma::mean(input.calibration, 0));
     const arma::mat centred = input.calibration.each_row() - means;
@@ -104,7 +102,7 @@ CacheCoder cache_transform(const CacheMaker& maker, const NameOptions& own, cons
     const arma::mat basis = in_fp16(leading_vectors(centred, rank).right);
     const double step = static_cast<float>(std::sqrt(12.0 * level));
     RowQuantizer coder = in_double(
-        parsed.text,
+        own.text(),
         [=](const arma::mat& rows) {
             const arma::mat components = (rows.each_row() - means) * basis / step;
             if (components.n_elem > 0 && !(arma::abs(components).max() < largest_integer))
@@ -128,7 +126,7 @@ CacheCoder cache_transform(const CacheMaker& maker, const NameOptions& own, cons
             block.each_row() += means;
             return block;
         });
-    return {with_kept_tokens(own.whole("sinks").value_or(0), own.whole("window").value_or(maker.window), input.channels,
+    return {with_kept_tokens(own.whole_or_default("sinks"), own.whole_or_default("window"), input.channels,
                              std::move(coder)),
             rank, 16 * (std::uint64_t{basis.n_elem} + means.n_elem) + 32};
 }

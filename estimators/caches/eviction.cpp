@@ -83,8 +83,10 @@ arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
 
 }  // namespace
 
+OptionSpec budget_spec() { return {"--budget", number("SHARE", {.above = 0.0, .most = 1.0}), "of the bytes in fp16"}; }
+
 const Registry<Eviction>& evictions() {
-    const OptionSpec budget{"--budget", number("SHARE", {.above = 0.0, .most = 1.0}), "of the bytes in fp16"};
+    const OptionSpec budget = budget_spec();
     static const Registry<Eviction> table(
         "eviction",
         {{{"snapkv", "the last tokens and those the last 32 queries attend to", {budget}, "Li et al. 2024, SnapKV"},

@@ -44,6 +44,8 @@ struct Eviction {
 /// every layer. dmc: neighbours are replaced by their mean (Nawrot et al. 2024, where a trained model decides which);
 /// here, without training, those with the most similar keys.
 [[nodiscard]] const Registry<Eviction>& evictions();
+/// The option of commands that limits the bytes of the kept tokens.
+[[nodiscard]] OptionSpec budget_spec();
 
 /// An eviction and a method for the rows that it keeps, as users write it: `snapkv+tq-mse`, or either alone.
 struct KeptAndCoded {

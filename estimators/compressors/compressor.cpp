@@ -10,6 +10,15 @@
 
 namespace spiked::estimators {
 
+const RegistryEntry& composition_entry() {
+    static const RegistryEntry entry = {"ESTIMATOR+QUANTIZER",
+                                        "stores the estimator's low-rank part in factors and quantizes the rest",
+                                        {quantizer_option("--factor-bits"), quantizer_option("--factor-codebook"),
+                                         quantizer_option("--open-loop"), quantizer_option("--norm")},
+                                        "paper Algorithm 1"};
+    return entry;
+}
+
 const std::map<std::string, std::string>& method_aliases() {
     static const std::map<std::string, std::string> aliases = {{"eoptshrinkq-mse", "eoptshrink+tq-mse"},
                                                                {"eoptshrinkq-prod", "eoptshrink+tq-prod"}};

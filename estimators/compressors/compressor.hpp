@@ -33,6 +33,9 @@ struct MethodSpec {
 /// Throws usage_error for `unrope+`, for rows that do not come from a dump.
 void reject_unrope(const MethodSpec& method);
 
+/// The description of all methods that quantize after a spectral method; its options have an effect on each of them.
+[[nodiscard]] const RegistryEntry& composition_entry();
+
 /// The names that aliases stand for, for `spiked list`.
 [[nodiscard]] const std::map<std::string, std::string>& method_aliases();
 

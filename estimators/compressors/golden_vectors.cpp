@@ -155,7 +155,7 @@ std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimens
     const std::string law = fmt::format("{}:{}", estimators::name_of(one.options.codebook), dimension);
     if (name == "tcq") {
         const auto bits = static_cast<unsigned>(one.bits);
-        const auto state = static_cast<unsigned>(quantizer.named.whole("state").value_or(12));
+        const auto state = static_cast<unsigned>(quantizer.named.whole_or_default("state"));
         const auto levels = trellis_levels(
             {.rotation = rotation_options(one.options), .codebook = one.options.codebook, .state_bits = state},
             dimension, bits);
@@ -169,7 +169,7 @@ std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimens
             arma::join_cols(arma::rowvec(cells.levels), frequencies);
     }
     if (name == "qjl" || name == "tq-prod") {
-        const std::string kind = quantizer.named.choice("projection").value_or("gaussian");
+        const std::string kind = quantizer.named.choice_or_default("projection");
         const std::size_t rows = name == "qjl" ? static_cast<std::size_t>(one.bits) * dimension : dimension;
         const SignSketch sketch(
             {.projection = projection_kind(kind), .seed = one.options.seed, .index = one.options.rotation_index},

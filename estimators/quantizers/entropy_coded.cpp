@@ -186,7 +186,7 @@ QuantizerFamily ecsq_family() {
              false,
              true},
             [](const NameOptions& named, std::size_t dimension, double rate, const QuantizerOptions& options) {
-                const std::string scale = named.choice("scale").value_or("mmse");
+                const std::string scale = named.choice_or_default("scale");
                 return entropy_coded(dimension, rate,
                                      {rotation_options(options), options.codebook, scalar_options(options),
                                       scale == "unbiased" ? RowScale::unbiased

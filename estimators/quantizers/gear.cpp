@@ -82,10 +82,10 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 }
 
 struct GearOptions {
-    GroupAxis axis = GroupAxis::value;
-    std::size_t group = 64;  ///< entries that share a minimum and a scale
-    std::size_t rank = 4;    ///< largest rank of the low-rank part
-    double outliers = 0.02;  ///< fraction of the entries of a vector that are stored in fp16
+    GroupAxis axis;
+    std::size_t group;  ///< entries that share a minimum and a scale
+    std::size_t rank;   ///< largest rank of the low-rank part
+    double outliers;    ///< fraction of the entries of a vector that are stored in fp16, at most half
     ScalarOptions scales;
 };
 
@@ -99,9 +99,6 @@ struct GearOptions {
 /// 16 rank (n + d) / (n d). The source finds the components by power iteration and rounds 2 % outliers up; here they
 /// are exact. Throws the errors of kivi.
 RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& options) {
-    if (!(options.outliers >= 0.0 && options.outliers <= 0.5))
-        throw usage_error("a fraction of {} outliers is not possible (from 0 to 0.5): give gear:outliers=0.02",
-                          options.outliers);
     RowQuantizer groups =
         kivi(dimension, bits, {.group = options.group, .axis = options.axis, .scales = options.scales});
     const FactorOptions factors{
@@ -120,8 +117,8 @@ QuantizerFamily gear_family() {
               "kivi without outliers, which stay in fp16, and a low-rank part of its error",
               {axis_spec(),
                group_spec(),
-               {"rank", whole("R"), "at most", "4"},
-               {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "", "0.02"},
+               {"rank", whole("R"), "of the low-rank part, at most", "4"},
+               {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "entries of a vector kept in fp16", "0.02"},
                signed_norm_spec()},
               "Kang et al. 2024"},
              "code bits",
@@ -129,8 +126,8 @@ QuantizerFamily gear_family() {
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
                 require_signs(named, options);
                 return gear(dimension, static_cast<unsigned>(bits),
-                            {axis_of(named, options), group_of(named, options), named.whole("rank").value_or(4),
-                             named.number("outliers").value_or(0.02), scalar_options(options)});
+                            {axis_of(named, options), group_of(named, options), named.whole_or_default("rank"),
+                             named.number_or_default("outliers"), scalar_options(options)});
             }};
 }
 

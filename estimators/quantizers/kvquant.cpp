@@ -173,8 +173,8 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 }
 
 struct KvquantOptions {
-    GroupAxis axis = GroupAxis::value;
-    double outliers = 0.01;  ///< fraction of the entries of a vector that are stored in fp16
+    GroupAxis axis;
+    double outliers;  ///< fraction of the entries of a vector that are stored in fp16, at most half
     ScalarOptions scales;
 };
 
@@ -190,12 +190,8 @@ struct KvquantOptions {
 /// the block and counted), and storing the first token unquantized; keys before the rotary embedding are
 /// `unrope+kvquant`. Throws input_error for NaN, infinity, or a number that the format cannot store.
 RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions& options) {
-    const double outliers = options.outliers;
-    if (!(outliers >= 0.0 && outliers <= 0.5))
-        throw usage_error("a fraction of {} outliers is not possible (from 0 to 0.5): give kvquant:outliers=0.01",
-                          outliers);
     const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, options.scales.format, options.axis, outliers, options.scales.underflow});
+        Setup{dimension, bits, options.scales.format, options.axis, options.outliers, options.scales.underflow});
     return in_double(
         "kvquant", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
@@ -206,15 +202,16 @@ RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions&
 QuantizerFamily kvquant_family() {
     return {{{"kvquant",
               "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
-              {axis_spec(), {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "", "0.01"}, signed_norm_spec()},
+              {axis_spec(),
+               {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "entries of a vector kept in fp16", "0.01"},
+               signed_norm_spec()},
               "Hooper et al. 2024"},
              "code bits",
              true},
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
                 require_signs(named, options);
-                return kvquant(
-                    dimension, static_cast<unsigned>(bits),
-                    {axis_of(named, options), named.number("outliers").value_or(0.01), scalar_options(options)});
+                return kvquant(dimension, static_cast<unsigned>(bits),
+                               {axis_of(named, options), named.number_or_default("outliers"), scalar_options(options)});
             }};
 }
 

@@ -163,8 +163,9 @@ RowQuantizer microscaling(std::size_t dimension, unsigned bits, const Microscali
 QuantizerFamily mx_family() {
     return {{{"mx",
               "small floats under a scale that a group of a row shares, as accelerators compute with them",
-              {{"group", whole("G", 1), "", "32"},
-               {"scale", one_of<GroupScale>(), "with group=16 and 4 bits e4m3 is NVFP4", "e8m0"}},
+              {{"group", whole("G", 1), "entries that share a scale", std::to_string(MicroscalingOptions{}.group)},
+               {"scale", one_of<GroupScale>(), "with group=16 and 4 bits e4m3 is NVFP4",
+                std::string(enum_name(MicroscalingOptions{}.scale))}},
               "Open Compute Project 2023 (MX)",
               {"mxfp4", "mxfp6", "mxfp8", "nvfp4"}},
              "bits of an element: 4, 6 or 8",
@@ -172,9 +173,9 @@ QuantizerFamily mx_family() {
              false,
              {4, 6, 8}},
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                return microscaling(dimension, static_cast<unsigned>(bits),
-                                    {named.whole("group").value_or(32),
-                                     named.choice<GroupScale>("scale").value_or(GroupScale::e8m0), options.underflow});
+                return microscaling(
+                    dimension, static_cast<unsigned>(bits),
+                    {named.whole_or_default("group"), named.choice_or_default<GroupScale>("scale"), options.underflow});
             }};
 }
 

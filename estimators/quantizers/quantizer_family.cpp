@@ -3,20 +3,14 @@
 #include <algorithm>
 
 #include "core/runtime/error.hpp"
+#include "estimators/quantizers/sign_sketch.hpp"
 
 namespace spiked::estimators {
 namespace {
 
-/// An option of commands in the list of a quantizer's options: without the help that the command already has.
-OptionSpec of_commands(std::string_view key) {
-    OptionSpec spec = quantizer_option(key);
-    spec.help.clear();
-    return spec;
-}
-
-/// The same option as part of a name, `group=G`.
+/// The option of commands as part of a name, `group=G`.
 OptionSpec in_the_name(std::string_view key) {
-    OptionSpec spec = of_commands(key);
+    OptionSpec spec = quantizer_option(key);
     spec.also_option = spec.key;
     spec.key = spec.key.substr(2);
     return spec;
@@ -24,9 +18,9 @@ OptionSpec in_the_name(std::string_view key) {
 
 }  // namespace
 
-OptionSpec rotation_spec() { return of_commands("--rotation"); }
-OptionSpec codebook_spec() { return of_commands("--codebook"); }
-OptionSpec norm_spec() { return of_commands("--norm"); }
+OptionSpec rotation_spec() { return quantizer_option("--rotation"); }
+OptionSpec codebook_spec() { return quantizer_option("--codebook"); }
+OptionSpec norm_spec() { return quantizer_option("--norm"); }
 
 OptionSpec signed_norm_spec() {
     OptionSpec spec = norm_spec();
@@ -46,16 +40,19 @@ OptionSpec axis_spec() {
 
 OptionSpec residual_spec() {
     OptionSpec spec = in_the_name("--residual");
-    spec.help = "last tokens in fp16";
     spec.fallback.clear();
     return spec;
 }
 
-OptionSpec projection_spec() { return {"projection", one_of<theory::SketchRows>(), "", "gaussian"}; }
+OptionSpec projection_spec() {
+    return {"projection", one_of<ProjectionKind>(), "rows of the sketch",
+            std::string(enum_name(SketchOptions{}.projection))};
+}
 
 OptionSpec scale_spec(std::vector<std::string> choices) {
     std::string fallback = choices.front();
-    return {"scale", one_of(std::move(choices)), "", std::move(fallback)};
+    return {"scale", one_of(std::move(choices)),
+            "of a row: mmse has the least squared error, unbiased makes <x, x^> exact", std::move(fallback)};
 }
 
 std::size_t group_of(const NameOptions& named, const QuantizerOptions& options) {

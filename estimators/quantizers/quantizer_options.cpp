@@ -68,12 +68,11 @@ const std::vector<SharedOption>& shared_options() {
             {"--codebook", one_of<CodebookKind>(), "law the levels are optimal for"}),
         shared_option<&Options::norm, number_format>(
             {"--norm", one_of<NumberFormat>(), "format of norms, scales and singular values"}),
-        // Commands leave the rejection of a group of 0 to the quantizers that have groups.
-        shared_option<&Options::group>(
-            {"--group", whole("G", 1), "entries that share a scale (kivi, kivi-hf, rht-uniform, gear)"}),
+        shared_option<&Options::group>({"--group", whole("G", 1), "entries that share a scale"}),
         shared_option<&Options::axis, group_axis>(
-            {"--axis", one_of<GroupAxis>(), "groups along tokens or along channels (kivi, kvquant, gear)"}),
-        shared_option<&Options::residual>({"--residual", whole("R"), "last tokens kept in fp16 (kivi)"}),
+            {"--axis", one_of<GroupAxis>(), "groups along tokens or along channels"}),
+        shared_option<&Options::residual>(
+            {.key = "--residual", .value = whole("R"), .help = "last tokens kept in fp16", .neutral = "0"}),
         shared_option<&Options::factor_bits>(
             {"--factor-bits", whole("N", 1, 8), "bits an entry of a stored singular vector, 1 to 8"}),
         shared_option<&Options::factor_codebook, factor_codebook>(

@@ -64,7 +64,7 @@ struct QuantizerOptions {
 /// The options that every command with a quantizer has, with their defaults: `--rotation`, `--codebook`, `--norm`,
 /// `--group`, `--axis`, `--residual`, then those of low-rank parts. A quantizer lists those that have an effect on it.
 [[nodiscard]] const std::vector<OptionSpec>& quantizer_option_specs();
-/// Throws bug for an option that is not one of them.
+/// Throws precondition_error for an option that is not one of them.
 [[nodiscard]] const OptionSpec& quantizer_option(std::string_view key);
 
 /// Sets the option with this key, for example `--norm`, to the name of a choice, to a whole number, or to true or false

@@ -126,7 +126,7 @@ QuantizerFamily rabitq_family() {
               "Gao et al. 2025"},
              "index bits"},
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                const std::string scale = named.choice("scale").value_or("unbiased");
+                const std::string scale = named.choice_or_default("scale");
                 return rabitq(dimension, static_cast<unsigned>(bits),
                               {rotation_options(options), scalar_options(options),
                                scale == "mmse"   ? RowScale::least_squares

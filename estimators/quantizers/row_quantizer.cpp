@@ -65,6 +65,13 @@ const std::vector<QuantizerEntry>& row_quantizers() {
     return entries;
 }
 
+std::vector<std::string> quantizers_with(std::string_view option) {
+    std::vector<std::string> names;
+    for (const auto& entry : row_quantizers())
+        if (has_option(entry.options, option)) names.push_back(entry.name);
+    return names;
+}
+
 bool is_row_quantizer(std::string_view name) { return families().find(parse_name(name).name) != nullptr; }
 
 QuantizerSpec quantizer_spec(std::string_view text) {

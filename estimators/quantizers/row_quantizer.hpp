@@ -51,6 +51,9 @@ struct QuantizerEntry : RegistryEntry {
 };
 [[nodiscard]] const std::vector<QuantizerEntry>& row_quantizers();
 
+/// The names of the quantizers on which an option of commands has an effect.
+[[nodiscard]] std::vector<std::string> quantizers_with(std::string_view option);
+
 struct QuantizerFamily;
 
 /// A row quantizer by its name and the options in it, `tq-prod:projection=gaussian`: parsed once, where a user or a
@@ -77,7 +80,7 @@ struct QuantizerSpec {
 [[nodiscard]] RowQuantizer row_quantizer(std::string_view text, std::size_t dimension, double bits,
                                          const QuantizerOptions& options);
 
-/// Throws bug for rows of another length.
+/// Throws precondition_error for rows of another length.
 void require_length(std::size_t length, std::size_t dimension);
 
 // Helpers for quantizers.

@@ -184,8 +184,8 @@ QuantizerFamily qjl_family() {
              "signs an entry: B d of them a row"},
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
                 return qjl(dimension, static_cast<unsigned>(bits),
-                           {named.choice<ProjectionKind>("projection").value_or(ProjectionKind::gaussian), options.seed,
-                            options.rotation_index, scalar_options(options)});
+                           {named.choice_or_default<ProjectionKind>("projection"), options.seed, options.rotation_index,
+                            scalar_options(options)});
             }};
 }
 

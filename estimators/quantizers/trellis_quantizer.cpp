@@ -290,11 +290,11 @@ std::vector<float> trellis_levels(const TrellisOptions& options, std::size_t dim
 
 RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const TrellisOptions& options) {
     const unsigned state_bits = options.state_bits;
-    if (state_bits < bits || state_bits > 12)
+    if (state_bits < bits || state_bits > most_state_bits)
         throw usage_error(
-            "a trellis of {} state bits is not possible (at least the {} of an index, at most 12): give "
+            "a trellis of {} state bits is not possible (at least the {} of an index, at most {}): give "
             "tcq:state=12",
-            state_bits, bits);
+            state_bits, bits, most_state_bits);
     const auto setup = std::make_shared<const Setup>(
         Setup{dimension, bits, state_bits, options.scale, options.norms.format, options.norms.underflow,
               row_rotation(options.rotation, dimension), shuffle_of(options), options.codebook,
@@ -305,24 +305,24 @@ RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const Trell
 }
 
 QuantizerFamily tcq_family() {
-    return {{{"tcq",
-              "trellis-coded: the last 12 bits written look up the level of a coordinate",
-              {rotation_spec(),
-               codebook_spec(),
-               norm_spec(),
-               {"state", whole("L", 1), "bits of the state", "12"},
-               scale_spec({"mmse", "unbiased"})},
-              "Tseng et al. 2024 (QTIP)",
-              {"qtip", "trellis"}},
-             "index bits"},
-            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                const std::size_t state = named.whole("state").value_or(12);
-                return trellis_quantizer(
-                    dimension, static_cast<unsigned>(bits),
-                    {rotation_options(options), options.codebook, scalar_options(options),
-                     static_cast<unsigned>(std::min<std::size_t>(state, 64)),
-                     named.choice("scale") == "unbiased" ? RowScale::unbiased : RowScale::least_squares});
-            }};
+    return {
+        {{"tcq",
+          "trellis-coded: the last 12 bits written look up the level of a coordinate",
+          {rotation_spec(),
+           codebook_spec(),
+           norm_spec(),
+           {"state", whole("L", 1, most_state_bits), "bits of the state", std::to_string(TrellisOptions{}.state_bits)},
+           scale_spec({"mmse", "unbiased"})},
+          "Tseng et al. 2024 (QTIP)",
+          {"qtip", "trellis"}},
+         "index bits"},
+        [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+            return trellis_quantizer(
+                dimension, static_cast<unsigned>(bits),
+                {rotation_options(options), options.codebook, scalar_options(options),
+                 static_cast<unsigned>(named.whole_or_default("state")),
+                 named.choice_or_default("scale") == "unbiased" ? RowScale::unbiased : RowScale::least_squares});
+        }};
 }
 
 }  // namespace spiked::estimators

@@ -4,11 +4,13 @@
 
 namespace spiked::estimators {
 
+inline constexpr unsigned most_state_bits = 12;
+
 struct TrellisOptions {
     RotationOptions rotation;  ///< its seed is also used to shuffle the levels
     CodebookKind codebook = CodebookKind::sphere;
     ScalarOptions norms;
-    unsigned state_bits = 12;
+    unsigned state_bits = most_state_bits;
     RowScale scale = RowScale::least_squares;
 };
 

@@ -237,7 +237,7 @@ RowQuantizer make_scaled(const NameOptions&, std::size_t dimension, double bits,
 
 RowQuantizer make_prod(const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
     TurboquantOptions own = turboquant_options(options);
-    own.projection = named.choice<ProjectionKind>("projection").value_or(own.projection);
+    own.projection = named.choice_or_default<ProjectionKind>("projection");
     return turboquant_prod(dimension, static_cast<unsigned>(bits), own);
 }
 

@@ -9,8 +9,8 @@ struct TurboquantOptions {
     RotationOptions rotation;
     CodebookKind codebook = CodebookKind::sphere;
     ScalarOptions norms;
-    RowScale scale = RowScale::norm;                       ///< used by turboquant_mse
-    ProjectionKind projection = ProjectionKind::gaussian;  ///< used by turboquant_prod
+    RowScale scale = RowScale::norm;                         ///< used by turboquant_mse
+    ProjectionKind projection = SketchOptions{}.projection;  ///< used by turboquant_prod
 };
 
 /// TurboQuant and EDEN: one scale per row, random rotation, Lloyd-Max index of every coordinate.

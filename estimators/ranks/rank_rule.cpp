@@ -1,8 +1,5 @@
 #include "estimators/ranks/rank_rule.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "core/runtime/error.hpp"
@@ -22,10 +19,11 @@ const Registry<Row>& rows() {
         "rank rule", {
                          {{"rd",
                            "components that pay for their stored bits",
-                           {{"bits", whole("N"), "of a stored entry, 1-8 or 16", "4"}},
+                           {{"bits", one_of_or({"16"}, whole("N", 1, 8)), "of a stored entry, 1-8 or 16", "4"}},
                            "ours, after Gish & Pierce 1968"},
                           [](const NameOptions& named) -> RankRule {
-                              return [bits = stored_entry_bits(named)](const RelativeSpectrum& spectrum) {
+                              return [bits = static_cast<unsigned>(named.whole_or_default("bits"))](
+                                         const RelativeSpectrum& spectrum) {
                                   return rate_distortion_rank(spectrum, bits);
                               };
                           }},
@@ -67,17 +65,17 @@ std::vector<OptionSpec> options_of_rank_rules(const std::string& before) {
     return all;
 }
 
+ValueSpec rank_value() { return one_of_or(rows().names(), names_from({"ranks"}, whole("R"))); }
+
 std::vector<OptionSpec> rank_options() {
-    std::vector<OptionSpec> all = {{"", whole("R"), "rank, or a rule of `spiked list ranks`, required"}};
+    std::vector<OptionSpec> all = {{"", rank_value(), "rank, or a rule of `spiked list ranks`, required"}};
     for (auto& option : options_of_rank_rules()) all.push_back(std::move(option));
     return all;
 }
 
 GivenRank given_rank(const NameOptions& named, const std::string& word, const std::vector<std::string>& own) {
     GivenRank given;
-    std::vector<std::string> names;
     for (const auto& row : rows()) {
-        names.push_back(row.entry.name);
         if (row.entry.name == word) {
             given.rule = row.make(named);
             continue;
@@ -86,12 +84,7 @@ GivenRank given_rank(const NameOptions& named, const std::string& word, const st
             throw usage_error("\"{}\": {}= belongs to the rank rule {}: leave it out or write {} in the place of {}",
                               named.text(), *key, row.entry.name, row.entry.name, word);
     }
-    if (given.rule) return given;
-    const auto rank = to_integer(word);
-    if (!rank || *rank < 0)
-        throw usage_error("\"{}\": rank \"{}\" is neither a whole number of at least 0 nor a rank rule ({}){}",
-                          named.text(), word, fmt::join(names, ", "), suggestion(word, names));
-    given.fixed = static_cast<std::size_t>(*rank);
+    if (!given.rule) given.fixed = static_cast<std::size_t>(to_integer(word).value());
     return given;
 }
 

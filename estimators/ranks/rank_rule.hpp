@@ -24,12 +24,13 @@ struct GivenRank {
 [[nodiscard]] const std::vector<RegistryEntry>& rank_rules();
 /// The options of all rules, as `spiked list` shows them; `before` is printed before the name of the rule.
 [[nodiscard]] std::vector<OptionSpec> options_of_rank_rules(const std::string& before = "");
+/// A rank or the name of a rule.
+[[nodiscard]] ValueSpec rank_value();
 /// The options of a method whose value is a rank: the rank first, then the options of all rules.
 [[nodiscard]] std::vector<OptionSpec> rank_options();
 
-/// Parses `word` as the rank of a method; the options of its rule are in the same name. Throws usage_error for a word
-/// that is neither a number nor a rule, and for an option that belongs to another rule, unless it is one of the
-/// method's `own`.
+/// Reads `word`, a value that rank_value accepts, as the rank of a method; the options of its rule are in the same
+/// name. Throws usage_error for an option that belongs to another rule, unless it is one of the method's `own`.
 [[nodiscard]] GivenRank given_rank(const NameOptions& named, const std::string& word,
                                    const std::vector<std::string>& own = {});
 /// Throws usage_error for an option of a rule in a name without a rank rule, unless it is one of the method's `own`.

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/runtime/error.hpp"
 #include "theory/quantization/lloyd_max.hpp"
 
 namespace spiked::estimators {
@@ -30,14 +29,6 @@ std::size_t rate_distortion_rank(const RelativeSpectrum& spectrum, unsigned entr
         best = r;
     }
     return best;
-}
-
-unsigned stored_entry_bits(const NameOptions& named) {
-    const std::size_t bits = named.whole("bits").value_or(4);
-    if (bits != 16 && (bits < 1 || bits > 8))
-        throw usage_error("\"{}\": bits {} is not possible: the bits of a stored entry, 1 to 8 or 16", named.text(),
-                          bits);
-    return static_cast<unsigned>(bits);
 }
 
 }  // namespace spiked::estimators

@@ -1,5 +1,4 @@
 #pragma once
-#include "core/text/name_options.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
 
 namespace spiked::estimators {
@@ -18,8 +17,5 @@ namespace spiked::estimators {
 ///
 /// Source: Gish & Pierce 1968 for the slope of 6 dB per bit; the objective is ours. Cost O(min(n, d)).
 [[nodiscard]] std::size_t rate_distortion_rank(const RelativeSpectrum& spectrum, unsigned entry_bits);
-
-/// The option `bits=` of this rank rule: 1 to 8 or 16, and 4 by default. Throws usage_error.
-[[nodiscard]] unsigned stored_entry_bits(const NameOptions& named);
 
 }  // namespace spiked::estimators

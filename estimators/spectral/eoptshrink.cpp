@@ -17,26 +17,41 @@ struct spiked::EnumNames<spiked::estimators::Imputation> {
         {spiked::estimators::Imputation::twice_rank, "2r"}};
 };
 
+template <>
+struct spiked::EnumNames<spiked::estimators::EdgeRule> {
+    static constexpr EnumName<spiked::estimators::EdgeRule> table[] = {
+        {spiked::estimators::EdgeRule::two_points, "points"}, {spiked::estimators::EdgeRule::fit, "fit"}};
+};
+
 namespace spiked::estimators {
 
 namespace {
 
-/// Options of eoptshrink itself, without those of rank rules.
+/// Options of eoptshrink itself, without those of rank rules. The defaults are those of EOptShrinkOptions.
 const std::vector<OptionSpec>& own_options() {
+    const EOptShrinkOptions usual;
     static const std::vector<OptionSpec> options = {
         {"paper", {}, "the text taken literally: pilot=d power=2 impute=j mass=side"},
         {"author", {}, "the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no"},
         {"edgefit", {}, "edge=fit: rank by a line through the top of the noise, sees up to 2k signals"},
-        {"rank", whole("R"), "oracle rank, or a rule of `spiked list ranks`; default: by the edge"},
-        {"pilot", one_of_or({"p", "d"}, "K"), "", "p"},
-        {"edge", one_of({"points", "fit"}), "", "points"},
-        {"factor", number("F", {.least = 0.0}), "", "1"},
-        {"power", one_of({"1", "2"}), "of eigenvalues", "1"},
-        {"margin", number("M", {.least = 0.0}), "", "p^(-1/3)"},
+        {"rank", rank_value(), "oracle rank, or a rule of `spiked list ranks`; default: by the edge"},
+        {"pilot", one_of_or({"p", "d"}, whole("p|d|K", 1)),
+         "number k of values that the edge is found from: by the short side, by the columns, or K",
+         usual.pilot_from_columns ? "d" : "p"},
+        {"edge", one_of<EdgeRule>(),
+         "bulk edge by extrapolation of two values, or by a line through the top of the noise",
+         std::string(enum_name(usual.edge))},
+        {"factor", number("F", {.least = 0.0}), "on the distance that edge=points extrapolates",
+         fmt::format("{}", usual.factor)},
+        {"power", one_of({"1", "2"}), "of eigenvalues", std::to_string(usual.power)},
+        {"margin", number("M", {.least = 0.0}), "relative distance to the edge that a component exceeds", "p^(-1/3)"},
         {"cap", whole("R"), "largest rank of edge=fit and rank=ed", "2k"},
-        {"impute", one_of<Imputation>(), "", "j-1"},
-        {"mass", one_of({"rest", "side"}), "", "rest"},
-        {"clip", one_of({"yes", "no"}), "", "yes"}};
+        {"impute", one_of<Imputation>(), "how noise eigenvalues under the signal are replaced",
+         std::string(enum_name(usual.imputation))},
+        {"mass", one_of({"rest", "side"}), "weight of a noise eigenvalue: 1 over their number, or over p",
+         usual.mass_of_rest ? "rest" : "side"},
+        {"clip", one_of({"yes", "no"}), "clip overlaps to [0, 1] and shrunk values to [0, observed]",
+         usual.clip ? "yes" : "no"}};
     return options;
 }
 
@@ -73,7 +88,7 @@ void reject_options_without_effect(const NameOptions& named, const EOptShrinkOpt
 EOptShrinkOptions parsed_options(const NameOptions& named, theory::Loss loss) {
     EOptShrinkOptions options = variant_of(named);
     options.loss = loss;
-    if (const auto edge = named.choice("edge")) options.edge = *edge == "fit" ? EdgeRule::fit : EdgeRule::two_points;
+    if (const auto edge = named.choice<EdgeRule>("edge")) options.edge = *edge;
     options.cap = named.whole("cap");
     const std::vector<std::string> own = own_keys(options.edge);
     if (const auto rank = named.text_of("rank")) {
@@ -85,15 +100,7 @@ EOptShrinkOptions parsed_options(const NameOptions& named, theory::Loss loss) {
     }
     if (const auto pilot = named.text_of("pilot")) {
         options.pilot_from_columns = *pilot == "d";
-        if (*pilot != "p" && *pilot != "d") {
-            const auto k = to_integer(*pilot);
-            if (!k || *k < 1)
-                throw usage_error(
-                    "\"{}\": pilot \"{}\" is not possible: p (from the short side), d (from the columns) "
-                    "or k itself, a whole number of at least 1",
-                    named.text(), *pilot);
-            options.pilot = static_cast<std::size_t>(*k);
-        }
+        if (const auto k = to_integer(*pilot)) options.pilot = static_cast<std::size_t>(*k);
     }
     if (const auto factor = named.number("factor")) options.factor = *factor;
     if (const auto power = named.choice("power")) options.power = *power == "2" ? 2 : 1;

@@ -38,7 +38,7 @@ std::vector<OptionSpec> option_specs() {
 }
 
 GavishDonohoOptions white_options(const NameOptions& named, theory::Loss loss) {
-    GavishDonohoOptions options{.loss = loss, .noise_level = named.number("sigma", true)};
+    GavishDonohoOptions options{.loss = loss, .noise_level = named.number("sigma")};
     if (named.has_word("quantile")) {
         if (options.noise_level)
             throw usage_error("\"{}\": a known sigma needs no quantile: leave one out", named.text());

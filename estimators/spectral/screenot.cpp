@@ -102,7 +102,7 @@ SpectralFamily screenot_family() {
              true},
             [](const NameOptions& named, theory::Loss, const KnownLaw&) -> SpectralEstimator {
                 const std::size_t bound = required_whole(named, "the bound of its rank", "screenot:10");
-                const ScreeNotFill fill = named.choice<ScreeNotFill>("impute").value_or(ScreeNotFill::impute);
+                const ScreeNotFill fill = named.choice_or_default<ScreeNotFill>("impute");
                 return {named.text(), [bound, fill](std::span<const double> singular_values, Shape shape) {
                             return screenot(singular_values, shape, bound, fill);
                         }};

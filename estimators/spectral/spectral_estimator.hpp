@@ -50,8 +50,8 @@ struct EstimatorEntry : RegistryEntry {
 [[nodiscard]] const std::vector<EstimatorEntry>& spectral_estimators();
 
 /// Builds an estimator from its name with options, e.g. `eoptshrink:margin=0` or `svd:1`. Throws usage_error with the
-/// nearest legal name or option. The estimator throws bug or input_error for invalid singular values (see
-/// RelativeSpectrum), and returns rank 0 with a note for a zero block.
+/// nearest legal name or option. The estimator throws precondition_error or input_error for invalid singular values
+/// (see RelativeSpectrum), and returns rank 0 with a note for a zero block.
 [[nodiscard]] SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss = theory::Loss::frobenius,
                                                    const KnownLaw& known = {});
 

@@ -1,5 +1,7 @@
 #include "estimators/spectral/tracy_widom_rank.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
@@ -79,9 +81,6 @@ Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& o
 }  // namespace
 
 TracyWidomTest::TracyWidomTest(TracyWidomOptions options) : options_(std::move(options)) {
-    if (!(options_.level > 0.0 && options_.level < 1.0))
-        throw usage_error("tw-test: level {} is not a probability: give one above 0 and below 1, for example 0.01",
-                          options_.level);
     if (const auto draws = options_.sign_flips;
         draws && (*draws < SignFlips::least_draws(options_.level) || *draws > SignFlips::most_draws))
         throw usage_error("tw-test: {} draws of signs are not possible at level {}: give {} to {}", *draws,
@@ -118,7 +117,7 @@ SpectralFamily tracy_widom_test_family() {
           "in a study)",
           {{"level", number("P", {.above = 0.0, .below = 1.0}),
             "false alarms a test: with null=tw for Gaussian and lighter entries only (heavy tails: up to .7 at .01)",
-            "0.01"},
+            fmt::format("{}", TracyWidomOptions{}.level)},
            {"null", one_of({"tw", "signflip"}),
             "tw: Tracy-Widom; signflip: blocks with random signs, for any symmetric independent entries", "tw"},
            {"draws", whole("N", 1, SignFlips::most_draws), "with null=signflip: number of such blocks", "1/level - 1"},
@@ -129,11 +128,11 @@ SpectralFamily tracy_widom_test_family() {
          true},
         [](const NameOptions& named, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
             TracyWidomOptions options{.loss = loss,
-                                      .level = named.number("level").value_or(0.01),
-                                      .noise_level = named.number("sigma", true),
+                                      .level = named.number_or_default("level"),
+                                      .noise_level = named.number("sigma"),
                                       .law = known};
             const auto draws = named.whole("draws");
-            if (named.choice("null").value_or("tw") == "signflip")
+            if (named.choice_or_default("null") == "signflip")
                 options.sign_flips = draws.value_or(SignFlips::least_draws(options.level));
             else if (draws)
                 throw usage_error("\"{}\": draws= has no effect without null=signflip: leave it out", named.text());

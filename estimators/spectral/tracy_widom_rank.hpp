@@ -36,7 +36,7 @@ struct TracyWidomOptions {
 /// sequence. Cost: a quantile at construction (30 ms), then O(p), or O(atoms) with a known law.
 class TracyWidomTest {
 public:
-    /// Throws usage_error when the level is outside (0, 1), and for a number of sign flips that cannot reach it.
+    /// The level must lie between 0 and 1. Throws usage_error for a number of sign flips that cannot reach it.
     explicit TracyWidomTest(TracyWidomOptions options);
     /// Throws usage_error with sign flips, which need the block.
     [[nodiscard]] Shrinkage operator()(std::span<const double> singular_values, Shape shape) const;

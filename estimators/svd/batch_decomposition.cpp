@@ -206,15 +206,15 @@ private:
     void transform_back(void (BidiagonalSvd<Real>::*side)(std::size_t, Real*) const, std::size_t wanted,
                         const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
                         arma::Mat<Real>& to) {
-        constexpr std::size_t lanes = kernels::applied_lanes;
-        if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(lanes * long_side_);
+        constexpr std::size_t batch_size = kernels::applied_lanes;
+        if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(batch_size * long_side_);
         Real* const lane = vectors_.data();
-        for (std::size_t first = 0; first < wanted; first += lanes) {
-            const std::size_t some = std::min(lanes, wanted - first);
+        for (std::size_t first = 0; first < wanted; first += batch_size) {
+            const std::size_t some = std::min(batch_size, wanted - first);
             (bidiagonal_.*side)(first, lane);
-            std::fill(lane + short_side_ * lanes, lane + length * lanes, Real(0));
+            std::fill(lane + short_side_ * batch_size, lane + length * batch_size, Real(0));
             path_.kernels->apply_reflectors(reflectors, scales, count, length, lane, some);
-            copy_transposed(lane, lanes, some, length, to.colptr(first), length);
+            copy_transposed(lane, batch_size, some, length, to.colptr(first), length);
         }
     }
 

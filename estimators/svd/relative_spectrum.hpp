@@ -29,8 +29,8 @@ struct RelativeValues {
 /// The singular values of a block divided by the largest one, so that squares neither overflow nor underflow at any
 /// scale of double. Values within rounding error of 0, long side times epsilon, become 0.
 struct RelativeSpectrum {
-    /// Throws bug when there are not min(n, d) values or they are not in descending order, and input_error when a value
-    /// is negative, NaN or infinite.
+    /// Throws precondition_error when there are not min(n, d) values or they are not in descending order, and
+    /// input_error when a value is negative, NaN or infinite.
     RelativeSpectrum(std::span<const double> singular_values, Shape shape);
 
     Shape shape;

@@ -114,7 +114,7 @@ BiasPoints gather_biases(validation::Database& store, const Json& spec, bool rat
     const MethodTable table = method_table(store);
     const auto names = short_names(read_cells(store));
     const auto style_of = method_styles(store);
-    const std::string plain = text_of(spec, "over", "tq-mse");
+    const std::string plain = text_of(spec, "over");
     const std::string bits = text_of(spec, "bits");
     const auto queries = columns_of_queries(ratio_wanted);
     std::map<std::string, std::size_t> method_index;
@@ -197,7 +197,7 @@ std::string description_of(const BiasPoints& all, std::size_t rows, bool ratio_w
 }  // namespace
 
 std::vector<Figure> bias_by_query(validation::Database& store, const Json& spec) {
-    const std::string of = text_of(spec, "of", "ratio");
+    const std::string of = text_of(spec, "of");
     const bool ratio_wanted = of != "bias";
     Figure figure;
     figure.title = ratio_wanted ? "Bias of inner products over that of the plain quantizer"

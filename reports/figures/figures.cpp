@@ -80,9 +80,9 @@ static std::vector<FigureKind> all_figure_kinds() {
           {method,
            {"file", any_text("FILE"), "of the dump"},
            {"model", any_text("MODEL"), "that wrote the dump"},
-           {"side", one_of({"key", "value"})},
-           {"layer", any_text("LAYER")},
-           {"head", any_text("HEAD")}}},
+           {"side", one_of({"key", "value"}), "only pictures of this side"},
+           {"layer", whole("LAYER"), "only pictures of this layer"},
+           {"head", whole("HEAD"), "only pictures of this head"}}},
          true,
          false,
          head_pictures},
@@ -97,15 +97,20 @@ const Registry<FigureKind>& figure_kinds() {
     return kinds;
 }
 
-std::vector<std::string> FigureKind::keys() const {
-    std::vector<std::string> names;
-    for (const auto& option : entry.options) names.push_back(option.key);
-    return names;
+std::vector<OptionSpec> FigureKind::options() const {
+    std::vector<OptionSpec> all = {{"title", any_text("TEXT"), "above the figure"}};
+    all.insert(all.end(), entry.options.begin(), entry.options.end());
+    return all;
 }
 
 std::vector<Figure> figures_of_kind(const std::string& name, Database& store, const Json& spec) {
     const FigureKind* kind = figure_kinds().find(name);
-    return kind == nullptr ? std::vector<Figure>() : kind->make(store, spec);
+    if (kind == nullptr) return {};
+    Json with_defaults = spec.members() != nullptr ? spec : Json::object();
+    for (const auto& option : kind->entry.options)
+        if (!option.fallback.empty() && with_defaults.find(option.key) == nullptr)
+            with_defaults.set(option.key, option.fallback);
+    return kind->make(store, with_defaults);
 }
 
 std::vector<Figure> figures_of(Database& store) {

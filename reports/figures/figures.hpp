@@ -25,12 +25,13 @@ struct Figure {
 
 /// A kind of figure. `make` reads the store and the JSON of one [[figure]], which may yield several figures.
 struct FigureKind {
-    RegistryEntry entry;  ///< its options are the keys of [[figure]] besides kind and title
+    RegistryEntry entry;  ///< its options are the keys of [[figure]] that only some kinds have
     bool of_dumps;        ///< possible for studies of dumps and models
     bool of_blocks;       ///< possible for studies of simulated blocks
-    std::vector<Figure> (*make)(validation::Database& store, const Json& spec);
+    std::vector<Figure> (*make)(validation::Database& store, const Json& spec);  ///< with the defaults of the options
 
-    [[nodiscard]] std::vector<std::string> keys() const;
+    /// The keys that a [[figure]] of this kind may have besides `kind`.
+    [[nodiscard]] std::vector<OptionSpec> options() const;
 };
 [[nodiscard]] const Registry<FigureKind>& figure_kinds();
 
@@ -47,7 +48,7 @@ void draw(Figure& figure);
 enum class SideFiles { script_and_data, none };
 /// Writes the picture atomically, in the format of the extension (.svg, .png or .pdf), and its script and data to
 /// `path`.gp and `path`.csv. Throws usage_error for another extension, input_error for a figure without a picture, and
-/// write_error when the file cannot be written or gnuplot is missing.
+/// output_error when the file cannot be written or gnuplot is missing.
 void write_picture(const Figure& figure, const std::string& path, SideFiles side_files = SideFiles::script_and_data);
 
 }  // namespace spiked::reports

@@ -13,8 +13,8 @@ namespace spiked::reports {
 [[nodiscard]] std::string gnuplot_quoted(std::string_view text);
 
 /// Runs `gnuplot` on the script without the user's settings and returns the picture, or nothing when gnuplot is not
-/// installed. Throws bug when gnuplot rejects the script, and write_error when it was built without the format. Cost: a
-/// process of about 20 ms.
+/// installed. Throws data_error when gnuplot rejects the script, and output_error when it was built without the format.
+/// Cost: a process of about 20 ms.
 [[nodiscard]] std::optional<std::string> run_gnuplot(const std::string& script);
 
 enum class PictureFormat { svg, png, pdf };

@@ -182,8 +182,7 @@ std::vector<std::string> tics_of(const std::vector<CellRow>& cells, const std::s
 }  // namespace
 
 std::vector<Figure> rate(Database& store, const Json& spec) {
-    const RateSpec rate_spec{text_of(spec, "x", "n"), text_of(spec, "of", "deviation"),
-                             texts_of(spec, "y", {"outlier"})};
+    const RateSpec rate_spec{text_of(spec, "x"), text_of(spec, "of"), texts_of(spec, "y", {"outlier"})};
     const auto& [x, of, metrics] = rate_spec;
     const double reference = number_of(spec, "slope");
     Figure figure;

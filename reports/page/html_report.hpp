@@ -22,7 +22,7 @@ struct ReportOptions {
 /// Whether a page may be written to a default path: no file exists there, or it is a page of html_report.
 [[nodiscard]] bool may_replace(const std::string& path);
 
-/// Writes the page atomically. Throws the errors of html_report and write_error.
+/// Writes the page atomically. Throws the errors of html_report and output_error.
 void write_html_report(const std::vector<std::string>& store_paths, const std::string& output_path,
                        const ReportOptions& options = {});
 

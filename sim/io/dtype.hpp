@@ -43,7 +43,7 @@ enum class DType : std::uint8_t {
 [[nodiscard]] bool is_block_dtype(DType dtype);
 
 /// Converts stored bytes to doubles, exactly (64-bit integers are rounded). `bytes` must hold out.size() elements of a
-/// block type, an integer or a boolean; throws bug otherwise.
+/// block type, an integer or a boolean; throws precondition_error otherwise.
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out,
             std::endian order = std::endian::little);
 

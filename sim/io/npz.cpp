@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <ranges>
 #include <set>
 #include <string_view>
 
@@ -49,7 +48,7 @@ std::string bytes_at(const ByteFile& file, std::uint64_t offset, std::size_t cou
 
 std::uint64_t little_endian(std::string_view bytes) {
     std::uint64_t value = 0;
-    for (const char byte : std::ranges::reverse_view(bytes)) value = value << 8U | static_cast<unsigned char>(byte);
+    for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8U | static_cast<unsigned char>(bytes[i]);
     return value;
 }
 

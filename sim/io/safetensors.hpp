@@ -105,7 +105,7 @@ struct TensorSource {
 [[nodiscard]] TensorSource tensor_of(std::string name, DType dtype, std::vector<std::size_t> shape,
                                      std::vector<double> values);
 
-/// Writes a file atomically, with the layout of SafetensorsWriter. Throws a write_error that names the element for a
+/// Writes a file atomically, with the layout of SafetensorsWriter. Throws a output_error that names the element for a
 /// finite value that its dtype cannot hold.
 void write_safetensors(const std::string& path, const Metadata& metadata, const std::vector<TensorSource>& tensors);
 

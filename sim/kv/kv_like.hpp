@@ -206,7 +206,7 @@ struct TrueSignal {
     arma::mat left;             ///< tokens x r
     arma::mat right;            ///< d x r
 };
-/// Omits singular values of at most `floor` times the largest. Throws bug when LAPACK fails.
+/// Omits singular values of at most `floor` times the largest. Throws postcondition_error when LAPACK fails.
 [[nodiscard]] TrueSignal true_signal(const arma::mat& signal, double floor = 1e-10);
 
 /// The cache that write_kv_like writes. `replicate` is the number of a prompt: dumps of one seed and cell that differ
@@ -228,7 +228,7 @@ struct KvLikeCache {
 /// embedding), attention causal. Query head q attends to key and value head floor(q / number of query heads of each).
 /// Head h of layer l is KvLikeHead(options, seed, "CELL layer l", h), in the last layer with needles if there are any.
 /// Needs memory for one layer. Throws usage_error like require_possible and for a type that is_block_dtype rejects,
-/// write_error like write_safetensors.
+/// output_error like write_safetensors.
 void write_kv_like(const std::string& path, const KvLikeOptions& options, const KvLikeCache& cache);
 
 }  // namespace spiked::sim

@@ -8,7 +8,7 @@
 namespace spiked::stream {
 
 /// The sub-stream of one element, as a generator for the distributions of Boost.Random and the standard library. It
-/// provides 2^18 words and throws bug after that. No two elements use the same word.
+/// provides 2^18 words and throws precondition_error after that. No two elements use the same word.
 class ElementEngine {
 public:
     using result_type = std::uint32_t;

@@ -12,7 +12,8 @@ namespace spiked::stream {
 ///
 /// In double, entry e comes from word block e/2: uniforms of 53 bits, absolute values up to 8.57, and 2^33 entries per
 /// stream. In float, entry e comes from word block e/4: uniforms of 32 bits, absolute values up to 6.66, and 2^34
-/// entries. The two are different draws, not roundings of each other. Throws bug beyond the end of a stream.
+/// entries. The two are different draws, not roundings of each other. Throws precondition_error beyond the end of a
+/// stream.
 ///
 /// The error against exact Box-Muller of the same uniforms is below 3 (double) or 5 (float) units in the last place. A
 /// normal takes about 2.4 ns in double and 1.2 ns in float; 25 ns without AVX2, and microseconds without an fma

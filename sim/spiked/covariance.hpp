@@ -22,8 +22,8 @@ public:
     [[nodiscard]] static Covariance exponential(double decay, std::size_t size);
     /// The diagonal matrix with these entries. Throws usage_error like theory::Spectrum::of_values.
     [[nodiscard]] static Covariance diagonal(const arma::vec& eigenvalues);
-    /// The matrix with eigenvalue j on column j of `basis`; throws bug when `basis` is not orthonormal. Costs two
-    /// products of size x size matrices.
+    /// The matrix with eigenvalue j on column j of `basis`; throws precondition_error when `basis` is not orthonormal.
+    /// Costs two products of size x size matrices.
     [[nodiscard]] static Covariance on_basis(const arma::vec& eigenvalues, arma::mat basis);
 
     [[nodiscard]] std::size_t size() const { return size_; }
@@ -43,7 +43,7 @@ public:
     /// Q^T times `vectors`, columns of length `size`: their coordinates in the eigenbasis.
     [[nodiscard]] arma::mat to_eigenbasis(const arma::mat& vectors) const;
     /// The eigenvectors of `count` eigenvalues from number `first` on, as columns. Number 1 is the largest eigenvalue;
-    /// equal eigenvalues keep the order of the basis. Throws bug beyond `size`.
+    /// equal eigenvalues keep the order of the basis. Throws precondition_error beyond `size`.
     [[nodiscard]] arma::mat eigenvectors(std::size_t first, std::size_t count) const;
 
 private:

@@ -47,8 +47,8 @@ private:
 /// other law entry e depends on element e of the stream alone, so filling part of an array or all of it gives the same
 /// numbers. `uniform`, `two-point` and `sparse` use 53 bits of the element's first two words, `rademacher` uses one
 /// bit; they are bit-equal on every machine. `laplace` and `student` draw from the element's sub-stream by Boost.Random
-/// and are equal only within one build. Throws bug beyond 2^32 entries (Gaussian: 2^33). An entry costs about 20 ns, of
-/// laplace 40 ns, of student 150 ns.
+/// and are equal only within one build. Throws precondition_error beyond 2^32 entries (Gaussian: 2^33). An entry costs
+/// about 20 ns, of laplace 40 ns, of student 150 ns.
 void fill_entries(const EntryLaw& law, const stream::Stream& stream, std::span<double> out);
 
 [[nodiscard]] const std::vector<RegistryEntry>& entry_laws();

@@ -238,9 +238,9 @@ VectorLaw VectorLaw::of_any_side(std::string_view text) {
         if (argument.empty()) throw malformed("the entry law is missing");
         law.entries_ = EntryLaw::parse(argument);
     } else if (law.kind_->takes(ValueSpec::Kind::whole)) {
-        const auto number = to_integer(argument);
-        if (!number || *number < 1) throw malformed(law.kind_->argument() + " must be one integer from 1 on");
-        law.number_ = static_cast<std::size_t>(*number);
+        if (!accepts(law.kind_->entry.options.front().value, argument))
+            throw malformed(law.kind_->argument() + " must be one integer from 1 on");
+        law.number_ = static_cast<std::size_t>(to_integer(argument).value());
     } else if (text.size() >= after_name) {
         throw malformed("it takes no number");
     }

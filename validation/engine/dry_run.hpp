@@ -38,8 +38,8 @@ struct Forecast {
 /// is extrapolated from the largest that was, in proportion to n d min(n, d). Blocks throw the same errors as in a run.
 [[nodiscard]] Forecast dry_run(const Experiment& experiment, std::size_t threads, double seconds);
 
-/// Throws an Error of exit code 7 if a lower bound on the memory that concurrent replicates of the study need exceeds
-/// the memory that this process may use.
+/// Throws an Error of the kind memory if a lower bound on the memory that concurrent replicates of the study need
+/// exceeds the memory that this process may use.
 void reject_beyond_memory(const Experiment& experiment, std::size_t threads);
 /// The same for blocks of one size on the given number of threads.
 void reject_beyond_memory(std::size_t rows, std::size_t columns, std::size_t threads);

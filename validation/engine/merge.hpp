@@ -14,7 +14,7 @@ namespace spiked::validation {
 /// it.
 ///
 /// Throws usage_error if the parts are not of one study (seed, backend, science and methods must agree), if
-/// two hold the same batch, or if the output is one of them; write_error if the output exists, because nothing is
+/// two hold the same batch, or if the output is one of them; output_error if the output exists, because nothing is
 /// overwritten; and Error(ErrorKind::stopped) soon after `stop` has become true. The output appears completely or not
 /// at all.
 void merge_stores(const std::vector<std::string>& parts, const std::string& output,

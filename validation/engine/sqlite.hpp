@@ -23,7 +23,7 @@ class RecoveredStore;
 [[nodiscard]] Error damaged_store(const std::string& path, const std::string& what);
 
 /// A SQLite file, which may be untrusted. SQLite's errors become errors that name the file: input_error if it cannot be
-/// read (or is not a database), write_error if it cannot be written or another process holds it.
+/// read (or is not a database), output_error if it cannot be written or another process holds it.
 ///
 /// If a killed process left an unfinished transaction, opening the file for writing rolls it back. Reading changes no
 /// file: a recovered copy is read instead (RecoveredStore). Reading also limits the work that the file can cause in

@@ -33,7 +33,7 @@ private:
 
 /// Copies the store and its journal; SQLite rolls the copy back when it is first opened for writing. Null if a run
 /// repaired the store in the meantime. Throws input_error for a journal that reject_foreign_files rejects, and
-/// write_error if the disk has no room for the copy.
+/// output_error if the disk has no room for the copy.
 [[nodiscard]] std::shared_ptr<const RecoveredStore> recover(const std::string& path);
 
 }  // namespace spiked::validation

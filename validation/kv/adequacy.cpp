@@ -129,10 +129,9 @@ void require_blocks(const OpenDumps& open, std::size_t block_tokens) {
 }  // namespace
 
 Adequacy measure_adequacy(const AdequacyPlan& plan) {
-    if (!(plan.level >= 1e-4 && plan.level <= 0.5))
-        throw usage_error("--level {} is not possible (null laws are simulated): choose 0.0001 to 0.5", plan.level);
+    if (!contains(adequacy_levels, plan.level)) throw precondition_error("tests at the level {}", plan.level);
     const std::size_t block_tokens = plan.blocks.block_tokens;
-    if (block_tokens > 0 && block_tokens < smallest_judged_side)
+    if (block_tokens < smallest_judged_side)
         throw usage_error("--block {} is not possible (a spectrum to judge needs {} rows): choose {} or more",
                           block_tokens, smallest_judged_side, smallest_judged_side);
     const OpenDumps open = open_dumps(plan.blocks);

@@ -13,10 +13,13 @@
 
 namespace spiked::validation {
 
+/// Null laws are simulated, which takes more draws for smaller levels.
+inline constexpr NumberRange adequacy_levels{.least = 1e-4, .most = 0.5};
+
 struct AdequacyPlan {
     KvPlan blocks;  ///< dumps, block_tokens, layers, heads, side, dump
     stream::StudySeed seed;
-    double level = 0.01;  ///< level of each test for each block
+    double level = 0.01;  ///< level of each test for each block, one of adequacy_levels
     std::size_t threads = 0;
     std::function<void(std::uint64_t done, std::uint64_t total)> progress;  ///< in blocks; may be empty
 };

@@ -5,14 +5,14 @@ namespace spiked::validation {
 using sim::Side;
 
 estimators::HeadCodec head_codec(const DumpStudy& study, const StudiedHead& at, std::size_t method) {
-    const auto& [compression, bits] = study.codecs[method];
+    const auto& codec = study.codecs[method];
     estimators::QuantizerOptions options = study.plan.quantizer;
     options.rotation_index = at.rotation;
     options.axis = at.tensor->side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
     return spiked::located(
         [&] { return fmt::format("{}: tensor {}", study.open.dumps[at.dump]->path(), at.tensor->name); },
         [&] {
-            return estimators::HeadCodec(compression, at.tensor->dim, bits, options, at.tensor->tokens,
+            return estimators::HeadCodec(codec.first, at.tensor->dim, codec.second, options, at.tensor->tokens,
                                          study.plan.block_tokens);
         });
 }

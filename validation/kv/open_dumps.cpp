@@ -86,7 +86,7 @@ std::string queries_mismatch(const sim::KvDump& dump, std::size_t layer) {
 }
 
 OpenDumps open_dumps(const KvPlan& plan) {
-    if (plan.block_tokens == 0) throw usage_error("a block of 0 tokens is not possible: choose --block 1 or more");
+    if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
     if (plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
     OpenDumps open;
     for (const auto& path : plan.dumps) {

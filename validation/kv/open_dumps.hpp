@@ -71,7 +71,7 @@ struct OpenDumps {
     [[nodiscard]] std::string cluster_of(const DumpHeadPlace& at, bool by_prompt) const;
 };
 
-/// Opens the dumps of a plan. Throws usage_error and input_error for blocks of 0 tokens, for no dump or the same dump
+/// Opens the dumps of a plan. Throws usage_error and input_error for no dump or the same dump
 /// twice, if the plan selects no head, and for tensors shorter than a block.
 [[nodiscard]] OpenDumps open_dumps(const KvPlan& plan);
 

@@ -28,9 +28,10 @@ struct HeadAttention {
 
 /// Errors of softmax(Q K^T / sqrt(d)) V when keys and values are replaced, for the queries at the given tokens, over
 /// all query heads. `keys` replace the keys of the head, and each of `values` in turn replaces its values. The softmax
-/// runs over the whole sequence. Throws bug for sizes that do not fit. Among equal weights the first counts as the
-/// largest; for a query that sees fewer than 8 keys all of them are among its 8. Cost for q queries of h heads over t
-/// tokens and v sets of values: (3 + v) q h t d multiplications and 5 q h t exponentials; memory (4 + v) q t numbers.
+/// runs over the whole sequence. Throws precondition_error for sizes that do not fit. Among equal weights the first
+/// counts as the largest; for a query that sees fewer than 8 keys all of them are among its 8. Cost for q queries of h
+/// heads over t tokens and v sets of values: (3 + v) q h t d multiplications and 5 q h t exponentials; memory (4 + v) q
+/// t numbers.
 [[nodiscard]] AttentionErrors attention_errors(const AttentionHead& head, const arma::mat& keys,
                                                const std::vector<const arma::mat*>& values, const arma::uvec& tokens);
 

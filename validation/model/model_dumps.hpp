@@ -11,7 +11,7 @@ namespace spiked::validation {
 class ModelDumps {
 public:
     /// `model`: folder; `tokens`: .npy of token ids, one document per row; `documents`: the rows to use (empty: all).
-    /// Throws input_error as Llama and read_documents do, usage_error for a row that does not exist, write_error.
+    /// Throws input_error as Llama and read_documents do, usage_error for a row that does not exist, output_error.
     ModelDumps(const std::string& model, const std::string& tokens, const std::vector<std::size_t>& documents);
 
     [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }

@@ -35,7 +35,7 @@ std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, c
 
 Documents open_documents(const PerplexityPlan& plan) {
     Documents documents{sim::Llama(plan.model), {}};
-    if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
+    if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
     // The last token is only predicted, so a document may be one token longer than the context.
     const auto& shape = documents.model.config();
     documents.tokens = read_documents(plan.tokens, shape, shape.context + 1);

@@ -86,7 +86,7 @@ Questions questions_of_model(const RetrievalPlan& plan) {
     if (vocabulary.last_key < vocabulary.first_key || vocabulary.last_value < vocabulary.first_value)
         throw usage_error("keys {}:{} and values {}:{} are not ranges: write FIRST:LAST", vocabulary.first_key,
                           vocabulary.last_key, vocabulary.first_value, vocabulary.last_value);
-    if (plan.prompts == 0) throw usage_error("--prompts 0 is not possible: give 1 or more");
+    if (plan.prompts == 0) throw precondition_error("retrieval without a prompt");
     const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
     const std::size_t context = needle_prompt(plan, shape, filler, 0).context;
     const std::size_t asked = std::min(plan.asked, plan.needles);
@@ -122,7 +122,7 @@ Questions questions_of(RetrievalPlan plan) {
     else if (plan.observe_questions)
         throw usage_error(
             "--observe-questions has no effect (no method evicts tokens): add snapkv to --method, or leave it out");
-    if (plan.block_tokens == 0) throw usage_error("--block 0 is not possible: a block has 1 token or more");
+    if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }
 

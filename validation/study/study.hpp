@@ -3,15 +3,16 @@
 #include <utility>
 #include <vector>
 
+#include "core/text/option_spec.hpp"
 #include "validation/engine/experiment.hpp"
 #include "validation/engine/sqlite.hpp"
 
 namespace spiked::validation {
 
-/// The keys that a [[figure]] of one kind may have.
+/// The keys that a [[figure]] of one kind may have besides `kind`.
 struct FigureKeys {
     std::string kind;
-    std::vector<std::string> keys;
+    std::vector<OptionSpec> options;
     bool of_dumps = true;   ///< can be drawn from dump studies
     bool of_blocks = true;  ///< can be drawn from all other studies
 };

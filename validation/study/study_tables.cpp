@@ -46,6 +46,18 @@ void check_names(const toml::node* node, const std::string& what, const std::vec
         check(*node);
 }
 
+/// Verifies that the option accepts a value of the file, or each value of a list where it takes several.
+void check_value(const OptionSpec& option, const toml::node& value, const std::string& place,
+                 Diagnostics& diagnostics) {
+    const auto check = [&](const toml::node& one) {
+        guarded(one, diagnostics, [&] { require_accepted(option, node_text(one), place); });
+    };
+    if (const toml::array* list = value.as_array(); list != nullptr && option.value.list)
+        for (const auto& one : *list) check(one);
+    else
+        check(value);
+}
+
 /// Rejects long names, because every cell stores the name of each method and check.
 void reject_long_name(const toml::table& table, const std::string& key, const std::string& name,
                       Diagnostics& diagnostics) {
@@ -225,12 +237,17 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
             return (*table)["kind"].value<std::string>() == kind.kind;
         });
         if (found == kinds.end()) continue;
-        std::vector<std::string> keys = {"kind", "title"};
-        keys.insert(keys.end(), found->keys.begin(), found->keys.end());
-        for (const auto& [key, value] : *table)
-            if (std::find(keys.begin(), keys.end(), key.str()) == keys.end())
+        std::vector<std::string> keys = {"kind"};
+        for (const auto& option : found->options) keys.push_back(option.key);
+        for (const auto& [key, value] : *table) {
+            const auto option = std::find_if(found->options.begin(), found->options.end(),
+                                             [&](const OptionSpec& one) { return one.key == key.str(); });
+            if (option != found->options.end())
+                check_value(*option, value, fmt::format("[[figure]] of kind {}: ", found->kind), diagnostics);
+            else if (key.str() != "kind")
                 diagnostics.add(key.source(), fmt::format("unknown key \"{}\" in a [[figure]] of kind {}{}", key.str(),
                                                           found->kind, suggestion(key.str(), keys)));
+        }
     }
 }
 

@@ -199,13 +199,13 @@ TEST(TheoryCommand, RejectsInvalidBulkOptions) {
         EXPECT_NE(outcome.err.find(expected), std::string::npos) << outcome.err;
         EXPECT_EQ(outcome.out, "") << words;
     };
-    rejected("--density 1", "2 or more");
-    rejected("--quantile 1.5", "outside 0 to 1");
+    rejected("--density 1", "of at least 2");
+    rejected("--quantile 1.5", "from 0 to 1");
     rejected("--stieltjes 1", "below the bulk edge 4");
     rejected("--stieltjes 1,-2", "Im z > 0");
     rejected("--stieltjes 1,2,3", "write for example 2,0.1");
     rejected("--bits 9", "1 to 8");
-    rejected("--bits 2 --residual-energy 1.5", "between 0 and 1");
+    rejected("--bits 2 --residual-energy 1.5", "from 0 to 1");
     rejected("--rank 2", "add for example --bits 2");
 }
 
@@ -579,6 +579,7 @@ TEST(ListCommand, DescribesEveryOptionForPrograms) {
                 types.insert(type);
                 for (const char* key : {"key", "where", "default", "help"})
                     EXPECT_NE(option.find(key), nullptr) << name << " " << key;
+                EXPECT_FALSE(text_of(option, "help").empty()) << name << " " << option.text();
                 const Json* choices = option.find("choices");
                 EXPECT_EQ(type == "choice", choices != nullptr) << name << " " << option.text();
                 const std::string* fallback = option.find("default")->string();
@@ -610,6 +611,31 @@ TEST(Program, HelpStartsWithExamplesForEveryCommand) {
         EXPECT_NE(found.out.find("\n\nExamples\n  spiked " + std::string(command)), std::string::npos) << command;
         EXPECT_NE(spiked("").out.find(command), std::string::npos) << command;
     }
+}
+
+TEST(Program, DescribesAllCommandsForPrograms) {
+    const Json json = spiked("help --json").json();
+    EXPECT_EQ(*json.find("schema")->string(), "spiked.commands/1");
+    EXPECT_EQ(spiked("--help --json").out, spiked("help --json").out);
+    const std::string overview = spiked("--help").out;
+    const std::string common = *json.find("common_help")->string();
+    for (const auto& command : *json.find("commands")->items()) {
+        const std::string name = text_of(command, "name");
+        EXPECT_NE(overview.find("  " + name + " "), std::string::npos) << name;
+        EXPECT_EQ(spiked(name + " --help").out, text_of(command, "help") + "Common options\n" + common) << name;
+        EXPECT_NE(text_of(command, "help").find("  " + text_of(command, "usage") + "\n"), std::string::npos) << name;
+        EXPECT_FALSE(command.find("examples")->items()->empty()) << name;
+        for (const auto& option : *command.find("options")->items())
+            EXPECT_FALSE(text_of(option, "help").empty()) << name << " " << option.text();
+    }
+}
+
+TEST(Program, AMissingArgumentIsNamed) {
+    EXPECT_NE(spiked("compare").err.find("compare: A.spiked is missing: usage is spiked compare A.spiked B.spiked ["),
+              std::string::npos);
+    EXPECT_NE(spiked("compare x.spiked").err.find("compare: B.spiked is missing"), std::string::npos);
+    EXPECT_NE(spiked("kv run").err.find("kv run: DUMP is missing: usage is spiked kv run DUMP... ["),
+              std::string::npos);
 }
 
 TEST(Program, AGroupListsItsCommands) {
@@ -680,7 +706,7 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"estimator_as_method", "kv run x --method eoptshrink", 2, "write eoptshrink+tq-mse"},
         Diagnostic{"bits", "kv run x --bits 9", 2, "--bits 9"},
         Diagnostic{"bits_text", "kv run x --bits two", 2, "\"two\""},
-        Diagnostic{"block", "kv run x --block 0", 2, "0 tokens"},
+        Diagnostic{"block", "kv run x --block 0", 2, "--block 0 is not possible"},
         Diagnostic{"side", "kv run x --side keys", 2, "did you mean \"key\""},
         Diagnostic{"rotation", "quantize x.npy --rotation har", 2, "did you mean \"haar\""},
         Diagnostic{"norm", "quantize x.npy --norm fp61", 2, "did you mean \"fp16\""},
@@ -691,7 +717,7 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"progress", "doctor --progress bra", 2, "did you mean \"bar\""},
         Diagnostic{"aspect_missing", "theory --strength 2", 2, "--aspect is missing"},
         Diagnostic{"aspect", "theory --aspect 0", 2, "aspect ratio 0"},
-        Diagnostic{"strength", "theory --aspect 1 --strength -1", 2, "--strength \"-1\""},
+        Diagnostic{"strength", "theory --aspect 1 --strength -1", 2, "--strength -1 is not possible"},
         Diagnostic{"empty_method", "kv run x --method ''", 2, "--method has no value"},
         Diagnostic{"transform_and_quantizer", "kv run x --method whiten+tq-mse", 2, "write whiten+gd-shrink+tq-mse"},
         Diagnostic{"cache_and_quantizer", "kv run x --method palu+tq-mse", 2, "write palu alone"},
@@ -744,6 +770,8 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"range", "kv run a.npz --heads 0-3", 2, "commas, 0,1,2"},
         Diagnostic{"unused_group", "quantize x.npy --method tq-mse --group 32", 2, "it applies to kivi"},
         Diagnostic{"unused_factors", "quantize x.npy --method tq-mse --factor-bits 3", 2, "ESTIMATOR+QUANTIZER"},
+        Diagnostic{"unused_by_a_cache", "kv run '" + sample_dump + "' --method xkv --rotation haar", 2,
+                   "--rotation has no effect on xkv"},
         Diagnostic{"unused_tail", "kv run '" + sample_dump + "' --method tq-mse --residual 8", 2,
                    "has no effect on tq-mse"},
         Diagnostic{"kind_of_file", "run data.npy", 2, "STUDY.toml is expected (.npy is read by spectrum, quantize"},

@@ -134,8 +134,8 @@ TEST(KvAdequacyCommand, RejectsInvalidInputAndReportsBlocksItCannotTest) {
     };
     rejected("kv adequacy", 2, "usage is spiked kv adequacy DUMP");
     rejected(two + " --level 0", 2, "--level 0 is not possible");
-    rejected(two + " --level 0.7", 2, "choose 0.0001 to 0.5");
-    rejected(two + " --block 0", 2, "0 tokens");
+    rejected(two + " --level 0.7", 2, "choose a number from 0.0001 to 0.5");
+    rejected(two + " --block 0", 2, "--block 0 is not possible");
     rejected(two + " --block 8", 2, "choose 16 or more");
     rejected(two + " --block 256", 4, "choose a smaller --block");
     rejected(two + " --layers 7", 4, "see spiked kv inspect");

@@ -617,7 +617,7 @@ TEST(CodecCommands, ReportErrorsInPlainMessages) {
          std::vector<Case>{{"kv encode '" + dump + "'", 2, "-o"},
                            {"kv encode '" + dump + "' -o '" + dump + "'", 2, "FILE.spkv is expected"},
                            {"kv encode '" + dump + "' -o x.spkv --bits 2,3", 2, "one number"},
-                           {"kv encode '" + dump + "' -o x.spkv --block 0", 2, "0 tokens"},
+                           {"kv encode '" + dump + "' -o x.spkv --block 0", 2, "--block 0 is not possible"},
                            {"kv encode '" + dump + "' -o x.spkv --method tq-mes", 2, "did you mean"},
                            {"kv encode '" + dump + "' -o /nowhere/x.spkv --block 8", 6, "/nowhere/x.spkv"},
                            {"kv encode /nowhere/x.safetensors -o x.spkv", 4, "/nowhere/x.safetensors"},

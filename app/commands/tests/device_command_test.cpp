@@ -95,7 +95,7 @@ TEST(DeviceCommand, AStudyOnAnEmulatedDeviceAgreesWithTheCpu) {
         const std::string all_kernels =
             "[[estimator]]\nname = 'gd-hard'\n[[estimator]]\nname = 'gd-shrink'\n[[codec]]\nname = 'eden'\nbits = [2]\n"
             "[[codec]]\nname = 'tq-prod'\nbits = [2]\n[[codec]]\nname = 'kivi:group=8'\nbits = [2]\n";
-        const auto folder = [&](const std::string& name) {
+        const auto folder = [&, precision = precision](const std::string& name) {
             return blocks_folder(name + "-" + precision, precision, "eoptshrink:edgefit", all_kernels);
         };
         const std::string cpu = folder("cpu");

@@ -110,7 +110,7 @@ TEST(PerplexityCommand, RejectsInvalidOptionsAndData) {
     rejected(good + "--block 16 --method snapkv --budget 0", 2, "--budget 0 is not possible");
     rejected(good + "--block 16 --method snapkv --budget 1e-7", 2, "--budget 1e-07 has no room for one of 16 tokens");
     rejected(good + "--block 16 --method snapkv --budget 1.5", 2, "--budget 1.5 is not possible");
-    rejected(good + "--block 16 --method snapkv --budget half", 2, "--budget: \"half\" is not a number");
+    rejected(good + "--block 16 --method snapkv --budget half", 2, "--budget \"half\" is not a number");
     rejected(good + "--block 16 --method snapkv", 2, "\"snapkv\" evicts and no budget is given");
     rejected(good + "--block 16 --method snapkv --budget 0.5 --only 0:key", 2, "name both or neither");
     rejected("--model /no/such --tokens x.npy", 4, "/no/such/config.json");

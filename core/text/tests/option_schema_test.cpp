@@ -24,7 +24,10 @@ TEST(OptionSchema, ListsChoicesNamesAndOtherPlaces) {
     group.also_option = "--pilot";
     EXPECT_EQ(option_schema(group).text(),
               R"({"key":"pilot","where":"key","type":"choice","default":"p","help":"","value":"p|d|K",)"
-              R"("choices":["p","d"],"other_values":true,"command_option":"--pilot"})");
+              R"("choices":["p","d"],"other_values":true,"other_type":"text","command_option":"--pilot"})");
+    EXPECT_EQ(option_schema({"rank", one_of_or({"rd"}, whole("R", 1))}).text(),
+              R"({"key":"rank","where":"key","type":"choice","default":null,"help":"","value":"R","choices":["rd"],)"
+              R"("other_values":true,"other_type":"integer","minimum":1})");
     EXPECT_EQ(option_schema({"--method", several(names_from({"quantizers"}, any_text("NAME"))), "", "", true}).text(),
               R"({"key":"--method","where":"command","type":"text","default":null,"help":"","value":"NAME[,NAME...]",)"
               R"("list":true,"names":["quantizers"],"repeatable":true})");

@@ -58,9 +58,50 @@ TEST(NameOptions, WholeNumbersKeepTheLimitsOfTheirSpec) {
     EXPECT_EQ(value("kivi:group=64"), 64U);
     EXPECT_FALSE(value("kivi").has_value());
     EXPECT_EQ(usage_message([&] { (void)value("kivi:group=0"); }),
-              "\"kivi:group=0\": group is a whole number of at least 1, not 0");
+              "\"kivi:group=0\": group 0 is not possible: choose a whole number from 1 to 64");
     EXPECT_EQ(usage_message([&] { (void)value("kivi:group=65"); }),
-              "\"kivi:group=65\": group is a whole number of at most 64, not 65");
+              "\"kivi:group=65\": group 65 is not possible: choose a whole number from 1 to 64");
+    EXPECT_EQ(usage_message([&] { (void)value("kivi:group=x"); }),
+              "\"kivi:group=x\": group \"x\" is not a whole number from 1 to 64: write for example group=2");
+}
+
+TEST(NameOptions, AreCheckedWhenTheNameIsParsed) {
+    const std::vector<OptionSpec> specs = {{"", one_of_or({"rd"}, whole("R")), "rank"},
+                                           {"share", number("SHARE", {.above = 0.0, .most = 0.5}), "", "0.25"},
+                                           {"edge", one_of({"fit", "points"}), "", "points"},
+                                           {"seed", any_text("HEX")},
+                                           {"paper", {}}};
+    const auto message = [&](const char* text) {
+        return usage_message([&] { (void)NameOptions(parse_name(text), specs); });
+    };
+    for (const char* good : {"svd:3", "svd:rd:share=0.5", "svd:0:edge=fit:paper", "svd:rd:seed=anything"})
+        EXPECT_EQ(message(good), "") << good;
+    EXPECT_EQ(message("svd:-1"), "\"svd:-1\": \"-1\" is not possible: choose a whole number of at least 0, or rd");
+    EXPECT_EQ(message("svd:1:share=0"),
+              "\"svd:1:share=0\": share 0 is not possible: choose a number above 0 and at most 0.5");
+    EXPECT_EQ(message("svd:1:share=half"),
+              "\"svd:1:share=half\": share \"half\" is not a number above 0 and at most 0.5: give one number, with "
+              "digits and a point, as 0.5");
+    EXPECT_EQ(message("svd:1:edge=fti"), "\"svd:1:edge=fti\": edge \"fti\" is not possible; did you mean \"fit\"?");
+}
+
+TEST(NameOptions, HaveTheDefaultsOfTheirSpecs) {
+    const std::vector<OptionSpec> specs = {{"group", whole("G", 1), "", "32"},
+                                           {"rate", number("ETA"), "", "0.05"},
+                                           {"edge", one_of({"fit", "points"}), "", "points"},
+                                           {"margin", number("M"), "", "p^(-1/3)"}};
+    const NameOptions usual(parse_name("x"), specs);
+    EXPECT_EQ(usual.whole_or_default("group"), 32U);
+    EXPECT_EQ(usual.number_or_default("rate"), 0.05);
+    EXPECT_EQ(usual.choice_or_default("edge"), "points");
+    EXPECT_FALSE(usual.number("margin").has_value());
+    EXPECT_THROW((void)usual.number_or_default("margin"), Error);
+    EXPECT_THROW((void)usual.choice_or_default("no"), Error);
+    const NameOptions given(parse_name("x:group=4:rate=1:edge=fit:margin=0"), specs);
+    EXPECT_EQ(given.whole_or_default("group"), 4U);
+    EXPECT_EQ(given.number_or_default("rate"), 1.0);
+    EXPECT_EQ(given.choice_or_default("edge"), "fit");
+    EXPECT_EQ(given.number("margin"), 0.0);
 }
 
 }  // namespace

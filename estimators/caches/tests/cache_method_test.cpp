@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/text/tests/option_limits.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 
 namespace spiked::estimators {
@@ -191,7 +192,7 @@ TEST(CacheMethod, RejectsWhatItCannotDo) {
     };
     EXPECT_NE(usage("palu:ranks=2", 2).find("rank"), std::string::npos);
     EXPECT_NE(usage("palu:rank=9", 2).find("1 to 8"), std::string::npos);
-    EXPECT_NE(usage("palu:rank=0", 2).find("1 to 8"), std::string::npos);
+    EXPECT_NE(usage("palu:rank=0", 2).find("of at least 1"), std::string::npos);
     EXPECT_NE(usage("palu:latents=tq", 2).find("unknown quantizer"), std::string::npos);
     EXPECT_NE(usage("palu", 2.5).find("2.5"), std::string::npos);
     EXPECT_NE(usage("xkv:factors=fp32", 2).find("fp16"), std::string::npos);
@@ -215,6 +216,30 @@ TEST(CacheMethod, RejectsWhatItCannotDo) {
         message_of([&] { (void)coder.sequence.decode(bytes, 10); }, ErrorKind::input);
     }
     message_of([&] { (void)coder_of("xkv:rank=6", 2, 8, {}).sequence.encode(data.head_rows(5)); }, ErrorKind::usage);
+}
+
+TEST(CacheMethod, RejectOtherValuesOfTheirOptionsWhenANameIsParsed) {
+    std::size_t tried = 0;
+    for (const auto& entry : cache_methods())
+        for (const auto& option : entry.options)
+            for (const auto& text : texts_not_accepted(option)) {
+                const std::string name = entry.name + ":" + text;
+                EXPECT_NE(message_of([&] { (void)cache_method(name, 2); }, ErrorKind::usage).find(option.key),
+                          std::string::npos)
+                    << name;
+                ++tried;
+            }
+    EXPECT_GT(tried, 20U);
+}
+
+TEST(CacheMethod, ListTheOptionsOfTheQuantizerOfTheirLatents) {
+    const auto has = [](const char* name, const char* option) { return has_option(cache_options(name), option); };
+    EXPECT_TRUE(has("palu", "--group"));
+    EXPECT_FALSE(has("palu", "--rotation"));
+    EXPECT_TRUE(has("unrope+palu:latents=tq-mse", "--rotation"));
+    EXPECT_FALSE(has("palu:latents=fp16", "--norm"));
+    EXPECT_TRUE(has("xkv", "--norm"));
+    EXPECT_FALSE(has("kvtc", "--factor-bits"));
 }
 
 }  // namespace

@@ -118,8 +118,8 @@ TEST(FactorCodec, DamagedBytesAreRejected) {
         for (const unsigned rank : {11U, 200U}) {
             bytes[0] = static_cast<std::uint8_t>(rank);
             for (const auto& [rows, columns] : {std::pair{20, 10}, {10, 20}}) {
-                const std::string message =
-                    message_of([&] { (void)codec.read(bytes, rows, columns); }, ErrorKind::input);
+                const std::string message = message_of(
+                    [&, rows = rows, columns = columns] { (void)codec.read(bytes, rows, columns); }, ErrorKind::input);
                 EXPECT_NE(message.find("rank " + std::to_string(rank)), std::string::npos) << message;
             }
         }

@@ -257,13 +257,13 @@ TEST(Compressor, ARankTooLargeForTheBlockIsRejected) {
                                      {"eoptshrink:rank=6+kivi", 7U},
                                      {"whiten+svd:7+eden", 7U}})
         for (const bool tall : {true, false}) {
-            const auto encode = [&](std::size_t side) {
+            const auto encode = [&, name = name](std::size_t side) {
                 const std::size_t columns = tall ? side : 12;
                 AnalysedBlock block(gaussian(tall ? 12 : side, columns, 1));
                 (void)Compressor(parse_method(name), columns, 2, {.seed = test_seed}).encode(block);
             };
             EXPECT_NO_THROW(encode(most)) << name;
-            const std::string message = message_of([&] { encode(most - 1); }, ErrorKind::usage);
+            const std::string message = message_of([&, most = most] { encode(most - 1); }, ErrorKind::usage);
             EXPECT_NE(message.find(tall ? "12 x 6" : "6 x 12"), std::string::npos) << message;
             EXPECT_NE(message.find("needs 7"), std::string::npos) << message;
         }

@@ -46,7 +46,7 @@ std::vector<Timing> time_row_quantizers(double seconds) {
         for (const unsigned bits : {2U, 3U, 4U}) {
             RowQuantizer quantizer = row_quantizer(timed.method, side, bits, {.rotation = timed.rotation});
             Encoded encoded = quantizer.encode_float(block);
-            const Subject& subject = subjects.emplace_back(std::move(quantizer), std::move(encoded));
+            const Subject& subject = subjects.emplace_back(Subject{std::move(quantizer), std::move(encoded)});
             jobs.push_back({fmt::format("{}:{}:encode", timed.what, bits),
                             [&subject, &block] { use_result(subject.quantizer.encode_float(block).bytes.back()); }});
             jobs.push_back({fmt::format("{}:{}:decode", timed.what, bits), [&subject] {

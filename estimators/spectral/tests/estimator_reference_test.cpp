@@ -194,7 +194,6 @@ TEST(OptShrink, TheStatedErrorIsTheActualError) {
     constexpr int replicates = 40;
     double stated = 0.0;
     double stated_square = 0.0;
-    double made = 0.0;
     arma::mat signal(64, 96);
     signal(0, 0) = 3.0;
     signal(1, 1) = 2.0;
@@ -204,8 +203,8 @@ TEST(OptShrink, TheStatedErrorIsTheActualError) {
         const auto vectors = leading_vectors(block, 2);
         const arma::mat estimate = vectors.left * arma::diagmat(arma::vec(found.shrunk)) * vectors.right.t();
         const double ratio = found.expected_error->squared / arma::accu(arma::square(estimate - signal));
-        stated += ratio, stated_square += ratio * ratio;
-        made += 1.0;
+        stated += ratio;
+        stated_square += ratio * ratio;
     }
     const double mean = stated / replicates;
     const double error = std::sqrt((stated_square / replicates - mean * mean) / (replicates - 1));

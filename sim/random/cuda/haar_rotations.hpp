@@ -337,7 +337,8 @@ template <class Executor>
 void launch_haar_rotations(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                            double* normals, float* frames) {
     unsigned done = 0;
-    for (bool reflected = false; !reflected;) {
+    bool reflected = false;
+    while (!reflected) {
         bool found = false;
         unsigned smaller = 0;  // rows of the next smaller tile
         visit_frame_tiles([&]<unsigned row_slots, unsigned groups>(FrameTile<row_slots, groups>) {

@@ -324,7 +324,7 @@ TEST(QuantizerErrors, ScalesMatchTheMeasuredTableOfDimension128) {
         EXPECT_NEAR(exact, plain, 4e-4) << bits;
         const double second_order = 5.0 * exact / (128.0 * 128.0);
         const double digits = 1.5e-4;  // rounding of a difference of two measured numbers
-        const auto expect_difference = [&](RowQuantizerKind kind, double measured) {
+        const auto expect_difference = [&, bits = bits, plain = plain](RowQuantizerKind kind, double measured) {
             EXPECT_NEAR(mse(kind) - exact, measured - plain, digits + second_order) << bits << " " << name_of(kind);
             EXPECT_NEAR(mse(kind), measured, 4e-4 + second_order);
         };

@@ -43,7 +43,7 @@ RunOutcome run_into(const Experiment& experiment, const std::string& path, const
 /// Runs a statement on the store, to simulate manipulation.
 void edit(const std::string& path, const std::string& sql);
 
-/// The message of the error that the work throws. The test fails if it throws none, or one with another exit code.
+/// The message of the error that the work throws. The test fails if it throws none, or one with another kind.
 std::string message_of(const std::function<void()>& work, ErrorKind kind);
 
 }  // namespace spiked::validation

@@ -17,8 +17,8 @@ struct ModelTimings {
 
 /// Times the forward pass of a model over the first document of a .npy of token ids, in blocks of 128 and with the
 /// predictions of all tokens. `spiked` and `numpy` (model_in_numpy.py: float32, the same blocks) run in turn, one
-/// thread each. Throws as Llama and NumpyPeer do, and bug if their predictions differ, because only equal work may be
-/// compared.
+/// thread each. Throws as Llama and NumpyPeer do, and postcondition_error if their predictions differ, because only
+/// equal work may be compared.
 [[nodiscard]] ModelTimings time_model(const std::string& model, const std::string& tokens, double seconds);
 
 }  // namespace spiked::validation

@@ -191,8 +191,33 @@ TEST(StudyDiagnostics, ChecksMustNameExistingFactors) {
     EXPECT_FALSE(study.experiment.checks[0].applies_to(study.experiment.cells[1]));
 }
 
+const FigureKeys line_figure{"line",
+                             {{"x", any_text("FACTOR")},
+                              {"y", several(any_text("METRIC"))},
+                              {"slope", number("SLOPE", {.most = 2.0})},
+                              {"of", one_of({"spread", "mean"})}},
+                             false,
+                             true};
+
+TEST(StudyDiagnostics, ValuesOfFiguresAreCheckedAgainstTheirSpecs) {
+    const auto error = [](const std::string& keys) {
+        return error_of(study_with("", "[[estimator]]\nname = \"svd:1\"\n[[figure]]\nkind = \"line\"\n" + keys),
+                        {.figures = {line_figure}});
+    };
+    expect_part(error("slope = \"abc\"\n"),
+                "x.toml:14:9: [[figure]] of kind line: slope \"abc\" is not a number of at most 2: give one number");
+    expect_part(error("slope = 2.5\n"), "slope 2.5 is not possible: choose a number of at most 2");
+    expect_part(error("slope = [1, 2]\n"), "slope \"[1, 2]\" is not a number");
+    expect_part(error("of = \"sprd\"\n"), "of \"sprd\" is not possible; did you mean \"spread\"?");
+    expect_part(error("of = 3\n"), "of \"3\" is not possible");
+    EXPECT_NO_THROW((void)parse_study(study_with("",
+                                                 "[[estimator]]\nname = \"svd:1\"\n[[figure]]\nkind = \"line\"\n"
+                                                 "slope = -1\nof = \"mean\"\ny = [\"outlier\", \"rank\"]\n"),
+                                      "x.toml", {.figures = {line_figure}}));
+}
+
 TEST(StudyDiagnostics, FigureErrorsAreReportedTogetherAtTheirPlaces) {
-    const StudyOverrides overrides{.figures = {{"line", {"x", "y"}, false, true}, {"map", {}, true, false}}};
+    const StudyOverrides overrides{.figures = {line_figure, {"map", {}, true, false}}};
     const std::string estimator = "[[estimator]]\nname = \"svd:1\"\n";
     const std::string message =
         error_of(study_with("", estimator + "[[figure]]\nkind = \"lin\"\nx = \"m\"\n[[figure]]\nkind = \"line\"\n"
@@ -210,7 +235,7 @@ TEST(StudyDiagnostics, ConditionAndFigureErrorsAreReportedWithOthers) {
         study_with("signal = { strength = 2.0 }",
                    "[[estimator]]\nname = \"eoptshrnk\"\n[[check]]\nclaim = \"overlap.left\"\nmargin = { abs = 0.1 "
                    "}\nwhere = { m = 3 }\n[[figure]]\nkind = \"lin\"\n"),
-        {.figures = {{"line", {"x", "y"}, false, true}}});
+        {.figures = {line_figure}});
     expect_part(message, "eoptshrink");
     expect_part(message, "x.toml:15:11: where: no cell has a factor \"m\" (only what cells differ in is one)");
     expect_part(message, "did you mean \"line\"");

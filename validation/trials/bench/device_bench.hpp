@@ -10,8 +10,8 @@ namespace spiked::validation {
 
 /// Times studies on the CPU and on the device in turn, from addresses to observations: 128 x 128 in float with two
 /// signals, eOptShrink, and in `coded` also tq-mse at 4 bits with all its metrics. Times are wall-clock microseconds
-/// per trial on `threads` threads. Entries are named `dense:cpu`, `dense:cuda`, and so on. Throws bug if kernels do not
-/// support a cell, and Error as TrialSlots::run does.
+/// per trial on `threads` threads. Entries are named `dense:cpu`, `dense:cuda`, and so on. Throws postcondition_error
+/// if kernels do not support a cell, and Error as TrialSlots::run does.
 [[nodiscard]] std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds);
 
 struct DeviceTimings {
@@ -28,15 +28,16 @@ struct DeviceTimings {
 ///   BACKEND-values        without vectors
 ///   BACKEND-bidiagonal    only the bidiagonal matrix and its reflectors
 ///   cusolver-syev-gram, cusolver-gesvda  see LibraryRoute (validation/trials/cuda/device_passes.hpp)
-/// Throws bug if values differ from those of LAPACK in double, usage_error for shapes that kernels do not support.
+/// Throws postcondition_error if values differ from those of LAPACK in double, usage_error for shapes that kernels do
+/// not support.
 [[nodiscard]] DeviceTimings time_device_decompositions(const spiked::cuda::Device& device, estimators::Shape shape,
                                                        std::size_t wanted, bool in_float, std::size_t threads,
                                                        double seconds);
 
 /// Times row quantizers in the same way, on blocks of 128 x 128 (emulated: 32 x 32) normal entries in float, with
 /// packed bits: METHOD:B:encode and METHOD:B:decode, each on `cpu` and on the device, and METHOD:B:copied, which is
-/// encoding with the copies from and to pinned memory. Throws bug if the error of a decoded block differs from the
-/// CPU's.
+/// encoding with the copies from and to pinned memory. Throws postcondition_error if the error of a decoded block
+/// differs from the CPU's.
 [[nodiscard]] DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::size_t threads,
                                                    double seconds);
 

@@ -20,7 +20,8 @@ struct TrialTimings {
 ///   those
 ///                                 of spiked-eigenbasis-hadamard. The sum is less than a trial, because the data of
 ///                                 each step is in the cache.
-/// Throws bug if a NumPy program gets another result from the same draws, because only equal work may be compared.
+/// Throws postcondition_error if a NumPy program gets another result from the same draws, because only equal work may
+/// be compared.
 [[nodiscard]] TrialTimings time_trials(double seconds);
 
 }  // namespace spiked::validation

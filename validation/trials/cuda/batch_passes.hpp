@@ -82,8 +82,8 @@ private:
         machine_.wait();
         return here;
     }
-    /// Downloads the numbers of every block and throws bug unless all copies of a block have the same bits, because the
-    /// results of a block do not depend on its neighbours.
+    /// Downloads the numbers of every block and throws postcondition_error unless all copies of a block have the same
+    /// bits, because the results of a block do not depend on its neighbours.
     template <class Number>
     std::vector<Number> same_as_copies(const Number* device, std::size_t each, std::string_view what) {
         auto here = all(device, each);

@@ -16,8 +16,8 @@ public:
     virtual void run() = 0;
     /// Blocks of the batch: the requested number, or as many as fit in memory.
     [[nodiscard]] virtual std::size_t blocks() const = 0;
-    /// Results for the first block, to check that the work was done. Throws bug if a block failed or if copies of a
-    /// block have different results.
+    /// Results for the first block, to check that the work was done. Throws postcondition_error if a block failed or if
+    /// copies of a block have different results.
     [[nodiscard]] virtual std::vector<double> outcome() = 0;
 };
 

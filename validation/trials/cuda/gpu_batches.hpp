@@ -1,7 +1,7 @@
 #pragma once
 #include "validation/trials/cuda/device_passes.hpp"
 
-/// The functions that nvcc compiles for a GPU. In a build without nvcc each of them throws bug, except
+/// The functions that nvcc compiles for a GPU. In a build without nvcc each of them throws precondition_error, except
 /// gpu_library_problem.
 namespace spiked::validation::cuda {
 
