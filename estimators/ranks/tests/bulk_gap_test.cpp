@@ -16,7 +16,7 @@
 namespace spiked::estimators {
 namespace {
 
-arma::mat white_block(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+arma::mat gap_free_block(std::size_t rows, std::size_t columns, std::uint64_t replicate) {
     const auto seed = stream::StudySeed::parse("0x5eed00000000000000000000000b0a9");
     arma::mat block(rows, columns);
     stream::fill_normal(stream::Stream(seed, fmt::format("{}x{}", rows, columns), stream::Role::noise, replicate),
@@ -78,7 +78,7 @@ TEST(BulkGapLaw, WhiteNoiseShowsOneAtMostAsOftenAsDeclared) {
         std::uint64_t alarms = 0;
         std::uint64_t planted = 0;
         for (std::uint64_t r = 0; r < size.replicates; ++r) {
-            std::vector<double> values = singular_values(white_block(size.rows, size.columns, r));
+            std::vector<double> values = singular_values(gap_free_block(size.rows, size.columns, r));
             if (bulk_gap(values)) ++alarms;
             const std::size_t middle = values.size() / 2;
             const double gap = 4.0 * (values[middle - 10] - values[middle + 10]) / 20.0;
