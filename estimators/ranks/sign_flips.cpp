@@ -13,7 +13,7 @@ namespace spiked::estimators {
 namespace {
 
 /// Rounding must not remove a draw from level (draws + 1), which is often meant to be a whole number.
-constexpr double rounding = 1e-9;
+constexpr double flip_rounding = 1e-9;
 
 /// One bit of the stream for each entry.
 void flip_signs(const arma::mat& from, const stream::Stream& stream, std::uint16_t draw, arma::mat& to) {
@@ -30,7 +30,7 @@ void flip_signs(const arma::mat& from, const stream::Stream& stream, std::uint16
 /// Whether the largest singular value is at least 1; equal ones count.
 bool reaches_one(const arma::mat& matrix) {
     arma::mat rest = matrix.n_rows <= matrix.n_cols ? arma::mat(-matrix * matrix.t()) : arma::mat(-matrix.t() * matrix);
-    rest.diag() += 1.0 - rounding;
+    rest.diag() += 1.0 - flip_rounding;
     arma::mat factor;
     return !arma::chol(factor, rest);
 }
@@ -38,14 +38,14 @@ bool reaches_one(const arma::mat& matrix) {
 }  // namespace
 
 std::size_t SignFlips::least_draws(double level) {
-    return static_cast<std::size_t>(std::max(1.0, std::ceil(1.0 / level - rounding) - 1.0));
+    return static_cast<std::size_t>(std::max(1.0, std::ceil(1.0 / level - flip_rounding) - 1.0));
 }
 
 SignFlips::SignFlips(AnalysedBlock& block, double level, std::size_t draws) : block_(block), draws_(draws) {
     if (draws < least_draws(level) || draws > most_draws)
         throw usage_error("{} draws of signs are not possible at level {}: give {} to {}", draws, level,
                           least_draws(level), most_draws);
-    as_large_ = static_cast<std::size_t>(level * static_cast<double>(draws + 1) + rounding) - 1;
+    as_large_ = static_cast<std::size_t>(level * static_cast<double>(draws + 1) + flip_rounding) - 1;
 }
 
 bool SignFlips::significant(std::size_t rank) const {

@@ -274,9 +274,10 @@ void add_rates(Losses& losses, const Validation& validation) {
         }
     losses.push_back(
         {"Error rates",
-         fmt::format("All {} comparisons of the tier together are wrong with probability {:g}. Of those in "
-                     "this run, the rates of {} (shares and distances) are exact, those of {} (means and "
-                     "slopes) nominal: far out in the tails of skewed numbers they are exceeded.",
+         fmt::format("The probability that any of the {} comparisons of the tier is wrong is {:g}. For the {} "
+                     "comparisons of shares and distances in this run such rates are exact; for the {} of "
+                     "means and slopes they are nominal and exceeded far out in the tails of skewed "
+                     "numbers.",
                      validation.comparisons, validation.false_alarm, exact, nominal),
          "this run"});
 }

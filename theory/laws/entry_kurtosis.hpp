@@ -38,7 +38,8 @@ struct LogVariances {
 };
 
 /// What the fourth cumulant of the entries adds for one spike, to the variances of the logarithms and to the means, in
-/// units of the limits of outlier and overlaps.
+/// units of the limits of outlier and overlaps. The shifts of the means are those for Haar vectors, whatever the fourth
+/// powers.
 struct KurtosisEffect {
     double outlier_variance = 0.0;
     double overlap_left_variance = 0.0;

@@ -199,9 +199,10 @@ std::vector<Claim> rank_claims() {
                       "d - alpha of order d^(-1/6); no more than k spikes are",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::untrue,
-         .note = "a spike at this distance is counted at no size, so that the statement is false in the limit too. In "
-                 "white noise the outlier of a spike clears the rule's margin from 1.54 thresholds on at d = 128 and "
-                 "from 1.41 at d = 512, where 1 + d^(-1/6) is 1.45 and 1.35",
+         .note =
+             "the larger d, the more rarely a spike at this distance is counted, so that the statement is false in "
+             "the limit too. In white noise the outlier of a spike clears the rule's margin from 1.54 thresholds on "
+             "at d = 128 and from 1.41 at d = 512, where 1 + d^(-1/6) is 1.45 and 1.35",
          .criteria = {consistency_printed(), consistency_corrected()}},
         {.id = "rank.false-alarm",
          .place = "paper, remark on automatic rank selection",

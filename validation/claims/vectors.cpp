@@ -328,10 +328,10 @@ UpperBound isotropic(Form form, std::string name, ChannelSetup setup, std::vecto
         .positive_controls = std::move(positive_controls)};
     // At the channel of largest variance the weight at the edge is 10, and a coordinate cannot exceed 1: below d = 128
     // its quantiles still rise with slope .3 towards their limit, as the law says (exceeded_in), and from there on with
-    // .12. The other channels fall from the smallest size on.
+    // .14. The other channels fall from the smallest size on.
     if (setup.first) {
         bound.level = 0.95;
-        bound.sizes = {{128, 6000}, {256, 4000}, {512, 2500}};
+        bound.sizes = {{128, 8000}, {256, 6000}, {512, 4000}};
     }
     return bound;
 }
@@ -362,6 +362,11 @@ std::vector<Claim> vector_claims() {
         {.id = "isotropic.edge",
          .place = "paper, appendix, isotropic delocalization",
          .statement = "noise vectors near the edge have squared coordinates of order 1/d",
+         .note =
+             "the constant depends on the channel: under coloured noise the weight at the edge is .05 to 10. At the "
+             "channel of largest variance the .99 quantile is 6.3, 8.0, 9.7, 11 at d = 32, 64, 128, 256, a slope of "
+             ".3 up to d = 128, which would not hold as bounded; the law of the noise gives 5.6, 7.3, 9.1, 10.6 and a "
+             "bound of 14, because a coordinate cannot exceed 1. So growth is judged from d = 128 on there",
          .criteria =
              criteria_of({isotropic(Form::printed, "white", {Noise::white}, {detached()}),
                           isotropic(Form::printed, "coloured-most", {Noise::coloured, true}, {detached()}),

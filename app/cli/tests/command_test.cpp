@@ -130,6 +130,32 @@ TEST(TheoryCommand, SizeAddsFiniteSizeCorrections) {
     EXPECT_NEAR(number(quantiles[4], "eigenvalue"), 4.0 + 2.023449281 * scale, 1e-9);
 }
 
+TEST(TheoryCommand, EntriesChangeTheFluctuationsAsFarAsIsKnown) {
+    const auto finite_of = [](const std::string& options) {
+        return *spiked("theory --size 128x128 --strength 2 --json" + options).json().find("finite_size");
+    };
+    const Json gaussian = finite_of("");
+    EXPECT_EQ(*gaussian.find("entries")->string(), "gaussian");
+    EXPECT_TRUE(gaussian.find("entries_note")->is_null());
+    EXPECT_EQ(number(gaussian, "entries_shift"), 0.0);
+    // Measured by study entry-laws, 4000 blocks: deviations .413 and .0416, mean overlap .726 instead of .75.
+    const Json sparse = finite_of(" --entries sparse:0.05");
+    const Json& spike = sparse.find("spikes")->items()->at(0);
+    EXPECT_NEAR(number(spike, "outlier_deviation"), 0.406, 0.0005);
+    EXPECT_NEAR(number(spike, "overlap_left_deviation"), 0.0397, 0.00005);
+    EXPECT_NEAR(0.75 * number(*spike.find("entries_relative_shift"), "overlap_left"), -0.0249, 0.00005);
+    EXPECT_NEAR(number(gaussian.find("spikes")->items()->at(0), "outlier_deviation"), 0.383, 0.0005);
+    EXPECT_NEAR(number(sparse, "entries_shift"), 17.0 * 4.0 / 128.0, 1e-12);
+    const auto note = [](const Json& finite) { return *finite.find("entries_note")->string(); };
+    EXPECT_NE(note(sparse).find("excess kurtosis of 17"), std::string::npos);
+    EXPECT_NE(note(finite_of(" --entries student:5")).find("rare large entries"), std::string::npos);
+    EXPECT_NE(note(finite_of(" --entries student:3")).find("fourth moment is infinite"), std::string::npos);
+    const Json coloured = finite_of(" --entries laplace --row-spectrum ar1:0.5");
+    EXPECT_NE(note(coloured).find("known for white noise only"), std::string::npos);
+    EXPECT_NE(spiked("theory --size 64x64 --entries laplace").out.find("laplace entries: "), std::string::npos);
+    EXPECT_NE(spiked("theory --aspect 1 --entries laplace").err.find("add --size NxD"), std::string::npos);
+}
+
 TEST(TheoryCommand, WhiteNoiseHasTheMarchenkoPasturBulk) {
     const Json json = spiked("theory --aspect 0.25 --density 9 --quantile 0,0.5,1 --stieltjes 1,0.5 --json").json();
     EXPECT_NEAR(number(json, "lower_edge"), 0.25, 1e-14);

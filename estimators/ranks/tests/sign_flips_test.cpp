@@ -17,9 +17,9 @@ namespace spiked::estimators {
 namespace {
 
 const stream::StudySeed flip_seed = stream::StudySeed::parse("0x5eed0000000000000000000000000062");
-constexpr double false_alarm = 1e-6;  // of each comparison below, exact
+constexpr double flip_false_alarm = 1e-6;  // of each comparison below, exact
 
-sim::SpikedModel heavy(const char* entries, std::size_t side, std::vector<SignalStrength> strengths) {
+sim::SpikedModel heavy_tailed(const char* entries, std::size_t side, std::vector<SignalStrength> strengths) {
     return {sim::Covariance::identity(side), sim::Covariance::identity(side), std::move(strengths),
             sim::EntryLaw::parse(entries)};
 }
@@ -41,12 +41,12 @@ TEST(SignFlipsLaw, KeepTheirLevelUnderHeavyTailsWhereTracyWidomDoesNot) {
     const auto flips = spectral_method("tw-test:level=0.05:null=signflip");
     const auto tracy_widom = spectral_method(fmt::format("tw-test:level=0.05:sigma={}", 1.0 / std::sqrt(side)));
     const boost::math::binomial law(blocks, level);
-    const double least = boost::math::quantile(law, false_alarm / 2.0);
-    const double most = boost::math::quantile(boost::math::complement(law, false_alarm / 2.0));
+    const double least = boost::math::quantile(law, flip_false_alarm / 2.0);
+    const double most = boost::math::quantile(boost::math::complement(law, flip_false_alarm / 2.0));
     // The smallest rate at which the upper limit is passed with probability .99.
     const double seen = boost::math::binomial::find_lower_bound_on_p(blocks, most + 1.0, 0.99);
     for (const char* entries : {"student:5", "sparse:0.05", "gaussian"}) {
-        const auto noise = heavy(entries, side, {});
+        const auto noise = heavy_tailed(entries, side, {});
         const int found = found_in(flips, noise, entries, blocks);
         const int control = found_in(tracy_widom, noise, entries, blocks);
         std::cout << fmt::format(
@@ -54,7 +54,7 @@ TEST(SignFlipsLaw, KeepTheirLevelUnderHeavyTailsWhereTracyWidomDoesNot) {
             "{:g}); a "
             "level of {:.3f} would be seen\n",
             entries, static_cast<double>(found) / blocks, static_cast<double>(control) / blocks, blocks, level,
-            least / blocks, most / blocks, false_alarm, seen);
+            least / blocks, most / blocks, flip_false_alarm, seen);
         EXPECT_GE(found, least) << entries;
         EXPECT_LE(found, most) << entries;
         // Control: the Tracy-Widom quantile breaks the level on the same blocks.
@@ -69,11 +69,11 @@ TEST(SignFlipsLaw, FindASpikeOfTwoThresholdsUnderHeavyTails) {
     constexpr std::size_t side = 128;
     const auto flips = spectral_method("tw-test:null=signflip");
     // Below this count a method that finds it in 90 % of blocks falls with probability 1e-6.
-    const double least = boost::math::quantile(boost::math::binomial(blocks, 0.9), false_alarm);
+    const double least = boost::math::quantile(boost::math::binomial(blocks, 0.9), flip_false_alarm);
     for (const char* entries : {"student:5", "sparse:0.05"}) {
-        const int found = found_in(flips, heavy(entries, side, {{2.0}}), entries, blocks);
+        const int found = found_in(flips, heavy_tailed(entries, side, {{2.0}}), entries, blocks);
         // Control: pure noise is not taken for the spike.
-        const int control = found_in(flips, heavy(entries, side, {}), entries, blocks);
+        const int control = found_in(flips, heavy_tailed(entries, side, {}), entries, blocks);
         std::cout << fmt::format(
             "{}: a spike of 2 thresholds is found in {} of {} blocks, in pure noise in {}; at least {}\n", entries,
             found, blocks, control, least);

@@ -29,13 +29,13 @@ constexpr double false_alarm = 1e-6;  // of the whole test
 /// The prediction is of first order, its error O(1/d). The relative margin is this over min(n, d).
 constexpr double margin = 2.0;
 
-const stream::StudySeed seed = stream::StudySeed::parse("0x5eed0000000000000000000000f1c7");
+const stream::StudySeed fluctuation_seed = stream::StudySeed::parse("0x5eed0000000000000000000000f1c7");
 
 /// Outlier, left and right overlap of the only spike in each replicate; nothing if a decomposition fails.
 arma::mat simulated_spike(const sim::SpikedModel& model, const char* name, std::uint64_t count) {
     arma::mat measured(count, 3);
     for (std::uint64_t r = 0; r < count; ++r) {
-        const sim::SpikedSample sample = sim::sample(model, seed, name, r);
+        const sim::SpikedSample sample = sim::sample(model, fluctuation_seed, name, r);
         const bool wide = sample.observed.n_rows < sample.observed.n_cols;
         const arma::mat wide_sample = wide ? sample.observed : arma::mat(sample.observed.t());
         arma::vec eigenvalues;
