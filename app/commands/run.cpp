@@ -22,8 +22,8 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/store_text.hpp"
 #include "reports/tables/text_table.hpp"
-#include "validation/engine/open_store.hpp"
 #include "validation/kv/kv_table.hpp"
+#include "validation/store/open_store.hpp"
 #include "validation/study/study.hpp"
 
 // Commands around a study file and its store: run, demo, init, report, show, export.

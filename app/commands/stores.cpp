@@ -14,8 +14,8 @@
 #include "validation/engine/engine.hpp"
 #include "validation/engine/judge.hpp"
 #include "validation/engine/merge.hpp"
-#include "validation/engine/open_store.hpp"
 #include "validation/engine/replay.hpp"
+#include "validation/store/open_store.hpp"
 #include "validation/study/study.hpp"
 
 // Commands on finished stores: merge, compare, replay.

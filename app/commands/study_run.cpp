@@ -19,7 +19,7 @@
 #include "reports/tables/junit.hpp"
 #include "reports/tables/store_text.hpp"
 #include "validation/engine/dry_run.hpp"
-#include "validation/engine/open_store.hpp"
+#include "validation/store/open_store.hpp"
 #include "validation/trials/device_trials.hpp"
 #include "validation/trials/parity.hpp"
 

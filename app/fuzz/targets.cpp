@@ -34,7 +34,7 @@
 #include "sim/spiked/entry_law.hpp"
 #include "sim/spiked/signal.hpp"
 #include "sim/spiked/spectrum_spec.hpp"
-#include "validation/engine/store.hpp"
+#include "validation/store/store.hpp"
 #include "validation/study/study.hpp"
 
 namespace spiked::app {

@@ -6,7 +6,7 @@
 
 #include "core/text/json.hpp"
 #include "core/text/registry.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

@@ -6,7 +6,7 @@
 #include "reports/page/html.hpp"
 #include "reports/page/result_sections.hpp"
 #include "reports/tables/store_queries.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

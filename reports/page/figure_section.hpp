@@ -5,7 +5,7 @@
 
 #include "reports/page/html.hpp"
 #include "reports/page/html_report.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

@@ -25,8 +25,8 @@
 #include "reports/page/result_sections.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/open_store.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/open_store.hpp"
 
 namespace spiked::reports {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "reports/tables/store_queries.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

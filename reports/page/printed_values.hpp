@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "reports/page/html.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

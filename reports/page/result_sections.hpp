@@ -5,7 +5,7 @@
 #include <string>
 
 #include "reports/page/html.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/sqlite.hpp"
 #include "validation/statistics/paired.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

@@ -10,7 +10,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "reports/tables/metric_words.hpp"
-#include "validation/engine/experiment.hpp"
+#include "validation/store/experiment.hpp"
 
 namespace spiked::reports {
 namespace {

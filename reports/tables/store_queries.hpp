@@ -6,8 +6,8 @@
 
 #include "core/text/json.hpp"
 #include "validation/engine/judge.hpp"
-#include "validation/engine/sqlite.hpp"
 #include "validation/statistics/moments.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

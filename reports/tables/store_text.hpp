@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/sqlite.hpp"
 #include "validation/statistics/moments.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
 
@@ -69,7 +69,7 @@ public:
                  const std::string& status = "complete")
         : database(path, validation::Database::Mode::create) {
         database.execute("BEGIN");
-        database.execute(file_text(SPIKED_SOURCE_DIR "/validation/engine/store_schema.sql"));
+        database.execute(file_text(SPIKED_SOURCE_DIR "/validation/store/store_schema.sql"));
         database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 3");
         validation::Statement study(
             database,

@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-#include "validation/engine/store.hpp"
+#include "validation/store/store.hpp"
 
 namespace spiked::validation {
 

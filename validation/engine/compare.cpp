@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "core/runtime/error.hpp"
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/open_store.hpp"
 #include "validation/statistics/moments.hpp"
 #include "validation/statistics/paired.hpp"
 #include "validation/statistics/statistics.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/open_store.hpp"
 
 namespace spiked::validation {
 namespace {

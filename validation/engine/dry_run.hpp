@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/experiment.hpp"
+#include "validation/store/experiment.hpp"
 
 namespace spiked::validation {
 

@@ -12,7 +12,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"
-#include "validation/engine/stopping.hpp"
+#include "validation/store/stopping.hpp"
 
 namespace spiked::validation {
 namespace {

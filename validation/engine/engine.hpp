@@ -8,7 +8,7 @@
 
 #include "core/runtime/error.hpp"
 #include "validation/engine/judge.hpp"
-#include "validation/engine/store.hpp"
+#include "validation/store/store.hpp"
 
 namespace spiked::validation {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstddef>
 
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 

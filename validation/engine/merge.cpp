@@ -17,10 +17,10 @@
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "validation/engine/judge.hpp"
-#include "validation/engine/open_store.hpp"
-#include "validation/engine/stopping.hpp"
-#include "validation/engine/store_metrics.hpp"
-#include "validation/engine/study_identity.hpp"
+#include "validation/store/open_store.hpp"
+#include "validation/store/stopping.hpp"
+#include "validation/store/store_metrics.hpp"
+#include "validation/store/study_identity.hpp"
 
 namespace spiked::validation {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/runtime/error.hpp"
 #include "validation/engine/engine.hpp"
-#include "validation/engine/store_metrics.hpp"
+#include "validation/store/store_metrics.hpp"
 
 namespace spiked::validation {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/sqlite.hpp"
 
 // One replicate of a store, computed again.
 namespace spiked::validation {

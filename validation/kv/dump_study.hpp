@@ -12,9 +12,9 @@
 #include "codec/cache/cache_rows.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/head_codec.hpp"
-#include "validation/engine/experiment.hpp"
 #include "validation/kv/open_dumps.hpp"
 #include "validation/metrics/attention.hpp"
+#include "validation/store/experiment.hpp"
 
 // The state of a running dump study, shared by the measurements of blocks and of attention.
 namespace spiked::validation {

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "validation/engine/sqlite.hpp"
 #include "validation/kv/kv_table.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/experiment.hpp"
 #include "validation/kv/open_dumps.hpp"
+#include "validation/store/experiment.hpp"
 #include "validation/trials/block_study.hpp"
 
 namespace spiked::validation {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "estimators/coding/ledger.hpp"
-#include "validation/engine/sqlite.hpp"
 #include "validation/statistics/paired.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <string>
 
-#include "validation/engine/experiment.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
+#include "validation/store/experiment.hpp"
 
 namespace spiked::validation {
 

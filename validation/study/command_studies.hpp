@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/experiment.hpp"
 #include "validation/kv/open_dumps.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
+#include "validation/store/experiment.hpp"
 
 // Studies that the options of a command describe in place of a study file.
 namespace spiked::validation {

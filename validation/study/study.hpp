@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/text/option_spec.hpp"
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 

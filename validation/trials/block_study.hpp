@@ -4,7 +4,7 @@
 
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/transforms/spectral_method.hpp"
-#include "validation/engine/experiment.hpp"
+#include "validation/store/experiment.hpp"
 #include "validation/trials/block_source.hpp"
 
 namespace spiked::validation {

@@ -4,7 +4,7 @@
 
 #include "theory/laws/separable_law.hpp"
 #include "theory/laws/spike_clusters.hpp"
-#include "validation/engine/experiment.hpp"
+#include "validation/store/experiment.hpp"
 
 namespace spiked::validation {
 

@@ -10,7 +10,7 @@
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "sim/spiked/spiked_sampler.hpp"
-#include "validation/engine/experiment.hpp"
+#include "validation/store/experiment.hpp"
 #include "validation/trials/cuda/trial_device.hpp"
 
 namespace spiked::validation {

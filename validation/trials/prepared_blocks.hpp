@@ -6,7 +6,7 @@
 
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
-#include "validation/engine/experiment.hpp"
+#include "validation/store/experiment.hpp"
 
 namespace spiked::validation {
 

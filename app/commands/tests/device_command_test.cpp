@@ -9,7 +9,7 @@
 #include <set>
 
 #include "app/tests/process.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::app {
 namespace {

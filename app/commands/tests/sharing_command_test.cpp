@@ -9,7 +9,7 @@
 #include "app/tests/process.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
-#include "validation/engine/tests/version_2_store.hpp"
+#include "validation/store/tests/version_2_store.hpp"
 
 namespace spiked::app {
 namespace {

@@ -17,9 +17,9 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/store_text.hpp"
 #include "reports/tests/fixture_store.hpp"
-#include "validation/engine/open_store.hpp"
-#include "validation/engine/tests/version_2_store.hpp"
 #include "validation/kv/kv_table.hpp"
+#include "validation/store/open_store.hpp"
+#include "validation/store/tests/version_2_store.hpp"
 
 namespace spiked::reports {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/runtime/error.hpp"
 #include "validation/engine/engine.hpp"
-#include "validation/engine/open_store.hpp"
+#include "validation/store/open_store.hpp"
 
 namespace spiked::validation {
 

@@ -11,7 +11,7 @@
 #include "sim/io/npy.hpp"
 #include "sim/random/normal.hpp"
 #include "validation/engine/engine.hpp"
-#include "validation/engine/open_store.hpp"
+#include "validation/store/open_store.hpp"
 #include "validation/study/study.hpp"
 
 // Tests of models, sweeps and skip rules in study files.

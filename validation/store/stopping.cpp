@@ -1,4 +1,4 @@
-#include "validation/engine/stopping.hpp"
+#include "validation/store/stopping.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "core/runtime/error.hpp"
-#include "validation/engine/store_metrics.hpp"
 #include "validation/metrics/metric_table.hpp"
 #include "validation/statistics/statistics.hpp"
+#include "validation/store/store_metrics.hpp"
 
 namespace spiked::validation {
 namespace {

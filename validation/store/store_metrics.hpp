@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 

@@ -1,4 +1,4 @@
-#include "validation/engine/open_store.hpp"
+#include "validation/store/open_store.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,9 +11,9 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/store_metrics.hpp"
-#include "validation/engine/store_schema.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/store_metrics.hpp"
+#include "validation/store/store_schema.hpp"
 
 namespace spiked::validation {
 namespace {

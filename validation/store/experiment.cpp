@@ -1,4 +1,4 @@
-#include "validation/engine/experiment.hpp"
+#include "validation/store/experiment.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/sqlite.hpp"
-#include "validation/engine/stopping.hpp"
-#include "validation/engine/store_metrics.hpp"
 #include "validation/statistics/moments.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/sqlite.hpp"
+#include "validation/store/stopping.hpp"
+#include "validation/store/store_metrics.hpp"
 
 namespace spiked::validation {
 

@@ -7,10 +7,10 @@
 
 #include "validation/engine/compare.hpp"
 #include "validation/engine/merge.hpp"
-#include "validation/engine/stopping.hpp"
-#include "validation/engine/store_metrics.hpp"
 #include "validation/engine/tests/fake_study.hpp"
-#include "validation/engine/tests/version_2_store.hpp"
+#include "validation/store/stopping.hpp"
+#include "validation/store/store_metrics.hpp"
+#include "validation/store/tests/version_2_store.hpp"
 
 namespace spiked::validation {
 namespace {

@@ -1,4 +1,4 @@
-#include "validation/engine/store_metrics.hpp"
+#include "validation/store/store_metrics.hpp"
 
 #include <fmt/format.h>
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/sqlite.hpp"
 #include "validation/statistics/moments.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 

@@ -1,5 +1,5 @@
 // Tests of the store: which files are accepted, recovery after a killed writer, and verdicts from the stored numbers.
-#include "validation/engine/store.hpp"
+#include "validation/store/store.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "validation/engine/store.hpp"
+#include "validation/store/store.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,8 +18,8 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/npy.hpp"
-#include "validation/engine/open_store.hpp"
-#include "validation/engine/study_identity.hpp"
+#include "validation/store/open_store.hpp"
+#include "validation/store/study_identity.hpp"
 
 namespace spiked::validation {
 namespace {

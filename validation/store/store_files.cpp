@@ -1,4 +1,4 @@
-#include "validation/engine/store_files.hpp"
+#include "validation/store/store_files.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "validation/engine/experiment.hpp"
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/experiment.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 

@@ -1,4 +1,4 @@
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 #include <sqlite3.h>
 
@@ -11,7 +11,7 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
-#include "validation/engine/store_files.hpp"
+#include "validation/store/store_files.hpp"
 
 namespace spiked::validation {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 // Schema versions of stores: this program writes version 3 and reads versions 2 and 3. They have the same tables and
 // views. In version 2 the number of a metric also was its position in the table of the program that wrote it; in either

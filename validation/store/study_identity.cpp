@@ -1,4 +1,4 @@
-#include "validation/engine/study_identity.hpp"
+#include "validation/store/study_identity.hpp"
 
 #include <fmt/format.h>
 

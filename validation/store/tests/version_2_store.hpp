@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "validation/engine/sqlite.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 
 /// Writes a store of schema version 2, as version 0.1 of the program made them, with the rows of the store `from`.
 inline void write_version_2(const std::string& from, const std::string& to) {
-    std::ifstream schema(SPIKED_SOURCE_DIR "/validation/engine/tests/store_schema_2.sql");
+    std::ifstream schema(SPIKED_SOURCE_DIR "/validation/store/tests/store_schema_2.sql");
     Database store(to, Database::Mode::create);
     store.execute("PRAGMA foreign_keys = OFF; PRAGMA application_id = 1397771057; PRAGMA user_version = 2");
     store.execute({std::istreambuf_iterator<char>(schema), {}});
