@@ -34,7 +34,7 @@ Experiment read(const std::string& model, const std::string& rest = "") {
     return parse_study(study_of(model, rest), "models.toml").experiment;
 }
 
-std::string error_of(const std::string& text) {
+std::string error_of_study(const std::string& text) {
     try {
         (void)parse_study(text, "models.toml");
     } catch (const Error& error) {
@@ -46,7 +46,7 @@ std::string error_of(const std::string& text) {
 }
 
 void expect_rejected(const std::string& model, const std::string& part, const std::string& rest = "") {
-    const std::string message = error_of(study_of(model, rest));
+    const std::string message = error_of_study(study_of(model, rest));
     EXPECT_NE(message.find(part), std::string::npos) << message;
     EXPECT_EQ(message.find("models.toml:"), 0U) << message;
 }
