@@ -132,7 +132,7 @@ void print_notes_on_untested(const Arguments& arguments, const std::vector<valid
                                             [&](const auto& one) { return one.id == id && one.on == titles[i]; });
             const auto tests = [&](std::string_view criterion) {
                 return std::any_of(claim->criteria.begin(), claim->criteria.end(),
-                                   [&](const auto& one) { return one.name == criterion; });
+                                   [&](const auto& one) { return one.name.starts_with(criterion); });
             };
             const bool rope = id == "rope.cost";
             if (claim == of_dumps.end()) {
