@@ -73,8 +73,10 @@ Json closest_json(const std::optional<ClosestFault>& found) {
                          {"unit", found->unit}});
 }
 
-/// `0.009 of the noise level`.
-std::string size_text(const ClosestFault& found) { return fmt::format("{:.2g} {}", found.passes, found.unit); }
+/// `0.0081 to 0.0088 of the noise level`: a size that passes and one that does not.
+std::string size_text(const ClosestFault& found) {
+    return fmt::format("{:.2g} to {:.2g} {}", found.passes, found.fails, found.unit);
+}
 
 /// `d = 64: 0.29 (mean -0.28), d = 128: 0.23 (mean -0.22)`: what a slope is fitted to.
 std::string levels_text(const CriterionOutcome& one) {
@@ -278,9 +280,9 @@ std::string claims_legend(const Validation& validation) {
         "against the size on logarithmic "
         "scales. Brackets contain the standard error in the last digits; detectable is the smallest deviation that "
         "would "
-        "have failed with probability 0.99. The closest fault that passes is the largest size of a planted fault at "
-        "which no criterion fails, in the unit of the fault (found by bisection on new trials, full tier only) or as "
-        "the share of the trials that have it.{}",
+        "have failed with probability 0.99. The closest fault that would still pass has a size between the largest "
+        "tried at which no criterion fails and the smallest at which one does, in the unit of the fault (bisected on "
+        "new trials, full tier only) or as the share of the trials that have it.{}",
         validation.comparisons, validation.false_alarm,
         std::any_of(validation.claims.begin(), validation.claims.end(),
                     [](const ClaimOutcome& claim) { return !claim.claim->on.empty(); })

@@ -70,9 +70,10 @@ TEST(ClaimReport, StatesTheClosestFaultAndTheLevelsOfSlopes) {
     const Json& levels = *(*one.find("criteria")->items())[0].find("levels");
     ASSERT_EQ(levels.items()->size(), 2U);
     EXPECT_EQ((*levels.items())[1].find("level")->text(), "0.226");
-    EXPECT_NE(claims_text(found, false).find("large 0.15 of the threshold"), std::string::npos);
+    EXPECT_NE(claims_text(found, false).find("large 0.15 to 0.23 of the threshold"), std::string::npos);
     const std::string page = claims_markdown(found, "made by a test");
-    EXPECT_NE(page.find("**Closest fault that would still pass**: large 0.15 of the threshold."), std::string::npos);
+    EXPECT_NE(page.find("**Closest fault that would still pass**: large 0.15 to 0.23 of the threshold."),
+              std::string::npos);
     EXPECT_NE(page.find("| root mean square at each size | d = 64: 0.29 (mean -0.28), d = 128: 0.23 (mean -0.22) |"),
               std::string::npos)
         << page;
