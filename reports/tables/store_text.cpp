@@ -63,7 +63,8 @@ std::string checks_text(validation::Database& store) {
                             store.path() == ":memory:" ? "."
                                                        : fmt::format("; all of them: spiked show {} --table checks",
                                                                      shell_word(store.path())));
-    return text + fmt::format("{}; nominal false-alarm rate for the whole run {:g}\n", counts_text(counts), false_alarm);
+    return text +
+           fmt::format("{}; nominal false-alarm rate for the whole run {:g}\n", counts_text(counts), false_alarm);
 }
 
 }  // namespace spiked::reports

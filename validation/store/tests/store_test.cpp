@@ -66,7 +66,7 @@ TEST(StoreFile, OfAProgramWithFewerMetricsIsResumed) {
     const std::string path = scratch_path("fewer");
     const Experiment experiment = FakeStudy{}.experiment();
     run_into(experiment, path);
-    edit(path, "DELETE FROM metric WHERE metric_id > 30");
+    edit(path, "DELETE FROM metric WHERE metric_id > (SELECT max(metric_id) FROM moment)");
     Store store(path, experiment, "test", 1, Json::object());
     EXPECT_TRUE(store.resumed());
     EXPECT_EQ(store.database().integer("SELECT count(*) FROM metric"), metrics().size());

@@ -351,7 +351,7 @@ kind = "spiked"
 n = 30
 d = 300
 noise = { row_cov = { kind = "two-atom", low = 1.0, high = 25.0, weight = 0.5 } }
-signal = { strength = [4.0, 1.67, 0.3], unit = "absolute" }
+signal = { strength = [12.0, 1.67, 0.3], unit = "absolute" }
 [run]
 reps = { min = 20 }
 [[check]]
