@@ -241,7 +241,7 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
         for (const auto& option : found->options) keys.push_back(option.key);
         for (const auto& [key, value] : *table) {
             const auto option = std::find_if(found->options.begin(), found->options.end(),
-                                             [&](const OptionSpec& one) { return one.key == key.str(); });
+                                             [name = key.str()](const OptionSpec& one) { return one.key == name; });
             if (option != found->options.end())
                 check_value(*option, value, fmt::format("[[figure]] of kind {}: ", found->kind), diagnostics);
             else if (key.str() != "kind")
