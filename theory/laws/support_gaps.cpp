@@ -23,7 +23,7 @@ double second_sum(const std::vector<double>& value, const std::vector<double>& w
     return sum;
 }
 
-/// The largest number below `high` and the smallest above `low` that a search may use: sums over atoms stay finite.
+/// Ends of a search between two atoms, at a distance from them at which the sums over atoms are finite.
 double just_above(double low) { return low + 1e-14 * low; }
 double just_below(double high) { return high - 1e-14 * high; }
 
