@@ -38,10 +38,11 @@ unset(CMAKE_REQUIRED_LIBRARIES)
 
 # Armadillo's headers, with BLAS and LAPACK linked directly rather than through Armadillo's wrapper library, and
 # libzip. Their paths are not exported: cmake/spikedConfig.cmake.in finds them again on the machine that uses an
-# installed Spiked.
+# installed Spiked. ARMA_DONT_USE_WRAPPER is exported, because without it every program that includes our headers would
+# call functions of the wrapper library, which we do not link.
 add_library(spiked_armadillo INTERFACE)
 target_include_directories(spiked_armadillo SYSTEM INTERFACE $<BUILD_INTERFACE:${ARMADILLO_INCLUDE_DIR}>)
-target_compile_definitions(spiked_armadillo INTERFACE ARMA_DONT_USE_WRAPPER ARMA_WARN_LEVEL=0)
+target_compile_definitions(spiked_armadillo INTERFACE ARMA_DONT_USE_WRAPPER)
 target_link_libraries(spiked_armadillo INTERFACE "$<BUILD_INTERFACE:${LAPACK_LIBRARIES}>" $<BUILD_INTERFACE:${LIBZIP_LIBRARY}>)
 
 if(SPIKED_TESTS)

@@ -2,8 +2,10 @@
 
 # Compile options of every target of the project; projects that use the libraries do not inherit them. Floating-point
 # contraction and fast-math are off, so that every build gives the same draws and the same codes. Messages of internal
-# errors name source files, relative to the folder of the project.
+# errors name source files, relative to the folder of the project. Armadillo prints no warnings, because a decomposition
+# that fails is reported by our own messages.
 add_library(spiked_options INTERFACE)
+target_compile_definitions(spiked_options INTERFACE ARMA_WARN_LEVEL=0)
 target_compile_options(spiked_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>

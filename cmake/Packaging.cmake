@@ -12,7 +12,8 @@ endforeach()
 
 # The modules as one shared library. Its binary interface may change with every minor version until 1.0.
 if(SPIKED_SHARED)
-  file(WRITE ${PROJECT_BINARY_DIR}/generated/shared.cpp "// A library needs a source of its own.\n")
+  # Written only when it changes, so that configuring again rebuilds nothing.
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/shared.cpp CONTENT "// A library needs a source of its own.\n")
   add_library(spiked_shared SHARED ${PROJECT_BINARY_DIR}/generated/shared.cpp)
   # Each archive once and whole; as targets they would be named again for each other.
   set(PARTS)

@@ -54,8 +54,8 @@ std::string own_help(const Command& command) {
         for (const auto& option : other.options)
             if (long_name(option) == written) owners.push_back(other.name);
     if (!owners.empty() && nearest(written, legal) == std::nullopt)
-        throw usage_error("{}: {} is an option of {}, not of this command (spiked {} --help lists its own)",
-                          command.name, written, fmt::join(owners, ", "), command.name);
+        throw usage_error("{}: {} is an option of {}, not of this command: see spiked {} --help", command.name, written,
+                          fmt::join(owners, ", "), command.name);
     throw usage_error("{}: unknown option \"{}\"{}", command.name, written, suggestion(written, legal));
 }
 
@@ -147,7 +147,7 @@ Arguments read_words(const Command& command, const std::vector<OptionSpec>& opti
         for (const auto& value : values[name])
             if (value.empty() || handles.contains(value)) reject_missing_value(command, option);
         if (option.value.kind != ValueSpec::Kind::none && !option.repeatable && values[name].size() > 1)
-            throw usage_error("{}: {} was given {} times (it takes one value)", command.name, name,
+            throw usage_error("{}: {} was given {} times (it takes one value): give it once", command.name, name,
                               values[name].size());
     }
     for (const auto& word : app.remaining()) {

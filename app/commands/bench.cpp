@@ -279,7 +279,7 @@ int run_quantize(const Arguments& arguments) {
 }
 
 OptionSpec seconds_option(const std::string& fallback) {
-    return {"--seconds", number("S", {.above = 0.0}), "about how long to measure", fallback};
+    return {"--seconds", number("S", {.above = 0.0}), "about how many seconds to measure", fallback};
 }
 
 const OptionSpec plot_option = {"--plot", any_text("FILE"), "bar chart of the rates per second: .svg, .png or .pdf", "",
@@ -289,16 +289,17 @@ const OptionSpec plot_option = {"--plot", any_text("FILE"), "bar chart of the ra
 
 Command bench_decompose_command() {
     return {"bench decompose",
-            "times all singular values and leading vectors of a block, in this program, in LAPACK and in NumPy",
+            "time the decomposition of a block, all singular values and leading vectors, in this program, in LAPACK "
+            "and in NumPy",
             {"spiked bench decompose", "spiked bench decompose --rows 256 --cols 128 --precision double --json",
              "spiked bench decompose --device cuda:0"},
             {},
             0,
             0,
-            {{"--rows", whole("N", 2, 4096), "rows of a block", "128", false},
-             {"--cols", whole("D", 2, 4096), "columns of a block", "128", false},
+            {{"--rows", whole("N", 2, 4096), "number of rows in a block", "128", false},
+             {"--cols", whole("D", 2, 4096), "number of columns in a block", "128", false},
              {"--precision", one_of({"float", "double"}), "precision of the entries", "float", false},
-             {"--vectors", whole("R"), "leading vectors a side", "16", false},
+             {"--vectors", whole("R"), "number of leading singular vectors on each side", "16", false},
              seconds_option("5"),
              {"--device", any_text("cuda:0|emulated"),
               "time batches on this device, on all processors and in NVIDIA's libraries instead, by the wall clock", "",
@@ -309,7 +310,7 @@ Command bench_decompose_command() {
 
 Command bench_quantize_command() {
     return {"bench quantize",
-            "times row quantizers, with packed bits, relative to a matrix product",
+            "time row quantizers, packing of bits included, relative to a matrix product",
             {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
              "spiked bench quantize --plot quantize.svg"},
             {},
@@ -324,7 +325,7 @@ Command bench_quantize_command() {
 
 Command bench_theory_command() {
     return {"bench theory",
-            "times the theory: edge, threshold and strengths; density",
+            "time computations of the theory: edge, threshold and strengths; density",
             {"spiked bench theory", "spiked bench theory --seconds 10 --json"},
             {},
             0,
@@ -334,21 +335,23 @@ Command bench_theory_command() {
 }
 
 Command bench_model_command() {
-    return {"bench model",
-            "times the forward pass of a model, in this program and in NumPy",
-            {"spiked bench model --model model/ --tokens pages.npy"},
-            {},
-            0,
-            0,
-            {{"--model", any_text("FOLDER"), "config.json and model.safetensors of a Llama-shaped model", "", false},
-             {"--tokens", file_with({".npy"}), "token ids; the first row is read", "", false},
-             seconds_option("5")},
-            run_model};
+    return {
+        "bench model",
+        "time the forward pass of a model, in this program and in NumPy",
+        {"spiked bench model --model model/ --tokens pages.npy"},
+        {},
+        0,
+        0,
+        {{"--model", any_text("FOLDER"), "folder with config.json and model.safetensors of a Llama-shaped model", "",
+          false},
+         {"--tokens", file_with({".npy"}), "token ids, one document per row; only the first row is used", "", false},
+         seconds_option("5")},
+        run_model};
 }
 
 Command bench_trial_command() {
     return {"bench trial",
-            "times a whole simulated trial, in this program and in NumPy",
+            "time a whole simulated trial, in this program and in NumPy",
             {"spiked bench trial", "spiked bench trial --seconds 20 --json", "spiked bench trial --device cuda:0"},
             {},
             0,

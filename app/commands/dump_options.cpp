@@ -3,8 +3,7 @@
 #include <map>
 
 #include "core/runtime/error.hpp"
-#include "sim/io/matrix_file.hpp"
-#include "sim/io/tensor_container.hpp"
+#include "sim/io/file_formats.hpp"
 
 namespace spiked::app {
 namespace {
@@ -54,7 +53,7 @@ void require_dump_name(const std::string& output) {
 
 ValueSpec dump_value(std::string shown) { return file_with(sim::dump_suffixes(), std::move(shown)); }
 
-ValueSpec matrix_value() { return file_with({".npy", ".npz", ".csv", ".safetensors"}, sim::matrix_forms()); }
+ValueSpec matrix_value() { return file_with(sim::matrix_suffixes(), sim::matrix_forms()); }
 
 OptionSpec dtype_option() {
     return {"--dtype", one_of({"f16", "bf16", "f32", "f64"}), "format of the numbers in the file", "f16", false};

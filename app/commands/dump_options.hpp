@@ -9,7 +9,7 @@ namespace spiked::app {
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);
 
 /// `--block` of commands that cut sequences into blocks.
-[[nodiscard]] OptionSpec block_option(std::string help = "tokens of a block");
+[[nodiscard]] OptionSpec block_option(std::string help = "number of tokens in a block");
 
 /// Dumps, with the suffixes of the files that are read as dumps.
 [[nodiscard]] ValueSpec dump_value(std::string shown);

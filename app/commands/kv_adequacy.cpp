@@ -36,12 +36,13 @@ Command kv_adequacy_command() {
         {"--level", number("P", validation::adequacy_levels), "significance level of each test",
          fmt::format("{}", validation::AdequacyPlan{}.level), false},
         {"--seed", any_text("HEX"), "seed of the simulated null laws", "0x5eed", false},
-        {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
+        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
+         "0", false},
     };
     options.insert(options.end(), own.begin(), own.end());
     return {
         "kv adequacy",
-        "does the spiked model describe the blocks of KV dumps? The fraction of blocks that tests reject",
+        "test whether the spiked model describes the blocks of KV dumps: the fraction of blocks that each test rejects",
         {"spiked kv adequacy dump.safetensors", "spiked kv adequacy a.safetensors b.safetensors --side value --json",
          "spiked kv adequacy dump.safetensors --layers 0,1 --block 64 --level 0.05 -v"},
         dump_value("DUMP"),

@@ -15,6 +15,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/printable.hpp"
+#include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/golden_vectors.hpp"
 #include "reports/tables/kv_report.hpp"
 #include "validation/trials/device_trials.hpp"
@@ -34,9 +35,8 @@ Json optional_json(const std::optional<double>& value) { return value ? Json(*va
 
 Json ledger_bits_json(const estimators::Ledger& ledger) {
     Json json = Json::object();
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        json.set(std::string(estimators::item_names[item]),
-                 static_cast<std::int64_t>(ledger.bits(static_cast<Item>(item))));
+    for (const auto& item : EnumNames<Item>::table)
+        json.set(std::string(item.name), static_cast<std::int64_t>(ledger.bits(item.value)));
     return json;
 }
 
@@ -44,7 +44,7 @@ Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
     return Json::object({{"schema", "spiked.encode/1"},
                          {"dump", plan.dump},
                          {"file", plan.output},
-                         {"method", plan.method},
+                         {"method", plan.method.text},
                          {"bits", bits_json(plan.bits)},
                          {"block", plan.block_tokens},
                          {"bytes", found.bytes},
@@ -56,7 +56,7 @@ Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
                          {"bits_per_entry", found.bits_per_entry()},
                          {"paper_bits", optional_json(found.paper_bits)},
                          {"mean_rank", optional_json(found.mean_rank)},
-                         {"ledger", reports::ledger_json(reports::per_entry(found.ledger, found.entries))},
+                         {"ledger", reports::ledger_json(found.ledger.per_entry(static_cast<double>(found.entries)))},
                          {"ledger_bits", ledger_bits_json(found.ledger)},
                          {"relative_l2", Json::object({{"key", optional_json(found.key_error)},
                                                        {"value", optional_json(found.value_error)}})},
@@ -71,18 +71,18 @@ std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& f
         "{} at {} bits: {} -> {}, {}\n{} tensors of keys and values in {} blocks of {} tokens; {} other tensors as "
         "they "
         "are, {}\nrelative L2  keys {}, values {}\npaper's bits  {}\n\n{}",
-        plan.method, plan.bits, plan.dump, plan.output, bytes_text(found.bytes), found.tensors, found.blocks,
+        plan.method.text, plan.bits, plan.dump, plan.output, bytes_text(found.bytes), found.tensors, found.blocks,
         plan.block_tokens, found.kept_tensors, bytes_text(found.kept_bytes), percent(found.key_error),
         percent(found.value_error), found.paper_bits ? fmt::format("{:.4f}", *found.paper_bits) : "none",
-        reports::ledger_text(reports::per_entry(found.ledger, found.entries)));
+        reports::ledger_text(found.ledger.per_entry(static_cast<double>(found.entries))));
 }
 
 int encode(const Arguments& arguments) {
     codec::EncodePlan plan;
     plan.dump = arguments.positionals.front();
     plan.output = required_output(arguments, "dump.spkv");
-    plan.method = one_method(arguments);
-    reject_unused_options(arguments, {plan.method});
+    const std::string method = one_method(arguments);
+    reject_unused_options(arguments, {method});
     plan.bits = arguments.number("--bits");
     plan.block_tokens = arguments.count("--block");
     plan.threads = arguments.count("--threads");
@@ -94,6 +94,7 @@ int encode(const Arguments& arguments) {
     if (!device.note.empty()) print_note(arguments, device.note);
     if (device.backend != spiked::cuda::Backend::cpu)
         plan.coder = std::make_shared<validation::DeviceBlockCoder>(device, thread_count(plan.threads));
+    plan.method = estimators::method_named(method);
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = codec::encode_dump(plan);
@@ -166,7 +167,9 @@ int golden(const Arguments& arguments) {
     return difference ? static_cast<int>(ExitCode::check_failed) : 0;
 }
 
-const OptionSpec threads_option = {"--threads", whole("N"), "0: all of the machine; never changes a byte", "0", false};
+const OptionSpec threads_option = {"--threads", whole("N"),
+                                   "threads to compute with, 0: one for each processor; the file does not depend on it",
+                                   "0", false};
 
 }  // namespace
 
@@ -174,9 +177,9 @@ Command kv_encode_command() {
     std::vector<OptionSpec> options = {
         {"-o,--output", file_with({".spkv"}), "the coded dump to write", "", false},
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
-         "quantizer or composition; spiked list shows all", "tq-mse", false},
+         "method: a quantizer, or an estimator and a quantizer; spiked list shows all", "tq-mse", false},
         bits_option("4"),
-        block_option("tokens of a block; the last tokens, if they do not fill a block, stay fp16"),
+        block_option("tokens in a block; last tokens that do not fill a block stay in fp16"),
         {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
         {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
         residual_option(),
@@ -212,12 +215,12 @@ Command kv_decode_command() {
 
 Command kv_golden_command() {
     return {"kv golden",
-            "test vectors of every method for other programs: write them, or verify a file of them",
+            "test vectors of every method, to check other implementations: write them, or verify a file of them",
             {"spiked kv golden --write golden.json", "spiked kv golden --verify golden.json"},
             {},
             0,
             0,
-            {{"--write", file_with({".json"}), "write the vectors", "", false},
+            {{"--write", file_with({".json"}), "write the test vectors", "", false},
              {"--verify", file_with({".json"}), "compute them again and compare; exit 1 names the first that differs",
               "", false}},
             golden};

@@ -117,18 +117,18 @@ int dump(const Arguments& arguments) {
 Command kv_dump_command() {
     return {
         "kv dump",
-        "run a model over a text and write its keys, values and queries as a dump",
+        "run a model on a text and write its keys, values and queries as a dump",
         {"spiked kv dump --model model/ --tokens pages.npy -o page-0.safetensors",
          "spiked kv dump --model model/ --tokens pages.npy --document 3 --dtype f32 -o page-3.safetensors"},
         {},
         0,
         0,
         {model_option(),
-         {"--tokens", file_with({".npy"}), "token ids, a document a row; tokens beyond the context are left out", "",
-          false},
+         {"--tokens", file_with({".npy"}),
+          "token ids, one document per row; tokens beyond the model's context are left out", "", false},
          {"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "where to write it", "kv-dump.safetensors",
           false},
-         {"--document", whole("N"), "row of the file of tokens", "0", false},
+         {"--document", whole("N"), "document to run: row of --tokens, counted from 0", "0", false},
          {"--name", any_text("NAME"), "name of the model in the metadata; by default that of the folder", "", false},
          dtype_option()},
         dump};
@@ -139,20 +139,22 @@ Command kv_retrieve_command() {
         model_option(),
         model_method_option(),
         several_bits_option("1,2,3"),
-        {"--layers", one_of({"all", "last"}), "layers that are compressed; for dumps only the last", "all", false},
+        {"--layers", one_of({"all", "last"}), "layers to compress; of dumps only the last", "all", false},
         budget_option(),
         block_option(),
         {"--plot", any_text("FILE"),
-         "heatmaps of the attention of the questions of the first prompt, before and after: .svg, .png or .pdf", "",
+         "draw the attention of the first prompt's questions before and after compression; as .svg, .png or .pdf", "",
          false},
         {"--tensor", any_text("PATTERN"), "name pattern of the tensors of a dump", "layers.{layer}.{side}", false},
         {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
-        {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
+        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
+         "0", false},
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv retrieve",
-            "ask a model, or the last layer in a dump, for needles in a compressed context: which answers stay right",
+            "measure how often a model, or its last layer in a dump, still finds needles (keys with values) in a "
+            "compressed context",
             {"spiked kv retrieve --model model/",
              "spiked kv retrieve needles-a.safetensors needles-b.safetensors --plot attention.svg",
              "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
@@ -167,18 +169,19 @@ Command kv_retrieve_command() {
 Command kv_perplexity_command() {
     std::vector<OptionSpec> options = {
         model_option(),
-        {"--tokens", file_with({".npy"}), "token ids, a document a row", "", false},
+        {"--tokens", file_with({".npy"}), "token ids, one document per row", "", false},
         model_method_option(),
         several_bits_option("2,3,4"),
         budget_option(),
         {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
-         "compress only these sides of these layers; key or value", "", true},
+         "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
         block_option(),
-        {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
+        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
+         "0", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv perplexity",
-            "run a model on its own compressed cache: nats a token that compression adds",
+            "run a model on its own compressed cache and measure how many nats per token compression adds to its loss",
             {"spiked kv perplexity --model model/ --tokens pages.npy",
              "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value",
              "spiked kv perplexity --model model/ --tokens pages.npy --method snapkv,h2o+tq-mse --budget 0.1,0.2"},

@@ -172,18 +172,19 @@ int frontier(const Arguments& arguments) {
 std::vector<OptionSpec> measuring_options(const std::string& bits) {
     std::vector<OptionSpec> options = {
         several_bits_option(bits),
-        {"--calibrate", several(dump_value("DUMP")), "other sequences of the same model, for palu, cskv, ojakv, kvtc",
-         "", true},
+        {"--calibrate", several(dump_value("DUMP")),
+         "other sequences of the same model, from which palu, cskv, ojakv and kvtc take their bases", "", true},
         residual_option(),
         {"--attention", one_of({"causal", "bidirectional", "none"}),
-         "which keys a query sees, if the file does not say (without either, attention is not measured); none: never "
-         "measure attention",
+         "keys that a query attends to, for files that do not say it (without it, attention is not measured); none: do "
+         "not measure attention",
          "", false},
         {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
          "keep every number in a store; the same command again resumes", "", false},
         {"--report", file_with({".html"}), "write the report; the store is written beside it, unless -o names it", "",
          false},
-        {"--threads", whole("N"), "0: all of the machine; never changes a number", "0", false},
+        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
+         "0", false},
     };
     options.insert(options.begin() + 1, dump_options().begin(), dump_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
@@ -221,23 +222,26 @@ Command kv_frontier_command() {
          "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
          true},
         {"--metric", one_of(reports::frontier_metrics()),
-         "the error for the hull, --at and --plot; the table shows all that are measured. For a model added_nats, "
-         "retrieval or wrong_answers",
+         "the error for the convex hull, --at and --plot; the table shows every measured one. With --model: "
+         "added_nats, retrieval or wrong_answers",
          "relative_l2", false},
-        {"--plot", any_text("FILE"), "the error against stored bits with the convex hull: .svg, .png or .pdf", "",
-         false},
+        {"--plot", any_text("FILE"), "draw the error against stored bits with the convex hull; as .svg, .png or .pdf",
+         "", false},
         {"--at", number("BITS", {.above = 0.0, .most = 64.0}),
-         "also every method at this many stored bits an entry, the best first", "", false}};
+         "also list every method's error, interpolated to this many stored bits per entry, the smallest first", "",
+         false}};
     std::vector<OptionSpec> more = measuring_options("1,2,3,4");
     options.insert(options.end(), more.begin(), more.end());
     more = {model_option(),
             {"--tokens", file_with({".npy"}),
-             "for a model: token ids, a document a row; without them it is asked for needles", "", false},
+             "with --model: token ids, one document per row, on which added nats are measured; without this option, "
+             "retrieval of needles is measured",
+             "", false},
             budget_option()};
     options.insert(options.end(), more.begin(), more.end());
     options.insert(options.end(), needle_options().begin(), needle_options().end());
     return {"kv frontier",
-            "which method loses least at how many stored bits: in order, the convex hull marked",
+            "compare errors of methods as a function of stored bits, and mark the methods on the lower convex hull",
             {"spiked kv frontier dump.safetensors --at 2.5",
              "spiked kv frontier dump.safetensors --calibrate other.safetensors --plot frontier.svg",
              "spiked kv frontier dump.safetensors --at 3 --metric attention_output -o dump.spiked",

@@ -113,7 +113,8 @@ std::vector<Line> cache_lines() { return with_bits(estimators::cache_methods());
 
 std::vector<Line> eviction_lines() {
     std::vector<Line> lines = lines_of(estimators::evictions());
-    lines.push_back({"EVICTION+METHOD", "the kept tokens are coded by a method; the budget counts all bytes", {}, ""});
+    lines.push_back(
+        {"EVICTION+METHOD", "codes the kept tokens by a method; the budget counts all their bytes", {}, ""});
     return lines;
 }
 

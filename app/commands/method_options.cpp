@@ -40,7 +40,8 @@ OptionSpec bits_option(std::string fallback) {
     for (const auto& entry : estimators::row_quantizers())
         if (entry.fractions) with_fractions.push_back(entry.name);
     return {"--bits", number("B", {.above = 0.0, .most = 8.0}),
-            fmt::format("index bits an entry; {} also takes fractions", fmt::join(with_fractions, ", ")),
+            fmt::format("bits of the index of an entry, norms and scales not counted; {} also takes fractions",
+                        fmt::join(with_fractions, ", ")),
             std::move(fallback)};
 }
 
@@ -54,7 +55,7 @@ OptionSpec several_bits_option(std::string fallback) {
 OptionSpec residual_option() {
     OptionSpec option = estimators::quantizer_option("--residual");
     option.help = fmt::format(
-        "full-precision tail of a sequence of T tokens ({}): of values the last R, of keys the last T mod R",
+        "number R of last tokens of a sequence that stay in fp16 ({}); of the keys of T tokens only the last T mod R",
         fmt::join(estimators::quantizers_with(option.key), ", "));
     option.fallback = "128";
     return option;
@@ -77,7 +78,8 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
 
 /// Whether the option has an effect on a method.
 static bool has_effect(std::string_view option, const std::string& name) {
-    if (estimators::is_cache_method(name)) return has_option(estimators::cache_options(name), option);
+    if (estimators::is_cache_method(name))
+        return has_option(estimators::cache_options(estimators::cache_method(name)), option);
     const auto method = estimators::parse_kept_and_coded(name).method;
     return method && ((method->spectral && has_option(estimators::composition_entry().options, option)) ||
                       has_option(method->quantizer.entry().options, option));

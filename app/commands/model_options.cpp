@@ -76,7 +76,8 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
 }  // namespace
 
 OptionSpec model_option() {
-    return {"--model", any_text("FOLDER"), "config.json and model.safetensors of a Llama-shaped model", "", false};
+    return {"--model", any_text("FOLDER"), "folder with config.json and model.safetensors of a Llama-shaped model", "",
+            false};
 }
 
 void require_model_and_tokens(const Arguments& arguments) {
@@ -95,23 +96,25 @@ OptionSpec model_method_option() {
 OptionSpec budget_option() {
     const OptionSpec budget = estimators::budget_spec();
     return {budget.key, several(budget.value),
-            "for evictions (spiked list evictions; also before a method, as snapkv+tq-mse): the kept tokens may take "
-            "this fraction of the bytes that the tokens to compress take in fp16; at least one token must fit",
+            "memory of evictions (spiked list evictions; also before a method, as in snapkv+tq-mse): the kept tokens "
+            "may take this fraction of the bytes that the tokens to compress take in fp16; at least one token must fit",
             "", true};
 }
 
 const std::vector<OptionSpec>& needle_options() {
     static const std::vector<OptionSpec> options = {
-        {"--needles", whole("N"), "needles in a prompt", "16", false},
-        {"--asked", whole("Q"), "needles asked for in a prompt, at most", "32", false},
-        {"--prompts", whole("P", 1), "prompts, drawn from the seed", "64", false},
+        {"--needles", whole("N"), "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
+         "16", false},
+        {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32", false},
+        {"--prompts", whole("P", 1), "number of prompts, which are drawn from the seed", "64", false},
         {"--context", whole("TOKENS", 1),
          "length of a prompt with its questions; by default the context of the model, or less if the filler is shorter",
          "", false},
-        {"--exact-questions", {}, "compress only the context before the questions", "", false},
+        {"--exact-questions", {}, "compress only the context; the questions behind it stay exact", "", false},
         {"--at-once",
          {},
-         "compress the context after all of it has been read, and no question; evictions always do so",
+         "compress the context only after the model has read all of it, and leave the questions exact; evictions "
+         "always do so",
          "",
          false},
         {"--observe-questions",
@@ -119,9 +122,10 @@ const std::vector<OptionSpec>& needle_options() {
          "evictions also see the attention of all questions, so that they know what will be asked",
          "",
          false},
-        {"--filler", file_with({".npy"}), "text between the needles, a stream of tokens a row [FOLDER/filler.npy]", "",
-         false},
-        {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"), "meaning of the tokens",
+        {"--filler", file_with({".npy"}),
+         "token ids of the text between the needles, one stream per row [FOLDER/filler.npy]", "", false},
+        {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"),
+         "token ids of the beginning, of a question, of keys and of values",
          "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
     };
     return options;

@@ -39,7 +39,7 @@ int run(const Arguments& arguments) {
     const double relative_l2 = estimators::relative_l2(block.block(), decoded);
     const double bits_per_entry = static_cast<double>(encoded.ledger.total()) / entries;
     const double paper_bits = compressor.paper_bits(rank, decoded.n_rows);
-    const auto ledger = reports::per_entry(encoded.ledger, decoded.n_elem);
+    const auto ledger = encoded.ledger.per_entry(entries);
 
     if (arguments.json()) {
         print_json(Json::object({{"schema", "spiked.quantize/1"},
@@ -65,7 +65,7 @@ int run(const Arguments& arguments) {
 Command quantize_command() {
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
-         "quantizer or composition; spiked list shows all", "tq-mse", false},
+         "method: a quantizer, or an estimator and a quantizer; spiked list shows all", "tq-mse", false},
         bits_option("4"),
         command_option("--axis"),
         command_option("--residual"),

@@ -325,11 +325,7 @@ int export_store(const Arguments& arguments) {
     return 0;
 }
 
-ValueSpec one_table() {
-    std::vector<std::string> names;
-    for (const auto& table : reports::store_tables()) names.push_back(table.name);
-    return one_of(std::move(names));
-}
+ValueSpec one_table() { return one_of(reports::store_tables().names()); }
 
 const OptionSpec against = {
     "--against", file_with({".csv"}),
@@ -363,16 +359,19 @@ Command run_command() {
         file_with({".toml"}, "STUDY.toml"),
         1,
         1,
-        {{"-o,--output", file_with({".spiked"}, "STORE.spiked"), "where to keep the results", "", false},
-         {"--threads", whole("N"), "0: all of the machine; never changes a number", "", false},
-         {"--seed", one_of_or({"fresh"}, "HEX"), "seed instead of that in the file", "", false},
+        {{"-o,--output", file_with({".spiked"}, "STORE.spiked"),
+          "store to write, or to resume; when not given, store.path of the study file", "", false},
+         {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
+          "", false},
+         {"--seed", one_of_or({"fresh"}, "HEX"), "seed to use instead of the one in the file; fresh draws a new one",
+          "", false},
          {"--set", any_text("KEY=VALUE"), "set a key of the study file, written with dots", "", true},
          {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide", "", false},
          {"--shard", any_text("I/K"), "run part I of K into a store of its own; spiked merge joins them", "", false},
          {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again resumes", "", false},
          {"--device", any_text("auto|cpu|cuda:0|emulated"),
-          "device for the parts that have kernels: a GPU, several as cuda:0,cuda:1, or its code on the host, which is "
-          "slow, for checks",
+          "device for computations that have GPU kernels: a GPU, several (cuda:0,cuda:1), or emulated, which runs the "
+          "kernels on the CPU, slowly, for checks",
           "auto", false},
          {"--mixed", {}, "resume a store that was begun on another device", "", false},
          junit,
@@ -422,7 +421,7 @@ Command show_command() {
             file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--table", one_table(), "which table", "", false}, metric, against},
+            {{"--table", one_table(), "table to print in place of the overview", "", false}, metric, against},
             show};
 }
 
@@ -435,7 +434,7 @@ Command export_command() {
             file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--table", one_table(), "which table", "summary", false},
+            {{"--table", one_table(), "table to write", "summary", false},
              metric,
              {"--format", one_of({"csv", "json", "npy", "latex"}), "format of the table", "csv", false},
              {"-o,--output", any_text("FILE"), "file to write; standard output when not given", "", false}},

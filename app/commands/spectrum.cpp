@@ -131,7 +131,7 @@ int run(const Arguments& arguments) {
                           fmt::join(arguments.list("--estimator"), ", "));
     for (const char* side : {"--row-spectrum", "--col-spectrum"})
         if (arguments.has(side) &&
-            std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law; }))
+            std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law(); }))
             throw usage_error(
                 "{} is used by no estimator named (only {} use it): name one of them, "
                 "for example --estimator whiten+gd-shrink, or leave it out",
@@ -153,7 +153,7 @@ int run(const Arguments& arguments) {
         known_covariance(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
         known_covariance(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
     for (auto& method : chosen) {
-        method = estimators::spectral_method(method.name, loss, known);
+        method = method.knowing(known);
         method.check_room(block.shape().rows, block.shape().columns);
     }
     std::vector<Estimate> estimates;
@@ -216,12 +216,12 @@ Command spectrum_command() {
          {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
          {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
          {"--row-spectrum", any_text("SPEC|FILE.npy"),
-          "row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
+          "known row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
          {"--col-spectrum", any_text("SPEC|FILE.npy"),
-          "column covariance of the noise, where X has entries of variance 1/d", "", false},
+          "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "", false},
          {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf",
           "", false},
-         {"--keep-empty", {}, "keep zero rows and columns", "", false}},
+         {"--keep-empty", {}, "do not leave out rows and columns of zeros", "", false}},
         run};
 }
 

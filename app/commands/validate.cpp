@@ -208,8 +208,9 @@ int selftest(const Arguments& arguments) {
 
 const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "seed of the draws",
                                 "0x5eed000000000000000000000000c1a1", false};
-const OptionSpec threads_option = {"--threads", whole("N"), "0: all of the machine; never changes a verdict", "0",
-                                   false};
+const OptionSpec threads_option = {"--threads", whole("N"),
+                                   "threads to compute with, 0: one for each processor; verdicts do not depend on it",
+                                   "0", false};
 
 }  // namespace
 
@@ -227,11 +228,11 @@ Command selftest_command() {
 Command validate_command() {
     std::vector<OptionSpec> options = {
         {"--tier", one_of({"quick", "full"}),
-         "quick: minutes; full: larger sizes and convergence rates too; each has a false-alarm rate of 1e-3, exact for "
-         "shares and distances, nominal for means and slopes",
+         "quick takes minutes; full also has larger sizes and convergence rates. Each has a false-alarm rate of 1e-3, "
+         "exact for fractions and distances, nominal for means and slopes",
          "quick", false},
         {"--claim", names_from({"claims"}, several(any_text("ID"), "ID[,ID]")),
-         "only these; spiked list claims names them", "", true},
+         "only these claims; spiked list claims names them", "", true},
         seed_option,
         threads_option,
         {"-o,--output", file_with({".md", ".html"}, "FILE.md|FILE.html"),
@@ -240,7 +241,7 @@ Command validate_command() {
          "it",
          "", false},
         {"--summary", file_with({".md", ".html"}, "FILE.md|FILE.html"),
-         "write two pages: a line for each claim, and what one loses in practice", "", false},
+         "write a summary of two pages: a line for each claim, and what a user of the method loses", "", false},
         {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false},
         {"--strict", {}, "exit 3 when a claim is inconclusive", "", false}};
     options.insert(options.end(), dump_options().begin(), dump_options().end());

@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 
 #include "app/fuzz/targets.hpp"
 
@@ -15,9 +14,9 @@ const spiked::app::FuzzTarget* chosen = nullptr;
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
     const char* name = std::getenv("SPIKED_FUZZ");
     for (const auto& target : spiked::app::fuzz_targets())
-        if (name != nullptr && name == std::string(target.name)) chosen = &target;
+        if (name != nullptr && target.name == name) chosen = &target;
     if (chosen != nullptr) return 0;
-    for (const auto& target : spiked::app::fuzz_targets()) std::printf("%s\n", target.name);
+    for (const auto& target : spiked::app::fuzz_targets()) std::printf("%s\n", target.name.c_str());
     std::fprintf(stderr, "SPIKED_FUZZ names none of these targets\n");
     std::exit(2);
 }

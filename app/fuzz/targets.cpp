@@ -17,11 +17,11 @@
 #include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/compressors/golden_vectors.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "reports/page/printed_values.hpp"
 #include "sim/io/csv.hpp"
+#include "sim/io/file_formats.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/npz.hpp"
 #include "sim/io/safetensors.hpp"
 #include "sim/io/tensor_container.hpp"
 #include "sim/io/tensor_layout.hpp"
@@ -76,24 +76,21 @@ private:
 /// How many values are read: a file may announce very many, and some from either end show whether they can be read.
 constexpr std::uint64_t values_read = 64;
 
-void read_safetensors(Bytes bytes) {
-    const sim::SafetensorsFile file(Scratch::file("a.safetensors", bytes));
-    for (const auto& tensor : file.tensors()) {
-        const std::uint64_t count = std::min(values_read, tensor.elements());
-        std::vector<double> values(count);
-        file.read(tensor, 0, values);
-        file.read(tensor, tensor.elements() - count, values);
+/// Reads values at both ends of every tensor of a file, and the whole of each that is a matrix.
+void read_file(const sim::FileFormat& format, Bytes bytes) {
+    const std::string path = Scratch::file("a" + format.suffix, bytes);
+    if (format.open == nullptr) return (void)sim::read_csv(path);
+    const auto file = format.open(path);
+    for (std::size_t i = 0; i < file->tensors().size(); ++i) {
+        const auto& tensor = file->tensors()[i];
+        std::uint64_t elements = 1;
+        for (const std::size_t length : tensor.shape) elements *= length;
+        std::vector<double> values(std::min(values_read, elements));
+        file->read(i, 0, values);
+        file->read(i, elements - values.size(), values);
+        if (tensor.shape.size() == 1 || tensor.shape.size() == 2) (void)sim::read_matrix(path + ":" + tensor.name);
     }
 }
-
-void read_npy(Bytes bytes) { (void)sim::read_matrix(Scratch::file("a.npy", bytes)); }
-
-void read_npz(Bytes bytes) {
-    const sim::NpzFile file(Scratch::file("a.npz", bytes));
-    for (const auto& member : file.members()) (void)sim::read_matrix(file.path() + ":" + member.name);
-}
-
-void read_csv(Bytes bytes) { (void)sim::read_csv(Scratch::file("a.csv", bytes)); }
 
 void read_dump(Bytes bytes) {
     const sim::KvDump dump(Scratch::file("dump.safetensors", bytes));
@@ -286,25 +283,27 @@ void read_words(Bytes bytes) {
 }  // namespace
 
 const std::vector<FuzzTarget>& fuzz_targets() {
-    static const std::vector<FuzzTarget> targets = {
-        {"safetensors", "a safetensors file", read_safetensors},
-        {"npy", "a NumPy array", read_npy},
-        {"npz", "a zip of NumPy arrays", read_npz},
-        {"csv", "lines of numbers", read_csv},
-        {"dump", "a KV dump and the JSON of its metadata", read_dump},
-        {"tensors", "a tensor of any file, as a matrix or a cache", read_tensors},
-        {"atoms", "eigenvalues from a file", read_atoms},
-        {"container", "a .spkv file with valid checksums", read_container},
-        {"block", "a coded block of any method", read_block},
-        {"study", "a study file (TOML)", read_study},
-        {"json", "JSON text", read_json},
-        {"golden", "golden vectors", read_golden},
-        {"model", "config.json of a model", read_model},
-        {"weights", "the index of a model's weights, or the weights", read_weights},
-        {"printed", "values printed elsewhere, for --against", read_printed},
-        {"spectrum", "a spectrum, as written in an option", read_spectrum},
-        {"words", "spectra, laws, layouts, methods and seeds, as written in options", read_words},
-    };
+    static const std::vector<FuzzTarget> targets = [] {
+        std::vector<FuzzTarget> all = {
+            {"dump", "a KV dump and the JSON of its metadata", read_dump},
+            {"tensors", "a tensor of any file, as a matrix or a cache", read_tensors},
+            {"atoms", "eigenvalues from a file", read_atoms},
+            {"container", "a .spkv file with valid checksums", read_container},
+            {"block", "a coded block of any method", read_block},
+            {"study", "a study file (TOML)", read_study},
+            {"json", "JSON text", read_json},
+            {"golden", "golden vectors", read_golden},
+            {"model", "config.json of a model", read_model},
+            {"weights", "the index of a model's weights, or the weights", read_weights},
+            {"printed", "values printed elsewhere, for --against", read_printed},
+            {"spectrum", "a spectrum, as written in an option", read_spectrum},
+            {"words", "spectra, laws, layouts, methods and seeds, as written in options", read_words},
+        };
+        for (const auto& format : sim::file_formats())
+            all.push_back({format.suffix.substr(1), "a file of the format " + format.name,
+                           [&format](Bytes bytes) { read_file(format, bytes); }});
+        return all;
+    }();
     return targets;
 }
 

@@ -139,9 +139,7 @@ void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<co
             if (rotary) back = sim::apply_rope(back, rotary->rope, rotary->position_start);
             CachedHead& head = group.heads.emplace_back();
             head.rows = arma::conv_to<arma::fmat>::from(back);
-            for (std::size_t item = 0; item < estimators::item_count; ++item)
-                head.bits_per_entry[item] =
-                    static_cast<double>(encoded.ledger.bits(static_cast<estimators::Item>(item))) / entries;
+            head.bits_per_entry = encoded.ledger.per_entry(entries);
             head.shared_bits_per_entry = static_cast<double>(coder.shared_bits) / entries;
             head.rank = coder.rank;
         }

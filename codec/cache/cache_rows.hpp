@@ -1,6 +1,5 @@
 #pragma once
 #include <armadillo>
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,7 +19,7 @@ namespace spiked::codec {
 /// A decoded head of a low-rank cache method, and the bits of its group, divided equally among the group's entries.
 struct CachedHead {
     arma::fmat rows;  ///< tokens x dim, in the coordinates of the dump
-    std::array<double, estimators::item_count> bits_per_entry{};
+    estimators::PerItem<double> bits_per_entry;
     double shared_bits_per_entry = 0.0;  ///< of the calibrated basis, if this sequence alone had to store it
     std::size_t rank = 0;                ///< of the group
 };

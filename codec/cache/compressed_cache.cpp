@@ -91,8 +91,8 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
     : model_(model), plan_(std::move(plan)) {
     for (const auto& [layer, side] : plan_.only) {
         if (layer >= model.layers)
-            throw usage_error("--only {}:{}: the model has layers 0 to {}", layer, sim::side_name(side),
-                              model.layers - 1);
+            throw usage_error("--only {}:{} is not possible (the model has layers 0 to {}): name one of these", layer,
+                              sim::side_name(side), model.layers - 1);
         if (evicts() && !plan_.only.contains({layer, side == Side::key ? Side::value : Side::key}))
             throw usage_error(
                 "--only {}:{} with \"{}\" is not possible (eviction removes the keys and the values of a token): name "

@@ -70,8 +70,8 @@ estimators::HeadCodec Compressors::make(const Key& key) const {
     return spiked::located(
         [&] { return fmt::format("{}: tensor {}", file_, in_quotes(header_.tensors[key.first].name)); },
         [&] {
-            return estimators::HeadCodec(method_, coded.dim, header_.bits, options_of(header_, coded, key.second),
-                                         coded.tokens, header_.block_tokens);
+            return estimators::HeadCodec(header_.method, coded.dim, header_.bits,
+                                         options_of(header_, coded, key.second), coded.tokens, header_.block_tokens);
         });
 }
 
@@ -79,7 +79,7 @@ KeyRotary::KeyRotary(const KvContainerHeader& header, const std::string& where) 
     const auto has_keys = [](const ContainedTensor& tensor) {
         return tensor.coded && tensor.coded->side == sim::Side::key;
     };
-    if (estimators::parse_method(header.method).unrope && std::ranges::any_of(header.tensors, has_keys))
+    if (header.method.unrope && std::ranges::any_of(header.tensors, has_keys))
         rotary_ = sim::dump_rotary(header.metadata, where);
 }
 

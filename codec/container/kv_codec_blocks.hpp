@@ -56,8 +56,7 @@ private:
 /// Compressors of heads. They are made when they are first needed and deleted once the blocks of their tensor are done.
 class Compressors {
 public:
-    Compressors(const KvContainerHeader& header, std::string file)
-        : header_(header), file_(std::move(file)), method_(estimators::parse_method(header.method)) {}
+    Compressors(const KvContainerHeader& header, std::string file) : header_(header), file_(std::move(file)) {}
 
     void prepare(const std::vector<BlockPlace>& batch, std::size_t threads);
     [[nodiscard]] const estimators::Compressor& of(const BlockPlace& place) const {
@@ -70,7 +69,6 @@ private:
 
     const KvContainerHeader& header_;
     std::string file_;
-    estimators::MethodSpec method_;
     std::map<Key, std::unique_ptr<estimators::HeadCodec>> made_;
 };
 

@@ -23,6 +23,7 @@ constexpr std::size_t preamble_bytes = 24;
 constexpr std::size_t frame_bytes = 8;
 constexpr std::size_t checksum_bytes = 4;
 constexpr std::uint64_t largest_header = 100'000'000;
+constexpr std::array coded_sides = {sim::Side::key, sim::Side::value};
 constexpr std::size_t longest_row = 1024;
 constexpr std::uint64_t largest_slab = std::uint64_t{1} << 26;
 
@@ -106,8 +107,9 @@ ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, 
 
     CodedTensor coded;
     coded.layer = fields.number("layer");
-    if (fields.text("side") != "key" && fields.text("side") != "value") fields.reject("has an unknown side");
-    coded.side = fields.text("side") == "key" ? sim::Side::key : sim::Side::value;
+    const auto side = std::ranges::find(coded_sides, fields.text("side"), sim::side_name);
+    if (side == coded_sides.end()) fields.reject("has an unknown side");
+    coded.side = *side;
     if (!sim::is_block_dtype(tensor.dtype)) fields.reject("is coded but its dtype is not F16, BF16, F32 or F64");
     if (!header.layout.fits(tensor.shape)) fields.reject("does not fit the layout");
     const auto axes = sim::axes_of(header.layout, tensor.shape);
@@ -145,7 +147,7 @@ Json KvContainerHeader::json() const {
     for (const auto& tensor : tensors) list.push(json_of(tensor));
     return Json::object({{"format", format_name},
                          {"version", static_cast<std::int64_t>(kv_container_version)},
-                         {"method", method},
+                         {"method", method.text},
                          {"bits", bits_json(bits)},
                          {"options", estimators::quantizer_json(quantizer, estimators::options_in_containers)},
                          {"seed", quantizer.seed.text()},
@@ -160,10 +162,10 @@ KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& 
     const JsonFields fields(json, where + ": the header");
     if (fields.text("format") != format_name) fields.reject("is of another format");
     KvContainerHeader header;
-    header.method = fields.text("method");
+    const std::string method_text = fields.text("method");
     header.bits = fields.real("bits");
-    (void)fields.parsed([&] {
-        const auto method = estimators::method_named(header.method);
+    header.method = fields.parsed([&] {
+        auto method = estimators::method_named(method_text);
         method.quantizer.check_bits(header.bits);
         return method;
     });
@@ -229,8 +231,10 @@ KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerH
     const std::string text = header.json().text();
     const auto bytes = std::as_bytes(std::span(text));
     if (bytes.size() > largest_header)
-        throw input_error("a header of {} bytes is too long (at most {}): the dump has too many tensors", bytes.size(),
-                          largest_header);
+        throw input_error(
+            "a header of {} bytes is too long (at most {}, and the dump has too many tensors): divide it into several "
+            "dumps",
+            bytes.size(), largest_header);
     put(std::as_bytes(std::span(magic)));
     put(little_endian(kv_container_version));
     put(little_endian(crc(0, bytes)));

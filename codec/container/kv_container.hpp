@@ -37,7 +37,7 @@ struct ContainedTensor {
 
 /// The header of a container: everything that a decoder needs besides the blocks.
 struct KvContainerHeader {
-    std::string method;
+    estimators::MethodSpec method;
     double bits = 0;
     estimators::QuantizerOptions quantizer;  ///< axis and rotation_index are those of each tensor and head
     std::size_t block_tokens = 0;

@@ -103,7 +103,7 @@ public:
         reader_.finish();
         flush();
         out_.commit();
-        return {out_.size(), header_.tensors.size(), total, header_.method, header_.bits};
+        return {out_.size(), header_.tensors.size(), total, header_.method.text, header_.bits};
     }
 
 private:

@@ -10,7 +10,6 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/printable.hpp"
-#include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/relative_error.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 
@@ -135,12 +134,11 @@ private:
     std::vector<bool> encode_with_block_coder(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
         std::vector<bool> done(batch.size(), false);
         if (!plan_.coder) return done;
-        const auto method = estimators::parse_method(header_.method);
         std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_head;
         for (std::size_t i = 0; i < batch.size(); ++i)
             if (batch[i].full(header_) &&
                 plan_.coder
-                    ->unsupported_reason({method,
+                    ->unsupported_reason({header_.method,
                                           header_.quantizer,
                                           {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim},
                                           header_.bits})
@@ -154,7 +152,7 @@ private:
             const CodedTensor& tensor = *header_.tensors[key.first].coded;
             const auto options = options_of(header_, tensor, key.second);
             auto found = plan_.coder->code(
-                {method, options, {header_.block_tokens, tensor.dim}, header_.bits}, blocks.size(),
+                {header_.method, options, {header_.block_tokens, tensor.dim}, header_.bits}, blocks.size(),
                 [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 needs the explicit capture
                     const arma::mat rows = rows_at(batch[blocks[b]]);
                     std::transform(rows.begin(), rows.end(), to,
@@ -273,11 +271,10 @@ private:
 
 EncodeSummary encode_dump(const EncodePlan& plan) {
     if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
-    // Names and options are checked before any file is opened.
-    const auto method = estimators::method_named(plan.method);
+    // Options are checked before any file is opened.
     auto options = plan.quantizer;
     options.rotation = estimators::RotationKind::identity;
-    (void)Compressor(method, 2, plan.bits, options);
+    (void)Compressor(plan.method, 2, plan.bits, options);
     return Encoder(plan).run();
 }
 

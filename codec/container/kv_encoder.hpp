@@ -15,7 +15,7 @@ namespace spiked::codec {
 struct EncodePlan {
     std::string dump;
     std::string output;
-    std::string method;
+    estimators::MethodSpec method;
     double bits = 4;
     std::size_t block_tokens = 128;
     std::size_t threads = 0;  ///< 0: all threads of the machine; the output does not depend on it

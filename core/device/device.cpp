@@ -6,12 +6,18 @@
 
 #include "core/device/device_count.hpp"
 #include "core/runtime/error.hpp"
+#include "core/text/enum_names.hpp"
 #include "core/text/names.hpp"
+
+template <>
+struct spiked::EnumNames<spiked::cuda::Backend> {
+    using Backend = spiked::cuda::Backend;
+    static constexpr EnumName<Backend> table[] = {
+        {Backend::cpu, "cpu"}, {Backend::cuda, "cuda"}, {Backend::emulated, "emulated"}};
+};
 
 namespace spiked::cuda {
 namespace {
-
-constexpr std::string_view emulated = "emulated";
 
 /// The N of `cuda:N`; empty when the text has another form.
 std::optional<int> number_of(std::string_view part) {
@@ -31,16 +37,13 @@ std::string device_problem(int) { return device_count().problem; }
 std::size_t free_memory(int) { return 0; }
 #endif
 
-std::string_view name_of(Backend backend) {
-    constexpr std::string_view names[] = {"cpu", "cuda", emulated};
-    return names[static_cast<int>(backend)];
-}
+std::string_view name_of(Backend backend) { return enum_name(backend); }
 
 bool is_device(std::string_view name) {
     if (name == "auto" || name == "cpu") return true;
     const std::vector<std::string> parts = split(name, ',');
     const auto all = [&](const auto& holds) { return std::all_of(parts.begin(), parts.end(), holds); };
-    return !parts.empty() && (all([](const std::string& part) { return part == emulated; }) ||
+    return !parts.empty() && (all([](const std::string& part) { return part == name_of(Backend::emulated); }) ||
                               all([](const std::string& part) { return number_of(part).has_value(); }));
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,12 +50,19 @@ template <class E>
     return aliases;
 }
 
+/// The enumerator with this name; nothing when there is none.
+template <class E>
+[[nodiscard]] std::optional<E> find_enum(std::string_view name) {
+    for (const auto& row : EnumNames<E>::table)
+        if (row.name == name) return row.value;
+    return std::nullopt;
+}
+
 /// The enumerator with this name. Throws usage_error with the nearest name; `what` says in the message what kind of
 /// name it is.
 template <class E>
 [[nodiscard]] E enum_named(std::string_view name, std::string_view what) {
-    for (const auto& row : EnumNames<E>::table)
-        if (row.name == name) return row.value;
+    if (const auto value = find_enum<E>(name)) return *value;
     throw usage_error("unknown {} \"{}\"{}", what, name, suggestion(name, names_of<E>(), aliases_of<E>()));
 }
 

@@ -11,7 +11,7 @@ namespace spiked {
 
 /// The members of a JSON object in a file of Spiked's own, with checks of their types and ranges. Each function throws
 /// input_error for a member that is missing or of another type: `where`, the problem, and that the file is damaged,
-/// forged or written by a newer program. Members that nobody asks for are ignored.
+/// forged or written by a newer program. Other members are ignored.
 class JsonFields {
 public:
     /// `json` must outlive this object. Throws input_error when it is not an object.

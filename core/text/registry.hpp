@@ -1,8 +1,8 @@
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,14 +38,14 @@ template <class Entries>
     return form;
 }
 
-/// The entry of a row: its member `entry`, or the row itself where it is an entry. Rows that keep their description in
-/// another form overload it.
+/// The entry of a row: its member `entry`, or the row itself, which then has at least a `name`. Rows that keep their
+/// description in another form overload it.
 template <class Row>
 [[nodiscard]] const auto& entry_of(const Row& row) {
-    if constexpr (std::is_base_of_v<RegistryEntry, Row>)
-        return row;
-    else
+    if constexpr (requires { row.entry; })
         return row.entry;
+    else
+        return row;
 }
 
 /// A table from which users choose by name. A row has an entry (`entry_of`), and whatever the program needs to use the
@@ -76,7 +76,13 @@ public:
         for (const Row& row : rows_) all.push_back(entry_of(row).name);
         return all;
     }
-    [[nodiscard]] Aliases aliases() const { return aliases_in(entries()); }
+    /// None where entries have none.
+    [[nodiscard]] Aliases aliases() const {
+        if constexpr (requires(const Row& row) { entry_of(row).aliases; })
+            return aliases_in(entries());
+        else
+            return {};
+    }
     template <class Entry = RegistryEntry>
     [[nodiscard]] std::vector<Entry> entries() const {
         std::vector<Entry> all;
@@ -84,6 +90,8 @@ public:
         return all;
     }
     [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+    [[nodiscard]] std::size_t size() const { return rows_.size(); }
+    [[nodiscard]] const Row& operator[](std::size_t position) const { return rows_[position]; }
     [[nodiscard]] auto begin() const { return rows_.begin(); }
     [[nodiscard]] auto end() const { return rows_.end(); }
 

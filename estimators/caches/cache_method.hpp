@@ -1,33 +1,44 @@
 #pragma once
 #include <armadillo>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "core/text/name_options.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 
 namespace spiked::estimators {
 
-/// A low-rank cache of the literature. Heads that are coded together are joined, channels beside channels, and all
-/// tokens of a sequence are coded at once, unlike a MethodSpec, which codes a block of one head.
+struct CacheMaker;
+
+/// A low-rank cache of the literature by its name and the options in it, parsed once and passed on. Heads that are
+/// coded together are joined, channels beside channels, and all tokens of a sequence are coded at once, unlike a
+/// MethodSpec, which codes a block of one head.
 struct CacheMethod {
-    std::string text;         ///< as written
-    bool unrope = false;      ///< as in MethodSpec
-    bool calibrated = false;  ///< its basis comes from other sequences of the same model
-    std::size_t heads = 0;    ///< number of heads of a layer that are joined; 0: all
-    std::size_t layers = 1;   ///< number of layers that are joined, with all their heads; 0: all
+    std::string text;     ///< as written
+    bool unrope = false;  ///< as in MethodSpec
+    const CacheMaker* maker = nullptr;
+    NameOptions own;                            ///< of the name without `unrope+`
+    std::optional<QuantizerSpec> latents = {};  ///< codes the latent coordinates; none: fp16, or there are none
+    bool calibrated = false;                    ///< its basis comes from other sequences of the same model
+    std::size_t heads = 0;                      ///< number of heads of a layer that are joined; 0: all
+    std::size_t layers = 1;                     ///< number of layers that are joined, with all their heads; 0: all
+
+    /// Throws usage_error for bits that the method does not accept.
+    void check_bits(double bits) const;
 };
 
 /// The entries of `spiked list caches`.
 [[nodiscard]] const std::vector<QuantizerEntry>& cache_methods();
 /// Whether the name, with or without `unrope+`, is that of a cache method.
 [[nodiscard]] bool is_cache_method(std::string_view text);
-/// The options that have an effect on the cache method with this name: its own, and those of the quantizer that codes
-/// its latent coordinates. Throws usage_error for an unknown option or quantizer.
-[[nodiscard]] std::vector<OptionSpec> cache_options(std::string_view text);
-/// Throws usage_error for an unknown name or option, or bits that the method does not accept.
-[[nodiscard]] CacheMethod cache_method(std::string_view text, double bits);
+/// Throws usage_error for an unknown option or quantizer, and precondition_error for an unknown name.
+[[nodiscard]] CacheMethod cache_method(std::string_view text);
+/// The options that have an effect on a cache method: its own, and those of the quantizer that codes its latent
+/// coordinates.
+[[nodiscard]] std::vector<OptionSpec> cache_options(const CacheMethod& method);
 
 /// A cache method for joined heads: encodes and decodes tokens x channels.
 struct CacheCoder {

@@ -20,8 +20,8 @@ struct CacheInput {
 struct CacheMaker {
     QuantizerEntry entry;
     bool calibrated;
-    void (*check)(const NameOptions& own, double bits);
-    CacheCoder (*make)(const NameOptions& own, const CacheInput& input);
+    void (*check)(const CacheMethod& method, double bits);
+    CacheCoder (*make)(const CacheMethod& method, const CacheInput& input);
 };
 
 /// Write and read entries of tokens and bases in fp16, channel after channel.
@@ -37,12 +37,12 @@ void write_tokens(BitWriter& writer, Item item, const arma::mat& rows);
 [[nodiscard]] RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t channels,
                                             RowQuantizer inner);
 
-// The methods: one function checks the name and the bits, the other makes the coder of a sequence.
+// The methods: one function checks the bits, the other makes the coder of a sequence.
 
-void check_cache_projection(const NameOptions& own, double bits);
-[[nodiscard]] CacheCoder cache_projection(const NameOptions& own, const CacheInput& input);
-[[nodiscard]] CacheCoder online_projection(const NameOptions& own, const CacheInput& input);
-void check_cache_transform(const NameOptions& own, double bits);
-[[nodiscard]] CacheCoder cache_transform(const NameOptions& own, const CacheInput& input);
+void check_cache_projection(const CacheMethod& method, double bits);
+[[nodiscard]] CacheCoder cache_projection(const CacheMethod& method, const CacheInput& input);
+[[nodiscard]] CacheCoder online_projection(const CacheMethod& method, const CacheInput& input);
+void check_cache_transform(const CacheMethod& method, double bits);
+[[nodiscard]] CacheCoder cache_transform(const CacheMethod& method, const CacheInput& input);
 
 }  // namespace spiked::estimators

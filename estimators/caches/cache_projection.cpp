@@ -27,12 +27,11 @@ RowQuantizer fp16_latents(std::size_t dimension) {
 }
 
 /// The row quantizer of the latent coordinates.
-RowQuantizer latent_coder(const NameOptions& own, const CacheInput& input, std::size_t rank) {
+RowQuantizer latent_coder(const CacheMethod& method, const CacheInput& input, std::size_t rank) {
     QuantizerOptions options = input.options;
     options.residual = 0;
     options.underflow = Underflow::allowed;
-    const std::string latents = own.choice_or_default("latents");
-    return latents == "fp16" ? fp16_latents(rank) : row_quantizer(latents, rank, input.bits, options);
+    return method.latents ? method.latents->make(rank, input.bits, options) : fp16_latents(rank);
 }
 
 /// A step of Oja's rule with all rows of a chunk, scaled to a mean variance of 1; the result is orthonormalised, and
@@ -51,16 +50,16 @@ arma::mat oja_step(const arma::mat& basis, const arma::mat& chunk, double rate) 
 
 }  // namespace
 
-void check_cache_projection(const NameOptions& own, double bits) {
-    const std::string latents = own.choice_or_default("latents");
-    if (latents != "fp16") quantizer_spec(latents).check_bits(bits);
+void check_cache_projection(const CacheMethod& method, double bits) {
+    if (method.latents) method.latents->check_bits(bits);
 }
 
-CacheCoder cache_projection(const NameOptions& own, const CacheInput& input) {
+CacheCoder cache_projection(const CacheMethod& method, const CacheInput& input) {
+    const NameOptions& own = method.own;
     const std::size_t rank =
         cache_rank(own, input.channels / 2, std::min<std::size_t>(input.channels, input.calibration.n_rows));
     const arma::mat basis = in_fp16(leading_vectors(input.calibration, rank).right);
-    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(own, input, rank));
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(method, input, rank));
     RowQuantizer projected = in_double(
         own.text(), [=](const arma::mat& rows) { return shared->encode(arma::mat(rows * basis)); },
         [=](std::span<const std::uint8_t> bytes, std::size_t rows) {
@@ -70,13 +69,14 @@ CacheCoder cache_projection(const NameOptions& own, const CacheInput& input) {
     return {with_kept_tokens(0, window, input.channels, std::move(projected)), rank, 16 * std::uint64_t{basis.n_elem}};
 }
 
-CacheCoder online_projection(const NameOptions& own, const CacheInput& input) {
+CacheCoder online_projection(const CacheMethod& method, const CacheInput& input) {
+    const NameOptions& own = method.own;
     const std::size_t channels = input.channels;
     const std::size_t rank = cache_rank(own, channels / 2, std::min<std::size_t>(channels, input.calibration.n_rows));
     const arma::mat start = in_fp16(leading_vectors(input.calibration, rank).right);
     const std::size_t step = own.whole_or_default("step");
     const double rate = own.number_or_default("rate");
-    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(own, input, rank));
+    const auto shared = std::make_shared<const RowQuantizer>(latent_coder(method, input, rank));
     RowQuantizer coder = in_double(
         own.text(),
         [=](const arma::mat& rows) {

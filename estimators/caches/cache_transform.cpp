@@ -82,13 +82,14 @@ constexpr std::size_t bytes_of_integer = 10;  // the most that append writes
 
 }  // namespace
 
-void check_cache_transform(const NameOptions& own, double bits) {
+void check_cache_transform(const CacheMethod& method, double bits) {
     if (!(bits >= 0.25 && bits <= 8.0))
         throw usage_error("\"{}\": {} bits are not possible (a mean rate is 0.25 to 8): choose --bits 0.25 to 8",
-                          own.text(), bits);
+                          method.own.text(), bits);
 }
 
-CacheCoder cache_transform(const NameOptions& own, const CacheInput& input) {
+CacheCoder cache_transform(const CacheMethod& method, const CacheInput& input) {
+    const NameOptions& own = method.own;
     if (input.calibration.n_rows < 2)
         throw usage_error("\"{}\": {} tokens have no variances: calibrate on more tokens", own.text(),
                           input.calibration.n_rows);

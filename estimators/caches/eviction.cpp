@@ -83,19 +83,25 @@ arma::uvec kept_by_dmc(const EvictionView& view, std::size_t count) {
 
 }  // namespace
 
-OptionSpec budget_spec() { return {"--budget", number("SHARE", {.above = 0.0, .most = 1.0}), "of the bytes in fp16"}; }
+OptionSpec budget_spec() {
+    return {"--budget", number("SHARE", {.above = 0.0, .most = 1.0}),
+            "fraction of the bytes in fp16 that the kept tokens may take"};
+}
 
 const Registry<Eviction>& evictions() {
     const OptionSpec budget = budget_spec();
     static const Registry<Eviction> table(
         "eviction",
-        {{{"snapkv", "the last tokens and those the last 32 queries attend to", {budget}, "Li et al. 2024, SnapKV"},
+        {{{"snapkv",
+           "keeps the last tokens and those that the last 32 queries attend to most",
+           {budget},
+           "Li et al. 2024, SnapKV"},
           false,
           false,
           nullptr,
           kept_by_snapkv},
          {{"pyramidkv",
-           "snapkv with more rows beyond the last tokens for the first layers than for the last",
+           "snapkv with a budget that falls from the first layer to the last",
            {budget},
            "Cai et al. 2024, PyramidKV"},
           false,
@@ -103,7 +109,7 @@ const Registry<Eviction>& evictions() {
           pyramid_rows,
           kept_by_pyramidkv},
          {{"streaming",
-           "the first 4 tokens and the last",
+           "keeps the first 4 tokens and the last ones",
            {budget},
            "Xiao et al. 2024, StreamingLLM",
            {"streamingllm"}},
@@ -111,13 +117,13 @@ const Registry<Eviction>& evictions() {
           false,
           nullptr,
           kept_by_streaming},
-         {{"h2o", "the last tokens and those with the most attention so far", {budget}, "Zhang et al. 2023, H2O"},
+         {{"h2o", "keeps the last tokens and those with the most attention so far", {budget}, "Zhang et al. 2023, H2O"},
           false,
           true,
           nullptr,
           kept_by_h2o},
          {{"dmc",
-           "neighbours with the most similar keys become their mean",
+           "replaces neighbouring tokens with the most similar keys by their mean",
            {budget},
            "Nawrot et al. 2024, Dynamic Memory Compression (there a trained model decides)"},
           true,

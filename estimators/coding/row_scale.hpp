@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/device/host_device.hpp"
+#include "core/text/enum_names.hpp"
 
 namespace spiked::estimators {
 
@@ -25,3 +26,11 @@ enum class RowScale : std::uint8_t { norm, unbiased, least_squares, norm_matched
 }
 
 }  // namespace spiked::estimators
+
+/// norm_matched has no name of its own: a quantizer that has it in place of `norm` calls it so.
+template <>
+struct spiked::EnumNames<spiked::estimators::RowScale> {
+    using RowScale = spiked::estimators::RowScale;
+    static constexpr EnumName<RowScale> table[] = {
+        {RowScale::least_squares, "mmse"}, {RowScale::unbiased, "unbiased"}, {RowScale::norm, "norm"}};
+};

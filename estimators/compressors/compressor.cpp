@@ -25,7 +25,7 @@ const std::map<std::string, std::string>& method_aliases() {
     return aliases;
 }
 
-SpectralMethod parse_estimator(std::string_view text, theory::Loss loss, const KnownNoise& known) {
+SpectralMethod parse_estimator(std::string_view text, theory::Loss loss) {
     const auto pluses = static_cast<std::size_t>(std::count(text.begin(), text.end(), '+'));
     // spectral_method reports more transforms than are applied, whatever follows them.
     if (pluses <= most_transforms && is_row_quantizer(text.substr(text.rfind('+') + 1))) {
@@ -34,7 +34,7 @@ SpectralMethod parse_estimator(std::string_view text, theory::Loss loss, const K
                               text.substr(0, text.rfind('+')));
         throw usage_error("\"{}\" quantizes (an estimator is expected): see spiked list estimators", text);
     }
-    return spectral_method(text, loss, known);
+    return spectral_method(text, loss);
 }
 
 namespace {

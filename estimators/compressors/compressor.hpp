@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "estimators/coding/factor_codec.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/transforms/spectral_method.hpp"
 #include "theory/quantization/lloyd_max.hpp"
@@ -25,8 +25,7 @@ struct MethodSpec {
 };
 
 /// Like spectral_method, but a name that also quantizes gets an error message that says so.
-[[nodiscard]] SpectralMethod parse_estimator(std::string_view text, theory::Loss loss = theory::Loss::frobenius,
-                                             const KnownNoise& known = {});
+[[nodiscard]] SpectralMethod parse_estimator(std::string_view text, theory::Loss loss = theory::Loss::frobenius);
 /// Resolves aliases (`eoptshrinkq-mse`) and checks estimator and quantizer. Throws usage_error with the nearest legal
 /// name, or one of `also`.
 [[nodiscard]] MethodSpec parse_method(std::string_view text, std::span<const std::string> also = {});

@@ -13,9 +13,7 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "estimators/compressors/compressor.hpp"
-#include "estimators/quantizers/entropy_coded.hpp"
-#include "estimators/quantizers/sign_sketch.hpp"
-#include "estimators/quantizers/trellis_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/rotations/row_rotation.hpp"
 #include "sim/random/normal.hpp"
 
@@ -86,7 +84,8 @@ std::vector<Case> cases() {
         for (const unsigned bits : quantizer.widths) {
             if (bits > 4 && quantizer.widths.front() < 4) break;
             // The table for a state of 12 bits is too long.
-            const std::string name = quantizer.name == "tcq" && bits != 2 ? "tcq:state=6" : quantizer.name;
+            const bool shorter = has_option(quantizer.options, "state") && bits != 2;
+            const std::string name = quantizer.name + (shorter ? ":state=6" : "");
             add(name, bits, "", nothing);
             add(name, bits, " identity normal fp64", bare);
         }
@@ -139,50 +138,10 @@ std::string hex_of(const std::vector<std::uint8_t>& bytes) {
     return text;
 }
 
-/// The matrices that a vector needs, except the identity, by name.
-std::map<std::string, arma::mat> matrices_of(const Case& one, std::size_t dimension) {
-    std::map<std::string, arma::mat> found;
-    const QuantizerSpec quantizer = parse_method(one.method).quantizer;
-    const std::string& name = quantizer.named.name();
-    const std::string index = one.options.rotation_index == 0 ? "" : fmt::format(":{}", one.options.rotation_index);
-    QuantizerOptions turning = one.options;
-    if (name == "rht-uniform") turning.rotation = RotationKind::rht1;
-    if (!quantizer.entry().channels && name != "qjl" && turning.rotation != RotationKind::identity) {
-        const estimators::RowRotation rotation = estimators::row_rotation(turning, dimension);
-        found[fmt::format("{}:{}{}", estimators::name_of(turning.rotation), dimension, index)] =
-            rotation.rotate(arma::mat(dimension, dimension, arma::fill::eye)).t();
-    }
-    const std::string law = fmt::format("{}:{}", estimators::name_of(one.options.codebook), dimension);
-    if (name == "tcq") {
-        const auto bits = static_cast<unsigned>(one.bits);
-        const auto state = static_cast<unsigned>(quantizer.named.whole_or_default("state"));
-        const auto levels = trellis_levels(
-            {.rotation = rotation_options(one.options), .codebook = one.options.codebook, .state_bits = state},
-            dimension, bits);
-        found[fmt::format("trellis:{}:{}:{}", bits, state, law)] =
-            arma::conv_to<arma::mat>::from(arma::frowvec(levels));
-    }
-    if (name == "ecsq") {
-        const auto cells = estimators::entropy_coded_levels(one.options.codebook, dimension, one.bits);
-        const arma::rowvec frequencies(std::vector<double>(cells.frequencies.begin(), cells.frequencies.end()));
-        found[fmt::format("levels-and-frequencies:{}:{}", one.bits, law)] =
-            arma::join_cols(arma::rowvec(cells.levels), frequencies);
-    }
-    if (name == "qjl" || name == "tq-prod") {
-        const std::string kind = quantizer.named.choice_or_default("projection");
-        const std::size_t rows = name == "qjl" ? static_cast<std::size_t>(one.bits) * dimension : dimension;
-        const SignSketch sketch(
-            {.projection = projection_kind(kind), .seed = one.options.seed, .index = one.options.rotation_index},
-            dimension, rows);
-        found[fmt::format("projection:{}:{}x{}{}", kind, rows, dimension, index)] = sketch.directions();
-    }
-    return found;
-}
-
 /// Whether singular vectors are coded, whose signs and last digits depend on LAPACK.
-bool is_composition(std::string_view method) {
-    const std::string name = parse_name(method).name;
-    return method.find('+') != std::string_view::npos || name == "gear" || name == "svdq";
+bool codes_singular_vectors(std::string_view method) {
+    const MethodSpec spec = parse_method(method);
+    return spec.spectral || spec.quantizer.family->codes_singular_vectors;
 }
 
 [[noreturn]] void malformed(const std::string& where, const std::string& what) {
@@ -265,7 +224,7 @@ std::optional<std::string> vector_difference(const Json& given, const Json& ours
     arma::mat expected = matrix_of(ours.find("decoded"), where, named + ": decoded");
     const auto bytes = bytes_of(encoded, where, named + ": encoded");
     const std::string& our_bytes = *ours.find("encoded")->string();
-    if (is_composition(one.method)) {
+    if (codes_singular_vectors(one.method)) {
         if (encoded.size() != our_bytes.size())
             return fmt::format("{}: encoded has {} bytes, {} are expected", named, encoded.size() / 2,
                                our_bytes.size() / 2);
@@ -298,11 +257,12 @@ Golden make_golden() {
     for (const auto& one : cases())
         for (const auto& input : inputs()) {
             // For the other inputs, only rounding error is left after a truncation.
-            if (is_composition(one.method) && !input.name.starts_with("gaussian")) continue;
+            if (codes_singular_vectors(one.method) && !input.name.starts_with("gaussian")) continue;
             Json names = Json::array();
-            for (auto& [name, matrix] : matrices_of(one, input.rows.n_cols)) {
+            const auto quantizer = parse_method(one.method).quantizer;
+            for (const auto& [name, matrix] : quantizer.matrices(input.rows.n_cols, one.bits, one.options)) {
                 names.push(name);
-                matrices.try_emplace(name, std::move(matrix));
+                matrices.try_emplace(name, matrix);
             }
             const estimators::Compressor codec(estimators::parse_method(one.method), input.rows.n_cols, one.bits,
                                                one.options);

@@ -1,6 +1,8 @@
 #include "estimators/quantizers/entropy_coded.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -178,20 +180,28 @@ RowQuantizer entropy_coded(std::size_t dimension, double rate, const EntropyCode
 }
 
 QuantizerFamily ecsq_family() {
-    return {{{"ecsq",
-              "uniform levels of a rotated coordinate, indices entropy-coded",
-              {rotation_spec(), codebook_spec(), norm_spec(), scale_spec({"mmse", "unbiased", "norm"})},
-              "Gish & Pierce 1968"},
-             "entropy of an index, also fractions: 0.25 to 8",
-             false,
-             true},
+    return {
+        .entry = {{"ecsq",
+                   "uniform levels for the coordinates of a rotated row, with entropy-coded indices",
+                   {rotation_spec(), codebook_spec(), norm_spec(),
+                    scale_spec({RowScale::least_squares, RowScale::unbiased, RowScale::norm})},
+                   "Gish & Pierce 1968"},
+                  "mean bits of an entropy-coded index, also fractions: 0.25 to 8",
+                  false,
+                  true},
+        .make =
             [](const NameOptions& named, std::size_t dimension, double rate, const QuantizerOptions& options) {
-                const std::string scale = named.choice_or_default("scale");
                 return entropy_coded(dimension, rate,
                                      {rotation_options(options), options.codebook, scalar_options(options),
-                                      scale == "unbiased" ? RowScale::unbiased
-                                      : scale == "norm"   ? RowScale::norm
-                                                          : RowScale::least_squares});
+                                      named.choice_or_default<RowScale>("scale")});
+            },
+        .matrices =
+            [](const NameOptions&, std::size_t dimension, double rate, const QuantizerOptions& options) {
+                const auto bins = entropy_coded_levels(options.codebook, dimension, rate);
+                const arma::rowvec frequencies(std::vector<double>(bins.frequencies.begin(), bins.frequencies.end()));
+                return NamedMatrices{
+                    {fmt::format("levels-and-frequencies:{}:{}", rate, codebook_text(options.codebook, dimension)),
+                     arma::join_cols(arma::rowvec(bins.levels), frequencies)}};
             }};
 }
 

@@ -3,8 +3,8 @@
 #include "core/runtime/error.hpp"
 #include "estimators/coding/factor_codec.hpp"
 #include "estimators/coding/vector_outliers.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 #include "estimators/quantizers/kivi.hpp"
-#include "estimators/quantizers/quantizer_family.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 #include "estimators/svd/decomposition.hpp"
 
@@ -113,22 +113,25 @@ RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& optio
 }  // namespace
 
 QuantizerFamily gear_family() {
-    return {{{"gear",
-              "kivi without outliers, which stay in fp16, and a low-rank part of its error",
-              {axis_spec(),
-               group_spec(),
-               {"rank", whole("R"), "of the low-rank part, at most", "4"},
-               {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "entries of a vector kept in fp16", "0.02"},
-               signed_norm_spec()},
-              "Kang et al. 2024"},
-             "code bits",
-             true},
-            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                require_signs(named, options);
-                return gear(dimension, static_cast<unsigned>(bits),
-                            {axis_of(named, options), group_of(named, options), named.whole_or_default("rank"),
-                             named.number_or_default("outliers"), scalar_options(options)});
-            }};
+    return {.entry = {{"gear",
+                       "kivi with outliers kept in fp16 and a low-rank approximation of its error",
+                       {axis_spec(),
+                        group_spec(),
+                        {"rank", whole("R"), "largest rank of the low-rank part", "4"},
+                        {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}),
+                         "fraction of the entries of a channel or token that stay in fp16", "0.02"},
+                        signed_norm_spec()},
+                       "Kang et al. 2024"},
+                      "code bits",
+                      true},
+            .make =
+                [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                    require_signs(named, options);
+                    return gear(dimension, static_cast<unsigned>(bits),
+                                {axis_of(named, options), group_of(named, options), named.whole_or_default("rank"),
+                                 named.number_or_default("outliers"), scalar_options(options)});
+                },
+            .codes_singular_vectors = true};
 }
 
 }  // namespace spiked::estimators

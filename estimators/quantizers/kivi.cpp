@@ -1,6 +1,6 @@
 #include "estimators/quantizers/kivi.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -178,7 +178,7 @@ namespace {
 
 KiviOptions options_in(const NameOptions& named, const QuantizerOptions& options) {
     // kivi-hf forms groups along tokens for both keys and values and has no axis.
-    return {group_of(named, options), named.name() == "kivi-hf" ? GroupAxis::key : axis_of(named, options),
+    return {group_of(named, options), named.takes("axis") ? axis_of(named, options) : GroupAxis::key,
             named.whole("residual").value_or(options.residual), options.kept, scalar_options(options)};
 }
 
@@ -194,15 +194,14 @@ std::size_t tail_of_kivi(const NameOptions& named, const QuantizerOptions& optio
 }  // namespace
 
 std::optional<KiviOptions> kivi_options(const QuantizerSpec& quantizer, const QuantizerOptions& options) {
-    const std::string& name = quantizer.named.name();
-    if (name != "kivi" && name != "kivi-hf") return std::nullopt;
+    if (quantizer.family == nullptr || quantizer.family->make != make_kivi) return std::nullopt;
     return options_in(quantizer.named, options);
 }
 
 QuantizerFamily kivi_family() {
     return {{{"kivi",
-              "groups with their own minimum and scale; keys along tokens (per channel), values along channels (per "
-              "token)",
+              "uniform levels from the minimum to the maximum of each group, along tokens for keys (per channel), "
+              "along channels for values (per token)",
               {group_spec(), axis_spec(), residual_spec(), signed_norm_spec()},
               "Liu et al. 2024"},
              "code bits",
@@ -213,7 +212,7 @@ QuantizerFamily kivi_family() {
 
 QuantizerFamily kivi_hf_family() {
     return {{{"kivi-hf",
-              "kivi as Hugging Face transformers has it: groups along tokens for keys and values alike",
+              "kivi as Hugging Face transformers implements it: groups along tokens for keys and values alike",
               {group_spec(), residual_spec(), signed_norm_spec()},
               "QuantizedCache of Hugging Face transformers"},
              "code bits",

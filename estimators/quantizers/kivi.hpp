@@ -1,5 +1,5 @@
 #pragma once
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 
 namespace spiked::estimators {
 

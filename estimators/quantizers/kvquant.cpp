@@ -7,7 +7,7 @@
 #include "estimators/coding/fp16_entries.hpp"
 #include "estimators/coding/scalar_quantizer.hpp"
 #include "estimators/coding/vector_outliers.hpp"
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 
 namespace spiked::estimators {
@@ -201,9 +201,11 @@ RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions&
 
 QuantizerFamily kvquant_family() {
     return {{{"kvquant",
-              "levels fitted to the block on lines of their own range, the outermost entries kept in fp16",
+              "non-uniform levels fitted to the block, scaled to the range of each channel (keys) or token (values); "
+              "the most extreme entries stay in fp16",
               {axis_spec(),
-               {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}), "entries of a vector kept in fp16", "0.01"},
+               {"outliers", number("SHARE", {.least = 0.0, .most = 0.5}),
+                "fraction of the entries of a channel or token that stay in fp16", "0.01"},
                signed_norm_spec()},
               "Hooper et al. 2024"},
              "code bits",

@@ -1,6 +1,6 @@
 #include "estimators/quantizers/microscaling.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -161,22 +161,24 @@ RowQuantizer microscaling(std::size_t dimension, unsigned bits, const Microscali
 }
 
 QuantizerFamily mx_family() {
-    return {{{"mx",
-              "small floats under a scale that a group of a row shares, as accelerators compute with them",
-              {{"group", whole("G", 1), "entries that share a scale", std::to_string(MicroscalingOptions{}.group)},
-               {"scale", one_of<GroupScale>(), "with group=16 and 4 bits e4m3 is NVFP4",
-                std::string(enum_name(MicroscalingOptions{}.scale))}},
-              "Open Compute Project 2023 (MX)",
-              {"mxfp4", "mxfp6", "mxfp8", "nvfp4"}},
-             "bits of an element: 4, 6 or 8",
-             true,
-             false,
-             {4, 6, 8}},
-            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                return microscaling(
-                    dimension, static_cast<unsigned>(bits),
-                    {named.whole_or_default("group"), named.choice_or_default<GroupScale>("scale"), options.underflow});
-            }};
+    return {
+        {{"mx",
+          "small floats with one scale for each group of a row, a format that accelerators compute with",
+          {{"group", whole("G", 1), "number of entries that share a scale",
+            std::to_string(MicroscalingOptions{}.group)},
+           {"scale", one_of<GroupScale>(), "number format of a group's scale; e4m3 with group=16 and 4 bits is NVFP4",
+            std::string(enum_name(MicroscalingOptions{}.scale))}},
+          "Open Compute Project 2023 (MX)",
+          {"mxfp4", "mxfp6", "mxfp8", "nvfp4"}},
+         "bits of an element: 4, 6 or 8",
+         true,
+         false,
+         {4, 6, 8}},
+        [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+            return microscaling(
+                dimension, static_cast<unsigned>(bits),
+                {named.whole_or_default("group"), named.choice_or_default<GroupScale>("scale"), options.underflow});
+        }};
 }
 
 }  // namespace spiked::estimators

@@ -1,6 +1,6 @@
 #include "estimators/quantizers/polarquant.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -187,10 +187,10 @@ RowQuantizer polarquant(std::size_t dimension, unsigned bits, const PolarquantOp
 
 QuantizerFamily polarquant_family() {
     return {{{"polarquant",
-              "radius and angles of groups of 16 rotated coordinates",
+              "radius and angles of each group of 16 rotated coordinates",
               {rotation_spec(), norm_spec()},
               "Han et al. 2025"},
-             "bits of a first-level angle; later ones have two fewer: 3.875 an entry at 4"},
+             "bits of a first-level angle; later angles have two fewer, so that B = 4 takes 3.875 an entry"},
             [](const NameOptions&, std::size_t dimension, double bits, const QuantizerOptions& options) {
                 return polarquant(dimension, static_cast<unsigned>(bits),
                                   {rotation_options(options), scalar_options(options)});

@@ -4,7 +4,7 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/fp16_entries.hpp"
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 
 namespace spiked::estimators {
@@ -153,8 +153,8 @@ RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const Produ
 
 QuantizerFamily pq_family() {
     return {{{"pq",
-              "sub-vectors coded by centroids that k-means finds on the block",
-              {{"length", whole("L", 1), "entries of a sub-vector", "8 / B"}, norm_spec()},
+              "product quantization: sub-vectors coded by centroids that k-means fits to the block",
+              {{"length", whole("L", 1), "number of entries in a sub-vector", "8 / B"}, norm_spec()},
               "Jegou et al. 2011"},
              "index bits an entry",
              true},

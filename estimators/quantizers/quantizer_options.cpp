@@ -63,22 +63,27 @@ const std::vector<SharedOption>& shared_options() {
     using Options = QuantizerOptions;
     static const std::vector<SharedOption> table = {
         shared_option<&Options::rotation, rotation_kind>(
-            {"--rotation", one_of<RotationKind>(), "rotation before the indices"}),
+            {"--rotation", one_of<RotationKind>(), "random rotation of each row before it is quantized"}),
         shared_option<&Options::codebook, codebook_kind>(
-            {"--codebook", one_of<CodebookKind>(), "law the levels are optimal for"}),
+            {"--codebook", one_of<CodebookKind>(), "law of a coordinate for which the levels are optimal"}),
         shared_option<&Options::norm, number_format>(
-            {"--norm", one_of<NumberFormat>(), "format of norms, scales and singular values"}),
-        shared_option<&Options::group>({"--group", whole("G", 1), "entries that share a scale"}),
+            {"--norm", one_of<NumberFormat>(), "number format in which norms, scales and singular values are stored"}),
+        shared_option<&Options::group>({"--group", whole("G", 1), "number of entries that share a scale"}),
         shared_option<&Options::axis, group_axis>(
-            {"--axis", one_of<GroupAxis>(), "groups along tokens or along channels"}),
-        shared_option<&Options::residual>(
-            {.key = "--residual", .value = whole("R"), .help = "last tokens kept in fp16", .neutral = "0"}),
+            {"--axis", one_of<GroupAxis>(), "direction of a group: key along tokens, value along channels"}),
+        shared_option<&Options::residual>({.key = "--residual",
+                                           .value = whole("R"),
+                                           .help = "number of last tokens that stay in fp16",
+                                           .neutral = "0"}),
         shared_option<&Options::factor_bits>(
-            {"--factor-bits", whole("N", 1, 8), "bits an entry of a stored singular vector, 1 to 8"}),
+            {"--factor-bits", whole("N", 1, 8), "bits of each entry of a stored singular vector, 1 to 8"}),
         shared_option<&Options::factor_codebook, factor_codebook>(
-            {"--factor-codebook", one_of<FactorCodebook>(), "levels of stored singular vectors"}),
+            {"--factor-codebook", one_of<FactorCodebook>(),
+             "levels for the entries of stored singular vectors; lloyd fits them to the block"}),
         shared_option<&Options::open_loop>(
-            {"--open-loop", {}, "form the residual before the factors are coded (loses accuracy)"}),
+            {"--open-loop",
+             {},
+             "take the residual of the exact factors, not of the decoded ones, which is less accurate"}),
     };
     return table;
 }

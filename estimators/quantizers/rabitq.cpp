@@ -1,6 +1,6 @@
 #include "estimators/quantizers/rabitq.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -121,17 +121,15 @@ RowQuantizer rabitq(std::size_t dimension, unsigned bits, const RabitqOptions& o
 
 QuantizerFamily rabitq_family() {
     return {{{"rabitq",
-              "the grid direction nearest in angle to a rotated row, with the length that makes <x, x^> exact",
-              {rotation_spec(), norm_spec(), scale_spec({"unbiased", "mmse", "norm"})},
+              "the direction of a grid nearest in angle to a rotated row, with the length for which <x, x^> = |x|^2",
+              {rotation_spec(), norm_spec(), scale_spec({RowScale::unbiased, RowScale::least_squares, RowScale::norm})},
               "Gao et al. 2025"},
              "index bits"},
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                const std::string scale = named.choice_or_default("scale");
+                const auto scale = named.choice_or_default<RowScale>("scale");
                 return rabitq(dimension, static_cast<unsigned>(bits),
                               {rotation_options(options), scalar_options(options),
-                               scale == "mmse"   ? RowScale::least_squares
-                               : scale == "norm" ? RowScale::norm_matched
-                                                 : RowScale::unbiased});
+                               scale == RowScale::norm ? RowScale::norm_matched : scale});
             }};
 }
 

@@ -1,8 +1,8 @@
 #include <bit>
 #include <memory>
 
+#include "estimators/quantizers/common_specs.hpp"
 #include "estimators/quantizers/kivi.hpp"
-#include "estimators/quantizers/quantizer_family.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 
 namespace spiked::estimators {
@@ -15,6 +15,10 @@ struct RhtUniformOptions {
     ScalarOptions scales;
 };
 
+RotationOptions one_round(std::size_t dimension, const stream::StudySeed& seed, std::uint64_t index) {
+    return {std::has_single_bit(dimension) ? RotationKind::rht1 : RotationKind::fht_kac, seed, index};
+}
+
 /// Rows rotated by a randomised Hadamard transform, then min-max groups along the row as in kivi (kivi.hpp).
 ///
 /// Source: QuaRot (Ashkboos et al. 2024) and the KV quantization of public inference engines. One round, FHT-Kac where
@@ -22,9 +26,8 @@ struct RhtUniformOptions {
 /// / G. For 2 bits and groups of 64 the relative error is about 45 %, that of min-max groups of normal entries
 /// (theory::min_max_relative_mse). Throws the errors of kivi.
 RowQuantizer rht_uniform(std::size_t dimension, unsigned bits, const RhtUniformOptions& options) {
-    const RotationKind kind = std::has_single_bit(dimension) ? RotationKind::rht1 : RotationKind::fht_kac;
-    const auto rotation = std::make_shared<const RowRotation>(
-        row_rotation(RotationOptions{kind, options.seed, options.index}, dimension));
+    const auto rotation =
+        std::make_shared<const RowRotation>(row_rotation(one_round(dimension, options.seed, options.index), dimension));
     const RowQuantizer groups = kivi(dimension, bits, {.group = options.group, .scales = options.scales});
     return {"rht-uniform",
             [=](const arma::mat& rows) {
@@ -46,17 +49,24 @@ RowQuantizer rht_uniform(std::size_t dimension, unsigned bits, const RhtUniformO
 }  // namespace
 
 QuantizerFamily rht_uniform_family() {
-    return {{{"rht-uniform",
-              "one randomised Hadamard round, then minimum and scale of groups along the row",
+    return {
+        .entry =
+            {{"rht-uniform",
+              "one randomised Hadamard round, then uniform levels from minimum to maximum of each group along the row",
               {group_spec(), signed_norm_spec()},
               "Ashkboos et al. 2024 (QuaRot)",
               {"quarot", "rtn", "uniform"}},
              "code bits"},
+        .make =
             [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
                 require_signs(named, options);
                 return rht_uniform(
                     dimension, static_cast<unsigned>(bits),
                     {options.seed, options.rotation_index, group_of(named, options), scalar_options(options)});
+            },
+        .matrices =
+            [](const NameOptions&, std::size_t dimension, double, const QuantizerOptions& options) {
+                return rotation_matrix(one_round(dimension, options.seed, options.rotation_index), dimension);
             }};
 }
 

@@ -1,44 +1,10 @@
 #include "estimators/quantizers/row_quantizer.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "core/runtime/error.hpp"
-#include "estimators/quantizers/quantizer_family.hpp"
 
 namespace spiked::estimators {
-
-// Each family is defined in the source file of its quantizer, without a header.
-QuantizerFamily tq_mse_family();
-QuantizerFamily tq_prod_family();
-QuantizerFamily eden_family();
-QuantizerFamily eden_mmse_family();
-QuantizerFamily eden_norm_family();
-QuantizerFamily qjl_family();
-QuantizerFamily kivi_family();
-QuantizerFamily kivi_hf_family();
-QuantizerFamily rht_uniform_family();
-QuantizerFamily rabitq_family();
-QuantizerFamily tcq_family();
-QuantizerFamily polarquant_family();
-QuantizerFamily pq_family();
-QuantizerFamily kvquant_family();
-QuantizerFamily ecsq_family();
-QuantizerFamily gear_family();
-QuantizerFamily svdq_family();
-QuantizerFamily mx_family();
-
-static const Registry<QuantizerFamily>& families() {
-    static const Registry<QuantizerFamily> table(
-        "quantizer",
-        {tq_mse_family(), tq_prod_family(), eden_family(), eden_mmse_family(), eden_norm_family(), qjl_family(),
-         kivi_family(), kivi_hf_family(), rht_uniform_family(), rabitq_family(), tcq_family(), polarquant_family(),
-         pq_family(), kvquant_family(), ecsq_family(), gear_family(), svdq_family(), mx_family()});
-    return table;
-}
 
 void require_length(std::size_t length, std::size_t dimension) {
     if (length != dimension)
@@ -58,75 +24,6 @@ RowQuantizer in_double(std::string name, std::function<Encoded(const arma::mat& 
         return arma::conv_to<arma::fmat>::from(decode(bytes, rows));
     };
     return {std::move(name), std::move(encode), std::move(decode), std::move(encode_float), std::move(decode_float)};
-}
-
-const std::vector<QuantizerEntry>& row_quantizers() {
-    static const auto entries = families().entries<QuantizerEntry>();
-    return entries;
-}
-
-std::vector<std::string> quantizers_with(std::string_view option) {
-    std::vector<std::string> names;
-    for (const auto& entry : row_quantizers())
-        if (has_option(entry.options, option)) names.push_back(entry.name);
-    return names;
-}
-
-bool is_row_quantizer(std::string_view name) { return families().find(parse_name(name).name) != nullptr; }
-
-QuantizerSpec quantizer_spec(std::string_view text) {
-    const ParsedName parsed = parse_name(text);
-    const QuantizerFamily& family = families().named(parsed.name);
-    if (!parsed.values.empty())
-        throw usage_error("\"{}\": {} takes no value after its name; bits are given by --bits", parsed.text,
-                          parsed.name);
-    const auto& specs = family.entry.options;
-    const auto in_the_name = [](const OptionSpec& spec) { return !spec.key.starts_with('-'); };
-    if (!parsed.options.empty() && std::none_of(specs.begin(), specs.end(), in_the_name))
-        throw usage_error("\"{}\": {} has no option \"{}\"; it takes none, see --rotation, --codebook, --norm",
-                          parsed.text, parsed.name, parsed.options.front().first);
-    return {parsed.text, &family, NameOptions(parsed, specs)};
-}
-
-const QuantizerEntry& QuantizerSpec::entry() const { return family->entry; }
-
-void QuantizerSpec::check_bits(double bits) const {
-    const QuantizerEntry& own = entry();
-    const double least = own.fractions ? 0.25 : 1.0;
-    if (!(bits >= least && bits <= 8.0))
-        throw usage_error("{} bits are not possible ({} takes {} to 8): choose --bits {} to 8", bits, own.name, least,
-                          least);
-    if (own.fractions) return;
-    if (bits != std::floor(bits))
-        throw usage_error(
-            "{} bits are not possible with {} (an index has whole bits; ecsq takes fractions): choose --bits {} or {}",
-            bits, own.name, std::floor(bits), std::ceil(bits));
-    if (std::find(own.widths.begin(), own.widths.end(), bits) == own.widths.end())
-        throw usage_error("{} bits are not possible with {} (it takes {}): choose one of these as --bits", bits,
-                          own.name, fmt::join(own.widths, ", "));
-}
-
-/// A dense rotation of longer rows, d x d, would take a gigabyte and a minute, even for a file of a kilobyte.
-static constexpr std::size_t longest_row = 4096;
-
-RowQuantizer QuantizerSpec::make(std::size_t dimension, double bits, const QuantizerOptions& options) const {
-    check_bits(bits);
-    if (dimension > longest_row)
-        throw input_error(
-            "rows of {} entries (at most {} are coded, a dense rotation takes the square of it): cut them into shorter "
-            "rows",
-            dimension, longest_row);
-    RowQuantizer quantizer = family->make(named, dimension, bits, options);
-    quantizer.name = text;
-    return quantizer;
-}
-
-std::size_t QuantizerSpec::kept_tail(const QuantizerOptions& options, std::size_t tokens) const {
-    return family->tail == nullptr ? 0 : family->tail(named, options, tokens);
-}
-
-RowQuantizer row_quantizer(std::string_view text, std::size_t dimension, double bits, const QuantizerOptions& options) {
-    return quantizer_spec(text).make(dimension, bits, options);
 }
 
 }  // namespace spiked::estimators

@@ -1,6 +1,6 @@
 #include "estimators/quantizers/sign_sketch.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 
 #include <fmt/format.h>
 
@@ -176,17 +176,33 @@ RowQuantizer qjl(std::size_t dimension, unsigned bits, const SketchOptions& opti
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<float>(*setup, bytes, rows); }};
 }
 
+std::map<std::string, arma::mat> sketch_matrix(const SketchOptions& options, std::size_t dimension,
+                                               std::size_t sketch_rows) {
+    return {{fmt::format("projection:{}:{}x{}{}", enum_name(options.projection), sketch_rows, dimension,
+                         index_suffix(options.index)),
+             SignSketch(options, dimension, sketch_rows).directions()}};
+}
+
+static SketchOptions sketch_options(const NameOptions& named, const QuantizerOptions& options) {
+    return {named.choice_or_default<ProjectionKind>("projection"), options.seed, options.rotation_index,
+            scalar_options(options)};
+}
+
 QuantizerFamily qjl_family() {
-    return {{{"qjl",
-              "norm and signs of a random sketch of a row: for inner products, not for reconstruction",
-              {projection_spec(), norm_spec()},
-              "Zandieh et al. 2024"},
-             "signs an entry: B d of them a row"},
-            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                return qjl(dimension, static_cast<unsigned>(bits),
-                           {named.choice_or_default<ProjectionKind>("projection"), options.seed, options.rotation_index,
-                            scalar_options(options)});
-            }};
+    return {.entry = {{"qjl",
+                       "norm and signs of a random sketch of a row: for inner products, not for reconstruction",
+                       {projection_spec(), norm_spec()},
+                       "Zandieh et al. 2024"},
+                      "signs an entry: B d of them a row"},
+            .make =
+                [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                    return qjl(dimension, static_cast<unsigned>(bits), sketch_options(named, options));
+                },
+            .matrices =
+                [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                    return sketch_matrix(sketch_options(named, options), dimension,
+                                         static_cast<std::size_t>(bits) * dimension);
+                }};
 }
 
 }  // namespace spiked::estimators

@@ -1,5 +1,7 @@
 #pragma once
 #include <armadillo>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +46,10 @@ private:
     arma::fmat sketch_float_;
     double factor_;
 };
+
+/// The directions of the sketch that these options select, by its name in test vectors.
+[[nodiscard]] std::map<std::string, arma::mat> sketch_matrix(const SketchOptions& options, std::size_t dimension,
+                                                             std::size_t sketch_rows);
 
 /// The sketch alone as a row quantizer: norm and bits * d signs per row. Relative squared error pi/2 - 1/d at one bit
 /// with a Gaussian sketch: it is for inner products, not for reconstruction.

@@ -5,8 +5,8 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/fp16_entries.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 #include "estimators/quantizers/kivi.hpp"
-#include "estimators/quantizers/quantizer_family.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
 #include "estimators/svd/decomposition.hpp"
 
@@ -131,16 +131,19 @@ RowQuantizer svdq(std::size_t dimension, unsigned bits, const ScalarOptions& sca
 }  // namespace
 
 QuantizerFamily svdq_family() {
-    return {{{"svdq",
-              "latent channels of the block's right singular vectors, leading ones at 8 bits, last ones left out",
-              {signed_norm_spec()},
-              "Yankun et al. 2025"},
-             "mean bits of a latent channel; the vectors, in fp16, come on top",
-             true},
-            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-                require_signs(named, options);
-                return svdq(dimension, static_cast<unsigned>(bits), scalar_options(options));
-            }};
+    return {.entry = {{"svdq",
+                       "coordinates in the block's right singular vectors (latent channels), the leading ones at 8 "
+                       "bits, the last ones left out",
+                       {signed_norm_spec()},
+                       "Yankun et al. 2025"},
+                      "mean bits of a latent channel; the vectors, in fp16, come on top",
+                      true},
+            .make =
+                [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                    require_signs(named, options);
+                    return svdq(dimension, static_cast<unsigned>(bits), scalar_options(options));
+                },
+            .codes_singular_vectors = true};
 }
 
 }  // namespace spiked::estimators

@@ -1,6 +1,8 @@
 #include "estimators/quantizers/trellis_quantizer.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -304,25 +306,36 @@ RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const Trell
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });
 }
 
+static TrellisOptions trellis_options(const NameOptions& named, const QuantizerOptions& options) {
+    return {rotation_options(options), options.codebook, scalar_options(options),
+            static_cast<unsigned>(named.whole_or_default("state")), named.choice_or_default<RowScale>("scale")};
+}
+
 QuantizerFamily tcq_family() {
     return {
-        {{"tcq",
-          "trellis-coded: the last 12 bits written look up the level of a coordinate",
-          {rotation_spec(),
-           codebook_spec(),
-           norm_spec(),
-           {"state", whole("L", 1, most_state_bits), "bits of the state", std::to_string(TrellisOptions{}.state_bits)},
-           scale_spec({"mmse", "unbiased"})},
-          "Tseng et al. 2024 (QTIP)",
-          {"qtip", "trellis"}},
-         "index bits"},
-        [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
-            return trellis_quantizer(
-                dimension, static_cast<unsigned>(bits),
-                {rotation_options(options), options.codebook, scalar_options(options),
-                 static_cast<unsigned>(named.whole_or_default("state")),
-                 named.choice_or_default("scale") == "unbiased" ? RowScale::unbiased : RowScale::least_squares});
-        }};
+        .entry = {{"tcq",
+                   "trellis-coded quantization: the last 12 bits written (the state) select the level of a coordinate",
+                   {rotation_spec(),
+                    codebook_spec(),
+                    norm_spec(),
+                    {"state", whole("L", 1, most_state_bits), "number of bits in the state",
+                     std::to_string(TrellisOptions{}.state_bits)},
+                    scale_spec({RowScale::least_squares, RowScale::unbiased})},
+                   "Tseng et al. 2024 (QTIP)",
+                   {"qtip", "trellis"}},
+                  "index bits"},
+        .make =
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                return trellis_quantizer(dimension, static_cast<unsigned>(bits), trellis_options(named, options));
+            },
+        .matrices =
+            [](const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
+                const TrellisOptions own = trellis_options(named, options);
+                const auto levels = trellis_levels(own, dimension, static_cast<unsigned>(bits));
+                return NamedMatrices{{fmt::format("trellis:{}:{}:{}", static_cast<unsigned>(bits), own.state_bits,
+                                                  codebook_text(own.codebook, dimension)),
+                                      arma::conv_to<arma::mat>::from(arma::frowvec(levels))}};
+            }};
 }
 
 }  // namespace spiked::estimators

@@ -1,6 +1,6 @@
 #include "estimators/quantizers/turboquant.hpp"
 
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
 
 #include <array>
 #include <cmath>
@@ -257,16 +257,24 @@ QuantizerFamily tq_mse_family() {
 
 QuantizerFamily tq_prod_family() {
     return {{{"tq-prod",
-              "TurboQuant for inner products: tq-mse, then norm and signs of a random projection of what it left over",
+              "TurboQuant for inner products, which are unbiased: tq-mse, then the norm of its error and the signs of "
+              "a random projection of it",
               {rotation_spec(), codebook_spec(), norm_spec(), projection_spec()},
               "Zandieh et al. 2025, Algorithm 2"},
-             "index bits; the sign is one more"},
-            make_prod};
+             "index bits; the sign takes one more"},
+            make_prod,
+            nullptr,
+            [](const NameOptions& named, std::size_t dimension, double, const QuantizerOptions& options) {
+                return sketch_matrix({.projection = named.choice_or_default<ProjectionKind>("projection"),
+                                      .seed = options.seed,
+                                      .index = options.rotation_index},
+                                     dimension, dimension);
+            }};
 }
 
 QuantizerFamily eden_family() {
     return {{{"eden",
-              "the indices of tq-mse with the scale that makes <x, x^> exact: unbiased over rotations",
+              "the indices of tq-mse with the row scale for which <x, x^> = |x|^2: unbiased over rotations",
               {rotation_spec(), codebook_spec(), norm_spec()},
               eden_source},
              "index bits"},
@@ -275,7 +283,7 @@ QuantizerFamily eden_family() {
 
 QuantizerFamily eden_mmse_family() {
     return {{{"eden-mmse",
-              "the indices of tq-mse with the least-squares scale",
+              "the indices of tq-mse with the row scale of least squared error",
               {rotation_spec(), codebook_spec(), norm_spec()},
               eden_source},
              "index bits"},
@@ -284,7 +292,7 @@ QuantizerFamily eden_mmse_family() {
 
 QuantizerFamily eden_norm_family() {
     return {{{"eden-norm",
-              "the indices of tq-mse with the scale that keeps the norm of a row",
+              "the indices of tq-mse with the row scale that keeps the row's norm",
               {rotation_spec(), codebook_spec(), norm_spec()},
               "norm correction of public TurboQuant ports"},
              "index bits"},

@@ -28,7 +28,7 @@ inline constexpr double bulk_gap_level = 1e-3;
 /// 4.9 for 64 to 512 values; 1.2 allows for the error of a mean of ten, which was set by simulation. Rate of false
 /// alarms: nominal. Measured on white noise: 15 in 40 000 of 64 x 64, 6 in 14 000 of 128 x 128, 1 in 3500 of 256 x 512
 /// (0.04 %), in coloured and heavy-tailed noise 0.025 to 0.12 %. Of gaps of four mean spacings it sees 60 % in such
-/// blocks, of six all. The rule is blind to a component of fewer than 11 singular values, and to a gap narrower than
+/// blocks, of six all. The rule does not detect a component of fewer than 11 singular values, nor a gap narrower than
 /// the limit. A signal of 11 or more components of similar strengths looks like a component of the bulk. Input:
 /// singular values on any scale, descending. Cost O(number of values).
 [[nodiscard]] std::optional<BulkGap> bulk_gap(std::span<const double> singular_values);

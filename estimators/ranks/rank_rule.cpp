@@ -16,27 +16,27 @@ struct Row {
 
 const Registry<Row>& rows() {
     static const Registry<Row> table(
-        "rank rule", {
-                         {{"rd",
-                           "components that pay for their stored bits",
-                           {{"bits", one_of_or({"16"}, whole("N", 1, 8)), "of a stored entry, 1-8 or 16", "4"}},
-                           "ours, after Gish & Pierce 1968"},
-                          [](const NameOptions& named) -> RankRule {
-                              return [bits = static_cast<unsigned>(named.whole_or_default("bits"))](
-                                         const RelativeSpectrum& spectrum) {
-                                  return rate_distortion_rank(spectrum, bits);
-                              };
-                          }},
-                         {{"ed",
-                           "the last gap between eigenvalues that noise of any separable covariance would not leave",
-                           {{"cap", whole("R"), "largest rank it looks for", "2k"}},
-                           "Onatski 2010"},
-                          [](const NameOptions& named) -> RankRule {
-                              return [cap = named.whole("cap")](const RelativeSpectrum& spectrum) {
-                                  return eigenvalue_gap_rank(spectrum.eigenvalues, cap);
-                              };
-                          }},
-                     });
+        "rank rule",
+        {
+            {{"rd",
+              "keeps the components that reduce the error by more than their stored bits would in the quantizer",
+              {{"bits", one_of_or({"16"}, whole("N", 1, 8)), "bits of each stored entry of a factor, 1 to 8 or 16",
+                "4"}},
+              "ours, after Gish & Pierce 1968"},
+             [](const NameOptions& named) -> RankRule {
+                 return [bits = static_cast<unsigned>(named.whole_or_default("bits"))](
+                            const RelativeSpectrum& spectrum) { return rate_distortion_rank(spectrum, bits); };
+             }},
+            {{"ed",
+              "counts the eigenvalues above the last gap that is wider than noise of any separable covariance leaves",
+              {{"cap", whole("R"), "largest rank that is considered", "2k"}},
+              "Onatski 2010"},
+             [](const NameOptions& named) -> RankRule {
+                 return [cap = named.whole("cap")](const RelativeSpectrum& spectrum) {
+                     return eigenvalue_gap_rank(spectrum.eigenvalues, cap);
+                 };
+             }},
+        });
     return table;
 }
 

@@ -56,7 +56,7 @@ private:
     std::size_t dimension_;
     unsigned rounds_;
     bool walks_;
-    std::vector<float> signs_;  // of one round after the other
+    std::vector<float> signs_;  // the signs of round 1, then those of round 2, and so on
 };
 
 }  // namespace spiked::estimators

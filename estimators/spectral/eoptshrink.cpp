@@ -24,34 +24,62 @@ struct spiked::EnumNames<spiked::estimators::EdgeRule> {
 };
 
 namespace spiked::estimators {
+namespace {
 
+// The choices that EOptShrinkOptions holds as truth values.
+
+enum class AtomWeight { over_rest, over_side };
+enum class Clipping { yes, no };
+
+AtomWeight weight_of(const EOptShrinkOptions& options) {
+    return options.mass_of_rest ? AtomWeight::over_rest : AtomWeight::over_side;
+}
+Clipping clipping_of(const EOptShrinkOptions& options) { return options.clip ? Clipping::yes : Clipping::no; }
+
+}  // namespace
+}  // namespace spiked::estimators
+
+template <>
+struct spiked::EnumNames<spiked::estimators::AtomWeight> {
+    static constexpr EnumName<spiked::estimators::AtomWeight> table[] = {
+        {spiked::estimators::AtomWeight::over_rest, "rest"}, {spiked::estimators::AtomWeight::over_side, "side"}};
+};
+
+template <>
+struct spiked::EnumNames<spiked::estimators::Clipping> {
+    static constexpr EnumName<spiked::estimators::Clipping> table[] = {{spiked::estimators::Clipping::yes, "yes"},
+                                                                       {spiked::estimators::Clipping::no, "no"}};
+};
+
+namespace spiked::estimators {
 namespace {
 
 /// Options of eoptshrink itself, without those of rank rules. The defaults are those of EOptShrinkOptions.
 const std::vector<OptionSpec>& own_options() {
     const EOptShrinkOptions usual;
     static const std::vector<OptionSpec> options = {
-        {"paper", {}, "the text taken literally: pilot=d power=2 impute=j mass=side"},
+        {"paper", {}, "the paper's text taken literally: pilot=d power=2 impute=j mass=side"},
         {"author", {}, "the author's program: factor=1.1 margin=0 impute=2r mass=side clip=no"},
         {"edgefit", {}, "edge=fit: rank by a line through the top of the noise, sees up to 2k signals"},
         {"rank", rank_value(), "oracle rank, or a rule of `spiked list ranks`; default: by the edge"},
         {"pilot", one_of_or({"p", "d"}, whole("p|d|K", 1)),
-         "number k of values that the edge is found from: by the short side, by the columns, or K",
+         "number k of singular values that the edge is found from: p by the short side, d by the columns, or K itself",
          usual.pilot_from_columns ? "d" : "p"},
         {"edge", one_of<EdgeRule>(),
          "bulk edge by extrapolation of two values, or by a line through the top of the noise",
          std::string(enum_name(usual.edge))},
-        {"factor", number("F", {.least = 0.0}), "on the distance that edge=points extrapolates",
+        {"factor", number("F", {.least = 0.0}), "factor on the distance by which edge=points extrapolates",
          fmt::format("{}", usual.factor)},
-        {"power", one_of({"1", "2"}), "of eigenvalues", std::to_string(usual.power)},
-        {"margin", number("M", {.least = 0.0}), "relative distance to the edge that a component exceeds", "p^(-1/3)"},
+        {"power", one_of({"1", "2"}), "power of the eigenvalues from which the edge is extrapolated",
+         std::to_string(usual.power)},
+        {"margin", number("M", {.least = 0.0}), "least relative distance of a component to the edge", "p^(-1/3)"},
         {"cap", whole("R"), "largest rank of edge=fit and rank=ed", "2k"},
         {"impute", one_of<Imputation>(), "how noise eigenvalues under the signal are replaced",
          std::string(enum_name(usual.imputation))},
-        {"mass", one_of({"rest", "side"}), "weight of a noise eigenvalue: 1 over their number, or over p",
-         usual.mass_of_rest ? "rest" : "side"},
-        {"clip", one_of({"yes", "no"}), "clip overlaps to [0, 1] and shrunk values to [0, observed]",
-         usual.clip ? "yes" : "no"}};
+        {"mass", one_of<AtomWeight>(), "weight of a noise eigenvalue: 1 over their number, or over p",
+         std::string(enum_name(weight_of(usual)))},
+        {"clip", one_of<Clipping>(), "clip overlaps to [0, 1] and shrunk values to [0, observed]",
+         std::string(enum_name(clipping_of(usual)))}};
     return options;
 }
 
@@ -103,22 +131,27 @@ EOptShrinkOptions parsed_options(const NameOptions& named, theory::Loss loss) {
         if (const auto k = to_integer(*pilot)) options.pilot = static_cast<std::size_t>(*k);
     }
     if (const auto factor = named.number("factor")) options.factor = *factor;
-    if (const auto power = named.choice("power")) options.power = *power == "2" ? 2 : 1;
+    if (const auto power = named.whole("power")) options.power = static_cast<int>(*power);
     if (const auto margin = named.number("margin")) options.margin = margin;
     if (const auto rule = named.choice<Imputation>("impute")) options.imputation = *rule;
-    if (const auto mass = named.choice("mass")) options.mass_of_rest = *mass == "rest";
-    if (const auto clip = named.choice("clip")) options.clip = *clip == "yes";
+    if (const auto weight = named.choice<AtomWeight>("mass")) options.mass_of_rest = weight == AtomWeight::over_rest;
+    if (const auto clip = named.choice<Clipping>("clip")) options.clip = clip == Clipping::yes;
     reject_options_without_effect(named, options);
     return options;
 }
 
+/// The function of the estimator; its type tells eoptshrink_options which estimators are eOptShrink.
+struct EOptShrink {
+    EOptShrinkOptions options;
+
+    Shrinkage operator()(std::span<const double> singular_values, Shape shape) const {
+        return eoptshrink(singular_values, shape, options);
+    }
+};
+
 SpectralEstimator make(const NameOptions& named, theory::Loss loss, const KnownLaw&) {
     const EOptShrinkOptions options = parsed_options(named, loss);
-    return {named.text(),
-            [options](std::span<const double> singular_values, Shape shape) {
-                return eoptshrink(singular_values, shape, options);
-            },
-            options.rank ? *options.rank + 1 : 0};
+    return {named.text(), EOptShrink{options}, options.rank ? *options.rank + 1 : 0};
 }
 
 }  // namespace
@@ -207,9 +240,9 @@ Shrinkage eoptshrink(std::span<const double> singular_values, Shape shape, const
     return result;
 }
 
-std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss) {
-    if (parse_name(name).name != "eoptshrink") return std::nullopt;
-    return parsed_options(spectral_spec(name).named, loss);
+const EOptShrinkOptions* eoptshrink_options(const SpectralEstimator& estimator) {
+    const auto* function = estimator.estimate.target<EOptShrink>();
+    return function == nullptr ? nullptr : &function->options;
 }
 
 SpectralFamily eoptshrink_family() {

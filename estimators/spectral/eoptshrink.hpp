@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "estimators/ranks/rank_rule.hpp"
 #include "estimators/spectral/eoptshrink_rule.hpp"
@@ -47,8 +46,9 @@ struct EOptShrinkOptions {
 /// too small for an edge estimate. A rank by `rank_rule` depends on the block and is not included.
 [[nodiscard]] EOptShrinkRule eoptshrink_rule(Shape shape, const EOptShrinkOptions& = {});
 
-/// The options of the name of an eOptShrink estimator, such as `eoptshrink:edgefit`; nothing for other names. Throws
-/// the errors of spectral_estimator.
-[[nodiscard]] std::optional<EOptShrinkOptions> eoptshrink_options(std::string_view name, theory::Loss loss);
+struct SpectralEstimator;
+
+/// The options of an eOptShrink estimator, such as `eoptshrink:edgefit`; null for another estimator.
+[[nodiscard]] const EOptShrinkOptions* eoptshrink_options(const SpectralEstimator& estimator);
 
 }  // namespace spiked::estimators

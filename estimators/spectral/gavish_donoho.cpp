@@ -31,10 +31,22 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
     return result;
 }
 
+/// The function of the estimator; its type tells white_rule which estimators are of this kind.
+struct GavishDonoho {
+    GavishDonohoOptions options;
+    bool hard;
+
+    Shrinkage operator()(std::span<const double> singular_values, Shape shape) const {
+        return gavish_donoho(singular_values, shape, options, hard);
+    }
+};
+
 std::vector<OptionSpec> option_specs() {
     return {{"sigma", number("S", {.above = 0.0}),
              "standard deviation of the noise entries; default: from the median singular value"},
-            {"quantile", {}, "level from the values below the edge alone: robust to many signals"}};
+            {"quantile",
+             {},
+             "estimate the noise level from the values below the edge alone, which many signals do not disturb"}};
 }
 
 GavishDonohoOptions white_options(const NameOptions& named, theory::Loss loss) {
@@ -70,13 +82,10 @@ WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard)
             .median_root = options.noise_level ? 1.0 : median_root(shape.short_side(), shape)};
 }
 
-std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape) {
-    const std::string family = parse_name(name).name;
-    const bool hard = family == "gd-hard";
-    if (!hard && family != "gd-shrink") return std::nullopt;
-    const GavishDonohoOptions options = white_options(spectral_spec(name).named, loss);
-    if (options.rule != NoiseLevelRule::median) return std::nullopt;
-    return white_rule(shape, options, hard);
+std::optional<WhiteRule> white_rule(const SpectralEstimator& estimator, Shape shape) {
+    const auto* function = estimator.estimate.target<GavishDonoho>();
+    if (function == nullptr || function->options.rule != NoiseLevelRule::median) return std::nullopt;
+    return white_rule(shape, function->options, function->hard);
 }
 
 Shrinkage gavish_donoho_hard(std::span<const double> singular_values, Shape shape, const GavishDonohoOptions& options) {
@@ -90,7 +99,7 @@ Shrinkage gavish_donoho_shrink(std::span<const double> singular_values, Shape sh
 
 SpectralFamily gavish_donoho_hard_family() {
     return {{{"gd-hard",
-              "optimal hard threshold under white noise, values kept as they are",
+              "optimal hard threshold for singular values under white noise, without shrinkage",
               option_specs(),
               "Gavish & Donoho 2014",
               {"gavish-donoho"}},
@@ -98,9 +107,7 @@ SpectralFamily gavish_donoho_hard_family() {
              {},
              true},
             [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                return {named.text(), [options = white_options(named, loss)](std::span<const double> s, Shape shape) {
-                            return gavish_donoho_hard(s, shape, options);
-                        }};
+                return {named.text(), GavishDonoho{white_options(named, loss), true}};
             }};
 }
 
@@ -108,9 +115,7 @@ SpectralFamily gavish_donoho_shrink_family() {
     return {{{"gd-shrink", "optimal shrinkage under white noise for any of the three losses", option_specs(),
               "Gavish & Donoho 2017; Leeb 2022 for the operator norm"}},
             [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                return {named.text(), [options = white_options(named, loss)](std::span<const double> s, Shape shape) {
-                            return gavish_donoho_shrink(s, shape, options);
-                        }};
+                return {named.text(), GavishDonoho{white_options(named, loss), false}};
             }};
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "estimators/spectral/noise_level.hpp"
 #include "estimators/spectral/shrinkage.hpp"
@@ -15,6 +14,8 @@ namespace spiked::estimators {
 [[nodiscard]] double hard_threshold_coefficient(double aspect);
 /// The same threshold relative to the median singular value: divided by the root of the Marchenko-Pastur median.
 [[nodiscard]] double median_threshold_coefficient(double aspect);
+
+struct SpectralEstimator;
 
 struct GavishDonohoOptions {
     theory::Loss loss = theory::Loss::frobenius;
@@ -35,7 +36,8 @@ struct GavishDonohoOptions {
 
 /// These options resolved for the blocks of one shape, both of whose sides are above 0; `rule` is not used.
 [[nodiscard]] WhiteRule white_rule(Shape shape, const GavishDonohoOptions& options, bool hard);
-/// The rule for a name as users write it; nothing for another method, or if the level is estimated by quantiles.
-[[nodiscard]] std::optional<WhiteRule> white_rule(std::string_view name, theory::Loss loss, Shape shape);
+/// The rule of a gd-hard or gd-shrink estimator; nothing for another estimator, or if the level is estimated by
+/// quantiles.
+[[nodiscard]] std::optional<WhiteRule> white_rule(const SpectralEstimator& estimator, Shape shape);
 
 }  // namespace spiked::estimators

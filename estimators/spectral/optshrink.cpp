@@ -42,7 +42,8 @@ Shrinkage optshrink(std::span<const double> singular_values, Shape shape, std::s
 
 SpectralFamily optshrink_family() {
     return {{{"optshrink",
-              "optimal shrinkage at the given rank, the noise law from the values left over; states its squared error",
+              "optimal shrinkage at the given rank, with the noise law of the remaining singular values; estimates its "
+              "own squared error",
               rank_options(), "Nadakuditi 2014"},
              false,
              "2"},

@@ -93,9 +93,12 @@ Shrinkage screenot(std::span<const double> singular_values, Shape shape, std::si
 
 SpectralFamily screenot_family() {
     return {{{"screenot",
-              "optimal hard threshold under noise of any bulk, given a bound of the rank",
-              {{"", whole("K"), "bound of the rank, required"},
-               {"impute", one_of<ScreeNotFill>(), "i: from the edge; w: largest left; 0: zeros", "i"}},
+              "optimal hard threshold under noise of any spectrum, given an upper bound of the rank",
+              {{"", whole("K"), "upper bound of the rank, required"},
+               {"impute", one_of<ScreeNotFill>(),
+                "noise values in place of the first K: i extrapolates them, w repeats the largest remaining one, 0 "
+                "sets zeros",
+                "i"}},
               "Donoho, Gavish & Romanov 2023"},
              false,
              "10",

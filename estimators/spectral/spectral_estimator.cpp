@@ -32,11 +32,16 @@ SpectralSpec spectral_spec(std::string_view name) {
     return {&family, NameOptions(parsed, family.entry.options)};
 }
 
-SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
-    const SpectralSpec spec = spectral_spec(name);
-    SpectralEstimator estimator = spec.family->make(spec.named, loss, known);
-    estimator.keeps_values = spec.family->entry.keeps_values;
+const EstimatorEntry& SpectralSpec::entry() const { return family->entry; }
+
+SpectralEstimator SpectralSpec::make(theory::Loss loss, const KnownLaw& known) const {
+    SpectralEstimator estimator = family->make(named, loss, known);
+    estimator.keeps_values = entry().keeps_values;
     return estimator;
+}
+
+SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
+    return spectral_spec(name).make(loss, known);
 }
 
 }  // namespace spiked::estimators

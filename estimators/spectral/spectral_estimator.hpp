@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/name_options.hpp"
 #include "core/text/registry.hpp"
 #include "estimators/spectral/shrinkage.hpp"
 #include "estimators/svd/analysed_block.hpp"
@@ -49,9 +50,22 @@ struct EstimatorEntry : RegistryEntry {
 
 [[nodiscard]] const std::vector<EstimatorEntry>& spectral_estimators();
 
-/// Builds an estimator from its name with options, e.g. `eoptshrink:margin=0` or `svd:1`. Throws usage_error with the
-/// nearest legal name or option. The estimator throws precondition_error or input_error for invalid singular values
-/// (see RelativeSpectrum), and returns rank 0 with a note for a zero block.
+struct SpectralFamily;
+
+/// A spectral estimator by its name and the options in it, `eoptshrink:margin=0` or `svd:1`: parsed once, where a user
+/// gives the name, and then passed on in this form.
+struct SpectralSpec {
+    const SpectralFamily* family = nullptr;
+    NameOptions named;
+
+    [[nodiscard]] const EstimatorEntry& entry() const;
+    /// Throws usage_error for options that exclude each other. The estimator throws precondition_error or input_error
+    /// for invalid singular values (see RelativeSpectrum), and returns rank 0 with a note for a zero block.
+    [[nodiscard]] SpectralEstimator make(theory::Loss loss, const KnownLaw& known = {}) const;
+};
+/// Throws usage_error for an unknown name or option, with the nearest.
+[[nodiscard]] SpectralSpec spectral_spec(std::string_view name);
+/// spectral_spec and make in one step.
 [[nodiscard]] SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss = theory::Loss::frobenius,
                                                    const KnownLaw& known = {});
 

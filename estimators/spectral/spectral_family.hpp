@@ -11,12 +11,4 @@ struct SpectralFamily {
     SpectralEstimator (*make)(const NameOptions& named, theory::Loss loss, const KnownLaw& known);
 };
 
-/// The family that a name selects, and the options in the name, checked against those of the family. Throws usage_error
-/// with the nearest legal name or option.
-struct SpectralSpec {
-    const SpectralFamily* family = nullptr;
-    NameOptions named;
-};
-[[nodiscard]] SpectralSpec spectral_spec(std::string_view name);
-
 }  // namespace spiked::estimators

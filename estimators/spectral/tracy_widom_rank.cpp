@@ -17,6 +17,21 @@
 namespace spiked::estimators {
 namespace {
 
+/// Where the distribution of the largest value without a signal comes from.
+enum class NullLaw { tracy_widom, sign_flips };
+
+}  // namespace
+}  // namespace spiked::estimators
+
+template <>
+struct spiked::EnumNames<spiked::estimators::NullLaw> {
+    static constexpr EnumName<spiked::estimators::NullLaw> table[] = {
+        {spiked::estimators::NullLaw::tracy_widom, "tw"}, {spiked::estimators::NullLaw::sign_flips, "signflip"}};
+};
+
+namespace spiked::estimators {
+namespace {
+
 double per_columns(Shape shape) { return std::pow(static_cast<double>(shape.columns), -2.0 / 3.0); }
 
 /// The threshold on an eigenvalue for noise entries of variance 1/d.
@@ -116,10 +131,13 @@ SpectralFamily tracy_widom_test_family() {
           "\"known\" "
           "in a study)",
           {{"level", number("P", {.above = 0.0, .below = 1.0}),
-            "false alarms a test: with null=tw for Gaussian and lighter entries only (heavy tails: up to .7 at .01)",
+            "false-alarm rate of each test; with null=tw it holds for Gaussian and lighter entries only (heavy tails: "
+            "up to .7 at .01)",
             fmt::format("{}", TracyWidomOptions{}.level)},
-           {"null", one_of({"tw", "signflip"}),
-            "tw: Tracy-Widom; signflip: blocks with random signs, for any symmetric independent entries", "tw"},
+           {"null", one_of<NullLaw>(),
+            "null law: tw is Tracy-Widom; signflip takes blocks with random signs, for any symmetric independent "
+            "entries",
+            std::string(enum_name(NullLaw::tracy_widom))},
            {"draws", whole("N", 1, SignFlips::most_draws), "with null=signflip: number of such blocks", "1/level - 1"},
            {"sigma", number("S", {.above = 0.0}),
             "standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law"}},
@@ -132,7 +150,7 @@ SpectralFamily tracy_widom_test_family() {
                                       .noise_level = named.number("sigma"),
                                       .law = known};
             const auto draws = named.whole("draws");
-            if (named.choice_or_default("null") == "signflip")
+            if (named.choice_or_default<NullLaw>("null") == NullLaw::sign_flips)
                 options.sign_flips = draws.value_or(SignFlips::least_draws(options.level));
             else if (draws)
                 throw usage_error("\"{}\": draws= has no effect without null=signflip: leave it out", named.text());

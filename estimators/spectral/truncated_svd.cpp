@@ -8,7 +8,7 @@ namespace spiked::estimators {
 /// components. R may be a rank rule, `svd:rd` or `svd:ed` (rank_rule.hpp).
 SpectralFamily truncated_svd_family() {
     return {{{"svd",
-              "truncated SVD at the given rank, values kept as they are",
+              "truncated SVD at the given rank, without shrinkage",
               rank_options(),
               "Eckart & Young 1936",
               {"pca", "tsvd"}},

@@ -21,8 +21,6 @@ arma::uvec all_of(arma::uword count) { return count == 0 ? arma::uvec() : arma::
 
 }  // namespace
 
-std::string_view name_of(Precision precision) { return precision == Precision::float32 ? "float" : "double"; }
-
 /// Decomposition of the cores of blocks of one shape, computed when a result is first requested.
 class AnalysedBlock::Decomposition {
 public:

@@ -3,9 +3,9 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "estimators/svd/decomposition.hpp"
 #include "estimators/svd/shape.hpp"
 
@@ -14,7 +14,6 @@ namespace spiked::estimators {
 /// Precision of a decomposition. Singular values are returned in double either way; values of a float decomposition
 /// within its rounding error of 0, long side times float epsilon times the largest value, become 0.
 enum class Precision { float32, float64 };
-[[nodiscard]] std::string_view name_of(Precision precision);  ///< float, double
 
 /// A block with its singular values and leading vectors, which several methods need and which are computed once, when
 /// they are first requested. Rows and columns that are exactly zero are left out of the spectrum, because they would
@@ -77,3 +76,9 @@ private:
 };
 
 }  // namespace spiked::estimators
+
+template <>
+struct spiked::EnumNames<spiked::estimators::Precision> {
+    static constexpr EnumName<spiked::estimators::Precision> table[] = {
+        {spiked::estimators::Precision::float64, "double"}, {spiked::estimators::Precision::float32, "float"}};
+};

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/runtime/error.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "sim/random/normal.hpp"
 
 namespace spiked::estimators {

@@ -85,27 +85,42 @@ SpectralMethod::Applied SpectralMethod::apply(AnalysedBlock& block) const {
     return {std::move(found.shrinkage), found.signal.matrix()};
 }
 
-SpectralMethod spectral_method(std::string_view text, theory::Loss loss, const KnownNoise& known) {
+bool SpectralMethod::takes_noise_law() const {
+    return outermost ? outermost->entry().takes_noise_law : spec.entry().takes_noise_law;
+}
+
+SpectralMethod SpectralMethod::knowing(const KnownNoise& noise) const {
+    SpectralMethod method = *this;
+    KnownLaw law;
+    if (outermost) {
+        method.transforms.front() = outermost->make(noise);
+        if (transforms.size() == 1 && method.transforms.front().exact)
+            law.row = law.column = theory::identity_spectrum();
+    } else {
+        if (noise.row) law.row = noise.row->spectrum();
+        if (noise.column) law.column = noise.column->spectrum();
+    }
+    method.estimator = spec.make(loss, law);
+    return method;
+}
+
+SpectralMethod spectral_method(std::string_view text, theory::Loss loss) {
     SpectralMethod method;
     method.name = text;
+    method.loss = loss;
     std::vector<std::string> parts = split(text, '+');
     if (parts.size() > most_transforms + 1)
         throw usage_error("an estimator with {} transforms (at most {} are applied): leave some out", parts.size() - 1,
                           most_transforms);
-    const std::string outermost = parse_name(parts.front()).name;
-    for (const auto& entry : parts.size() > 1 ? transforms() : spectral_estimators())
-        if (entry.name == outermost) method.takes_noise_law = entry.takes_noise_law;
-    KnownLaw law;
-    if (known.row) law.row = known.row->spectrum();
-    if (known.column) law.column = known.column->spectrum();
     for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-        method.transforms.push_back(transform(parts[i], i == 0 ? known : KnownNoise{}));
-        law = {};
-        if (i == 0 && method.transforms.front().exact) law.row = law.column = theory::identity_spectrum();
+        TransformSpec spec = transform_spec(parts[i]);
+        method.transforms.push_back(spec.make());
+        if (i == 0) method.outermost = std::move(spec);
     }
     if (is_transform(parts.back()))
         throw usage_error("\"{}\" lacks an estimator after its transform: write {}+gd-shrink", text, text);
-    method.estimator = spectral_estimator(parts.back(), loss, law);
+    method.spec = spectral_spec(parts.back());
+    method.estimator = method.spec.make(loss);
     return method;
 }
 

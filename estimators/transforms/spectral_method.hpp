@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,19 @@ namespace spiked::estimators {
 /// singular values of the estimate in the block's own coordinates, and the note gives the bulk edge in the other
 /// coordinates.
 struct SpectralMethod {
-    std::string name;                   ///< as written
-    std::vector<Transform> transforms;  ///< outermost first
+    std::string name;                             ///< as written
+    theory::Loss loss = theory::Loss::frobenius;  ///< for which its shrinkage is optimal
+    std::optional<TransformSpec> outermost;       ///< of the first transform
+    SpectralSpec spec;                            ///< of the estimator
+    std::vector<Transform> transforms;            ///< outermost first
     SpectralEstimator estimator;
-    bool takes_noise_law = false;  ///< whether a known noise law changes its result
+
+    /// Whether a known noise law changes its result.
+    [[nodiscard]] bool takes_noise_law() const;
+    /// The same method for blocks whose noise law is known. The law is passed to the outermost transform, or to the
+    /// estimator when there is none. After whitening by known covariances the estimator is given that its noise is
+    /// white with entries of variance 1/d. Throws usage_error if the name asks to estimate what is known.
+    [[nodiscard]] SpectralMethod knowing(const KnownNoise& noise) const;
 
     struct Factors {
         Shrinkage shrinkage;
@@ -42,11 +52,8 @@ struct SpectralMethod {
 inline constexpr std::size_t most_transforms = 16;
 
 /// Builds a method from a name like `eoptshrink`, `whiten+gd-shrink:sigma=1`, `dyson+whiten+tw-test`. Throws
-/// usage_error with the nearest legal name. `known` is passed to the outermost transform, or to the estimator when
-/// there is none. After whitening by known covariances the estimator is given that its noise is white with entries of
-/// variance 1/d.
-[[nodiscard]] SpectralMethod spectral_method(std::string_view text, theory::Loss loss = theory::Loss::frobenius,
-                                             const KnownNoise& known = {});
+/// usage_error with the nearest legal name.
+[[nodiscard]] SpectralMethod spectral_method(std::string_view text, theory::Loss loss = theory::Loss::frobenius);
 
 /// The names that use a known noise law, for messages: `tw-test and whiten+NAME`.
 [[nodiscard]] std::string users_of_noise_law();

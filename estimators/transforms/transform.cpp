@@ -9,14 +9,16 @@
 
 namespace spiked::estimators {
 
-namespace {
-
-using Enter = std::function<WhiteCoordinates(AnalysedBlock& block)>;
-
-struct Row {
+/// An entry of the table of transforms.
+struct TransformFamily {
+    using Enter = decltype(Transform::enter);
     EstimatorEntry entry;
     Enter (*make)(const NameOptions& named, const KnownNoise& known);
 };
+
+namespace {
+
+using Enter = TransformFamily::Enter;
 
 Enter make_whiten(const NameOptions& named, const KnownNoise& known) {
     if (named.words().size() > 1)
@@ -37,49 +39,55 @@ Enter reject_positions(const NameOptions& named, const KnownNoise&) {
         named.text());
 }
 
-const Registry<Row>& rows() {
-    static const Registry<Row> table(
-        "transform",
-        {
-            {{{"whiten",
-               "around an estimator, whiten+gd-shrink: shrinks where the noise is white, then colours again",
-               {{"diagonal", {}, "row and column variances are estimated, the default"},
-                {"full", {}, "whole covariances are estimated"},
-                {"--row-spectrum", any_text("SPEC|FILE.npy"), "the covariance is known: law = \"known\" in a study"},
-                {"--col-spectrum", any_text("SPEC|FILE.npy"), "the same of columns"}},
-               "Leeb & Romanov 2021"},
-              true},
-             make_whiten},
-            {{{"dyson",
-               "around an estimator, dyson+gd-shrink: whitening by row and column variances from the resolvent of the "
-               "block",
-               {},
-               "Landa & Kluger 2023"}},
-             make_dyson},
-            {{{"unrope",
-               "in front of a method of kv run or kv encode, unrope+eoptshrink+tq-mse: keys as before their rotary "
-               "embedding",
-               {},
-               "KVQuant codes such keys"}},
-             reject_positions},
-        });
+const Registry<TransformFamily>& transform_families() {
+    static const Registry<TransformFamily> table(
+        "transform", {
+                         {{{"whiten",
+                            "transform around an estimator, as in whiten+gd-shrink: the block is whitened, shrunk and "
+                            "transformed back",
+                            {{"diagonal", {}, "estimate row and column variances, the default"},
+                             {"full", {}, "estimate the whole row and column covariances"},
+                             {"--row-spectrum", any_text("SPEC|FILE.npy"),
+                              "the row covariance is known (in a study: law = \"known\")"},
+                             {"--col-spectrum", any_text("SPEC|FILE.npy"), "the same for the column covariance"}},
+                            "Leeb & Romanov 2021"},
+                           true},
+                          make_whiten},
+                         {{{"dyson",
+                            "transform around an estimator, as in dyson+gd-shrink: whitening by row and column "
+                            "variances from the resolvent of the block",
+                            {},
+                            "Landa & Kluger 2023"}},
+                          make_dyson},
+                         {{{"unrope",
+                            "in front of a method of kv run or kv encode, as in unrope+eoptshrink+tq-mse: codes keys "
+                            "with their rotary embedding undone, and applies it again to decoded keys",
+                            {},
+                            "Hooper et al. 2024 (KVQuant)"}},
+                          reject_positions},
+                     });
     return table;
 }
 
 }  // namespace
 
 const std::vector<EstimatorEntry>& transforms() {
-    static const auto entries = rows().entries<EstimatorEntry>();
+    static const auto entries = transform_families().entries<EstimatorEntry>();
     return entries;
 }
 
-bool is_transform(std::string_view text) { return rows().find(parse_name(text).name) != nullptr; }
+bool is_transform(std::string_view text) { return transform_families().find(parse_name(text).name) != nullptr; }
 
-Transform transform(std::string_view text, const KnownNoise& known) {
+TransformSpec transform_spec(std::string_view text) {
     const ParsedName parsed = parse_name(text);
-    const Row& row = rows().named(parsed.name);
-    return {parsed.text, row.make(NameOptions(parsed, row.entry.options), known),
-            row.entry.takes_noise_law && !known.empty()};
+    const TransformFamily& family = transform_families().named(parsed.name);
+    return {&family, NameOptions(parsed, family.entry.options)};
+}
+
+const EstimatorEntry& TransformSpec::entry() const { return family->entry; }
+
+Transform TransformSpec::make(const KnownNoise& known) const {
+    return {named.text(), family->make(named, known), entry().takes_noise_law && !known.empty()};
 }
 
 }  // namespace spiked::estimators

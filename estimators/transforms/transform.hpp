@@ -35,7 +35,19 @@ struct Transform {
 ///          (Landa and Kluger 2023, the Dyson equalizer). Needs all singular vectors once.
 [[nodiscard]] const std::vector<EstimatorEntry>& transforms();
 [[nodiscard]] bool is_transform(std::string_view text);
-/// Throws usage_error with the nearest legal name.
-[[nodiscard]] Transform transform(std::string_view text, const KnownNoise& known = {});
+
+struct TransformFamily;
+
+/// A transform by its name and the options in it, parsed once like a SpectralSpec.
+struct TransformSpec {
+    const TransformFamily* family = nullptr;
+    NameOptions named;
+
+    [[nodiscard]] const EstimatorEntry& entry() const;
+    /// Throws usage_error for options that exclude each other, and where the name asks to estimate what is known.
+    [[nodiscard]] Transform make(const KnownNoise& known = {}) const;
+};
+/// Throws usage_error for an unknown name or option, with the nearest.
+[[nodiscard]] TransformSpec transform_spec(std::string_view text);
 
 }  // namespace spiked::estimators

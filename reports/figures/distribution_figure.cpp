@@ -179,7 +179,7 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
     const std::string of = method.empty() || method == "sample" ? "" : " of " + method;
     Figure figure;
     figure.title = fmt::format("Distribution of {}{}", metric, of);
-    figure.columns = {"cell", "#draw", "#" + metric, "#share up to it", "#band from", "#to"};
+    figure.columns = {"cell", "#draw", "#" + metric, "#fraction up to it", "#band from", "#to"};
     figure.csv = csv_line({"cell", "draw", "value", "ecdf", "band_low", "band_high"});
     const std::vector<Draws> cells = kept_draws(store, metric, method, texts_of(spec, "cell", {}));
     if (cells.empty())

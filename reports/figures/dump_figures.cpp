@@ -147,7 +147,7 @@ Figure heatmaps(const std::string& label, std::int64_t rep, const std::string& m
         block.n_rows, block.n_cols,
         averaged ? fmt::format(", drawn as means over rectangles, {} x {}", shown.n_rows, shown.n_cols) : "", limit);
     const double energy = arma::accu(arma::square(block));
-    figure.columns = {"part", "#smallest", "#largest", "#root mean square", "#share of the block's energy, %"};
+    figure.columns = {"part", "#smallest", "#largest", "#root mean square", "#fraction of the block's energy, %"};
     for (const auto& part : parts) {
         const double own = arma::accu(arma::square(part.whole));
         figure.rows.push_back({part.name, fmt::format("{:.4g}", part.whole.min()),

@@ -188,7 +188,7 @@ void draw(Figure& figure) {
 
 void write_picture(const Figure& figure, const std::string& path, SideFiles side_files) {
     const PictureFormat format = picture_format(path);
-    if (figure.script.empty()) throw input_error("{}: not written ({})", path, figure.problem);
+    if (figure.script.empty()) throw input_error("{}: not written ({}): leave the picture out", path, figure.problem);
     auto picture = run_gnuplot(picture_script(figure.script, format));
     if (!picture)
         throw output_error("{}: cannot be drawn (gnuplot is not installed): install it (Debian: gnuplot-nox)", path);

@@ -40,8 +40,8 @@ std::string failing_controls(const ClaimOutcome& claim) {
 }
 
 std::string_view verdict_text(validation::Verdict verdict) {
-    constexpr std::string_view names[] = {"holds", "refuted", "open"};
-    return names[static_cast<int>(verdict)];
+    using validation::Verdict;
+    return verdict == Verdict::pass ? "holds" : verdict == Verdict::fail ? "refuted" : "open";
 }
 
 std::string at_size(const Finding& finding) {
@@ -161,7 +161,8 @@ std::string claims_text(const Validation& validation, bool details) {
         }
     text += "\n" + notes;
     text += fmt::format(
-        "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}, exact for shares and distances, nominal "
+        "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}, exact for fractions and distances, "
+        "nominal "
         "for means and slopes; controls: negative controls that fail, of all.\n",
         counted(validation.claims.size(), "claim"), name_of(validation.tier), failed, open, validation.false_alarm,
         counted(validation.comparisons, "comparison"));
@@ -273,7 +274,8 @@ std::string claims_legend(const Validation& validation) {
         "passed. Every criterion that holds has negative controls, its own trials with one planted defect, which must "
         "fail. Every refuted criterion has positive controls, its own trials changed so that the statement is true, "
         "which must pass, and a corrected form. All {} confidence intervals, those of controls included, hold "
-        "simultaneously with probability 1 - {:g}: exactly for shares and distances, nominally for means and slopes, "
+        "simultaneously with probability 1 - {:g}: exactly for fractions and distances, nominally for means and "
+        "slopes, "
         "whose limits are corrected for skewness. Measured, a mean of 200 values misses its limits 0.8 (normal), 1.2 "
         "(exponential), 1.1 (chi-square with one degree of freedom) and 11 (lognormal) times as often as stated, one "
         "of 2000 values 1.0, 0.6, 0.6 and 1.6 times. Rates and growth are slopes of a root mean square or a quantile "
@@ -282,7 +284,7 @@ std::string claims_legend(const Validation& validation) {
         "would "
         "have failed with probability 0.99. The closest fault that would still pass has a size between the largest "
         "tried at which no criterion fails and the smallest at which one does, in the unit of the fault (bisected on "
-        "new trials, full tier only) or as the share of the trials that have it.{}",
+        "new trials, full tier only) or as the fraction of the trials that have it.{}",
         validation.comparisons, validation.false_alarm,
         std::any_of(validation.claims.begin(), validation.claims.end(),
                     [](const ClaimOutcome& claim) { return !claim.claim->on.empty(); })
@@ -365,7 +367,7 @@ std::string selftest_text(const validation::Selftest& selftest) {
                      one.caught   ? "yes"
                      : one.intact ? "NO"
                                   : "NO: refuted without it too"});
-    TextTable calibrations({"calibration", "with a mistake", "p", "p with mistake", "passed"}, 2);
+    TextTable calibrations({"calibration", "with a defect", "p", "p with defect", "passed"}, 2);
     for (const auto& one : selftest.calibrations)
         calibrations.add({one.name + ": " + one.measures, one.control, fmt::format("{:.2g}", one.p_value),
                           fmt::format("{:.2g}", one.control_p_value),

@@ -190,11 +190,12 @@ void add_false_alarms(Losses& losses, const Numbers& numbers) {
     const auto* coloured = numbers.criterion("rank.false-alarm", "reference-coloured");
     const auto* literal = numbers.criterion("rank.false-alarm", "literal-coloured");
     if (coloured == nullptr || literal == nullptr) return;
-    losses.push_back({"False alarms",
-                      fmt::format("Share of blocks without signal, under coloured noise, in which the rank rule finds "
-                                  "one: {} in the reference reading, {} in the literal one.",
-                                  at_all_sizes(*coloured, share_without), at_all_sizes(*literal, share_without)),
-                      "rank.false-alarm, reference-coloured and literal-coloured"});
+    losses.push_back(
+        {"False alarms",
+         fmt::format("Fraction of blocks without signal, under coloured noise, in which the rank rule finds "
+                     "one: {} in the reference reading, {} in the literal one.",
+                     at_all_sizes(*coloured, share_without), at_all_sizes(*literal, share_without)),
+         "rank.false-alarm, reference-coloured and literal-coloured"});
 }
 
 void add_weak_signals(Losses& losses, const Numbers& numbers) {
@@ -202,7 +203,7 @@ void add_weak_signals(Losses& losses, const Numbers& numbers) {
     if (gap == nullptr) return;
     losses.push_back(
         {"Weak signals: what alpha + d^(-1/6) means",
-         fmt::format("A signal 1.5 d^(-1/3) above the threshold alpha can be detected. Share of blocks in "
+         fmt::format("A signal 1.5 d^(-1/3) above the threshold alpha can be detected. Fraction of blocks in "
                      "which the rule counts it: {}. {}.",
                      at_all_sizes(*gap, share_of), capitalised(numbers.claim("rank.consistency")->claim->note)),
          "rank.consistency, gap, and its note"});
@@ -275,7 +276,7 @@ void add_rates(Losses& losses, const Validation& validation) {
     losses.push_back(
         {"Error rates",
          fmt::format("The probability that any of the {} comparisons of the tier is wrong is {:g}. For the {} "
-                     "comparisons of shares and distances in this run such rates are exact; for the {} of "
+                     "comparisons of fractions and distances in this run such rates are exact; for the {} of "
                      "means and slopes they are nominal and exceeded far out in the tails of skewed "
                      "numbers.",
                      validation.comparisons, validation.false_alarm, exact, nominal),

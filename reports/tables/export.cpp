@@ -24,12 +24,8 @@ using validation::Database;
 using validation::Statement;
 
 const StoreTable& find_table(const std::string& name) {
-    std::vector<std::string> names;
-    for (const auto& table : store_tables()) {
-        if (table.name == name) return table;
-        names.push_back(table.name);
-    }
-    throw usage_error("--table \"{}\" is not possible{}", name, suggestion(name, names));
+    if (const StoreTable* table = store_tables().find(name)) return *table;
+    throw usage_error("--table \"{}\" is not possible{}", name, suggestion(name, store_tables().names()));
 }
 
 std::string number_text(const Statement& row, int column) {
@@ -155,40 +151,45 @@ std::string as_text(const PrintedTable& table) {
 
 }  // namespace
 
-const std::vector<StoreTable>& store_tables() {
-    static const std::vector<StoreTable> tables = {
-        {"summary", "mean, standard deviation and standard error of every metric of every method and cell",
-         "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
-         " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
-        {"methods", "a row for each method, a column for each metric, the best of each kind and bit width marked", ""},
-        {"values", "every draw that was kept",
-         "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
-         "v.method_id,"
-         " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt "
-         "USING(metric_id)"
-         " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
-        {"cells", "the design points",
-         "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
-         "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
-        {"failures", "replicates that failed, with the command that replays each",
-         "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || f.cell_id "
-         "|| ' --rep ' || "
-         "f.rep AS replay"
-         " FROM failure f JOIN cell c USING(cell_id)"
-         " ORDER BY f.cell_id, f.rep"},
-        {"bits", "stored bits an entry, by item",
-         "SELECT c.label AS cell, m.name AS method, l.item, l.bits_per_entry FROM ledger l JOIN cell c USING(cell_id)"
-         " JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
-        {"checks", "verdicts with margins and controls",
-         "SELECT v.check_name, v.claim, c.label AS cell, m.name AS method, v.k, v.estimate, v.mcse, v.expected, "
-         "v.margin,"
-         " v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, v.control_verdict, v.reason FROM verdict v"
-         " JOIN cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id"},
-        {"theory", "the theoretical values of each cell",
-         "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
-         "USING(cell_id)"
-         " ORDER BY t.cell_id, t.quantity, t.k"},
-    };
+const Registry<StoreTable>& store_tables() {
+    static const Registry<StoreTable> tables(
+        "table of a store",
+        {
+            {"summary", "mean, standard deviation and standard error of every metric of every method and cell",
+             "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
+             " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
+            {"methods", "a row for each method, a column for each metric, the best of each kind and bit width marked",
+             ""},
+            {"values", "every draw that was kept",
+             "SELECT c.label AS cell, v.rep, me.name AS method, mt.name AS metric, v.k, v.v AS value, v.cell_id, "
+             "v.method_id,"
+             " v.metric_id FROM value v JOIN cell c USING(cell_id) JOIN method me USING(method_id) JOIN metric mt "
+             "USING(metric_id)"
+             " ORDER BY v.cell_id, v.rep, v.method_id, v.metric_id, v.k"},
+            {"cells", "the design points",
+             "SELECT cell_id, label, n, d, reps_least, reps_target, (SELECT coalesce(sum(reps), 0) FROM batch b WHERE "
+             "b.cell_id = c.cell_id) AS reps, state, why, params FROM cell c ORDER BY cell_id"},
+            {"failures", "replicates that failed, with the command that replays each",
+             "SELECT c.label AS cell, f.rep, f.stage, f.code, f.message, 'spiked replay ' || ?1 || ' --cell ' || "
+             "f.cell_id "
+             "|| ' --rep ' || "
+             "f.rep AS replay"
+             " FROM failure f JOIN cell c USING(cell_id)"
+             " ORDER BY f.cell_id, f.rep"},
+            {"bits", "stored bits an entry, by item",
+             "SELECT c.label AS cell, m.name AS method, l.item, l.bits_per_entry FROM ledger l JOIN cell c "
+             "USING(cell_id)"
+             " JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
+            {"checks", "verdicts with margins and controls",
+             "SELECT v.check_name, v.claim, c.label AS cell, m.name AS method, v.k, v.estimate, v.mcse, v.expected, "
+             "v.margin,"
+             " v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, v.control_verdict, v.reason FROM verdict v"
+             " JOIN cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id"},
+            {"theory", "the theoretical values of each cell",
+             "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
+             "USING(cell_id)"
+             " ORDER BY t.cell_id, t.quantity, t.k"},
+        });
     return tables;
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/registry.hpp"
 #include "validation/store/sqlite.hpp"
 
 namespace spiked::reports {
@@ -12,7 +13,7 @@ struct StoreTable {
     std::string summary;
     std::string query;  ///< empty: made by method_table; ?1 is the path of the store, quoted for a shell
 };
-[[nodiscard]] const std::vector<StoreTable>& store_tables();
+[[nodiscard]] const Registry<StoreTable>& store_tables();
 
 /// The whole table as csv, json (`spiked.export/1`), latex (booktabs, value(error) where there is an error), or text
 /// for a terminal. A missing value is an empty field in csv and null in json. The table `summary` holds no time, path

@@ -80,7 +80,8 @@ std::string cluster_name(const std::string& cluster) {
     return cluster == "head" ? "layer and head" : one_line(cluster);
 }
 
-/// `layer and head (4 clusters), 3 degrees of freedom: 95 % limits 3.18 standard errors away`
+/// How the rows are clustered and how wide their limits are, as in `layer and head (4 clusters), 3 degrees of freedom:
+/// 95 % limits 3.18 standard errors away`
 std::string clusters_text(const validation::KvTable& table) {
     double fewest = std::numeric_limits<double>::quiet_NaN();
     double most = fewest;
@@ -330,30 +331,22 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
     return text;
 }
 
-std::vector<double> per_entry(const estimators::Ledger& ledger, std::uint64_t entries) {
-    std::vector<double> bits;
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        bits.push_back(static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) /
-                       static_cast<double>(entries));
-    return bits;
-}
-
-std::string ledger_text(const std::vector<double>& bits_per_entry) {
+std::string ledger_text(const estimators::PerItem<double>& bits_per_entry) {
     TextTable table({"item", "bits an entry"});
     double total = 0.0;
-    for (std::size_t item = 0; item < estimators::item_count; ++item) {
-        total += bits_per_entry[item];
-        if (bits_per_entry[item] > 0.0)
-            table.add({std::string(estimators::item_names[item]), fmt::format("{:.6f}", bits_per_entry[item])});
+    for (const auto& item : EnumNames<estimators::Item>::table) {
+        const double bits = bits_per_entry[item.value];
+        total += bits;
+        if (bits > 0.0) table.add({std::string(item.name), fmt::format("{:.6f}", bits)});
     }
     table.add({"total", fmt::format("{:.6f}", total)});
     return table.text();
 }
 
-Json ledger_json(const std::vector<double>& bits_per_entry) {
+Json ledger_json(const estimators::PerItem<double>& bits_per_entry) {
     Json ledger = Json::object();
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        ledger.set(std::string(estimators::item_names[item]), bits_per_entry[item]);
+    for (const auto& item : EnumNames<estimators::Item>::table)
+        ledger.set(std::string(item.name), bits_per_entry[item.value]);
     return ledger;
 }
 

@@ -35,11 +35,9 @@ struct EqualBitsRows {
 [[nodiscard]] Json frontier_json(const validation::KvTable& table, const std::string& metric,
                                  const std::vector<validation::EqualBits>& at);
 
-/// Stored bits per entry of each item of the ledger.
-[[nodiscard]] std::vector<double> per_entry(const estimators::Ledger& ledger, std::uint64_t entries);
 /// A table of the items that hold bits, and the total.
-[[nodiscard]] std::string ledger_text(const std::vector<double>& bits_per_entry);
+[[nodiscard]] std::string ledger_text(const estimators::PerItem<double>& bits_per_entry);
 /// Stored bits per entry of every item, also of those without bits.
-[[nodiscard]] Json ledger_json(const std::vector<double>& bits_per_entry);
+[[nodiscard]] Json ledger_json(const estimators::PerItem<double>& bits_per_entry);
 
 }  // namespace spiked::reports

@@ -383,7 +383,8 @@ std::string formatted(const MethodTable& table, const std::string& format) {
     if (format == "json") return as_json(table).text(2) + "\n";
     if (format == "latex") return as_latex(table);
     if (format == "text") return as_text(table);
-    throw usage_error("--format \"{}\" is not possible for the table methods (csv, json and latex are)", format);
+    throw usage_error(
+        "--format \"{}\" is not possible for the table methods (csv, json and latex are): choose one of these", format);
 }
 
 }  // namespace spiked::reports

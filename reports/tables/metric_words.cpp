@@ -9,10 +9,7 @@ namespace spiked::reports {
 namespace {
 
 /// The metric of that name; null if this program does not know it, because a newer version wrote the store.
-const validation::Metric* known_metric(std::string_view name) {
-    const auto found = validation::find_metric(name);
-    return found ? &validation::metrics()[*found] : nullptr;
-}
+const validation::Metric* known_metric(std::string_view name) { return validation::metrics().find(name); }
 
 bool is_fraction(std::string_view name) {
     const auto* metric = known_metric(name);
@@ -28,7 +25,7 @@ std::string with_percent_sign(std::string heading, std::string_view metric) {
 const std::vector<std::string>& metrics_of(MetricGroup group) {
     static const auto groups = [] {
         std::map<MetricGroup, std::vector<std::string>> all;
-        std::vector<validation::Metric> columns = validation::metrics();
+        std::vector<validation::Metric> columns = validation::metrics().rows();
         std::stable_sort(columns.begin(), columns.end(),
                          [](const auto& a, const auto& b) { return a.text.column < b.text.column; });
         for (const auto& metric : columns) all[metric.text.group].push_back(metric.name);

@@ -28,7 +28,7 @@ using validation::MetricGroup;
 [[nodiscard]] double scale_of(std::string_view metric);
 
 /// The error to show beside a mean over `count` replicates: its standard error, or fraction_error where every value of
-/// a metric of 0 and 1 is the same, so that a share of 0 or 1 of few replicates is not shown as certain.
+/// a metric of 0 and 1 is the same, so that a fraction of 0 or 1 of few replicates is not shown as certain.
 [[nodiscard]] double shown_error(std::string_view metric, double mean, double standard_error, std::int64_t count);
 
 }  // namespace spiked::reports

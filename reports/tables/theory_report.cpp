@@ -264,7 +264,7 @@ std::string bulk_text(const TheoryAnswers::Bulk& answers) {
                             complex(z), complex(pair.left), complex(pair.right));
     }
     if (!answers.quantiles.empty()) {
-        TextTable table({"share", "eigenvalue"}, 0);
+        TextTable table({"fraction", "eigenvalue"}, 0);
         for (const auto& [probability, x] : answers.quantiles) table.add({cell(probability), cell(x.value)});
         text += "\n" + table.text();
     }

@@ -13,7 +13,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/file_kind.hpp"
+#include "sim/io/file_formats.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -134,7 +134,7 @@ arma::mat read_csv(const std::string& path) { return read_csv(path, {}); }
 
 arma::mat read_csv(const std::string& path, const CellCheck& check) {
     const ByteFile file(path);
-    reject_other_format(file, FileKind::text);
+    reject_other_format(file, ".csv");
     Reader reader(path, check);
     std::string pending;
     for (std::uint64_t offset = 0; offset < file.size();) {

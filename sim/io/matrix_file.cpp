@@ -14,24 +14,17 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/csv.hpp"
+#include "sim/io/file_formats.hpp"
 #include "sim/io/npz.hpp"
 #include "sim/io/tensor_layout.hpp"
 
 namespace spiked::sim {
 namespace {
 
-constexpr std::string_view text_suffix = ".csv";
-
 struct Spec {
     std::string path;
     std::optional<std::string> selector;
 };
-
-bool names_matrix(const std::string& path) {
-    const auto& suffixes = dump_suffixes();
-    return has_suffix(path, text_suffix) ||
-           std::any_of(suffixes.begin(), suffixes.end(), [&](const auto& suffix) { return has_suffix(path, suffix); });
-}
 
 bool exists(const std::string& path) {
     std::error_code none;
@@ -45,7 +38,7 @@ Spec split_spec(const std::string& spec) {
     for (std::size_t at = spec.rfind(':'); at != std::string::npos && at > 0; at = spec.rfind(':', at - 1))
         if (exists(spec.substr(0, at))) return {spec.substr(0, at), spec.substr(at + 1)};
     for (std::size_t at = spec.find(':'); at != std::string::npos; at = spec.find(':', at + 1))
-        if (names_matrix(spec.substr(0, at))) return {spec.substr(0, at), spec.substr(at + 1)};
+        if (format_of(spec.substr(0, at)) != nullptr) return {spec.substr(0, at), spec.substr(at + 1)};
     return {spec, std::nullopt};
 }
 
@@ -124,7 +117,8 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     const auto read = [&](std::uint64_t first, std::span<double> out) { file.read(selected.tensor, first, out); };
     read(0, {});  // throws for types that are not numbers
     if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end())
-        throw input_error("{} is empty (shape {}): nothing can be computed from it", where, shape_text(tensor.shape));
+        throw input_error("{} is empty (shape {}): give at least one row and one column", where,
+                          shape_text(tensor.shape));
     if (tensor.shape.size() == 1 || tensor.shape.size() == 2) {
         if (selected.head)
             throw input_error("{} has shape {} (a matrix, without heads): leave :{} out", where,
@@ -144,24 +138,23 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
 }
 
 arma::mat read_any(const Spec& spec, const std::string& layout) {
-    if (has_suffix(spec.path, text_suffix)) {
+    const FileFormat* format = format_of(spec.path);
+    if (format == nullptr) {
+        const ByteFile file(spec.path);
+        throw input_error("{}: unknown kind of file (its suffix is not one of {}): rename or convert it", spec.path,
+                          fmt::join(matrix_suffixes(), ", "));
+    }
+    if (format->open == nullptr) {
         if (spec.selector)
             throw input_error("{}: holds one matrix (no part can be selected with :{}): leave that out", spec.path,
                               *spec.selector);
         return read_csv(spec.path);
     }
-    if (names_matrix(spec.path)) {
-        const auto file = open_tensors(spec.path);
-        return read_tensor(*file, select(*file, spec.selector), layout);
-    }
-    const ByteFile file(spec.path);
-    throw input_error("{}: unknown kind of file (its suffix is not one of {}, {}): rename or convert it", spec.path,
-                      fmt::join(dump_suffixes(), ", "), text_suffix);
+    const auto file = format->open(spec.path);
+    return read_tensor(*file, select(*file, spec.selector), layout);
 }
 
 }  // namespace
-
-std::string matrix_forms() { return fmt::format("FILE({}|{})", tensor_forms(), text_suffix); }
 
 arma::mat read_matrix(const TensorContainer& file) { return read_tensor(file, select(file, std::nullopt), ""); }
 

@@ -15,9 +15,6 @@ namespace spiked::sim {
 /// first position).
 [[nodiscard]] arma::mat read_matrix(const std::string& spec, const std::string& layout = "");
 
-/// The forms that read_matrix accepts, for help texts: `FILE(.npz:name|.npy|.csv)`.
-[[nodiscard]] std::string matrix_forms();
-
 /// The only tensor of a container; NaN and infinities are accepted.
 [[nodiscard]] arma::mat read_matrix(const TensorContainer& file);
 

@@ -11,7 +11,7 @@
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/file_kind.hpp"
+#include "sim/io/file_formats.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -168,7 +168,7 @@ void check_member(const zip_stat_t& status, const std::string& where) {
 }  // namespace
 
 NpzFile::NpzFile(std::string path) : file_(std::move(path)) {
-    reject_other_format(file_, FileKind::zip);
+    reject_other_format(file_, ".npz");
     reject_large_directory(file_);
     const Archive archive = open_archive(file_);
     const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);

@@ -13,7 +13,7 @@
 #include "core/text/json.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/file_kind.hpp"
+#include "sim/io/file_formats.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -240,7 +240,7 @@ std::optional<std::uint64_t> tensor_bytes(std::span<const std::size_t> shape, DT
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
-    reject_other_format(file_, FileKind::safetensors);
+    reject_other_format(file_, ".safetensors");
     if (file_.size() < length_bytes)
         throw input_error(
             "{}: truncated (expected at least {} bytes, the length of the header, found {}): likely an "

@@ -2,15 +2,13 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cctype>
 #include <deque>
 #include <filesystem>
 #include <mutex>
 
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
-#include "sim/io/file_kind.hpp"
+#include "sim/io/file_formats.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/io/npz.hpp"
 
@@ -125,41 +123,13 @@ private:
     mutable std::deque<std::pair<std::size_t, Bytes>> kept_;
 };
 
-template <class Container>
-std::unique_ptr<TensorContainer> opened(const std::string& path) {
-    return std::make_unique<Container>(path);
-}
-
-struct Kind {
-    const char* suffix;
-    const char* selector;  ///< how one of its tensors is named behind the suffix
-    std::unique_ptr<TensorContainer> (*open)(const std::string& path);
-};
-constexpr Kind kinds[] = {{".safetensors", ":tensor[:head]", opened<SafetensorsContainer>},
-                          {".npz", ":name", opened<NpzContainer>},
-                          {".npy", "", open_npy}};
-
 }  // namespace
 
-bool has_suffix(const std::string& path, std::string_view suffix) {
-    return path.size() >= suffix.size() && std::equal(suffix.rbegin(), suffix.rend(), path.rbegin(),
-                                                      [](char a, unsigned char b) { return a == std::tolower(b); });
+std::unique_ptr<TensorContainer> open_safetensors(const std::string& path) {
+    return std::make_unique<SafetensorsContainer>(path);
 }
 
-const std::vector<std::string>& dump_suffixes() {
-    static const std::vector<std::string> suffixes = [] {
-        std::vector<std::string> all;
-        for (const auto& kind : kinds) all.emplace_back(kind.suffix);
-        return all;
-    }();
-    return suffixes;
-}
-
-std::string tensor_forms() {
-    std::string forms;
-    for (const auto& kind : kinds) forms += (forms.empty() ? "" : "|") + std::string(kind.suffix) + kind.selector;
-    return forms;
-}
+std::unique_ptr<TensorContainer> open_npz(const std::string& path) { return std::make_unique<NpzContainer>(path); }
 
 std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
     return std::make_unique<NpyContainer>(std::move(source), std::move(name));
@@ -167,17 +137,17 @@ std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
 
 std::unique_ptr<TensorContainer> open_npy(const std::string& path) {
     const auto file = std::make_shared<const ByteFile>(path);
-    reject_other_format(*file, FileKind::npy);
+    reject_other_format(*file, ".npy");
     return open_npy(
         {path, file->size(), [file](std::uint64_t offset, std::span<std::byte> out) { file->read(offset, out); }},
         std::filesystem::path(path).stem().string());
 }
 
 std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
-    for (const auto& kind : kinds)
-        if (has_suffix(path, kind.suffix)) return kind.open(path);
+    const FileFormat* format = format_of(path);
+    if (format != nullptr && format->open != nullptr) return format->open(path);
     const ByteFile file(path);
-    reject_other_format(file, FileKind::safetensors);
+    reject_other_format(file, ".safetensors");
     throw input_error("{}: unknown kind of file (a dump is one of {}): rename or convert it", path,
                       fmt::join(dump_suffixes(), ", "));
 }

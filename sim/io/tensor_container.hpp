@@ -3,7 +3,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/io/dtype.hpp"
@@ -38,17 +37,12 @@ public:
     virtual void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const = 0;
 };
 
-/// Whether the path ends with this suffix in lower or upper case; `suffix` must be lower case.
-[[nodiscard]] bool has_suffix(const std::string& path, std::string_view suffix);
-/// The suffixes of the files that open_tensors reads.
-[[nodiscard]] const std::vector<std::string>& dump_suffixes();
-/// How a tensor of each kind of file is named, for help texts: `.npz:name|.npy`.
-[[nodiscard]] std::string tensor_forms();
-
 /// Opens a file by its suffix. A .npz keeps its three last used members unpacked in memory, and more where they are
 /// small; the other formats read from the disk.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
-/// Opens a .npy file of any suffix.
+/// Opens a file of one format, whatever its suffix.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_safetensors(const std::string& path);
+[[nodiscard]] std::unique_ptr<TensorContainer> open_npz(const std::string& path);
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(const std::string& path);
 /// Opens a .npy array of another source under this name.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <tuple>
@@ -20,11 +19,16 @@ namespace {
 constexpr std::string_view layer_mark = "{layer}";
 constexpr std::string_view side_mark = "{side}";
 
-constexpr std::array<std::array<std::string_view, 3>, 3> side_names{{
-    {"key", "value", "query"},
-    {"keys", "values", "queries"},
-    {"k", "v", "q"},
-}};
+constexpr std::size_t spellings = 3;
+/// The names of the sides. The first is ours; a dump has all its names in the same one of the spellings.
+constexpr struct {
+    Side side;
+    std::string_view names[spellings];
+} side_names[] = {
+    {Side::key, {"key", "keys", "k"}},
+    {Side::value, {"value", "values", "v"}},
+    {Side::query, {"query", "queries", "q"}},
+};
 
 std::size_t count_of(std::string_view text, std::string_view part) {
     std::size_t count = 0;
@@ -57,14 +61,14 @@ std::optional<std::size_t> layer_in(std::string_view name, std::string pattern, 
 
 std::vector<DumpTensor> matching(const std::vector<StoredTensor>& stored, const std::string& pattern) {
     std::vector<DumpTensor> found;
-    for (const auto& names : side_names) {
+    for (std::size_t spelling = 0; spelling < spellings; ++spelling) {
         for (std::size_t i = 0; i < stored.size(); ++i)
-            for (std::size_t side = 0; side < names.size(); ++side)
-                if (const auto layer = layer_in(stored[i].name, pattern, names[side])) {
+            for (const auto& known : side_names)
+                if (const auto layer = layer_in(stored[i].name, pattern, known.names[spelling])) {
                     DumpTensor tensor;
                     tensor.name = stored[i].name;
                     tensor.layer = *layer;
-                    tensor.side = static_cast<Side>(side);
+                    tensor.side = known.side;
                     tensor.index = i;
                     found.push_back(std::move(tensor));
                     break;
@@ -85,7 +89,11 @@ std::vector<std::string> layout_names() {
 
 }  // namespace
 
-std::string_view side_name(Side side) { return side_names[0].at(static_cast<std::size_t>(side)); }
+std::string_view side_name(Side side) {
+    for (const auto& known : side_names)
+        if (known.side == side) return known.names[0];
+    throw precondition_error("side {} has no name", static_cast<int>(side));
+}
 
 std::optional<std::size_t> stated_tokens(const Metadata& metadata) {
     const auto* text = find_metadata(metadata, "tokens");

@@ -1,5 +1,6 @@
 #pragma once
 #include <armadillo>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,8 @@
 namespace spiked::sim {
 
 enum class Side { key, value, query };
+/// In the order in which dumps are written.
+inline constexpr std::array<Side, 3> all_sides = {Side::key, Side::value, Side::query};
 [[nodiscard]] std::string_view side_name(Side side);
 
 /// How to read a dump whose metadata are missing or have other names.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -11,9 +10,21 @@
 #include <utility>
 
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
+#include "core/text/enum_names.hpp"
 #include "sim/random/haar.hpp"
 #include "sim/random/normal.hpp"
+
+template <>
+struct spiked::EnumNames<spiked::sim::ContextCourse> {
+    using Course = spiked::sim::ContextCourse;
+    static constexpr EnumName<Course> table[] = {{Course::smooth, "smooth"}, {Course::random, "random"}};
+};
+
+template <>
+struct spiked::EnumNames<spiked::sim::OutlierPlace> {
+    using Place = spiked::sim::OutlierPlace;
+    static constexpr EnumName<Place> table[] = {{Place::slow, "slow"}, {Place::any, "any"}};
+};
 
 namespace spiked::sim {
 namespace {
@@ -22,22 +33,6 @@ using stream::Role;
 using stream::Stream;
 
 constexpr std::uint64_t stream_elements = std::uint64_t{1} << 32;
-
-constexpr std::array<std::string_view, 2> course_names = {"smooth", "random"};
-constexpr std::array<std::string_view, 2> place_names = {"slow", "any"};
-
-template <class Choice>
-std::string_view name_of(const std::array<std::string_view, 2>& names, Choice choice) {
-    return names.at(static_cast<std::size_t>(choice));
-}
-
-template <class Choice>
-Choice parse_name_of(std::string_view what, const std::array<std::string_view, 2>& names, std::string_view text) {
-    for (std::size_t i = 0; i < names.size(); ++i)
-        if (names[i] == text) return static_cast<Choice>(i);
-    throw usage_error("unknown {} \"{}\"{}", what, text,
-                      suggestion(text, std::vector<std::string>(names.begin(), names.end())));
-}
 
 /// A number of the options and its range.
 struct Bounds {
@@ -246,12 +241,10 @@ arma::mat context_rows(const States& states, double strength, const arma::mat& p
 
 }  // namespace
 
-ContextCourse parse_context_course(std::string_view text) {
-    return parse_name_of<ContextCourse>("context course", course_names, text);
-}
+ContextCourse parse_context_course(std::string_view text) { return enum_named<ContextCourse>(text, "context course"); }
 
 OutlierPlace parse_outlier_place(std::string_view text) {
-    return parse_name_of<OutlierPlace>("place of outlier channels", place_names, text);
+    return enum_named<OutlierPlace>(text, "place of outlier channels");
 }
 
 void require_possible(const KvLikeOptions& options) {
@@ -277,7 +270,7 @@ Json describe(const KvLikeOptions& options) {
                          {"hidden", options.hidden},
                          {"context", Json::object({{"rank", rank},
                                                    {"decay", decay},
-                                                   {"course", name_of(course_names, course)},
+                                                   {"course", enum_name(course)},
                                                    {"period", period},
                                                    {"key", key},
                                                    {"value", value},
@@ -289,7 +282,7 @@ Json describe(const KvLikeOptions& options) {
                          {"outliers", Json::object({{"channels", options.outliers.channels},
                                                     {"mean", options.outliers.mean},
                                                     {"scale", options.outliers.scale},
-                                                    {"place", name_of(place_names, options.outliers.place)}})},
+                                                    {"place", enum_name(options.outliers.place)}})},
                          {"sink", std::move(sink)},
                          {"rotary", std::move(rotary)},
                          {"queries", Json::object({{"heads", options.queries.heads},

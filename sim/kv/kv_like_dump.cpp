@@ -82,11 +82,12 @@ void write_kv_like(const std::string& path, const KvLikeOptions& options, const 
     auto rows = std::make_shared<LayerRows>();
     std::vector<TensorSource> tensors;
     for (std::size_t layer = 0; layer < cache.layers; ++layer)
-        for (std::size_t side = 0; side < 3; ++side) {
-            const std::size_t heads = side == 2 ? cache.heads * options.queries.heads : cache.heads;
+        for (std::size_t side = 0; side < all_sides.size(); ++side) {
+            const std::size_t heads =
+                all_sides[side] == Side::query ? cache.heads * options.queries.heads : cache.heads;
             if (heads == 0) continue;
             tensors.push_back(
-                {fmt::format("layers.{}.{}", layer, side_name(static_cast<Side>(side))),
+                {fmt::format("layers.{}.{}", layer, side_name(all_sides[side])),
                  cache.dtype,
                  {heads, options.tokens, options.head_dim},
                  [rows, layer, side, &options, &cache, &needles](std::uint64_t first, std::span<double> out) {

@@ -27,9 +27,9 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
 
     std::vector<TensorSource> tensors;
     for (std::size_t layer = 0; layer < shape.layers; ++layer)
-        for (std::size_t side = 0; side < 3; ++side) {
+        for (std::size_t side = 0; side < all_sides.size(); ++side) {
             const arma::fmat& rows = cache[layer][side];
-            tensors.push_back({fmt::format("layers.{}.{}", layer, side_name(static_cast<Side>(side))),
+            tensors.push_back({fmt::format("layers.{}.{}", layer, side_name(all_sides[side])),
                                options.dtype,
                                {rows.n_cols / shape.head_dim, rows.n_rows, shape.head_dim},
                                [&rows, dim = shape.head_dim](std::uint64_t first, std::span<double> out) {

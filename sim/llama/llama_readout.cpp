@@ -35,8 +35,10 @@ std::int64_t non_negative(const KvDump& dump, const Json& object, const std::str
 std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
     const Json list = metadata_json(dump, "needles", "positions and answers of the needles");
     if (list.items() == nullptr || list.items()->empty())
-        throw input_error("{}: metadata needles is not a list of needles (key_at, value_at, asked_at, answer)",
-                          dump.path());
+        throw input_error(
+            "{}: metadata needles is not a list of needles (key_at, value_at, asked_at, answer): correct it where the "
+            "dump is made",
+            dump.path());
     constexpr std::size_t most_needles = 1000;  // each is compared with each
     if (list.items()->size() > most_needles)
         throw input_error("{}: metadata needles has {} entries (at most {} are read): give fewer in one dump",
@@ -60,8 +62,10 @@ std::vector<Needle> read_needles(const KvDump& dump, std::size_t tokens) {
                 "correct it where the dump is made",
                 dump.path(), name, needle.value_at, needle.key_at);
         if (needle.value_at >= needle.asked_at)
-            throw input_error("{}: metadata {} lies at {} and {} and is asked for at {} (expected after both)",
-                              dump.path(), name, needle.key_at, needle.value_at, needle.asked_at);
+            throw input_error(
+                "{}: metadata {} lies at {} and {} and is asked for at {} (expected after both): correct it where the "
+                "dump is made",
+                dump.path(), name, needle.key_at, needle.value_at, needle.asked_at);
         const auto require_distinct = [&](std::map<std::size_t, std::size_t>& taken, std::size_t token) {
             const auto [at, distinct] = taken.try_emplace(token, needles.size());
             if (distinct) return;
@@ -167,26 +171,25 @@ LlamaReadout::LlamaReadout(const KvDump& dump) {
     if (layer >= most_layers)
         throw input_error("{}: metadata readout: layer is {} (at most {}): does it belong to this dump?", dump.path(),
                           layer, most_layers - 1);
-    const DumpTensor* of[3];
-    for (const Side side : {Side::query, Side::key, Side::value}) {
+    const auto tensor_of = [&](Side side) -> const DumpTensor& {
         const DumpTensor* tensor = dump.find(layer, side);
         if (tensor == nullptr)
             throw input_error("{}: layer {} has no {} tensor: dump queries, keys and values of the last layer",
                               dump.path(), layer, side_name(side));
-        of[static_cast<std::size_t>(side)] = tensor;
-    }
-    const DumpTensor& key = *of[static_cast<std::size_t>(Side::key)];
-    const DumpTensor& value = *of[static_cast<std::size_t>(Side::value)];
-    const DumpTensor& query = *of[static_cast<std::size_t>(Side::query)];
+        return *tensor;
+    };
+    const DumpTensor& query = tensor_of(Side::query);
+    const DumpTensor& key = tensor_of(Side::key);
+    const DumpTensor& value = tensor_of(Side::value);
     if (query.heads % key.heads != 0 || query.tokens != key.tokens || query.dim != key.dim || value.dim != key.dim)
         throw input_error(
             "{}: {} has {} heads, {} tokens and {} channels, but there are {}, {} and {} of {} (expected a multiple of "
-            "its "
-            "heads, and the same tokens and channels)",
+            "its heads, and the same tokens and channels): dump both in one run of the model",
             dump.path(), query.name, query.heads, query.tokens, query.dim, key.heads, key.tokens, key.dim, key.name);
     if (dump.metadata("attention").value_or("causal") != "causal")
         throw input_error(
-            "{}: metadata attention is {} (expected causal, because a question attends to the tokens before it)",
+            "{}: metadata attention is {} (expected causal, because a question attends to the tokens before it): give "
+            "a dump of a causal model",
             dump.path(), in_quotes(*dump.metadata("attention")));
     needles_ = read_needles(dump, key.tokens);
 

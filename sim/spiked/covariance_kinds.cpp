@@ -12,6 +12,7 @@
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
 #include "sim/io/csv.hpp"
+#include "sim/io/file_formats.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
 #include "theory/laws/quantities.hpp"
@@ -118,7 +119,7 @@ std::vector<OptionSpec> sized(std::vector<OptionSpec> options, const std::string
 std::vector<CovarianceKind> make_table() {
     const char* const kms = "Kac, Murdock & Szego 1953";
     return {
-        {.entry = {"identity", "white: all eigenvalues 1"},
+        {.entry = {"identity", "white noise: all eigenvalues are 1"},
          .law = [](const Numbers&, std::size_t) { return theory::identity_spectrum(); },
          .white = true},
         {.entry = {"ar1", "the matrix rho^|i-j|; as a SPEC the symbol of the AR(1) process at N points",
@@ -130,21 +131,21 @@ std::vector<CovarianceKind> make_table() {
          .law = toeplitz_law,
          .first_column = powers},
         {.entry = {"two-atom",
-                   "high on a fraction `weight` of the coordinates, low on the others",
+                   "eigenvalue high with weight `weight`, low with the rest",
                    {{"low", number("LOW", from_zero), "eigenvalue"},
                     {"high", number("HIGH", from_zero), "eigenvalue"},
                     {"weight", number("WEIGHT", {.above = 0.0, .below = 1.0}), "fraction of the eigenvalues"}}},
          .law = [](const Numbers& v, std::size_t) { return theory::two_atom_spectrum(v[0], v[1], v[2]); }},
-        {.entry = {"uniform", "midpoints of [low, high]",
+        {.entry = {"uniform", "N equally spaced eigenvalues in [low, high]",
                    sized({{"low", number("LOW", from_zero), "smallest eigenvalue"},
                           {"high", number("HIGH", from_zero), "largest eigenvalue"}})},
          .law = [](const Numbers& v, std::size_t n) { return theory::uniform_spectrum(v[0], v[1], n); }},
-        {.entry = {"exponential", "exp(-c (j - 1/2) / N)", sized({{"c", number("C"), "decay"}})},
+        {.entry = {"exponential", "eigenvalues exp(-c (j - 1/2) / N), j = 1..N", sized({{"c", number("C"), "decay"}})},
          .law = [](const Numbers& v, std::size_t n) { return theory::exponential_spectrum(v[0], n); },
          .diagonal = [](const Numbers& v, std::size_t n) { return Covariance::exponential(v[0], n); }},
-        {.entry = {"power", "j^-a, j = 1..N", sized({{"a", number("A"), "exponent"}})},
+        {.entry = {"power", "eigenvalues j^-a, j = 1..N", sized({{"a", number("A"), "exponent"}})},
          .law = [](const Numbers& v, std::size_t n) { return theory::power_spectrum(v[0], n); }},
-        {.entry = {"wishart", "Marchenko-Pastur quantiles at midpoints",
+        {.entry = {"wishart", "eigenvalues at quantiles of the Marchenko-Pastur law",
                    sized({{"aspect", number("ASPECT", {.least = 1e-9, .most = 1e9}), "rows over columns"}}),
                    "Marchenko & Pastur 1967"},
          .law = [](const Numbers& v, std::size_t n) { return theory::wishart_spectrum(AspectRatio(v[0]), n); }},

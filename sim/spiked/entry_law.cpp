@@ -25,6 +25,8 @@ namespace {
 
 using stream::Stream;
 
+constexpr const char* gaussian_name = "gaussian";  // of the default
+
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double least_probability = 1e-9;  // draws resolve 1e-16, so it is still accurate to 1e-7
 
@@ -56,7 +58,11 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
     static const Registry<EntryLaw::Kind> table(
         "entry law",
         {
-            {{"gaussian", "standard normal, Box-Muller on addressed Philox words", {}, "Box & Muller 1958", {"normal"}},
+            {{gaussian_name,
+              "standard normal, Box-Muller on addressed Philox words",
+              {},
+              "Box & Muller 1958",
+              {"normal"}},
              "",
              [](double) { return EntryMoments{.skewness = 0.0}; },
              [](double, const Stream& stream, std::span<double> out) { stream::fill_normal(stream, out); }},
@@ -131,7 +137,7 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
 
 }  // namespace
 
-EntryLaw::EntryLaw() : kind_(&entry_law_kinds().rows().front()), text_(kind_->entry.name) {}
+EntryLaw::EntryLaw() : kind_(&entry_law_kinds().named(gaussian_name)), text_(kind_->entry.name) {}
 
 EntryLaw EntryLaw::parse(std::string_view text) {
     const ParsedName parsed = parse_name(text);
@@ -158,7 +164,7 @@ EntryLaw EntryLaw::parse(std::string_view text) {
     return law;
 }
 
-bool EntryLaw::gaussian() const { return kind_ == &entry_law_kinds().rows().front(); }
+bool EntryLaw::gaussian() const { return kind_->entry.name == gaussian_name; }
 
 EntryMoments EntryLaw::moments() const { return kind_->moments(parameter_); }
 

@@ -182,6 +182,26 @@ const Registry<VectorLaw::Kind>& vector_law_kinds() {
     return table;
 }
 
+/// The laws whose names begin with the same word: one, or several where a side follows, eigen:row and eigen:col.
+struct VectorLawWord {
+    RegistryEntry entry;
+    std::vector<const VectorLaw::Kind*> kinds;
+};
+
+const Registry<VectorLawWord>& vector_law_words() {
+    static const Registry<VectorLawWord> table("signal vectors", [] {
+        std::vector<VectorLawWord> words;
+        for (const auto& kind : vector_law_kinds()) {
+            const std::string word = parse_name(kind.entry.name).name;
+            if (words.empty() || words.back().entry.name != word)
+                words.push_back({{.name = word, .aliases = kind.entry.aliases}, {}});
+            words.back().kinds.push_back(&kind);
+        }
+        return words;
+    }());
+    return table;
+}
+
 bool applies_to(Sides sides, MatrixSide side) {
     return sides == Sides::both || (sides == Sides::row) == (side == MatrixSide::row);
 }
@@ -203,20 +223,11 @@ SignalStrength absolute_strength(double value, StrengthUnit unit, SignalStrength
     throw precondition_error("unknown unit of strengths");
 }
 
-VectorLaw::VectorLaw() : kind_(&vector_law_kinds().rows().front()), text_(kind_->entry.name) {}
+VectorLaw::VectorLaw() : kind_(&vector_law_kinds().named("haar")), text_(kind_->entry.name) {}
 
 VectorLaw VectorLaw::of_any_side(std::string_view text) {
     const ParsedName parsed = parse_name(text);
-    std::vector<std::string> names;
-    std::vector<const Kind*> candidates;  // several where a name has a second part: eigen:row and eigen:col
-    for (const Kind& kind : vector_law_kinds()) {
-        const std::string name = parse_name(kind.entry.name).name;
-        if (names.empty() || names.back() != name) names.push_back(name);
-        if (name == parsed.name) candidates.push_back(&kind);
-    }
-    if (candidates.empty())
-        throw usage_error("unknown signal vectors \"{}\"{}", parsed.name,
-                          suggestion(parsed.name, names, vector_law_kinds().aliases()));
+    const auto& candidates = vector_law_words().named(parsed.name).kinds;
     const auto malformed = [&](std::string_view why) {
         std::string forms;
         for (const Kind* kind : candidates) forms += (forms.empty() ? "" : " or ") + written_form(kind->entry);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "sim/random/address.hpp"
 #include "sim/spiked/covariance.hpp"
 #include "sim/spiked/entry_law.hpp"
@@ -57,3 +58,9 @@ void require_possible(const SpikedModel& model);
                                   std::uint64_t replicate);
 
 }  // namespace spiked::sim
+
+template <>
+struct spiked::EnumNames<spiked::sim::Colouring> {
+    static constexpr EnumName<spiked::sim::Colouring> table[] = {{spiked::sim::Colouring::dense, "dense"},
+                                                                 {spiked::sim::Colouring::eigenbasis, "eigenbasis"}};
+};

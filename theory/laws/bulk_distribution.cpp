@@ -23,17 +23,6 @@ double root_to_last_bits(Function f, double low, double high) {
 
 }  // namespace
 
-BulkDistribution::Side::Side(const Spectrum& spectrum) {
-    // positive_weight is exactly 1 if no atom is zero, whatever the rounding of the weights.
-    long double zero = 0.0L;
-    for (const Atom& atom : spectrum.atoms()) {
-        value.push_back(atom.value / spectrum.largest());
-        weight.push_back(atom.weight);
-        if (atom.value == 0.0) zero += atom.weight;
-    }
-    positive_weight = static_cast<double>(1.0L - zero);
-}
-
 BulkDistribution::BulkDistribution(const SeparableLaw& law)
     : row_(law.row()),
       column_(law.column()),
@@ -46,13 +35,11 @@ BulkDistribution::BulkDistribution(const SeparableLaw& law)
       upper_(law.bulk_edge().value / scale_) {
     if (std::abs(rank_gap_) <= 4e-15 * std::max(column_.positive_weight, beta_ * row_.positive_weight)) rank_gap_ = 0.0;
     if (rank_gap_ == 0.0) return;
-    // The last gap lies between zero and the bulk.
-    const SupportGaps outside(law);
-    if (!outside.gaps().empty() && outside.gaps().back().lower.value == 0.0)
-        lower_ = outside.gaps().back().upper.value / scale_;
+    const SupportGaps below(law, SupportGaps::Which::below_bulk);
+    if (!below.gaps().empty()) lower_ = below.gaps().front().upper.value / scale_;
 }
 
-BulkDistribution::Sums BulkDistribution::sums(const Side& side, Complex m) {
+BulkDistribution::Sums BulkDistribution::sums(const RelativeAtoms& side, Complex m) {
     double sum[8] = {};
     for (std::size_t i = 0; i < side.value.size(); ++i) {
         const double x = side.value[i];
@@ -265,7 +252,7 @@ StieltjesPair BulkDistribution::stieltjes(std::complex<double> z) const {
             z.real(), z.imag());
     const Solution at = solve(z / scale_, nullptr);
     // m = -(1/z) sum w / (1 + x M) is summed in this form, because near z = 0 the shorter form would cancel.
-    const auto transform = [&](const Side& side, Complex m) {
+    const auto transform = [&](const RelativeAtoms& side, Complex m) {
         Complex sum;
         for (std::size_t i = 0; i < side.value.size(); ++i) sum += side.weight[i] / (1.0 + side.value[i] * m);
         return -sum / z;

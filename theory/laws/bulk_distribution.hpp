@@ -63,14 +63,6 @@ public:
 private:
     using Complex = std::complex<double>;
 
-    /// The atoms of one covariance, with values divided by the largest so that no product of them can overflow.
-    struct Side {
-        std::vector<double> value;
-        std::vector<double> weight;
-        explicit Side(const Spectrum& spectrum);
-        double positive_weight = 0.0;
-    };
-
     /// The solution of the self-consistent equations at one z, scaled by the largest atoms.
     struct Solution {
         Complex column;  ///< M1, which enters the sums over B
@@ -95,7 +87,7 @@ private:
         Complex plain;  ///< sum v / (1 + y M1)
     };
 
-    [[nodiscard]] static Sums sums(const Side& side, Complex m);
+    [[nodiscard]] static Sums sums(const RelativeAtoms& side, Complex m);
     [[nodiscard]] Round round(Complex z, Complex column) const;
     [[nodiscard]] bool newton(Complex z, Complex& column) const;
     [[nodiscard]] Solution solve(Complex z, const Complex* near) const;
@@ -103,8 +95,8 @@ private:
     [[nodiscard]] double density_of(double x, const Solution& at) const;
     [[nodiscard]] bool inside(double x) const { return x > lower_ && x < upper_; }
 
-    Side row_;
-    Side column_;
+    RelativeAtoms row_;
+    RelativeAtoms column_;
     double beta_;
     double rank_gap_;  ///< (rank of B - rank of A) / d; exactly 0 when they agree
     double scale_;     ///< largest atom of A times largest atom of B; eigenvalues are stored divided by it

@@ -10,23 +10,23 @@
 namespace spiked::theory {
 namespace {
 
-/// Weighted sums of u, u^2, u^3 over a side, where u = r s / (1 + s (1 - r)).
+/// Weighted sums of u, u^2, u^3 over a side, where u = r s / (1 + s (1 - r)) for the relative value r of an atom.
 struct Moments {
     double first = 0.0;
     double second = 0.0;
     double third = 0.0;
 };
 
-Moments moments(const std::vector<double>& relative, const std::vector<double>& weight, double s) {
+Moments moments(const RelativeAtoms& side, double s) {
     // Four partial sums are faster, and keep the rounding error of 10^4 terms near 1e-15.
     constexpr std::size_t partial_sums = 4;
     std::array<double, partial_sums> first{};
     std::array<double, partial_sums> second{};
     std::array<double, partial_sums> third{};
-    const std::size_t count = relative.size();
+    const std::size_t count = side.value.size();
     const std::size_t whole = count - count % partial_sums;
-    const double* r = relative.data();
-    const double* w = weight.data();
+    const double* r = side.value.data();
+    const double* w = side.weight.data();
     for (std::size_t i = 0; i < whole; i += partial_sums) {
         for (std::size_t lane = 0; lane < partial_sums; ++lane) {
             const double u = r[i + lane] * s / (1.0 + s * (1.0 - r[i + lane]));
@@ -55,23 +55,14 @@ double log_ratio(double value, double reference) {
 
 }  // namespace
 
-SeparableLaw::Side::Side(const Spectrum& spectrum) : largest(spectrum.largest()) {
-    relative.reserve(spectrum.atoms().size());
-    weight.reserve(spectrum.atoms().size());
-    for (const Atom& atom : spectrum.atoms()) {
-        relative.push_back(atom.value / largest);
-        weight.push_back(atom.weight);
-    }
-}
-
 // Solves f(s) = sum w u(s) = target. f is concave, increasing and below s, so a Newton step from any point lands left
 // of the root and the next ones increase towards it; s = target is always left of the root.
-SeparableLaw::SidePoint SeparableLaw::solve(const Side& side, double target, double start) {
+SeparableLaw::SidePoint SeparableLaw::solve(const RelativeAtoms& side, double target, double start) {
     double s = std::max(start, target);
     Moments sum;
     double last_step = std::numeric_limits<double>::infinity();
     for (int iteration = 0; iteration < 2000; ++iteration) {
-        sum = moments(side.relative, side.weight, s);
+        sum = moments(side, s);
         // The square of the last step is negligible, so these sums are final.
         if (last_step <= 1e-8 * s) break;
         const double next = std::max(target, s + (target - sum.first) * (1.0 + s) * s / (sum.first + sum.second));
@@ -223,8 +214,8 @@ SpikeCurve SeparableLaw::spike_curve(SignalStrength strength) const {
     SpikeCurve curve{.t = point.t, .z = std::max(point.z, edge_.z)};
     for (const auto& [side, solved] : {std::pair{&row_, &point.row}, std::pair{&column_, &point.column}}) {
         double sum[5] = {};
-        for (std::size_t i = 0; i < side->relative.size(); ++i) {
-            const double u = side->relative[i] * solved->s / (1.0 + solved->s * (1.0 - side->relative[i]));
+        for (std::size_t i = 0; i < side->value.size(); ++i) {
+            const double u = side->value[i] * solved->s / (1.0 + solved->s * (1.0 - side->value[i]));
             double power = side->weight[i] * u;
             for (int k = 1; k <= 4; ++k, power *= u) sum[k] += power;
         }

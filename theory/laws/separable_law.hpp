@@ -105,15 +105,6 @@ public:
     [[nodiscard]] double d_transform_derivative(Eigenvalue z) const;
 
 private:
-    /// The atoms of one covariance, with values divided by the largest.
-    struct Side {
-        std::vector<double> relative;
-        std::vector<double> weight;
-        double largest = 0.0;
-
-        explicit Side(const Spectrum& spectrum);
-    };
-
     /// The solution of the implicit equation of a side for one target.
     struct SidePoint {
         double s = 0.0;                 ///< the unknown; 0 when it is not solved yet
@@ -132,7 +123,7 @@ private:
         SidePoint column;
     };
 
-    [[nodiscard]] static SidePoint solve(const Side& side, double target, double start);
+    [[nodiscard]] static SidePoint solve(const RelativeAtoms& side, double target, double start);
     /// `near`, another point of the curve, serves as a starting point and does not change the result.
     [[nodiscard]] CurvePoint at(double t, const CurvePoint& near) const;
     void require_strength(double strength) const;
@@ -145,8 +136,8 @@ private:
     Spectrum row_spectrum_;
     Spectrum column_spectrum_;
     AspectRatio aspect_;
-    Side row_;
-    Side column_;
+    RelativeAtoms row_;
+    RelativeAtoms column_;
     CurvePoint edge_;
     double threshold_ = 0.0;
     double tracy_widom_scale_ = 0.0;

@@ -89,6 +89,18 @@ double Spectrum::mean_square() const {
     return static_cast<double>(sum);
 }
 
+RelativeAtoms::RelativeAtoms(const Spectrum& spectrum) : largest(spectrum.largest()) {
+    value.reserve(spectrum.atoms().size());
+    weight.reserve(spectrum.atoms().size());
+    long double zero = 0.0L;
+    for (const Atom& atom : spectrum.atoms()) {
+        value.push_back(atom.value / largest);
+        weight.push_back(atom.weight);
+        if (atom.value == 0.0) zero += atom.weight;
+    }
+    positive_weight = static_cast<double>(1.0L - zero);
+}
+
 Spectrum identity_spectrum() { return Spectrum({{1.0, 1.0}}); }
 
 Spectrum ar1_symbol_spectrum(double rho, std::size_t count) {

@@ -36,6 +36,17 @@ private:
     std::vector<Atom> atoms_;
 };
 
+/// The atoms of a spectrum in two arrays, for sums over them, with values divided by the largest so that no product of
+/// values of two spectra can overflow.
+struct RelativeAtoms {
+    std::vector<double> value;  ///< from 1 down
+    std::vector<double> weight;
+    double largest = 0.0;          ///< what the values are divided by
+    double positive_weight = 0.0;  ///< exactly 1 if no value is 0, whatever the rounding of the weights
+
+    explicit RelativeAtoms(const Spectrum& spectrum);
+};
+
 /// The builders below implement the SPEC names of `spiked theory`. All throw usage_error for parameters outside the
 /// stated range and for count = 0.
 

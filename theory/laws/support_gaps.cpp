@@ -14,11 +14,11 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 /// sum w x^2/(a - x)^2 over the atoms of a side.
-double second_sum(const std::vector<double>& value, const std::vector<double>& weight, double a) {
+double second_sum(const RelativeAtoms& side, double a) {
     double sum = 0.0;
-    for (std::size_t i = 0; i < value.size(); ++i) {
-        const double ratio = value[i] / (a - value[i]);
-        sum += weight[i] * ratio * ratio;
+    for (std::size_t i = 0; i < side.value.size(); ++i) {
+        const double ratio = side.value[i] / (a - side.value[i]);
+        sum += side.weight[i] * ratio * ratio;
     }
     return sum;
 }
@@ -29,21 +29,11 @@ double just_below(double high) { return high - 1e-14 * high; }
 
 }  // namespace
 
-SupportGaps::Side SupportGaps::side_of(const Spectrum& spectrum, double factor) {
-    Side side;
-    side.factor = factor;
-    // The mass is exactly 1 if no atom is zero, whatever the rounding of the weights.
-    long double zero = 0.0L;
-    for (const Atom& atom : spectrum.atoms()) {
-        if (atom.value == 0.0) {
-            zero += atom.weight;
-            continue;
-        }
-        side.value.push_back(atom.value / spectrum.largest());
-        side.weight.push_back(atom.weight);
-    }
-    side.mass = static_cast<double>(1.0L - zero);
-    return side;
+SupportGaps::Side::Side(const Spectrum& spectrum, double factor_of_sums)
+    : RelativeAtoms(spectrum), factor(factor_of_sums) {
+    if (spectrum.atoms().back().value > 0.0) return;
+    value.pop_back();
+    weight.pop_back();
 }
 
 // With g = 1/b the equation is factor * sum v y g/(1 - y g) = t, whose left side increases with g.
@@ -71,9 +61,10 @@ std::optional<double> SupportGaps::reciprocal(const Side& side, std::size_t abov
     // The left side is convex in g below 1/largest, so that Newton's method descends to the root from any point to the
     // right of it. One such point is the root for a single atom at the mean; another, for t > 0, that for the largest
     // atom alone.
-    if (!(target > -side.mass)) return std::nullopt;
-    const double mean = std::inner_product(side.value.begin(), side.value.end(), side.weight.begin(), 0.0) / side.mass;
-    double g = target / (mean * (side.mass + target));
+    if (!(target > -side.positive_weight)) return std::nullopt;
+    const double mean =
+        std::inner_product(side.value.begin(), side.value.end(), side.weight.begin(), 0.0) / side.positive_weight;
+    double g = target / (mean * (side.positive_weight + target));
     if (target > 0.0) g = std::min(g, target / (side.value.front() * (side.weight.front() + target)));
     for (int iteration = 0; iteration < 200; ++iteration) {
         const ValueAndSlope now = sums(g);
@@ -89,10 +80,13 @@ std::optional<SupportGaps::Point> SupportGaps::at(const Branch& branch, double a
     const Side& second = branch.row_first ? column_ : row_;
     double plain = 0.0;
     double slope = 0.0;
+    double second_moment = 0.0;  // sum w x^2/(a - x)^2
     for (std::size_t i = 0; i < first.value.size(); ++i) {
         const double distance = a - first.value[i];
+        const double ratio = first.value[i] / distance;
         plain += first.weight[i] * first.value[i] / distance;
         slope += first.weight[i] * first.value[i] / (distance * distance);
+        second_moment += first.weight[i] * ratio * ratio;
     }
     Point point;
     point.t = first.factor * plain;
@@ -113,7 +107,7 @@ std::optional<SupportGaps::Point> SupportGaps::at(const Branch& branch, double a
     if (!(c > 0.0)) return std::nullopt;
     point.z = a * c;
     point.z_slope = c + a * c_slope * (point.t_slope / t_in_g);
-    point.contraction = first.factor * second_sum(first.value, first.weight, a) * (c_slope / c / c);
+    point.contraction = first.factor * second_moment * (c_slope / c / c);
     return point;
 }
 
@@ -162,7 +156,7 @@ std::optional<SupportGaps::Branch> SupportGaps::find(Branch branch) const {
 
 void SupportGaps::add(const Branch& branch) {
     const auto weight_above = [](const Side& side, std::size_t count) {
-        if (count == side.value.size()) return side.mass;
+        if (count == side.value.size()) return side.positive_weight;
         return std::accumulate(side.weight.begin(), side.weight.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
     };
     const double rows = weight_above(row_, branch.row_first ? branch.first : branch.second);
@@ -178,7 +172,7 @@ void SupportGaps::add(const Branch& branch) {
     gap.upper = {high->z * scale_};
     // T is positive at the lower end, or nowhere in the gap: both Stieltjes transforms increase with z. At z = 0 it is
     // positive exactly when a part of the signal meets no noise, because the smaller side has atoms at zero.
-    const double mass = branch.row_first ? row_.mass : column_.mass;
+    const double mass = branch.row_first ? row_.positive_weight : column_.positive_weight;
     if (branch.low == 0.0 ? mass < 1.0 : product(*low) > 0.0) {
         gap.weakest = {std::sqrt(gap.lower.value / product(*low))};
         if (product(*high) > 0.0) gap.strongest = {std::sqrt(gap.upper.value / product(*high))};
@@ -187,34 +181,34 @@ void SupportGaps::add(const Branch& branch) {
     gaps_.push_back(gap);
 }
 
-SupportGaps::SupportGaps(const SeparableLaw& law)
-    : row_(side_of(law.row(), law.aspect().value())),
-      column_(side_of(law.column(), 1.0)),
+SupportGaps::SupportGaps(const SeparableLaw& law, Which which)
+    : row_(law.row(), law.aspect().value()),
+      column_(law.column(), 1.0),
       beta_(law.aspect().value()),
       scale_(law.row().largest() * law.column().largest()) {
     // The intervals between neighbouring atoms of a side that are wide enough, with the part of them that is.
-    const auto intervals = [](const Side& side, const Side& other) {
+    const auto intervals = [which](const Side& side, const Side& other) {
         std::vector<Branch> wide;
-        const double limit = other.factor * other.mass / side.factor;
+        const double limit = other.factor * other.positive_weight / side.factor;
         // A little wider, so that the ends of a gap lie inside also where the condition is exact.
         const double most = 1.01 * limit;
-        const auto excess = [&](double a) { return second_sum(side.value, side.weight, a) - most; };
+        const auto excess = [&](double a) { return second_sum(side, a) - most; };
         const std::size_t count = side.value.size();
-        for (std::size_t above = 1; above <= count; ++above) {
+        // The gap between zero and the bulk is below all atoms of one side.
+        for (std::size_t above = which == Which::all ? 1 : count; above <= count; ++above) {
             const double high = side.value[above - 1];
             const double low = above < count ? side.value[above] : 0.0;
             Branch part{.first = above};
             if (above == count) {
-                if (!(side.mass < limit * (1.0 - 4e-15))) continue;
+                if (!(side.positive_weight < limit * (1.0 - 4e-15))) continue;
                 part.high = bracketed_root(excess, 0.0, just_below(high), within(1e-15));
             } else {
                 // The least value of the terms of the two neighbours alone.
                 const double root =
                     std::cbrt(side.weight[above - 1] * high * high) + std::cbrt(side.weight[above] * low * low);
                 if (root * root * root >= limit * (high - low) * (high - low)) continue;
-                const auto bottom = boost::math::tools::brent_find_minima(
-                    [&](double a) { return second_sum(side.value, side.weight, a); }, just_above(low), just_below(high),
-                    40);
+                const auto bottom = boost::math::tools::brent_find_minima([&](double a) { return second_sum(side, a); },
+                                                                          just_above(low), just_below(high), 40);
                 if (!(bottom.second < limit)) continue;
                 part.low = bracketed_root(excess, just_above(low), bottom.first, within(1e-15));
                 part.high = bracketed_root(excess, bottom.first, just_below(high), within(1e-15));

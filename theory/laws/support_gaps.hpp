@@ -32,10 +32,12 @@ struct SupportGap {
 /// sum v y^2/(b - y)^2 < n/d, which few intervals between neighbouring atoms are wide enough for.
 /// Accuracy: 1e-12 relative for edges, outliers and overlaps, conditioned like the square root of the distance to the
 /// ends of the gap. A gap whose width is below about 1e-6 of its position can be missed.
-/// Cost: one pass over the atoms, and a few thousand passes for each pair of intervals that is wide enough.
+/// Cost: one pass over the atoms, and a few thousand passes for each pair of intervals that is wide enough; a few
+/// hundred passes for the gap below the bulk alone.
 class SupportGaps {
 public:
-    explicit SupportGaps(const SeparableLaw& law);
+    enum class Which { all, below_bulk };  ///< below_bulk: only the gap between zero and the bulk, if there is one
+    explicit SupportGaps(const SeparableLaw& law, Which which = Which::all);
 
     /// From the top down.
     [[nodiscard]] const std::vector<SupportGap>& gaps() const { return gaps_; }
@@ -43,12 +45,10 @@ public:
     [[nodiscard]] std::optional<SpikePrediction> spike(std::size_t gap, SignalStrength strength) const;
 
 private:
-    /// The positive atoms of a side in decreasing order, divided by the largest.
-    struct Side {
-        std::vector<double> value;
-        std::vector<double> weight;
-        double mass = 0.0;    ///< total weight of the positive atoms
-        double factor = 1.0;  ///< t = factor * sum w x/(a - x): n/d for A, 1 for B
+    /// The positive atoms of a side.
+    struct Side : RelativeAtoms {
+        double factor;  ///< t = factor * sum w x/(a - x): n/d for A, 1 for B
+        Side(const Spectrum& spectrum, double factor);
     };
     /// The quantities of the curve z(a) at one a.
     struct Point {
@@ -68,7 +68,6 @@ private:
         double high = 0.0;  ///< a at its upper end
     };
 
-    [[nodiscard]] static Side side_of(const Spectrum& spectrum, double factor);
     [[nodiscard]] std::optional<double> reciprocal(const Side& side, std::size_t above, double t) const;
     [[nodiscard]] std::optional<Point> at(const Branch& branch, double a) const;
     [[nodiscard]] std::optional<Branch> find(Branch branch) const;

@@ -1,4 +1,5 @@
-// A program of somebody else's: a block with one spike, what eOptShrink finds in it, and what theory says it should.
+// An example of a program that uses the installed library: it compares what eOptShrink finds in a block with one spike
+// with what theory predicts.
 #include <cstdio>
 
 #include <spiked/estimators/spectral/eoptshrink.hpp>

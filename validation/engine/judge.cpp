@@ -92,9 +92,10 @@ VerdictCounts count_verdicts(Database& store) {
     Statement query(store, "SELECT verdict, count(*) FROM verdict GROUP BY verdict");
     while (query.step()) {
         const auto number = static_cast<std::size_t>(query.integer(1));
-        if (query.text(0) == "pass") counts.passed = number;
-        if (query.text(0) == "fail") counts.failed = number;
-        if (query.text(0) == "inconclusive") counts.inconclusive = number;
+        const auto verdict = find_enum<Verdict>(query.text(0));
+        if (verdict == Verdict::pass) counts.passed = number;
+        if (verdict == Verdict::fail) counts.failed = number;
+        if (verdict == Verdict::inconclusive) counts.inconclusive = number;
     }
     return counts;
 }

@@ -49,7 +49,8 @@ ResidualLaw::ResidualLaw(const std::vector<const arma::mat*>& residuals) {
     arma::vec values;
     arma::mat basis;
     if (!arma::eig_sym(values, basis, covariance))
-        throw input_error("the covariance of {} channels could not be decomposed (LAPACK did not converge)", d);
+        throw input_error(
+            "the covariance of {} channels could not be decomposed (LAPACK did not converge): leave this head out", d);
     root = basis * arma::diagmat(arma::sqrt(arma::clamp(values, 0.0, arma::datum::inf))) * basis.t();
 }
 

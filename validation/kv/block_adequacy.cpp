@@ -361,8 +361,10 @@ const std::vector<AdequacyTest>& adequacy_tests() {
 
 std::vector<BlockAdequacy> judge_head(const std::vector<arma::mat>& blocks, const AdequacyDraws& draws) {
     if (blocks.size() < 2 || std::min(blocks.front().n_rows, blocks.front().n_cols) < smallest_judged_side)
-        throw input_error("{} blocks of a head cannot be judged (2 or more, of {} rows and columns at least)",
-                          blocks.size(), smallest_judged_side);
+        throw input_error(
+            "{} blocks of a head cannot be judged (2 or more are needed, of {} rows and columns at least): dump more "
+            "tokens",
+            blocks.size(), smallest_judged_side);
     std::vector<Prepared> head(blocks.size());
     for_each_parallel(blocks.size(), draws.threads, [&](std::size_t b) { head[b] = prepare(blocks[b]); });
     const auto usable =

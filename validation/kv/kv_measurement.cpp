@@ -252,8 +252,13 @@ std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, co
 
 std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, const std::vector<double>& bits) {
     std::vector<NamedCache> caches;
-    for (const auto& method : methods)
-        for (const double width : bits) caches.push_back({estimators::cache_method(method, width), width});
+    for (const auto& name : methods) {
+        const estimators::CacheMethod method = estimators::cache_method(name);
+        for (const double width : bits) {
+            method.check_bits(width);
+            caches.push_back({method, width});
+        }
+    }
     return caches;
 }
 

@@ -78,12 +78,11 @@ KvTable kv_table(Database& store) {
             row.method = mean.method;
             row.bits = mean.bits;
             row.budget = mean.budget;
-            row.ledger.resize(estimators::item_count);
         }
         KvRow& row = table.rows.back();
         const MeanAndError& found = row.means[mean.metric] = mean.clusters.mean().mean_and_error();
-        for (std::size_t item = 0; item < estimators::item_count; ++item)
-            if (mean.metric == fmt::format("bits.{}", estimators::item_names[item])) row.ledger[item] = found.mean;
+        for (const auto& item : EnumNames<estimators::Item>::table)
+            if (mean.metric == fmt::format("bits.{}", item.name)) row.ledger[item.value] = found.mean;
         row.counts[mean.metric] = mean.blocks();
         if (mean.metric == "bits_per_entry") row.blocks = mean.blocks();
     }

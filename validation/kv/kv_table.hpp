@@ -35,8 +35,8 @@ struct KvRow {
     std::string side;
     std::string method;
     double bits = 0;
-    std::optional<double> budget;  ///< for evictions
-    std::vector<double> ledger;    ///< bits per entry by item, in the order of estimators::item_names
+    std::optional<double> budget;                              ///< for evictions
+    estimators::PerItem<double> ledger;                        ///< bits per entry by item
     std::map<std::string, MeanAndError, std::less<>> means;    ///< by metric: over blocks, with clustered errors
     std::map<std::string, std::uint64_t, std::less<>> counts;  ///< by metric: blocks behind the mean
     std::uint64_t blocks = 0;

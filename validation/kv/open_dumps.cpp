@@ -145,9 +145,8 @@ AttentionMode attention_mode(std::string_view name) { return enum_named<Attentio
 
 std::optional<AttentionMode> stated_attention(const sim::Metadata& metadata) {
     const std::string* value = sim::find_metadata(metadata, "attention");
-    if (value != nullptr && *value == "causal") return AttentionMode::causal;
-    if (value != nullptr && *value == "bidirectional") return AttentionMode::bidirectional;
-    return std::nullopt;
+    const auto mode = value == nullptr ? std::nullopt : find_enum<AttentionMode>(*value);
+    return mode == AttentionMode::none ? std::nullopt : mode;
 }
 
 std::vector<std::string> expand_pattern(const std::string& pattern) {

@@ -88,7 +88,7 @@ const std::array<QueryModel, 5>& query_models() {
         {"", &BlockMetrics::other, "the other rows of the block", ""},
         {"_random", &BlockMetrics::random, "random directions", "random"},
         {"_aligned", &BlockMetrics::aligned,
-         "the leading right singular vector of the block, turned towards its mean row", "aligned"},
+         "the leading right singular vector of the block, with the sign that points towards its mean row", "aligned"},
         {"_own", &BlockMetrics::own, "the row itself", "own row"},
         {"_query", &BlockMetrics::dumped, "the model's queries at the tokens of the block (keys of dumps)", "dumped"},
     }};

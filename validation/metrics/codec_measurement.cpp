@@ -37,8 +37,7 @@ void observe_bits(std::size_t rank, double paper_bits, const estimators::Ledger&
                   std::size_t method, std::vector<Observation>& to) {
     CodeSize size{.rank = rank, .paper_bits = paper_bits};
     size.bits_per_entry = static_cast<double>(ledger.total()) / entries;
-    for (std::size_t item = 0; item < estimators::item_count; ++item)
-        size.items[item] = static_cast<double>(ledger.bits(static_cast<estimators::Item>(item))) / entries;
+    size.items = ledger.per_entry(entries);
     observe_size(size, method, to);
 }
 

@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -31,9 +30,9 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
 /// The size of a code, in bits per entry of the block.
 struct CodeSize {
     std::size_t rank = 0;
-    std::optional<double> paper_bits = {};                  ///< by the paper's formula, if it has one for the method
-    double bits_per_entry = 0.0;                            ///< all stored bits
-    std::array<double, estimators::item_count> items = {};  ///< stored bits by item
+    std::optional<double> paper_bits = {};   ///< by the paper's formula, if it has one for the method
+    double bits_per_entry = 0.0;             ///< all stored bits
+    estimators::PerItem<double> items = {};  ///< stored bits by item
     std::optional<double> shared_bits = {};  ///< of a calibrated basis, which is not among the stored bits
 };
 /// Appends the size of a code.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "core/runtime/error.hpp"
@@ -120,7 +119,7 @@ std::vector<Metric> spectral_metrics() {
         {.name = "rank",
          .unit = std::string(whole_components),
          .better = "none",
-         .definition = "components a method keeps",
+         .definition = "number of components that a method keeps",
          .of = "estimator codec",
          .text = {.heading = "mean rank", .group = MetricGroup::of_codecs, .column = 1},
          .measure = {.estimate = [](const EstimateResult& of) { return static_cast<double>(of.rank); },
@@ -128,22 +127,22 @@ std::vector<Metric> spectral_metrics() {
         {.name = "rank_over",
          .unit = std::string(share_of_replicates),
          .better = "lower",
-         .definition = "1 where a method keeps more components than there are detectable signals (strengths above "
-                       "the threshold of the law), else 0; absent where the law is not known",
+         .definition = "1 if a method keeps more components than there are detectable signals (strengths above the "
+                       "threshold), else 0; not measured where the noise law is unknown",
          .of = "estimator",
          .text = {.long_name = "fraction of ranks that are too high"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) { return rank > spikes ? 1.0 : 0.0; })}},
         {.name = "rank_right",
          .unit = std::string(share_of_replicates),
          .better = "higher",
-         .definition = "1 where a method keeps as many components as there are detectable signals, else 0",
+         .definition = "1 if a method keeps as many components as there are detectable signals, else 0",
          .of = "estimator",
          .text = {.long_name = "fraction of ranks that are right"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) { return rank == spikes ? 1.0 : 0.0; })}},
         {.name = "rank_missed",
          .unit = std::string(whole_components),
          .better = "lower",
-         .definition = "detectable signals beyond the number of components that a method keeps, or 0",
+         .definition = "number of detectable signals that a method misses: signals minus kept components, at least 0",
          .of = "estimator",
          .text = {.long_name = "detectable signals that are missed"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) {
@@ -152,7 +151,7 @@ std::vector<Metric> spectral_metrics() {
         {.name = "rank_false",
          .unit = std::string(whole_components),
          .better = "lower",
-         .definition = "components that a method keeps beyond the number of detectable signals, or 0",
+         .definition = "number of components that a method keeps in excess of detectable signals, at least 0",
          .of = "estimator",
          .text = {.long_name = "components beyond the detectable signals"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) {
@@ -161,19 +160,19 @@ std::vector<Metric> spectral_metrics() {
         {.name = "bulk_edge",
          .unit = "eigenvalue",
          .better = "target",
-         .definition = "estimated upper edge of the noise",
+         .definition = "estimated upper edge of the noise eigenvalues",
          .of = "estimator",
          .measure = {.estimate = [](const EstimateResult& of) { return of.bulk_edge; }}},
         {.name = "strength",
          .unit = "singular value",
          .better = "target",
-         .definition = "estimated strength of component k",
+         .definition = "estimated strength of component k, the singular value of the clean signal",
          .of = "estimator",
          .measure = {.component = number_of(&EstimateResult::strengths)}},
         {.name = "shrunk",
          .unit = "singular value",
          .better = "target",
-         .definition = "what replaces the k-th singular value",
+         .definition = "the value that a method puts in place of the k-th singular value",
          .of = "estimator",
          .measure = {.component = number_of(&EstimateResult::shrunk)}},
     };
@@ -193,8 +192,8 @@ std::vector<Metric> estimate_errors() {
         {.name = "loss_ratio",
          .unit = "ratio",
          .better = "lower",
-         .definition = "||S^ - S||_F^2 over that of the best values for the observed vectors of the true components; "
-                       "below 1 where a method has better vectors, as behind a transform",
+         .definition = "||S^ - S||_F^2 divided by its least value for the observed singular vectors of the true "
+                       "components; below 1 if a method has better vectors, as behind a transform",
          .of = "estimator",
          .measure = {.estimate = with_truth([](const EstimateResult& of) {
                          return of.sample.oracle > 1e-12 * of.sample.energy ? of.error / of.sample.oracle : undefined;
@@ -243,7 +242,8 @@ std::vector<Metric> attention_errors_table() {
         {.name = "attention_logits",
          .unit = "logit",
          .better = "lower",
-         .definition = "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it sees",
+         .definition =
+             "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it attends to",
          .of = "codec",
          .text = {.heading = "logits",
                   .long_name = "error of attention logits",
@@ -261,22 +261,22 @@ std::vector<Metric> attention_errors_table() {
         {.name = "attention_top1",
          .unit = "share",
          .better = "higher",
-         .definition = "queries whose largest weight stays at the same token",
+         .definition = "fraction of queries whose largest attention weight stays at the same token",
          .of = "codec",
          .text = {.heading = "top-1", .group = MetricGroup::of_attention},
          .measure = {.attention = of_keys(&AttentionErrors::top1)}},
         {.name = "attention_top8",
          .unit = "share",
          .better = "higher",
-         .definition = "of a query's 8 largest weights, those that stay among its 8 largest",
+         .definition = "fraction of a query's 8 largest attention weights that stay among its 8 largest",
          .of = "codec",
          .text = {.heading = "top-8", .group = MetricGroup::of_attention},
          .measure = {.attention = of_keys(&AttentionErrors::top8)}},
         {.name = "attention_output",
          .unit = "share",
          .better = "lower",
-         .definition = "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, keys (of rows of "
-                       "values: values) decoded",
+         .definition = "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, with decoded keys (for "
+                       "a block of values: with decoded values)",
          .of = "codec",
          .text = {.heading = "attention",
                   .long_name = "relative error of attention output",
@@ -286,7 +286,7 @@ std::vector<Metric> attention_errors_table() {
         {.name = "attention_output_both",
          .unit = "share",
          .better = "lower",
-         .definition = "||O^ - O||_F / ||O||_F as attention_output, keys and values decoded",
+         .definition = "||O^ - O||_F / ||O||_F as attention_output, with decoded keys and values",
          .of = "codec",
          .text = {.heading = "both", .group = MetricGroup::of_attention},
          .measure = {.attention =
@@ -301,8 +301,8 @@ std::vector<Metric> model_metrics() {
         {.name = "added_nats",
          .unit = "nats",
          .better = "lower",
-         .definition = "what a token costs a model that reads its cache coded more than one that reads it exactly, "
-                       "mean of a document",
+         .definition = "increase of a model's loss per token when it reads a coded instead of the exact cache, mean "
+                       "over a document",
          .of = "codec",
          .text = {.heading = "added nats",
                   .long_name = "added nats a token",
@@ -311,8 +311,8 @@ std::vector<Metric> model_metrics() {
         {.name = "retrieval",
          .unit = "nats",
          .better = "lower",
-         .definition = "log-probability of the answer with an exact cache less that with a coded one, mean of a "
-                       "prompt's questions",
+         .definition = "decrease of the answer's log-probability when a model reads a coded instead of the exact "
+                       "cache, mean over a prompt's questions",
          .of = "codec",
          .text = {.heading = "log-probability lost",
                   .narrow = "lost log p",
@@ -322,7 +322,7 @@ std::vector<Metric> model_metrics() {
         {.name = "wrong_answers",
          .unit = "share",
          .better = "lower",
-         .definition = "of a prompt's questions with a coded cache, likeliest value not the answer",
+         .definition = "fraction of a prompt's questions whose likeliest value, given a coded cache, is not the answer",
          .of = "codec",
          .text = {.heading = "wrong answers",
                   .narrow = "wrong",
@@ -338,26 +338,27 @@ std::vector<Metric> bit_metrics() {
         {.name = "paper_bits",
          .unit = "bits an entry",
          .better = "lower",
-         .definition = "b + r (n + d) b_s / (n d): norms, singular values and codebooks left out",
+         .definition =
+             "b + r (n + d) b_s / (n d), the paper's formula, which leaves out norms, singular values and codebooks",
          .of = "codec",
          .text = {.heading = "paper bits", .group = MetricGroup::of_codecs, .column = 3},
          .measure = {.size = [](const CodeSize& of) { return of.paper_bits; }}},
         {.name = "bits_per_entry",
          .unit = "bits an entry",
          .better = "lower",
-         .definition = "all stored bits over all entries, counted from the bytes",
+         .definition = "all stored bits divided by the number of entries, counted from the bytes",
          .of = "codec",
          .text = {.heading = "bits", .group = MetricGroup::of_codecs, .column = 2},
          .measure = {.size = [](const CodeSize& of) { return of.bits_per_entry; }}},
     };
-    for (std::size_t item = 0; item < estimators::item_count; ++item) {
-        const std::string name(estimators::item_names[item]);
+    for (const auto& item : EnumNames<estimators::Item>::table) {
+        const std::string name(item.name);
         all.push_back({.name = "bits." + name,
                        .unit = "bits an entry",
                        .better = "none",
-                       .definition = "stored bits of the item: " + name,
+                       .definition = "stored bits of the item " + name,
                        .of = "codec",
-                       .measure = {.size = [item](const CodeSize& of) { return of.items[item]; }}});
+                       .measure = {.size = [item = item.value](const CodeSize& of) { return of.items[item]; }}});
     }
     return all;
 }
@@ -411,8 +412,8 @@ Metric shared_bits() {
 
 }  // namespace
 
-const std::vector<Metric>& metrics() {
-    static const std::vector<Metric> table = [] {
+const Registry<Metric>& metrics() {
+    static const Registry<Metric> table("metric", [] {
         std::vector<Metric> all;
         const auto add = [&](const std::vector<Metric>& more) { all.insert(all.end(), more.begin(), more.end()); };
         for (const auto& part : {spectral_metrics(), estimate_errors(), block_errors(), attention_errors_table(),
@@ -421,15 +422,14 @@ const std::vector<Metric>& metrics() {
         for (const auto& model : query_models()) add(inner_product_metrics(model));
         all.push_back(shared_bits());
         return all;
-    }();
+    }());
     return table;
 }
 
 std::optional<std::size_t> find_metric(std::string_view name) {
-    const auto found =
-        std::find_if(metrics().begin(), metrics().end(), [&](const Metric& m) { return m.name == name; });
-    if (found == metrics().end()) return std::nullopt;
-    return static_cast<std::size_t>(found - metrics().begin());
+    const Metric* found = metrics().find(name);
+    if (found == nullptr) return std::nullopt;
+    return static_cast<std::size_t>(found - metrics().rows().data());
 }
 
 std::size_t metric_index(std::string_view name) {

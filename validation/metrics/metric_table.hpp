@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/registry.hpp"
+
 namespace spiked::validation {
 
 struct BlockMetrics;
@@ -63,7 +65,7 @@ struct Metric {
     MetricText text = {};
     MetricMeasures measure = {};  ///< empty for metrics of whole models, which validation/model measures
 };
-[[nodiscard]] const std::vector<Metric>& metrics();
+[[nodiscard]] const Registry<Metric>& metrics();
 /// Position of the metric in metrics(), by which this process refers to it; none if no metric has that name.
 [[nodiscard]] std::optional<std::size_t> find_metric(std::string_view name);
 /// The same; throws precondition_error if no metric has that name.

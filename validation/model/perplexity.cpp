@@ -41,8 +41,8 @@ Documents open_documents(const PerplexityPlan& plan) {
     documents.tokens = read_documents(plan.tokens, shape, shape.context + 1);
     if (documents.tokens.empty() || documents.tokens.front().size() < plan.block_tokens + 2)
         throw input_error(
-            "{}: documents of {} tokens (expected {} or more for blocks of {}): no token would attend to a compressed "
-            "block",
+            "{}: documents of {} tokens (expected {} or more for blocks of {}, else no token attends to a compressed "
+            "block): choose a smaller --block or longer documents",
             plan.tokens, documents.tokens.empty() ? 0 : documents.tokens.front().size(), plan.block_tokens + 2,
             plan.block_tokens);
     return documents;

@@ -68,8 +68,8 @@ NeedlePrompt needle_prompt(const RetrievalPlan& plan, const sim::LlamaConfig& mo
         throw input_error("{} needles, {} asked (expected 1 to {}, the keys of the vocabulary): choose other numbers",
                           plan.needles, asked, keys);
     if (plan.prompt_tokens > model.context)
-        throw usage_error("--context {} is not possible: the model reads {} tokens at most", plan.prompt_tokens,
-                          model.context);
+        throw usage_error("--context {} is not possible (the model reads {} tokens at most): give a smaller one",
+                          plan.prompt_tokens, model.context);
     // BOS, then positions for pairs of tokens.
     const std::size_t questions = 2 * asked;
     std::size_t all = plan.prompt_tokens;

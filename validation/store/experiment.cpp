@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/files/sha256.hpp"
+#include "core/runtime/error.hpp"
 
 namespace spiked::validation {
 
@@ -15,19 +16,29 @@ std::string format_of(const std::string& path) {
 
 std::string ExperimentCell::hash() const { return hex(sha256(params.text())); }
 
+static bool holds(Relation relation, double number, double limit) {
+    switch (relation) {
+        case Relation::at_least:
+            return number >= limit;
+        case Relation::above:
+            return number > limit;
+        case Relation::at_most:
+            return number <= limit;
+        case Relation::below:
+            return number < limit;
+        case Relation::equal:
+            return number == limit;
+    }
+    throw precondition_error("an unknown relation");
+}
+
 bool hold(const std::vector<FactorCondition>& conditions, const std::vector<Factor>& factors) {
     return std::all_of(conditions.begin(), conditions.end(), [&](const FactorCondition& condition) {
         const auto of = std::find_if(factors.begin(), factors.end(),
                                      [&](const Factor& factor) { return factor.name == condition.factor; });
         if (of == factors.end()) return false;
-        const auto& [name, comparison, number, text] = condition;
-        if (comparison == "is") return of->text == text;
-        if (!of->number) return false;
-        if (comparison == "ge") return *of->number >= number;
-        if (comparison == "gt") return *of->number > number;
-        if (comparison == "le") return *of->number <= number;
-        if (comparison == "lt") return *of->number < number;
-        return *of->number == number;
+        if (!condition.relation) return of->text == condition.text;
+        return of->number && holds(*condition.relation, *of->number, condition.number);
     });
 }
 

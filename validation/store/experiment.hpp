@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
+#include "core/text/enum_names.hpp"
 #include "core/text/json.hpp"
 #include "sim/random/address.hpp"
 #include "validation/metrics/metric_table.hpp"
@@ -88,10 +89,12 @@ struct ReplicateRange {
     [[nodiscard]] std::uint64_t end() const { return first + count; }
 };
 
-/// A condition on a factor: a comparison (ge, le, gt, lt, eq) with a number, or `is` with a text.
+enum class Relation { at_least, above, at_most, below, equal };
+
+/// A condition on a factor: a relation to a number, or the text that it has.
 struct FactorCondition {
     std::string factor;
-    std::string comparison;
+    std::optional<Relation> relation;  ///< none: the factor has this text
     double number = 0.0;
     std::string text = {};
 };
@@ -192,3 +195,13 @@ struct Experiment {
 };
 
 }  // namespace spiked::validation
+
+template <>
+struct spiked::EnumNames<spiked::validation::Relation> {
+    using Relation = spiked::validation::Relation;
+    static constexpr EnumName<Relation> table[] = {{Relation::at_least, "ge"},
+                                                   {Relation::above, "gt"},
+                                                   {Relation::at_most, "le"},
+                                                   {Relation::below, "lt"},
+                                                   {Relation::equal, "eq"}};
+};

@@ -41,10 +41,7 @@ double factor_wanted(const StopRule& rule, const Moments& moments) {
 
 }  // namespace
 
-std::string_view name_of(CellEnd end) {
-    constexpr std::string_view names[] = {"met", "max", "absent"};
-    return names[static_cast<int>(end)];
-}
+std::string_view name_of(CellEnd end) { return enum_name(end); }
 
 CellProgress::CellProgress(std::size_t least, std::size_t most, std::size_t batch, const std::vector<StopRule>& rules)
     : most_(most), batch_(batch), rules_(&rules) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "validation/statistics/moments.hpp"
 #include "validation/store/experiment.hpp"
 #include "validation/store/sqlite.hpp"
@@ -93,3 +94,9 @@ private:
 };
 
 }  // namespace spiked::validation
+
+template <>
+struct spiked::EnumNames<spiked::validation::CellEnd> {
+    using End = spiked::validation::CellEnd;
+    static constexpr EnumName<End> table[] = {{End::met, "met"}, {End::max, "max"}, {End::absent, "absent"}};
+};

@@ -29,8 +29,8 @@ void reject_deep_keys(const std::string& text, const std::string& name) {
         if (text[i] == '.') {
             if (++dots > deepest_key)
                 throw usage_error(
-                    "{}: a key of more than {} parts, or as many dots in a text (near byte {}): no study needs "
-                    "so many",
+                    "{}: a key of more than {} parts, or as many dots in a text (near byte {}; no study needs so "
+                    "many): shorten it",
                     name, deepest_key, i);
         } else if (std::string_view("=,[]{}\n").find(text[i]) != std::string_view::npos) {
             dots = 0;
@@ -59,7 +59,8 @@ void apply_overrides(toml::table& root, const StudyOverrides& overrides) {
                 if (node.is_table() && node.as_table()->contains(key))
                     throw usage_error("--set {1}: is a key of [{0}]: write --set {0}.{1}={2}", name.str(), key, value);
         if (!put(root, key, *parsed.get("value")))
-            throw usage_error("--set {}: {} is not a table of the study", key, key);
+            throw usage_error("--set {}: {} is not a table of the study: name one, as in --set run.reps.min=1000", key,
+                              key);
     }
 }
 
@@ -109,11 +110,11 @@ std::string find_sources_beside(toml::table& root, const std::string& folder) {
 
 /// The names of the factors that distinguish cells. They are known before the cells are made, so that errors in them
 /// are reported together with all others.
-std::vector<std::string> factors_of(const std::string& kind, const toml::table* sweep) {
+std::vector<std::string> factors_of(ModelKind kind, const toml::table* sweep) {
     std::vector<std::string> factors = {"n", "d"};
-    if (kind == "kv_dump")
+    if (kind == ModelKind::kv_dump)
         factors = {"file", "input", "model", "prompt", "layer", "side", "head", "cluster", "cluster_by"};
-    else if (kind == "matrix")
+    else if (kind == ModelKind::matrix)
         factors.emplace_back("file");
     else if (sweep != nullptr)
         for (const auto& [key, value] : *sweep)
@@ -201,7 +202,7 @@ void read_store(Section& root, const toml::table& file, Study& study, Diagnostic
 
 /// Rejects the tables that a study of dumps cannot have.
 void reject_tables_of_samples(Section& root, const toml::table* sweep, Diagnostics& diagnostics) {
-    if (sweep != nullptr) diagnostics.add(*sweep, "a dump study has no sweep: its cells are the heads");
+    if (sweep != nullptr) diagnostics.add(*sweep, "a dump study has no sweep (its cells are the heads): leave it out");
     for (const char* key : {"estimator", "check"})
         if (const toml::node* asked = root.raw().get(key))
             diagnostics.add(*asked, fmt::format("a dump study takes no [[{}]]: name codecs "
@@ -209,19 +210,20 @@ void reject_tables_of_samples(Section& root, const toml::table* sweep, Diagnosti
                                                 key));
     for (const char* key : {"reps", "until"})
         if (const toml::node* asked = root.raw()["run"][key].node())
-            diagnostics.add(*asked, fmt::format("a dump study has no {}: its replicates are the blocks", key));
+            diagnostics.add(*asked,
+                            fmt::format("a dump study has no {} (its replicates are the blocks): leave it out", key));
 }
 
 /// The blocks of a study: points of generated blocks or matrix files, or dumps.
 struct StudyBlocks {
-    std::string kind;
+    ModelKind kind;
     std::vector<StudyPoint> points;
     KvPlan plan;
 
-    [[nodiscard]] bool of_dumps() const { return kind == "kv_dump"; }
+    [[nodiscard]] bool of_dumps() const { return kind == ModelKind::kv_dump; }
 };
 
-StudyBlocks read_blocks(const std::string& kind, Section& root, const toml::table& model, const toml::table* sweep,
+StudyBlocks read_blocks(ModelKind kind, Section& root, const toml::table& model, const toml::table* sweep,
                         Diagnostics& diagnostics) {
     StudyBlocks blocks{kind, {}, {}};
     if (blocks.of_dumps()) {
@@ -241,22 +243,24 @@ void reject_equal_cells(const Experiment& experiment, const toml::table& at, Dia
     std::set<std::string> hashes;
     for (const auto& cell : experiment.cells)
         if (!hashes.insert(cell.hash()).second)
-            diagnostics.add(at, fmt::format("two cells are the same ({}): a value is listed twice", cell.label));
+            diagnostics.add(
+                at, fmt::format("two cells are the same ({}; a value is listed twice): leave one out", cell.label));
 }
 
 /// All settings that can change a number, except those of cells and dumps.
-Json science_of(const toml::table& file, const std::string& kind, const Experiment& experiment, const RunTable& run,
+Json science_of(const toml::table& file, ModelKind kind, const Experiment& experiment, const RunTable& run,
                 const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs) {
     Json science = Json::object({{"spiked", 1},
-                                 {"kind", kind},
+                                 {"kind", enum_name(kind)},
                                  {"name", experiment.name},
                                  {"replicates", run.replicates.most},
                                  {"batch", experiment.batch},
-                                 {"precision", run.precision},
+                                 {"precision", enum_name(run.precision)},
                                  {"raw", static_cast<std::int64_t>(experiment.raw_per_cell)}});
     Json methods = Json::array();
     for (const auto& e : estimators) {
-        Json method = Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.loss)}, {"as", e.label}});
+        Json method =
+            Json::object({{"estimator", e.method.name}, {"loss", theory::name_of(e.method.loss)}, {"as", e.label}});
         if (e.known_law) method.set("law", "known");
         methods.push(std::move(method));
     }
@@ -298,7 +302,6 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     read_version(root, diagnostics);
     read_about(root, overrides, experiment, diagnostics);
     const RunTable run = read_run(root, experiment, diagnostics);
-    const auto precision = run.precision == "float" ? estimators::Precision::float32 : estimators::Precision::float64;
     const auto estimators = read_estimators(root, diagnostics);
     const auto codecs = read_codecs(root, diagnostics);
     const auto checks = read_checks(root, diagnostics);
@@ -316,7 +319,7 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     if (model == nullptr) diagnostics.throw_if_any();
     Section kind_section(*model, "[model]", diagnostics);
     kind_section.require("kind", "kind = \"spiked\"");
-    const std::string kind = kind_section.choice("kind", "spiked", model_kinds());
+    const ModelKind kind = kind_section.choice("kind", ModelKind::spiked);
     const std::size_t before = diagnostics.count();
     StudyBlocks blocks = read_blocks(kind, root, *model, sweep, diagnostics);
     if (!blocks.of_dumps())
@@ -334,12 +337,12 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     if (blocks.of_dumps()) {
         // Its errors name files and belong to unusable input, not to the study file.
         blocks.plan.quantizer.seed = experiment.seed;
-        blocks.plan.precision = precision;
+        blocks.plan.precision = run.precision;
         make_dump_experiment(experiment, blocks.plan, codecs);
     } else {
         guarded(*model, diagnostics, [&] {
-            make_block_experiment(experiment, kind, std::move(blocks.points), estimators, codecs, run.replicates,
-                                  precision);
+            make_block_experiment(experiment, std::string(enum_name(kind)), std::move(blocks.points), estimators,
+                                  codecs, run.replicates, run.precision);
         });
         diagnostics.throw_if_any();
     }

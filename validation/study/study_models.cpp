@@ -53,8 +53,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
         guarded(*noise, diagnostics, [&] { point.entries = sim::EntryLaw::parse(entries); });
         point.row = read_covariance(inside, "row_cov", diagnostics);
         point.column = read_covariance(inside, "col_cov", diagnostics);
-        if (inside.choice("colouring", "dense", {"dense", "eigenbasis"}) == "eigenbasis")
-            point.colouring = sim::Colouring::eigenbasis;
+        point.colouring = inside.choice("colouring", point.colouring);
         inside.no_other_keys();
     }
     if (const toml::table* signal = section.table("signal", "{ strength = 2.0 }")) {
@@ -97,7 +96,7 @@ std::optional<BlockSource> read_kv_like(const toml::table& model, Diagnostics& d
     options.tokens = section.count("n", options.tokens, 2, 65536);
     options.head_dim = section.count("d", options.head_dim, 2, 65536);
     options.hidden = section.count("hidden", options.hidden, 1, 65536);
-    point.values = section.choice("side", "key", {"key", "value"}) == "value";
+    point.values = section.second_of("side", "key", "value");
     options.fresh_projections = section.flag("fresh_projections", false);
     constexpr double most = 1e9;
     if (const toml::table* table = section.table("context", "{ rank = 3 }")) {
@@ -192,7 +191,8 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
     section.text("kind", "");
     const auto files = read_source(section, diagnostics);
     section.no_other_keys();
-    if (sweep != nullptr) diagnostics.add(*sweep, "a study of matrices has no sweep: its cells are the files");
+    if (sweep != nullptr)
+        diagnostics.add(*sweep, "a study of matrices has no sweep (its cells are the files): leave it out");
     std::vector<StudyPoint> points;
     for (const auto& file : files)
         guarded(*model.get("source"), diagnostics, [&] {
@@ -205,15 +205,10 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
 
 }  // namespace
 
-const std::vector<std::string>& model_kinds() {
-    static const std::vector<std::string> kinds = {"spiked", "kv_like", "kv_dump", "matrix"};
-    return kinds;
-}
-
-std::vector<StudyPoint> read_points(const std::string& kind, const toml::table& model, const toml::table* sweep,
+std::vector<StudyPoint> read_points(ModelKind kind, const toml::table& model, const toml::table* sweep,
                                     Diagnostics& diagnostics) {
-    if (kind == "matrix") return read_matrices(model, sweep, diagnostics);
-    return points_of_sweep(kind == "kv_like" ? read_kv_like : read_spiked, model, sweep, diagnostics);
+    if (kind == ModelKind::matrix) return read_matrices(model, sweep, diagnostics);
+    return points_of_sweep(kind == ModelKind::kv_like ? read_kv_like : read_spiked, model, sweep, diagnostics);
 }
 
 KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
@@ -229,7 +224,8 @@ KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
             if (row >= 0.0 && row < 1e9 && row == std::floor(row))
                 documents.push_back(static_cast<std::size_t>(row));
             else
-                diagnostics.add(*section.node("documents"), fmt::format("document {} is not a row of the tokens", row));
+                diagnostics.add(*section.node("documents"),
+                                fmt::format("document {} is not a row of the tokens: give whole numbers from 0", row));
         }
         std::set<std::size_t> known;
         for (const std::size_t row : documents)
@@ -238,7 +234,8 @@ KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
                 break;
             }
         if (section.node("source") != nullptr)
-            diagnostics.add(*folder, "\"model\" and \"source\" are both given: the dumps come from one of them");
+            diagnostics.add(*folder,
+                            "\"model\" and \"source\" are both given (the dumps come from one of them): leave one out");
         section.require("tokens", "tokens = \"pages.npy\"");
         if (diagnostics.count() == before)
             guarded(*folder, diagnostics, [&] {
@@ -256,8 +253,8 @@ KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
         inside.choice("tail", "skip", {"skip"});
         inside.no_other_keys();
     }
-    plan.view.shuffle = section.choice("order", "as-is", {"as-is", "shuffled"}) == "shuffled";
-    plan.view.undo_rotary = section.choice("rotary", "as-is", {"as-is", "undone"}) == "undone";
+    plan.view.shuffle = section.second_of("order", "as-is", "shuffled");
+    plan.view.undo_rotary = section.second_of("rotary", "as-is", "undone");
     if (const toml::node* mode = section.node("attention"))
         guarded(*mode, diagnostics, [&] { plan.attention = attention_mode(mode->value_or<std::string>("")); });
     plan.dump.prompt_id_key = section.text("cluster", plan.dump.prompt_id_key);

@@ -27,14 +27,14 @@ bool put(toml::table& to, const std::string& path, const toml::node& value) {
 
 std::vector<NumberCondition> read_comparisons(const toml::table& table, Diagnostics& diagnostics) {
     std::vector<NumberCondition> conditions;
-    const std::vector<std::string> legal = {"ge", "gt", "le", "lt", "eq"};
     for (const auto& [comparison, number] : table) {
         const std::string name(comparison.str());
-        if (std::find(legal.begin(), legal.end(), name) == legal.end() || !number.is_number())
-            diagnostics.add(comparison.source(),
-                            fmt::format("\"{}\" is not a comparison with a number{}", name, suggestion(name, legal)));
+        const auto relation = find_enum<Relation>(name);
+        if (!relation || !number.is_number())
+            diagnostics.add(comparison.source(), fmt::format("\"{}\" is not a comparison with a number{}", name,
+                                                             suggestion(name, names_of<Relation>())));
         else
-            conditions.push_back({name, *number.value<double>()});
+            conditions.push_back({*relation, *number.value<double>()});
     }
     return conditions;
 }

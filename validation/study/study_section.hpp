@@ -14,6 +14,7 @@
 #include "core/text/json.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "validation/store/experiment.hpp"
 
 // Helpers for reading a study file, shared by the other files of this folder.
 namespace spiked::validation {
@@ -116,13 +117,15 @@ public:
                                                            suggestion(value, legal, aliases)));
         return value;
     }
+    /// One of two names; whether it is the second. The first is the default.
+    bool second_of(const std::string& key, const std::string& first, const std::string& second) {
+        return choice(key, first, {first, second}) == second;
+    }
     /// One of the names of an enumeration.
     template <class E>
     E choice(const std::string& key, E fallback) {
-        const std::string name = choice(key, std::string(enum_name(fallback)), names_of<E>(), aliases_of<E>());
-        for (const auto& row : EnumNames<E>::table)
-            if (row.name == name) return row.value;
-        return fallback;
+        return find_enum<E>(choice(key, std::string(enum_name(fallback)), names_of<E>(), aliases_of<E>()))
+            .value_or(fallback);
     }
     double number(const std::string& key, double fallback, double low, double high) {
         const toml::node* found = node(key);
@@ -222,7 +225,7 @@ void guarded(const toml::node& at, Diagnostics& diagnostics, const Work& work) {
 
 /// One comparison with a number, as in `{ ge = 1.2, lt = 3 }` of checks and skip rules.
 struct NumberCondition {
-    std::string comparison;
+    Relation relation;
     double number = 0.0;
 };
 [[nodiscard]] std::vector<NumberCondition> read_comparisons(const toml::table& table, Diagnostics& diagnostics);

@@ -33,7 +33,9 @@ struct SweepLists {
         std::size_t combinations = 1;
         for (const auto& sweep : lists) {
             if (zip && sweep.values->size() != lists.front().values->size())
-                diagnostics.add(*sweep.values, "with mode = \"zip\" every list of [sweep] has the same length");
+                diagnostics.add(*sweep.values,
+                                "with mode = \"zip\" every list of [sweep] has the same length: make them equal, or "
+                                "use mode = \"cross\"");
             combinations = zip ? sweep.values->size() : combinations * sweep.values->size();
             constexpr std::size_t most_cells = 15000;
             if (combinations > most_cells) {
@@ -74,7 +76,8 @@ SweepLists read_lists(const toml::table& table, Diagnostics& diagnostics) {
         }
         if (key.str() == "skip") continue;
         const toml::array* list = value.as_array();
-        if (key.str() == "kind") diagnostics.add(value, "the kind of a model cannot be swept");
+        if (key.str() == "kind")
+            diagnostics.add(value, "the kind of a model cannot be swept: write a study for each kind");
         if (list == nullptr || list->empty())
             diagnostics.add(value, fmt::format("\"{}\" of [sweep] must be a list of values", key.str()));
         else
@@ -105,12 +108,14 @@ std::vector<SkipRule> read_skip(const toml::node& node, const std::vector<std::s
                 diagnostics.add(key.source(), fmt::format("skip: \"{}\" is not swept{}", name, suggestion(name, keys)));
             if (const toml::table* comparisons = value.as_table()) {
                 for (const auto& condition : read_comparisons(*comparisons, diagnostics))
-                    rule.push_back({name, condition.comparison, condition.number, ""});
+                    rule.push_back({name, condition.relation, condition.number, ""});
             } else {
-                rule.push_back({name, "is", 0.0, node_text(value)});
+                rule.push_back({name, std::nullopt, 0.0, node_text(value)});
             }
         }
-        if (rule.empty()) diagnostics.add(one, "a skip rule without conditions would leave out everything");
+        if (rule.empty())
+            diagnostics.add(
+                one, "a skip rule without conditions would leave out everything: add one, or leave the rule out");
         rules.push_back(std::move(rule));
     }
     return rules;

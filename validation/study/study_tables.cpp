@@ -17,11 +17,10 @@ namespace {
 StopRule read_stop_rule(const toml::table& table, Diagnostics& diagnostics) {
     Section section(table, "run.until", diagnostics);
     section.require("metric", "metric = \"relative_l2\"");
-    std::vector<std::string> names;
-    for (const auto& metric : metrics()) names.push_back(metric.name);
+    const std::vector<std::string> names = metrics().names();
     StopRule rule;
     const std::string name = section.choice("metric", names.front(), names);
-    if (std::find(names.begin(), names.end(), name) != names.end()) rule.metric = metric_index(name);
+    if (const auto known = find_metric(name)) rule.metric = *known;
     rule.relative = section.number("mcse_rel", 0.0, 0.0, 1e9);
     rule.absolute = section.number("mcse_abs", 0.0, 0.0, 1e300);
     section.no_other_keys();
@@ -84,20 +83,19 @@ std::vector<NamedEstimator> read_estimators(Section& root, Diagnostics& diagnost
         const std::string name = section.text("name", "eoptshrink");
         const auto loss = section.choice("loss", theory::Loss::frobenius);
         const std::string label = section.text("as", name);
-        const bool known = section.choice("law", "unknown", {"unknown", "known"}) == "known";
+        const bool known = section.second_of("law", "unknown", "known");
         section.no_other_keys();
         reject_long_name(table, table.contains("as") ? "as" : "name", label, diagnostics);
         guarded(table, diagnostics, [&] {
             reject_duplicate(table, estimators, label, diagnostics);
-            estimators.push_back({label, estimators::parse_estimator(name, loss), loss, known});
+            estimators.push_back({label, estimators::parse_estimator(name, loss), known});
             if (loss != theory::Loss::frobenius && estimators.back().method.estimator.keeps_values)
                 diagnostics.add(
                     table,
                     fmt::format("loss has no effect on \"{}\" (it keeps values as they are): leave it out", name));
-            // spectral_method rejects names that ask to estimate what is known here.
-            if (known)
-                (void)estimators::spectral_method(name, loss, {estimators::NoiseCovariance::identity(1), std::nullopt});
-            if (known && !estimators.back().method.takes_noise_law)
+            // This rejects names that ask to estimate what is known here.
+            if (known) (void)estimators.back().method.knowing({estimators::NoiseCovariance::identity(1), std::nullopt});
+            if (known && !estimators.back().method.takes_noise_law())
                 diagnostics.add(table, fmt::format("\"{}\" cannot use a known law (only {} do): leave law out", name,
                                                    estimators::users_of_noise_law()));
         });
@@ -190,15 +188,16 @@ CheckTables read_checks(Section& root, Diagnostics& diagnostics) {
                 const toml::table* comparisons = condition.as_table();
                 if (comparisons == nullptr) {
                     if (condition.is_number())
-                        check.where.push_back({std::string(factor.str()), "eq", *condition.value<double>(), ""});
+                        check.where.push_back(
+                            {std::string(factor.str()), Relation::equal, *condition.value<double>(), ""});
                     else if (const auto text = condition.value_exact<std::string>())
-                        check.where.push_back({std::string(factor.str()), "is", 0.0, *text});
+                        check.where.push_back({std::string(factor.str()), std::nullopt, 0.0, *text});
                     else
                         diagnostics.add(condition, "a condition is a number, a text or a table such as { ge = 1.2 }");
                     continue;
                 }
-                for (const auto& [comparison, number] : read_comparisons(*comparisons, diagnostics))
-                    check.where.push_back({std::string(factor.str()), comparison, number, ""});
+                for (const auto& [relation, number] : read_comparisons(*comparisons, diagnostics))
+                    check.where.push_back({std::string(factor.str()), relation, number, ""});
             }
         section.no_other_keys();
         checks.emplace_back(std::move(check), &table);
@@ -223,8 +222,6 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
     std::vector<std::string> names;
     for (const auto& kind : kinds)
         if (dumps ? kind.of_dumps : kind.of_blocks) names.push_back(kind.kind);
-    std::vector<std::string> metric_names;
-    for (const auto& metric : metrics()) metric_names.push_back(metric.name);
     std::set<std::string> known(factors.begin(), factors.end());
     known.insert("cell");  // one point per cell
     const std::vector<std::string> axes(known.begin(), known.end());
@@ -232,7 +229,7 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
         check_names(table->get("kind"), "kind", names, diagnostics);
         check_names(table->get("x"), "x", axes, diagnostics);
         check_names(table->get("by"), "by", factors, diagnostics);
-        check_names(table->get("y"), "y", metric_names, diagnostics);
+        check_names(table->get("y"), "y", metrics().names(), diagnostics);
         const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const FigureKeys& kind) {
             return (*table)["kind"].value<std::string>() == kind.kind;
         });
@@ -272,12 +269,11 @@ void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& 
         if (!any)
             diagnostics.add(*table, fmt::format("check \"{}\" matches no cell: correct its \"where\"", check.name));
         else if (!predicted)
-            diagnostics.add(
-                *table,
-                fmt::format(
-                    "check \"{}\": the claim says nothing about the cells it matches (wrong side of the threshold, a "
-                    "component too close to one below the threshold, or its codec is missing)",
-                    check.name));
+            diagnostics.add(*table,
+                            fmt::format("check \"{}\": the claim says nothing about the cells it matches (wrong side "
+                                        "of the threshold, a component too close to one below the threshold, or its "
+                                        "codec is missing): correct its \"where\" or the study",
+                                        check.name));
         experiment.checks.push_back(check);
     }
 }
@@ -319,7 +315,7 @@ RunTable read_run(Section& root, Experiment& experiment, Diagnostics& diagnostic
             *root.raw()["run"]["reps"].node(),
             "run.reps: min and max differ but nothing says when to stop: add for example " + until + " to [run]");
     run.reject("max_time", "give --max-time to spiked run, or stop with Ctrl-C; the same command goes on");
-    found.precision = run.choice("precision", "double", {"double", "float"});
+    found.precision = run.choice("precision", found.precision);
     experiment.failure_budget = run.number("failure_budget", 0.01, 0.0, 1.0);
     run.no_other_keys();
     return found;

@@ -31,7 +31,7 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
 /// The part of [run] that is not stored in the experiment.
 struct RunTable {
     Replicates replicates;
-    std::string precision = "double";
+    estimators::Precision precision = estimators::Precision::float64;
 };
 /// Reads [run]; batches, stop rules and the failure budget go into the experiment.
 [[nodiscard]] RunTable read_run(Section& root, Experiment& experiment, Diagnostics& diagnostics);

@@ -30,7 +30,7 @@ Json spiked_json(const SpikedPoint& point) {
     Json noise = Json::object({{"entries", point.entries.text()},
                                {"row_cov", covariance_json(point.row)},
                                {"col_cov", covariance_json(point.column)}});
-    if (point.colouring == sim::Colouring::eigenbasis) noise.set("colouring", "eigenbasis");
+    if (point.colouring == sim::Colouring::eigenbasis) noise.set("colouring", enum_name(point.colouring));
     return Json::object({{"kind", "spiked"},
                          {"n", point.rows},
                          {"d", point.columns},

@@ -74,7 +74,7 @@ Json label_params(const std::string& label, const std::string& name) {
 
 Json params_of(const NamedEstimator& named) {
     Json params = label_params(named.label, named.method.name);
-    params.set("loss", theory::name_of(named.loss));
+    params.set("loss", theory::name_of(named.method.loss));
     if (named.known_law) params.set("law", "known");
     return params;
 }
@@ -222,14 +222,16 @@ std::string unsupported_reason(const StudySetup& study, CellSetup& cell, estimat
     }
     if (plan.takes_rotations()) plan.rotation = drawn_rotation(coding(study, cell, 0));
     for (const auto& named : study.named) {
-        const auto options = estimators::eoptshrink_options(named.method.name, named.loss);
-        const auto white = estimators::white_rule(named.method.name, named.loss, shape);
-        if (options && !options->rank_rule)
+        const std::string why = fmt::format("estimator {}", named.method.name);
+        if (!named.method.transforms.empty()) return why;
+        const auto* options = estimators::eoptshrink_options(named.method.estimator);
+        const auto white = estimators::white_rule(named.method.estimator, shape);
+        if (options != nullptr && !options->rank_rule)
             plan.estimators.emplace_back(estimators::eoptshrink_rule(shape, *options));
         else if (white)
             plan.estimators.emplace_back(*white);
         else
-            return fmt::format("estimator {}", named.method.name);
+            return why;
     }
     plan.rows = static_cast<std::uint32_t>(shape.rows);
     plan.columns = static_cast<std::uint32_t>(shape.columns);

@@ -19,7 +19,6 @@ struct StudyPoint {
 struct NamedEstimator {
     std::string label;
     estimators::SpectralMethod method;
-    theory::Loss loss = theory::Loss::frobenius;
     bool known_law = false;  ///< an oracle that knows the noise covariances of each cell
 };
 

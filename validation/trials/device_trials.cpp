@@ -7,6 +7,7 @@
 #include "core/device/device_count.hpp"
 #include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
+#include "core/text/registry.hpp"
 #include "estimators/coding/row_scale.hpp"
 #include "estimators/quantizers/kivi.hpp"
 #include "theory/quantization/lloyd_max.hpp"
@@ -23,20 +24,18 @@ constexpr std::size_t emulated_memory = std::size_t{256} << 20;
 
 /// Row quantizers with kernels. Names with options have none, except those of kivi.
 struct DeviceQuantizer {
-    std::string_view name;
+    std::string name;
     estimators::RowScale scale = estimators::RowScale::norm;
     bool sketched = false;
 };
-const DeviceQuantizer* find_quantizer(std::string_view name) {
+const Registry<DeviceQuantizer>& device_quantizers() {
     using estimators::RowScale;
-    static constexpr DeviceQuantizer all[] = {{"tq-mse"},
-                                              {"eden", RowScale::unbiased},
-                                              {"eden-mmse", RowScale::least_squares},
-                                              {"eden-norm", RowScale::norm_matched},
-                                              {"tq-prod", RowScale::norm, true}};
-    const auto* const found =
-        std::find_if(std::begin(all), std::end(all), [&](const auto& one) { return one.name == name; });
-    return found == std::end(all) ? nullptr : found;
+    static const Registry<DeviceQuantizer> table("quantizer with a kernel", {{"tq-mse"},
+                                                                             {"eden", RowScale::unbiased},
+                                                                             {"eden-mmse", RowScale::least_squares},
+                                                                             {"eden-norm", RowScale::norm_matched},
+                                                                             {"tq-prod", RowScale::norm, true}});
+    return table;
 }
 
 /// Rounds of a Hadamard rotation; 0 for other rotations.
@@ -174,7 +173,7 @@ cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options) {
 std::string coding_unsupported_reason(const estimators::MethodSpec& method, const estimators::QuantizerOptions& options,
                                       estimators::Shape shape, double bits) {
     const auto groups = method.spectral ? std::nullopt : estimators::kivi_options(method.quantizer, options);
-    const DeviceQuantizer* const quantizer = find_quantizer(method.quantizer.text);
+    const DeviceQuantizer* const quantizer = device_quantizers().find(method.quantizer.text);
     if (method.spectral || (!groups && quantizer == nullptr)) return method.text;
     if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
     if (groups) return groups->residual > 0 ? "kivi with tokens kept in full" : "";
@@ -198,7 +197,7 @@ cuda::TrialCodec trial_codec(const estimators::QuantizerSpec& quantizer, const e
                              static_cast<std::uint32_t>(shape.rows), dimension};
         return codec;
     }
-    const DeviceQuantizer* const kernel = find_quantizer(quantizer.text);
+    const DeviceQuantizer* const kernel = device_quantizers().find(quantizer.text);
     if (kernel == nullptr) throw precondition_error("no kernel codes rows by {}", quantizer.text);
     codec.rows.scale = kernel->scale;
     const int whole = static_cast<int>(bits);

@@ -14,9 +14,7 @@ std::vector<estimators::SpectralMethod> methods_for(const std::vector<NamedEstim
     std::optional<estimators::KnownNoise> noise;
     for (const auto& estimator : named) {
         if (estimator.known_law && !noise) noise = source.noise();
-        methods.push_back(estimator.known_law
-                              ? estimators::spectral_method(estimator.method.name, estimator.loss, *noise)
-                              : estimator.method);
+        methods.push_back(estimator.known_law ? estimator.method.knowing(*noise) : estimator.method);
     }
     return methods;
 }

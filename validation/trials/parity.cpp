@@ -9,7 +9,7 @@
 
 #include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/batch_decomposition.hpp"

@@ -95,9 +95,10 @@ TEST(PerplexityCommand, RejectsInvalidOptionsAndData) {
     const std::string good = model().words("tokens.npy");
     rejected("--tokens x.npy", 2, "--model is missing");
     rejected("--model '" + model().folder + "'", 2, "--tokens is missing");
-    rejected(good + "--block 39", 4, "documents of 40 tokens (expected 41 or more for blocks of 39)");
+    rejected(good + "--block 39", 4, "documents of 40 tokens (expected 41 or more for blocks of 39");
     rejected(good + "--block 0", 2, "--block 0");
-    rejected(good + "--only 3:key --block 16", 2, "--only 3:key: the model has layers 0 to 2");
+    rejected(good + "--only 3:key --block 16", 2,
+             "--only 3:key is not possible (the model has layers 0 to 2): name one of these");
     rejected(good + "--only key", 2, "is not LAYER:key or LAYER:value");
     rejected(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
     rejected(good + "--method palu --block 16", 2, "palu");
@@ -363,7 +364,7 @@ TEST(RetrieveCommand, RejectsAModelThatDoesNotAnswer) {
     rejected(good + words + "--needles 12 --prompts 2", 4, "the model answers");
     rejected(good + words + "--needles 12 --prompts 0", 2, "--prompts 0");
     rejected(good + words + "--needles 12 --context 0", 2, "--context 0");
-    rejected(good + words + "--needles 12 --context 70000", 2, "--context 70000 is not possible: the model reads ");
+    rejected(good + words + "--needles 12 --context 70000", 2, "--context 70000 is not possible (the model reads ");
     rejected(good + "--vocabulary key=3", 2, "--vocabulary \"key=3\" is not");
     rejected(good + "--layers first", 2, "--layers \"first\" is not possible");
     rejected("--model '" + model().folder + "'", 4, "give --filler FILE.npy");

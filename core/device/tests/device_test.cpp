@@ -34,6 +34,12 @@ TEST(Device, EmulatedDevicesExistEverywhereAndAListNumbersThem) {
     EXPECT_TRUE(is_device("cuda:7,cuda:0"));
 }
 
+TEST(Device, BackendsHaveTheNamesThatChooseThem) {
+    EXPECT_EQ(name_of(Backend::cpu), "cpu");
+    EXPECT_EQ(name_of(Backend::cuda), "cuda");
+    EXPECT_EQ(name_of(Backend::emulated), "emulated");
+}
+
 TEST(Device, AnAbsentGpuIsRejectedWhenNamed) {
     EXPECT_NE(rejection("cuda:99"), "");
     EXPECT_EQ(rejection("cuda:0").empty(), device_count().count > 0);

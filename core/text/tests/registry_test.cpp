@@ -7,6 +7,12 @@
 namespace spiked {
 namespace {
 
+/// A row that is found by its name and is described nowhere.
+struct Number {
+    std::string name;
+    int value;
+};
+
 struct Shape {
     RegistryEntry entry;
     int corners;
@@ -49,6 +55,16 @@ TEST(Registry, RowsMayBeEntriesOrKeepTheirDescriptionInAnotherForm) {
     EXPECT_EQ(colours.named("green").label, "green");
     EXPECT_EQ(colours.names(), (std::vector<std::string>{"red", "green"}));
     EXPECT_EQ(usage_message([&] { (void)colours.named("gren"); }), "unknown colour \"gren\"; did you mean \"green\"?");
+}
+
+TEST(Registry, RowsNeedNoMoreThanAName) {
+    const Registry<Number> numbers("number", {{"one", 1}, {"two", 2}});
+    EXPECT_EQ(numbers.named("two").value, 2);
+    EXPECT_EQ(numbers.find("three"), nullptr);
+    EXPECT_TRUE(numbers.aliases().empty());
+    EXPECT_EQ(usage_message([&] { (void)numbers.named("tow"); }), "unknown number \"tow\"; did you mean \"two\"?");
+    ASSERT_EQ(numbers.size(), 2U);
+    EXPECT_EQ(numbers[0].name, "one");
 }
 
 TEST(NameOptions, WholeNumbersKeepTheLimitsOfTheirSpec) {

@@ -12,7 +12,9 @@ namespace spiked::estimators {
 namespace {
 
 CacheCoder coder_of(std::string_view name, double bits, std::size_t channels, const arma::mat& calibration) {
-    return cache_coder(cache_method(name, bits), channels, bits, {}, calibration);
+    const CacheMethod method = cache_method(name);
+    method.check_bits(bits);
+    return cache_coder(method, channels, bits, {}, calibration);
 }
 
 std::uint64_t bits_of_item(const Encoded& encoded, Item item) { return encoded.ledger.bits(item); }
@@ -28,7 +30,7 @@ TEST(CacheMethod, BitsByHand) {
         const Encoded encoded = coder.sequence.encode(rows);
         std::uint64_t sum = 0;
         for (const auto& [item, count] : expected) {
-            EXPECT_EQ(bits_of_item(encoded, item), count) << item_names[static_cast<std::size_t>(item)];
+            EXPECT_EQ(bits_of_item(encoded, item), count) << enum_name(item);
             sum += count;
         }
         const std::uint64_t whole = (sum + 7) / 8 * 8;
@@ -77,8 +79,8 @@ TEST(CacheMethod, BitsByHand) {
                                               {"ojakv", 0, 1},
                                               {"xkv", 0, 4},
                                               {"kvtc", 0, 1}}) {
-        EXPECT_EQ(cache_method(name, 2).heads, heads) << name;
-        EXPECT_EQ(cache_method(name, 2).layers, layers) << name;
+        EXPECT_EQ(cache_method(name).heads, heads) << name;
+        EXPECT_EQ(cache_method(name).layers, layers) << name;
     }
 }
 
@@ -200,7 +202,7 @@ TEST(CacheMethod, RejectsWhatItCannotDo) {
     EXPECT_NE(usage("kvtc", 0.1).find("0.25"), std::string::npos);
     EXPECT_FALSE(is_cache_method("eoptshrink+tq-mse"));
     EXPECT_TRUE(is_cache_method("unrope+palu:rank=3"));
-    EXPECT_TRUE(cache_method("unrope+palu", 2).unrope);
+    EXPECT_TRUE(cache_method("unrope+palu").unrope);
 
     arma::mat broken = data;
     broken(3, 2) = std::nan("");
@@ -224,7 +226,7 @@ TEST(CacheMethod, RejectOtherValuesOfTheirOptionsWhenANameIsParsed) {
         for (const auto& option : entry.options)
             for (const auto& text : texts_not_accepted(option)) {
                 const std::string name = entry.name + ":" + text;
-                EXPECT_NE(message_of([&] { (void)cache_method(name, 2); }, ErrorKind::usage).find(option.key),
+                EXPECT_NE(message_of([&] { (void)cache_method(name); }, ErrorKind::usage).find(option.key),
                           std::string::npos)
                     << name;
                 ++tried;
@@ -233,7 +235,9 @@ TEST(CacheMethod, RejectOtherValuesOfTheirOptionsWhenANameIsParsed) {
 }
 
 TEST(CacheMethod, ListTheOptionsOfTheQuantizerOfTheirLatents) {
-    const auto has = [](const char* name, const char* option) { return has_option(cache_options(name), option); };
+    const auto has = [](const char* name, const char* option) {
+        return has_option(cache_options(cache_method(name)), option);
+    };
     EXPECT_TRUE(has("palu", "--group"));
     EXPECT_FALSE(has("palu", "--rotation"));
     EXPECT_TRUE(has("unrope+palu:latents=tq-mse", "--rotation"));

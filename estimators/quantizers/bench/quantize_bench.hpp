@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/timing/stopwatch.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 
 namespace spiked::estimators {
 

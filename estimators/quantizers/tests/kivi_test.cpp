@@ -34,6 +34,19 @@ arma::mat plain_kivi(const arma::mat& rows, unsigned bits, std::size_t group, bo
     return decoded;
 }
 
+TEST(Kivi, TellsItsOptionsFromThoseOfOtherQuantizers) {
+    const QuantizerOptions options{.group = 32, .axis = GroupAxis::value, .residual = 5};
+    const auto plain = kivi_options(quantizer_spec("kivi:group=16"), options);
+    ASSERT_TRUE(plain);
+    EXPECT_EQ(plain->group, 16U);
+    EXPECT_EQ(plain->axis, GroupAxis::value);
+    EXPECT_EQ(plain->residual, 5U);
+    EXPECT_EQ(kivi_options(quantizer_spec("kivi:axis=key"), options)->axis, GroupAxis::key);
+    EXPECT_EQ(kivi_options(quantizer_spec("kivi-hf"), options)->axis, GroupAxis::key);
+    EXPECT_FALSE(kivi_options(quantizer_spec("gear"), options));
+    EXPECT_FALSE(kivi_options(QuantizerSpec{}, options));
+}
+
 TEST(KiviReference, AgreesWithTheDefinitionForBothAxesGroupsAndWindows) {
     for (const bool key : {true, false})
         for (const std::size_t group : {1, 3, 8, 64, 100})

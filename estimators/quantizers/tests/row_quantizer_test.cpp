@@ -1,4 +1,4 @@
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -86,6 +86,36 @@ void expect_bits(const char* name, unsigned bits, NumberFormat norm, const Bits&
 }
 
 // 5 rows of 8 entries. log8: 32 bits for the largest, 5 bytes.
+std::vector<std::string> names_of_matrices(const std::string& name, std::size_t dimension,
+                                           const QuantizerOptions& options) {
+    std::vector<std::string> names;
+    for (const auto& [matrix, values] : quantizer_spec(name).matrices(dimension, 2, options)) {
+        EXPECT_GT(values.n_elem, 0U) << name << ", " << matrix;
+        names.push_back(matrix);
+    }
+    return names;
+}
+
+TEST(QuantizerTable, KnowsTheMatricesThatACodeIsReadWith) {
+    using Names = std::vector<std::string>;
+    const QuantizerOptions usual{.seed = test_seed};
+    const QuantizerOptions seventh{.seed = test_seed, .rotation_index = 7};
+    const QuantizerOptions bare{
+        .rotation = RotationKind::identity, .codebook = CodebookKind::normal, .seed = test_seed};
+    EXPECT_EQ(names_of_matrices("tq-mse", 8, usual), Names{"haar:8"});
+    EXPECT_EQ(names_of_matrices("tq-mse", 8, seventh), Names{"haar:8:7"});
+    EXPECT_EQ(names_of_matrices("tq-mse", 8, bare), Names{});
+    EXPECT_EQ(names_of_matrices("tq-prod:projection=orthogonal", 8, seventh),
+              (Names{"haar:8:7", "projection:orthogonal:8x8:7"}));
+    EXPECT_EQ(names_of_matrices("qjl", 8, usual), Names{"projection:gaussian:16x8"});
+    EXPECT_EQ(names_of_matrices("rht-uniform", 8, bare), Names{"rht1:8"});
+    EXPECT_EQ(names_of_matrices("rht-uniform", 12, usual), Names{"fht-kac:12"});
+    EXPECT_EQ(names_of_matrices("tcq:state=6", 8, bare), Names{"trellis:2:6:normal:8"});
+    EXPECT_EQ(names_of_matrices("ecsq", 8, usual), (Names{"haar:8", "levels-and-frequencies:2:sphere:8"}));
+    for (const char* name : {"kivi", "kvquant", "gear", "svdq", "pq"})
+        EXPECT_EQ(names_of_matrices(name, 8, usual), Names{});
+}
+
 TEST(RowQuantizerBits, ByHandForEveryMethodAndFormat) {
     expect_bits("tq-mse", 2, NumberFormat::fp16, {.indices = 80, .norms = 80, .bytes = 20});
     expect_bits("tq-mse", 3, NumberFormat::bf16, {.indices = 120, .norms = 80, .bytes = 25});
@@ -258,8 +288,8 @@ TEST(RowQuantizerReference, TheFloatPathEqualsTheDoubleOneExceptNextToThresholds
                 const std::string what =
                     name + " " + std::to_string(bits) + " bits, rotation " + std::to_string(static_cast<int>(kind));
                 ASSERT_EQ(slow.bytes.size(), fast.bytes.size()) << what;
-                for (std::size_t i = 0; i < item_count; ++i)
-                    ASSERT_EQ(slow.ledger.bits(static_cast<Item>(i)), fast.ledger.bits(static_cast<Item>(i))) << what;
+                for (const auto& item : EnumNames<Item>::table)
+                    ASSERT_EQ(slow.ledger.bits(item.value), fast.ledger.bits(item.value)) << what;
                 // A coordinate has errors of about 1e-6, and thresholds have a density of at most 2^bits / 2: of 16384
                 // indices less than 0.02 2^bits differ on average. The limit is ten times that, plus five.
                 if (name.starts_with("tq-") || name.starts_with("eden")) {

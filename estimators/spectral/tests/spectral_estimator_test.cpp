@@ -7,7 +7,8 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/tests/option_limits.hpp"
-#include "estimators/spectral/spectral_family.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "estimators/spectral/gavish_donoho.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/tests/spectra.hpp"
 #include "theory/laws/shrinkers.hpp"
@@ -84,6 +85,42 @@ TEST(SpectralEstimator, TheNearestNameAndOptionAreSuggested) {
             EXPECT_NE(std::string(error.what()).find(std::string("did you mean ") + nearest), std::string::npos)
                 << error.what();
         }
+}
+
+TEST(SpectralEstimator, CarriesTheOptionsOfItsName) {
+    const SpectralEstimator estimator = spectral_estimator(
+        "eoptshrink:edge=fit:power=2:impute=2r:mass=side:clip=no:cap=7:pilot=d", theory::Loss::nuclear);
+    const EOptShrinkOptions* options = eoptshrink_options(estimator);
+    ASSERT_NE(options, nullptr);
+    EXPECT_EQ(options->loss, theory::Loss::nuclear);
+    EXPECT_EQ(options->edge, EdgeRule::fit);
+    EXPECT_EQ(options->power, 2);
+    EXPECT_EQ(options->imputation, Imputation::twice_rank);
+    EXPECT_FALSE(options->mass_of_rest);
+    EXPECT_FALSE(options->clip);
+    EXPECT_EQ(options->cap, 7U);
+    EXPECT_TRUE(options->pilot_from_columns);
+    const SpectralEstimator other = spectral_estimator("eoptshrink:author:power=1:mass=rest:clip=yes");
+    options = eoptshrink_options(other);
+    ASSERT_NE(options, nullptr);
+    EXPECT_EQ(options->power, 1);
+    EXPECT_TRUE(options->mass_of_rest);
+    EXPECT_TRUE(options->clip);
+
+    const Shape shape{20, 40};
+    const auto shrink = white_rule(spectral_estimator("gd-shrink:sigma=0.5", theory::Loss::operator_norm), shape);
+    ASSERT_TRUE(shrink);
+    EXPECT_FALSE(shrink->hard);
+    EXPECT_EQ(shrink->loss, theory::Loss::operator_norm);
+    EXPECT_EQ(shrink->level, 0.5);
+    const auto hard = white_rule(spectral_estimator("gd-hard"), shape);
+    ASSERT_TRUE(hard);
+    EXPECT_TRUE(hard->hard);
+    EXPECT_FALSE(white_rule(spectral_estimator("gd-shrink:quantile"), shape));
+    EXPECT_FALSE(white_rule(estimator, shape));
+    for (const auto& entry : spectral_estimators())
+        EXPECT_EQ(eoptshrink_options(spectral_estimator(entry.example())) != nullptr, entry.name == "eoptshrink")
+            << entry.name;
 }
 
 TEST(TruncatedSvd, KeepsTheFirstValuesAndEstimatesNothingElse) {

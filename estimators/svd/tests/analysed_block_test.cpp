@@ -81,10 +81,10 @@ TEST(AnalysedBlock, AnExactlyLowRankBlockHasItsRankInBothPrecisions) {
         AnalysedBlock low(fifteen, EmptyLines::strip, precision);
         for (const char* name : {"eoptshrink", "eoptshrink:edgefit", "gd-hard", "gd-shrink", "screenot:5", "tw-test"})
             EXPECT_EQ(spectral_estimator(name).estimate(constant.singular_values(), constant.shape()).rank, 1U)
-                << name << " in " << name_of(precision);
+                << name << " in " << enum_name(precision);
         for (const char* name : {"eoptshrink:edgefit", "gd-hard", "screenot:20", "tw-test"})
             EXPECT_EQ(spectral_estimator(name).estimate(low.singular_values(), low.shape()).rank, 15U)
-                << name << " in " << name_of(precision);
+                << name << " in " << enum_name(precision);
     }
 }
 

@@ -191,21 +191,38 @@ TEST(Whitening, KnownCovariancesWhitenTheNoiseAndRecolourTheEstimate) {
     AnalysedBlock plain(white);
     const arma::mat expected = arma::diagmat(arma::sqrt(rows)) *
                                spectral_method("gd-shrink:sigma=" + std::to_string(sigma)).apply(plain).signal * root;
-    const SpectralMethod method =
-        spectral_method("whiten+gd-shrink:sigma=" + std::to_string(sigma), theory::Loss::frobenius, known);
+    const SpectralMethod method = spectral_method("whiten+gd-shrink:sigma=" + std::to_string(sigma)).knowing(known);
     EXPECT_LE(arma::abs(method.apply(block).signal - expected).max(), 1e-9);
     // After whitening by known covariances the test knows that its noise is white.
-    EXPECT_EQ(spectral_method("whiten+tw-test", theory::Loss::frobenius, known).estimate(block).rank, 2U);
+    EXPECT_EQ(spectral_method("whiten+tw-test").knowing(known).estimate(block).rank, 2U);
     // With the same known covariances it is an oracle without a transform.
-    EXPECT_GE(spectral_method("tw-test", theory::Loss::frobenius, known).estimate(block).rank, 1U);
+    EXPECT_GE(spectral_method("tw-test").knowing(known).estimate(block).rank, 1U);
 }
 
 TEST(Whitening, KnownCovariancesImplyAKnownLevel) {
     // Noise of twice the known standard deviation is all signal if the level is known, and none if it is estimated.
     AnalysedBlock block(2.0 * white_block(40, 60, 2));
     const KnownNoise known{NoiseCovariance::identity(40), std::nullopt};
-    EXPECT_GE(spectral_method("whiten+tw-test", theory::Loss::frobenius, known).estimate(block).rank, 5U);
+    EXPECT_GE(spectral_method("whiten+tw-test").knowing(known).estimate(block).rank, 5U);
     EXPECT_LE(spectral_method("whiten+tw-test").estimate(block).rank, 1U);
+}
+
+TEST(Whitening, AMethodThatKnowsTheNoiseKeepsTheOptionsOfItsName) {
+    const KnownNoise known{NoiseCovariance::identity(40), std::nullopt};
+    const SpectralMethod method = spectral_method("whiten+dyson+gd-shrink:sigma=1", theory::Loss::nuclear);
+    const SpectralMethod knowing = method.knowing(known);
+    EXPECT_EQ(knowing.name, method.name);
+    EXPECT_EQ(knowing.loss, theory::Loss::nuclear);
+    EXPECT_EQ(knowing.transforms.size(), 2U);
+    EXPECT_TRUE(knowing.transforms.front().exact);
+    EXPECT_FALSE(knowing.transforms.back().exact);
+    EXPECT_FALSE(method.transforms.front().exact);
+    EXPECT_THROW((void)spectral_method("whiten:full+gd-shrink").knowing(known), Error);
+
+    for (const char* name : {"tw-test", "whiten+gd-shrink", "whiten+dyson+gd-shrink"})
+        EXPECT_TRUE(spectral_method(name).takes_noise_law()) << name;
+    for (const char* name : {"gd-shrink", "dyson+gd-shrink", "dyson+whiten+tw-test"})
+        EXPECT_FALSE(spectral_method(name).takes_noise_law()) << name;
 }
 
 TEST(NoiseCovarianceIdentity, RestrictionIsTheSubmatrix) {
@@ -222,11 +239,11 @@ TEST(NoiseCovarianceIdentity, RestrictionIsTheSubmatrix) {
 TEST(Whitening, WrongSizesAndSingularCovariancesAreRejected) {
     AnalysedBlock block(white_block(10, 12, 1));
     const KnownNoise wrong{NoiseCovariance::identity(9), std::nullopt};
-    EXPECT_THROW((void)spectral_method("whiten+gd-shrink", {}, wrong).apply(block), Error);
+    EXPECT_THROW((void)spectral_method("whiten+gd-shrink").knowing(wrong).apply(block), Error);
     arma::vec variances(10, arma::fill::ones);
     variances(3) = 0.0;
     const KnownNoise singular{NoiseCovariance::diagonal(variances), std::nullopt};
-    EXPECT_THROW((void)spectral_method("whiten+gd-shrink", {}, singular).apply(block), Error);
+    EXPECT_THROW((void)spectral_method("whiten+gd-shrink").knowing(singular).apply(block), Error);
     EXPECT_THROW((void)NoiseCovariance::full(arma::mat{{1.0, 0.5}, {0.2, 1.0}}), Error);
     EXPECT_THROW((void)NoiseCovariance::full(arma::mat{{1.0, 2.0}, {2.0, 1.0}}), Error);
     EXPECT_THROW((void)NoiseCovariance::diagonal(arma::vec{1.0, -1.0}), Error);
@@ -285,7 +302,7 @@ TEST(Transforms, TheVarianceProfileIsRecovered) {
     const arma::vec y = arma::exp10(arma::linspace(1.0, -1.0, 300));
     AnalysedBlock block(uneven_noise(120, 300, 1, arma::mat(120, 300)));
     for (const char* name : {"dyson", "whiten"}) {
-        const WhiteCoordinates white = transform(name).enter(block);
+        const WhiteCoordinates white = transform_spec(name).make().enter(block);
         const arma::vec left = arma::square(white.left.root_times(arma::mat(120, 1, arma::fill::ones))) / x;
         const arma::vec right = arma::square(white.right.root_times(arma::mat(300, 1, arma::fill::ones))) / y;
         // A row's variance is estimated from 300 entries, a column's from 120.

@@ -4,6 +4,7 @@
 
 #include "core/files/tests/scratch.hpp"
 #include "sim/io/csv.hpp"
+#include "sim/io/file_formats.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/io/safetensors.hpp"
 
@@ -36,6 +37,39 @@ std::vector<double> counted(std::size_t heads, std::size_t tokens, std::size_t d
         for (std::size_t t = 0; t < tokens; ++t)
             for (std::size_t j = 0; j < dim; ++j) values.push_back(static_cast<double>(100 * h + 10 * t + j));
     return values;
+}
+
+/// The beginning of a file of the format; empty where the format has none of its own.
+std::string beginning_of(const FileFormat& format) {
+    for (const std::string& sample : {little_endian(2, 8) + "{}", std::string("PK\x03\x04"), std::string("\x93NUMPY")})
+        if (format.begins != nullptr && format.begins(sample)) return sample;
+    return "";
+}
+
+// A new format needs a sample above.
+TEST(FileFormats, AFileOfOneIsRejectedWhereAnotherIsExpected) {
+    const ScratchFolder scratch;
+    for (const auto& format : file_formats()) {
+        const std::string beginning = beginning_of(format);
+        EXPECT_EQ(beginning.empty(), format.begins == nullptr) << format.suffix;
+        if (beginning.empty()) continue;
+        const ByteFile file(scratch.write("a", beginning));
+        for (const auto& expected : file_formats()) {
+            const auto read = [&] { reject_other_format(file, expected.suffix); };
+            if (&expected == &format)
+                EXPECT_NO_THROW(read()) << format.suffix;
+            else
+                expect_error(ErrorKind::input, read, {"not a " + expected.name + " file", format.found, format.advice});
+        }
+    }
+}
+
+TEST(FileFormats, AreFoundBySuffixAndListedInHelpTexts) {
+    EXPECT_EQ(format_of("folder.csv/DATA.NPZ")->suffix, ".npz");
+    EXPECT_EQ(format_of("data.npz.txt"), nullptr);
+    EXPECT_EQ(dump_suffixes(), (std::vector<std::string>{".safetensors", ".npz", ".npy"}));
+    EXPECT_EQ(matrix_suffixes(), (std::vector<std::string>{".safetensors", ".npz", ".npy", ".csv"}));
+    EXPECT_EQ(matrix_forms(), "FILE(.safetensors:tensor[:head]|.npz:name|.npy|.csv)");
 }
 
 TEST(Csv, ReadsNumbersInEverySpelling) {

@@ -61,6 +61,17 @@ TEST(Spectrum, KeepsZeroAtomsWithTheirWeight) {
     EXPECT_EQ(spectrum.atoms()[2].weight, 0.5);
 }
 
+TEST(RelativeAtoms, AreDividedByTheLargestAndKnowTheWeightOfPositiveOnes) {
+    const RelativeAtoms atoms(Spectrum({{8.0, 0.25}, {2.0, 0.5}, {0.0, 0.25}}));
+    EXPECT_EQ(atoms.value, (std::vector<double>{1.0, 0.25, 0.0}));
+    EXPECT_EQ(atoms.weight, (std::vector<double>{0.25, 0.5, 0.25}));
+    EXPECT_EQ(atoms.largest, 8.0);
+    EXPECT_EQ(atoms.positive_weight, 0.75);
+    std::vector<Atom> seven;
+    for (int i = 1; i <= 7; ++i) seven.push_back({0.1 * i, 1.0 / 7.0});
+    EXPECT_EQ(RelativeAtoms(Spectrum(seven)).positive_weight, 1.0);
+}
+
 TEST(Spectrum, RejectsInvalidSpectraAndNamesTheAtom) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const double infinity = std::numeric_limits<double>::infinity();

@@ -222,5 +222,37 @@ TEST(SupportGaps, ConnectedBulksHaveNone) {
     EXPECT_EQ(flat.gaps().front().lower.value, 0.0);
 }
 
+TEST(SupportGaps, TheGapBelowTheBulkAloneIsTheLastOfAll) {
+    std::mt19937_64 random(11);
+    std::size_t with = 0;
+    std::size_t among_others = 0;
+    std::size_t without = 0;
+    const auto compare = [&](const SeparableLaw& law) {
+        const SupportGaps outside(law);
+        const std::vector<SupportGap>& all = outside.gaps();
+        const SupportGaps below(law, SupportGaps::Which::below_bulk);
+        if (all.empty() || all.back().lower.value > 0.0) {
+            EXPECT_TRUE(below.gaps().empty());
+            ++without;
+            return;
+        }
+        ASSERT_EQ(below.gaps().size(), 1U);
+        const SupportGap& alone = below.gaps().front();
+        EXPECT_EQ(alone.lower.value, 0.0);
+        EXPECT_EQ(alone.upper.value, all.back().upper.value);
+        EXPECT_EQ(alone.mass_above, all.back().mass_above);
+        EXPECT_EQ(alone.weakest.value, all.back().weakest.value);
+        EXPECT_EQ(alone.strongest.value, all.back().strongest.value);
+        EXPECT_DOUBLE_EQ(BulkDistribution(law).lower_edge().value, alone.upper.value);
+        ++with;
+        among_others += all.size() > 1 ? 1 : 0;
+    };
+    for (int trial = 0; trial < 100; ++trial) compare(clustered_law(random));
+    compare(SeparableLaw(two_atom_spectrum(1.0, 40.0, 0.3), identity_spectrum(), AspectRatio(1.0)));
+    EXPECT_GT(with, 50U);
+    EXPECT_GT(among_others, 20U);
+    EXPECT_GT(without, 0U);
+}
+
 }  // namespace
 }  // namespace spiked::theory

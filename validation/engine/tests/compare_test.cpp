@@ -56,7 +56,7 @@ std::string store_of(const Listed& listed, const std::string& name) {
 }
 
 // Three of three replicates against none of three: no variance, and little evidence.
-TEST(Compare, SharesOfFewReplicatesThatAllAgreeAreNotCertain) {
+TEST(Compare, FractionsOfFewReplicatesThatAllAgreeAreNotCertain) {
     const auto row_of = [](const std::string& metric, const std::string& other_seed) {
         const std::string a = store_of({.values = {{0.0, 0.0, 0.0}}, .metric = metric}, "a");
         const std::string b = store_of({.values = {{1.0, 1.0, 1.0}}, .seed = other_seed, .metric = metric}, "b");

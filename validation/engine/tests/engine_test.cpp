@@ -192,7 +192,7 @@ std::pair<std::optional<CellEnd>, std::uint64_t> stopped(const StopRule& rule, c
 
 // Ten replicates without a success have a standard error of 0 and say little. With 95, at most 3.8 % of replicates may
 // succeed (97.5 %), whose standard error is 0.02.
-TEST(Stopping, SharesOfZeroAndOneDoNotStopOnAStandardErrorOfZero) {
+TEST(Stopping, FractionsOfZeroAndOneDoNotStopOnAStandardErrorOfZero) {
     const StopRule rule{metric_index("rank_over"), 0.0, 0.02, std::string(share_of_replicates)};
     for (const std::size_t ones : {0U, 10U}) {
         const auto [end, replicates] = stopped(rule, zeros_and_ones(ones, 10));
@@ -222,9 +222,9 @@ TEST(Stopping, EqualRanksOfAFewReplicatesDoNotStopACell) {
               stopped({rule.metric, 0.0, 0.1}, varied).second);
 }
 
-// By the standard error most cells stop at ten replicates with a share of 0. By the exact limits a cell stops too early
-// (the true standard error beyond 1.2 times the target) with probability 0.025 at most at a checkpoint, so that 40 of
-// 400 cells have p < 1e-10.
+// By the standard error most cells stop at ten replicates with a fraction of 0. By the exact limits a cell stops too
+// early (the true standard error beyond 1.2 times the target) with probability 0.025 at most at a checkpoint, so that
+// 40 of 400 cells have p < 1e-10.
 TEST(Stopping, SharesAreAsAccurateAsRequestedForManySeeds) {
     constexpr double target = 0.02;
     constexpr int seeds = 400;

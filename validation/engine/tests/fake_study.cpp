@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 
 #include "sim/random/normal.hpp"
 
@@ -97,8 +98,11 @@ std::string scratch_path(const std::string& name) {
 RunOutcome run_into(const Experiment& experiment, const std::string& path, const RunOptions& options) {
     Store store(path, experiment, "test", 1, Json::object());
     const RunOutcome outcome = run_experiment(experiment, store, options);
-    const std::string status[] = {"complete", "shard " + options.shard.text(), "stopped", "failed"};
-    store.finish(status[static_cast<int>(outcome)], 0, "");
+    const std::map<RunOutcome, std::string> status = {{RunOutcome::complete, "complete"},
+                                                      {RunOutcome::part_complete, "shard " + options.shard.text()},
+                                                      {RunOutcome::stopped, "stopped"},
+                                                      {RunOutcome::too_many_failures, "failed"}};
+    store.finish(status.at(outcome), 0, "");
     return outcome;
 }
 

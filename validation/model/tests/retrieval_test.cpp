@@ -79,7 +79,8 @@ TEST(NeedlePrompt, RejectsWhatDoesNotFit) {
     plan.needles = 16;
     plan.prompt_tokens = 1024;
     expect_error(plan, 1024, "a stream of the filler has 300 tokens (expected 992 or more)");
-    expect_error(plan, 1023, "--context 1024 is not possible: the model reads 1023 tokens at most", ErrorKind::usage);
+    expect_error(plan, 1023, "--context 1024 is not possible (the model reads 1023 tokens at most): give a smaller one",
+                 ErrorKind::usage);
     plan.prompt_tokens = 60;
     expect_error(plan, 1024, "do not fit a context of 60 tokens (13 do)");
 }

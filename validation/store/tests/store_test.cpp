@@ -23,6 +23,32 @@ std::string verdicts_of(Database& store) {
     return text;
 }
 
+TEST(FactorConditions, CompareNumbersAndTexts) {
+    const std::vector<Factor> factors = {{"n", 128.0, "128"}, {"noise.entries", std::nullopt, "laplace"}};
+    const auto holds = [&](const FactorCondition& condition) { return hold({condition}, factors); };
+    const struct {
+        const char* name;
+        bool below, at, above;  ///< whether 128 is in this relation to a larger number, itself and a smaller number
+    } relations[] = {{"ge", false, true, true},
+                     {"gt", false, false, true},
+                     {"le", true, true, false},
+                     {"lt", true, false, false},
+                     {"eq", false, true, false}};
+    for (const auto& [name, below, at, above] : relations) {
+        const auto relation = enum_named<Relation>(name, "relation");
+        EXPECT_EQ(holds({"n", relation, 129.0}), below) << name;
+        EXPECT_EQ(holds({"n", relation, 128.0}), at) << name;
+        EXPECT_EQ(holds({"n", relation, 127.0}), above) << name;
+        EXPECT_FALSE(holds({"noise.entries", relation, 0.0})) << name << ": no number";
+        EXPECT_FALSE(holds({"d", relation, 128.0})) << name << ": no such factor";
+    }
+    EXPECT_TRUE(holds({"noise.entries", std::nullopt, 0.0, "laplace"}));
+    EXPECT_TRUE(holds({"n", std::nullopt, 0.0, "128"}));
+    EXPECT_FALSE(holds({"n", std::nullopt, 0.0, "64"}));
+    EXPECT_EQ(find_enum<Relation>("is"), std::nullopt);
+    EXPECT_EQ(find_enum<Relation>("le"), Relation::at_most);
+}
+
 TEST(StoreFile, OfAnotherSchemaIsRejected) {
     const std::string path = scratch_path("schema");
     const Experiment experiment = FakeStudy{}.experiment();

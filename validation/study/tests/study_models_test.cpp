@@ -121,8 +121,8 @@ TEST(StudyModels, WhiteningWithAKnownLawUsesTheCovariancesOfTheBlocks) {
         arma::vec eigenvalues = arma::reverse(arma::eig_sym(rows));
         const auto row = colouring == std::string("dense") ? estimators::NoiseCovariance::full(rows)
                                                            : estimators::NoiseCovariance::diagonal(eigenvalues);
-        const estimators::SpectralMethod known = estimators::spectral_method(
-            name, theory::Loss::frobenius, {row, estimators::NoiseCovariance::diagonal(columns)});
+        const estimators::SpectralMethod known =
+            estimators::spectral_method(name).knowing({row, estimators::NoiseCovariance::diagonal(columns)});
         const auto worker = experiment.worker(0, {0, 4});
         for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
             estimators::AnalysedBlock block(experiment.block(0, replicate));

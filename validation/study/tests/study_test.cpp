@@ -470,7 +470,7 @@ TEST(KvTable, ClusteredMeansOfTheStoreAgreeWithTheFormula) {
             EXPECT_NEAR(value.mcse, expected.standard_error, 1e-13) << metric;  // the clusters are equal
             EXPECT_EQ(value.df, 3.0) << metric;
         }
-        EXPECT_NEAR(row.ledger[0], 2.0, 1e-12);
+        EXPECT_NEAR(row.ledger[estimators::Item::indices], 2.0, 1e-12);
     }
 }
 

@@ -11,7 +11,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "estimators/quantizers/bench/quantize_bench.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 #include "estimators/svd/bench/decompose_bench.hpp"
 #include "estimators/svd/cuda/decomposition_pipeline.hpp"

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double close_false_alarm = 1e-6;  // of each test; nominal, because the means are taken for normal
 
-/// The mean share of the first true vector's plane that two observed vectors exchange, against 1/(2 s^2).
+/// The mean fraction of the first true vector's plane that two observed vectors exchange, against 1/(2 s^2).
 TEST(SpikeMixingLaw, TwoSpikesMixByHalfTheInverseSquareOfTheirDistance) {
     const stream::StudySeed seed = stream::StudySeed::parse("0x5eed00000000000000000000000317e5");
     const double s = theory::separation_of_spikes;

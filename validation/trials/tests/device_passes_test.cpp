@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/runtime/error.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/svd/decomposition.hpp"
 #include "validation/trials/cuda/device_passes.hpp"
 #include "validation/trials/device_trials.hpp"

@@ -1,23 +1,16 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "core/text/name_options.hpp"
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/coding/row_scale.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 
 namespace spiked::estimators {
 
-/// An entry of the table of row quantizers: its description for users, and the function that makes a quantizer from a
-/// name. Each quantizer defines its own in its own file; row_quantizer.cpp lists them.
-struct QuantizerFamily {
-    QuantizerEntry entry;
-    /// `bits` have been checked against the entry.
-    RowQuantizer (*make)(const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options);
-    /// The number of last tokens of a sequence that are stored in fp16; null: none.
-    std::size_t (*tail)(const NameOptions& named, const QuantizerOptions& options, std::size_t tokens) = nullptr;
-};
-
-// Options that several quantizers have: first options of commands only, then options that a name may contain.
+// The specs of options that several quantizers have: first options of commands only, then options that a name may
+// contain.
 
 [[nodiscard]] OptionSpec rotation_spec();
 [[nodiscard]] OptionSpec codebook_spec();
@@ -29,12 +22,21 @@ struct QuantizerFamily {
 [[nodiscard]] OptionSpec residual_spec();
 [[nodiscard]] OptionSpec projection_spec();
 /// The choice of the scale of a row; the first choice is the default.
-[[nodiscard]] OptionSpec scale_spec(std::vector<std::string> choices);
+[[nodiscard]] OptionSpec scale_spec(const std::vector<RowScale>& choices);
 
 /// The group and axis in the name, or those of the options.
 [[nodiscard]] std::size_t group_of(const NameOptions& named, const QuantizerOptions& options);
 [[nodiscard]] GroupAxis axis_of(const NameOptions& named, const QuantizerOptions& options);
 /// Throws usage_error for norms in log8.
 void require_signs(const NameOptions& named, const QuantizerOptions& options);
+
+// Matrices that several quantizers have.
+
+/// The matrix Q of a rotation, which takes a row x to Q x; none for the identity.
+[[nodiscard]] NamedMatrices rotation_matrix(const RotationOptions& rotation, std::size_t dimension);
+/// The part of a name that says which one of its kind a matrix is: empty for the first, else `:INDEX`.
+[[nodiscard]] std::string index_suffix(std::uint64_t index);
+/// The law of the levels, `sphere:8`.
+[[nodiscard]] std::string codebook_text(CodebookKind codebook, std::size_t dimension);
 
 }  // namespace spiked::estimators

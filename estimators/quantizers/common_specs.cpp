@@ -1,4 +1,6 @@
-#include "estimators/quantizers/quantizer_family.hpp"
+#include "estimators/quantizers/common_specs.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -45,14 +47,17 @@ OptionSpec residual_spec() {
 }
 
 OptionSpec projection_spec() {
-    return {"projection", one_of<ProjectionKind>(), "rows of the sketch",
+    return {"projection", one_of<ProjectionKind>(), "law of the rows of the random projection",
             std::string(enum_name(SketchOptions{}.projection))};
 }
 
-OptionSpec scale_spec(std::vector<std::string> choices) {
-    std::string fallback = choices.front();
-    return {"scale", one_of(std::move(choices)),
-            "of a row: mmse has the least squared error, unbiased makes <x, x^> exact", std::move(fallback)};
+OptionSpec scale_spec(const std::vector<RowScale>& choices) {
+    std::vector<std::string> names;
+    for (const RowScale scale : choices) names.emplace_back(enum_name(scale));
+    std::string fallback = names.front();
+    return {"scale", one_of(std::move(names)),
+            "scale of a decoded row: mmse has the least squared error, unbiased gives <x, x^> = |x|^2",
+            std::move(fallback)};
 }
 
 std::size_t group_of(const NameOptions& named, const QuantizerOptions& options) {
@@ -66,6 +71,18 @@ GroupAxis axis_of(const NameOptions& named, const QuantizerOptions& options) {
 void require_signs(const NameOptions& named, const QuantizerOptions& options) {
     if (options.norm == NumberFormat::log8)
         throw usage_error("log8 has no sign (\"{}\" stores signed numbers): give --norm fp16", named.text());
+}
+
+NamedMatrices rotation_matrix(const RotationOptions& rotation, std::size_t dimension) {
+    if (rotation.kind == RotationKind::identity) return {};
+    return {{fmt::format("{}:{}{}", name_of(rotation.kind), dimension, index_suffix(rotation.index)),
+             row_rotation(rotation, dimension).rotate(arma::mat(dimension, dimension, arma::fill::eye)).t()}};
+}
+
+std::string index_suffix(std::uint64_t index) { return index == 0 ? "" : fmt::format(":{}", index); }
+
+std::string codebook_text(CodebookKind codebook, std::size_t dimension) {
+    return fmt::format("{}:{}", name_of(codebook), dimension);
 }
 
 }  // namespace spiked::estimators

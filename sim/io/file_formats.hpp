@@ -1,0 +1,45 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/files/byte_file.hpp"
+
+namespace spiked::sim {
+
+class TensorContainer;
+
+/// A format in which files hold matrices and dumps.
+struct FileFormat {
+    std::string suffix;    ///< of its files, in lower case
+    std::string name;      ///< in messages: `not a NAME file`
+    std::string selector;  ///< how one of its tensors is named behind the suffix, for help texts; empty: it holds one
+    /// What a file is that has these bytes at its beginning where another format was expected, and what to do then.
+    std::string found;
+    std::string advice;
+    bool (*begins)(std::string_view head) = nullptr;  ///< null: its beginning is like no other
+    /// Null for a table of text, which is read as one matrix and is no dump.
+    std::unique_ptr<TensorContainer> (*open)(const std::string& path) = nullptr;
+};
+
+/// The table of formats. Dumps, matrices, the messages about files of a wrong kind, help texts and the fuzzing of
+/// readers follow from it.
+[[nodiscard]] const std::vector<FileFormat>& file_formats();
+
+/// Whether the path ends with this suffix in lower or upper case; `suffix` must be lower case.
+[[nodiscard]] bool has_suffix(const std::string& path, std::string_view suffix);
+/// The format of a file by its suffix; null where it is none of the table.
+[[nodiscard]] const FileFormat* format_of(const std::string& path);
+
+/// The suffixes of the files that open_tensors reads, and of all files that are read as matrices.
+[[nodiscard]] const std::vector<std::string>& dump_suffixes();
+[[nodiscard]] const std::vector<std::string>& matrix_suffixes();
+/// How a matrix in each kind of file is named, for help texts: `FILE(.npz:name|.npy|.csv)`.
+[[nodiscard]] std::string matrix_forms();
+
+/// Throws input_error when the file is empty, or when its first bytes show that it is not of the expected format, which
+/// is named by its suffix, but a git-lfs pointer, a web page saved in its place, or another format.
+void reject_other_format(const ByteFile& file, std::string_view suffix);
+
+}  // namespace spiked::sim
