@@ -35,8 +35,11 @@ std::string forecast_text(const validation::CheckForecast& check) {
                             check.without_power);
     if (check.untried > 0) text += fmt::format("; {} not tried", check.untried);
     if (check.needed > 0)
-        text += fmt::format("; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on",
-                            one_line(check.cell), check.half_width, check.room, check.needed);
+        text += fmt::format(
+            "; the hardest, {}: interval +- {:.3g} must be below {:.3g}, from about {} replicates on (of values "
+            "without "
+            "skewness, others need more)",
+            one_line(check.cell), check.half_width, check.room, check.needed);
     return text;
 }
 

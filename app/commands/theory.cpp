@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "sim/spiked/covariance_kinds.hpp"
 #include "sim/spiked/entry_law.hpp"
 #include "sim/spiked/spectrum_spec.hpp"
+#include "theory/laws/spike_clusters.hpp"
 
 namespace spiked::app {
 namespace {
@@ -114,6 +116,50 @@ void add_finite_size(reports::TheoryAnswers& answers, const Arguments& arguments
     answers.finite = theory::finite_size(answers.law, size.rows, size.columns, strengths, 0.01, entries);
 }
 
+/// Strengths, largest first, so close that spikes of them in one block mix (theory::spike_clusters).
+struct CloseStrengths {
+    std::vector<double> values;
+    bool detectable = true;  ///< all of them
+};
+
+std::vector<CloseStrengths> close_strengths(const theory::SeparableLaw& law, std::vector<SignalStrength> strengths,
+                                            const Size& size) {
+    std::sort(strengths.begin(), strengths.end(), [](auto a, auto b) { return a.value > b.value; });
+    std::vector<CloseStrengths> close;
+    for (const auto& cluster : theory::spike_clusters(law, strengths, size.rows, size.columns)) {
+        if (cluster.count == 1) continue;
+        close.push_back({{}, cluster.detectable});
+        for (std::size_t i = 0; i < cluster.count; ++i)
+            close.back().values.push_back(strengths[cluster.first + i].value);
+    }
+    return close;
+}
+
+std::string note_of(const CloseStrengths& close, const Size& size) {
+    const std::string mixed = fmt::format(
+        "the {} strengths from {:.6g} to {:.6g} are closer than {:g} standard deviations at {} x {}, so that the "
+        "vectors of such spikes in one block mix",
+        close.values.size(), close.values.front(), close.values.back(), theory::separation_of_spikes, size.rows,
+        size.columns);
+    return mixed + (close.detectable
+                        ? ": together, overlaps hold for the subspace that they span and outliers for their mean, not "
+                          "for each"
+                        : ", and the weakest is not detectable: the predictions do not hold for them together");
+}
+
+/// Adds `clusters` to `finite_size`, and their notes, where strengths are close.
+void add_close_strengths(Json& document, const std::vector<CloseStrengths>& close, const Size& size) {
+    Json clusters = Json::array();
+    Json notes = *document.find("notes");
+    for (const auto& one : close) {
+        clusters.push(Json::object({{"strengths", one.values}, {"detectable", one.detectable}}));
+        notes.push(note_of(one, size));
+    }
+    Json finite = *document.find("finite_size");
+    document.set("finite_size", finite.set("clusters", std::move(clusters)));
+    document.set("notes", std::move(notes));
+}
+
 int run(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
     const AspectRatio aspect = read_aspect(arguments, size);
@@ -141,10 +187,16 @@ int run(const Arguments& arguments) {
     }
     if (arguments.has("--plot"))
         reports::write_picture(reports::phase_transition(law, strengths), arguments.text("--plot"));
-    if (arguments.json())
-        print_json(theory_json(answers));
-    else
-        print_text(theory_text(answers));
+    const auto close = size ? close_strengths(law, strengths, *size) : std::vector<CloseStrengths>{};
+    if (arguments.json()) {
+        Json document = theory_json(answers);
+        if (!close.empty()) add_close_strengths(document, close, *size);
+        print_json(document);
+    } else {
+        std::string text = theory_text(answers);
+        for (const auto& one : close) text += "warning: " + note_of(one, *size) + "\n";
+        print_text(text);
+    }
     return 0;
 }
 
@@ -168,38 +220,39 @@ std::string forms_of_spectra() {
 }  // namespace
 
 Command theory_command() {
-    return {
-        "theory",
-        "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
-        {"spiked theory --aspect 1 --strength 1.5,2,4",
-         "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
-         "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
-         "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
-         "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
-        {},
-        0,
-        0,
-        {{"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
-         {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size", "", false},
-         {"--entries", names_from({"entries"}, any_text("LAW")),
-          "with --size: law of the entries of X (spiked list entries)", "gaussian", false},
-         {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
-         {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
-          "identity", false},
-         {"--strength", several(number("D", {.least = 0.0})), "signal strengths (singular values of the clean signal)",
-          "", true},
-         {"--density", whole("POINTS", 2), "density and cdf of the noise eigenvalues, from edge to edge", "", false},
-         {"--quantile", several(number("P", {.least = 0.0, .most = 1.0})),
-          "quantiles of the noise eigenvalues at these probabilities", "", true},
-         {"--stieltjes", several(number("RE"), "RE[,IM]"),
-          "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false},
-         {"--bits", several(whole("B", 1, 8)),
-          "quantization theory at these bit widths (rows as long as in --size, or 128)", "", true},
-         {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
-          "with --bits: fraction of the energy left after a low-rank part", "1", false},
-         {"--rank", whole("R"), "with --bits: rank of that part", "0", false},
-         {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}},
-        run};
+    return {"theory",
+            "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
+            {"spiked theory --aspect 1 --strength 1.5,2,4",
+             "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
+             "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
+             "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
+             "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
+            {},
+            0,
+            0,
+            {{"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
+             {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size", "", false},
+             {"--entries", names_from({"entries"}, any_text("LAW")),
+              "with --size: law of the entries of X (spiked list entries)", "gaussian", false},
+             {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
+             {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
+              "identity", false},
+             {"--strength", several(number("D", {.least = 0.0})),
+              "signal strengths (singular values of the clean signal)", "", true},
+             {"--density", whole("POINTS", 2),
+              "density and distribution function of the noise eigenvalues at this many points from edge to edge", "",
+              false},
+             {"--quantile", several(number("P", {.least = 0.0, .most = 1.0})),
+              "quantiles of the noise eigenvalues at these probabilities", "", true},
+             {"--stieltjes", several(number("RE"), "RE[,IM]"),
+              "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false},
+             {"--bits", several(whole("B", 1, 8)),
+              "predict quantization errors at these bit widths, for rows as long as in --size, or 128", "", true},
+             {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
+              "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1", false},
+             {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0", false},
+             {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}},
+            run};
 }
 
 }  // namespace spiked::app

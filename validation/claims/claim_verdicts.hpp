@@ -50,7 +50,7 @@ struct ClosestFault {
     double fails = 0.0;   ///< the smallest size tried at which it fails
     std::string unit;
     double part = 0.0;      ///< `passes` as a part of the planted size
-    bool own_unit = false;  ///< whether trials were drawn for it: the sizes of other faults are shares of the trials
+    bool own_unit = false;  ///< whether trials were drawn for it: the sizes of other faults are fractions of the trials
 };
 
 struct ControlOutcome {
@@ -117,9 +117,9 @@ struct Validation {
 /// many trials; each analysis spends half of the criterion's part of the false-alarm rate. Controls use the same
 /// trials, random numbers and acceptance regions as their criterion, and count as comparisons of their own. A form is
 /// refuted only where its positive controls pass. Where a form holds, the closest fault that would still pass is
-/// searched: in the quick tier among faults that occur in a share of the trials, which needs no further trials; in the
-/// full tier also in the faults' own units, with at most as many further trials as the claim had. Verdicts depend only
-/// on the seed, not on threads or on the choice of claims. Throws usage_error for an unknown id.
+/// searched: in the quick tier among faults that occur in a fraction of the trials, which needs no further trials; in
+/// the full tier also in the faults' own units, with at most as many further trials as the claim had. Verdicts depend
+/// only on the seed, not on threads or on the choice of claims. Throws usage_error for an unknown id.
 [[nodiscard]] Validation validate_claims(const ValidationPlan& plan);
 
 /// The same for given claims, which must outlive the result.

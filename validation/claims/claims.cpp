@@ -4,9 +4,23 @@
 #include <iterator>
 
 #include "core/runtime/error.hpp"
-#include "validation/claims/fixture.hpp"
 
 namespace spiked::validation {
+
+// Each list is defined in a source file of this folder, without a header.
+std::vector<Claim> outlier_claims();
+std::vector<Claim> vector_claims();
+std::vector<Claim> shrinkage_claims();
+std::vector<Claim> rank_claims();
+std::vector<Claim> white_noise_claims();
+std::vector<Claim> residual_claims();
+std::vector<Claim> residual_bias_claims();
+std::vector<Claim> residual_proof_claims();
+std::vector<Claim> row_claims();
+std::vector<Claim> quantizer_claims();
+std::vector<Claim> compression_claims();
+std::vector<Claim> rope_claims();
+
 namespace {
 
 std::vector<Claim> all_claims() {
@@ -33,14 +47,8 @@ std::vector<Claim> all_claims() {
 }  // namespace
 
 std::string_view name_of(Form form) { return form == Form::printed ? "printed" : "corrected"; }
-std::string_view name_of(PrintedVerdict verdict) {
-    constexpr std::string_view names[] = {"none", "holds", "refuted", "inconclusive", "vacuous"};
-    return names[static_cast<int>(verdict)];
-}
-std::string_view name_of(Summary summary) {
-    constexpr std::string_view names[] = {"mean", "share", "rate", "growth", "distance"};
-    return names[static_cast<int>(summary)];
-}
+std::string_view name_of(PrintedVerdict verdict) { return enum_name(verdict); }
+std::string_view name_of(Summary summary) { return enum_name(summary); }
 
 RegistryEntry entry_of(const Claim& claim) {
     return {.name = claim.id, .summary = claim.statement, .source = claim.place};

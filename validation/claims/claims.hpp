@@ -39,7 +39,7 @@ struct Control {
     std::string name;
     std::string description;
     /// Where the trials plant the fault at any size, TrialPlace::fault_of. The smaller faults of other controls are
-    /// those that occur in a share of the trials only.
+    /// those that occur in a fraction of the trials only.
     std::optional<FaultSize> size = {};
 };
 
@@ -143,6 +143,25 @@ inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive
 [[nodiscard]] const Claim* find_claim(std::string_view id);
 
 }  // namespace spiked::validation
+
+template <>
+struct spiked::EnumNames<spiked::validation::Summary> {
+    using Summary = spiked::validation::Summary;
+    static constexpr EnumName<Summary> table[] = {
+        {Summary::mean, "mean"},     {Summary::share, "share"},       {Summary::rate, "rate"},
+        {Summary::growth, "growth"}, {Summary::distance, "distance"},
+    };
+};
+
+template <>
+struct spiked::EnumNames<spiked::validation::PrintedVerdict> {
+    using Verdict = spiked::validation::PrintedVerdict;
+    static constexpr EnumName<Verdict> table[] = {
+        {Verdict::none, "none"},       {Verdict::holds, "holds"},
+        {Verdict::refuted, "refuted"}, {Verdict::inconclusive, "inconclusive"},
+        {Verdict::vacuous, "vacuous"},
+    };
+};
 
 template <>
 struct spiked::EnumNames<spiked::validation::ClaimKind> {

@@ -33,7 +33,7 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) 
                                            own_unit};
 }
 
-/// The fault in a share of the trials.
+/// The fault in a fraction of the trials.
 PartBracket bisect_share(const FaultSearch& search, double alpha) {
     PartBracket bracket;
     for (std::size_t step = 0; step < most_steps; ++step) {

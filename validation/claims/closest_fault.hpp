@@ -17,9 +17,9 @@ struct FaultSearch {
 };
 
 /// Finds for each control how large its fault may be before the criterion fails, each comparison at level alpha. A
-/// smaller fault is the planted one in a share of the trials, which are those already drawn. In the full tier, faults
-/// with a size are bisected in their own unit, on new trials with the random numbers of the criterion; the search of a
-/// claim draws at most as much again as its verdict did, `drawn`, in the unit of work_of.
+/// smaller fault is the planted one in a fraction of the trials, which are those already drawn. In the full tier,
+/// faults with a size are bisected in their own unit, on new trials with the random numbers of the criterion; the
+/// search of a claim draws at most as much again as its verdict did, `drawn`, in the unit of work_of.
 void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn,
                            const ValidationPlan& plan, double alpha);
 

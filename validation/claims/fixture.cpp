@@ -4,14 +4,23 @@
 #include <cmath>
 #include <list>
 
+#include "core/text/enum_names.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
+
+template <>
+struct spiked::EnumNames<spiked::validation::Noise> {
+    using Noise = spiked::validation::Noise;
+    static constexpr EnumName<Noise> table[] = {
+        {Noise::white, "white"},
+        {Noise::coloured, "coloured"},
+        {Noise::columns, "columns"},
+        {Noise::strong, "strong"},
+    };
+};
 
 namespace spiked::validation {
 
-std::string_view name_of(Noise noise) {
-    constexpr std::string_view names[] = {"white", "coloured", "columns", "strong"};
-    return names[static_cast<int>(noise)];
-}
+std::string_view name_of(Noise noise) { return enum_name(noise); }
 
 double Fixture::tracy_widom(double eigenvalue) const {
     return (eigenvalue - law->bulk_edge().value) * law->tracy_widom_scale() * std::pow(d(), 2.0 / 3.0);

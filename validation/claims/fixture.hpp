@@ -69,18 +69,4 @@ using EmptyLines = estimators::AnalysedBlock::EmptyLines;
 /// A margin that is `at_128` at d = 128 and shrinks like d^-rate.
 [[nodiscard]] double margin_at(std::size_t size, double at_128, double rate);
 
-/// The claims of each source file in this folder.
-[[nodiscard]] std::vector<Claim> outlier_claims();
-[[nodiscard]] std::vector<Claim> vector_claims();
-[[nodiscard]] std::vector<Claim> shrinkage_claims();
-[[nodiscard]] std::vector<Claim> rank_claims();
-[[nodiscard]] std::vector<Claim> white_noise_claims();
-[[nodiscard]] std::vector<Claim> residual_claims();
-[[nodiscard]] std::vector<Claim> residual_bias_claims();
-[[nodiscard]] std::vector<Claim> residual_proof_claims();
-[[nodiscard]] std::vector<Claim> row_claims();
-[[nodiscard]] std::vector<Claim> quantizer_claims();
-[[nodiscard]] std::vector<Claim> compression_claims();
-[[nodiscard]] std::vector<Claim> rope_claims();
-
 }  // namespace spiked::validation

@@ -99,23 +99,24 @@ double threshold_of(const theory::SeparableLaw& law, const TrialPlace& place) {
 /// thresholds. At .9 it is .02 (d = 128 and 256), at 1.25 .72, .95 and 1 (d = 128, 256, 512).
 Criterion detection(std::string name, double thresholds, std::function<AcceptanceRegion(std::size_t)> region,
                     std::vector<Control> negative_controls) {
-    return {.name = std::move(name),
-            .measures = fmt::format("share of blocks with an eigenvalue above the edge by more than the .99 quantile "
-                                    "of its fluctuation, spike at {} thresholds, coloured noise",
-                                    thresholds),
-            .summary = Summary::share,
-            .prepare = [=](const TrialPlace& place) -> Trial {
-                Fixture fixture = make_fixture({Noise::coloured, 1.0, {}}, place.size);
-                fixture.model.strengths = {{thresholds * threshold_of(*fixture.law, place)}};
-                const double cut = theory::tracy_widom_quantile(0.99);
-                return [=, fixture = std::move(fixture)](std::uint64_t r) {
-                    return fixture.tracy_widom(eigenvalues_of(fixture.draw(place, r).observed)(0)) > cut ? 1.0 : 0.0;
-                };
-            },
-            .region = std::move(region),
-            .quick = {{128, 1200}},
-            .full = {{256, 2000}, {512, 800}},
-            .negative_controls = std::move(negative_controls)};
+    return {
+        .name = std::move(name),
+        .measures = fmt::format("fraction of blocks with an eigenvalue above the edge by more than the .99 quantile "
+                                "of its fluctuation, spike at {} thresholds, coloured noise (one bulk component)",
+                                thresholds),
+        .summary = Summary::share,
+        .prepare = [=](const TrialPlace& place) -> Trial {
+            Fixture fixture = make_fixture({Noise::coloured, 1.0, {}}, place.size);
+            fixture.model.strengths = {{thresholds * threshold_of(*fixture.law, place)}};
+            const double cut = theory::tracy_widom_quantile(0.99);
+            return [=, fixture = std::move(fixture)](std::uint64_t r) {
+                return fixture.tracy_widom(eigenvalues_of(fixture.draw(place, r).observed)(0)) > cut ? 1.0 : 0.0;
+            };
+        },
+        .region = std::move(region),
+        .quick = {{128, 1200}},
+        .full = {{256, 2000}, {512, 800}},
+        .negative_controls = std::move(negative_controls)};
 }
 
 /// d alpha_+ times the distance of the first three non-outlier eigenvalues from those of the noise itself.
@@ -174,8 +175,12 @@ std::vector<Claim> outlier_claims() {
     claims.push_back(
         {.id = "threshold.detection",
          .place = "paper, Section 2.3 and Assumption (iv)",
-         .statement = "spikes above the threshold alpha leave an eigenvalue outside the noise, spikes "
-                      "below it do not",
+         .statement = "where the noise has one bulk component, spikes above the threshold alpha leave an eigenvalue "
+                      "outside the noise, spikes below it do not",
+         .note =
+             "with several bulk components alpha is the threshold of the top edge: a spike below it leaves no "
+             "eigenvalue above the noise, but may leave one in a gap, which is not judged here (spiked theory lists "
+             "it). The paper does not state this condition",
          .criteria = {
              detection("below", 0.9, [](std::size_t) { return at_most(0.01, 0.05); },
                        {{"large", "a threshold 60 % too large", FaultSize{0.6, "of the threshold, too large"}},

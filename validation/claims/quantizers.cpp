@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/quantizers/sign_sketch.hpp"
 #include "estimators/rotations/row_rotation.hpp"
 #include "sim/spiked/entry_law.hpp"

@@ -51,29 +51,30 @@ double visible(Noise noise, std::size_t size, double factor) {
 std::size_t pilot_of(std::size_t size) { return theory::pilot_count(size); }
 
 Criterion consistency_printed() {
-    return {.form = Form::printed,
-            .name = "gap",
-            .measures = "share of blocks with rank 1 counted, one spike 1.5 d^(-1/3) above the threshold, white noise",
-            .summary = Summary::share,
-            .prepare =
-                [](const TrialPlace& place) {
-                    const double above = place.control_is("visible")
-                                             ? visible(Noise::white, place.size, 1.2)
-                                             : 1.0 + 1.5 * std::pow(static_cast<double>(place.size), -1.0 / 3.0);
-                    return rank_trial(place, {Noise::white, 1.0, {above}}, "eoptshrink", 1);
-                },
-            .region = [](std::size_t) { return at_least(1.0, 0.05); },
-            .quick = {{128, 400}},
-            .full = {{128, 1000}, {512, 300}},
-            .positive_controls = {{"visible",
-                                   "a spike at 1.2 times the strength whose outlier reaches the rule's cutoff"}}};
+    return {
+        .form = Form::printed,
+        .name = "gap",
+        .measures = "fraction of blocks with rank 1 counted, one spike 1.5 d^(-1/3) above the threshold, white noise",
+        .summary = Summary::share,
+        .prepare =
+            [](const TrialPlace& place) {
+                const double above = place.control_is("visible")
+                                         ? visible(Noise::white, place.size, 1.2)
+                                         : 1.0 + 1.5 * std::pow(static_cast<double>(place.size), -1.0 / 3.0);
+                return rank_trial(place, {Noise::white, 1.0, {above}}, "eoptshrink", 1);
+            },
+        .region = [](std::size_t) { return at_least(1.0, 0.05); },
+        .quick = {{128, 400}},
+        .full = {{128, 1000}, {512, 300}},
+        .positive_controls = {{"visible",
+                               "a spike at 1.2 times the strength whose outlier reaches the rule's cutoff"}}};
 }
 
 Criterion consistency_corrected() {
     return {.form = Form::corrected,
             .name = "visible",
             .measures =
-                "share of blocks with the right rank, one spike at 1.2 times the strength whose outlier "
+                "fraction of blocks with the right rank, one spike at 1.2 times the strength whose outlier "
                 "reaches the rule's own cutoff, white noise",
             .summary = Summary::share,
             .prepare =
@@ -101,8 +102,8 @@ Criterion false_alarm(Form form, std::string name, std::string estimator, Noise 
     return {
         .form = form,
         .name = std::move(name),
-        .measures = fmt::format("share of pure noise blocks with rank 0, {}, {} noise{}", estimator, name_of(coloured),
-                                known ? ", law told" : ""),
+        .measures = fmt::format("fraction of pure noise blocks with rank 0, {}, {} noise{}", estimator,
+                                name_of(coloured), known ? ", law known" : ""),
         .summary = Summary::share,
         .prepare = [=](const TrialPlace& place) -> Trial {
             const Noise noise = place.control_is("white") ? Noise::white : coloured;
@@ -136,7 +137,7 @@ Criterion falling_false_alarms() {
     return {.form = Form::corrected,
             .name = "falling-coloured",
             .measures =
-                "root of the share of pure noise blocks with a rank above 0 against d, eoptshrink, coloured "
+                "root of the fraction of pure noise blocks with a rank above 0 against d, eoptshrink, coloured "
                 "noise",
             .summary = Summary::rate,
             .prepare = [](const TrialPlace& place) -> Trial {
@@ -149,7 +150,7 @@ Criterion falling_false_alarms() {
             .region = [](std::size_t) { return at_most(-0.2); },
             .quick = {{128, 2000}, {256, 1500}},
             .full = {{128, 2000}, {256, 1500}, {512, 300}},
-            .negative_controls = {{"level", "a test told the law, at level 1/2 at every size"}}};
+            .negative_controls = {{"level", "a test that knows the law, at level 1/2 at every size"}}};
 }
 
 /// Squared overlap of the right singular vector of a spike below the threshold, estimated from the block as it is or

@@ -33,12 +33,12 @@ Criterion outlier_left(Form form, std::string name, OutlierSetup setup, std::vec
         .form = form,
         .name = std::move(name),
         .measures =
-            fmt::format("share of residuals with an eigenvalue above the edge by more than the {} quantile "
+            fmt::format("fraction of residuals with an eigenvalue above the edge by more than the {} quantile "
                         "of its fluctuation, {}, {}, white noise",
                         quantile,
                         thresholds.empty() ? "a spike .9 d^(-1/5) above the threshold"
                                            : fmt::format("spikes at {} thresholds", fmt::join(thresholds, " and ")),
-                        known ? fmt::format("rank told, {} loss", name_of(*known)) : "rank estimated"),
+                        known ? fmt::format("rank known, {} loss", name_of(*known)) : "rank estimated"),
         .summary = Summary::share,
         .prepare = [=](const TrialPlace& place) -> Trial {
             const double cut = theory::tracy_widom_quantile(setup.quantile);
@@ -66,26 +66,26 @@ Criterion outlier_left(Form form, std::string name, OutlierSetup setup, std::vec
 /// Singular values of R below the bulk, which exist only where the sides of the block differ.
 Criterion value_below(Form form, std::string name, double thresholds, std::vector<Control> negative_controls,
                       std::vector<Control> positive_controls = {}) {
-    return {.form = form,
-            .name = std::move(name),
-            .measures = fmt::format("share of residuals with a singular value below .8 of the lower edge, one spike at "
-                                    "{} thresholds, rank told, white noise, n/d = 1/4",
-                                    thresholds),
-            .summary = Summary::share,
-            .prepare = [=](const TrialPlace& place) -> Trial {
-                const double strength = place.control_is("strong") ? 8.0 : place.control_is("weak") ? 1.5 : thresholds;
-                return
-                    [=, fixture = make_fixture({Noise::white, 0.25, {strength}}, place.size)](std::uint64_t replicate) {
-                        const auto residual = denoise(fixture, place, replicate).residual;
-                        const double edge = 1.0 - std::sqrt(fixture.law->aspect().value());
-                        return arma::svd(residual).min() < 0.8 * edge ? 1.0 : 0.0;
-                    };
-            },
-            .region = [](std::size_t) { return at_most(0.0, 0.1); },
-            .quick = {{128, 200}},
-            .full = {{128, 600}, {256, 300}},
-            .negative_controls = std::move(negative_controls),
-            .positive_controls = std::move(positive_controls)};
+    return {
+        .form = form,
+        .name = std::move(name),
+        .measures = fmt::format("fraction of residuals with a singular value below .8 of the lower edge, one spike at "
+                                "{} thresholds, rank known, white noise, n/d = 1/4",
+                                thresholds),
+        .summary = Summary::share,
+        .prepare = [=](const TrialPlace& place) -> Trial {
+            const double strength = place.control_is("strong") ? 8.0 : place.control_is("weak") ? 1.5 : thresholds;
+            return [=, fixture = make_fixture({Noise::white, 0.25, {strength}}, place.size)](std::uint64_t replicate) {
+                const auto residual = denoise(fixture, place, replicate).residual;
+                const double edge = 1.0 - std::sqrt(fixture.law->aspect().value());
+                return arma::svd(residual).min() < 0.8 * edge ? 1.0 : 0.0;
+            };
+        },
+        .region = [](std::size_t) { return at_most(0.0, 0.1); },
+        .quick = {{128, 200}},
+        .full = {{128, 600}, {256, 300}},
+        .negative_controls = std::move(negative_controls),
+        .positive_controls = std::move(positive_controls)};
 }
 
 Claim esd() {
@@ -129,7 +129,7 @@ Claim norm() {
             .form = Form::corrected,
             .name = fmt::format("constant-{}", name_of(noise)),
             .measures =
-                fmt::format("||R||^2 - ||Z||^2, spikes at 3 and 2 thresholds, rank told, {} noise", name_of(noise)),
+                fmt::format("||R||^2 - ||Z||^2, spikes at 3 and 2 thresholds, rank known, {} noise", name_of(noise)),
             .summary = Summary::mean,
             .prepare =
                 of_denoised(shape, [=](const Fixture&, const Denoised& denoised) { return difference(denoised); }),
@@ -181,10 +181,10 @@ std::vector<Claim> residual_claims() {
          .criteria = {
              value_below(Form::printed, "below", 8.0, {}, {{"weak", "a spike at 1.5 thresholds"}}),
              outlier_left(Form::printed, "gap", {{}, std::nullopt, 0.99, at_most(0.0, 0.1)}, {},
-                          {{"counted", "rank told"}}),
+                          {{"counted", "rank known"}}),
              value_below(Form::corrected, "below-weak", 1.5, {{"strong", "a spike at 8 thresholds"}}),
              outlier_left(Form::corrected, "counted", {two_spikes, theory::Loss::frobenius, 0.9999, at_most(0.0, 0.04)},
-                          {signal_kept, {"rank-1", "rank told one too small"}}),
+                          {signal_kept, {"rank-1", "rank given one too small"}}),
              outlier_left(Form::corrected, "nuclear", {{1.42}, theory::Loss::nuclear, 0.99, at_least(0.15)},
                           {{"frobenius", "Frobenius loss"}})}}};
 }

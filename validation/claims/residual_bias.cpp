@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
-#include "estimators/quantizers/row_quantizer.hpp"
+#include "core/text/enum_names.hpp"
+#include "estimators/quantizers/quantizer_table.hpp"
 #include "theory/quantization/lloyd_max.hpp"
 #include "validation/claims/denoised.hpp"
 
@@ -9,14 +10,26 @@
 namespace spiked::validation {
 namespace {
 
-// Part 3.
-
 enum class Query { own_row, next_row, random, first_direction, own_residual, orthogonal };
-std::string_view name_of(Query query) {
-    constexpr std::string_view names[] = {"own-row",         "next-row",     "random",
-                                          "first-direction", "own-residual", "orthogonal"};
-    return names[static_cast<int>(query)];
-}
+
+}  // namespace
+}  // namespace spiked::validation
+
+template <>
+struct spiked::EnumNames<spiked::validation::Query> {
+    using Query = spiked::validation::Query;
+    static constexpr EnumName<Query> table[] = {
+        {Query::own_row, "own-row"},
+        {Query::next_row, "next-row"},
+        {Query::random, "random"},
+        {Query::first_direction, "first-direction"},
+        {Query::own_residual, "own-residual"},
+        {Query::orthogonal, "orthogonal"},
+    };
+};
+
+namespace spiked::validation {
+namespace {
 
 /// A matrix with one query per row of the block.
 arma::mat queries(Query query, const Denoised& denoised, const TrialPlace& place, std::uint64_t replicate) {
@@ -65,10 +78,10 @@ Criterion excess_over_bound(Query query, Control negative_control) {
     const bool own_row = query == Query::own_row;
     return {
         .form = Form::corrected,
-        .name = fmt::format("excess-{}", name_of(query)),
+        .name = fmt::format("excess-{}", enum_name(query)),
         .measures =
             fmt::format("d times (bias of <q, r~> over bias of <q, x~>, minus ||R||^2 / ||S~||^2), 2 bits, q the {}",
-                        name_of(query)),
+                        enum_name(query)),
         .summary = Summary::mean,
         .prepare =
             of_coding_errors(query,
@@ -124,9 +137,9 @@ Criterion bias_at_orthogonal_queries() {
 /// The regression coefficient of <q, r~ - r> on <q, r>, which is minus the distortion for every query.
 Criterion linear_bias(Query query) {
     return {.form = Form::corrected,
-            .name = fmt::format("linear-{}", name_of(query)),
-            .measures =
-                fmt::format("bias of <q, r~> over <q, r>, 2 bits, q the {}, a new rotation each trial", name_of(query)),
+            .name = fmt::format("linear-{}", enum_name(query)),
+            .measures = fmt::format("bias of <q, r~> over <q, r>, 2 bits, q the {}, a new rotation each trial",
+                                    enum_name(query)),
             .summary = Summary::mean,
             .prepare = of_coding_errors(query,
                                         [](const Denoised& denoised, const arma::mat& q, const auto& error) {

@@ -51,7 +51,7 @@ Claim signal_error() {
                           .quick = quick_sizes,
                           .full = full_sizes,
                           .negative_controls = {truncated,
-                                                {"rank-1", "rank told one too small"},
+                                                {"rank-1", "rank given one too small"},
                                                 {"true-vectors", "the shrunk values on the vectors of the signal"}}}}};
 }
 
@@ -82,7 +82,7 @@ Claim cross_term() {
              .negative_controls = {{"all", "S^ = S~, all of the noise in it"}}},
             {.form = Form::corrected,
              .name = "constant",
-             .measures = "<S - S^, Z>, spikes at 3 and 2 thresholds, rank told, white noise",
+             .measures = "<S - S^, Z>, spikes at 3 and 2 thresholds, rank known, white noise",
              .summary = Summary::mean,
              .prepare = of_denoised(shape, [=](const Fixture&, const Denoised& denoised) { return product(denoised); }),
              .region =

@@ -108,7 +108,7 @@ const std::vector<Calibration>& calibrations() {
              for (std::uint32_t i = 0; i < 40; ++i) successes += draws.uniform(i) < 0.3 ? 1 : 0;
              return binomial_p_value(successes, 40, defective ? 0.36 : 0.3, draws.uniform(40));
          }},
-        {"kolmogorov", "share of p-values below .05 of 100 uniform values, tested by their distance from the law",
+        {"kolmogorov", "fraction of p-values below .05 of 100 uniform values, tested by their distance from the law",
          "the law shifted by .05", 8000, miss_fraction,
          [](const Draws& draws, bool defective) {
              std::vector<double> values;

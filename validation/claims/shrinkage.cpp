@@ -57,7 +57,7 @@ Claim shrinker(theory::Loss loss) {
     const std::string name(theory::name_of(loss));
     const auto rate = [=](Noise noise, double thresholds, Control control) -> Criterion {
         return {.name = fmt::format("rate-{}", name_of(noise)),
-                .measures = fmt::format("shrunk value minus the optimal one, {} loss, rank told, one spike at {} "
+                .measures = fmt::format("shrunk value minus the optimal one, {} loss, rank known, one spike at {} "
                                         "thresholds, {} noise",
                                         name, thresholds, name_of(noise)),
                 .summary = Summary::rate,
@@ -74,7 +74,7 @@ Claim shrinker(theory::Loss loss) {
                            double margin, std::vector<Control> negative_controls) -> Criterion {
         return {.name = std::move(criterion_name),
                 .measures = fmt::format(
-                    "{}, {} loss, rank told, {}",
+                    "{}, {} loss, rank known, {}",
                     relative ? "shrunk value over the optimal one minus 1" : "shrunk value minus the optimal one", name,
                     setup),
                 .summary = Summary::mean,

@@ -59,7 +59,7 @@ std::size_t counted(const std::vector<double>& values, estimators::Shape shape, 
 Criterion known_level() {
     return {.name = "known-level",
             .measures =
-                "share of blocks with as many values above the hard threshold, level told, as spikes, two of "
+                "fraction of blocks with as many values above the hard threshold, level known, as spikes, two of "
                 "them at 4 and 3 thresholds, white noise, n/d = 1/4",
             .summary = Summary::share,
             .prepare = [](const TrialPlace& place) -> Trial {

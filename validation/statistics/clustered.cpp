@@ -12,7 +12,7 @@ constexpr double least_correlation = 0.2;  // within clusters, for the limit nea
 
 using Beta = boost::math::beta_distribution<>;
 
-/// Limits of Clopper and Pearson for a share of a number of trials that need not be whole.
+/// Limits of Clopper and Pearson for a fraction of a number of trials that need not be whole.
 double lower_limit(double share, double trials, double alpha) {
     if (!(share > 0.0)) return 0.0;
     return boost::math::quantile(Beta(share * trials, (1.0 - share) * trials + 1.0), alpha / 2.0);

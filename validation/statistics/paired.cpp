@@ -23,7 +23,8 @@ bool PartEstimate::beyond_noise() const {
     const double sigma = error();
     if (!std::isfinite(sigma)) return false;
     const double outside = std::erfc(std::sqrt(2.0));  // two standard errors of the normal law
-    return sigma > 0.0 ? student_p_value(value / sigma, degrees) < outside : value != 0.0;
+    const bool equal = !(sigma > 1e-9 * std::abs(value));
+    return value != 0.0 && (equal ? std::exp2(-degrees) : student_p_value(value / sigma, degrees)) < outside;
 }
 
 PartEstimate combined(const PartEstimate& a, double weight_a, const PartEstimate& b, double weight_b) {

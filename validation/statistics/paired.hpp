@@ -29,7 +29,10 @@ struct PartEstimate {
     [[nodiscard]] double error() const;
     [[nodiscard]] MeanAndError mean_and_error() const;
     /// Whether the value differs from zero by more than two standard errors. With few degrees of freedom the limit is
-    /// the quantile of Student's law that is exceeded with the same probability (4.55 %).
+    /// the quantile of Student's law that is exceeded with the same probability (4.55 %). Equal parts, up to rounding,
+    /// say nothing about the error: there the p-value is that of the sign-flip test, 2 to the power of minus the
+    /// degrees of freedom, so that it takes six parts of one size. That test is exact for values that are symmetric
+    /// about zero.
     [[nodiscard]] bool beyond_noise() const;
 };
 /// weight_a * a + weight_b * b. The influences of a part that is in both estimates add up. The degrees of freedom are

@@ -24,18 +24,19 @@ double upper_student(double degrees, double tail) {
     return law::quantile(law::complement(law::students_t(degrees), tail));
 }
 
-/// Limits of a mean by Student's law, and by Hall's transformation of Student's t, which is monotone and removes its
-/// skewness: with a = skewness / sqrt(count), t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearer to Student's law than t.
-/// The farther limit counts on either side.
+/// The t whose transform by Hall is x. The transformation is monotone and removes the skewness of Student's t: with
+/// a = skewness / sqrt(count), t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 is nearer to Student's law than t.
+double hall_inverse(double x, double a) {
+    return std::abs(a) < 1e-6 ? x : 3.0 / a * (std::cbrt(1.0 + a * x - a * a / 6.0) - 1.0);
+}
+
+/// Limits of a mean by Student's law, and by Hall's transformation. The farther limit counts on either side.
 Interval skewed_interval(double mean, double error, double a, std::uint64_t count, double alpha) {
     if (count < 2 || !std::isfinite(mean) || !std::isfinite(error))
         return {.estimate = mean, .error = error, .count = count};
     const double quantile = upper_student(static_cast<double>(count - 1), alpha / 2.0);
-    const auto inverse = [a](double x) {
-        return std::abs(a) < 1e-6 ? x : 3.0 / a * (std::cbrt(1.0 + a * x - a * a / 6.0) - 1.0);
-    };
-    return {mean, error, mean - error * std::max(quantile, inverse(quantile)),
-            mean - error * std::min(-quantile, inverse(-quantile)), count};
+    return {mean, error, mean - error * std::max(quantile, hall_inverse(quantile, a)),
+            mean - error * std::min(-quantile, hall_inverse(-quantile, a)), count};
 }
 
 /// The limits of Clopper and Pearson for the probability of a success.
@@ -161,18 +162,20 @@ Interval mean_interval(std::span<const double> values, double alpha) {
     return mean_interval(moments, alpha);
 }
 
-double mean_half_width(double deviation, double count, double alpha) {
-    return upper_student(count - 1.0, alpha / 2.0) * deviation / std::sqrt(count);
+double mean_half_width(double deviation, double count, double alpha, double skewness) {
+    const double quantile = upper_student(count - 1.0, alpha / 2.0);
+    const double farther = std::max(quantile, -hall_inverse(-quantile, skewness / std::sqrt(count)));
+    return farther * deviation / std::sqrt(count);
 }
 
 double student_p_value(double t, double degrees) {
     return 2.0 * law::cdf(law::complement(law::students_t(degrees), std::abs(t)));
 }
 
-std::uint64_t count_for_half_width(double bound, double deviation, double alpha) {
+std::uint64_t count_for_half_width(double bound, double deviation, double alpha, double skewness) {
     double low = 2.0;
     double high = 2.0;
-    while (mean_half_width(deviation, high, alpha) >= bound) {
+    while (mean_half_width(deviation, high, alpha, skewness) >= bound) {
         low = high;
         high *= 2.0;
         if (high > 1e15) return 0;
@@ -180,7 +183,7 @@ std::uint64_t count_for_half_width(double bound, double deviation, double alpha)
     while (high - low > 0.5) {
         const double middle = std::floor(0.5 * (low + high));
         if (middle == low) break;
-        (mean_half_width(deviation, middle, alpha) < bound ? high : low) = middle;
+        (mean_half_width(deviation, middle, alpha, skewness) < bound ? high : low) = middle;
     }
     return static_cast<std::uint64_t>(high);
 }

@@ -67,10 +67,11 @@ struct AcceptanceRegion {
 /// The same for a mean whose values have no skewness: Student's limits, exact for normal values.
 [[nodiscard]] Interval mean_interval(double mean, double error, std::uint64_t count, double alpha);
 
-/// Half the length of mean_interval for `count` values with that standard deviation and no skewness.
-[[nodiscard]] double mean_half_width(double deviation, double count, double alpha);
-/// The least count at which the half width is less than `bound`; 0 beyond 1e15.
-[[nodiscard]] std::uint64_t count_for_half_width(double bound, double deviation, double alpha);
+/// Distance from the mean to the upper limit of mean_interval for `count` values with that standard deviation and
+/// skewness: without skewness, half the length. The distance to the lower limit is that of the opposite skewness.
+[[nodiscard]] double mean_half_width(double deviation, double count, double alpha, double skewness = 0.0);
+/// The least count at which that distance is less than `bound`; 0 beyond 1e15.
+[[nodiscard]] std::uint64_t count_for_half_width(double bound, double deviation, double alpha, double skewness = 0.0);
 
 /// Two-sided p-value of Student's t with the given degrees of freedom.
 [[nodiscard]] double student_p_value(double t, double degrees);

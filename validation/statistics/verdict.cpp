@@ -1,5 +1,6 @@
 #include "validation/statistics/verdict.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,14 +9,28 @@
 
 namespace spiked::validation {
 
-std::string_view name_of(Verdict verdict) {
-    constexpr std::string_view names[] = {"pass", "fail", "inconclusive"};
-    return names[static_cast<int>(verdict)];
-}
+std::string_view name_of(Verdict verdict) { return enum_name(verdict); }
 
 namespace {
 
-Comparison compare_interval(const Interval& interval, double expected, double margin, double alpha) {
+/// The count at which an interval about that mean lies on one side of every end of the region. 0 if the mean lies on
+/// one or the count is beyond 1e15.
+std::uint64_t deciding_count(const Interval& interval, const AcceptanceRegion& region, double skewness, double alpha) {
+    const double deviation = interval.error * std::sqrt(static_cast<double>(interval.count));
+    const double off = interval.estimate - region.predicted;
+    const double to_margin = std::abs(region.margin - std::abs(off));
+    if (!(to_margin > 0.0)) return 0;
+    const auto count_for = [&](double room, double towards) {
+        return count_for_half_width(room, deviation, alpha, towards * skewness);
+    };
+    const double side = off < 0.0 ? -1.0 : 1.0;
+    if (std::abs(off) > region.margin) return count_for(to_margin, -side);
+    const std::uint64_t near = count_for(to_margin, side);
+    const std::uint64_t far = count_for(region.margin + std::abs(off), -side);
+    return near == 0 || far == 0 ? 0 : std::max(near, far);
+}
+
+Comparison compare_interval(const Interval& interval, double expected, double margin, double alpha, double skewness) {
     Comparison result;
     if (!std::isfinite(interval.low)) {
         result.low = result.high = result.detectable = std::numeric_limits<double>::quiet_NaN();
@@ -26,22 +41,20 @@ Comparison compare_interval(const Interval& interval, double expected, double ma
     result.high = interval.high;
     result.detectable = smallest_detectable(interval, region);
     result.verdict = judge(interval, region);
-    if (result.verdict == Verdict::inconclusive) {
-        const double to_margin = std::abs(margin - std::abs(interval.estimate - expected));
-        const double deviation = interval.error * std::sqrt(static_cast<double>(interval.count));
-        if (to_margin > 0.0) result.needed = count_for_half_width(to_margin, deviation, alpha);
-    }
+    if (result.verdict == Verdict::inconclusive) result.needed = deciding_count(interval, region, skewness, alpha);
     return result;
 }
 
 }  // namespace
 
 Comparison compare(const Moments& moments, double expected, double margin, double alpha) {
-    return compare_interval(mean_interval(moments, alpha), expected, margin, alpha);
+    const double skewness =
+        moments.m2 > 0.0 ? moments.m3 / std::pow(moments.m2, 1.5) * std::sqrt(static_cast<double>(moments.count)) : 0.0;
+    return compare_interval(mean_interval(moments, alpha), expected, margin, alpha, skewness);
 }
 
 Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin, double alpha) {
-    return compare_interval(mean_interval(mean, mcse, count, alpha), expected, margin, alpha);
+    return compare_interval(mean_interval(mean, mcse, count, alpha), expected, margin, alpha, 0.0);
 }
 
 }  // namespace spiked::validation

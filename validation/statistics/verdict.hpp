@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/text/enum_names.hpp"
+
 namespace spiked::validation {
 
 struct Moments;
@@ -16,8 +18,8 @@ struct Comparison {
     double low = 0.0;  ///< ends of the confidence interval for the mean
     double high = 0.0;
     double detectable = 0.0;  ///< smallest deviation from the prediction that fails with probability 0.99
-    /// Replicates that would decide an inconclusive comparison of values without skewness; 0 if no number would,
-    /// because the mean lies on the margin.
+    /// Replicates that would decide an inconclusive comparison if mean, standard deviation and skewness stayed as they
+    /// are; 0 if no number would, because the mean lies on the margin.
     std::uint64_t needed = 0;
 };
 
@@ -30,3 +32,13 @@ struct Comparison {
                                  double alpha);
 
 }  // namespace spiked::validation
+
+template <>
+struct spiked::EnumNames<spiked::validation::Verdict> {
+    using Verdict = spiked::validation::Verdict;
+    static constexpr EnumName<Verdict> table[] = {
+        {Verdict::pass, "pass"},
+        {Verdict::fail, "fail"},
+        {Verdict::inconclusive, "inconclusive"},
+    };
+};

@@ -130,6 +130,35 @@ TEST(TheoryCommand, SizeAddsFiniteSizeCorrections) {
     EXPECT_NEAR(number(quantiles[4], "eigenvalue"), 4.0 + 2.023449281 * scale, 1e-9);
 }
 
+// The strengths of the audit, 2.1 and 2 at d = 128: theory/laws/tests/spike_clusters_test.cpp has the limits.
+TEST(TheoryCommand, WarnsOfStrengthsThatAreCloseAtASize) {
+    const auto json_of = [](const std::string& options) { return spiked("theory " + options + " --json").json(); };
+    const Json close = json_of("--size 128x128 --strength 2,5,2.1,0.5");
+    const auto& clusters = *close.find("finite_size")->find("clusters")->items();
+    ASSERT_EQ(clusters.size(), 1U);
+    const auto& strengths = *clusters[0].find("strengths")->items();
+    ASSERT_EQ(strengths.size(), 2U);
+    EXPECT_EQ(number(strengths[0]), 2.1);
+    EXPECT_EQ(number(strengths[1]), 2.0);
+    EXPECT_TRUE(*clusters[0].find("detectable")->boolean());
+    ASSERT_EQ(close.find("notes")->items()->size(), 1U);
+    const std::string warning = "the 2 strengths from 2.1 to 2 are closer than 6 standard deviations at 128 x 128";
+    EXPECT_NE(close.find("notes")->items()->front().string()->find(warning), std::string::npos);
+    EXPECT_NE(spiked("theory --size 128x128 --strength 2,5,2.1,0.5").out.find("warning: " + warning),
+              std::string::npos);
+    // The weaker one is below the threshold, which is 1.
+    const Json weak = json_of("--size 128x128 --strength 1.05,0.9");
+    EXPECT_FALSE(*weak.find("finite_size")->find("clusters")->items()->front().find("detectable")->boolean());
+    EXPECT_NE(weak.find("notes")->items()->front().string()->find("the weakest is not detectable"), std::string::npos);
+    // Nothing is added where they are far apart, at a larger size too, or where no size is given.
+    for (const char* apart : {"--size 128x128 --strength 2,4", "--size 10000x10000 --strength 2,2.1"}) {
+        const Json json = json_of(apart);
+        EXPECT_EQ(json.find("finite_size")->find("clusters"), nullptr) << apart;
+        EXPECT_EQ(json.find("notes")->items()->size(), 0U) << apart;
+    }
+    EXPECT_EQ(spiked("theory --aspect 1 --strength 2,2.1").out.find("warning"), std::string::npos);
+}
+
 TEST(TheoryCommand, EntriesChangeTheFluctuationsAsFarAsIsKnown) {
     const auto finite_of = [](const std::string& options) {
         return *spiked("theory --size 128x128 --strength 2 --json" + options).json().find("finite_size");

@@ -13,7 +13,9 @@
 
 #include "core/runtime/error.hpp"
 #include "sim/kv/rope.hpp"
+#include "sim/spiked/spectrum_spec.hpp"
 #include "theory/laws/finite_size.hpp"
+#include "theory/laws/support_gaps.hpp"
 #include "validation/claims/fixture.hpp"
 #include "validation/claims/printed_tables.hpp"
 #include "validation/claims/selftest.hpp"
@@ -395,6 +397,26 @@ TEST(Claims, TheBlockCacheDropsTheLeastRecentlyUsedBlock) {
     EXPECT_EQ(first->block()(0, 0), 1.0);
     // Another treatment of zero rows and columns is another decomposition.
     EXPECT_NE(&analysed(block(1.0), EmptyLines::keep), first);
+}
+
+// The claim about the threshold looks above the top edge only. So its noise must have no gap where a spike can be seen.
+TEST(Claims, TheThresholdIsJudgedInNoiseOfOneBulkComponent) {
+    const auto place_for_a_spike = [](const theory::SeparableLaw& law) {
+        const auto gaps = theory::SupportGaps(law).gaps();
+        return std::any_of(gaps.begin(), gaps.end(), [](const theory::SupportGap& gap) {
+            return gap.lower.value > 0.0 || std::isfinite(gap.weakest.value);
+        });
+    };
+    const Claim& claim = *find_claim("threshold.detection");
+    EXPECT_NE(claim.statement.find("one bulk component"), std::string::npos) << claim.statement;
+    for (const auto& one : claim.criteria) {
+        EXPECT_NE(one.measures.find("coloured noise (one bulk component)"), std::string::npos) << one.measures;
+        for (const auto& plans : {one.quick, one.full})
+            for (const auto& plan : plans)
+                EXPECT_FALSE(place_for_a_spike(*make_fixture({Noise::coloured, 1.0, {}}, plan.size).law)) << plan.size;
+    }
+    EXPECT_TRUE(place_for_a_spike(
+        theory::SeparableLaw(sim::parse_spectrum("two-atom:1,25,0.5"), theory::identity_spectrum(), AspectRatio(0.1))));
 }
 
 TEST(Claims, AllIdsInUseExist) {

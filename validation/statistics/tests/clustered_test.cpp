@@ -117,6 +117,51 @@ TEST(Clustered, DifferencesOfEquallyWeightedPartsHaveTheErrorOfTheirDifferences)
     EXPECT_EQ(paired_difference(parts_of(a), half).degrees, std::min(parts_of(a).mean().degrees, half.mean().degrees));
 }
 
+// Parts that are 1 or -1 with probability 1/2 have mean zero. With fewer than six, all of them are equal too often.
+TEST(Clustered, EqualPartsAreBeyondNoiseNoMoreOftenThanTwoStandardErrors) {
+    const auto share = [](int parts, const std::function<bool(const PartEstimate&)>& found) {
+        int counted = 0;
+        for (int signs = 0; signs < 1 << parts; ++signs) {
+            Parts drawn;
+            for (int part = 0; part < parts; ++part) drawn.sums[part] = {3.0, (signs >> part & 1) == 1 ? 3.0 : -3.0};
+            if (found(drawn.mean())) ++counted;
+        }
+        return static_cast<double>(counted) / (1 << parts);
+    };
+    const auto beyond = [](const PartEstimate& estimate) { return estimate.beyond_noise(); };
+    for (const int parts : {1, 2, 3, 4, 5}) EXPECT_EQ(share(parts, beyond), 0.0) << parts;
+    for (const int parts : {6, 7}) {
+        EXPECT_EQ(share(parts, beyond), std::exp2(1 - parts)) << parts;
+        EXPECT_LT(share(parts, beyond), std::erfc(std::sqrt(2.0))) << parts;
+    }
+    // The control takes a standard error of zero as certain.
+    EXPECT_EQ(share(4, [](const PartEstimate& estimate) { return estimate.error() == 0.0; }), 0.125);
+}
+
+TEST(Clustered, EqualPartsNeedEnoughDegreesOfFreedom) {
+    // Sums of three and of six values of .1 have different means in binary numbers: the error is that of rounding.
+    const auto equal = [](const std::vector<double>& sizes) {
+        Parts parts;
+        for (std::size_t g = 0; g < sizes.size(); ++g) {
+            double sum = 0.0;
+            for (double i = 0.0; i < sizes[g]; i += 1.0) sum += 0.1;
+            parts.sums[static_cast<std::int64_t>(g)] = {sizes[g], sum};
+        }
+        return parts;
+    };
+    EXPECT_GT(equal({3.0, 6.0}).mean().error(), 0.0);
+    EXPECT_LT(equal({3.0, 6.0}).mean().error(), 1e-15);
+    EXPECT_FALSE(equal({3.0, 6.0}).mean().beyond_noise());
+    EXPECT_FALSE(equal({3.0, 3.0, 3.0, 3.0, 3.0}).mean().beyond_noise());
+    EXPECT_TRUE(equal({3.0, 3.0, 3.0, 3.0, 3.0, 3.0}).mean().beyond_noise());
+    EXPECT_FALSE(equal({30.0, 1.0, 1.0, 1.0, 1.0, 1.0}).mean().beyond_noise()) << "one part holds nearly all values";
+    const Parts many = equal(std::vector<double>(40, 3.0));
+    EXPECT_FALSE(paired_difference(many, many).beyond_noise()) << "no difference";
+    Parts larger = many;
+    for (auto& [part, one] : larger.sums) one.sum += 3.0;
+    EXPECT_TRUE(paired_difference(larger, many).beyond_noise());
+}
+
 TEST(Clustered, LimitsInErrorsAreQuantilesOfStudentsLaw) {
     EXPECT_NEAR(limits_in_errors(3.0), 3.182446305284263, 1e-12);
     EXPECT_NEAR(limits_in_errors(1.0, 0.1), 6.313751514675041, 1e-12);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "validation/statistics/moments.hpp"
+
 namespace spiked::validation {
 namespace {
 
@@ -34,6 +36,48 @@ TEST(Statistics, TheLimitsOfSkewedMeansAreStudentsOrHallsWhicheverIsFarther) {
     std::vector<double> mirrored = values;
     for (double& value : mirrored) value = -value;
     EXPECT_NEAR(mean_interval(mirrored, 0.2).low, -interval.high, 1e-12);
+}
+
+/// Moments of this many values with the mean, the standard deviation and the skewness of others.
+Moments with_count(const Moments& like, std::uint64_t count) {
+    const double ratio = static_cast<double>(count) / static_cast<double>(like.count);
+    Moments moments = like;
+    moments.count = count;
+    moments.m2 = like.m2 * static_cast<double>(count - 1) / static_cast<double>(like.count - 1);
+    moments.m3 = like.m3 * std::pow(moments.m2 / like.m2, 1.5) / std::sqrt(ratio);
+    return moments;
+}
+
+// Exponential quantiles, whose long side is above the mean. The limit on that side is farther out, so that a margin
+// there needs more values than one as far away on the other side.
+TEST(Statistics, TheCountThatDecidesAComparisonFollowsTheSkewness) {
+    Moments moments;
+    Moments mirrored;
+    for (int i = 0; i < 200; ++i) {
+        moments.add(-std::log((i + 0.5) / 200.0));
+        mirrored.add(std::log((i + 0.5) / 200.0));
+    }
+    const double alpha = 1e-6;
+    const auto needed_at = [&](double off, double margin) {
+        const double expected = moments.mean - off;
+        const std::uint64_t needed = compare(moments, expected, margin, alpha).needed;
+        EXPECT_EQ(compare(moments, expected, margin, alpha).verdict, Verdict::inconclusive);
+        EXPECT_GT(needed, moments.count);
+        EXPECT_NE(compare(with_count(moments, needed), expected, margin, alpha).verdict, Verdict::inconclusive);
+        EXPECT_EQ(compare(with_count(moments, needed - 1), expected, margin, alpha).verdict, Verdict::inconclusive);
+        EXPECT_EQ(compare(mirrored, -expected, margin, alpha).needed, needed);
+        return needed;
+    };
+    // .05 from the margin: inside it above and below the prediction, outside it above and below.
+    const std::uint64_t symmetric = compare(0.0, moments.standard_error(), moments.count, 0.45, 0.5, alpha).needed;
+    const std::uint64_t long_side = needed_at(0.45, 0.5);
+    EXPECT_GT(static_cast<double>(long_side), 1.05 * static_cast<double>(symmetric));
+    EXPECT_EQ(needed_at(-0.45, 0.5), symmetric);
+    EXPECT_EQ(needed_at(0.55, 0.5), symmetric);
+    EXPECT_EQ(needed_at(-0.55, 0.5), long_side);
+    // Just below the middle of the region its lower end is nearer, but the upper limit, which lies farther out,
+    // decides.
+    EXPECT_GT(needed_at(-0.001, 0.2), compare(0.0, moments.standard_error(), moments.count, 0.001, 0.2, alpha).needed);
 }
 
 TEST(Statistics, TooFewOrMissingValuesAreInconclusive) {
