@@ -222,6 +222,16 @@ std::uint64_t least_bytes(const KvContainerHeader& header, const ContainedTensor
     return coded.heads * blocks + tensor.bytes / (sim::dtype_bits(tensor.dtype) / 8) / entries_a_byte;
 }
 
+/// Gives the `kivi-hf` of version 1 its name of today.
+void rename_kivi_hf(Json& header) {
+    constexpr std::string_view then = "kivi-hf";
+    const Json* const method = header.find("method");
+    if (method == nullptr || method->string() == nullptr) return;
+    std::string text = *method->string();
+    const std::size_t at = text.find(then);
+    if (at != std::string::npos) header.set("method", text.replace(at, then.size(), "kivi:axis=key"));
+}
+
 }  // namespace
 
 KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerHeader& header,
@@ -307,9 +317,9 @@ void KvContainerReader::read_header() {
         throw input_error("{}: truncated in its first {} bytes (it has {}): fetch it again", path(), preamble.size(),
                           file_.size());
     const auto version = number_at(std::span(preamble).subspan(8, 4));
-    if (version != kv_container_version)
-        throw input_error("{}: version {} of the format (this program reads {}): use the program that wrote it", path(),
-                          version, kv_container_version);
+    if (version == 0 || version > kv_container_version)
+        throw input_error("{}: version {} of the format (this program reads 1 to {}): use the program that wrote it",
+                          path(), version, kv_container_version);
     const std::uint64_t length = number_at(std::span(preamble).subspan(16, 8));
     if (length > largest_header || length > file_.size() - preamble.size())
         throw input_error("{}: header of {} bytes (the file has {}, a header at most {}): truncated or damaged", path(),
@@ -319,7 +329,9 @@ void KvContainerReader::read_header() {
     if (crc(0, std::as_bytes(std::span(text))) != number_at(std::span(preamble).subspan(12, 4)))
         reject_checksum("the header");
     at_ = preamble.size() + length;
-    header_ = KvContainerHeader::parse(Json::parse(text, path() + ": the header", 8), path());
+    Json header = Json::parse(text, path() + ": the header", 8);
+    if (version == 1) rename_kivi_hf(header);
+    header_ = KvContainerHeader::parse(header, path());
 }
 
 void KvContainerReader::check_length() const {

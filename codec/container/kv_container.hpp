@@ -65,7 +65,8 @@ struct BlockPlace {
     [[nodiscard]] std::string text(const KvContainerHeader& header) const;
 };
 
-/// A coded KV dump in one file, `.spkv`. Version 1; every number is little-endian.
+/// A coded KV dump in one file, `.spkv`. Version 2; every number is little-endian. Version 1 differs only in `kivi-hf`,
+/// whose groups ran along tokens; its files are read as `kivi:axis=key`, which is the same code.
 ///
 ///     8 bytes   "SPIKEDKV"
 ///     u32       version
@@ -87,7 +88,7 @@ struct BlockPlace {
 ///
 /// Bounds, which limit the memory that a forged header can request: 100 MB of header; 1024 entries per row; 2^26
 /// entries in the blocks of all heads of a tensor at the same tokens; payloads of 32 bytes per entry plus 64 KiB.
-inline constexpr std::uint32_t kv_container_version = 1;
+inline constexpr std::uint32_t kv_container_version = 2;
 
 /// Called after each batch of blocks, never by two threads at once.
 using CodecProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;

@@ -125,10 +125,6 @@ const Registry<CacheMaker>& makers() {
     return table;
 }
 
-std::string without_unrope(std::string_view text) {
-    return std::string(text.starts_with(unrope_prefix) ? text.substr(unrope_prefix.size()) : text);
-}
-
 const CacheMaker* find_maker(std::string_view text) { return makers().find(parse_name(without_unrope(text)).name); }
 
 }  // namespace
@@ -144,7 +140,7 @@ CacheMethod cache_method(std::string_view text) {
     const CacheMaker* maker = find_maker(text);
     if (maker == nullptr) throw precondition_error("{} is not a cache method", text);
     CacheMethod method{.text = std::string(text),
-                       .unrope = text.starts_with(unrope_prefix),
+                       .unrope = without_unrope(text) != text,
                        .maker = maker,
                        .own = NameOptions(parse_name(without_unrope(text)), maker->entry.options),
                        .calibrated = maker->calibrated};

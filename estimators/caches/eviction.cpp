@@ -18,9 +18,9 @@ constexpr std::size_t pyramid_depth = 20;
 std::size_t window_rows(std::size_t count) { return std::min(observation_window, (count + 1) / 2); }
 
 std::size_t pyramid_rows(std::size_t mean, std::size_t seen, std::size_t layer, std::size_t layers) {
-    if (layers < 2) return mean;
     const std::size_t window = window_rows(mean);
     const std::size_t beyond = mean - window;
+    if (layers < 2 || seen < 2 * beyond) return mean;
     const std::size_t first = std::min(2 * beyond - beyond / pyramid_depth, seen - window);
     const std::size_t steps = layers - 1;
     // Layers at equal distances from both ends add up to two means for any rounding.
@@ -31,9 +31,10 @@ std::size_t pyramid_rows(std::size_t mean, std::size_t seen, std::size_t layer, 
 }
 
 /// The last `recent` rows and, of those before them, the ones with the largest scores; of equal scores the first.
+/// `scores` are those of the rows before.
 arma::uvec recent_and_largest(const arma::fvec& scores, std::size_t recent, std::size_t count) {
-    const std::size_t rows = scores.n_elem;
-    const arma::uvec order = arma::stable_sort_index(scores.head(rows - recent), "descend");
+    const std::size_t rows = scores.n_elem + recent;
+    const arma::uvec order = arma::stable_sort_index(scores, "descend");
     arma::uvec kept(count);
     for (std::size_t i = 0; i < count - recent; ++i) kept(i) = order(i);
     for (std::size_t i = 0; i < recent; ++i) kept(count - recent + i) = rows - recent + i;
@@ -49,12 +50,15 @@ arma::uvec kept_by_streaming(const EvictionView& view, std::size_t count) {
 }
 
 arma::uvec kept_by_h2o(const EvictionView& view, std::size_t count) {
-    return recent_and_largest(view.accumulated, (count + 1) / 2, count);
+    const std::size_t recent = (count + 1) / 2;
+    return recent_and_largest(view.accumulated.head(view.accumulated.n_elem - recent), recent, count);
 }
 
-/// The attention of the observation window to each row, replaced by the largest in the row's neighbourhood.
-arma::fvec pooled_attention(const EvictionView& view) {
-    const arma::fvec seen = arma::sum(view.observed, 0).t();
+/// The attention of the observation window to each row before the last `recent` ones, replaced by the largest in the
+/// row's neighbourhood. The last rows are nobody's neighbours, because queries attend to them most.
+arma::fvec pooled_attention(const EvictionView& view, std::size_t recent) {
+    const arma::fvec all = arma::sum(view.observed, 0).t();
+    const arma::fvec seen = all.head(all.n_elem - recent);
     const std::size_t reach = pooled_neighbours / 2;
     arma::fvec pooled(seen.n_elem);
     for (std::size_t i = 0; i < seen.n_elem; ++i)
@@ -62,12 +66,16 @@ arma::fvec pooled_attention(const EvictionView& view) {
     return pooled;
 }
 
+arma::uvec pooled_and_recent(const EvictionView& view, std::size_t recent, std::size_t count) {
+    return recent_and_largest(pooled_attention(view, recent), recent, count);
+}
+
 arma::uvec kept_by_snapkv(const EvictionView& view, std::size_t count) {
-    return recent_and_largest(pooled_attention(view), window_rows(count), count);
+    return pooled_and_recent(view, window_rows(count), count);
 }
 
 arma::uvec kept_by_pyramidkv(const EvictionView& view, std::size_t count) {
-    return recent_and_largest(pooled_attention(view), std::min(window_rows(view.mean_rows), count), count);
+    return pooled_and_recent(view, std::min(window_rows(view.mean_rows), count), count);
 }
 
 /// The first row of each run of rows that are merged.

@@ -36,13 +36,14 @@ struct Eviction {
 
 /// streaming: the first 4 tokens and the last (Xiao et al. 2024, StreamingLLM). h2o: half the last tokens, half those
 /// with the largest accumulated attention (Zhang et al. 2023). snapkv: the last tokens, as many as the observation
-/// window and at most half of all, and those with the largest attention of the observation window, where each value is
-/// the maximum over 7 neighbours (Li et al. 2024). pyramidkv: snapkv with the same number of last tokens in every
-/// layer, as many as where all layers keep the mean; the number of other rows falls linearly from the first layer to
-/// the last, where it is a 20th of their mean, or more where the first has no more rows (Cai et al. 2024). Thus a
-/// budget of at most two windows uses half of itself for the last tokens, and a budget of a single row is the same in
-/// every layer. dmc: neighbours are replaced by their mean (Nawrot et al. 2024, where a trained model decides which);
-/// here, without training, those with the most similar keys.
+/// window and at most half of all, and of those before them the ones with the largest attention of the observation
+/// window, where each value is the maximum over 7 neighbours, none of them among the last (Li et al. 2024). pyramidkv:
+/// snapkv with the same number of last tokens in every layer, as many as where all layers keep the mean; the number of
+/// other rows falls linearly from the first layer to the last, where it is a 20th of their mean, or more where the
+/// first has no more rows; every layer keeps the mean where fewer tokens were seen than two means without their windows
+/// (Cai et al. 2024). Thus a budget of at most two windows uses half of itself for the last tokens, and a budget of a
+/// single row is the same in every layer. dmc: neighbours are replaced by their mean (Nawrot et al. 2024, where a
+/// trained model decides which); here, without training, those with the most similar keys.
 [[nodiscard]] const Registry<Eviction>& evictions();
 /// The option of commands that limits the bytes of the kept tokens.
 [[nodiscard]] OptionSpec budget_spec();

@@ -8,7 +8,7 @@
 namespace spiked::estimators {
 
 MethodSpec method_named(std::string_view text, std::span<const std::string> also) {
-    const std::string_view written = text.starts_with(unrope_prefix) ? text.substr(unrope_prefix.size()) : text;
+    const std::string_view written = without_unrope(text);
     if (evictions().find(written.substr(0, written.find('+'))) != nullptr)
         throw usage_error(
             "\"{}\" evicts tokens (by the attention of queries): use spiked kv perplexity, kv retrieve or kv frontier "

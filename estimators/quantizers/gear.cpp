@@ -27,11 +27,8 @@ struct Setup {
 
 arma::mat without(const VectorOutliers& outliers, arma::mat vectors) {
     for (std::size_t l = 0; l < vectors.n_cols; ++l) {
-        const auto& positions = outliers.places(l);
-        double sum = arma::accu(vectors.col(l));
-        for (const std::size_t position : positions) sum -= vectors(position, l);
-        const double others = static_cast<double>(vectors.n_rows - positions.size());
-        for (const std::size_t position : positions) vectors(position, l) = others > 0.0 ? sum / others : 0.0;
+        const double mean = arma::mean(vectors.col(l));
+        for (const std::size_t position : outliers.places(l)) vectors(position, l) = mean;
     }
     return vectors;
 }
@@ -94,10 +91,10 @@ struct GearOptions {
 ///
 /// Source: Kang et al., "GEAR", 2024, with KIVI's groups as backbone. Of each vector (a channel on axis key, a token on
 /// axis value) the fraction `outliers` is stored separately (vector_outliers.hpp) and replaced by the mean of the
-/// others before kivi codes the block; of the remaining error, `rank` singular components are stored (factor_codec.hpp,
+/// vector before kivi codes the block; of the remaining error, `rank` singular components are stored (factor_codec.hpp,
 /// vectors in fp16). Stored: outliers, low-rank part, and the data of kivi. Bits B + 2 f / G + outliers (16 + log2 m) +
-/// 16 rank (n + d) / (n d). The source finds the components by power iteration and rounds 2 % outliers up; here they
-/// are exact. Throws the errors of kivi.
+/// 16 rank (n + d) / (n d). The source finds the components by power iteration; here they are exact. Throws the errors
+/// of kivi.
 RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& options) {
     RowQuantizer groups =
         kivi(dimension, bits, {.group = options.group, .axis = options.axis, .scales = options.scales});

@@ -24,6 +24,7 @@ struct Setup {
     NumberFormat format;
     std::size_t group;
     GroupAxis axis;
+    bool runs_on;
     std::size_t residual;
     std::optional<std::size_t> exactly;
     Underflow underflow;
@@ -35,17 +36,22 @@ struct Setup {
     [[nodiscard]] double top() const { return static_cast<double>((1U << bits) - 1U); }
 };
 
-/// Visits the groups of a matrix in their order, channel by channel or token by token. Calls work(first element,
-/// stride, count).
+/// Visits the groups of a matrix in their order, channel by channel or token by token. Calls work(at, count), where
+/// at(i) is the i-th element of the group.
 template <class Work>
 void each_group(const Setup& setup, std::size_t tokens, std::size_t stride, const Work& work) {
-    const bool key = setup.axis == GroupAxis::key;
-    const std::size_t vectors = key ? setup.dimension : tokens;
-    const std::size_t length = key ? tokens : setup.dimension;
-    for (std::size_t vector = 0; vector < vectors; ++vector)
-        for (std::size_t first = 0; first < length; first += setup.group)
-            work(key ? vector * stride + first : first * stride + vector, key ? std::size_t{1} : stride,
-                 std::min(setup.group, length - first));
+    const auto cut = [&](std::size_t vectors, std::size_t length, const auto& element) {
+        for (std::size_t vector = 0; vector < vectors; ++vector)
+            for (std::size_t first = 0; first < length; first += setup.group)
+                work([&](std::size_t i) { return element(vector, first + i); }, std::min(setup.group, length - first));
+    };
+    const std::size_t d = setup.dimension;
+    if (setup.runs_on && d % setup.group != 0)
+        cut(1, tokens * d, [&](std::size_t, std::size_t entry) { return entry % d * stride + entry / d; });
+    else if (setup.axis == GroupAxis::key)
+        cut(d, tokens, [&](std::size_t channel, std::size_t token) { return channel * stride + token; });
+    else
+        cut(tokens, d, [&](std::size_t token, std::size_t channel) { return channel * stride + token; });
 }
 
 struct Groups {
@@ -56,12 +62,12 @@ struct Groups {
 template <class Real>
 Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, std::size_t stride) {
     Groups groups;
-    each_group(setup, tokens, stride, [&](std::size_t at, std::size_t step, std::size_t count) {
-        Real low = entries[at];
-        Real high = entries[at];
+    each_group(setup, tokens, stride, [&](const auto& at, std::size_t count) {
+        Real low = entries[at(0)];
+        Real high = low;
         for (std::size_t i = 1; i < count; ++i) {
-            low = std::min(low, entries[at + i * step]);
-            high = std::max(high, entries[at + i * step]);
+            low = std::min(low, entries[at(i)]);
+            high = std::max(high, entries[at(i)]);
         }
         groups.zeros.push_back(static_cast<double>(low));
         groups.scales.push_back((static_cast<double>(high) - static_cast<double>(low)) / setup.top());
@@ -106,12 +112,12 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
     std::vector<std::uint8_t> codes(tokens * setup.dimension);
     std::size_t group = 0;
     const auto top = static_cast<Real>(setup.top());
-    each_group(setup, tokens, stride, [&](std::size_t at, std::size_t step, std::size_t count) {
+    each_group(setup, tokens, stride, [&](const auto& at, std::size_t count) {
         const auto zero = static_cast<Real>(zeros[group]);
         const auto scale = static_cast<Real>(scales[group]);
         ++group;
         for (std::size_t i = 0; i < count; ++i) {
-            const std::size_t element = at + i * step;
+            const std::size_t element = at(i);
             const Real code = scale > Real{0} ? (entries[element] - zero) / scale : Real{0};
             // Codes are stored channel after channel without the kept tokens.
             codes[element / stride * tokens + element % stride] =
@@ -131,7 +137,7 @@ template <class Real>
 arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
     const std::size_t tokens = count - setup.kept(count);
     std::size_t groups = 0;
-    each_group(setup, tokens, count, [&](std::size_t, std::size_t, std::size_t) { ++groups; });
+    each_group(setup, tokens, count, [&](const auto&, std::size_t) { ++groups; });
     BitReader reader(bytes);
     std::vector<double> zeros(groups);
     std::vector<double> scales(groups);
@@ -141,12 +147,12 @@ arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, 
     reader.read_cells(codes, setup.bits);
     arma::Mat<Real> rows(count, setup.dimension);
     std::size_t group = 0;
-    each_group(setup, tokens, count, [&](std::size_t at, std::size_t step, std::size_t size) {
+    each_group(setup, tokens, count, [&](const auto& at, std::size_t size) {
         const auto zero = static_cast<Real>(zeros[group]);
         const auto scale = static_cast<Real>(scales[group]);
         ++group;
         for (std::size_t i = 0; i < size; ++i) {
-            const std::size_t element = at + i * step;
+            const std::size_t element = at(i);
             rows[element] = static_cast<Real>(codes[element / count * tokens + element % count]) * scale + zero;
         }
     });
@@ -166,7 +172,7 @@ RowQuantizer kivi(std::size_t dimension, unsigned bits, const KiviOptions& optio
     if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
     const auto setup =
         std::make_shared<const Setup>(Setup{dimension, bits, options.scales.format, options.group, options.axis,
-                                            options.residual, options.kept, options.scales.underflow});
+                                            options.runs_on, options.residual, options.kept, options.scales.underflow});
     return {
         "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },
@@ -177,14 +183,31 @@ RowQuantizer kivi(std::size_t dimension, unsigned bits, const KiviOptions& optio
 namespace {
 
 KiviOptions options_in(const NameOptions& named, const QuantizerOptions& options) {
-    // kivi-hf forms groups along tokens for both keys and values and has no axis.
-    return {group_of(named, options), named.takes("axis") ? axis_of(named, options) : GroupAxis::key,
-            named.whole("residual").value_or(options.residual), options.kept, scalar_options(options)};
+    return {.group = group_of(named, options),
+            .axis = axis_of(named, options),
+            .residual = named.whole("residual").value_or(options.residual),
+            .kept = options.kept,
+            .scales = scalar_options(options)};
+}
+
+/// transformers groups the entries of keys and values alike in the order of memory and quantizes a prompt at once.
+KiviOptions options_of_hf(const NameOptions& named, const QuantizerOptions& options) {
+    return {.group = group_of(named, options),
+            .axis = GroupAxis::value,
+            .runs_on = true,
+            .kept = 0,
+            .scales = scalar_options(options)};
 }
 
 RowQuantizer make_kivi(const NameOptions& named, std::size_t dimension, double bits, const QuantizerOptions& options) {
     require_signs(named, options);
     return kivi(dimension, static_cast<unsigned>(bits), options_in(named, options));
+}
+
+RowQuantizer make_kivi_hf(const NameOptions& named, std::size_t dimension, double bits,
+                          const QuantizerOptions& options) {
+    require_signs(named, options);
+    return kivi(dimension, static_cast<unsigned>(bits), options_of_hf(named, options));
 }
 
 std::size_t tail_of_kivi(const NameOptions& named, const QuantizerOptions& options, std::size_t tokens) {
@@ -194,8 +217,10 @@ std::size_t tail_of_kivi(const NameOptions& named, const QuantizerOptions& optio
 }  // namespace
 
 std::optional<KiviOptions> kivi_options(const QuantizerSpec& quantizer, const QuantizerOptions& options) {
-    if (quantizer.family == nullptr || quantizer.family->make != make_kivi) return std::nullopt;
-    return options_in(quantizer.named, options);
+    if (quantizer.family == nullptr) return std::nullopt;
+    if (quantizer.family->make == make_kivi) return options_in(quantizer.named, options);
+    if (quantizer.family->make == make_kivi_hf) return options_of_hf(quantizer.named, options);
+    return std::nullopt;
 }
 
 QuantizerFamily kivi_family() {
@@ -212,13 +237,12 @@ QuantizerFamily kivi_family() {
 
 QuantizerFamily kivi_hf_family() {
     return {{{"kivi-hf",
-              "kivi as Hugging Face transformers implements it: groups along tokens for keys and values alike",
-              {group_spec(), residual_spec(), signed_norm_spec()},
+              "kivi as Hugging Face transformers runs it with quanto: groups along channels, for keys and values alike",
+              {group_spec(), signed_norm_spec()},
               "QuantizedCache of Hugging Face transformers"},
              "code bits",
              true},
-            make_kivi,
-            tail_of_kivi};
+            make_kivi_hf};
 }
 
 }  // namespace spiked::estimators

@@ -203,6 +203,7 @@ TEST(CacheMethod, RejectsWhatItCannotDo) {
     EXPECT_FALSE(is_cache_method("eoptshrink+tq-mse"));
     EXPECT_TRUE(is_cache_method("unrope+palu:rank=3"));
     EXPECT_TRUE(cache_method("unrope+palu").unrope);
+    EXPECT_FALSE(cache_method("palu").unrope);
 
     arma::mat broken = data;
     broken(3, 2) = std::nan("");

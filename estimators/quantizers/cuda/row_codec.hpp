@@ -48,7 +48,7 @@ struct RowCodecArrays {
     float* projected = nullptr;         ///< rows dimension per block
     double* norms = nullptr;            ///< norms of rows
     float* factors = nullptr;           ///< factors of rows
-    float* turned = nullptr;            ///< rotated rows: rows dimension per block, as the following arrays
+    float* rotated = nullptr;           ///< rotated rows: rows dimension per block, as the following arrays
     float* decoded = nullptr;
     const float* from = nullptr;
     CodingStatus* status = nullptr;
@@ -70,7 +70,7 @@ public:
     CodecKernels(Executor& executor, const RowCodec& codec, const RowCodecArrays& arrays)
         : executor_(executor), codec_(codec), on_(arrays) {}
 
-    /// Encodes `from` to `bytes`; the rotated rows stay in `turned`.
+    /// Encodes `from` to `bytes`; the rotated rows stay in `rotated`.
     void encode() {
         if (codec_.groups) {
             launch(FindGroups{on_.count, *codec_.groups, codec_.bits, on_.from, on_.status, on_.bytes, on_.stride});
@@ -80,8 +80,8 @@ public:
         const bool rescaled = codec_.scale != RowScale::norm;
         launch(ScaleRows{on_.count, on_.dimension, on_.unit(), on_.from, on_.stored(false, on_.bytes, false),
                          on_.factors, rescaled ? on_.norms : nullptr});
-        turn(false, on_.from, on_.turned);
-        const float* const coordinates = turns() ? on_.turned : on_.from;
+        rotate(false, on_.from, on_.rotated);
+        const float* const coordinates = rotates() ? on_.rotated : on_.from;
         launch(pack(codec_.bits, on_.thresholds, coordinates, on_.bytes));
         if (rescaled)
             launch(RescaleRows{on_.count, on_.dimension, codec_.bits, codec_.scale, on_.unit(), on_.levels, coordinates,
@@ -103,15 +103,15 @@ public:
             launch(UnpackGroups{codes(), on_.decoded});
             return;
         }
-        float* const coordinates = turns() ? on_.turned : on_.decoded;
+        float* const coordinates = rotates() ? on_.rotated : on_.decoded;
         if (codec_.sketch) {
             launch(unpack(1, codec_.sketch->factor, on_.signs + 1, signs(), on_.projected));
             launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.sketch, on_.projected,
-                                       turns() ? on_.decoded : on_.turned, on_.each_its_own});
+                                       rotates() ? on_.decoded : on_.rotated, on_.each_its_own});
         }
         launch(unpack(codec_.bits, 1.0 / on_.unit(), on_.levels, on_.bytes, coordinates));
-        if (codec_.sketch) launch(AddEntries{on_.entries(), turns() ? on_.decoded : on_.turned, coordinates});
-        turn(true, on_.turned, on_.decoded);
+        if (codec_.sketch) launch(AddEntries{on_.entries(), rotates() ? on_.decoded : on_.rotated, coordinates});
+        rotate(true, on_.rotated, on_.decoded);
     }
 
 private:
@@ -119,7 +119,7 @@ private:
     void launch(const Kernel& kernel) {
         executor_.launch(kernel, kernel.blocks());
     }
-    [[nodiscard]] bool turns() const { return codec_.hadamard || on_.matrix != nullptr; }
+    [[nodiscard]] bool rotates() const { return codec_.hadamard || on_.matrix != nullptr; }
     /// Norms and signs of a sketch are stored after the indices, like a codec of one bit.
     [[nodiscard]] std::uint8_t* signs() const {
         return on_.bytes + turboquant_bytes(on_.rows, on_.dimension, codec_.bits);
@@ -133,7 +133,7 @@ private:
                                       const std::uint8_t* from, float* to) const {
         return {on_.count, on_.rows, on_.dimension, bits, per_unit, levels, from, on_.stride, to};
     }
-    void turn(bool back, const float* from, float* to) {
+    void rotate(bool back, const float* from, float* to) {
         if (codec_.hadamard)
             launch(TurnByHadamard<float>{*codec_.hadamard, back, on_.each_its_own, on_.count, on_.rows, from, to});
         else if (on_.matrix != nullptr)

@@ -167,12 +167,16 @@ TEST(Gear, OutliersAreExcludedFromTheGroups) {
     EXPECT_LT(with, 0.5 * without);
 }
 
-TEST(Gear, AnOutlierIsReplacedByTheMeanOfTheOthers) {
-    // 0 to 3 are exact in 2 bits unless the replacement of the outliers leaves their range.
-    const arma::mat row = {{0.0, 1.0, 2.0, 3.0, 900.0, 3.0, 2.0, 1.0, 0.0, -100.0}};
-    const arma::mat decoded =
-        through(row_quantizer("gear:rank=0:outliers=0.2", 10, 2, {.norm = NumberFormat::fp64, .group = 10}), row);
-    EXPECT_LT(arma::abs(decoded - row).max(), 1e-12);
+TEST(Gear, AnOutlierIsReplacedByTheMeanOfItsVector) {
+    const RowQuantizer quantizer =
+        row_quantizer("gear:rank=0:outliers=0.2", 10, 2, {.norm = NumberFormat::fp64, .group = 10});
+    // 0 to 3 are exact in 2 bits where the mean, 1.5 here, is in their range.
+    const arma::mat row = {{0.0, 1.0, 2.0, 3.0, 900.0, 3.0, 2.0, 1.0, 0.0, -897.0}};
+    EXPECT_LT(arma::abs(through(quantizer, row) - row).max(), 1e-12);
+    // A mean of 81 leaves it: levels are 27 apart.
+    const arma::mat shifted = {{0.0, 1.0, 2.0, 3.0, 900.0, 3.0, 2.0, 1.0, 0.0, -102.0}};
+    const arma::mat expected = {{0.0, 0.0, 0.0, 0.0, 900.0, 0.0, 0.0, 0.0, 0.0, -102.0}};
+    EXPECT_LT(arma::abs(through(quantizer, shifted) - expected).max(), 1e-12);
 }
 
 TEST(SvdqReference, AgreesWithItsDefinition) {

@@ -80,7 +80,7 @@ public:
           thresholds_(codebook_.thresholds.begin(), codebook_.thresholds.end()),
           levels_(codebook_.levels.begin(), codebook_.levels.end()) {
         const std::size_t entries = std::size_t{count} * one.rows * one.dimension;
-        for (auto* array : {&turned_, &decoded, &projected_}) array->assign(entries, NAN);
+        for (auto* array : {&rotated_, &decoded, &projected_}) array->assign(entries, NAN);
         factors_.assign(std::size_t{count} * one.rows, NAN);
         norms_.assign(factors_.size(), NAN);
         on_.count = count;
@@ -104,7 +104,7 @@ public:
         on_.projected = projected_.data();
         on_.norms = norms_.data();
         on_.factors = factors_.data();
-        on_.turned = turned_.data();
+        on_.rotated = rotated_.data();
         on_.decoded = decoded.data();
         on_.stride = codec_.bytes(one.rows, one.dimension) + 3;
         bytes.assign(count * on_.stride, 0xA5);
@@ -143,7 +143,7 @@ public:
 private:
     RowCodec codec_;
     theory::Codebook codebook_;
-    std::vector<float> thresholds_, levels_, matrix_, turned_, projected_, factors_, sketch_;
+    std::vector<float> thresholds_, levels_, matrix_, rotated_, projected_, factors_, sketch_;
     std::vector<float> signs_ = {0.0F, -1.0F, 1.0F};
     std::vector<double> norms_;
     RowCodecArrays on_;

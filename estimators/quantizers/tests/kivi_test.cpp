@@ -42,7 +42,9 @@ TEST(Kivi, TellsItsOptionsFromThoseOfOtherQuantizers) {
     EXPECT_EQ(plain->axis, GroupAxis::value);
     EXPECT_EQ(plain->residual, 5U);
     EXPECT_EQ(kivi_options(quantizer_spec("kivi:axis=key"), options)->axis, GroupAxis::key);
-    EXPECT_EQ(kivi_options(quantizer_spec("kivi-hf"), options)->axis, GroupAxis::key);
+    EXPECT_EQ(kivi_options(quantizer_spec("kivi-hf"), {.axis = GroupAxis::key})->axis, GroupAxis::value);
+    EXPECT_TRUE(kivi_options(quantizer_spec("kivi-hf"), options)->runs_on);
+    EXPECT_EQ(kivi_options(quantizer_spec("kivi-hf"), options)->kept, 0U);
     EXPECT_FALSE(kivi_options(quantizer_spec("gear"), options));
     EXPECT_FALSE(kivi_options(QuantizerSpec{}, options));
 }
@@ -60,6 +62,34 @@ TEST(KiviReference, AgreesWithTheDefinitionForBothAxesGroupsAndWindows) {
                               1e-12)
                         << key << " " << group << " " << residual << " " << bits;
                 }
+}
+
+TEST(KiviHf, IgnoresTheAxisAndTheWindowOfACommand) {
+    const arma::mat rows = gaussian(11, 16, 3);
+    const auto bytes = [&](const char* name, const QuantizerOptions& options) {
+        return row_quantizer(name, 16, 2, options).encode(rows).bytes;
+    };
+    const auto expected = bytes("kivi:axis=value:residual=0", {.group = 8});
+    for (const GroupAxis axis : {GroupAxis::key, GroupAxis::value})
+        EXPECT_EQ(bytes("kivi-hf", {.group = 8, .axis = axis, .residual = 4}), expected);
+    EXPECT_NE(bytes("kivi", {.group = 8, .axis = GroupAxis::key}), expected);
+    EXPECT_EQ(quantizer_spec("kivi-hf").kept_tail({.residual = 4}, 11), 0U);
+}
+
+TEST(KiviHf, GroupsThatDoNotDivideATokenGoOnInTheNext) {
+    for (const auto& [tokens, dimension, group] : {std::tuple{12, 6, 4}, {8, 32, 64}, {64, 80, 64}, {3, 5, 15}}) {
+        const arma::mat rows = gaussian(tokens, dimension, 5);
+        // The entries in the order of memory of NumPy, one group a row.
+        const arma::mat groups = arma::reshape(arma::vectorise(rows.t()), group, rows.n_elem / group).t();
+        const auto size = static_cast<std::size_t>(group);
+        const arma::mat decoded = through(row_quantizer("kivi-hf", rows.n_cols, 2, {.group = size}), rows);
+        const arma::mat expected = through(row_quantizer("kivi:axis=value", size, 2, {.group = size}), groups);
+        EXPECT_EQ(arma::abs(arma::vectorise(decoded.t()) - arma::vectorise(expected.t())).max(), 0.0)
+            << tokens << " " << dimension << " " << group;
+    }
+    // 15 entries in groups of 4: the last group has 3.
+    const Encoded encoded = row_quantizer("kivi-hf", 5, 2, {.group = 4}).encode(gaussian(3, 5, 6));
+    EXPECT_EQ(encoded.ledger.bits(Item::scales), 4 * 16);
 }
 
 TEST(KiviLaw, ErrorOnGaussianGroupsIsThatOfMinMaxGroups) {
@@ -119,10 +149,9 @@ TEST(Kivi, RangesTooSmallForTheFormatAreKeptOrRejected) {
 
 TEST(Kivi, WindowsFollowTheAxis) {
     const arma::mat rows = gaussian(11, 4, 2);
-    // Keys: 11 mod 4 = 3 tokens; values: the last 4; hf groups along tokens.
+    // Keys: 11 mod 4 = 3 tokens; values: the last 4.
     for (const auto& [name, kept] : {std::pair{"kivi:axis=key:residual=4", 3U},
                                      {"kivi:axis=value:residual=4", 4U},
-                                     {"kivi-hf:residual=4", 3U},
                                      {"kivi:axis=value:residual=40", 11U},
                                      {"kivi:axis=key:residual=40", 11U},
                                      {"kivi:axis=key:residual=11", 0U}}) {
@@ -145,7 +174,8 @@ TEST(Kivi, RejectsWhatItCannotDo) {
     EXPECT_NE(message_of([] { (void)row_quantizer("kivi", 8, 2, {.norm = NumberFormat::log8}); }, ErrorKind::usage)
                   .find("log8"),
               std::string::npos);
-    for (const char* name : {"kivi:axis=rows", "kivi:residual=-1", "kivi:group=x", "kivi:grp=3", "kivi-hf:axis=key"})
+    for (const char* name :
+         {"kivi:axis=rows", "kivi:residual=-1", "kivi:group=x", "kivi:grp=3", "kivi-hf:axis=key", "kivi-hf:residual=4"})
         message_of([&] { (void)row_quantizer(name, 8, 2, {}); }, ErrorKind::usage);
     const RowQuantizer quantizer = row_quantizer("kivi", 4, 2, {});
     EXPECT_NE(message_of([&] { (void)quantizer.encode(arma::mat(1, 4, arma::fill::value(1e5))); }, ErrorKind::input)

@@ -161,6 +161,7 @@ TEST(QuantizerStability, BytesOfCodedFilesDoNotChange) {
           {"qjl:projection=orthogonal", 12, RotationKind::haar, "b4446fdcd7a7bf71"},
           {"kivi:axis=key:group=4", 12, RotationKind::haar, "e4db1c2e9813d564"},
           {"kivi:axis=value:group=5:residual=2", 12, RotationKind::haar, "83d3653a704ba59b"},
+          {"kivi-hf:group=5", 12, RotationKind::haar, "dff4dfc79850707c"},
           {"rht-uniform", 16, RotationKind::haar, "134f005bab545d28"},
           {"rabitq", 12, RotationKind::haar, "051384cac9b56d15"},
           {"tcq", 12, RotationKind::haar, "d605930f6fab3bdc"},
