@@ -277,7 +277,7 @@ std::string claims_legend(const Validation& validation) {
         "simultaneously with probability 1 - {:g}: exactly for fractions and distances, nominally for means and "
         "slopes, "
         "whose limits are corrected for skewness. Measured, a mean of 200 values misses its limits 0.8 (normal), 1.2 "
-        "(exponential), 1.1 (chi-square with one degree of freedom) and 11 (lognormal) times as often as stated, one "
+        "(exponential), 1.3 (chi-square with one degree of freedom) and 13 (lognormal) times as often as stated, one "
         "of 2000 values 1.0, 0.6, 0.6 and 1.6 times. Rates and growth are slopes of a root mean square or a quantile "
         "against the size on logarithmic "
         "scales. Brackets contain the standard error in the last digits; detectable is the smallest deviation that "

@@ -254,8 +254,8 @@ void add_gaussian(Losses& losses, const Numbers& numbers) {
     const auto* shell = numbers.criterion("thin-shell", "variance");
     if (peak == nullptr || shell == nullptr) return;
     std::string text = fmt::format(
-        "Entries are Gaussian unless a row says otherwise. With Student entries of 5 degrees of freedom the largest "
-        "coordinate of a remaining row grows like d^{:.2f} over its printed bound.",
+        "Entries are Gaussian unless a row says otherwise. With Student entries of 5 degrees of freedom, truncated "
+        "as the paper assumes, the largest coordinate of a remaining row grows like d^{:.2f} over its printed bound.",
         peak->outcome.deciding().interval.estimate);
     for (const auto& control : shell->controls)
         if (control.definition.name == "heavy")

@@ -158,7 +158,8 @@ Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
              {"entries_relative_shift", Json::object({{"outlier", spike.of_entries.outlier_shift},
                                                       {"overlap_left", spike.of_entries.overlap_left_shift},
                                                       {"overlap_right", spike.of_entries.overlap_right_shift}})},
-             {"reliable", spike.reliable}}));
+             {"reliable", spike.reliable},
+             {"reliable_overlaps", spike.reliable_overlaps}}));
     Json quantiles = Json::array();
     for (const auto& quantile : top_noise_quantiles(finite, edge))
         quantiles.push(Json::object({{"probability", quantile.probability},
@@ -209,15 +210,17 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
         "The other rules of `spiked list ranks` compare several values at once and have no such cutoff.\n";
     if (!finite.spikes.empty()) {
         TextTable spikes({"strength", "sd of outlier", "sd of overlap left", "sd of overlap right"}, 0);
+        const auto marked = [&](double value, bool reliable) { return small(value) + (reliable ? "" : " *"); };
         for (const auto& spike : finite.spikes)
-            spikes.add({number(spike.strength.value) + (spike.reliable ? "" : " *"), small(spike.outlier),
-                        small(spike.overlap_left), small(spike.overlap_right)});
+            spikes.add({number(spike.strength.value), marked(spike.outlier, spike.reliable),
+                        marked(spike.overlap_left, spike.reliable_overlaps),
+                        marked(spike.overlap_right, spike.reliable_overlaps)});
         text += "\nStandard deviations between blocks, first order in 1/sqrt(d):\n" + spikes.text();
         for (const auto& spike : finite.spikes) {
-            if (spike.reliable) continue;
+            if (spike.reliable && spike.reliable_overlaps) continue;
             text +=
-                "* within d^(-1/3) of the threshold, or entries that double a variance: first order does not describe "
-                "blocks of this size.\n";
+                "* first order does not describe blocks of this size: within d^(-1/3) of the threshold (outlier) or "
+                "3.5 d^(-1/3)\n(overlaps), relative, or entries that double the variance.\n";
             break;
         }
     }

@@ -142,6 +142,18 @@ double half_shrinkage(const SeparableLaw& law) {
     return bracketed_root([&](double z) { return z <= edge ? 1.0 : excess(z); }, edge, high, within(1e-12));
 }
 
+/// Sets the flags of the deviations that first order describes. From 3.5 widths on those of overlaps are at most 6 %
+/// larger, see the header.
+void mark_reliable(SpikeFluctuation& of, SignalStrength threshold, double d) {
+    const auto beyond = [&](double widths) {
+        return of.strength.value >= threshold.value * (1.0 + widths / std::cbrt(d));
+    };
+    const KurtosisEffect& added = of.of_entries;
+    of.reliable = beyond(1.0) && std::abs(added.outlier_variance) < of.gaussian.outlier;
+    of.reliable_overlaps = beyond(3.5) && std::abs(added.overlap_left_variance) < of.gaussian.overlap_left &&
+                           std::abs(added.overlap_right_variance) < of.gaussian.overlap_right;
+}
+
 }  // namespace
 
 std::size_t pilot_count(std::size_t side) {
@@ -307,10 +319,7 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     result.outlier = deviation(curve.z, gaussian.outlier, added.outlier_variance);
     result.overlap_left = deviation(spike.overlap_left.value, gaussian.overlap_left, added.overlap_left_variance);
     result.overlap_right = deviation(spike.overlap_right.value, gaussian.overlap_right, added.overlap_right_variance);
-    result.reliable = strength.value >= law.detection_threshold().value * (1.0 + 1.0 / std::cbrt(d)) &&
-                      std::abs(added.outlier_variance) < gaussian.outlier &&
-                      std::abs(added.overlap_left_variance) < gaussian.overlap_left &&
-                      std::abs(added.overlap_right_variance) < gaussian.overlap_right;
+    mark_reliable(result, law.detection_threshold(), d);
     return result;
 }
 

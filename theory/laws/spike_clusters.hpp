@@ -25,7 +25,7 @@ struct SpikeCluster {
 /// both undetectable are in clusters of their own.
 ///
 /// Source: to first order, the observed vectors of two spikes whose strengths differ by s such standard deviations are
-/// turned within the plane of the true ones by an angle whose mean square is 1/(2 s^2) for large s, because the
+/// rotated within the plane of the true ones by an angle whose mean square is 1/(2 s^2) for large s, because the
 /// fluctuations of the 2 x 2 problem have the covariances of a GOE matrix: the one that couples two spikes has half the
 /// variance of the one that moves an outlier. Each overlap loses this share. Measured with pairs of 1.5 and of 2
 /// thresholds (white 64x64, 128x128 and 256x256, AR(.5) x exp(2) 64x128 and 128x64, 200 to 2000 blocks), the losses

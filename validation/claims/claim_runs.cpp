@@ -12,9 +12,15 @@
 namespace spiked::validation {
 namespace {
 
-Interval summarise(const Criterion& criterion, std::size_t size, const std::vector<double>& values, double alpha) {
-    if (criterion.summary == Summary::distance) return distance_interval(values, criterion.law(size), alpha);
-    if (criterion.summary == Summary::mean) return mean_interval(values, alpha);
+Interval summarise(const Criterion& criterion, const SizeRun& run, double alpha) {
+    const std::vector<double>& values = run.values();
+    if (criterion.summary == Summary::distance) return distance_interval(values, criterion.law(run.size()), alpha);
+    if (criterion.summary == Summary::mean) {
+        const Interval interval = mean_interval(values, alpha);
+        return all_equal(interval.estimate, interval.error)
+                   ? equal_values_interval(interval.estimate, interval.count, run.reach(), alpha)
+                   : interval;
+    }
     const auto ones = std::count(values.begin(), values.end(), 1.0);
     if (ones + std::count(values.begin(), values.end(), 0.0) != static_cast<std::ptrdiff_t>(values.size()))
         return {.count = values.size()};
@@ -65,6 +71,13 @@ SizeRun::SizeRun(const SizeRun& sound, const SizeRun& faulty, double share)
     constexpr double golden_ratio = 0.6180339887498949;
     for (std::size_t i = 0; i < values_.size(); ++i)
         if (std::fmod((static_cast<double>(i) + 0.5) * golden_ratio, 1.0) < share) values_[i] = faulty.values_[i];
+}
+
+double SizeRun::reach() const {
+    for (const auto* controls : {&criterion_->negative_controls, &criterion_->positive_controls})
+        for (const Control& control : *controls)
+            if (place_.control_is(control.name) && control.constant) return 0.0;
+    return criterion_->reach;
 }
 
 double work_of(const TrialRun& run) {
@@ -132,8 +145,7 @@ Outcome analyse(const TrialRun& run, double alpha) {
                                             alpha));
     } else {
         for (const auto& at : run.sizes)
-            outcome.findings.push_back(
-                find(criterion, at->size(), summarise(criterion, at->size(), at->values(), alpha), alpha));
+            outcome.findings.push_back(find(criterion, at->size(), summarise(criterion, *at, alpha), alpha));
     }
     const auto any = [&](Verdict verdict) {
         return std::any_of(outcome.findings.begin(), outcome.findings.end(),

@@ -36,6 +36,8 @@ public:
         values_[at] = trial_(at);
     }
     [[nodiscard]] const std::vector<double>& values() const { return values_; }
+    /// The reach of the criterion; 0 for a control whose trials are constant.
+    [[nodiscard]] double reach() const;
 
 private:
     const Criterion* criterion_;

@@ -36,11 +36,6 @@ std::vector<Claim> all_claims() {
         if (claim == all.end()) throw precondition_error("no claim \"{}\" for a study to check", id);
         claim->in_study = form;
     }
-    for (const auto& [id, words] : plain_words()) {
-        const auto claim = std::find_if(all.begin(), all.end(), [&id = id](const Claim& one) { return one.id == id; });
-        if (claim == all.end()) throw precondition_error("no claim \"{}\" for plain words", id);
-        claim->plain = words;
-    }
     return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +42,15 @@ struct Control {
     /// Where the trials plant the fault at any size, TrialPlace::fault_of. The smaller faults of other controls are
     /// those that occur in a fraction of the trials only.
     std::optional<FaultSize> size = {};
+    /// All its trials of a size have one value by construction, up to rounding. (Criterion::reach of 0 for this
+    /// control.)
+    bool constant = false;
 };
+/// The same control where its trials are constant.
+[[nodiscard]] inline Control with_equal_trials(Control control) {
+    control.constant = true;
+    return control;
+}
 
 /// The size of the trials of a criterion, the address of their random numbers, and the control that they run (empty:
 /// none).
@@ -79,6 +88,10 @@ struct Criterion {
     std::vector<Control> negative_controls = {};
     /// For a printed form that is refuted: changes that make the statement true, so that they must pass.
     std::vector<Control> positive_controls = {};
+    /// For `mean`, where all trials have one value, up to rounding: the most that the mean of trials with other values
+    /// can be from it. 0: there are none, because nothing is random or it all cancels. Infinite: nothing is known, so
+    /// that equal trials are inconclusive.
+    double reach = std::numeric_limits<double>::infinity();
     double level = 0.95;                                               ///< level of the quantile for `growth`
     std::function<double(double)> (*law)(std::size_t size) = nullptr;  ///< law that `distance` compares with
 };
@@ -110,6 +123,7 @@ struct Claim {
     std::string id;
     std::string place;      ///< location in the paper or the literature
     std::string statement;  ///< the printed statement, paraphrased
+    PlainWords plain = {};
     std::string corrected;  ///< the statement that holds instead or in addition; may be empty
     /// The verdict of the full tier on the printed form; any other conclusive verdict is a failure. None: every verdict
     /// is accepted.
@@ -121,11 +135,7 @@ struct Claim {
     std::string on = {};    ///< the dump whose blocks are judged; empty: simulated blocks
     std::vector<Criterion> criteria = {};
     std::optional<StudyForm> in_study = {};
-    PlainWords plain = {};
 };
-
-/// The plain words of all claims, by id.
-[[nodiscard]] const std::vector<std::pair<std::string, PlainWords>>& plain_words();
 
 /// The description of a claim in the table of claims.
 [[nodiscard]] RegistryEntry entry_of(const Claim& claim);

@@ -55,8 +55,10 @@ Fixture make_fixture(const FixtureShape& shape, std::size_t columns) {
                 return Covariance::identity(columns);
         }
     };
-    // The statistics of these claims do not depend on the basis; the eigenbasis saves matrix products.
-    Fixture fixture{{.row = row(), .column = column(), .strengths = {}, .colouring = sim::Colouring::eigenbasis},
+    // The statistics of these claims do not depend on the basis; for Gaussian entries the eigenbasis saves products.
+    const auto entries = sim::EntryLaw::parse(shape.entries);
+    const auto colouring = entries.gaussian() ? sim::Colouring::eigenbasis : sim::Colouring::dense;
+    Fixture fixture{{.row = row(), .column = column(), .strengths = {}, .entries = entries, .colouring = colouring},
                     nullptr};
     fixture.law = make_law(fixture.model);
     for (const double multiple : shape.thresholds)

@@ -44,6 +44,7 @@ struct FixtureShape {
     Noise noise = Noise::white;
     double aspect = 1.0;                  ///< n / d
     std::vector<double> thresholds = {};  ///< signal strengths in units of the detection threshold
+    std::string entries = "gaussian";     ///< a law of entries
 };
 
 [[nodiscard]] Fixture make_fixture(const FixtureShape& shape, std::size_t columns);

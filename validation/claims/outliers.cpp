@@ -162,6 +162,8 @@ std::vector<Claim> outlier_claims() {
         {.id = "outlier.location",
          .place = "paper, appendix, outlier eigenvalue locations",
          .statement = "a spike above the threshold puts an observed eigenvalue at theta(d), within d^-1/2",
+         .plain = {"A signal that can be seen shows up where the theory puts it.", "relative error of the place",
+                   "level-coloured"},
          .criteria = {location_level(Noise::white, 1.0, {wrong_strength}), level_of_scale(),
                       location_level(Noise::columns, 0.5, {{"covariances-swapped", "A and B exchanged in the law"}}),
                       location_level(Noise::coloured, 0.5,
@@ -177,6 +179,8 @@ std::vector<Claim> outlier_claims() {
          .place = "paper, Section 2.3 and Assumption (iv)",
          .statement = "where the noise has one bulk component, spikes above the threshold alpha leave an eigenvalue "
                       "outside the noise, spikes below it do not",
+         .plain = {"Signals above the threshold leave noise of one bulk component, those below it do not.",
+                   "share seen at 1.25 thresholds", "above"},
          .note =
              "with several bulk components alpha is the threshold of the top edge: a spike below it leaves no "
              "eigenvalue above the noise, but may leave one in a gap, which is not judged here (spiked theory lists "
@@ -192,6 +196,8 @@ std::vector<Claim> outlier_claims() {
                       .place = "paper, appendix, eigenvalue sticking",
                       .statement = "the eigenvalues behind the outliers follow those of the noise itself within "
                                    "1/(d alpha_+)",
+                      .plain = {"Behind the signals, the spectrum is that of the noise alone.",
+                                "exponent of the scaled difference", "growth-white"},
                       .criteria = {sticking(Noise::white), sticking(Noise::coloured)}});
     return claims;
 }

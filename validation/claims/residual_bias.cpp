@@ -163,6 +163,8 @@ Claim bias_ratio() {
         .id = "prop.bias-ratio",
         .place = "paper, Proposition on the residual, part 3",
         .statement = "removing the signal reduces the bias of inner products by ||r||^2 / ||x||^2 for every query",
+        .plain = {"Removal makes the bias of every inner product smaller, by the printed factor.",
+                  "excess over the printed factor, orthogonal query", "bound-orthogonal"},
         .corrected =
             "the bias is -D_b <q, r> against -D_b <q, x>: the ratio is |<q, r>| / |<q, x>|, without bound for "
             "q orthogonal to x; for q = x and q = r it exceeds ||r||^2 / ||x||^2 by 3/d and 12/d only",

@@ -16,43 +16,46 @@ Claim signal_error() {
     return {.id = "signal-error",
             .place = "paper, proof of the proposition, part 2",
             .statement = "||S - S^||^2 / (nd) is sum (d_i - phi_i)^2 / (nd) + o(1)",
+            .plain = {"The error of the estimated signal is that of its strengths.", "scaled difference of errors",
+                      "over-nd"},
             .corrected =
                 "||S - S^||^2 itself tends to sum d_i^2 (1 - a_1i a_2i) = sum d_i^2 - phi_i^2, ten times the "
                 "printed sum here: the vectors are wrong too",
             .expected_verdict = PrintedVerdict::vacuous,
             .note = "both sides are below the o(1); the margin d^(-1/2) is that of part 2, which uses the line",
-            .criteria = {{.form = Form::printed,
-                          .name = "over-nd",
-                          .measures = "sqrt(d) | ||S - S^||^2 - sum (d_i - phi_i)^2 | / (nd), spikes at 3 and 2 "
-                                      "thresholds, white noise",
-                          .summary = Summary::mean,
-                          .prepare = of_denoised(shape,
-                                                 [=](const Fixture& fixture, const Denoised& denoised) {
-                                                     return std::sqrt(fixture.d()) *
-                                                            std::abs(energy(denoised.sample.signal - denoised.signal) -
-                                                                     sum_of_spikes(fixture, printed)) /
-                                                            (fixture.d() * static_cast<double>(fixture.rows()));
-                                                 }),
-                          .region = [](std::size_t) { return at_most(1.0); },
-                          .quick = {{128, 200}},
-                          .full = {{128, 1000}, {512, 100}},
-                          .negative_controls = {signal_kept, {"all", "S^ = S~, all of the noise in it"}}},
-                         {.form = Form::corrected,
-                          .name = "with-vectors",
-                          .measures = "||S - S^||^2 over sum d_i^2 - phi_i^2, minus 1, spikes at 3 and 2 thresholds",
-                          .summary = Summary::mean,
-                          .prepare = of_denoised(shape,
-                                                 [=](const Fixture& fixture, const Denoised& denoised) {
-                                                     return energy(denoised.sample.signal - denoised.signal) /
-                                                                sum_of_spikes(fixture, exact) -
-                                                            1.0;
-                                                 }),
-                          .region = margin,
-                          .quick = quick_sizes,
-                          .full = full_sizes,
-                          .negative_controls = {truncated,
-                                                {"rank-1", "rank given one too small"},
-                                                {"true-vectors", "the shrunk values on the vectors of the signal"}}}}};
+            .criteria = {
+                {.form = Form::printed,
+                 .name = "over-nd",
+                 .measures = "sqrt(d) | ||S - S^||^2 - sum (d_i - phi_i)^2 | / (nd), spikes at 3 and 2 "
+                             "thresholds, white noise",
+                 .summary = Summary::mean,
+                 .prepare = of_denoised(shape,
+                                        [=](const Fixture& fixture, const Denoised& denoised) {
+                                            return std::sqrt(fixture.d()) *
+                                                   std::abs(energy(denoised.sample.signal - denoised.signal) -
+                                                            sum_of_spikes(fixture, printed)) /
+                                                   (fixture.d() * static_cast<double>(fixture.rows()));
+                                        }),
+                 .region = [](std::size_t) { return at_most(1.0); },
+                 .quick = {{128, 200}},
+                 .full = {{128, 1000}, {512, 100}},
+                 .negative_controls = {with_equal_trials(signal_kept), {"all", "S^ = S~, all of the noise in it"}}},
+                {.form = Form::corrected,
+                 .name = "with-vectors",
+                 .measures = "||S - S^||^2 over sum d_i^2 - phi_i^2, minus 1, spikes at 3 and 2 thresholds",
+                 .summary = Summary::mean,
+                 .prepare = of_denoised(shape,
+                                        [=](const Fixture& fixture, const Denoised& denoised) {
+                                            return energy(denoised.sample.signal - denoised.signal) /
+                                                       sum_of_spikes(fixture, exact) -
+                                                   1.0;
+                                        }),
+                 .region = margin,
+                 .quick = quick_sizes,
+                 .full = full_sizes,
+                 .negative_controls = {truncated,
+                                       {"rank-1", "rank given one too small"},
+                                       {"true-vectors", "the shrunk values on the vectors of the signal"}}}}};
 }
 
 Claim cross_term() {
@@ -64,6 +67,7 @@ Claim cross_term() {
         .id = "cross-term",
         .place = "paper, proof of the proposition, part 2",
         .statement = "<S - S^, Z> / (nd) is at most d^-1/2",
+        .plain = {"The error of the signal does not correlate with the noise.", "scaled inner product", "over-nd"},
         .corrected = "<S - S^, Z> tends to -sum phi_i (sqrt(theta_i) - phi_i): negative and of order 1",
         .expected_verdict = PrintedVerdict::vacuous,
         .criteria = {
@@ -104,6 +108,8 @@ Claim residual_value() {
     return {.id = "residual-value",
             .place = "paper, proof of the proposition, part 1",
             .statement = "sigma~_i - phi_i is the singular value that the noise alone would have in that direction",
+            .plain = {"What removal leaves of a signal is a singular value of the noise.", "exponent of the difference",
+                      "noise-value"},
             .corrected =
                 "it is xi~_i^T Z zeta~_i within d^-1/2, a quadratic form in the observed vectors, anywhere "
                 "below the edge",

@@ -77,6 +77,8 @@ std::vector<Claim> rope_claims() {
     return {{.id = "rope.cost",
              .place = "paper, introduction, KV cache blocks as spiked random matrices",
              .statement = "consecutive keys share more low-rank structure than keys in random order",
+             .plain = {"Keys in sequence share more structure than keys in random order.",
+                       "energy outside four directions, over random", "order"},
              .corrected = "and still less than before the rotary embedding, which spreads their energy over more "
                           "directions",
              .criteria = {simulated_rope(Against::shuffled), simulated_rope(Against::derotated)}}};

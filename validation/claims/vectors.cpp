@@ -64,6 +64,8 @@ Claim overlap(std::string id, sim::MatrixSide side) {
             .place = "paper, Section 2.3, overlaps",
             .statement = fmt::format("the squared overlap of the true and observed {} vectors of a spike is a_{}(d)",
                                      sides, left ? 1 : 2),
+            .plain = {fmt::format("How well the {}' directions are found is as predicted.", left ? "rows" : "columns"),
+                      "squared overlap minus prediction", "level-coloured"},
             .criteria = {level(Noise::white, 0.5),
                          level(Noise::coloured, 0.5),
                          {.name = "rate-coloured",
@@ -360,10 +362,14 @@ std::vector<Claim> vector_claims() {
         {.id = "delocalisation",
          .place = "paper, appendix, delocalization of non-outlier singular vectors",
          .statement = "singular vectors behind the outliers have squared overlaps of order 1/d with the signal",
+         .plain = {"The directions behind the signals hold no signal.", "fraction of blocks above the bound",
+                   "exceedance-coloured"},
          .criteria = criteria_of({delocalisation(Noise::white), delocalisation(Noise::coloured)})},
         {.id = "isotropic.edge",
          .place = "paper, appendix, isotropic delocalization",
          .statement = "noise vectors near the edge have squared coordinates of order 1/d",
+         .plain = {"No channel dominates the strongest directions of the noise.", "fraction of blocks above the bound",
+                   "exceedance-coloured-most"},
          .note =
              "the constant depends on the channel: under coloured noise the weight at the edge is .05 to 10. At the "
              "channel of largest variance the .99 quantile is 6.3, 8.0, 9.7, 11 at d = 32, 64, 128, 256, a slope of "
@@ -377,6 +383,8 @@ std::vector<Claim> vector_claims() {
          .place = "paper, proof of the corollary, equations for left and right vectors",
          .statement = "all singular vectors of the noise, not only those near the edge, have squared coordinates "
                       "of order 1/d",
+         .plain = {"No channel dominates any direction of the noise.", "fraction of blocks above the bound",
+                   "exceedance-all-k"},
          .corrected = "only those near the edge: a channel of small variance has a vector of its own at the bottom",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::untrue,

@@ -116,6 +116,8 @@ std::vector<Claim> white_noise_claims() {
         {.id = "noise.level",
          .place = "Gavish and Donoho 2014, Section 3; ours where signals are many",
          .statement = "the median singular value over that of the Marchenko-Pastur law is the level of white noise",
+         .plain = {"The median singular value gives the level of white noise.", "relative error of the level",
+                   "median"},
          .corrected = "so without signals; with 13 signals among 128 or 256 directions the values below the edge "
                       "alone give it within a hundredth, the median of all does not",
          .criteria = {level(Form::printed, "median", NoiseLevelRule::median, {Noise::white, 0.25, {}},
@@ -129,6 +131,8 @@ std::vector<Claim> white_noise_claims() {
          .statement =
              "lambda*(beta) sqrt(long side) sigma is the best hard threshold: above it keeping a value costs less than "
              "removing it, and no noise lies there",
+         .plain = {"The hard threshold is where keeping costs as much as removing.",
+                   "relative difference of the two losses", "indifference"},
          .corrected = "",
          .criteria = {known_level(), indifference()}}};
 }

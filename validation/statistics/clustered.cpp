@@ -8,7 +8,7 @@
 namespace spiked::validation {
 namespace {
 
-constexpr double least_correlation = 0.2;  // within clusters, for the limit nearer to 1/2
+constexpr double least_correlation = 0.5;  // within clusters, for the limit nearer to 1/2
 
 using Beta = boost::math::beta_distribution<>;
 
@@ -30,10 +30,12 @@ Interval clustered_fraction(const Parts& parts, double alpha) {
     double blocks = 0.0;
     double with_property = 0.0;
     double squares = 0.0;
+    bool of_one_kind = true;
     for (const auto& [part, one] : parts.sums) {
         blocks += one.count;
         with_property += one.sum;
         squares += one.count * one.count;
+        of_one_kind = of_one_kind && (one.sum == 0.0 || one.sum == one.count);
     }
     const auto count = static_cast<std::uint64_t>(std::llround(blocks));
     if (count == 0) return {};
@@ -50,7 +52,7 @@ Interval clustered_fraction(const Parts& parts, double alpha) {
     const double fewest = blocks * blocks / squares;  // with one value for all blocks of a cluster
     const double effective = std::clamp(spread * freedom * freedom, fewest, blocks);
     const double cautious =
-        std::min(error > 0.0 ? effective : blocks, blocks / (1.0 + (squares / blocks - 1.0) * least_correlation));
+        of_one_kind ? fewest : std::min(effective, blocks / (1.0 + (squares / blocks - 1.0) * least_correlation));
     return {share, error, lower_limit(share, share > 0.5 ? cautious : effective, alpha),
             upper_limit(share, share > 0.5 ? effective : cautious, alpha), count};
 }

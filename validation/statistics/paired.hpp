@@ -17,7 +17,7 @@ struct MeanAndError {
 /// McCaffrey 2002; working model: independent values of one variance). For parts of equal size it is the usual error of
 /// the mean of the parts' means, with one degree of freedom less than there are parts. Limits by Student's law at these
 /// degrees are exact for normal means of parts of equal size, otherwise nominal: 95 % limits cover 95.5 to 97.3 % with
-/// parts of sizes 1, 2, 4, 9 and 94.3 to 95.9 % with eight of sizes 1 to 8, at correlations within parts from 1 to 0.
+/// parts of sizes 1, 2, 4, 9 and 94.4 to 95.4 % with eight of sizes 1 to 8, at correlations within parts from 1 to 0.
 struct PartEstimate {
     double value = 0.0;
     /// By the number of the part: the change of the estimate, to first order, with the weight of the part, divided by
@@ -31,8 +31,13 @@ struct PartEstimate {
     /// Whether the value differs from zero by more than two standard errors. With few degrees of freedom the limit is
     /// the quantile of Student's law that is exceeded with the same probability (4.55 %). Equal parts, up to rounding,
     /// say nothing about the error: there the p-value is that of the sign-flip test, 2 to the power of minus the
-    /// degrees of freedom, so that it takes six parts of one size. That test is exact for values that are symmetric
-    /// about zero.
+    /// degrees of freedom, so that it takes six parts of one size.
+    ///
+    /// Only for normal values is it true in 4.55 % of cases without a difference. Values that are equal to 1e-6 but for
+    /// their sign are marked whenever all signs agree: in 50, 25, 12 and 6 % of cases with 2, 3, 4 and 5 parts. Centred
+    /// lognormal values are marked in 10 % with 2 parts, in 15 to 17 % with 3 to 8, in 11 % with 32; Laplace ones in 3
+    /// to 4 %. No rule does better for all symmetric laws with five parts or fewer, but never to mark: a test of signs
+    /// has no smaller p-value than 2 to the power of minus the degrees of freedom, 6 % with five.
     [[nodiscard]] bool beyond_noise() const;
 };
 /// weight_a * a + weight_b * b. The influences of a part that is in both estimates add up. The degrees of freedom are

@@ -18,6 +18,7 @@ namespace law = boost::math;
 
 constexpr double missed = 0.01;  // probability that a deviation called detectable does not fail
 constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double rounding_level = 1e-12;  // of a mean: values that differ less are equal
 
 double upper_normal(double tail) { return law::quantile(law::complement(law::normal(), tail)); }
 double upper_student(double degrees, double tail) {
@@ -32,7 +33,7 @@ double hall_inverse(double x, double a) {
 
 /// Limits of a mean by Student's law, and by Hall's transformation. The farther limit counts on either side.
 Interval skewed_interval(double mean, double error, double a, std::uint64_t count, double alpha) {
-    if (count < 2 || !std::isfinite(mean) || !std::isfinite(error))
+    if (count < 2 || !std::isfinite(mean) || !std::isfinite(error) || all_equal(mean, error))
         return {.estimate = mean, .error = error, .count = count};
     const double quantile = upper_student(static_cast<double>(count - 1), alpha / 2.0);
     return {mean, error, mean - error * std::max(quantile, hall_inverse(quantile, a)),
@@ -46,6 +47,14 @@ std::pair<double, double> fraction_limits(std::uint64_t successes, std::uint64_t
     return {
         successes > 0 ? law::quantile(law::beta_distribution(k, n - k + 1.0), alpha / 2.0) : 0.0,
         successes < trials ? law::quantile(law::complement(law::beta_distribution(k + 1.0, n - k), alpha / 2.0)) : 1.0};
+}
+
+/// Whether every value is the lowest or the highest one, up to rounding. The difference of the two numbers is the sum
+/// of (x - low) (high - x) over the values x.
+bool of_two_values(const Moments& moments) {
+    const double most =
+        static_cast<double>(moments.count) * (moments.mean - moments.low) * (moments.high - moments.mean);
+    return moments.m2 > 0.0 && std::isfinite(most) && most - moments.m2 <= 1e-9 * moments.m2;
 }
 
 /// A logarithm at each size with its limits, and its weight in the line.
@@ -100,6 +109,15 @@ double binomial_reach(std::size_t trials, double level, double tail) {
 
 }  // namespace
 
+bool all_equal(double mean, double error) { return error <= rounding_level * std::abs(mean); }
+
+Interval equal_values_interval(double value, std::uint64_t count, double reach, double alpha) {
+    if (count < 2) return {.estimate = value, .count = count};
+    if (reach == 0.0) return {value, 0.0, value, value, count};
+    const double others = fraction_interval(0, count, alpha).high;
+    return {value, reach * fraction_error(0, count), value - reach * others, value + reach * others, count};
+}
+
 std::string_view name_of(Rate rate) { return rate == Rate::exact ? "exact" : "nominal"; }
 
 AcceptanceRegion around(double predicted, double margin) {
@@ -152,7 +170,16 @@ Interval mean_interval(double mean, double error, std::uint64_t count, double al
 Interval mean_interval(const Moments& moments, double alpha) {
     // The skewness over sqrt(count) lies between -1 and 1.
     const double a = moments.m2 > 0.0 ? moments.m3 / std::pow(moments.m2, 1.5) : 0.0;
-    return skewed_interval(moments.mean, moments.standard_error(), a, moments.count, alpha);
+    Interval interval = skewed_interval(moments.mean, moments.standard_error(), a, moments.count, alpha);
+    if (of_two_values(moments)) {
+        const double range = moments.high - moments.low;
+        const double high_ones = (moments.mean - moments.low) / range * static_cast<double>(moments.count);
+        const auto [low, high] =
+            fraction_limits(static_cast<std::uint64_t>(std::llround(high_ones)), moments.count, alpha);
+        interval.low = std::min(interval.low, moments.low + range * low);
+        interval.high = std::max(interval.high, moments.low + range * high);
+    }
+    return interval;
 }
 
 Interval mean_interval(std::span<const double> values, double alpha) {

@@ -25,7 +25,8 @@ struct Comparison {
 
 /// Pass if the interval of level 1 - alpha for the mean (mean_interval, nominal) lies inside expected +- margin, fail
 /// if it lies outside, otherwise inconclusive. The probability of a false fail is at most alpha for normal values at
-/// any count, and near it for others. Inconclusive with fewer than two replicates.
+/// any count, and near it for others. Inconclusive with fewer than two replicates, and where all have the same
+/// value.
 [[nodiscard]] Comparison compare(const Moments& moments, double expected, double margin, double alpha);
 /// The same for values without skewness. Inconclusive without a standard error.
 [[nodiscard]] Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin,

@@ -47,6 +47,15 @@ struct Prediction {
     double with_fault = 0.0;
 };
 
+/// What keeps the theory from saying about a cell what a claim asks.
+struct Caveat {
+    std::string claim;
+    bool judged = false;  ///< whether the cell is compared with the theory all the same
+    std::string why;
+
+    [[nodiscard]] bool operator==(const Caveat&) const = default;
+};
+
 /// The limit value of a metric in a cell, for tables and figures.
 struct LimitValue {
     std::string metric;
@@ -65,6 +74,7 @@ struct ExperimentCell {
     std::vector<Factor> factors;
     std::vector<LimitValue> limits;
     std::vector<Prediction> predictions;
+    std::vector<Caveat> caveats;  ///< each once; they are in no store, a check that meets one says so in a note
 
     /// Number of replicates before the first check of the stop rules.
     [[nodiscard]] std::size_t least() const { return least_replicates == 0 ? replicates : least_replicates; }

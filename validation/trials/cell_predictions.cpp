@@ -70,6 +70,9 @@ public:
             if (!std::all_of(strengths.begin(), strengths.end(),
                              [&](SignalStrength strength) { return form_.applies(with(strength)); }))
                 continue;
+            if (!std::all_of(strengths.begin(), strengths.end(),
+                             [&](SignalStrength strength) { return judged(with(strength)); }))
+                continue;
             push(
                 cluster.count > 1 ? form_.of_clusters : form_.metric, static_cast<int>(cluster.first) + 1,
                 mean_of_cluster(strengths, [&](SignalStrength strength) { return form_.predicted(with(strength)); }),
@@ -82,6 +85,15 @@ private:
         ClaimPoint at = at_;
         at.strength = strength;
         return at;
+    }
+    /// Whether the claim is judged at this point; keeps the caveat, if there is one.
+    [[nodiscard]] bool judged(const ClaimPoint& at) {
+        auto caveat = form_.caveat == nullptr ? std::nullopt : form_.caveat(at);
+        if (!caveat) return true;
+        caveat->claim = claim_;
+        if (std::find(cell_.caveats.begin(), cell_.caveats.end(), *caveat) == cell_.caveats.end())
+            cell_.caveats.push_back(*caveat);
+        return caveat->judged;
     }
     void push(const std::string& metric, int k, double predicted, double with_defect) {
         cell_.predictions.push_back({claim_, metric, method_, k, predicted, with_defect});
@@ -110,7 +122,7 @@ void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const Cel
 }
 
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
-                     const theory::SeparableLaw& law, const CellSpikes& spikes) {
+                     const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis) {
     const std::size_t before_codecs = experiment.methods.size() - codecs.size();
     for (const auto& [claim, form] : study_forms()) {
         for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
@@ -119,7 +131,7 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const s
             if (!form.codec.empty() && codecs[m - before_codecs] != form.codec) continue;
             ClaimPredictions predictions(
                 cell, claim, form, m,
-                {&law, cell.rows, cell.columns, {}, static_cast<unsigned>(method.bits.value_or(0.0))});
+                {&law, cell.rows, cell.columns, {}, static_cast<unsigned>(method.bits.value_or(0.0)), excess_kurtosis});
             if (form.per_spike)
                 predictions.add(spikes);
             else

@@ -22,9 +22,10 @@ void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const Cel
 /// Adds what the claims of study_forms predict for the methods of the experiment. `codecs`: the names of its last
 /// methods. A claim about detectable spikes is tested on a cluster by its metric of clusters. Nothing is predicted
 /// about a cluster that holds a spike below the threshold, nor about the second largest eigenvalue behind the outliers,
-/// which a second such spike would name.
+/// which a second such spike would name. Where the law does not know what a claim asks, the cell gets a caveat.
+/// `excess_kurtosis`: of the entries of the noise.
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
-                     const theory::SeparableLaw& law, const CellSpikes& spikes);
+                     const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis);
 
 /// Tells the user which spikes of the cells are not compared with the law one by one, and what is compared instead.
 class ClusterNotes {

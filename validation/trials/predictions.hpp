@@ -1,10 +1,12 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "theory/laws/separable_law.hpp"
+#include "validation/store/experiment.hpp"
 
 namespace spiked::validation {
 
@@ -13,8 +15,9 @@ struct ClaimPoint {
     const theory::SeparableLaw* law = nullptr;
     std::size_t rows = 0;
     std::size_t columns = 0;
-    SignalStrength strength;  ///< of spike k
-    unsigned bits = 0;        ///< of the codec
+    SignalStrength strength;       ///< of spike k
+    unsigned bits = 0;             ///< of the codec
+    double excess_kurtosis = 0.0;  ///< of the entries; may be infinite
 };
 
 /// A claim as the check of a study: the metric, its predicted value, and a negative control with one planted defect,
@@ -32,6 +35,8 @@ struct StudyForm {
     /// The metric of a cluster of close spikes, which is predicted to be the mean of their predictions; empty: a claim
     /// about detectable spikes says nothing about clusters.
     std::string of_clusters = {};
+    /// What the law does not know at this point, `claim` left empty; null: it knows all that the claim asks.
+    std::optional<Caveat> (*caveat)(const ClaimPoint&) = nullptr;
 };
 
 /// The claims that a study can check in its own cells, by id, in the order of the table of claims. The checks of a

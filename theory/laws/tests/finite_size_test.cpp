@@ -321,8 +321,32 @@ TEST(FiniteSize, FluctuationsShrinkLikeTheRootOfTheSizeAndSwapWithTheSides) {
     EXPECT_NEAR(other.overlap_right / small.overlap_left, 1.0, 1e-11);
     EXPECT_FALSE(spike_fluctuation(law, {1.01 * law.detection_threshold().value}, 64, 128).reliable);
     EXPECT_TRUE(small.reliable);
+    EXPECT_TRUE(small.reliable_overlaps);
     expect_rejected([&] { (void)spike_fluctuation(law, {0.5 * law.detection_threshold().value}, 64, 128); },
                     "not above the threshold");
+}
+
+// Simulated in NumPy, 6000 blocks at 128 and 2500 at 512: standard deviation of the right overlap over its first order.
+TEST(FiniteSize, OverlapsNeedMoreDistanceFromTheThresholdThanTheOutlier) {
+    struct Measured {
+        std::size_t size;
+        double strength;
+        double deviation;
+        double margin;
+        bool reliable;
+    };
+    for (const auto& [size, strength, deviation, margin, reliable] :
+         {Measured{128, 1.298, 0.1226, 0.11, false}, Measured{128, 1.496, 0.0741, 0.07, false},
+          Measured{128, 1.794, 0.0434, 0.04, true}, Measured{512, 1.500, 0.0351, 0.05, true}}) {
+        const SpikeFluctuation found = spike_fluctuation(white(), {strength}, size, size);
+        EXPECT_TRUE(found.reliable);
+        EXPECT_EQ(found.reliable_overlaps, reliable) << size << " " << strength;
+        EXPECT_EQ(std::abs(deviation / found.overlap_right - 1.0) < margin, reliable) << size << " " << strength;
+    }
+    // An excess kurtosis of 60 adds 1.5 times the variance of the overlaps, and .4 of that of the outlier.
+    const SpikeFluctuation heavy = spike_fluctuation(white(), {2.0}, 128, 128, NoiseEntries{60.0});
+    EXPECT_TRUE(heavy.reliable);
+    EXPECT_FALSE(heavy.reliable_overlaps);
 }
 
 // Perturbation theory for a strong spike D: the squared singular value is (D + u' Z v)^2 + |Z v|^2 + |Z' u|^2 up to

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "validation/statistics/moments.hpp"
@@ -36,6 +38,66 @@ TEST(Statistics, TheLimitsOfSkewedMeansAreStudentsOrHallsWhicheverIsFarther) {
     std::vector<double> mirrored = values;
     for (double& value : mirrored) value = -value;
     EXPECT_NEAR(mean_interval(mirrored, 0.2).low, -interval.high, 1e-12);
+}
+
+// Values that are all equal say nothing about rare others, unless a bound for those is known.
+TEST(Statistics, EqualValuesDecideOnlyWithABoundForRareOthers) {
+    const std::vector<double> equal(400, 0.3);
+    const Interval open = mean_interval(equal, 0.05);
+    EXPECT_EQ(open.estimate, 0.3);
+    EXPECT_EQ(open.error, 0.0);
+    EXPECT_EQ(judge(open, around(0.3, 1e300)), Verdict::inconclusive);
+    EXPECT_TRUE(all_equal(open.estimate, open.error));
+    EXPECT_FALSE(all_equal(0.3, 1e-9));
+    Moments moments;
+    for (const double value : equal) moments.add(value);
+    EXPECT_EQ(compare(moments, 0.3, 0.1, 0.05).verdict, Verdict::inconclusive);
+    // None of 400 are others: at most 1 - .025^(1/400) of all, each at most 2 away.
+    const Interval bounded = equal_values_interval(0.3, 400, 2.0, 0.05);
+    const double others = 1.0 - std::pow(0.025, 1.0 / 400.0);
+    EXPECT_NEAR(bounded.low, 0.3 - 2.0 * others, 1e-12);
+    EXPECT_NEAR(bounded.high, 0.3 + 2.0 * others, 1e-12);
+    EXPECT_NEAR(bounded.error, 2.0 * fraction_error(0, 400), 1e-15);
+    EXPECT_EQ(equal_values_interval(0.3, 400, 0.0, 0.05).high, 0.3);
+    const double unknown = std::numeric_limits<double>::infinity();
+    EXPECT_EQ(judge(equal_values_interval(0.3, 400, unknown, 0.05), around(0.3, 1e300)), Verdict::inconclusive);
+    EXPECT_EQ(judge(equal_values_interval(0.3, 1, 0.0, 0.05), around(0.3, 1.0)), Verdict::inconclusive);
+}
+
+// One of 200 values is 3, the others are 1: the upper limit is that of Clopper and Pearson, where Hall's is nearer.
+TEST(Statistics, RareValuesOfTwoKindsHaveTheLimitsOfTheirFraction) {
+    std::vector<double> values(200, 1.0);
+    values[17] = 3.0;
+    const Interval fraction = fraction_interval(1, 200, 5e-7);
+    const Interval interval = mean_interval(values, 5e-7);
+    EXPECT_NEAR(interval.high, 1.0 + 2.0 * fraction.high, 1e-12);
+    EXPECT_LT(interval.low, 1.0 + 2.0 * fraction.low);
+    values[18] = 2.9;
+    EXPECT_LT(mean_interval(values, 5e-7).high, interval.high) << "three kinds";
+    for (double& value : values) value = -value;
+    values[18] = -1.0;
+    EXPECT_NEAR(mean_interval(values, 5e-7).low, -interval.high, 1e-12);
+}
+
+// Exact probability that the interval for the mean of rare 0/1 values misses, over alpha.
+TEST(Statistics, MeansOfRareOnesMissAtMostAsOftenAsStated) {
+    for (const double alpha : {1e-3, 5e-7})
+        for (const std::uint64_t count : {200U, 600U})
+            for (const double expected_ones : {0.5, 2.0, 4.0, 9.0, 20.0}) {
+                const double p = expected_ones / static_cast<double>(count);
+                double missed = 0.0;
+                for (std::uint64_t ones = 0; ones <= 80; ++ones) {
+                    std::vector<double> values(count, 0.0);
+                    std::fill_n(values.begin(), ones, 1.0);
+                    const Interval interval = mean_interval(values, alpha);
+                    if (interval.low <= p && interval.high >= p) continue;
+                    const double n = static_cast<double>(count);
+                    const double k = static_cast<double>(ones);
+                    missed += std::exp(std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0) +
+                                       k * std::log(p) + (n - k) * std::log1p(-p));
+                }
+                EXPECT_LE(missed, alpha) << count << " " << p << " " << alpha;
+            }
 }
 
 /// Moments of this many values with the mean, the standard deviation and the skewness of others.

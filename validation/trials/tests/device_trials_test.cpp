@@ -107,7 +107,7 @@ TEST(DeviceTrials, QuantizersHaveKernelsOrAReason) {
         return coding_unsupported_reason(estimators::parse_method(name), options, {12, 10}, bits);
     };
     for (const char* name :
-         {"tq-mse", "eden", "eden-mmse", "eden-norm", "tq-prod", "kivi", "kivi-hf", "kivi:group=3:axis=key"})
+         {"tq-mse", "eden", "eden-mmse", "eden-norm", "tq-prod", "kivi", "kivi-hf:group=5", "kivi:group=3:axis=key"})
         EXPECT_EQ(unsupported_reason(name), "") << name;
     EXPECT_EQ(unsupported_reason("tq-prod", {}, 3), "");
     EXPECT_NE(coding_unsupported_reason(estimators::parse_method("tq-prod"), {}, {3, 5}, 3), "")
@@ -115,6 +115,7 @@ TEST(DeviceTrials, QuantizersHaveKernelsOrAReason) {
     EXPECT_NE(unsupported_reason("kivi", {.residual = 4}), "");
     EXPECT_EQ(unsupported_reason("kivi:residual=0", {.residual = 4}), "");
     EXPECT_NE(unsupported_reason("kivi:residual=4"), "");
+    EXPECT_NE(unsupported_reason("kivi-hf:group=4"), "") << "groups of 4 go on in the next row of 10";
     EXPECT_NE(unsupported_reason("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
     EXPECT_EQ(unsupported_reason("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
     EXPECT_EQ(unsupported_reason("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
