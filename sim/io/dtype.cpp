@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/device/float16.hpp"
 #include "core/runtime/error.hpp"
@@ -73,6 +74,16 @@ void encode_each(std::span<const double> values, std::span<std::byte> out, Conve
     }
 }
 
+/// An E4M3 number of the variant without infinities (OCP FP8: bias 7, NaN is S.1111.111, largest 448).
+double from_e4m3(std::uint8_t bits) {
+    constexpr unsigned nan = 0x7F;
+    if ((bits & nan) == nan) return std::numeric_limits<double>::quiet_NaN();
+    const unsigned exponent = (bits >> 3) & 0xFU;
+    const int significand = static_cast<int>(bits & 7U) + (exponent == 0 ? 0 : 8);
+    const double magnitude = std::ldexp(significand, std::max(static_cast<int>(exponent), 1) - 10);
+    return (bits & 0x80U) != 0 ? -magnitude : magnitude;
+}
+
 /// The smallest double that rounds to infinity: half a step above the largest finite value, where the tie goes up.
 double first_overflow(DType dtype) {
     if (dtype == DType::f16) return 65520.0;
@@ -97,6 +108,10 @@ bool is_block_dtype(DType dtype) {
     return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
 }
 
+bool is_fp8_dtype(DType dtype) { return dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2; }
+
+bool is_code_dtype(DType dtype) { return is_fp8_dtype(dtype) || dtype == DType::i8 || dtype == DType::u8; }
+
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out, std::endian order) {
     if (bytes.size() != out.size() * (dtype_bits(dtype) / 8))
         throw precondition_error("decode: {} bytes for {} elements of {}", bytes.size(), out.size(), dtype_name(dtype));
@@ -107,6 +122,13 @@ void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out
             return decode_number<std::uint8_t>(bytes, out, order);
         case DType::i8:
             return decode_number<std::int8_t>(bytes, out, order);
+        case DType::f8_e4m3:
+            return decode_each<std::uint8_t>(bytes, out, order, from_e4m3);
+        case DType::f8_e5m2:
+            // The first byte of a binary16 number.
+            return decode_each<std::uint8_t>(bytes, out, order, [](std::uint8_t v) {
+                return from_float16(static_cast<std::uint16_t>(unsigned{v} << 8));
+            });
         case DType::i16:
             return decode_number<std::int16_t>(bytes, out, order);
         case DType::u16:

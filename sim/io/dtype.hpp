@@ -39,11 +39,16 @@ enum class DType : std::uint8_t {
 [[nodiscard]] std::optional<DType> dtype_of_name(std::string_view name);
 /// Bits of one element (F4 and F6 do not fill whole bytes).
 [[nodiscard]] unsigned dtype_bits(DType dtype);
-/// Whether the type is F16, BF16, F32 or F64: KV blocks are read from and written to these types only.
+/// Whether the type is F16, BF16, F32 or F64: KV blocks are written to these types only.
 [[nodiscard]] bool is_block_dtype(DType dtype);
 
+/// Whether the type is F8_E4M3 (without infinities, largest number 448) or F8_E5M2.
+[[nodiscard]] bool is_fp8_dtype(DType dtype);
+/// Whether the type holds the codes of a quantized cache, which a scale turns into numbers: FP8, I8 and U8.
+[[nodiscard]] bool is_code_dtype(DType dtype);
+
 /// Converts stored bytes to doubles, exactly (64-bit integers are rounded). `bytes` must hold out.size() elements of a
-/// block type, an integer or a boolean; throws precondition_error otherwise.
+/// block type, FP8 of is_fp8_dtype, an integer or a boolean; throws precondition_error otherwise.
 void decode(std::span<const std::byte> bytes, DType dtype, std::span<double> out,
             std::endian order = std::endian::little);
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
@@ -18,17 +18,179 @@
 
 namespace spiked::sim {
 
+namespace {
+
+constexpr std::string_view zip_beginning = "PK\x03\x04";
+constexpr std::string_view gzip_beginning = "\x1f\x8b";
+
+/// Formats that are not read.
+struct ForeignFormat {
+    std::size_t at;  ///< offset of the bytes that tell it
+    std::string_view bytes;
+    const char* what;
+    const char* advice;
+};
+
+constexpr const char* fetch_itself = "the download saved an error or login page; fetch the file itself";
+constexpr const char* from_pickle =
+    "pickles can run programs and are never opened; save it as safetensors or, where you made it yourself: python3 -c "
+    "\"import pickle,numpy; numpy.save('x.npy', numpy.asarray(pickle.load(open('FILE','rb'))))\"";
+constexpr const char* from_torch =
+    "it holds a pickle, which is never opened; where it holds tensors by name: python3 -c \"import torch; from "
+    "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"";
+constexpr const char* from_excel =
+    "python3 -c \"import pandas; pandas.read_excel('FILE').to_csv('x.csv', index=False)\"";
+constexpr const char* from_feather =
+    "python3 -c \"import pandas; pandas.read_feather('FILE').to_csv('x.csv', index=False)\"";
+constexpr const char* from_stata =
+    "python3 -c \"import pandas; pandas.read_stata('FILE').to_csv('x.csv', index=False)\"";
+constexpr const char* from_spss = "python3 -c \"import pandas; pandas.read_spss('FILE').to_csv('x.csv', index=False)\"";
+constexpr const char* from_sas = "python3 -c \"import pandas; pandas.read_sas('FILE').to_csv('x.csv', index=False)\"";
+constexpr const char* from_rds = "Rscript -e \"write.csv(readRDS('FILE'), 'x.csv', row.names=FALSE)\"";
+constexpr const char* from_rdata =
+    "Rscript -e \"e <- new.env(); load('FILE', e); write.csv(e[['NAME']], 'x.csv', row.names=FALSE)\"";
+constexpr const char* from_nifti =
+    "python3 -c \"import nibabel,numpy; a=nibabel.load('FILE').get_fdata(); numpy.save('x.npy', a.reshape(-1, "
+    "a.shape[-1]))\" (voxels x volumes)";
+constexpr const char* from_image =
+    "python3 -c \"import PIL.Image,numpy; numpy.save('x.npy', numpy.asarray(PIL.Image.open('FILE').convert('F')))\"";
+
+constexpr ForeignFormat foreign_formats[] = {
+    {0, "<!DOCTYPE", "a web page", fetch_itself},
+    {0, "<!doctype", "a web page", fetch_itself},
+    {0, "<html", "a web page", fetch_itself},
+    {0, "GGUF", "a GGUF model",
+     "convert one of its tensors: python3 -c \"import gguf,numpy; t={t.name: t for t in "
+     "gguf.GGUFReader('FILE').tensors}['NAME']; numpy.save('x.npy', gguf.quants.dequantize(t.data, t.tensor_type))\""},
+    {0, "\x89HDF", "an HDF5 file",
+     "python3 -c \"import h5py,numpy; numpy.save('x.npy', h5py.File('FILE')['NAME'][()])\""},
+    {0, "PAR1", "a Parquet table",
+     "python3 -c \"import pandas; pandas.read_parquet('FILE').to_csv('x.csv', index=False)\""},
+    {0, "ARROW1", "an Arrow (Feather) table", from_feather},
+    {0, "FEA1", "a Feather table", from_feather},
+    {0, "\x80\x02", "a Python pickle", from_pickle},
+    {0, "\x80\x03", "a Python pickle", from_pickle},
+    {0, "\x80\x04", "a Python pickle", from_pickle},
+    {0, "\x80\x05", "a Python pickle", from_pickle},
+    {0, {"X\n\0\0\0", 5}, "an R object (RDS)", from_rds},
+    {0, "RDX2\n", "an R workspace (RData)", from_rdata},
+    {0, "RDX3\n", "an R workspace (RData)", from_rdata},
+    {344, {"n+1\0", 4}, "a NIfTI image", from_nifti},
+    {4, {"n+2\0", 4}, "a NIfTI image", from_nifti},
+    {0, "<stata_dta>", "a Stata table", from_stata},
+    {0, {"\x72\x01\x01\0", 4}, "a Stata table", from_stata},
+    {0, {"\x72\x02\x01\0", 4}, "a Stata table", from_stata},
+    {0, {"\x73\x01\x01\0", 4}, "a Stata table", from_stata},
+    {0, {"\x73\x02\x01\0", 4}, "a Stata table", from_stata},
+    {0, "$FL2@(#)", "an SPSS table", from_spss},
+    {0, "$FL3@(#)", "an SPSS table", from_spss},
+    {12, "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "a SAS table", from_sas},
+    {0, "HEADER RECORD*******LIBRARY HEADER", "a SAS table", from_sas},
+    {0, "SIMPLE  =", "a FITS image",
+     "python3 -c \"import astropy.io.fits,numpy; numpy.save('x.npy', "
+     "astropy.io.fits.getdata('FILE').astype(float))\""},
+    {0,
+     {"CDF\1", 4},
+     "a NetCDF file",
+     "python3 -c \"import scipy.io,numpy; f=scipy.io.netcdf_file('FILE', mmap=False); numpy.save('x.npy', "
+     "f.variables['NAME'][:].astype(float))\""},
+    {0,
+     {"CDF\2", 4},
+     "a NetCDF file",
+     "python3 -c \"import scipy.io,numpy; f=scipy.io.netcdf_file('FILE', mmap=False); numpy.save('x.npy', "
+     "f.variables['NAME'][:].astype(float))\""},
+    {0, {"II*\0", 4}, "a TIFF image", from_image},
+    {0, {"MM\0*", 4}, "a TIFF image", from_image},
+    {0, "\x89PNG\r\n", "a PNG image", from_image},
+    {0, "\xff\xd8\xff", "a JPEG image", from_image},
+    {0, "\xd0\xcf\x11\xe0\xa1\xb1", "an old Excel workbook", from_excel},
+    {0,
+     {"SQLite format 3\0", 16},
+     "a database of SQLite",
+     "a store of this program is shown by spiked show; a table of another is exported with: sqlite3 -csv FILE \"SELECT "
+     "* FROM NAME\""},
+    {0, "SPIKEDKV", "a dump that kv encode compressed", "decode it first: spiked kv decode FILE -o x.safetensors"},
+    {0, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first: zstd -d FILE"},
+    {0, "BZh", "bzip2-compressed", "unpack it first: bunzip2 -k FILE"},
+    {0, {"\xfd\x37zXZ\0", 6}, "xz-compressed", "unpack it first: xz -dk FILE"},
+    {257, "ustar", "a tar archive", "unpack it first: tar -xf FILE"},
+};
+
+/// The name of the first file in a zip archive tells who wrote it.
+constexpr ForeignFormat foreign_archives[] = {
+    {30, "[Content_Types].xml", "an Excel workbook", from_excel},
+    {30, "docProps/", "an Excel workbook", from_excel},
+    {30, "_rels/", "an Excel workbook", from_excel},
+    {30, "xl/", "an Excel workbook", from_excel},
+    {30, "mimetypeapplication/vnd.oasis.opendocument", "an OpenDocument table", from_excel},
+};
+
+/// Null where the bytes begin no format of the tables above.
+const ForeignFormat* foreign_format(std::string_view head) {
+    const auto tells = [&](const ForeignFormat& format) {
+        return head.size() > format.at && head.substr(format.at).starts_with(format.bytes);
+    };
+    if (head.starts_with(zip_beginning)) {
+        for (const auto& archive : foreign_archives)
+            if (tells(archive)) return &archive;
+        // PyTorch's archives begin with FOLDER/data.pkl.
+        static constexpr ForeignFormat torch{0, "", "a PyTorch file", from_torch};
+        constexpr std::size_t longest_name = 256;
+        return head.substr(0, 30 + longest_name).find("/data.pkl") != head.npos ? &torch : nullptr;
+    }
+    for (const auto& format : foreign_formats)
+        if (tells(format)) return &format;
+    return nullptr;
+}
+
+/// The first bytes of what gzip packed, from the first bytes of the file.
+std::string gunzipped(std::string_view head) {
+    constexpr int gzip_only = 16 + MAX_WBITS;
+    std::string packed(head);
+    std::string text(512, '\0');
+    z_stream stream{};
+    if (inflateInit2(&stream, gzip_only) != Z_OK) return "";
+    stream.next_in = reinterpret_cast<Bytef*>(packed.data());
+    stream.avail_in = static_cast<uInt>(packed.size());
+    stream.next_out = reinterpret_cast<Bytef*>(text.data());
+    stream.avail_out = static_cast<uInt>(text.size());
+    (void)inflate(&stream, Z_SYNC_FLUSH);
+    text.resize(text.size() - stream.avail_out);
+    inflateEnd(&stream);
+    return text;
+}
+
+}  // namespace
+
 const std::vector<FileFormat>& file_formats() {
     static const std::vector<FileFormat> table = {
         {".safetensors", "safetensors", ":tensor[:head]", "a safetensors file", "name it FILE.safetensors",
          // The length of the header, below 2^56, and its first brace.
          [](std::string_view head) { return head.size() > 9 && head[8] == '{' && head[7] == '\0'; }, open_safetensors},
-        {".npz", ".npz", ":name", "a zip archive",
-         "name it FILE.npz if NumPy wrote it; save PyTorch .pt files as safetensors",
-         [](std::string_view head) { return head.starts_with("PK\x03\x04"); }, open_npz},
+        {".npz", ".npz", ":name", "a zip archive", "name it FILE.npz if NumPy wrote it, otherwise unpack it first",
+         [](std::string_view head) { return head.starts_with(zip_beginning) && foreign_format(head) == nullptr; },
+         open_npz},
         {".npy", ".npy", "", "a .npy array", "name it FILE.npy",
          [](std::string_view head) { return head.starts_with("\x93NUMPY"); }, open_npy},
-        {.suffix = ".csv", .name = "csv"},
+        {".mat", "MATLAB", ":name", "a MATLAB file", "name it FILE.mat",
+         // The byte order after the version, 1 or 2.
+         [](std::string_view head) {
+             const auto ends = [&](std::string_view mark) { return head.substr(124, 4) == mark; };
+             return head.size() >= 128 && (ends({"\0\1IM", 4}) || ends({"\0\2IM", 4}) || ends({"\1\0MI", 4}));
+         },
+         open_mat},
+        {".mtx",
+         "Matrix Market",
+         "",
+         "a Matrix Market file",
+         "name it FILE.mtx",
+         [](std::string_view head) { return head.starts_with("%%MatrixMarket"); },
+         open_matrix_market,
+         {".mtx.gz"}},
+        {.suffix = ".csv",
+         .name = "csv",
+         .found = "a table of text",
+         .other_suffixes = {".tsv", ".txt", ".dat", ".csv.gz", ".tsv.gz", ".txt.gz", ".dat.gz"}},
     };
     return table;
 }
@@ -39,26 +201,6 @@ namespace {
 struct OtherFormat {
     std::string what;
     std::string advice;
-};
-
-/// Formats that are not read.
-struct ForeignFormat {
-    std::string_view beginning;
-    const char* what;
-    const char* advice;
-};
-constexpr ForeignFormat foreign_formats[] = {
-    {"<!DOCTYPE", "a web page", "the download saved an error or login page; fetch the file itself"},
-    {"<!doctype", "a web page", "the download saved an error or login page; fetch the file itself"},
-    {"<html", "a web page", "the download saved an error or login page; fetch the file itself"},
-    {"GGUF", "a GGUF model", "convert it to safetensors"},
-    {"\x89HDF", "an HDF5 file", "save the array as .npy or safetensors"},
-    {"\x1f\x8b", "gzip-compressed", "unpack it first"},
-    {"\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first"},
-    {"\x80\x02", "a Python pickle", "pickles can run programs and are never opened; save it as safetensors"},
-    {"\x80\x03", "a Python pickle", "pickles can run programs and are never opened; save it as safetensors"},
-    {"\x80\x04", "a Python pickle", "pickles can run programs and are never opened; save it as safetensors"},
-    {"\x80\x05", "a Python pickle", "pickles can run programs and are never opened; save it as safetensors"},
 };
 
 OtherFormat lfs_pointer(std::string_view head) {
@@ -72,25 +214,67 @@ OtherFormat lfs_pointer(std::string_view head) {
     return found;
 }
 
+bool reads_gzip(const FileFormat& format) {
+    return std::any_of(format.other_suffixes.begin(), format.other_suffixes.end(),
+                       [](const std::string& suffix) { return suffix.ends_with(".gz"); });
+}
+
+/// The format of the table that begins so, whatever the file's name; null where none does.
+const FileFormat* own_format(std::string_view head) {
+    const auto& formats = file_formats();
+    for (auto format = formats.rbegin(); format != formats.rend(); ++format)
+        if (format->begins != nullptr && format->begins(head)) return &*format;
+    return nullptr;
+}
+
+/// Text that begins with a brace, or with a bracket and has commas (printed NumPy arrays have none).
+bool begins_json(std::string_view head) {
+    const std::size_t first = head.find_first_not_of(" \t\r\n");
+    if (first == head.npos || head.find('\0') != head.npos) return false;
+    return head[first] == '{' || (head[first] == '[' && head.find(',') != head.npos);
+}
+
+/// What a file is that should have the format `expected`; nothing where it may have it.
 std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& expected) {
     // The first bytes of a safetensors file are a length and may equal those of another format. So a file that begins
     // as expected is what it should be, and safetensors, which is first in the table, is the last guess.
     if (expected.begins != nullptr && expected.begins(head)) return std::nullopt;
     if (head.starts_with("version https://git-lfs")) return lfs_pointer(head);
-    for (const auto& foreign : foreign_formats)
-        if (head.starts_with(foreign.beginning)) return OtherFormat{foreign.what, foreign.advice};
-    const auto& formats = file_formats();
-    for (auto format = formats.rbegin(); format != formats.rend(); ++format)
-        if (format->begins != nullptr && format->begins(head)) return OtherFormat{format->found, format->advice};
+    if (head.starts_with(gzip_beginning)) {
+        const std::string inside = gunzipped(head);
+        if (const ForeignFormat* foreign = foreign_format(inside))
+            return OtherFormat{fmt::format("gzip-compressed, and inside {}", foreign->what), foreign->advice};
+        // What lies in two layers of gzip could unpack to itself.
+        if (reads_gzip(expected) && !inside.starts_with(gzip_beginning) && !recognise(inside, expected))
+            return std::nullopt;
+        return OtherFormat{"gzip-compressed", "unpack it first: gunzip -k FILE"};
+    }
+    if (const ForeignFormat* foreign = foreign_format(head)) return OtherFormat{foreign->what, foreign->advice};
+    if (const FileFormat* other = own_format(head)) return OtherFormat{other->found, other->advice};
+    if (begins_json(head))
+        return OtherFormat{"JSON",
+                           "python3 -c \"import json,numpy; numpy.save('x.npy', "
+                           "numpy.array(json.load(open('FILE')), dtype=float))\""};
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
         return OtherFormat{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
     return std::nullopt;
 }
 
+/// The first bytes of a file.
+std::string head_of(const ByteFile& file) {
+    constexpr std::uint64_t most = 512;
+    std::string head(std::min(most, file.size()), '\0');
+    file.read(0, std::as_writable_bytes(std::span(head)));
+    return head;
+}
+
 std::vector<std::string> suffixes_of(bool dumps_only) {
     std::vector<std::string> all;
     for (const auto& format : file_formats())
-        if (!dumps_only || format.open != nullptr) all.push_back(format.suffix);
+        if (!dumps_only || format.open != nullptr) {
+            all.push_back(format.suffix);
+            all.insert(all.end(), format.other_suffixes.begin(), format.other_suffixes.end());
+        }
     return all;
 }
 
@@ -102,8 +286,11 @@ bool has_suffix(const std::string& path, std::string_view suffix) {
 }
 
 const FileFormat* format_of(const std::string& path) {
-    for (const auto& format : file_formats())
+    for (const auto& format : file_formats()) {
         if (has_suffix(path, format.suffix)) return &format;
+        for (const auto& suffix : format.other_suffixes)
+            if (has_suffix(path, suffix)) return &format;
+    }
     return nullptr;
 }
 
@@ -129,13 +316,22 @@ void reject_other_format(const ByteFile& file, std::string_view suffix) {
     if (file.size() == 0)
         throw input_error("{}: empty (0 bytes where a {} file was expected): write or fetch it again", file.path(),
                           expected->name);
-    std::array<std::byte, 512> head{};
-    const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(head.size(), file.size()));
-    file.read(0, std::span(head).first(known));
-    const std::string_view text(reinterpret_cast<const char*>(head.data()), known);
-    if (const auto found = recognise(text, *expected))
+    const std::string head = head_of(file);
+    if (const auto found = recognise(head, *expected))
         throw input_error("{}: not a {} file (its {} are {}): {}", file.path(), expected->name, bytes_text(file.size()),
                           found->what, found->advice);
+}
+
+const FileFormat* format_of_content(const ByteFile& file) {
+    const std::string head = head_of(file);
+    if (const FileFormat* format = own_format(head)) return format;
+    const FileFormat& table = *format_of(".csv");
+    reject_other_format(file, table.suffix);
+    const std::string text = head.starts_with(gzip_beginning) ? gunzipped(head) : head;
+    const bool is_text = std::none_of(text.begin(), text.end(), [](char c) {
+        return c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f';
+    });
+    return is_text ? &table : nullptr;
 }
 
 }  // namespace spiked::sim

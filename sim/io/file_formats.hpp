@@ -21,6 +21,7 @@ struct FileFormat {
     bool (*begins)(std::string_view head) = nullptr;  ///< null: its beginning is like no other
     /// Null for a table of text, which is read as one matrix and is no dump.
     std::unique_ptr<TensorContainer> (*open)(const std::string& path) = nullptr;
+    std::vector<std::string> other_suffixes = {};  ///< of files that are read in the same way
 };
 
 /// The table of formats. Dumps, matrices, the messages about files of a wrong kind, help texts and the fuzzing of
@@ -41,5 +42,9 @@ struct FileFormat {
 /// Throws input_error when the file is empty, or when its first bytes show that it is not of the expected format, which
 /// is named by its suffix, but a git-lfs pointer, a web page saved in its place, or another format.
 void reject_other_format(const ByteFile& file, std::string_view suffix);
+
+/// The format of a file by its first bytes, whatever its name; that of tables of text where it is text. Null where it
+/// is none. Throws input_error as reject_other_format does, for a format that is not read.
+[[nodiscard]] const FileFormat* format_of_content(const ByteFile& file);
 
 }  // namespace spiked::sim

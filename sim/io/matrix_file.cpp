@@ -13,9 +13,9 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/csv.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/io/npz.hpp"
+#include "sim/io/table.hpp"
 #include "sim/io/tensor_layout.hpp"
 
 namespace spiked::sim {
@@ -82,8 +82,9 @@ TensorLayout layout_for(const TensorContainer& file, const StoredTensor& tensor,
                           where, shape_text(tensor.shape));
     if (text.empty())
         throw input_error(
-            "{} has an unknown layout (shape {} can be {}; the file names none): save one head as a matrix, or a "
-            "safetensors file with the layout in its metadata",
+            "{} has an unknown layout (shape {} can be {}; the file names none): name it with --layout, or save one "
+            "head "
+            "as a matrix",
             where, shape_text(tensor.shape), fmt::join(legal, " or "));
     const auto layout = parse_layout(text);
     if (!layout || !layout->fits(tensor.shape))
@@ -116,6 +117,13 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
     const auto read = [&](std::uint64_t first, std::span<double> out) { file.read(selected.tensor, first, out); };
     read(0, {});  // throws for types that are not numbers
+    // In safetensors, 8 bits are the codes of a quantizer; an array of NumPy holds the integers themselves.
+    if (is_code_dtype(*tensor.dtype) && tensor.dtype_text == dtype_name(*tensor.dtype))
+        throw input_error(
+            "{} has dtype {} (codes, which are numbers only with their scale): save the numbers as F32, or read a "
+            "cache "
+            "with spiked kv and --scale",
+            where, in_quotes(tensor.dtype_text));
     if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end())
         throw input_error("{} is empty (shape {}): give at least one row and one column", where,
                           shape_text(tensor.shape));
@@ -128,8 +136,8 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     }
     const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape, tensor.fortran_order);
     if (!selected.head)
-        throw input_error("{} of shape {} has {} heads (one of them is read as a matrix): name it as {}:0", where,
-                          shape_text(tensor.shape), axes.heads, tensor.name);
+        throw input_error("{} of shape {} has {} heads (one of them is read as a matrix): name it as {}:{}:0", where,
+                          shape_text(tensor.shape), axes.heads, file.path(), tensor.name);
     if (*selected.head >= axes.heads)
         throw input_error("{} of shape {} has no head {} (it has {}, counted from 0): name one of 0 to {}", where,
                           shape_text(tensor.shape), *selected.head, axes.heads, axes.heads - 1);
@@ -137,21 +145,37 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
     return gather_block(axes, *selected.head, 0, axes.tokens, read);
 }
 
-arma::mat read_any(const Spec& spec, const std::string& layout) {
+/// The matrix in a file, its notes, and whether numbers were taken for a header or an index.
+Table read_any(const Spec& spec, const MatrixReading& reading) {
     const FileFormat* format = format_of(spec.path);
+    std::vector<std::string> notes;
     if (format == nullptr) {
-        const ByteFile file(spec.path);
-        throw input_error("{}: unknown kind of file (its suffix is not one of {}): rename or convert it", spec.path,
-                          fmt::join(matrix_suffixes(), ", "));
+        format = format_of_content(ByteFile(spec.path));
+        if (format == nullptr)
+            throw input_error(
+                "{}: unknown kind of file (neither its suffix nor its first bytes are those of one of {}): convert it "
+                "to one of them",
+                spec.path, fmt::join(matrix_suffixes(), ", "));
+        notes.push_back(
+            fmt::format("{}: read as {}, which its first bytes say and its suffix does not", spec.path, format->found));
     }
     if (format->open == nullptr) {
         if (spec.selector)
             throw input_error("{}: holds one matrix (no part can be selected with :{}): leave that out", spec.path,
                               *spec.selector);
-        return read_csv(spec.path);
+        Table found = read_table(spec.path, {.dialect = reading.table});
+        found.notes.insert(found.notes.end(), notes.begin(), notes.end());
+        return found;
     }
+    const TableDialect& table = reading.table;
+    if (table.delimiter || table.decimal || table.header || table.index)
+        throw usage_error(
+            "{}: --delimiter, --decimal, --header and --index have no effect on a {} file (they are for tables of "
+            "text): leave them out",
+            spec.path, format->name);
     const auto file = format->open(spec.path);
-    return read_tensor(*file, select(*file, spec.selector), layout);
+    for (const auto& note : file->notes()) notes.push_back(fmt::format("{}: {}", spec.path, note));
+    return {.matrix = read_tensor(*file, select(*file, spec.selector), reading.layout), .notes = std::move(notes)};
 }
 
 }  // namespace
@@ -177,10 +201,22 @@ void reject_nonfinite(const arma::mat& matrix, const std::string& where) {
             found->count, found->count == 1 ? "value" : "values", found->row, found->column);
 }
 
+NotedMatrix read_noted_matrix(const std::string& spec, const MatrixReading& reading) {
+    Table table = read_any(split_spec(spec), reading);
+    reject_nonfinite(table.matrix, spec);
+    return {std::move(table.matrix), std::move(table.notes)};
+}
+
 arma::mat read_matrix(const std::string& spec, const std::string& layout) {
-    arma::mat matrix = read_any(split_spec(spec), layout);
-    reject_nonfinite(matrix, spec);
-    return matrix;
+    Table table = read_any(split_spec(spec), {.layout = layout, .table = {}});
+    if (table.guessed)
+        throw input_error(
+            "{} (a guess, which cannot be confirmed here): name the columns in the first line, with an empty cell "
+            "above "
+            "an index, or save the numbers as .npy",
+            table.notes.front());
+    reject_nonfinite(table.matrix, spec);
+    return std::move(table.matrix);
 }
 
 }  // namespace spiked::sim

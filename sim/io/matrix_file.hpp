@@ -3,16 +3,39 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/io/tensor_container.hpp"
 
 namespace spiked::sim {
 
-/// Reads `FILE.npy`, `FILE.npz[:name]`, `FILE.csv` or `FILE.safetensors[:tensor[:head]]` as a matrix (rows x columns).
-/// A 1-D array is a column. Of a tensor with 3 axes (or 4 with a batch axis of size 1 in front) one head, tokens x dim,
-/// is read and must be named; its layout is `layout`, or that of the file's metadata. FILE itself may contain colons.
-/// Throws input_error for a file that cannot be read, an empty matrix, NaN and infinities (with their count and the
-/// first position).
+/// How a text table is read where the file alone does not decide; empty fields are recognised from the file.
+struct TableDialect {
+    std::optional<char> delimiter;
+    std::optional<char> decimal;
+    std::optional<bool> header;
+    std::optional<bool> index;
+};
+
+struct MatrixReading {
+    std::string layout;
+    TableDialect table;
+};
+
+/// A matrix and what was decided on reading it, a sentence each.
+struct NotedMatrix {
+    arma::mat matrix;
+    std::vector<std::string> notes;
+};
+
+/// Reads `FILE.npy`, `FILE.npz[:name]`, a table of text (`read_table`) or `FILE.safetensors[:tensor[:head]]` as a
+/// matrix (rows x columns). A 1-D array is a column. Of a tensor with 3 axes (or 4 with a batch axis of size 1 in
+/// front) one head, tokens x dim, is read and must be named; its layout is `layout`, or that of the file's metadata.
+/// FILE itself may contain colons. Throws input_error for a file that cannot be read, an empty matrix, NaN and
+/// infinities (with their count and the first position), and usage_error for a dialect of a file that is no table.
+[[nodiscard]] NotedMatrix read_noted_matrix(const std::string& spec, const MatrixReading& reading = {});
+/// The same for callers that have nowhere to say notes: throws input_error too where numbers of a table could only be
+/// guessed to be a header or an index.
 [[nodiscard]] arma::mat read_matrix(const std::string& spec, const std::string& layout = "");
 
 /// The only tensor of a container; NaN and infinities are accepted.

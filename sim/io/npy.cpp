@@ -238,8 +238,7 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
             "a.astype(np.float32), or write BF16 safetensors",
             where, in_quotes(header.descr));
     if (code.starts_with('c'))
-        throw input_error("{}: holds complex numbers (dtype {}): save a.real or a.imag", where,
-                          in_quotes(header.descr));
+        throw input_error("{}: holds complex numbers (dtype {}): {}", where, in_quotes(header.descr), complex_advice);
     throw input_error(
         "{}: dtype {} is not read (f2, f4, f8, i1 to i8, u1 to u8 and b1 are): save "
         "a.astype(np.float64)",

@@ -57,7 +57,7 @@ constexpr std::size_t locator_bytes = 20;
 
 /// The sizes of a zip64 end record where a locator in front of the end record names one, otherwise of the end record.
 Directory directory_of(const ByteFile& file, std::string_view locator, std::string_view end) {
-    if (locator.starts_with("PK\x06\x07")) {
+    if (locator.size() == locator_bytes && locator.starts_with("PK\x06\x07")) {
         const std::string record = bytes_at(file, little_endian(locator.substr(8, 8)), 56);
         const std::string_view fields = record;
         if (fields.starts_with("PK\x06\x06"))

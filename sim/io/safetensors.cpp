@@ -292,10 +292,11 @@ const TensorInfo& SafetensorsFile::tensor(const std::string& name) const {
 }
 
 void SafetensorsFile::read(const TensorInfo& tensor, std::uint64_t first_element, std::span<double> out) const {
-    if (!is_block_dtype(tensor.dtype))
+    if (!is_block_dtype(tensor.dtype) && !is_code_dtype(tensor.dtype))
         throw input_error(
-            "{}: tensor {} has dtype {} (only F16, BF16, F32 and F64 are read as numbers): convert it "
-            "first",
+            "{}: tensor {} has dtype {} (F16, BF16, F32, F64, F8_E4M3, F8_E5M2, I8 and U8 are read as numbers): "
+            "convert "
+            "it first",
             path(), in_quotes(tensor.name), dtype_name(tensor.dtype));
     const std::uint64_t elements = tensor.elements();
     if (first_element > elements || out.size() > elements - first_element)

@@ -43,7 +43,7 @@ public:
     /// Throws input_error with the nearest name.
     [[nodiscard]] const TensorInfo& tensor(const std::string& name) const;
     /// Reads out.size() elements of a tensor from number first_element on, in file order. Throws input_error for types
-    /// other than F16, BF16, F32 and F64.
+    /// that are neither of is_block_dtype nor of is_code_dtype; those of the latter are codes, without their scale.
     void read(const TensorInfo& tensor, std::uint64_t first_element, std::span<double> out) const;
     /// Reads stored bytes of a tensor of any type.
     void read_bytes(const TensorInfo& tensor, std::uint64_t first_byte, std::span<std::byte> out) const;

@@ -74,25 +74,25 @@ private:
 
 class NpzContainer : public TensorContainer {
 public:
-    explicit NpzContainer(const std::string& path) : file_(path) {
-        for (const auto& member : file_.members()) {
+    explicit NpzContainer(std::shared_ptr<const NpzFile> file) : file_(std::move(file)) {
+        for (const auto& member : file_->members()) {
             tensors_.push_back(stored(member.name, member.header));
             tensors_.back().packed = member.packed;
         }
     }
-    const std::string& path() const override { return file_.path(); }
+    const std::string& path() const override { return file_->path(); }
     const Metadata& metadata() const override { return metadata_; }
     const std::vector<StoredTensor>& tensors() const override { return tensors_; }
     void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
-        const NpzMember& member = file_.members()[index];
-        require_dtype(member.header, file_.where(member));
+        const NpzMember& member = file_->members()[index];
+        require_dtype(member.header, file_->where(member));
         const auto bytes = unpacked(index);
-        read_npy_elements(source_of(*bytes, file_.where(member)), member.header, first, out);
+        read_npy_elements(source_of(*bytes, file_->where(member)), member.header, first, out);
     }
     void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const override {
-        const NpzMember& member = file_.members()[index];
+        const NpzMember& member = file_->members()[index];
         const auto bytes = unpacked(index);
-        read_npy_bytes(source_of(*bytes, file_.where(member)), member.header, first_byte, out);
+        read_npy_bytes(source_of(*bytes, file_->where(member)), member.header, first_byte, out);
     }
 
 private:
@@ -107,16 +107,17 @@ private:
         // Old members are dropped first, so that at most three large ones are in memory. Small ones are kept up to
         // kept_bytes in total.
         const auto held = [&] {
-            std::size_t sum = file_.members()[index].size;
+            std::size_t sum = file_->members()[index].size;
             for (const auto& [known, bytes] : kept_) sum += bytes->size();
             return sum;
         };
         while (kept_.size() >= kept_members && held() > kept_bytes) kept_.pop_front();
-        kept_.emplace_back(index, std::make_shared<const std::vector<std::byte>>(file_.unpack(file_.members()[index])));
+        kept_.emplace_back(index,
+                           std::make_shared<const std::vector<std::byte>>(file_->unpack(file_->members()[index])));
         return kept_.back().second;
     }
 
-    NpzFile file_;
+    std::shared_ptr<const NpzFile> file_;
     Metadata metadata_;
     std::vector<StoredTensor> tensors_;
     mutable std::mutex mutex_;
@@ -125,11 +126,20 @@ private:
 
 }  // namespace
 
+const std::vector<std::string>& TensorContainer::notes() const {
+    static const std::vector<std::string> none;
+    return none;
+}
+
 std::unique_ptr<TensorContainer> open_safetensors(const std::string& path) {
     return std::make_unique<SafetensorsContainer>(path);
 }
 
-std::unique_ptr<TensorContainer> open_npz(const std::string& path) { return std::make_unique<NpzContainer>(path); }
+std::unique_ptr<TensorContainer> open_npz(const std::string& path) {
+    auto file = std::make_shared<const NpzFile>(path);
+    if (auto sparse = open_scipy_sparse(file)) return sparse;
+    return std::make_unique<NpzContainer>(std::move(file));
+}
 
 std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name) {
     return std::make_unique<NpyContainer>(std::move(source), std::move(name));
@@ -146,9 +156,10 @@ std::unique_ptr<TensorContainer> open_npy(const std::string& path) {
 std::unique_ptr<TensorContainer> open_tensors(const std::string& path) {
     const FileFormat* format = format_of(path);
     if (format != nullptr && format->open != nullptr) return format->open(path);
-    const ByteFile file(path);
-    reject_other_format(file, ".safetensors");
-    throw input_error("{}: unknown kind of file (a dump is one of {}): rename or convert it", path,
+    if (format == nullptr) format = format_of_content(ByteFile(path));
+    if (format != nullptr && format->open != nullptr) return format->open(path);
+    reject_other_format(ByteFile(path), ".safetensors");
+    throw input_error("{}: unknown kind of file (a dump is one of {}): convert it to one of them", path,
                       fmt::join(dump_suffixes(), ", "));
 }
 

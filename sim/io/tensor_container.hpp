@@ -11,6 +11,8 @@
 
 namespace spiked::sim {
 
+class NpzFile;
+
 /// The description of a tensor in a file.
 struct StoredTensor {
     std::string name;
@@ -21,7 +23,8 @@ struct StoredTensor {
     std::optional<std::uint64_t> packed;  ///< its compressed bytes in the file, where it is compressed
 };
 
-/// The named tensors of a file: .safetensors, .npz, or .npy (one tensor, named like the file without its suffix).
+/// The named tensors of a file: .safetensors, .npz, .mat, or .npy and .mtx (one tensor, named like the file without its
+/// suffix). A .npz in which SciPy saved a sparse matrix holds one tensor, `matrix`.
 class TensorContainer {
 public:
     virtual ~TensorContainer() = default;
@@ -29,6 +32,8 @@ public:
     /// Empty where the format has none.
     [[nodiscard]] virtual const Metadata& metadata() const = 0;
     [[nodiscard]] virtual const std::vector<StoredTensor>& tensors() const = 0;
+    /// What was decided on reading the file, a sentence each.
+    [[nodiscard]] virtual const std::vector<std::string>& notes() const;
     /// Reads elements of tensors()[index] from number `first` on, in storage order. Safe from several threads. Throws
     /// input_error.
     virtual void read(std::size_t index, std::uint64_t first, std::span<double> out) const = 0;
@@ -43,7 +48,13 @@ public:
 /// Opens a file of one format, whatever its suffix.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_safetensors(const std::string& path);
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npz(const std::string& path);
+/// What scipy.sparse.save_npz wrote (csr, csc, coo, bsr or dia): one dense tensor, `matrix`. Null for another archive.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_scipy_sparse(std::shared_ptr<const NpzFile> file);
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(const std::string& path);
+/// MATLAB 5 to 7.3: full and sparse numeric and logical arrays; others are listed and cannot be read.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_mat(const std::string& path);
+/// Matrix Market, array or coordinate. Entries of a pattern are 1; entries at the same place are summed, as in SciPy.
+[[nodiscard]] std::unique_ptr<TensorContainer> open_matrix_market(const std::string& path);
 /// Opens a .npy array of another source under this name.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(ByteSource source, std::string name);
 

@@ -3,7 +3,9 @@
 #include <numeric>
 
 #include "core/runtime/error.hpp"
+#include "core/text/json.hpp"
 #include "core/text/names.hpp"
+#include "core/text/printable.hpp"
 #include "sim/random/permutation.hpp"
 
 namespace spiked::sim {
@@ -15,6 +17,25 @@ double number_of(const std::string& where, std::string_view key, const std::stri
         throw input_error("{}: metadata {} is \"{}\", not a number: correct it where the dump is made", where, key,
                           text);
     return *value;
+}
+
+/// The scaling that metadata rope_scaling states, as JSON of a config.json.
+std::optional<RopeScaling> scaling_of(const std::string& where, const std::string& text, double base) {
+    const std::string what = where + ": metadata rope_scaling";
+    if (text.empty() || text == "None" || text == "none") return std::nullopt;
+    Json object;
+    try {
+        object = Json::parse(text, what);
+    } catch (const Error&) {
+        throw input_error(
+            "{} is {} (the object of the model's config.json is needed, as JSON and with its numbers): write "
+            "json.dumps(config.rope_scaling)",
+            what, in_quotes(text));
+    }
+    if (const Json* other = object.find("rope_theta"); other != nullptr && to_number(other->text()) != base)
+        throw input_error("{} has rope_theta {} and metadata rope_base is {}: correct one where the dump is made", what,
+                          printable(other->text()), base);
+    return read_rope_scaling(object, what);
 }
 
 }  // namespace
@@ -40,11 +61,6 @@ DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
             "{}: the rotary embedding cannot be undone (metadata keys is \"{}\", not post-rope): study the "
             "keys as they are",
             where, keys);
-    if (const auto scaling = given("rope_scaling"))
-        throw input_error(
-            "{}: the rotary embedding cannot be undone (metadata rope_scaling is \"{}\", whose frequencies "
-            "are not in the metadata): use the model with --model, or study the keys as they are",
-            where, *scaling);
     DumpRotary rotary;
     rotary.rope.base = number_of(where, "rope_base", required("rope_base"));
     if (!(rotary.rope.base > 1.0))
@@ -55,6 +71,7 @@ DumpRotary dump_rotary(const Metadata& metadata, const std::string& where) {
     } catch (const Error& error) {
         throw input_error("{}: metadata rope_style: {}", where, error.what());
     }
+    if (const auto scaling = given("rope_scaling")) rotary.rope.scaling = scaling_of(where, *scaling, rotary.rope.base);
     rotary.position_start = number_of(where, "position_start", given("position_start").value_or("0"));
     return rotary;
 }

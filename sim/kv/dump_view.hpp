@@ -9,7 +9,8 @@
 
 namespace spiked::sim {
 
-/// How a study reads a dump. Neither option changes the norm of a token's row.
+/// How a study reads a dump. Neither option changes the norm of a token's row, except that undoing a rotary embedding
+/// of type yarn divides it by the attention factor.
 struct DumpView {
     bool undo_rotary = false;  ///< read keys as they were before the rotary embedding; values are unchanged
     bool shuffle = false;  ///< read the tokens of the sequence in random order, which shows the effect of their order
@@ -21,7 +22,8 @@ struct DumpRotary {
     double position_start = 0.0;
 };
 /// Throws an input_error that names the metadata key unless the dump states that its keys are post-rope, and the base
-/// (rope_base) and style (rope_style); position_start is 0 where it is missing.
+/// (rope_base) and style (rope_style); position_start is 0 where it is missing. rope_scaling is the object of a
+/// config.json as JSON: read_rope_scaling says which are possible.
 [[nodiscard]] DumpRotary dump_rotary(const KvDump& dump);
 /// The same for the metadata of a dump; `where` names the dump in messages.
 [[nodiscard]] DumpRotary dump_rotary(const Metadata& metadata, const std::string& where);

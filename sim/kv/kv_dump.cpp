@@ -1,135 +1,53 @@
 #include "sim/kv/kv_dump.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <tuple>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/matrix_file.hpp"
+#include "sim/kv/dump_scales.hpp"
 
 namespace spiked::sim {
 namespace {
 
-constexpr std::string_view layer_mark = "{layer}";
-constexpr std::string_view side_mark = "{side}";
-
-constexpr std::size_t spellings = 3;
-/// The names of the sides. The first is ours; a dump has all its names in the same one of the spellings.
-constexpr struct {
-    Side side;
-    std::string_view names[spellings];
-} side_names[] = {
-    {Side::key, {"key", "keys", "k"}},
-    {Side::value, {"value", "values", "v"}},
-    {Side::query, {"query", "queries", "q"}},
-};
-
-std::size_t count_of(std::string_view text, std::string_view part) {
-    std::size_t count = 0;
-    for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++count;
-    return count;
-}
-
-void check_pattern(const std::string& pattern) {
-    if (count_of(pattern, layer_mark) != 1 || count_of(pattern, side_mark) != 1)
-        throw usage_error(
-            "tensor pattern {} is not usable ({{layer}} and {{side}} must occur in it once each): write "
-            "for example layers.{{layer}}.{{side}}",
-            in_quotes(pattern));
-}
-
-/// The layer in `name` when it matches the pattern with {side} replaced by `side`.
-std::optional<std::size_t> layer_in(std::string_view name, std::string pattern, std::string_view side) {
-    pattern.replace(pattern.find(side_mark), side_mark.size(), side);
-    const std::size_t at = pattern.find(layer_mark);
-    const auto before = std::string_view(pattern).substr(0, at);
-    const auto after = std::string_view(pattern).substr(at + layer_mark.size());
-    if (name.size() <= before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after))
-        return std::nullopt;
-    const auto digits = name.substr(before.size(), name.size() - before.size() - after.size());
-    constexpr std::size_t most_digits = 9;
-    if (digits.size() > most_digits || digits.find_first_not_of("0123456789") != std::string_view::npos)
-        return std::nullopt;
-    return static_cast<std::size_t>(*to_integer(digits));
-}
-
-std::vector<DumpTensor> matching(const std::vector<StoredTensor>& stored, const std::string& pattern) {
-    std::vector<DumpTensor> found;
-    for (std::size_t spelling = 0; spelling < spellings; ++spelling) {
-        for (std::size_t i = 0; i < stored.size(); ++i)
-            for (const auto& known : side_names)
-                if (const auto layer = layer_in(stored[i].name, pattern, known.names[spelling])) {
-                    DumpTensor tensor;
-                    tensor.name = stored[i].name;
-                    tensor.layer = *layer;
-                    tensor.side = known.side;
-                    tensor.index = i;
-                    found.push_back(std::move(tensor));
-                    break;
-                }
-        if (!found.empty()) break;
-    }
-    std::sort(found.begin(), found.end(), [](const DumpTensor& a, const DumpTensor& b) {
-        return std::tie(a.layer, a.side, a.index) < std::tie(b.layer, b.side, b.index);
-    });
-    return found;
-}
-
-std::vector<std::string> layout_names() {
-    std::vector<std::string> names;
-    for (const auto& layout : all_layouts()) names.push_back(layout.text());
-    return names;
+/// The part that holds a token of a head.
+const StoredPart& part_of(const DumpTensor& tensor, std::size_t head, std::size_t stored_token) {
+    for (const auto& part : tensor.parts)
+        if (head >= part.first_head && head - part.first_head < part.axes.heads && stored_token >= part.first_token &&
+            stored_token - part.first_token < part.axes.tokens)
+            return part;
+    throw precondition_error("tensor {} has no head {} at token {}", tensor.name, head, stored_token);
 }
 
 }  // namespace
 
-std::string_view side_name(Side side) {
-    for (const auto& known : side_names)
-        if (known.side == side) return known.names[0];
-    throw precondition_error("side {} has no name", static_cast<int>(side));
-}
-
-std::optional<std::size_t> stated_tokens(const Metadata& metadata) {
-    const auto* text = find_metadata(metadata, "tokens");
-    if (text == nullptr) return std::nullopt;
-    const auto value = to_integer(*text);
-    if (!value || *value <= 0) return std::nullopt;
-    return static_cast<std::size_t>(*value);
-}
-
 KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(options) {
-    check_pattern(options_.tensor_pattern);
-    if (!options_.layout.empty() && !parse_layout(options_.layout))
-        throw usage_error(
-            "layout {} is unknown (it names the stored axes in their order, for example head,token,dim or "
-            "batch,head,token,dim){}",
-            in_quotes(options_.layout), suggestion(options_.layout, layout_names()));
+    check_options(options_);
     file_ = open_tensors(path);
-    const auto& stored = file_->tensors();
-    tensors_ = matching(stored, options_.tensor_pattern);
-    if (tensors_.empty()) {
-        std::vector<std::string> names;
-        for (const auto& tensor : stored) names.push_back(tensor.name);
-        throw input_error(
-            "{}: no tensor is named like {} (it has {}): give the names of the cache with --tensor, for "
-            "example {{side}}_cache.{{layer}}",
-            path, in_quotes(options_.tensor_pattern), names.empty() ? "no tensors" : list_text(names));
-    }
-    std::vector<bool> matched(stored.size());
-    for (const auto& tensor : tensors_) matched[tensor.index] = true;
-    for (std::size_t i = 0; i < stored.size(); ++i)
-        if (!matched[i]) ignored_.push_back(stored[i].name);
+    auto found = find_tensors(*file_, options_);
+    tensors_ = std::move(found.tensors);
+    layout_ = {std::move(found.layout), found.plain};
+    block_table_ = std::move(found.block_table);
+    sequences_ = found.sequences;
+    notes_ = std::move(found.notes);
+    for (std::size_t i = 0; i < file_->tensors().size(); ++i)
+        if (!found.matched[i]) ignored_.push_back(file_->tensors()[i].name);
+    metadata_ = file_->metadata();
+    if (!found.metadata_prefix.empty())
+        for (const auto& [key, value] : file_->metadata())
+            if (key.starts_with(found.metadata_prefix)) {
+                const std::string own = key.substr(found.metadata_prefix.size());
+                if (find_metadata(metadata_, own) == nullptr) metadata_.emplace_back(own, value);
+            }
     model_ = metadata("model").value_or("");
     prompt_id_ = metadata(options_.prompt_id_key);
-    choose_layout(tensors_);
-    set_sizes();
+    if (prompt_id_ && sequences_ > 1) *prompt_id_ += fmt::format("[{}]", sequence());
     reject_long_texts();
+    select_tokens();
 }
 
 /// Names, model and prompt are stored once for each head, so long texts in a header of a megabyte could become
@@ -146,79 +64,103 @@ void KvDump::reject_long_texts() const {
         check("its metadata " + key, metadata(key).value_or("").size());
 }
 
-void KvDump::choose_layout(const std::vector<DumpTensor>& found) {
-    const auto& first = file_->tensors()[found.front().index];
-    const auto legal = legal_layouts(first.shape, stated_tokens(metadata()));
-    if (legal.empty())
-        throw input_error(
-            "{}: tensor {} has shape {} (a cache tensor has 3 axes, head, token and dim in any order, or "
-            "a batch axis of size 1 in front of them): reshape it",
-            path(), in_quotes(first.name), shape_text(first.shape));
-    std::string text = options_.layout;
-    if (text.empty()) {
-        const auto* stated = find_metadata(metadata(), "layout");
-        if (stated == nullptr)
-            throw input_error(
-                "{}: layout of tensor {} unknown (shape {} can be {}; the file names none): give it "
-                "with --layout",
-                path(), in_quotes(first.name), shape_text(first.shape), fmt::join(legal, " or "));
-        text = *stated;
-    }
-    const auto layout = parse_layout(text);
-    if (!layout)
-        throw input_error("{}: metadata layout {} is unknown (shape {} can be {}): give it with --layout", path(),
-                          in_quotes(text), shape_text(first.shape), fmt::join(legal, " or "));
-    layout_ = *layout;
+void KvDump::select_tokens() {
+    if (const auto stated = metadata("tokens");
+        options_.tokens.empty() && stated && stated->find(':') != std::string::npos)
+        options_.tokens = *stated;
+    if (metadata("skip_empty") == "true") options_.skip_empty = true;
+    if (options_.tokens.empty() && !options_.skip_empty) return;
+    const std::size_t most = std::ranges::max(tensors_, {}, &DumpTensor::tokens).tokens;
+    if (!options_.tokens.empty())
+        for (auto& tensor : tensors_) {
+            const auto [first, end] = token_range(options_.tokens, tensor.tokens);
+            all_tokens_ = all_tokens_ && first == 0 && end == tensor.tokens;
+            tensor.first_token = first;
+            tensor.tokens = end - first;
+        }
+    std::vector<std::string> outside;
+    for (const auto& tensor : tensors_)
+        if (tensor.tokens == 0) outside.push_back(tensor.name);
+    if (outside.size() == tensors_.size())
+        throw usage_error("{}: the token range {} leaves no token (tensors have up to {}): correct --tokens", path(),
+                          in_quotes(options_.tokens), most);
+    std::erase_if(tensors_, [](const DumpTensor& tensor) { return tensor.tokens == 0; });
+    if (!outside.empty())
+        notes_.push_back(
+            fmt::format("tensors without a token in {} are left out: {}", options_.tokens, list_text(outside)));
+    if (options_.skip_empty) skip_empty_tokens();
+    shift_positions();
 }
 
-void KvDump::set_sizes() {
-    const auto& stored = file_->tensors();
-    const auto tokens = stated_tokens(metadata());
-    axes_.resize(stored.size());
-    for (auto& tensor : tensors_) {
-        const auto& held = stored[tensor.index];
-        const std::string where = fmt::format("{}: tensor {}", path(), in_quotes(tensor.name));
-        if (!held.dtype || !is_block_dtype(*held.dtype))
-            throw input_error("{} has dtype {} (a cache is read from F16, BF16, F32 or F64): convert it first", where,
-                              in_quotes(held.dtype_text));
-        tensor.dtype = *held.dtype;
-        const auto legal = legal_layouts(held.shape, tokens);
-        const std::string choices =
-            legal.empty() ? "none of the known layouts" : fmt::format("{}", fmt::join(legal, " or "));
-        if (!layout_.fits(held.shape))
-            throw input_error("{} of shape {} does not fit layout {} (it can be {}): correct the layout with --layout",
-                              where, shape_text(held.shape), layout_.text(), choices);
-        const auto& axes = axes_[tensor.index] = axes_of(layout_, held.shape, held.fortran_order);
-        if (axes.heads == 0 || axes.tokens == 0 || axes.dim == 0)
-            throw input_error("{} is empty (shape {}): dump at least one head, token and channel", where,
-                              shape_text(held.shape));
-        if (tokens && *tokens != axes.tokens &&
-            std::find(held.shape.begin(), held.shape.end(), *tokens) != held.shape.end())
-            throw input_error(
-                "{} of shape {} does not fit layout {} (its token axis has {}, the metadata state {} "
-                "tokens; it can be {}): correct the layout with --layout",
-                where, shape_text(held.shape), layout_.text(), axes.tokens, *tokens, choices);
-        tensor.heads = axes.heads;
-        tensor.tokens = axes.tokens;
-        tensor.dim = axes.dim;
+/// Leaves out the empty tokens of every layer.
+void KvDump::skip_empty_tokens() {
+    std::vector<std::string> zero;
+    std::size_t skipped = 0;
+    for (std::size_t i = 0; i < tensors_.size();) {
+        std::size_t end = i;
+        while (end < tensors_.size() && tensors_[end].layer == tensors_[i].layer) ++end;
+        const auto empty = empty_tokens(tensors_[i].layer);
+        const std::size_t tokens = tensors_[i].tokens;
+        for (; i < end; ++i) {
+            DumpTensor& tensor = tensors_[i];
+            if (empty.empty() || tensor.tokens != tokens) continue;
+            skipped = std::max(skipped, empty.size());
+            std::vector<std::size_t> kept;
+            for (std::size_t t = 0, next = 0; t < tokens; ++t) {
+                if (next < empty.size() && empty[next] == t)
+                    ++next;
+                else
+                    kept.push_back(tensor.stored_token(t));
+            }
+            tensor.tokens = kept.size();
+            if (kept.empty()) {
+                zero.push_back(tensor.name);
+                continue;
+            }
+            tensor.first_token = kept.front();
+            if (kept.back() - kept.front() + 1 != kept.size())
+                tensor.kept = std::make_shared<const std::vector<std::size_t>>(std::move(kept));
+        }
     }
-    for (std::size_t i = 1; i < tensors_.size(); ++i) {
-        const auto& a = tensors_[i - 1];
-        const auto& b = tensors_[i];
-        if (a.layer != b.layer) continue;
-        if (a.side == b.side)
-            throw input_error("{}: tensors {} and {} are both the {} of layer {} (one is needed): rename one", path(),
-                              in_quotes(a.name), in_quotes(b.name), side_name(a.side), a.layer);
-        if (b.side == Side::value && (a.heads != b.heads || a.tokens != b.tokens))
-            throw input_error(
-                "{}: tensors {} and {} disagree (in layout {} they have {} and {} heads, {} and {} "
-                "tokens): correct the layout with --layout, or dump the layer again",
-                path(), in_quotes(a.name), in_quotes(b.name), layout_.text(), a.heads, b.heads, a.tokens, b.tokens);
+    if (zero.size() == tensors_.size())
+        throw input_error("{}: every token is zero (tensor {} and all others): dump the cache after it is filled",
+                          path(), in_quotes(zero.front()));
+    std::erase_if(tensors_, [](const DumpTensor& tensor) { return tensor.tokens == 0; });
+    if (!zero.empty()) notes_.push_back(fmt::format("tensors of zeros are left out: {}", list_text(zero)));
+    if (skipped == 0) return;
+    all_tokens_ = false;
+    notes_.push_back(fmt::format("{} {} in every head of a layer and left out", skipped,
+                                 skipped == 1 ? "token is zero" : "tokens are zero"));
+}
+
+/// Makes the metadata state the positions of the tokens that are kept.
+void KvDump::shift_positions() {
+    bool follow = true;
+    std::optional<std::size_t> first;
+    for (const auto& tensor : tensors_) {
+        if (tensor.side != Side::key) continue;
+        follow = follow && !tensor.kept && first.value_or(tensor.first_token) == tensor.first_token;
+        first = tensor.first_token;
     }
+    if (!follow && metadata("keys") == "post-rope") {
+        set_metadata("keys", "post-rope, with tokens left out between others");
+    } else if (first.value_or(0) > 0) {
+        const auto start = to_number(metadata("position_start").value_or("0"));
+        if (start) set_metadata("position_start", fmt::format("{}", *start + static_cast<double>(*first)));
+    }
+}
+
+void KvDump::set_metadata(std::string_view key, const std::string& value) {
+    for (auto& [name, text] : metadata_)
+        if (name == key) {
+            text = value;
+            return;
+        }
+    metadata_.emplace_back(key, value);
 }
 
 std::optional<std::string> KvDump::metadata(std::string_view key) const {
-    const auto* value = find_metadata(file_->metadata(), key);
+    const auto* value = find_metadata(metadata_, key);
     if (value == nullptr) return std::nullopt;
     return *value;
 }
@@ -244,16 +186,99 @@ const DumpTensor* KvDump::find(std::size_t layer, Side side) const {
     return found != tensors_.end() && found->layer == layer && found->side == side ? &*found : nullptr;
 }
 
+arma::mat KvDump::gather(const DumpTensor& tensor, std::size_t head, std::size_t first_token,
+                         std::size_t tokens) const {
+    if (head >= tensor.heads || first_token > tensor.tokens || tokens > tensor.tokens - first_token || tokens == 0)
+        throw precondition_error("a block of head {} and tokens {}+{} is requested of {} heads and {} tokens", head,
+                                 first_token, tokens, tensor.heads, tensor.tokens);
+    arma::mat block;
+    for (std::size_t done = 0; done < tokens;) {
+        const std::size_t stored = tensor.stored_token(first_token + done);
+        // The longest run of tokens that are stored one after the other.
+        std::size_t run = tensor.kept ? 1 : tokens - done;
+        while (tensor.kept && done + run < tokens && tensor.stored_token(first_token + done + run) == stored + run)
+            ++run;
+        const StoredPart& part = part_of(tensor, head, stored);
+        std::size_t token = stored - part.first_token;
+        run = std::min(run, part.axes.tokens - token);
+        TensorAxes axes = part.axes;
+        std::uint64_t offset = part.offset;
+        if (part.page > 0) {
+            const std::size_t page = token / part.page;
+            token %= part.page;
+            run = std::min(run, part.page - token);
+            axes.tokens = part.page;
+            offset += (block_table_.empty() ? page : block_table_.at(page)) * part.page_step;
+        }
+        const auto read = [&](std::uint64_t first, std::span<double> out) {
+            file_->read(part.index, offset + first, out);
+        };
+        arma::mat rows = gather_block(axes, head - part.first_head, token, run, read);
+        if (part.scale)
+            apply_scale(*part.scale, *file_, block_table_, head - part.first_head, stored - part.first_token, rows);
+        if (run == tokens) return rows;
+        if (block.empty()) block.set_size(tokens, tensor.dim);
+        block.rows(done, done + run - 1) = rows;
+        done += run;
+    }
+    return block;
+}
+
+std::vector<std::size_t> KvDump::empty_tokens(std::size_t layer) const {
+    constexpr std::size_t most_at_once = 4096;
+    std::vector<std::size_t> empty;
+    bool first = true;
+    for (const auto& tensor : tensors_) {
+        if (tensor.layer != layer || tensor.side == Side::query) continue;
+        for (std::size_t head = 0; head < tensor.heads; ++head) {
+            std::vector<std::size_t> still;
+            for (std::size_t at = 0, next = 0; at < tensor.tokens; at += most_at_once) {
+                const std::size_t end = std::min(at + most_at_once, tensor.tokens);
+                const std::size_t before = next;
+                while (next < empty.size() && empty[next] < end) ++next;
+                if (!first && before == next) continue;
+                const arma::mat rows = gather(tensor, head, at, end - at);
+                const auto is_zero = [&](std::size_t token) { return arma::all(rows.row(token - at) == 0.0); };
+                for (std::size_t i = first ? at : before; i < (first ? end : next); ++i)
+                    if (const std::size_t token = first ? i : empty[i]; is_zero(token)) still.push_back(token);
+            }
+            empty = std::move(still);
+            first = false;
+            if (empty.empty()) return empty;
+        }
+    }
+    return empty;
+}
+
+std::string KvDump::empty_tokens_note() const {
+    std::size_t layers = 0, most = 0, of = 0;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+        if (i > 0 && tensors_[i].layer == tensors_[i - 1].layer) continue;
+        const std::size_t count = empty_tokens(tensors_[i].layer).size();
+        layers += count > 0 ? 1 : 0;
+        if (count > most) {
+            most = count;
+            of = tensors_[i].tokens;
+        }
+    }
+    if (most == 0) return {};
+    return fmt::format(
+        "{} of {} tokens are zero in every head{} and count with the others (padding, or the unused part of a static "
+        "cache?): leave them out with --skip-empty, or with --tokens",
+        most, of, layers > 1 ? fmt::format(" of {} layers", layers) : "");
+}
+
 arma::mat KvDump::read_block(const DumpTensor& tensor, std::size_t head, std::size_t first_token,
                              std::size_t tokens) const {
-    const auto read = [&](std::uint64_t first, std::span<double> out) { file_->read(tensor.index, first, out); };
-    arma::mat block = gather_block(axes_.at(tensor.index), head, first_token, tokens, read);
+    arma::mat block = gather(tensor, head, first_token, tokens);
     if (const auto found = find_nonfinite(block))
         throw input_error(
             "{}: tensor {} holds {} NaN or infinite {} in head {}, tokens {} to {} (first at token {}, "
-            "dim {}, counted from 0): dump it again, in BF16 or F32 if it overflowed F16",
-            path(), in_quotes(tensor.name), found->count, found->count == 1 ? "value" : "values", head, first_token,
-            first_token + tokens - 1, first_token + found->row, found->column);
+            "dim {}, counted from 0): dump it again, in BF16 or F32 if it overflowed F16, or leave the tokens out with "
+            "--tokens",
+            path(), in_quotes(tensor.name), found->count, found->count == 1 ? "value" : "values", head,
+            tensor.stored_token(first_token), tensor.stored_token(first_token + tokens - 1),
+            tensor.stored_token(first_token + found->row), found->column);
     return block;
 }
 

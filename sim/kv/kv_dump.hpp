@@ -1,6 +1,5 @@
 #pragma once
 #include <armadillo>
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,51 +9,44 @@
 #include "sim/io/dtype.hpp"
 #include "sim/io/tensor_container.hpp"
 #include "sim/io/tensor_layout.hpp"
+#include "sim/kv/dump_tensors.hpp"
 
 namespace spiked::sim {
 
-enum class Side { key, value, query };
-/// In the order in which dumps are written.
-inline constexpr std::array<Side, 3> all_sides = {Side::key, Side::value, Side::query};
-[[nodiscard]] std::string_view side_name(Side side);
+/// The layout of the tensors of a dump, of all or by side.
+struct DumpLayout {
+    std::string words;
+    std::optional<TensorLayout> plain;  ///< if every tensor is stored alone, in this layout
 
-/// How to read a dump whose metadata are missing or have other names.
-struct DumpOptions {
-    std::string layout;  ///< "head,token,dim"; empty: the file's metadata must name it
-    /// Holds {layer} and {side} once each. {side} stands for key|value|query or, when no tensor has such a name, for
-    /// keys|values|queries or k|v|q.
-    std::string tensor_pattern = "layers.{layer}.{side}";
-    std::string prompt_id_key = "prompt_id";
+    [[nodiscard]] const std::string& text() const { return words; }
 };
 
-/// A tensor of the cache in a dump.
-struct DumpTensor {
-    std::string name;
-    std::size_t layer = 0;
-    Side side = Side::key;
-    std::size_t heads = 0;
-    std::size_t tokens = 0;
-    std::size_t dim = 0;
-    DType dtype = DType::f16;
-    std::size_t index = 0;  ///< in the file's list of tensors
-};
-
-/// A KV-cache dump (.safetensors, .npz or .npy) that is read block by block. Opening it reads the headers only and
-/// checks that every tensor of the pattern has a float type and fits the layout, and that key and value of a layer
-/// agree in heads and tokens. Failures are input_errors that name file and tensor; a bad option is a usage_error.
-/// Reading is safe from several threads.
+/// A KV-cache dump (.safetensors, .npz or .npy) that is read block by block: one sequence of it, and those of its
+/// tokens that the options keep. Opening it reads the headers only, unless empty tokens are left out, and checks that
+/// every tensor of the pattern has a float type and fits the layout, and that key and value of a layer agree in heads
+/// and tokens. Failures are input_errors that name file and tensor; a bad option is a usage_error. Reading is safe from
+/// several threads.
 class KvDump {
 public:
     explicit KvDump(const std::string& path, const DumpOptions& options = {});
 
     [[nodiscard]] const std::string& path() const { return file_->path(); }
-    /// All metadata of the file: model, keys, attention, rope_base, rope_style, position_start, needles, ...
-    [[nodiscard]] const Metadata& metadata() const { return file_->metadata(); }
+    /// All metadata of the file: model, keys, attention, rope_base, rope_style, position_start, needles, ... Where
+    /// tokens are left out in front, position_start is that of the first one kept; where some are left out between
+    /// others, `keys` is no longer post-rope, because positions do not follow each other.
+    [[nodiscard]] const Metadata& metadata() const { return metadata_; }
     [[nodiscard]] std::optional<std::string> metadata(std::string_view key) const;
     /// Empty when the metadata do not name it.
     [[nodiscard]] const std::string& model() const { return model_; }
     [[nodiscard]] const std::optional<std::string>& prompt_id() const { return prompt_id_; }
-    [[nodiscard]] const TensorLayout& layout() const { return layout_; }
+    [[nodiscard]] const DumpLayout& layout() const { return layout_; }
+    /// Whether every token of every tensor is read, so that the stored tensors are the cache.
+    [[nodiscard]] bool has_all_tokens() const { return all_tokens_; }
+    /// The number of sequences in the batch, and which of them this is.
+    [[nodiscard]] std::size_t sequences() const { return sequences_; }
+    [[nodiscard]] std::size_t sequence() const { return options_.batch.value_or(0); }
+    /// What was decided when the file was opened, a sentence each.
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
     /// The file with all its tensors, also those outside the cache.
     [[nodiscard]] const TensorContainer& file() const { return *file_; }
 
@@ -70,27 +62,38 @@ public:
     [[nodiscard]] arma::mat read_block(const DumpTensor& tensor, std::size_t head, std::size_t first_token,
                                        std::size_t tokens) const;
 
+    /// The tokens of a layer whose keys and values are zero in every head, in order. Reads the layer up to the first
+    /// head that has none.
+    [[nodiscard]] std::vector<std::size_t> empty_tokens(std::size_t layer) const;
+    /// A sentence on the empty tokens of all layers; empty where there are none.
+    [[nodiscard]] std::string empty_tokens_note() const;
+
     /// Throws an input_error where there are more than 1024 heads and more than one for each kilobyte of the file,
     /// which is the effect of a wrong layout. Measuring or coding a head costs some kilobytes and a millisecond,
     /// however small it is.
     void reject_tiny_heads() const;
 
 private:
-    void choose_layout(const std::vector<DumpTensor>& found);
     void reject_long_texts() const;
-    void set_sizes();
+    void select_tokens();
+    void skip_empty_tokens();
+    void shift_positions();
+    void set_metadata(std::string_view key, const std::string& value);
+    [[nodiscard]] arma::mat gather(const DumpTensor& tensor, std::size_t head, std::size_t first_token,
+                                   std::size_t tokens) const;
 
     DumpOptions options_;
     std::string model_;
     std::optional<std::string> prompt_id_;
     std::unique_ptr<TensorContainer> file_;
-    TensorLayout layout_;
+    Metadata metadata_;
+    DumpLayout layout_;
     std::vector<DumpTensor> tensors_;
-    std::vector<TensorAxes> axes_;  ///< by index in file_->tensors(), set where the pattern matches
+    std::vector<std::size_t> block_table_;
+    std::size_t sequences_ = 1;
+    bool all_tokens_ = true;
     std::vector<std::string> ignored_;
+    std::vector<std::string> notes_;
 };
-
-/// The number of tokens that the metadata state; empty when they do not.
-[[nodiscard]] std::optional<std::size_t> stated_tokens(const Metadata& metadata);
 
 }  // namespace spiked::sim

@@ -36,12 +36,8 @@ void require_usable(const arma::mat& block, const Rope& rope, std::span<const do
 
 /// The angle of a pair per position.
 double frequency_of(const Rope& rope, std::size_t pair, std::size_t dim) {
-    const double plain = std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(dim));
-    if (!rope.scaling) return plain;
-    const RopeScaling& to = *rope.scaling;
-    const double turns = to.context * plain / (2.0 * arma::datum::pi);
-    const double weight = std::clamp((turns - to.low_frequency) / (to.high_frequency - to.low_frequency), 0.0, 1.0);
-    return plain * (weight + (1.0 - weight) / to.factor);
+    if (rope.scaling) return scaled_frequency(*rope.scaling, rope.base, pair, dim);
+    return std::pow(rope.base, -2.0 * static_cast<double>(pair) / static_cast<double>(dim));
 }
 
 arma::mat rotated(const arma::mat& block, const Rope& rope, std::span<const double> positions, Direction direction) {
@@ -61,6 +57,8 @@ arma::mat rotated(const arma::mat& block, const Rope& rope, std::span<const doub
             result(t, second) = x * sine + y * cosine;
         }
     }
+    const double factor = rope.scaling ? rope.scaling->attention_factor : 1.0;
+    if (factor != 1.0) result *= direction == Direction::apply ? factor : 1.0 / factor;
     return result;
 }
 

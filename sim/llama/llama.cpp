@@ -47,6 +47,9 @@ public:
         if (tensor->shape != shape)
             throw input_error("{}: {} is {} (expected {} from config.json): do the two files belong together?",
                               file->path(), name, shape_text(tensor->shape), shape_text(shape));
+        if (!is_block_dtype(tensor->dtype))
+            throw input_error("{}: {} is stored as {} (F16, BF16, F32 or F64 are expected): save the model in bfloat16",
+                              file->path(), name, dtype_name(tensor->dtype));
         arma::fmat result(rows, std::max<std::size_t>(columns, 1));
         std::vector<double> part(std::min<std::size_t>(result.n_elem, 1 << 16));
         for (std::size_t first = 0; first < result.n_elem; first += part.size()) {

@@ -68,32 +68,6 @@ private:
     Json json_;
 };
 
-/// Reads the scaling of the rotary embedding from an object. Returns nothing for an object without a type or of type
-/// "default".
-std::optional<RopeScaling> read_scaling(const Keys& keys, const char* name, const Json& object) {
-    const Json* kind = nullptr;
-    for (const char* key : {"type", "rope_type"})
-        if (const Json* given = object.find(key)) kind = given;
-    const bool empty =
-        object.members() != nullptr && (object.members()->empty() || object.find("rope_theta") != nullptr);
-    if (kind == nullptr && empty) return std::nullopt;
-    if (kind == nullptr || kind->string() == nullptr) throw keys.wrong(name, "none, or of rope_type \"llama3\"");
-    if (*kind->string() == "default") return std::nullopt;
-    if (*kind->string() != "llama3") throw keys.wrong(name, "none, or of rope_type \"llama3\"");
-    const auto positive = [&](const char* key) {
-        const Json* value = object.find(key);
-        const auto number = value == nullptr ? std::nullopt : to_number(value->text());
-        if (!number || !(*number > 0.0))
-            throw keys.wrong(name, fmt::format("rope_type \"llama3\" with {}, a positive number", key));
-        return *number;
-    };
-    const RopeScaling scaling{positive("factor"), positive("low_freq_factor"), positive("high_freq_factor"),
-                              positive("original_max_position_embeddings")};
-    if (!(scaling.high_frequency > scaling.low_frequency))
-        throw keys.wrong(name, "a high_freq_factor above low_freq_factor");
-    return scaling;
-}
-
 }  // namespace
 
 LlamaConfig read_llama_config(const std::string& folder) {
@@ -107,9 +81,10 @@ LlamaConfig read_llama_config(const std::string& folder) {
     for (const char* key : {"attention_bias", "mlp_bias", "use_qk_norm"})
         if (keys.flag(key)) throw keys.wrong(key, "false");
     std::optional<RopeScaling> scaling;
-    if (const Json* old = keys.find("rope_scaling")) scaling = read_scaling(keys, "rope_scaling", *old);
-    const Json* parameters = keys.find("rope_parameters");  // in place of rope_scaling and rope_theta since 2025
-    if (parameters != nullptr) scaling = read_scaling(keys, "rope_parameters", *parameters);
+    // rope_parameters are in place of rope_scaling and rope_theta since 2025.
+    for (const char* name : {"rope_scaling", "rope_parameters"})
+        if (const Json* object = keys.find(name)) scaling = read_rope_scaling(*object, keys.path() + ": " + name);
+    const Json* parameters = keys.find("rope_parameters");
     if (const Json* part = keys.find("partial_rotary_factor");
         part != nullptr && part->text() != "1.0" && part->text() != "1")
         throw keys.wrong("partial_rotary_factor", "1, so that all coordinates are rotated");

@@ -22,8 +22,8 @@ struct LlamaConfig {
 };
 
 /// Reads FOLDER/config.json. Throws an input_error with file, key, expected and found value when the model is not
-/// Llama-shaped: a model_type other than llama or mistral, biases, an activation other than silu, a rope_type other
-/// than llama3, a sliding window, multipliers (as in Granite), another scale of attention, capped logits.
+/// Llama-shaped: a model_type other than llama or mistral, biases, an activation other than silu, a rope_type that
+/// read_rope_scaling rejects, a sliding window, multipliers (as in Granite), another scale of attention, capped logits.
 [[nodiscard]] LlamaConfig read_llama_config(const std::string& folder);
 
 }  // namespace spiked::sim

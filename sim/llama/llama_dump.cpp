@@ -45,14 +45,10 @@ void write_llama_dump(const std::string& path, const Llama& model, std::span<con
                          {"layout", "head,token,dim"},
                          {"keys", "post-rope"},
                          {"attention", "causal"},
-                         {"position_start", "0"}};
-    if (shape.rope.scaling) {
-        metadata.emplace_back("rope_scaling",
-                              "llama3");  // no base, so that readers without support for scaling do not undo it wrongly
-    } else {
-        metadata.emplace_back("rope_base", fmt::format("{}", shape.rope.base));
-        metadata.emplace_back("rope_style", rope_style_name(shape.rope.style));
-    }
+                         {"position_start", "0"},
+                         {"rope_base", fmt::format("{}", shape.rope.base)},
+                         {"rope_style", std::string(rope_style_name(shape.rope.style))}};
+    if (shape.rope.scaling) metadata.emplace_back("rope_scaling", rope_scaling_json(*shape.rope.scaling).text());
     if (!options.prompt_id.empty()) metadata.emplace_back("prompt_id", options.prompt_id);
     write_safetensors(path, metadata, tensors);
 }

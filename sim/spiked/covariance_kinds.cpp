@@ -11,10 +11,10 @@
 
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
-#include "sim/io/csv.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
+#include "sim/io/table.hpp"
 #include "theory/laws/quantities.hpp"
 
 namespace spiked::sim {
@@ -75,7 +75,7 @@ std::string reject_number(std::size_t column, double number) {
 }
 
 Spectrum from_list(const std::string& path) {
-    const arma::mat table = read_csv(path, reject_number);
+    const arma::mat table = read_table(path, {.dialect = {}, .counts = false, .check = reject_number}).matrix;
     if (table.n_cols != 2)
         throw input_error("{}: {} columns (value,weight are needed): write two numbers on each line", path,
                           table.n_cols);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
+#include "core/text/name_options.hpp"
 #include "sim/random/element_engine.hpp"
 #include "sim/random/normal.hpp"
 
@@ -16,7 +16,6 @@ namespace spiked::sim {
 
 struct EntryLaw::Kind {
     RegistryEntry entry;
-    std::string_view parameter;  ///< its name and range; empty where the law has none
     EntryMoments (*moments)(double parameter);
     void (*fill)(double parameter, const stream::Stream& stream, std::span<double> out);
 };
@@ -63,17 +62,14 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
               {},
               "Box & Muller 1958",
               {"normal"}},
-             "",
              [](double) { return EntryMoments{.skewness = 0.0}; },
              [](double, const Stream& stream, std::span<double> out) { stream::fill_normal(stream, out); }},
             {{"rademacher", "a random sign", {}, ""},
-             "",
              [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0}; },
              [](double, const Stream& stream, std::span<double> out) {
                  each_element(out, [&](std::uint32_t e) { return stream.words(e)[0] >> 31 == 0 ? 1.0 : -1.0; });
              }},
             {{"uniform", "uniform on [-sqrt(3), sqrt(3)]", {}, ""},
-             "",
              [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.8}; },
              [](double, const Stream& stream, std::span<double> out) {
                  each_element(out, [&](std::uint32_t e) {
@@ -82,7 +78,6 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
                  });
              }},
             {{"laplace", "two-sided exponential: all moments, not sub-Gaussian", {}, "Boost.Random"},
-             "",
              [](double) { return EntryMoments{.skewness = 0.0, .kurtosis = 6.0, .sub_gaussian = false}; },
              [](double, const Stream& stream, std::span<double> out) {
                  each_element(out, [&](std::uint32_t e) {
@@ -94,7 +89,6 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
               "Student's t scaled to variance 1: moments of order below NU only",
               {{"", number("NU", {.above = 2.0}), "degrees of freedom, above 2"}},
               "Boost.Random"},
-             "NU (degrees of freedom, above 2: the variance is infinite otherwise)",
              student_moments,
              [](double nu, const Stream& stream, std::span<double> out) {
                  const double scale = std::sqrt((nu - 2.0) / nu);
@@ -108,7 +102,6 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
               {{"", number("P", {.least = least_probability, .most = 1.0 - least_probability}),
                 "probability of the upper value, in (0, 1)"}},
               ""},
-             "P (probability of the upper value, from 1e-9 to 1 - 1e-9)",
              two_point_moments,
              [](double p, const Stream& stream, std::span<double> out) {
                  const double high = std::sqrt((1.0 - p) / p);
@@ -121,7 +114,6 @@ const Registry<EntryLaw::Kind>& entry_law_kinds() {
               {{"", number("P", {.least = least_probability, .most = 1.0}),
                 "fraction of entries that are not 0, in (0, 1]"}},
               ""},
-             "P (fraction of entries that are not 0, from 1e-9 to 1)",
              [](double p) { return EntryMoments{.skewness = 0.0, .kurtosis = 1.0 / p}; },
              [](double p, const Stream& stream, std::span<double> out) {
                  const double size = 1.0 / std::sqrt(p);
@@ -142,25 +134,16 @@ EntryLaw::EntryLaw() : kind_(&entry_law_kinds().named(gaussian_name)), text_(kin
 EntryLaw EntryLaw::parse(std::string_view text) {
     const ParsedName parsed = parse_name(text);
     const Kind& kind = entry_law_kinds().named(parsed.name);
+    const NameOptions named(parsed, kind.entry.options);
     EntryLaw law;
     law.text_ = text;
     law.kind_ = &kind;
-    const std::string form = written_form(kind.entry);
-    if (!parsed.options.empty())
-        throw usage_error("entry law \"{}\": there is no option \"{}\": write {}", text, parsed.options.front().first,
-                          form);
-    if (kind.parameter.empty()) {
-        if (!parsed.values.empty())
-            throw usage_error("entry law \"{}\": {} takes no parameter: write {}", text, parsed.name, parsed.name);
-        return law;
-    }
-    if (parsed.values.size() != 1)
-        throw usage_error("entry law \"{}\" needs one parameter, {}: write {}", text, kind.parameter, form);
-    const auto value = to_number(parsed.values.front());
-    if (!value || !contains(kind.entry.options.front().value.range, *value))
-        throw usage_error("entry law \"{}\": \"{}\" is not usable as {}: write {}", text, parsed.values.front(),
-                          kind.parameter, form);
-    law.parameter_ = *value;
+    if (kind.entry.options.empty()) return law;
+    const OptionSpec& parameter = kind.entry.options.front();
+    if (named.words().size() != 1)
+        throw usage_error("entry law \"{}\" needs one parameter, {} ({}): write {}", text, parameter.value.shown,
+                          parameter.help, written_form(kind.entry));
+    law.parameter_ = to_number(named.words().front()).value();
     return law;
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
+#include "core/text/name_options.hpp"
 #include "sim/random/haar.hpp"
 #include "sim/random/normal.hpp"
 
@@ -233,8 +233,6 @@ VectorLaw VectorLaw::of_any_side(std::string_view text) {
         for (const Kind* kind : candidates) forms += (forms.empty() ? "" : " or ") + written_form(kind->entry);
         return usage_error("signal vectors \"{}\": {}: write {}", text, why, forms);
     };
-    if (!parsed.options.empty() && !candidates.front()->takes(ValueSpec::Kind::text))
-        throw malformed("it takes no option " + parsed.options.front().first);
     const auto meant = std::find_if(candidates.begin(), candidates.end(), [&](const Kind* kind) {
         return (std::string(text) + ":").starts_with(kind->entry.name + ":");
     });
@@ -243,18 +241,21 @@ VectorLaw VectorLaw::of_any_side(std::string_view text) {
     VectorLaw law;
     law.kind_ = *meant;
     law.text_ = text;
-    const std::size_t after_name = law.kind_->entry.name.size() + 1;
-    const std::string_view argument = text.size() < after_name ? std::string_view() : text.substr(after_name);
+    const std::string& name = law.kind_->entry.name;
+    const std::string_view argument = text.substr(std::min(text.size(), name.size() + 1));
     if (law.kind_->takes(ValueSpec::Kind::text)) {
         if (argument.empty()) throw malformed("the entry law is missing");
         law.entries_ = EntryLaw::parse(argument);
-    } else if (law.kind_->takes(ValueSpec::Kind::whole)) {
-        if (!accepts(law.kind_->entry.options.front().value, argument))
-            throw malformed(law.kind_->argument() + " must be one integer from 1 on");
-        law.number_ = static_cast<std::size_t>(to_integer(argument).value());
-    } else if (text.size() >= after_name) {
-        throw malformed("it takes no number");
+        return law;
     }
+    // A name may contain a colon, eigen:row, so what follows is read by itself.
+    ParsedName rest = parsed;
+    rest.name = name;
+    rest.values.erase(rest.values.begin(), rest.values.begin() + std::count(name.begin(), name.end(), ':'));
+    const NameOptions named(rest, law.kind_->entry.options);
+    if (!law.kind_->takes(ValueSpec::Kind::whole)) return law;
+    if (named.words().size() != 1) throw malformed("it needs one " + law.kind_->argument());
+    law.number_ = static_cast<std::size_t>(to_integer(named.words().front()).value());
     return law;
 }
 

@@ -49,7 +49,8 @@ SpectrumSpec parsed_numbers(const std::string& spec, const CovarianceKind& kind,
 }  // namespace
 
 SpectrumSpec spectrum_spec(const std::string& spec) {
-    for (const auto& [suffix, kind] : {std::pair(".csv", "file"), std::pair(".npy", "sample")})
+    for (const auto& [suffix, kind] :
+         {std::pair(".csv", "file"), std::pair(".tsv", "file"), std::pair(".txt", "file"), std::pair(".npy", "sample")})
         if (spec.ends_with(suffix) && spec.find(':') == std::string::npos)
             throw usage_error("spectrum \"{}\" is a file name only: write {}:{}", spec, kind, spec);
     const auto parts = split(spec, ':');

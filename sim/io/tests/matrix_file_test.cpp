@@ -1,19 +1,20 @@
 #include "sim/io/matrix_file.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/files/tests/scratch.hpp"
-#include "sim/io/csv.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/io/safetensors.hpp"
+#include "sim/io/table.hpp"
 
 namespace spiked::sim {
 namespace {
 
 arma::mat csv(const std::string& text) {
     const ScratchFolder scratch;
-    return read_csv(scratch.write("m.csv", text));
+    return read_table(scratch.write("m.csv", text)).matrix;
 }
 
 void expect_bad_csv(const std::string& text, std::initializer_list<std::string_view> parts) {
@@ -41,7 +42,8 @@ std::vector<double> counted(std::size_t heads, std::size_t tokens, std::size_t d
 
 /// The beginning of a file of the format; empty where the format has none of its own.
 std::string beginning_of(const FileFormat& format) {
-    for (const std::string& sample : {little_endian(2, 8) + "{}", std::string("PK\x03\x04"), std::string("\x93NUMPY")})
+    for (const std::string& sample : {little_endian(2, 8) + "{}", std::string("PK\x03\x04"), std::string("\x93NUMPY"),
+                                      std::string(124, ' ') + std::string("\0\1IM", 4), std::string("%%MatrixMarket")})
         if (format.begins != nullptr && format.begins(sample)) return sample;
     return "";
 }
@@ -66,10 +68,13 @@ TEST(FileFormats, AFileOfOneIsRejectedWhereAnotherIsExpected) {
 
 TEST(FileFormats, AreFoundBySuffixAndListedInHelpTexts) {
     EXPECT_EQ(format_of("folder.csv/DATA.NPZ")->suffix, ".npz");
-    EXPECT_EQ(format_of("data.npz.txt"), nullptr);
-    EXPECT_EQ(dump_suffixes(), (std::vector<std::string>{".safetensors", ".npz", ".npy"}));
-    EXPECT_EQ(matrix_suffixes(), (std::vector<std::string>{".safetensors", ".npz", ".npy", ".csv"}));
-    EXPECT_EQ(matrix_forms(), "FILE(.safetensors:tensor[:head]|.npz:name|.npy|.csv)");
+    EXPECT_EQ(format_of("data.npz.doc"), nullptr);
+    EXPECT_EQ(dump_suffixes(), (std::vector<std::string>{".safetensors", ".npz", ".npy", ".mat", ".mtx", ".mtx.gz"}));
+    for (const auto& suffix : {".safetensors", ".npz", ".npy", ".csv", ".tsv", ".txt", ".dat", ".csv.gz", ".dat.gz"}) {
+        EXPECT_EQ(std::count(matrix_suffixes().begin(), matrix_suffixes().end(), suffix), 1) << suffix;
+        EXPECT_NE(format_of(std::string("m") + suffix), nullptr) << suffix;
+    }
+    EXPECT_EQ(matrix_forms(), "FILE(.safetensors:tensor[:head]|.npz:name|.npy|.mat:name|.mtx|.csv)");
 }
 
 TEST(Csv, ReadsNumbersInEverySpelling) {
@@ -86,23 +91,23 @@ TEST(Csv, ReadsNumbersInEverySpelling) {
 TEST(Csv, ReadsFilesOfSeveralChunks) {
     std::string text;
     constexpr std::size_t rows = 200000;
-    for (std::size_t i = 0; i < rows; ++i) text += std::to_string(i) + "," + std::to_string(2 * i) + "\n";
+    for (std::size_t i = 0; i < rows; ++i) text += std::to_string(3 * i) + "," + std::to_string(2 * i) + "\n";
     const arma::mat matrix = csv(text);
     ASSERT_EQ(matrix.n_rows, rows);
     for (std::size_t i = 0; i < rows; ++i) {
-        ASSERT_EQ(matrix(i, 0), static_cast<double>(i));
+        ASSERT_EQ(matrix(i, 0), static_cast<double>(3 * i));
         ASSERT_EQ(matrix(i, 1), static_cast<double>(2 * i));
     }
 }
 
 TEST(CsvBadInput, NamesLineAndColumn) {
     expect_bad_csv("1,2\n3,abc\n", {"m.csv:2:3: \"abc\" is not a number", "cell 2 of 2"});
-    expect_bad_csv("1,2\n\n3,\n", {"m.csv:3:3: \"\" is not a number"});
+    expect_bad_csv("1,2\n\n3,\n", {"m.csv:3:3: 1 missing", "an empty cell"});
     expect_bad_csv("1,2\n3,1e999\n", {":2:3:", "1e999"});
     expect_bad_csv("1,2,3\n4,5\n", {"m.csv:2:3: 2 cells (line 1 has 3;"});
     expect_bad_csv("a,b\n1,2\n4,5,6\n", {"m.csv:3:5: 3 cells (line 2 has 2;"});
     expect_bad_csv("1,+-2\n", {"m.csv:1:3: \"+-2\" is not a number"});
-    expect_bad_csv("1;2\n", {":1:1:", "\"1;2\" is not a number"});
+    expect_bad_csv("1:2\n", {":1:1:", "\"1:2\" is not a number"});
     expect_bad_csv("1,x\n2,3\n", {":1:3:", "\"x\""});
     expect_bad_csv("a,b\nc,d\n1,2\n", {":2:1:", "\"c\""});
     expect_bad_csv("\n\n", {"empty matrix"});
@@ -176,7 +181,7 @@ TEST(MatrixFileBadInput, UnusableFilesAreRejected) {
     fails(scratch.path("none.npy"), {"none.npy: no such file"});
     fails(scratch.path("none.safetensors:layers.0.key:1"), {"none.safetensors: no such file"});
     fails(scratch.path("none"), {"none: no such file"});
-    fails(scratch.write("m.dat", "1,2"), {"m.dat", "unknown kind of file", ".safetensors, .npz, .npy, .csv"});
+    fails(scratch.write("m.foo", std::string("\1\2\0\3", 4)), {"m.foo", "unknown kind of file", ".npz, .npy", ".csv"});
     fails(scratch.write("m.csv", "1,2") + ":x", {"m.csv", ":x"});
     fails(scratch.path("."), {"folder"});
     write_safetensors(scratch.path("e.safetensors"), {},
@@ -191,7 +196,7 @@ TEST(MatrixFileBadInput, NanAndInfinity) {
     const ScratchFolder scratch;
     const auto path = scratch.write("m.csv", "1,2,3\n4,5,nan\n-inf,8,9\n");
     expect_error(ErrorKind::input, [&] { (void)read_matrix(path); },
-                 {path, "2 NaN or infinite values", "row 1, column 2, counted from 0"});
+                 {path + ":2:5: ", "2 missing or infinite values in 3 rows", "\"nan\""});
 }
 
 }  // namespace

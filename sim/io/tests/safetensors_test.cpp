@@ -126,14 +126,30 @@ TEST(Safetensors, EmptyFilesAndTensorsAreLegal) {
 
 TEST(Safetensors, OtherDtypesAreListedButNotReadAsNumbers) {
     const ScratchFolder scratch;
-    const auto path = scratch.write("q.safetensors", safetensors_bytes(braces(entry("codes", "I8", "[4]", "[0,4]") +
+    const auto path = scratch.write("q.safetensors", safetensors_bytes(braces(entry("codes", "I32", "[1]", "[0,4]") +
                                                                               "," + entry("f4", "F4", "[8]", "[4,8]")),
                                                                        zeros.substr(0, 8)));
     const SafetensorsFile file(path);
-    std::vector<double> out(4);
+    std::vector<double> out(1);
     expect_error(ErrorKind::input, [&] { file.read(file.tensor("codes"), 0, out); },
-                 {path, "\"codes\"", "I8", "F16, BF16, F32 and F64"});
+                 {path, "\"codes\"", "I32", "F16, BF16, F32, F64, F8_E4M3"});
     EXPECT_EQ(file.tensor("f4").elements(), 8U);
+}
+
+TEST(Safetensors, CodesAreReadWithoutTheirScale) {
+    const ScratchFolder scratch;
+    const auto path = scratch.write(
+        "codes.safetensors",
+        safetensors_bytes(braces(entry("a", "I8", "[2]", "[0,2]") + "," + entry("b", "U8", "[2]", "[2,4]") + "," +
+                                 entry("c", "F8_E4M3", "[2]", "[4,6]") + "," + entry("d", "F8_E5M2", "[2]", "[6,8]")),
+                          "\xff\x02\xff\x02\x38\xc4\x38\xc4"));
+    const SafetensorsFile file(path);
+    std::vector<std::vector<double>> found;
+    for (const char* name : {"a", "b", "c", "d"}) {
+        found.emplace_back(2);
+        file.read(file.tensor(name), 0, found.back());
+    }
+    EXPECT_EQ(found, (std::vector<std::vector<double>>{{-1.0, 2.0}, {255.0, 2.0}, {1.0, -3.0}, {0.5, -4.0}}));
 }
 
 TEST(Safetensors, UnknownTensorSuggestsTheNearest) {
@@ -183,7 +199,7 @@ TEST(SafetensorsBadInput, WebPage) { expect_file_rejected("<!DOCTYPE html><html>
 
 TEST(SafetensorsBadInput, OtherFormats) {
     expect_file_rejected("\x93NUMPY\x01\x00", {".npy array"});
-    expect_file_rejected("PK\x03\x04 more", {"zip archive", "PyTorch"});
+    expect_file_rejected("PK\x03\x04 more", {"zip archive", "unpack it first"});
     expect_file_rejected(zeros, {"zero bytes", "incomplete download"});
     expect_file_rejected("\x80\x02}q", {"pickle"});
 }
@@ -336,7 +352,7 @@ TEST(SafetensorsBadInput, DamageNeverCrashes) {
             const SafetensorsFile file(damaged);
             for (const auto& tensor : file.tensors()) {
                 std::vector<double> out(tensor.elements());
-                if (is_block_dtype(tensor.dtype)) file.read(tensor, 0, out);
+                if (is_block_dtype(tensor.dtype) || is_code_dtype(tensor.dtype)) file.read(tensor, 0, out);
             }
         } catch (const Error& error) {
             EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();

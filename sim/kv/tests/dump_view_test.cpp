@@ -59,6 +59,63 @@ TEST_F(DumpViewTest, ShufflingPermutesRowsAndDerotatesEachFromItsPosition) {
     }
 }
 
+constexpr const char* yarn_text = R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32})";
+
+/// A dump of one head of keys, with this metadata in addition to those of a rotary embedding of base 500.
+void write_scaled_keys(const std::string& path, const arma::mat& keys, const std::string& scaling) {
+    const arma::mat by_rows = keys.t();
+    write_safetensors(path,
+                      {{"layout", "head,token,dim"},
+                       {"keys", "post-rope"},
+                       {"rope_base", "500"},
+                       {"rope_style", "rotate-half"},
+                       {"position_start", "3"},
+                       {"rope_scaling", scaling}},
+                      {tensor_of("layers.0.key", DType::f64, {1, keys.n_rows, keys.n_cols},
+                                 {by_rows.memptr(), by_rows.memptr() + by_rows.n_elem})});
+}
+
+TEST_F(DumpViewTest, UndoRotaryFollowsTheScalingOfTheMetadata) {
+    const arma::mat keys = KvLikeHead(options_, {}, "kv-like layer 0", 1).sample(0).key.observed;
+    const std::string path = scratch_.path("scaled.safetensors");
+    for (const char* text : {R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                 "original_max_position_embeddings": 64})",
+                             R"({"type": "linear", "factor": 4.0, "rope_theta": 500.0})", yarn_text}) {
+        const auto scaling = read_rope_scaling(Json::parse(text, "test"), "test");
+        ASSERT_TRUE(scaling.has_value());
+        write_scaled_keys(path, apply_rope(keys, {500.0, RopeStyle::rotate_half, scaling}, 3.0), text);
+        const KvDump dump(path);
+        EXPECT_TRUE(has_rotary(dump));
+        const arma::mat back =
+            DumpHead(dump, *dump.find(0, Side::key), 0, {.undo_rotary = true}, order()).read_block(8, 40);
+        EXPECT_LT(arma::abs(back - keys.rows(8, 47)).max(), 1e-13) << text;
+        EXPECT_GT(arma::abs(back - undo_rope(dump.read_block(dump.tensors()[0], 0, 8, 40),
+                                             {500.0, RopeStyle::rotate_half}, 11.0))
+                      .max(),
+                  0.01)
+            << text << ": control, the scaling makes a difference";
+    }
+    for (const char* none : {"null", "None", "{}", R"({"rope_type": "default"})"}) {
+        write_scaled_keys(path, keys, none);
+        EXPECT_FALSE(dump_rotary(KvDump(path)).rope.scaling.has_value()) << none;
+    }
+}
+
+TEST_F(DumpViewTest, UndoRotaryRejectsScalingsThatItCannotUndo) {
+    const std::string path = scratch_.path("other.safetensors");
+    const auto rejected = [&](const std::string& text, std::string_view part) {
+        write_scaled_keys(path, arma::mat(4, 8, arma::fill::ones), text);
+        const KvDump dump(path);
+        EXPECT_FALSE(has_rotary(dump)) << text;
+        expect_error(ErrorKind::input, [&] { (void)dump_rotary(dump); }, {path, "metadata rope_scaling", part});
+    };
+    rejected("llama3", "json.dumps(config.rope_scaling)");  // as written by version 1 of this program
+    rejected("{'type': 'linear', 'factor': 2.0}", "json.dumps(config.rope_scaling)");
+    rejected(R"({"rope_type": "dynamic", "factor": 2.0})", "depend on the length of the sequence");
+    rejected(R"({"rope_type": "longrope"})", "a factor for each pair");
+    rejected(R"({"rope_type": "linear", "factor": 2.0, "rope_theta": 600.0})", "metadata rope_base is 500");
+}
+
 TEST_F(DumpViewTest, UndoRotaryNeedsTheMetadata) {
     KvLikeOptions plain = options_;
     plain.rotary.reset();

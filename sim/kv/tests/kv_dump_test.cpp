@@ -242,7 +242,9 @@ TEST(KvDump, OtherNamesAndTensorsOutsideThePattern) {
     for (const auto& tensor : dump.tensors()) names.push_back(tensor.name);
     EXPECT_EQ(names, (std::vector<std::string>{"key_cache.2", "value_cache.2", "key_cache.10", "value_cache.10"}));
     EXPECT_EQ(dump.ignored(), (std::vector<std::string>{"readout.wo", "key_cache.x"}));
-    expect_rejected(path, {}, {"no tensor is named like \"layers.{layer}.{side}\"", "\"value_cache.10\"", "--tensor"});
+    expect_rejected(path, {}, {"no tensor is named like \"layers.{layer}.{side}\"", "\"value_cache.10\"", "--pattern"});
+    options.tensor_pattern = "cache.{layer}.{side}";
+    expect_rejected(path, options, {"no tensor is named like \"cache.{layer}.{side}\"", "correct --pattern"});
 }
 
 TEST(KvDump, ShortSideNames) {
@@ -315,7 +317,7 @@ TEST(KvDumpLayout, UnknownNamesAreRejected) {
 }
 
 TEST(KvDumpBadInput, Pattern) {
-    for (const char* pattern : {"layers.{layer}", "{side}", "{layer}{layer}{side}", ""}) {
+    for (const char* pattern : {"{layer}{layer}{side}", "{side}.{side}", "layers.{number}.{side}", "{layer"}) {
         DumpOptions options;
         options.tensor_pattern = pattern;
         expect_error(ErrorKind::usage, [&] { KvDump dump(bundled, options); }, {"{layer}", "{side}", "once each"});
@@ -333,7 +335,7 @@ TEST(KvDumpBadInput, Tensors) {
     const std::string codes = R"({"layers.0.key":{"dtype":"I8","shape":[1,1,4],"data_offsets":[0,4]},)"
                               R"("__metadata__":{"layout":"head,token,dim"}})";
     expect_rejected(scratch.write("i.safetensors", safetensors_bytes(codes, "abcd")), {},
-                    {"\"layers.0.key\" has dtype \"I8\"", "F16, BF16, F32 or F64"});
+                    {"\"layers.0.key\" has dtype \"I8\"", "scale is not known", "--scale"});
     expect_rejected(scratch.write("dump.bin", "abcdefghijkl"), {}, {"unknown kind of file"});
     expect_rejected(scratch.path("none.safetensors"), {}, {"no such file"});
 }

@@ -1,5 +1,7 @@
 #include "sim/kv/rope.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -81,6 +83,132 @@ TEST(RopeScaling, SlowsLongWavelengths) {
         EXPECT_GT(between, 0);
         EXPECT_GT(slowed, 0);
     }
+}
+
+RopeScaling scaling_from(const std::string& text) {
+    const auto scaling = read_rope_scaling(Json::parse(text, "test"), "test");
+    EXPECT_TRUE(scaling.has_value()) << text;
+    return scaling.value_or(RopeScaling{});
+}
+
+struct ExpectedFrequency {
+    std::size_t pair;
+    double value;
+};
+void expect_frequencies(const RopeScaling& scaling, double base, const std::vector<ExpectedFrequency>& expected) {
+    for (const auto& [pair, value] : expected)
+        EXPECT_NEAR(scaled_frequency(scaling, base, pair, 128) / value, 1.0, 1e-13) << pair;
+}
+
+// The expected numbers here and below were computed in NumPy by the formulas of transformers 5.24.0.
+TEST(RopeScalingReference, Llama31HasTheFrequenciesOfNumPy) {
+    const RopeScaling scaling = scaling_from(R"({"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                         "original_max_position_embeddings": 8192, "rope_type": "llama3"})");
+    EXPECT_EQ(scaling, RopeScaling{});
+    expect_frequencies(scaling, 500000.0,
+                       {{0, 1.0},
+                        {1, 0.8146172338565447},
+                        {28, 0.003211445994752591},
+                        {29, 0.002166570763503359},
+                        {32, 0.0005248461609929547},
+                        {34, 0.0001785078127679964},
+                        {35, 9.556212353964683e-05},
+                        {63, 3.068925988914511e-07}});
+}
+
+TEST(RopeScalingReference, YarnHasTheFrequenciesOfNumPy) {
+    // Qwen 2.5 with its recommended factor for long texts; `type` is the older name of `rope_type`.
+    RopeScaling scaling = scaling_from(R"({"factor": 4.0, "original_max_position_embeddings": 32768, "type": "yarn"})");
+    EXPECT_NEAR(scaling.attention_factor, 1.138629436111989, 1e-15);
+    expect_frequencies(scaling, 1e6,
+                       {{0, 1.0},
+                        {20, 0.01333521432163324},
+                        {24, 0.005375321490790102},
+                        {30, 0.001064360981247002},
+                        {36, 0.0001798411558739542},
+                        {40, 4.445698525097307e-05},
+                        {63, 3.102344401879299e-07}});
+    scaling = scaling_from(R"({"factor": 16, "original_max_position_embeddings": 4096, "rope_type": "yarn",
+                               "truncate": false, "attention_factor": 1.25})");
+    EXPECT_EQ(scaling.attention_factor, 1.25);
+    expect_frequencies(scaling, 10000.0,
+                       {{20, 0.056234132519034905},
+                        {24, 0.027861316864565167},
+                        {36, 0.002327564826746066},
+                        {45, 9.785687467235491e-05},
+                        {50, 4.686838808327849e-05}});
+    scaling = scaling_from(R"({"factor": 40, "original_max_position_embeddings": 4096, "rope_type": "yarn",
+                               "mscale": 0.707, "mscale_all_dim": 0.5})");
+    EXPECT_NEAR(scaling.attention_factor, 1.064468903941252, 1e-15);
+}
+
+TEST(RopeScalingReference, LinearDividesPositions) {
+    const RopeScaling scaling = scaling_from(R"({"rope_type": "linear", "factor": 2.5})");
+    const arma::mat block = random_block(20, 16);
+    const auto positions = scattered(20);
+    std::vector<double> shorter = positions;
+    for (double& position : shorter) position /= 2.5;
+    EXPECT_LT(arma::abs(apply_rope(block, {10000.0, RopeStyle::rotate_half, scaling}, positions) -
+                        apply_rope(block, {10000.0, RopeStyle::rotate_half}, shorter))
+                  .max(),
+              1e-13);
+}
+
+TEST(RopeScalingIdentity, UndoingDividesByTheAttentionFactorOfYarn) {
+    const RopeScaling scaling =
+        scaling_from(R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64})");
+    const Rope rope{10000.0, RopeStyle::interleaved, scaling};
+    const arma::mat block = random_block(30, 64);
+    const auto positions = scattered(30);
+    const arma::mat rotated = apply_rope(block, rope, positions);
+    for (std::size_t t = 0; t < block.n_rows; ++t)
+        EXPECT_NEAR(arma::norm(rotated.row(t)) / arma::norm(block.row(t)), 1.138629436111989, 1e-14);
+    EXPECT_LT(arma::abs(undo_rope(rotated, rope, positions) - block).max(), 1e-14);
+}
+
+TEST(RopeScaling, IsReadBackFromItsJson) {
+    for (const char* text :
+         {R"({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.5, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 4096})",
+          R"({"rope_type": "linear", "factor": 2.0})",
+          R"({"rope_type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "truncate": false,
+              "beta_fast": 16.0, "beta_slow": 2.0, "mscale": 0.707, "mscale_all_dim": 0.5})"}) {
+        const RopeScaling scaling = scaling_from(text);
+        EXPECT_EQ(read_rope_scaling(rope_scaling_json(scaling), "test"), scaling) << text;
+    }
+    for (const char* none : {"null", "{}", R"({"rope_type": "default"})", R"({"rope_theta": 10000.0})"})
+        EXPECT_FALSE(read_rope_scaling(Json::parse(none, "test"), "test").has_value()) << none;
+}
+
+TEST(RopeScaling, OthersAreRejectedWithTheReason) {
+    const auto rejected = [](const std::string& text, std::initializer_list<std::string_view> parts) {
+        expect_error(
+            ErrorKind::input, [&] { (void)read_rope_scaling(Json::parse(text, "test"), "a.json: scaling"); }, parts);
+    };
+    rejected(R"({"type": "dynamic", "factor": 2.0})",
+             {"a.json: scaling has rope_type \"dynamic\" (its frequencies depend on the length of the sequence",
+              "only default, llama3, linear, yarn are supported"});
+    rejected(R"({"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0]})",
+             {"rope_type \"longrope\" (it has a factor for each pair"});
+    rejected(R"({"rope_type": "mrope", "mrope_section": [16, 24, 24]})", {"positions have three coordinates"});
+    rejected(R"({"rope_type": "yarm"})", {"the unknown rope_type \"yarm\""});
+    rejected(R"({"rope_type": 3})", {"rope_type is not a text"});
+    rejected(R"({"factor": 2.0})", {"rope_type is missing"});
+    rejected(R"("llama3")", {"an object with a rope_type is expected"});
+    rejected(R"({"rope_type": "linear"})", {"factor is missing, a positive number is expected"});
+    rejected(R"({"rope_type": "linear", "factor": 0.0})", {"factor is 0"});
+    rejected(R"({"rope_type": "linear", "factor": "2"})", {"factor is \"2\""});
+    for (const char* extreme : {"1e-300", "1e300"})
+        rejected(fmt::format(R"({{"rope_type": "linear", "factor": {}}})", extreme),
+                 {"a number from 1e-09 to 1000000000"});
+    rejected(R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0})",
+             {"original_max_position_embeddings is missing"});
+    rejected(R"({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0,
+                 "original_max_position_embeddings": 8192})",
+             {"high_freq_factor is not above low_freq_factor"});
+    rejected(R"({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "truncate": 1})",
+             {"truncate is 1, not true or false"});
+    rejected(R"({"rope_type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5})", {"some dimensions only"});
 }
 
 TEST(RopeReference, IsMultiplicationByComplexNumbers) {

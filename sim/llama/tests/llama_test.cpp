@@ -241,16 +241,29 @@ TEST(Llama, ReadsTheBaseFromNewerFiles) {
     EXPECT_EQ(read_llama_config(good.folder).rope.base, 700.0);
 }
 
-/// The metadata of a dump cannot express scaled frequencies, so they state no base.
-TEST(Llama, DumpsOfScaledPositionsCannotBeDerotated) {
+TEST(Llama, DumpsOfScaledPositionsStateTheirScaling) {
     const ScratchFolder scratch;
     const Reference scaled = make_reference(scratch, "scaled", 20);
     const std::string path = scratch.path("scaled.safetensors");
     write_llama_dump(path, Llama(scaled.folder), scaled.tokens, {.model = "scaled"});
     const KvDump dump(path);
-    EXPECT_FALSE(has_rotary(dump));
-    EXPECT_FALSE(dump.metadata("rope_base").has_value());
-    expect_error(ErrorKind::input, [&] { (void)dump_rotary(dump); }, {path, "rope_scaling is \"llama3\"", "--model"});
+    const Rope rope = dump_rotary(dump).rope;
+    EXPECT_EQ(rope.base, 500.0);
+    EXPECT_EQ(rope.scaling, (RopeScaling{8.0, 1.0, 4.0, 200.0}));
+}
+
+TEST(Llama, ReadsScalingsOfEveryKind) {
+    const ScratchFolder scratch;
+    const Reference good = make_reference(scratch, "tied", 4);
+    const std::string text = bytes_of_file(good.folder + "/config.json");
+    write_config(good, text, "\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}");
+    EXPECT_EQ(read_llama_config(good.folder).rope.scaling,
+              (RopeScaling{.factor = 2.0, .kind = RopeScalingKind::linear}));
+    write_config(good, text, "\"rope_scaling\": null",
+                 "\"rope_parameters\": {\"rope_theta\": 500.0, \"rope_type\": \"yarn\", \"factor\": 4.0, "
+                 "\"original_max_position_embeddings\": 64, \"attention_factor\": 1.5}");
+    EXPECT_EQ(read_llama_config(good.folder).rope.scaling,
+              (RopeScaling{4.0, 1.0, 32.0, 64.0, RopeScalingKind::yarn, 1.5}));
 }
 
 TEST(Llama, RejectsOtherArchitectures) {
@@ -269,11 +282,11 @@ TEST(Llama, RejectsOtherArchitectures) {
     const std::string scaled =
         "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, ";
     with("\"rope_scaling\": null", scaled + "\"high_freq_factor\": 4.0}",
-         "with original_max_position_embeddings, a positive number");
+         "original_max_position_embeddings is missing, a positive number is expected");
     with("\"rope_scaling\": null", scaled + "\"high_freq_factor\": 1.0, \"original_max_position_embeddings\": 8192}",
-         "a high_freq_factor above low_freq_factor");
-    with("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}",
-         "none, or of rope_type \"llama3\"");
+         "high_freq_factor is not above low_freq_factor");
+    with("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0}",
+         "rope_scaling has rope_type \"dynamic\" (its frequencies depend on");
     with("\"rope_scaling\": null", "\"partial_rotary_factor\": 0.5", "partial_rotary_factor is 0.5 (expected 1");
     with("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias is true (expected false)");
     with("\"attention_bias\": false", "\"attention_multiplier\": 0.25",

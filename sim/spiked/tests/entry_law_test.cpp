@@ -257,21 +257,22 @@ TEST(EntryLawBadInput, IllegalTexts) {
     };
     fails("gausian", {"unknown entry law \"gausian\"", "did you mean \"gaussian\"?"});
     fails("", {"unknown entry law \"\"", "one of: gaussian, rademacher"});
-    fails("gaussian:1", {"\"gaussian:1\"", "takes no parameter", "write gaussian"});
+    fails("gaussian:1", {"\"gaussian:1\"", "gaussian has no variant or option \"1\"", "it takes none"});
     fails("student", {"\"student\" needs one parameter, NU", "write student:NU"});
-    fails("student:", {"\"\" is not usable as NU"});
-    fails("student:2", {"\"2\" is not usable as NU", "above 2", "write student:NU"});
-    fails("student:-5", {"\"-5\""});
+    fails("student:", {"\"\" is not a number above 2"});
+    fails("student:2", {"\"student:2\": 2 is not possible", "above 2"});
+    fails("student:-5", {"-5 is not possible"});
     fails("student:nan", {"\"nan\""});
     fails("student:inf", {"\"inf\""});
-    fails("student:5:5", {"needs one parameter"});
+    fails("student:5:5", {"5 is given twice"});
+    fails("student:5:6", {"needs one parameter, NU"});
     fails("student:nu=5", {"no option \"nu\"", "write student:NU"});
-    fails("two-point:0", {"\"0\"", "write two-point:P"});
-    fails("two-point:1", {"\"1\""});
+    fails("two-point:0", {"0 is not possible", "from 1e-09 to"});
+    fails("two-point:1", {"1 is not possible"});
     fails("two-point:x", {"\"x\""});
-    fails("sparse:0", {"\"0\"", "write sparse:P"});
-    fails("sparse:1.5", {"\"1.5\""});
-    fails("sparse:1e-12", {"\"1e-12\"", "from 1e-9"});
+    fails("sparse:0", {"0 is not possible", "from 1e-09 to 1"});
+    fails("sparse:1.5", {"1.5 is not possible"});
+    fails("sparse:1e-12", {"1e-12 is not possible"});
 }
 
 }  // namespace

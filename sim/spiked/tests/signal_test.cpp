@@ -249,21 +249,22 @@ TEST(SignalVectorsBadInput, IllegalTexts) {
     fails("orthogonal", {"unknown signal vectors \"orthogonal\"", "did you mean \"haar\"?"});
     fails("columns", {"unknown signal vectors \"columns\"", "one of: haar, qr, localised, sparse, eigen, smooth"});
     fails("", {"unknown signal vectors \"\""});
-    fails("haar:3", {"\"haar:3\"", "takes no number", "write haar"});
+    fails("haar:3", {"\"haar:3\"", "haar has no variant or option \"3\"", "it takes none"});
     fails("qr", {"the entry law is missing", "write qr:ENTRY"});
     fails("qr:", {"the entry law is missing"});
     fails("qr:gausian", {"unknown entry law \"gausian\"", "did you mean \"gaussian\"?"});
-    fails("qr:student:1", {"\"1\" is not usable as NU"});
-    fails("localised", {"J must be one integer from 1 on", "write localised:J"});
-    fails("localised:0", {"J must be"});
-    fails("localised:2.5", {"J must be"});
-    fails("localised:J=2", {"takes no option J", "write localised:J"});
-    fails("sparse:-1", {"K must be", "write sparse:K"});
-    fails("sparse:1:2", {"K must be"});
+    fails("qr:student:1", {"\"student:1\": 1 is not possible", "above 2"});
+    fails("localised", {"it needs one J", "write localised:J"});
+    fails("localised:0", {"0 is not possible", "a whole number of at least 1"});
+    fails("localised:2.5", {"\"2.5\" is not a whole number of at least 1"});
+    fails("localised:J=2", {"localised has no option \"J\"", "write localised:J"});
+    fails("sparse:-1", {"-1 is not possible", "at least 1"});
+    fails("sparse:1:2", {"it needs one K", "write sparse:K"});
     fails("eigen", {"the side is missing or unknown", "write eigen:row:INDEX or eigen:col:INDEX"});
     fails("eigen:1", {"the side is missing or unknown"});
-    fails("eigen:row", {"INDEX must be one integer from 1 on"});
-    fails("eigen:row:0", {"INDEX must be"});
+    fails("eigen:row", {"it needs one INDEX", "write eigen:row:INDEX"});
+    fails("eigen:row:0", {"0 is not possible", "at least 1"});
+    fails("eigen:row:x", {"\"x\" is not a whole number"});
     expect_error(ErrorKind::usage, [] { (void)VectorLaw::parse("smooth", MatrixSide::column); },
                  {"\"smooth\" are left vectors, not right vectors"});
     expect_error(ErrorKind::usage, [] { (void)VectorLaw::parse("eigen:col:1", MatrixSide::row); },

@@ -1,0 +1,329 @@
+#include "sim/io/table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/files/byte_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/printable.hpp"
+#include "sim/io/file_formats.hpp"
+#include "sim/io/table_cells.hpp"
+#include "sim/io/table_dialect.hpp"
+#include "sim/io/text_lines.hpp"
+
+namespace spiked::sim {
+namespace {
+
+/// The form of a table is recognised from so many lines, or from this many bytes and at least three lines.
+constexpr std::size_t sample_lines = 64;
+constexpr std::size_t sample_bytes = 1 << 20;
+
+/// What the numbers of the first column may be.
+struct FirstColumn {
+    bool counts = true;  ///< 0, 1, 2, ... or 1, 2, 3, ..., written with digits
+    bool whole = true;   ///< written with digits
+    bool increases = true;
+    double first = 0.0;
+    double last = 0.0;
+
+    void add(std::size_t row, double value, bool digits) {
+        if (row == 0) first = value;
+        counts = counts && digits && first <= 1.0 && value == first + static_cast<double>(row);
+        whole = whole && digits;
+        increases = increases && (row == 0 || value > last);
+        last = value;
+    }
+};
+
+class TableReader {
+public:
+    TableReader(std::string path, const TableReading& reading)
+        : path_(std::move(path)), dialect_(reading.dialect), counts_(reading.counts), check_(reading.check) {}
+
+    void line(std::string_view text) {
+        ++line_;
+        const std::size_t begin = text.find_first_not_of(" \t");
+        if (begin == std::string_view::npos || text[begin] == '#' || text[begin] == '%') return;
+        if (form_) return row(text, line_);
+        if (sample_.empty() && text.starts_with("sep=") && text.size() == 5) {  // as spreadsheets write
+            if (!dialect_.delimiter) dialect_.delimiter = text.back();
+            return;
+        }
+        sample_.push_back({std::string(text), line_});
+        sampled_ += text.size();
+        if (sample_.size() == sample_lines || (sampled_ >= sample_bytes && sample_.size() >= 3)) begin_rows();
+    }
+
+    [[nodiscard]] Table table() {
+        if (!form_ && !sample_.empty()) begin_rows();
+        if (rows_ == 0) throw input_error("{}: empty matrix (it has no line of numbers): give at least one row", path_);
+        reject_missing();
+        Table found{.notes = {}, .guessed = form_->guessed};
+        const bool counted = form_->may_count && first_.counts && rows_ >= 2 && counts_rows();
+        if (counted) found.guessed = true;
+        const std::size_t stored = form_->columns - (form_->index ? 1 : 0);
+        if (stored == 0) throw input_error("{}: only an index (no column of numbers is left): say --index no", path_);
+        const arma::mat lines(values_.data(), stored, rows_, false, true);
+        if (counted)
+            found.matrix = lines.tail_rows(stored - 1).t();
+        else
+            found.matrix = lines.t();
+        found.notes = notes(counted);
+        return found;
+    }
+
+private:
+    void begin_rows() {
+        form_ = recognise_table(path_, sample_, dialect_, counts_);
+        decimal_ = form_->decimal;
+        fast_ = !check_ && !form_->index && !form_->trailing && !form_->quoted && decimal_ != ',';
+        for (std::size_t i = form_->header ? 1 : 0; i < sample_.size(); ++i) row(sample_[i].text, sample_[i].number);
+    }
+
+    void row(std::string_view text, std::size_t number) {
+        if (!fast_ || !plain_row(text)) any_row(text, number);
+        if (rows_ == 0) first_line_ = number;
+        ++rows_;
+    }
+
+    /// Reads a row of numbers with decimal points; false, and nothing read, for any other.
+    bool plain_row(std::string_view text) {
+        if (!decimal_ && form_->delimiter != ',' && text.find('.') != text.npos) decimal_ = '.';
+        const char* at = text.data();
+        const char* const end = at + text.size();
+        const char delimiter = form_->delimiter;
+        const auto skip_blanks = [&] {
+            while (at != end && (*at == ' ' || (*at == '\t' && delimiter != '\t'))) ++at;
+        };
+        const std::size_t before = values_.size();
+        const auto fail = [&] {
+            values_.resize(before);
+            return false;
+        };
+        for (std::size_t cell = 0;; ++cell) {
+            skip_blanks();
+            double value = 0.0;
+            const auto [behind, status] = std::from_chars(at, end, value);
+            if (status != std::errc{} || !std::isfinite(value) || cell == form_->columns) return fail();
+            if (cell == 0) first_digits_ = is_digits({at, behind});
+            values_.push_back(value);
+            at = behind;
+            skip_blanks();
+            if (at == end) break;
+            if (delimiter == ' ' ? at == behind : *at++ != delimiter) return fail();
+        }
+        if (values_.size() - before != form_->columns) return fail();
+        first_.add(rows_, values_[before], first_digits_);
+        return true;
+    }
+
+    void any_row(std::string_view text, std::size_t number) {
+        const std::size_t before = values_.size();
+        std::size_t cells = 0;
+        std::size_t wrong_column = 1;  // where the first superfluous cell, or the last of too few, begins
+        const std::size_t skipped = form_->index ? 1 : 0;
+        each_cell(text, form_->delimiter, [&](const TableCell& cell) {
+            const std::size_t i = cells++;
+            if (i == form_->columns && form_->trailing && cell.text.empty()) return --cells, false;
+            if (i <= form_->columns) wrong_column = cell.column;
+            if (i < skipped || i > form_->columns) return true;
+            if (i == form_->columns && is_missing(cell.text)) return true;
+            values_.push_back(value_of(cell, i, number, text));
+            if (i == 0) first_.add(rows_, values_.back(), is_digits(cell.text));
+            return true;
+        });
+        if (cells != form_->columns) {
+            std::size_t first = first_line_;
+            for (std::size_t k = sample_.size(); rows_ == 0 && k-- > 0;)
+                if (count_cells(sample_[k].text, form_->delimiter) == form_->columns) first = sample_[k].number;
+            throw input_error(
+                "{}:{}:{}: {} {} (line {} has {}; every row needs the same number): correct the line, or leave it out",
+                path_, number, wrong_column, cells, cells == 1 ? "cell" : "cells", first, form_->columns);
+        }
+        values_.resize(before + cells - skipped);
+    }
+
+    double value_of(const TableCell& cell, std::size_t i, std::size_t number, std::string_view line) {
+        const bool comma = cell.text.find(',') != cell.text.npos;
+        if (!decimal_ && comma && number_with_comma(cell.text)) decimal_ = ',';
+        if (!decimal_ && cell.text.find('.') != cell.text.npos && number_with_point(cell.text)) decimal_ = '.';
+        const auto value = decimal_ == ',' ? number_with_comma(cell.text) : number_with_point(cell.text);
+        if (check_ && (value || number_with_point(cell.text)))
+            if (const auto reason = check_(i - (form_->index ? 1 : 0), value ? *value : *number_with_point(cell.text));
+                !reason.empty())
+                throw input_error("{}:{}:{}: {}", path_, number, cell.column, reason);
+        if (value && std::isfinite(*value)) return *value;
+        if (!value && !is_missing(cell.text)) reject_text(cell, i, number, line);
+        if (missing_++ == 0) {
+            missing_place_ = fmt::format("{}:{}:{}", path_, number, cell.column);
+            missing_text_ = cell.text.empty() ? "an empty cell" : in_quotes(cell.text);
+        }
+        return 0.0;
+    }
+
+    void reject_missing() const {
+        if (missing_ == 0) return;
+        throw input_error(
+            "{}: {} missing or infinite {} in {} {} (the first, here, is {}): leave out the rows or columns that hold "
+            "them, or fill them in",
+            missing_place_, missing_, missing_ == 1 ? "value" : "values", rows_, rows_ == 1 ? "row" : "rows",
+            missing_text_);
+    }
+
+    [[noreturn]] void reject_text(const TableCell& cell, std::size_t i, std::size_t number,
+                                  std::string_view line) const {
+        const std::string where = fmt::format("{}:{}:{}", path_, number, cell.column);
+        const std::string what = fmt::format("{} is not a number", in_quotes(cell.text));
+        const std::string form =
+            fmt::format("{}, decimal {}", delimiter_text(form_->delimiter), decimal_ == ',' ? "comma" : "point");
+        if (has_thousands(cell.text, ',') || has_thousands(cell.text, '.') || number_with_comma(cell.text) ||
+            number_with_point(cell.text))
+            throw input_error(
+                "{}: {} (read with {}; a second mark, as between thousands, is not read): write all numbers with the "
+                "decimal mark only, or name that with --decimal",
+                where, what, form);
+        const bool column_of_text = usual_text(i, true);
+        if (i == 0 && dialect_.index == false && column_of_text)
+            throw input_error("{}: {} (the first column names the rows): say --index yes", where, what);
+        if (dialect_.header == false && number == sample_.front().number && !column_of_text)
+            throw input_error("{}: {} (the first line names the columns): say --header yes", where, what);
+        if (number == sample_.front().number && !form_->header && sample_.size() > 1 && !usual_text(i, false))
+            throw input_error(
+                "{}: {} (cell {} of the first line): correct the cell, or say --header yes if the line names the "
+                "columns",
+                where, what, i + 1);
+        if (!has_number(line) || (!column_of_text && usual_text(i, false)))
+            throw input_error(
+                "{}: {} (read with {}, in which {}): say with --delimiter and --decimal how the table is written, or "
+                "leave out what holds no numbers",
+                where, what, form, has_number(line) ? "few lines are numbers" : "no cell of the line is one");
+        if (column_of_text)
+            throw input_error(
+                "{}: {} (column {} of {} holds text; read with {}): leave that column out, or say with --delimiter and "
+                "--decimal how the table is written",
+                where, what, i + 1, count_cells(line, form_->delimiter), form);
+        throw input_error("{}: {} (cell {} of {}; {}): correct the cell", where, what, i + 1,
+                          count_cells(line, form_->delimiter), form);
+    }
+
+    [[nodiscard]] bool is_number(std::string_view text) const {
+        return (decimal_ == ',' ? number_with_comma(text) : number_with_point(text)).has_value();
+    }
+    [[nodiscard]] bool has_number(std::string_view line) const {
+        bool found = false;
+        each_cell(line, form_->delimiter, [&](const TableCell& cell) { return !(found = is_number(cell.text)); });
+        return found;
+    }
+    /// Whether most of the first lines have text in this cell, or in any up to it.
+    [[nodiscard]] bool usual_text(std::size_t i, bool one_column) const {
+        const std::size_t from = form_->header ? 1 : 0;
+        const std::size_t lines = sample_.size() - from;
+        const auto texts = std::count_if(sample_.begin() + static_cast<std::ptrdiff_t>(from), sample_.end(),
+                                         [&](const TextLine& line) { return has_text(line, i, one_column); });
+        return lines > 1 && 2 * static_cast<std::size_t>(texts) > lines;
+    }
+
+    /// Whether the cell of this line, or any one, is neither a number nor missing.
+    [[nodiscard]] bool has_text(const TextLine& line, std::size_t at, bool one_column) const {
+        std::size_t cell_number = 0;
+        bool found = false;
+        each_cell(line.text, form_->delimiter, [&](const TableCell& cell) {
+            const bool looked_at = !one_column || cell_number == at;
+            ++cell_number;
+            if (looked_at && !is_missing(cell.text) && !is_number(cell.text)) found = true;
+            return !found && cell_number <= at;
+        });
+        return found;
+    }
+
+    /// Whether a first column that counts is an index: a count from 1 may be data where all numbers are whole.
+    [[nodiscard]] bool counts_rows() const {
+        if (form_->header) return true;
+        return rows_ >= 3 && (first_.first == 0.0 || has_fractions());
+    }
+    /// Whether the first column may identify the rows.
+    [[nodiscard]] bool may_identify() const {
+        static constexpr std::string_view names[] = {"id", "index", "row",     "rownum", "number", "no",
+                                                     "nr", "key",   "subject", "sample", "code",   "case"};
+        std::string name = form_->first_name;
+        for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with("_id"))
+            return first_.whole;
+        return first_.whole && first_.increases && rows_ >= 3 && (first_.counts || has_fractions());
+    }
+    [[nodiscard]] bool has_fractions() const {
+        const auto shown = std::min<std::size_t>(values_.size(), 4096);
+        return std::any_of(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(shown),
+                           [](double value) { return value != std::floor(value); });
+    }
+
+    [[nodiscard]] std::vector<std::string> notes(bool counted) const {
+        std::vector<std::string> parts;
+        const bool one_column = form_->columns == 1;
+        if (form_->delimiter != ',' && !one_column) parts.push_back(delimiter_text(form_->delimiter));
+        if (decimal_ == ',') parts.emplace_back("decimal comma");
+        if (form_->quoted) parts.emplace_back("numbers in quotes");
+        if (form_->trailing) parts.emplace_back("a delimiter at the end of each line");
+        const bool noted = form_->header && !form_->header_note.empty();
+        if (form_->header)
+            parts.push_back(noted ? fmt::format("a header line ({})", form_->header_note) : "a header line");
+        if (form_->index) parts.emplace_back("an index column");
+        if (counted)
+            parts.push_back(fmt::format("an index column (it counts {:.0f} to {:.0f}; --index no reads it as data)",
+                                        first_.first, first_.last));
+        std::vector<std::string> found;
+        if (!parts.empty()) {
+            const std::string last = parts.back();
+            parts.pop_back();
+            found.push_back(
+                fmt::format("{}: read with {}{}{}", path_, fmt::join(parts, ", "), parts.empty() ? "" : " and ", last));
+        }
+        if (!form_->header && !form_->header_note.empty())
+            found.push_back(fmt::format("{}: {}", path_, form_->header_note));
+        if (form_->may_count && !counted && may_identify())
+            found.push_back(fmt::format(
+                "{}: its first column{} holds whole numbers and is read as data (--index yes leaves it out)", path_,
+                form_->first_name.empty() ? "" : ", " + in_quotes(form_->first_name) + ","));
+        return found;
+    }
+
+    std::string path_;
+    TableDialect dialect_;
+    bool counts_;
+    CellCheck check_;
+    std::vector<TextLine> sample_;
+    std::size_t sampled_ = 0;  ///< bytes
+    std::optional<TableForm> form_;
+    std::optional<char> decimal_;
+    bool fast_ = false;
+    bool first_digits_ = false;
+    FirstColumn first_;
+    std::size_t line_ = 0;
+    std::size_t first_line_ = 0;
+    std::size_t rows_ = 0;
+    std::size_t missing_ = 0;
+    std::string missing_place_;
+    std::string missing_text_;
+    std::vector<double> values_;
+};
+
+}  // namespace
+
+Table read_table(const std::string& path, const TableReading& reading) {
+    const ByteFile file(path);
+    reject_other_format(file, ".csv");
+    TableReader reader(path, reading);
+    each_line(file, [&](std::string_view line) { reader.line(line); });
+    return reader.table();
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,38 @@
+#pragma once
+#include <armadillo>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/io/matrix_file.hpp"
+
+namespace spiked::sim {
+
+/// Why the number in this cell of its line (counted from 0, without the index) is not legal; empty where it is.
+using CellCheck = std::function<std::string(std::size_t cell, double value)>;
+
+struct TableReading {
+    TableDialect dialect;
+    /// Whether lines and columns of numbers that only count may be surroundings; not in a list of value,weight.
+    bool counts = true;
+    CellCheck check;
+};
+
+struct Table {
+    arma::mat matrix;
+    /// At most one sentence on the form of the table and one on numbers that may be surroundings; none for numbers
+    /// between commas without a header.
+    std::vector<std::string> notes;
+    /// Whether numbers were taken for a header or an index although the file does not say so.
+    bool guessed = false;
+};
+
+/// Reads a table of text, packed by gzip or not. The form is recognised (`recognise_table`) as far as the dialect does
+/// not state it: the delimiter (comma, semicolon, tab, bar or blanks), the decimal mark, quotes, a header, an index,
+/// delimiters at the end of lines. Blank lines and lines that begin with '#' or '%' are skipped. Throws an input_error
+/// with file:line:column for a cell that is not a number, for a line with another number of cells, and for missing and
+/// infinite values, with their number. Takes some 20 bytes of memory for each byte of text.
+[[nodiscard]] Table read_table(const std::string& path, const TableReading& reading = {});
+
+}  // namespace spiked::sim

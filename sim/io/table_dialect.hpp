@@ -1,0 +1,37 @@
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/io/matrix_file.hpp"
+
+namespace spiked::sim {
+
+struct TextLine {
+    std::string text;
+    std::size_t number = 0;  ///< from 1
+};
+
+/// How the lines of a table are read, as far as its first lines tell.
+struct TableForm {
+    char delimiter = ',';
+    std::optional<char> decimal;  ///< empty where no number has a mark
+    std::size_t columns = 0;      ///< cells of a row, the index among them
+    bool trailing = false;        ///< each row ends with a delimiter
+    bool header = false;
+    bool index = false;       ///< the first cell of each row is left out
+    bool may_count = false;   ///< the first column is left out if it only counts the rows
+    std::string header_note;  ///< why the first line is a header, or may be one, where it is not plain to see
+    std::string first_name;   ///< of the first column, where there is a header
+    bool guessed = false;     ///< whether the numbers of a line were taken for a header
+    bool quoted = false;      ///< numbers are in quotes
+};
+
+/// Recognises the form of a table from its first lines that are neither blank nor comments; fields of `given` are
+/// taken as they are. If `counts`, lines and columns of numbers that only count are surroundings, and commas that
+/// may be delimiters or decimal marks are errors. Throws input_error where two readings are equally likely.
+[[nodiscard]] TableForm recognise_table(const std::string& path, const std::vector<TextLine>& lines,
+                                        const TableDialect& given, bool counts);
+
+}  // namespace spiked::sim

@@ -1,0 +1,279 @@
+#include <zlib.h>
+
+#include <cstdlib>
+
+#include "core/files/tests/scratch.hpp"
+#include "sim/io/file_formats.hpp"
+#include "sim/io/matrix_file.hpp"
+#include "sim/io/npy.hpp"
+#include "sim/io/tensor_container.hpp"
+
+// Files of MATLAB, Matrix Market and SciPy, and files of other programs that are recognised and not read.
+
+namespace spiked::sim {
+namespace {
+
+std::string data_file(const std::string& name) { return std::string(SPIKED_SOURCE_DIR) + "/sim/io/tests/data/" + name; }
+
+void expect_matrix(const std::string& spec, const arma::mat& expected) {
+    const arma::mat found = read_matrix(spec);
+    ASSERT_EQ(arma::size(found), arma::size(expected)) << spec;
+    EXPECT_TRUE(arma::approx_equal(found, expected, "absdiff", 0.0)) << spec << "\n" << found;
+}
+
+void expect_rejected_matrix(const std::string& spec, std::initializer_list<std::string_view> parts) {
+    expect_error(
+        ErrorKind::input, [&] { (void)read_matrix(spec); }, parts);
+}
+
+/// An element of a MAT-file, padded to 8 bytes.
+std::string mat_part(std::uint32_t type, const std::string& data) {
+    return little_endian(type, 4) + little_endian(data.size(), 4) + data + std::string((8 - data.size() % 8) % 8, '\0');
+}
+
+/// A MAT-file with one variable `x` of a class, worked from "MAT-File Format", table 1-1.
+std::string mat_bytes(std::uint32_t kind, std::uint32_t rows, std::uint32_t columns, const std::string& rest) {
+    const std::string variable = mat_part(6, little_endian(kind, 4) + little_endian(0, 4)) +
+                                 mat_part(5, little_endian(rows, 4) + little_endian(columns, 4)) +
+                                 little_endian(1U << 16U | 1U, 4) + std::string("x\0\0\0", 4) + rest;
+    std::string header = "MATLAB 5.0 MAT-file";
+    header.resize(124, ' ');
+    return header + std::string("\0\1IM", 4) + mat_part(14, variable);
+}
+
+const arma::mat half_numbers{{.5, 1.5, 2.5}, {3.5, 4.5, 5.5}};
+const arma::mat sparse{{0, 2, 0}, {1, 0, 3}};
+
+TEST(MatFile, ReadsFullAndSparseVariablesOfEveryVersion) {
+    for (const auto& name : {"level5.mat", "deflated.mat", "hdf5.mat"}) {
+        expect_matrix(data_file(name) + ":x", half_numbers);
+        expect_matrix(data_file(name) + ":s", sparse);
+    }
+    expect_matrix(data_file("level5.mat") + ":b", arma::mat{{0, 0, 1}, {1, 1, 1}});
+    expect_matrix(data_file("hdf5.mat") + ":g", arma::mat{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}});
+}
+
+TEST(MatFile, AnArrayOfThreeAxesIsATensorInFortranOrder) {
+    const auto file = open_tensors(data_file("level5.mat"));
+    const auto& k = file->tensors().at(2);
+    EXPECT_EQ(k.shape, (std::vector<std::size_t>{2, 3, 2}));
+    // Element (head, token, dim) of numpy.arange(12).reshape(2, 3, 2) is 6 head + 2 token + dim.
+    const arma::mat head = read_matrix(data_file("level5.mat") + ":k:1", "head,token,dim");
+    EXPECT_TRUE(arma::approx_equal(head, arma::mat{{6, 7}, {8, 9}, {10, 11}}, "absdiff", 0.0)) << head;
+}
+
+TEST(MatFile, WhatIsNoNumberIsListedAndNotRead) {
+    expect_rejected_matrix(data_file("level5.mat") + ":t", {"\"t\"", "class char", "save the numbers"});
+    expect_rejected_matrix(data_file("level5.mat") + ":c", {"\"c\"", "class cell"});
+    const ScratchFolder scratch;
+    const std::string number = mat_part(9, little_endian(0, 8));
+    expect_rejected_matrix(scratch.write("z.mat", mat_bytes(0x806, 1, 1, number + number)),
+                           {"complex numbers", "abs", "[real(x); imag(x)]"});
+    std::string old = little_endian(0, 4) + little_endian(1, 4) + little_endian(1, 4) + little_endian(0, 4);
+    old += little_endian(2, 4) + std::string("x\0", 2) + little_endian(0x3FF0000000000000, 8);
+    expect_rejected_matrix(scratch.write("v4.mat", old), {"version 4 is not read", "save -v7"});
+}
+
+TEST(MatFile, ValuesAreKeptInNarrowTypesAndInEitherByteOrder) {
+    const ScratchFolder scratch;
+    expect_matrix(scratch.write("a.mat", mat_bytes(6, 2, 2, mat_part(1, std::string("\1\2\3\xFC", 4)))),
+                  arma::mat{{1, 3}, {2, -4}});
+}
+
+TEST(MatFileBadInput, SizesThatTheFileDoesNotHoldAreRejected) {
+    const ScratchFolder scratch;
+    const std::string one = mat_part(9, little_endian(0, 8));
+    expect_rejected_matrix(scratch.write("a.mat", mat_bytes(6, 1U << 30U, 1U << 30U, one)), {"a.mat", "damaged"});
+    expect_rejected_matrix(scratch.write("b.mat", mat_bytes(6, 1, 2, one)), {"b.mat", "1 numbers", "[1, 2]"});
+    expect_rejected_matrix(scratch.write("c.mat", mat_bytes(6, 1, 1, one).substr(0, 150)), {"c.mat", "truncated"});
+    expect_rejected_matrix(
+        scratch.write("d.mat", mat_bytes(5, 1U << 20U, 1U << 20U, mat_part(5, "") + mat_part(5, "") + one)),
+        {"sparse", "dense"});
+    const std::string row = mat_part(5, little_endian(7, 4));
+    const std::string columns = mat_part(5, little_endian(0, 4) + little_endian(1, 4));
+    expect_rejected_matrix(scratch.write("e.mat", mat_bytes(5, 2, 1, row + columns + one)), {"row 7", "2 x 1"});
+    // A variable that unpacks to a gigabyte of zeros.
+    std::string packed(1 << 20, '\0');
+    uLongf size = packed.size();
+    const std::string zeros(std::size_t{64} << 20U, '\0');
+    const std::string large = mat_bytes(6, 8, 1U << 20U, mat_part(9, zeros)).substr(128);
+    ASSERT_EQ(compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(large.data()),
+                       large.size()),
+              Z_OK);
+    packed.resize(size);
+    expect_rejected_matrix(scratch.write("f.mat", mat_bytes(6, 1, 1, one).substr(0, 128) + little_endian(15, 4) +
+                                                      little_endian(size, 4) + packed),
+                           {"unpacks"});
+}
+
+TEST(MatFileBadInput, CirclesInAnHdf5FileEnd) {
+    const ScratchFolder scratch;
+    std::string bytes = bytes_of_file(data_file("hdf5.mat"));
+    const std::size_t tree = bytes.find("TREE");
+    ASSERT_NE(tree, std::string::npos);
+    // The root of the tree of names becomes its own child.
+    bytes[tree + 5] = 1;
+    bytes.replace(tree + 32, 8, little_endian(tree - 512, 8));
+    expect_rejected_matrix(scratch.write("a.mat", bytes) + ":x", {"a.mat", "damaged HDF5 file", "circles"});
+}
+
+TEST(MatrixMarket, ReadsArraysAndCoordinates) {
+    const ScratchFolder scratch;
+    const auto read = [&](const std::string& text) { return scratch.write("m.mtx", "%%MatrixMarket matrix " + text); };
+    expect_matrix(read("array real general\n% by columns\n2 2\n1\n2.5\n\n-3e1\n4\n"), arma::mat{{1, -30}, {2.5, 4}});
+    expect_matrix(read("array real symmetric\n2 2\n1\n2\n3\n"), arma::mat{{1, 2}, {2, 3}});
+    expect_matrix(read("array real skew-symmetric\n3 3\n1\n2\n3\n"), arma::mat{{0, -1, -2}, {1, 0, -3}, {2, 3, 0}});
+    expect_matrix(read("coordinate integer general\n2 3 2\n2 3 5\n1 1 -4\n"), arma::mat{{-4, 0, 0}, {0, 0, 5}});
+    expect_matrix(read("coordinate real skew-symmetric\n2 2 1\n2 1 7\n"), arma::mat{{0, -7}, {7, 0}});
+    // Entries at the same place are summed.
+    expect_matrix(read("coordinate real general\n1 2 3\n1 1 1.5\n1 1 2\n1 2 1\n"), arma::mat{{3.5, 1}});
+    const auto pattern = read_noted_matrix(read("coordinate pattern symmetric\n2 2 2\n1 1\n2 1\n"));
+    EXPECT_TRUE(arma::approx_equal(pattern.matrix, arma::mat{{1, 1}, {1, 0}}, "absdiff", 0.0));
+    ASSERT_EQ(pattern.notes.size(), 1U);
+    EXPECT_NE(pattern.notes[0].find("read as 1"), std::string::npos) << pattern.notes[0];
+}
+
+TEST(MatrixMarketBadInput, NamesTheLine) {
+    const ScratchFolder scratch;
+    const auto fails = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
+        expect_rejected_matrix(scratch.write("m.mtx", "%%MatrixMarket matrix " + text), parts);
+    };
+    fails("coordinate complex general\n1 1 1\n1 1 2 3\n", {"complex numbers", "absolute values"});
+    fails("coordinate real general\n2 2 1\n3 1 2\n", {"row 2, column 0", "2 x 2"});
+    fails("coordinate real general\n2 2 1\n0 1 2\n", {"row -1"});
+    fails("coordinate real general\n2 2 2\n1 1 2\n", {"1 entries", "2"});
+    fails("array real general\n1 1\n1\n2\n", {"m.mtx:4:", "more entries"});
+    fails("array real general\n1 1\nx\n", {"m.mtx:3:", "\"x\""});
+    fails("array real symmetric\n1 2\n1\n2\n", {"m.mtx:2:", "not square"});
+    fails("coordinate real general\n900000000 900000000 1\n1 1 2\n", {"900000000 x 900000000", "toarray"});
+    fails("vector real general\n", {"m.mtx:1:"});
+    fails("array real general\n", {"before its sizes"});
+}
+
+TEST(ScipySparse, IsReadAsTheMatrixAndNeverAsItsData) {
+    const auto csr = read_noted_matrix(data_file("csr.npz"));
+    EXPECT_TRUE(arma::approx_equal(csr.matrix, sparse, "absdiff", 0.0)) << csr.matrix;
+    ASSERT_EQ(csr.notes.size(), 1U);
+    EXPECT_NE(csr.notes[0].find("sparse matrix of SciPy (csr, 3 stored entries)"), std::string::npos) << csr.notes[0];
+    expect_matrix(data_file("dia.npz") + ":matrix", sparse);
+    expect_rejected_matrix(data_file("csr.npz") + ":data", {"no tensor \"data\""});
+}
+
+TEST(SciPy, FilesThatItWritesAreReadAsItReadsThem) {
+    if (std::system("/usr/bin/python3 -c 'import numpy, scipy' 2>/dev/null") != 0) GTEST_SKIP() << "no SciPy";
+    const ScratchFolder scratch;
+    ASSERT_EQ(std::system(("cd '" + scratch.path(".") + R"(' && /usr/bin/python3 -c '
+import numpy as np, scipy.io as io, scipy.sparse as sp
+s = sp.random(9, 7, .3, random_state=1, format="csc")
+x = np.random.default_rng(1).standard_normal((9, 7))
+io.savemat("p.mat", {"x": x, "f": x.astype("f4"), "s": s})
+io.savemat("d.mat", {"x": x, "f": x.astype("f4"), "s": s}, do_compression=True)
+for f in ["csr", "csc", "coo", "bsr", "dia"]: sp.save_npz(f + ".npz", s.asformat(f))
+sp.save_npz("blocks.npz", sp.kron(s, np.array([[1., 2, 3], [4, 0, 5]]), format="bsr"))
+io.mmwrite("s.mtx", s)
+io.mmwrite("x.mtx", x)
+io.mmwrite("sym.mtx", sp.coo_matrix(x.T @ x))
+np.save("x.npy", x)
+np.save("f.npy", x.astype("f4"))
+np.save("s.npy", s.toarray())
+np.save("blocks.npy", np.kron(s.toarray(), np.array([[1., 2, 3], [4, 0, 5]])))
+np.save("sym.npy", io.mmread("sym.mtx").toarray())
+np.save("mtx.npy", io.mmread("x.mtx"))
+np.save("smtx.npy", io.mmread("s.mtx").toarray())
+')")
+                              .c_str()),
+              0);
+    for (const auto& [file, array] :
+         std::initializer_list<std::pair<const char*, const char*>>{{"p.mat:x", "x.npy"},
+                                                                    {"p.mat:f", "f.npy"},
+                                                                    {"p.mat:s", "s.npy"},
+                                                                    {"d.mat:x", "x.npy"},
+                                                                    {"d.mat:f", "f.npy"},
+                                                                    {"d.mat:s", "s.npy"},
+                                                                    {"csr.npz", "s.npy"},
+                                                                    {"csc.npz", "s.npy"},
+                                                                    {"coo.npz", "s.npy"},
+                                                                    {"bsr.npz", "s.npy"},
+                                                                    {"dia.npz", "s.npy"},
+                                                                    {"blocks.npz", "blocks.npy"},
+                                                                    {"x.mtx", "mtx.npy"},
+                                                                    {"s.mtx", "smtx.npy"},
+                                                                    {"sym.mtx", "sym.npy"}})
+        expect_matrix(scratch.path(file), read_matrix(scratch.path(array)));
+}
+
+TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
+    const ScratchFolder scratch;
+    const auto zip = [](const std::string& name) { return "PK\x03\x04" + std::string(26, '\1') + name; };
+    const auto gzip = [](const std::string& text) {
+        std::string packed(text.size() + 100, '\0');
+        z_stream stream{};
+        EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        std::string copy = text;
+        stream.next_in = reinterpret_cast<Bytef*>(copy.data());
+        stream.avail_in = static_cast<uInt>(copy.size());
+        stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+        stream.avail_out = static_cast<uInt>(packed.size());
+        EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+        packed.resize(stream.total_out);
+        deflateEnd(&stream);
+        return packed;
+    };
+    const std::string rds("X\n\0\0\0\3\0\4\3", 9);
+    const std::string nifti = little_endian(348, 4) + std::string(340, '\0') + std::string("n+1\0", 4);
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {std::string("\x89HDF\r\n\x1a\n", 8), "h5py"},
+        {"PAR1xxxx", "read_parquet"},
+        {"ARROW1\0\0", "read_feather"},
+        {std::string("\x80\x04\x95\0\0\0\0", 7), "pickle"},
+        {zip("archive/data.pkl"), "torch.load('FILE', weights_only=True)"},
+        {zip("[Content_Types].xml"), "read_excel"},
+        {zip("mimetypeapplication/vnd.oasis.opendocument.spreadsheet"), "read_excel"},
+        {rds, "readRDS"},
+        {gzip(rds), "readRDS"},
+        {gzip("RDX3\nX\n"), "load('FILE', e)"},
+        {nifti, "nibabel"},
+        {gzip(nifti), "nibabel"},
+        {"GGUF\3\0\0\0", "GGUFReader"},
+        {"<stata_dta><header>", "read_stata"},
+        {"$FL2@(#) SPSS", "read_spss"},
+        {std::string(12, '\0') + "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "read_sas"},
+        {"SIMPLE  =                    T", "astropy"},
+        {std::string("II*\0\x08\0\0\0", 8), "PIL.Image"},
+        {"\x89PNG\r\n\x1a\n", "PIL.Image"},
+        {"\xff\xd8\xff\xe0", "PIL.Image"},
+        {"\x28\xb5\x2f\xfd....", "zstd -d"},
+        {"BZh91AY", "bunzip2"},
+        {std::string("\xfd\x37zXZ\0\0", 7), "xz -dk"},
+        {R"({"a": [1, 2]})", "json.load"},
+        {"[[1, 2], [3, 4]]", "json.load"},
+    };
+    for (const auto& [bytes, advice] : cases)
+        for (const auto& name : {"m.npy", "m.csv", "m.mat", "m.safetensors", "m.unknown", "m"})
+            expect_rejected_matrix(scratch.write(name, bytes), {name, advice});
+    for (const auto& [bytes, advice] : cases)
+        expect_error(ErrorKind::input, [&] { (void)open_tensors(scratch.write("dump", bytes)); }, {advice});
+}
+
+TEST(ForeignFiles, OnesThatAreReadNeedNoSuffix) {
+    const ScratchFolder scratch;
+    write_npy(scratch.path("m.npy"), half_numbers);
+    const auto npy = read_noted_matrix(scratch.write("array", bytes_of_file(scratch.path("m.npy"))));
+    EXPECT_TRUE(arma::approx_equal(npy.matrix, half_numbers, "absdiff", 0.0));
+    ASSERT_EQ(npy.notes.size(), 1U);
+    EXPECT_NE(npy.notes[0].find("read as a .npy array"), std::string::npos) << npy.notes[0];
+    expect_matrix(scratch.write("m.foo", bytes_of_file(data_file("level5.mat"))) + ":x", half_numbers);
+    expect_matrix(scratch.write("table", "1 3.5\n2 7\n"), arma::mat{{1, 3.5}, {2, 7}});
+    // Under the suffix of another format the message names the right one.
+    expect_rejected_matrix(scratch.write("m.csv", bytes_of_file(scratch.path("m.npy"))), {"name it FILE.npy"});
+}
+
+TEST(ForeignFiles, ComplexArraysSayWhatToDo) {
+    const ScratchFolder scratch;
+    const std::string header = "{'descr': '<c16', 'fortran_order': False, 'shape': (1, 1), }\n";
+    expect_rejected_matrix(scratch.write("z.npy", npy_bytes(header, std::string(16, '\0'))),
+                           {"complex numbers", "absolute values", "x.real, x.imag"});
+}
+
+}  // namespace
+}  // namespace spiked::sim

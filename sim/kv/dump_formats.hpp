@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spiked::sim {
+
+/// How a program writes its cache: the names of the tensors and the meaning of their axes.
+struct DumpFormat {
+    std::string name;
+    std::string writer;                 ///< the program, as a phrase
+    std::vector<std::string> patterns;  ///< of tensor names; the first that some tensor matches is used
+    std::vector<std::string>
+        layouts;  ///< texts for parse_side_layouts; the only one that fits a tensor's shape is used
+    std::string metadata_prefix = {};  ///< in front of the keys that users give to the program
+};
+
+/// Every format that is known by name.
+[[nodiscard]] const std::vector<DumpFormat>& dump_formats();
+/// Null for other names.
+[[nodiscard]] const DumpFormat* find_dump_format(std::string_view name);
+[[nodiscard]] std::vector<std::string> dump_format_names();
+
+}  // namespace spiked::sim

@@ -1,0 +1,105 @@
+#include "sim/kv/dump_reading.hpp"
+
+#include <algorithm>
+
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "sim/kv/cache_layout.hpp"
+#include "sim/kv/dump_formats.hpp"
+#include "sim/kv/name_pattern.hpp"
+
+namespace spiked::sim {
+namespace {
+
+std::vector<std::string> plain_layout_names() {
+    std::vector<std::string> names;
+    for (const auto& layout : all_layouts()) names.push_back(layout.text());
+    return names;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::size_t>> parse_block_table(std::string text) {
+    std::erase_if(text, [](char c) { return c == '[' || c == ']' || c == ' '; });
+    std::vector<std::size_t> table;
+    for (const auto& word : split(text, ',')) {
+        const auto number = to_integer(word);
+        if (!number || *number < 0) return std::nullopt;
+        table.push_back(static_cast<std::size_t>(*number));
+    }
+    std::vector<std::size_t> sorted = table;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return std::nullopt;
+    return table;
+}
+
+std::optional<std::size_t> stated_tokens(const Metadata& metadata) {
+    const auto* text = find_metadata(metadata, "tokens");
+    if (text == nullptr) return std::nullopt;
+    const auto value = to_integer(*text);
+    if (!value || *value <= 0) return std::nullopt;
+    return static_cast<std::size_t>(*value);
+}
+
+TokenRange token_range(const std::string& text, std::size_t tokens) {
+    const std::size_t colon = text.find(':');
+    const auto bound = [&](const std::string& word, std::size_t otherwise) {
+        if (word.empty()) return otherwise;
+        const auto number = to_integer(word);
+        if (!number || colon == std::string::npos)
+            throw usage_error(
+                "token range {} is not FIRST:LAST (numbers from 0, LAST itself is left out, either may be missing): "
+                "write "
+                "for example 4:1020",
+                in_quotes(text));
+        const auto size = static_cast<std::int64_t>(tokens);
+        return static_cast<std::size_t>(std::clamp<std::int64_t>(*number < 0 ? *number + size : *number, 0, size));
+    };
+    const std::size_t first = bound(text.substr(0, colon), 0);
+    const std::size_t end = bound(colon == std::string::npos ? "" : text.substr(colon + 1), tokens);
+    return {first, std::max(first, end)};
+}
+
+void check_options(const DumpOptions& options) {
+    if (!options.tensor_pattern.empty()) (void)NamePattern(options.tensor_pattern);
+    if (!options.format.empty() && find_dump_format(options.format) == nullptr)
+        throw usage_error("format {} is unknown{}", in_quotes(options.format),
+                          suggestion(options.format, dump_format_names()));
+    if (!options.layout.empty() && !parse_side_layouts(options.layout))
+        throw usage_error(
+            "layout {} is unknown (it names the stored axes in their order, for example head,token,dim or "
+            "batch,head,token,dim){}",
+            in_quotes(options.layout), suggestion(options.layout, plain_layout_names()));
+    if (!options.tokens.empty()) (void)token_range(options.tokens, 0);
+    if (const auto scale = to_number(options.scale); scale && !(*scale > 0.0))
+        throw usage_error("scale {} is not usable (a positive number is needed): correct --scale", options.scale);
+    for (const std::string& text : {options.scale, options.zero_point})
+        if (!text.empty() && !to_number(text)) (void)NamePattern(text);
+    if (!options.block_table.empty() && !parse_block_table(options.block_table))
+        throw usage_error("block table {} is not a list of pages from 0, each once: write for example 3,1,7",
+                          in_quotes(options.block_table));
+}
+
+std::vector<std::string> possible_formats(const TensorContainer& file) {
+    const auto& tensors = file.tensors();
+    if (!NamePattern(default_pattern).matches(tensors).empty()) return {};
+    const auto may_be = [&](const DumpFormat& format) {
+        for (const auto& pattern : format.patterns) {
+            const auto places = NamePattern(pattern).matches(tensors);
+            if (places.empty()) continue;
+            // That sides have layouts of their own cannot be seen in a shape.
+            return std::any_of(format.layouts.begin(), format.layouts.end(), [&](const auto& text) {
+                const auto layout = parse_cache_layout(text);
+                return layout && layout->fits(tensors[places.front().index].shape);
+            });
+        }
+        return false;
+    };
+    std::vector<std::string> names;
+    for (const auto& format : dump_formats())
+        if (may_be(format)) names.push_back(format.name);
+    return names;
+}
+
+}  // namespace spiked::sim

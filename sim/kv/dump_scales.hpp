@@ -1,0 +1,87 @@
+#pragma once
+#include <armadillo>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/kv/dump_tensors.hpp"
+#include "sim/kv/name_pattern.hpp"
+
+namespace spiked::sim {
+
+/// How the stored codes of a part become numbers: (code - zero point) scale. Tensors of them have steps of 0 along the
+/// axes that they do not have.
+struct PartScale {
+    double scale = 1.0, zero_point = 0.0;  ///< where there is no tensor
+    std::optional<StoredPart> scales, zero_points;
+};
+
+/// Makes numbers of codes: rows are those of one head of a part from `first_token` on.
+void apply_scale(const PartScale& scale, const TensorContainer& file, std::span<const std::size_t> block_table,
+                 std::size_t head, std::size_t first_token, arma::mat& rows);
+
+/// The scales (or the zero points) of the cache in a file: a number for all of it, or tensors of the file.
+class ScaleTensors {
+public:
+    /// `text` is a number or a NamePattern, in which {layer}, {side} and {head} may be missing; `what` names it in
+    /// messages. Throws input_error for a pattern that no tensor matches.
+    ScaleTensors(const TensorContainer& file, const std::string& text, std::string what);
+
+    [[nodiscard]] const std::optional<double>& number() const { return number_; }
+    /// The tensors whose names match.
+    [[nodiscard]] const std::vector<NamedPlace>& places() const { return places_; }
+    /// The scale of slice number `slice` of a stored tensor, at this place in the cache: a number, or a part with the
+    /// steps of the scale. A tensor of one number is a number; another has the axes of the stored tensor, each of its
+    /// size or of size 1, or some of these axes, where their sizes tell which. Throws input_error.
+    struct Found {
+        double number = 1.0;
+        std::optional<StoredPart> part;
+    };
+    [[nodiscard]] Found of(const StoredTensor& held, const CacheLayout& layout, const NamedPlace& place,
+                           std::size_t slice, std::size_t head_dim, std::size_t batch);
+
+private:
+    using Key = std::tuple<std::optional<std::size_t>, std::optional<Side>, std::optional<std::size_t>, std::size_t>;
+
+    const TensorContainer& file_;
+    std::string text_, what_;
+    bool by_chunk_ = false;
+    std::optional<double> number_;
+    std::vector<NamedPlace> places_;
+    std::map<Key, std::size_t> by_place_;
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<CacheSlice>> slices_;  ///< by both tensors' numbers
+};
+
+/// What makes numbers of the codes of a cache.
+class CacheScales {
+public:
+    /// Texts of ScaleTensors, empty for none. `by_option`: an option gave one of them.
+    CacheScales(const TensorContainer& file, const std::string& scale, const std::string& zero_point, bool by_option);
+
+    /// The numbers of the tensors that hold scales and zero points, which are not part of the cache.
+    [[nodiscard]] std::vector<std::size_t> tensors() const;
+    /// The type of the numbers that a tensor holds once its codes are scaled. Throws input_error for integers without a
+    /// scale and for types that hold neither numbers nor codes.
+    [[nodiscard]] DType number_type(const StoredTensor& held);
+    /// As ScaleTensors::of; null for a tensor of numbers, and where no scale is given.
+    [[nodiscard]] std::shared_ptr<const PartScale> of(const StoredTensor& held, const CacheLayout& layout,
+                                                      const NamedPlace& place, std::size_t slice, std::size_t head_dim,
+                                                      std::size_t batch);
+    /// What was decided, once number_type has seen all tensors of the cache. Throws usage_error if an option gave a
+    /// scale and no tensor holds codes.
+    [[nodiscard]] std::vector<std::string> notes() const;
+
+private:
+    const TensorContainer& file_;
+    std::optional<ScaleTensors> scales_, zero_points_;
+    bool by_option_ = false;
+    bool has_codes_ = false;
+    bool has_plain_fp8_ = false;
+};
+
+}  // namespace spiked::sim

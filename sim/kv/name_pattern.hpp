@@ -1,0 +1,47 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/io/tensor_container.hpp"
+#include "sim/kv/cache_layout.hpp"
+
+namespace spiked::sim {
+
+/// The place in the cache that the name of a tensor states.
+struct NamedPlace {
+    std::size_t index = 0;  ///< in the file's list of tensors
+    std::optional<Side> side;
+    std::optional<std::size_t> layer;
+    std::optional<std::size_t> head;
+    std::size_t chunk = 0;  ///< chunks hold consecutive tokens
+};
+
+/// A pattern for names of tensors, with {layer}, {side}, {head} and {chunk} at most once each. {side} stands for
+/// key|value|query or, when no tensor has such a name, for keys|values|queries, k|v|q, K|V|Q or 0|1.
+class NamePattern {
+public:
+    /// Throws usage_error for a pattern without marks' braces closed, with another mark, or with one twice.
+    explicit NamePattern(const std::string& pattern);
+
+    [[nodiscard]] const std::string& text() const { return text_; }
+    [[nodiscard]] bool has_side() const { return has(Mark::side); }
+    [[nodiscard]] bool has_head() const { return has(Mark::head); }
+    [[nodiscard]] bool has_chunk() const { return has(Mark::chunk); }
+    /// The tensors whose names match, in file order. The sides of all are written in the same way.
+    [[nodiscard]] std::vector<NamedPlace> matches(const std::vector<StoredTensor>& tensors) const;
+
+private:
+    enum class Mark { text, layer, side, head, chunk };
+    struct Piece {
+        Mark mark = Mark::text;
+        std::string text;
+    };
+    [[nodiscard]] bool has(Mark mark) const;
+    [[nodiscard]] bool matches(std::string_view name, std::size_t piece, std::size_t spelling, NamedPlace& place) const;
+
+    std::string text_;
+    std::vector<Piece> pieces_;
+};
+
+}  // namespace spiked::sim

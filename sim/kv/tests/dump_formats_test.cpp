@@ -1,0 +1,432 @@
+#include "sim/kv/dump_formats.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+
+#include "core/files/tests/scratch.hpp"
+#include "sim/io/safetensors.hpp"
+#include "sim/kv/kv_dump.hpp"
+#include "sim/kv/name_pattern.hpp"
+
+namespace spiked::sim {
+namespace {
+
+constexpr std::size_t cache_layers = 3;
+constexpr std::size_t cache_heads = 2;
+constexpr std::size_t cache_tokens = 8;
+constexpr std::size_t cache_dim = 4;
+
+/// Where an element of the cache is. `batch` counts sequences.
+struct CacheAt {
+    std::size_t layer = 0;
+    std::size_t side = 0;
+    std::size_t batch = 0;
+    std::size_t head = 0;
+    std::size_t token = 0;
+    std::size_t channel = 0;
+};
+
+double cache_element(const CacheAt& at) {
+    return static_cast<double>(
+        1 + at.channel +
+        cache_dim *
+            (at.token + cache_tokens * (at.head + cache_heads * (at.side + 2 * (at.layer + cache_layers * at.batch)))));
+}
+
+/// A tensor whose element at an index is the one of the cache that `place` says.
+TensorSource stored_cache(const std::string& name, const std::vector<std::size_t>& shape,
+                          const std::function<double(const std::vector<std::size_t>&)>& place) {
+    std::size_t count = 1;
+    for (const auto size : shape) count *= size;
+    std::vector<double> values;
+    std::vector<std::size_t> index(shape.size());
+    for (std::size_t i = 0; i < count; ++i) {
+        std::size_t rest = i;
+        for (std::size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) index[axis] = rest % shape[axis];
+        values.push_back(place(index));
+    }
+    return tensor_of(name, DType::f32, shape, values);
+}
+
+using CacheIndex = std::vector<std::size_t>;
+
+/// [batch, head, token, dim] tensors of each layer and side.
+std::vector<TensorSource> separate_sides(const std::string& names, const std::array<const char*, 2>& sides) {
+    std::vector<TensorSource> all;
+    for (std::size_t layer = 0; layer < cache_layers; ++layer)
+        for (std::size_t side = 0; side < 2; ++side)
+            all.push_back(
+                stored_cache(fmt::format(fmt::runtime(names), fmt::arg("layer", layer), fmt::arg("side", sides[side])),
+                             {1, cache_heads, cache_tokens, cache_dim}, [&](const CacheIndex& i) {
+                                 return cache_element({layer, side, 0, i[1], i[2], i[3]});
+                             }));
+    return all;
+}
+
+class Formats : public testing::Test {
+protected:
+    std::string write(const std::vector<TensorSource>& all, const Metadata& metadata = {}) {
+        const auto path = scratch_.path("dump.safetensors");
+        write_safetensors(path, metadata, all);
+        return path;
+    }
+
+    /// Expects the whole cache, read in blocks of several lengths.
+    static void expect_cache(const KvDump& dump, std::size_t count = cache_layers, std::size_t batch = 0) {
+        ASSERT_EQ(dump.tensors().size(), 2 * count);
+        for (std::size_t layer = 0; layer < count; ++layer)
+            for (std::size_t side = 0; side < 2; ++side) {
+                const auto* tensor = dump.find(layer, all_sides.at(side));
+                ASSERT_NE(tensor, nullptr) << layer << " " << side;
+                EXPECT_EQ(tensor->heads, cache_heads);
+                ASSERT_EQ(tensor->tokens, cache_tokens);
+                ASSERT_EQ(tensor->dim, cache_dim);
+                for (std::size_t head = 0; head < cache_heads; ++head)
+                    for (std::size_t first = 0; first < cache_tokens; ++first)
+                        for (std::size_t length = 1; first + length <= cache_tokens; ++length) {
+                            const arma::mat block = dump.read_block(*tensor, head, first, length);
+                            for (std::size_t t = 0; t < length; ++t)
+                                for (std::size_t j = 0; j < cache_dim; ++j)
+                                    ASSERT_EQ(block(t, j), cache_element({layer, side, batch, head, first + t, j}))
+                                        << tensor->name;
+                        }
+            }
+    }
+
+    ScratchFolder scratch_;
+};
+
+TEST_F(Formats, TuplesOfTransformers) {
+    for (const auto& [names, sides] :
+         {std::pair<std::string, std::array<const char*, 2>>{"past_key_values.{layer}.{side}", {"0", "1"}},
+          {"past_key_values.{layer}.{side}", {"key", "value"}},
+          {"{side}_cache.{layer}", {"key", "value"}},
+          {"layers.{layer}.{side}", {"keys", "values"}},
+          {"{layer}.{side}", {"K", "V"}},
+          {"{side}_{layer}", {"k", "v"}}}) {
+        SCOPED_TRACE(names);
+        const KvDump dump(write(separate_sides(names, sides)), {.format = "hf"});
+        expect_cache(dump);
+        EXPECT_EQ(dump.layout().text(), "batch,head,token,dim");
+        ASSERT_TRUE(dump.layout().plain);
+    }
+}
+
+TEST_F(Formats, PromptCacheOfMlx) {
+    const auto path = write(separate_sides("{layer}.{side}", {"0", "1"}),
+                            {{"0.0", "8"}, {"1.model", "tiny"}, {"1.prompt_id", "a"}, {"2.0", "KVCache"}});
+    const KvDump dump(path, {.format = "mlx"});
+    expect_cache(dump);
+    EXPECT_EQ(dump.model(), "tiny");
+    EXPECT_EQ(dump.prompt_id(), "a");
+    expect_error(ErrorKind::input, [&] { KvDump wrong(path); }, {"--format hf or --format mlx"});
+}
+
+TEST_F(Formats, MetadataNameTheFormat) {
+    expect_cache(KvDump(write(separate_sides("{layer}.{side}", {"0", "1"}), {{"format", "mlx"}})));
+    // `pt` is what safetensors of torch writes, and names no format.
+    expect_cache(KvDump(write(separate_sides("layers.{layer}.{side}", {"key", "value"}),
+                              {{"format", "pt"}, {"layout", "batch,head,token,dim"}})));
+    expect_cache(KvDump(write(separate_sides("c{layer}/{side}", {"key", "value"}),
+                              {{"pattern", "c{layer}/{side}"}, {"layout", "batch,head,token,dim"}})));
+}
+
+TEST_F(Formats, BothSidesInOneTensorOfVllm) {
+    std::vector<TensorSource> all;
+    for (std::size_t layer = 0; layer < cache_layers; ++layer)
+        all.push_back(stored_cache(fmt::format("model.layers.{}.self_attn.attn", layer),
+                                   {2, cache_tokens, cache_heads, cache_dim}, [&](const CacheIndex& i) {
+                                       return cache_element({layer, i[0], 0, i[2], i[1], i[3]});
+                                   }));
+    const KvDump dump(write(all), {.format = "vllm"});
+    expect_cache(dump);
+    EXPECT_EQ(dump.find(2, Side::value)->name, "model.layers.2.self_attn.attn[1]");
+    EXPECT_FALSE(dump.layout().plain);
+    EXPECT_EQ(dump.layout().text(), "side,token,head,dim");
+}
+
+/// A file of vLLM's example connector: the layer is in its name, and heads are in one axis.
+TEST_F(Formats, FileOfOneLayerOfVllm) {
+    const auto path = scratch_.path("model.layers.7.self_attn.attn.safetensors");
+    write_safetensors(path, {},
+                      {stored_cache("kv_cache", {2, cache_tokens, cache_heads * cache_dim}, [&](const CacheIndex& i) {
+                          return cache_element({0, i[0], 0, i[2] / cache_dim, i[1], i[2] % cache_dim});
+                      })});
+    const KvDump dump(path, {.format = "vllm", .head_dim = cache_dim});
+    ASSERT_EQ(dump.tensors().size(), 2U);
+    EXPECT_EQ(dump.tensors()[0].layer, 7U);
+    EXPECT_EQ(dump.read_block(*dump.find(7, Side::value), 1, 3, 2)(1, 2), cache_element({0, 1, 0, 1, 4, 2}));
+    expect_error(ErrorKind::input, [&] { KvDump wrong(path, {.format = "vllm"}); }, {"one axis of 8", "--head-dim"});
+    expect_error(ErrorKind::input, [&] { KvDump wrong(path, {.format = "vllm", .head_dim = 3}); },
+                 {"not whole heads of 3"});
+}
+
+TEST_F(Formats, PagesOfVllm) {
+    constexpr std::size_t of_page = 2;
+    const std::vector<std::size_t> table = {5, 0, 3, 1};
+    const auto content = [&](std::size_t layer, std::size_t side, std::size_t page, std::size_t slot, std::size_t head,
+                             std::size_t channel) {
+        for (std::size_t p = 0; p < table.size(); ++p)
+            if (table[p] == page) return cache_element({layer, side, 0, head, p * of_page + slot, channel});
+        return -1.0;
+    };
+    std::vector<TensorSource> all, in_order, by_head;
+    for (std::size_t layer = 0; layer < cache_layers; ++layer) {
+        const auto name = fmt::format("kv_caches.{}", layer);
+        all.push_back(stored_cache(name, {2, 6, of_page, cache_heads, cache_dim},
+                                   [&](const CacheIndex& i) { return content(layer, i[0], i[1], i[2], i[3], i[4]); }));
+        in_order.push_back(stored_cache(name, {4, 2, of_page, cache_heads, cache_dim}, [&](const CacheIndex& i) {
+            return cache_element({layer, i[1], 0, i[3], i[0] * of_page + i[2], i[4]});
+        }));
+        by_head.push_back(stored_cache(name, {2, 4, cache_heads, of_page, cache_dim}, [&](const CacheIndex& i) {
+            return cache_element({layer, i[0], 0, i[2], i[1] * of_page + i[3], i[4]});
+        }));
+    }
+    expect_cache(KvDump(write(all), {.format = "vllm", .block_table = "5,0,3,1"}));
+    expect_cache(KvDump(write(all, {{"block_table", "[5, 0, 3, 1]"}}), {.format = "vllm"}));
+    const KvDump part(write(all, {{"block_table", "5,0,3,1"}, {"tokens", "7"}}), {.format = "vllm"});
+    EXPECT_EQ(part.tensors()[0].tokens, 7U);
+    const KvDump unordered(write(in_order), {.format = "vllm"});
+    expect_cache(unordered);
+    ASSERT_EQ(unordered.notes().size(), 1U);
+    EXPECT_NE(unordered.notes()[0].find("--block-table"), std::string::npos);
+    EXPECT_EQ(unordered.find(1, Side::key)->name, "kv_caches.1[:,0]");
+    expect_cache(KvDump(write(by_head), {.layout = "side,block,head,token,dim", .format = "vllm"}));
+    expect_error(ErrorKind::input, [&] { KvDump(write(all), {.format = "vllm", .block_table = "5,6"}); },
+                 {"6 pages", "page 6", "--block-table"});
+    expect_error(ErrorKind::usage, [&] { KvDump(write(all), {.format = "vllm", .block_table = "5,5"}); },
+                 {"each once"});
+    expect_error(ErrorKind::usage, [&] { KvDump(write(all), {.format = "vllm", .block_table = "5,x"}); }, {"3,1,7"});
+}
+
+TEST_F(Formats, TwoMeaningsOfAShapeAreNotGuessed) {
+    const auto path =
+        write({stored_cache("kv_cache", {2, 2, 4, cache_heads, cache_dim}, [](const CacheIndex&) { return 1.0; })});
+    expect_error(ErrorKind::input, [&] { KvDump dump(path, {.format = "vllm"}); },
+                 {"side,block,token,head,dim or block,side,token,head,dim", "--layout"});
+    EXPECT_EQ(KvDump(path, {.layout = "side,block,token,head,dim", .format = "vllm"}).tensors()[0].tokens, 8U);
+}
+
+TEST_F(Formats, ChunksOfLmcache) {
+    std::vector<TensorSource> chunks;
+    for (const std::size_t chunk : {2, 0, 1}) {
+        const std::size_t first = 3 * chunk;
+        chunks.push_back(
+            stored_cache(fmt::format("chunk.{}", chunk),
+                         {2, cache_layers, chunk == 2 ? 2U : 3U, cache_heads * cache_dim}, [&](const CacheIndex& i) {
+                             return cache_element({i[1], i[0], 0, i[3] / cache_dim, first + i[2], i[3] % cache_dim});
+                         }));
+    }
+    expect_cache(KvDump(write(chunks), {.format = "lmcache", .head_dim = cache_dim}));
+    const auto whole =
+        write({stored_cache("tensor_bytes", {2, cache_layers, cache_tokens, cache_heads * cache_dim},
+                            [&](const CacheIndex& i) {
+                                return cache_element({i[1], i[0], 0, i[3] / cache_dim, i[2], i[3] % cache_dim});
+                            })},
+              {{"head_dim", "4"}, {"format", "lmcache"}});
+    const KvDump dump(whole);
+    expect_cache(dump);
+    EXPECT_EQ(dump.find(2, Side::key)->name, "tensor_bytes[0,2]");
+}
+
+TEST_F(Formats, LayersStackedInOneTensor) {
+    const auto path =
+        write({stored_cache("k", {cache_layers, 1, cache_heads, cache_tokens, cache_dim},
+                            [](const CacheIndex& i) {
+                                return cache_element({i[0], 0, 0, i[2], i[3], i[4]});
+                            }),
+               stored_cache("v", {cache_layers, 1, cache_heads, cache_tokens, cache_dim}, [](const CacheIndex& i) {
+                   return cache_element({i[0], 1, 0, i[2], i[3], i[4]});
+               })});
+    expect_cache(KvDump(path, {.format = "stacked"}));
+    const KvDump dump(path, {.layout = "layer,batch,head,token,dim", .tensor_pattern = "{side}"});
+    expect_cache(dump);
+    EXPECT_EQ(dump.find(1, Side::value)->name, "v[1]");
+}
+
+TEST_F(Formats, AHeadInATensor) {
+    std::vector<TensorSource> all;
+    for (std::size_t layer = 0; layer < cache_layers; ++layer)
+        for (std::size_t head = cache_heads; head-- > 0;)
+            for (std::size_t side = 0; side < 2; ++side)
+                all.push_back(stored_cache(fmt::format("l{}h{}{}", layer, head, "kv"[side]), {cache_tokens, cache_dim},
+                                           [&](const CacheIndex& i) {
+                                               return cache_element({layer, side, 0, head, i[0], i[1]});
+                                           }));
+    const DumpOptions options{.layout = "token,dim", .tensor_pattern = "l{layer}h{head}{side}"};
+    expect_cache(KvDump(write(all), options));
+    all.erase(all.begin() + 2);
+    expect_error(ErrorKind::input, [&] { KvDump dump(write(all), options); },
+                 {"head 0 of the key of layer 0 is missing"});
+}
+
+TEST_F(Formats, LayoutsOfSidesDiffer) {
+    std::vector<TensorSource> all;
+    for (std::size_t layer = 0; layer < cache_layers; ++layer) {
+        all.push_back(stored_cache(fmt::format("past_key_values.{}.0", layer), {cache_heads, cache_dim, cache_tokens},
+                                   [&](const CacheIndex& i) {
+                                       return cache_element({layer, 0, 0, i[0], i[2], i[1]});
+                                   }));
+        all.push_back(stored_cache(fmt::format("past_key_values.{}.1", layer), {cache_heads, cache_tokens, cache_dim},
+                                   [&](const CacheIndex& i) {
+                                       return cache_element({layer, 1, 0, i[0], i[1], i[2]});
+                                   }));
+    }
+    const auto path = write(all);
+    const KvDump dump(path, {.format = "bloom"});
+    expect_cache(dump);
+    EXPECT_EQ(dump.layout().text(), "key=head,dim,token value=head,token,dim");
+    expect_cache(KvDump(path, {.layout = "key=head,dim,token;value=head,token,dim", .format = "hf"}));
+    expect_error(ErrorKind::input, [&] { KvDump one(path, {.layout = "key=head,dim,token", .format = "hf"}); },
+                 {"does not name the value"});
+    for (const char* bad : {"key=head,dim,token value", "key=head,dim key=head,token,dim", "side=head,token,dim"})
+        expect_error(ErrorKind::usage, [&] { KvDump one(path, {.layout = bad, .format = "hf"}); }, {"layout"});
+}
+
+TEST_F(Formats, SequencesOfABatch) {
+    std::vector<TensorSource> all;
+    for (std::size_t layer = 0; layer < cache_layers; ++layer)
+        for (std::size_t side = 0; side < 2; ++side)
+            all.push_back(stored_cache(fmt::format("{}.{}", layer, side), {3, cache_heads, cache_tokens, cache_dim},
+                                       [&](const CacheIndex& i) {
+                                           return cache_element({layer, side, i[0], i[1], i[2], i[3]});
+                                       }));
+    const auto path = write(all, {{"1.prompt_id", "p"}});
+    for (std::size_t batch = 0; batch < 3; ++batch) {
+        const KvDump dump(path, {.format = "mlx", .batch = batch});
+        expect_cache(dump, cache_layers, batch);
+        EXPECT_EQ(dump.sequences(), 3U);
+        EXPECT_EQ(dump.prompt_id(), fmt::format("p[{}]", batch));
+        EXPECT_EQ(dump.find(1, Side::key)->name, fmt::format("1.0[{}]", batch));
+    }
+    expect_error(ErrorKind::input, [&] { KvDump dump(path, {.format = "mlx"}); }, {"holds 3 sequences", "--batch"});
+    expect_error(ErrorKind::usage, [&] { KvDump dump(path, {.format = "mlx", .batch = 3}); }, {"no sequence 3"});
+    EXPECT_EQ(KvDump(path, {.format = "mlx", .any_sequence = true}).sequence(), 0U);
+}
+
+TEST_F(Formats, TokenRangesAreThoseOfPython) {
+    const auto path = write(separate_sides("layers.{layer}.{side}", {"key", "value"}),
+                            {{"layout", "batch,head,token,dim"}, {"keys", "post-rope"}, {"position_start", "10"}});
+    for (const auto& [text, first, end] : std::vector<std::tuple<std::string, std::size_t, std::size_t>>{
+             {"2:6", 2, 6}, {":3", 0, 3}, {"5:", 5, 8}, {"-3:-1", 5, 7}, {":", 0, 8}, {"6:100", 6, 8}}) {
+        SCOPED_TRACE(text);
+        const KvDump dump(path, {.tokens = text});
+        const auto& tensor = *dump.find(1, Side::value);
+        ASSERT_EQ(tensor.tokens, end - first);
+        EXPECT_EQ(dump.read_block(tensor, 1, 0, 1)(0, 3), cache_element({1, 1, 0, 1, first, 3}));
+        EXPECT_EQ(*dump.metadata("position_start"), std::to_string(10 + first));
+        EXPECT_EQ(dump.has_all_tokens(), text == ":");
+    }
+    expect_error(ErrorKind::usage, [&] { KvDump dump(path, {.tokens = "6:6"}); }, {"leaves no token", "--tokens"});
+    for (const char* bad : {"6", "a:b", "1:2:3", "1.5:4"})
+        expect_error(ErrorKind::usage, [&] { KvDump dump(path, {.tokens = bad}); }, {"FIRST:LAST"});
+}
+
+/// Tokens 0, 1 and 7 are zero in every head of layer 0; token 3 in one head only, which does not count.
+TEST_F(Formats, EmptyTokens) {
+    const auto zero = [](const CacheAt& at, std::initializer_list<std::size_t> empty) {
+        return std::find(empty.begin(), empty.end(), at.token) != empty.end() || (at.token == 3 && at.head == 0);
+    };
+    const auto dump_with = [&](std::initializer_list<std::size_t> empty) {
+        std::vector<TensorSource> all;
+        for (std::size_t side = 0; side < 2; ++side)
+            all.push_back(stored_cache(side == 0 ? "layers.0.key" : "layers.0.value",
+                                       {cache_heads, cache_tokens, cache_dim}, [&](const CacheIndex& i) {
+                                           const CacheAt at{0, side, 0, i[0], i[1], i[2]};
+                                           return zero(at, empty) ? 0.0 : cache_element(at);
+                                       }));
+        return write(all, {{"layout", "head,token,dim"}, {"keys", "post-rope"}});
+    };
+    const auto path = dump_with({0, 1, 7});
+    const KvDump all(path);
+    EXPECT_EQ(all.empty_tokens(0), (std::vector<std::size_t>{0, 1, 7}));
+    EXPECT_NE(all.empty_tokens_note().find("3 of 8 tokens are zero"), std::string::npos);
+    const KvDump kept(path, {.skip_empty = true});
+    EXPECT_EQ(kept.empty_tokens_note(), "");
+    EXPECT_EQ(kept.tensors()[0].tokens, 5U);
+    EXPECT_EQ(*kept.metadata("position_start"), "2");
+    EXPECT_EQ(kept.read_block(kept.tensors()[0], 1, 0, 5)(4, 0), cache_element({0, 0, 0, 1, 6, 0}));
+    // Positions that do not follow each other cannot be undone.
+    const KvDump gaps(dump_with({4}), {.skip_empty = true});
+    EXPECT_EQ(gaps.tensors()[0].tokens, 7U);
+    EXPECT_EQ(gaps.read_block(gaps.tensors()[0], 1, 2, 4)(2, 0), cache_element({0, 0, 0, 1, 5, 0}));
+    EXPECT_NE(gaps.metadata("keys"), "post-rope");
+    const KvDump both(dump_with({4}), {.tokens = "1:7", .skip_empty = true});
+    EXPECT_EQ(both.tensors()[0].tokens, 5U);
+    EXPECT_EQ(both.read_block(both.tensors()[0], 0, 3, 1)(0, 0), cache_element({0, 0, 0, 0, 5, 0}));
+    EXPECT_EQ(KvDump(dump_with({2}), {}).empty_tokens(0), std::vector<std::size_t>{2});
+    EXPECT_TRUE(KvDump(dump_with({}), {}).empty_tokens(0).empty());
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump none(dump_with({0, 1, 2, 3, 4, 5, 6, 7}), {.skip_empty = true});
+                 },
+                 {"every token is zero"});
+}
+
+TEST_F(Formats, TokensWithNanAreLeftOutByARange) {
+    const auto path = write({stored_cache("layers.0.key", {1, cache_tokens, cache_dim},
+                                          [](const CacheIndex& i) { return i[1] < 2 ? NAN : 1.0; })},
+                            {{"layout", "head,token,dim"}});
+    expect_error(ErrorKind::input,
+                 [&] {
+                     const KvDump dump(path);
+                     (void)dump.read_block(dump.tensors()[0], 0, 0, 4);
+                 },
+                 {"8 NaN", "--tokens"});
+    const KvDump dump(path, {.tokens = "2:"});
+    EXPECT_EQ(dump.read_block(dump.tensors()[0], 0, 0, 6).min(), 1.0);
+}
+
+TEST_F(Formats, EmptyTensorsAreLeftOut) {
+    auto all = separate_sides("layers.{layer}.{side}", {"key", "value"});
+    for (auto& tensor : all)
+        if (tensor.name.starts_with("layers.2."))
+            tensor = tensor_of(tensor.name, DType::f32, {1, cache_heads, 0, cache_dim}, {});
+    const KvDump dump(write(all, {{"layout", "batch,head,token,dim"}}));
+    expect_cache(dump, 2);
+    ASSERT_EQ(dump.notes().size(), 1U);
+    EXPECT_NE(dump.notes()[0].find("\"layers.2.key\""), std::string::npos);
+}
+
+TEST(NamePattern, MarksAndSpellings) {
+    const auto names = [](std::initializer_list<const char*> texts) {
+        std::vector<StoredTensor> tensors;
+        for (const char* text : texts) tensors.push_back({.name = text});
+        return tensors;
+    };
+    const auto found = NamePattern("l{layer}/{head}-{side}").matches(names({"l3/12-v", "l3/12-x", "l3/12-k", "l/1-k"}));
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_EQ(found[0].index, 0U);
+    EXPECT_EQ(found[0].side, Side::value);
+    EXPECT_EQ(found[0].layer, 3U);
+    EXPECT_EQ(found[0].head, 12U);
+    EXPECT_EQ(found[1].side, Side::key);
+    // All sides of a file are written in the same way: `key` before `0`.
+    EXPECT_EQ(NamePattern("{layer}.{side}").matches(names({"0.key", "0.0", "0.1"})).size(), 1U);
+    EXPECT_EQ(NamePattern("{layer}.{side}").matches(names({"0.0", "0.1", "0.2"})).size(), 2U);
+    EXPECT_TRUE(NamePattern("{layer}.{side}").matches(names({"12345678901.key"})).empty());
+}
+
+TEST(CacheLayout, Texts) {
+    for (const char* text : {"head,token,dim", "side,block,token,head,dim", "token,dim", "side,layer,token,hidden"})
+        EXPECT_EQ(parse_cache_layout(text).value().text(), text);
+    for (const char* bad : {"", "head,token", "head,dim", "head,token,dim,dim", "head,token,hidden",
+                            "head,token,dim,hidden", "rows,token,dim", "token,,dim"})
+        EXPECT_FALSE(parse_cache_layout(bad)) << bad;
+    EXPECT_EQ(parse_cache_layout("batch,head,dim,token")->plain()->text(), "batch,head,dim,token");
+    EXPECT_FALSE(parse_cache_layout("side,head,token,dim")->plain());
+}
+
+TEST(DumpFormats, LayoutsAndPatternsAreLegal) {
+    for (const auto& format : dump_formats()) {
+        for (const auto& layout : format.layouts) EXPECT_TRUE(parse_side_layouts(layout)) << layout;
+        for (const auto& pattern : format.patterns) EXPECT_NO_THROW(NamePattern{pattern}) << pattern;
+        EXPECT_EQ(find_dump_format(format.name), &format);
+    }
+    EXPECT_EQ(find_dump_format("pt"), nullptr);
+}
+
+}  // namespace
+}  // namespace spiked::sim
