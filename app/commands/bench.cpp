@@ -8,6 +8,7 @@
 #include "core/runtime/parallel.hpp"
 #include "core/timing/stopwatch.hpp"
 #include "estimators/quantizers/bench/quantize_bench.hpp"
+#include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/bench/decompose_bench.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/figures/timing_figure.hpp"
@@ -108,19 +109,19 @@ constexpr const char* wall_clock_note =
     "microseconds of wall-clock time a block, in batches of {} in the memory of the device; cpu: {} threads; p10 is "
     "close to the time on a quiet machine.\n";
 
-int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape, std::size_t wanted, bool in_float) {
+int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape, std::size_t wanted,
+                            estimators::Precision precision) {
     const auto device = device_beside_the_cpu(arguments);
     const std::size_t threads = thread_count(0);
-    const auto timed =
-        validation::time_device_decompositions(device, shape, wanted, in_float, threads, seconds_of(arguments));
+    const auto timed = validation::time_device_decompositions(
+        device, shape, wanted, precision == estimators::Precision::float32, threads, seconds_of(arguments));
     const std::string backend(name_of(device.backend));
     plot(arguments,
          fmt::format("All singular values and {} vectors a side of {} x {}, {}, {} beside {} threads", wanted,
-                     shape.rows, shape.columns, in_float ? "float" : "double", backend, threads),
+                     shape.rows, shape.columns, enum_name(precision), backend, threads),
          timed.rows);
     if (arguments.json()) {
-        print_json(
-            device_document(timed, threads).set("precision", in_float ? "float" : "double").set("vectors", wanted));
+        print_json(device_document(timed, threads).set("precision", enum_name(precision)).set("vectors", wanted));
         return 0;
     }
     const double ours = p10(timed.rows, backend);
@@ -133,7 +134,7 @@ int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape,
     if (!timed.left_out.empty()) text += fmt::format("cuSOLVER is not timed: {}\n", timed.left_out);
     print_text(text +
                fmt::format("{} x {} in {}, all singular values and {} vectors a side; ", shape.rows, shape.columns,
-                           in_float ? "float" : "double", wanted) +
+                           enum_name(precision), wanted) +
                fmt::format(wall_clock_note, timed.batch, threads));
     return 0;
 }
@@ -226,18 +227,18 @@ int run_model(const Arguments& arguments) {
 int run_decompose(const Arguments& arguments) {
     const estimators::Shape shape{arguments.count("--rows"), arguments.count("--cols")};
     const std::size_t wanted = arguments.count("--vectors");
-    const std::string precision = arguments.text("--precision");
-    if (arguments.has("--device")) return run_decompose_on_device(arguments, shape, wanted, precision == "float");
-    const auto time =
-        precision == "float" ? estimators::time_decompositions<float> : estimators::time_decompositions<double>;
+    const auto precision = enum_named<estimators::Precision>(arguments.text("--precision"), "--precision");
+    if (arguments.has("--device")) return run_decompose_on_device(arguments, shape, wanted, precision);
+    const auto time = precision == estimators::Precision::float32 ? estimators::time_decompositions<float>
+                                                                  : estimators::time_decompositions<double>;
     const estimators::DecompositionTimings timed = time(shape, wanted, seconds_of(arguments));
     plot(arguments,
          fmt::format("All singular values and {} vectors a side of {} x {}, {}, one thread", wanted, shape.rows,
-                     shape.columns, precision),
+                     shape.columns, enum_name(precision)),
          timed.rows);
     if (arguments.json()) {
         print_json(document(timed.rows)
-                       .set("precision", precision)
+                       .set("precision", enum_name(precision))
                        .set("rows_of_block", shape.rows)
                        .set("cols_of_block", shape.columns)
                        .set("vectors", wanted)
@@ -254,7 +255,7 @@ int run_decompose(const Arguments& arguments) {
                     ratio("armadillo"), ratio("lapack-best"), timed.best_route, ratio("numpy"),
                     1.0 / ratio("gemm-floor")) +
         fmt::format("{} x {} in {}, all singular values and {} vectors a side, one thread.\n", shape.rows,
-                    shape.columns, precision, wanted) +
+                    shape.columns, enum_name(precision), wanted) +
         numpy_line(timed.numpy));
     return 0;
 }
@@ -298,7 +299,8 @@ Command bench_decompose_command() {
             0,
             {{"--rows", whole("N", 2, 4096), "number of rows in a block", "128", false},
              {"--cols", whole("D", 2, 4096), "number of columns in a block", "128", false},
-             {"--precision", one_of({"float", "double"}), "precision of the entries", "float", false},
+             {"--precision", one_of({estimators::Precision::float32, estimators::Precision::float64}),
+              "precision of the entries", "float", false},
              {"--vectors", whole("R"), "number of leading singular vectors on each side", "16", false},
              seconds_option("5"),
              {"--device", any_text("cuda:0|emulated"),

@@ -4,28 +4,74 @@
 
 #include "core/runtime/error.hpp"
 #include "sim/io/file_formats.hpp"
+#include "sim/kv/dump_formats.hpp"
 
 namespace spiked::app {
-namespace {
-
-std::optional<sim::Side> read_side(const Arguments& arguments) {
-    const std::string side = arguments.text("--side");
-    if (side.empty()) return std::nullopt;
-    return side == "key" ? sim::Side::key : sim::Side::value;
+const std::vector<OptionSpec>& storage_options() {
+    static const std::vector<OptionSpec> options = {
+        {"--format", one_of(sim::dump_format_names()),
+         "the program that wrote the file, whose names and layouts are known (docs/YOUR_DUMP.md)", "", false},
+        {"--tensor,--pattern", any_text("PATTERN"),
+         "names of the tensors, with {layer}, {side}, {head} and {chunk} where they stand [layers.{layer}.{side}]", "",
+         false},
+        {"--layout", any_text("head,token,dim"),
+         "order of the axes, if the file does not say: head, token, dim, and batch, layer, side, block (pages) or "
+         "hidden "
+         "(heads and dim in one); for each side: 'key=head,dim,token value=head,token,dim'",
+         "", false},
+        {"--head-dim", whole("D", 1), "channels of a head, where one axis holds all heads", "", false},
+        {"--batch", whole("B"), "which sequence of a batch, from 0", "", false},
+        {"--block-table", any_text("PAGE[,PAGE...]"), "pages of a paged cache in the order of the sequence", "", false},
+        {"--scale", any_text("PATTERN|NUMBER"),
+         "scale of FP8 or int8 codes: a number, or names of tensors as in layers.{layer}.{side}_scale", "", false},
+        {"--zero-point", any_text("PATTERN|NUMBER"), "code of the number 0, likewise", "", false},
+    };
+    return options;
 }
 
-}  // namespace
+const std::vector<OptionSpec>& token_options() {
+    static const std::vector<OptionSpec> options = {
+        {"--tokens", any_text("FIRST:LAST"),
+         "only the tokens from FIRST (counted from 0) up to LAST, without LAST; either may be left out", "", false},
+        {"--skip-empty",
+         {},
+         "leave out tokens that are zero in every head: padding, unused parts of a cache",
+         "",
+         false},
+    };
+    return options;
+}
+
+sim::DumpOptions read_dump_options(const Arguments& arguments) {
+    sim::DumpOptions options;
+    options.format = arguments.text("--format");
+    options.tensor_pattern = arguments.text("--pattern");
+    options.layout = arguments.text("--layout");
+    if (arguments.has("--head-dim")) options.head_dim = arguments.count("--head-dim");
+    if (arguments.has("--batch")) options.batch = arguments.count("--batch");
+    options.block_table = arguments.text("--block-table");
+    options.scale = arguments.text("--scale");
+    options.zero_point = arguments.text("--zero-point");
+    options.tokens = arguments.text("--tokens");
+    options.skip_empty = arguments.has("--skip-empty");
+    if (arguments.has("--prompt-id")) options.prompt_id_key = arguments.text("--prompt-id");
+    sim::check_options(options);
+    return options;
+}
 
 const std::vector<OptionSpec>& dump_options() {
-    static const std::vector<OptionSpec> options = {
-        block_option(),
-        {"--layers", several(whole("L")), "only these layers", "", true},
-        {"--heads", several(whole("H")), "only these heads", "", true},
-        {"--side", one_of({"key", "value"}), "only this side", "", false},
-        {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
-        {"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id", false},
-    };
+    static const std::vector<OptionSpec> options = [] {
+        std::vector<OptionSpec> all = {
+            block_option(),
+            {"--layers", several(whole("L")), "only these layers", "", true},
+            {"--heads", several(whole("H")), "only these heads", "", true},
+            {"--side", one_of({sim::Side::key, sim::Side::value}), "only this side", "", false},
+        };
+        all.insert(all.end(), token_options().begin(), token_options().end());
+        all.insert(all.end(), storage_options().begin(), storage_options().end());
+        all.push_back({"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id", false});
+        return all;
+    }();
     return options;
 }
 
@@ -35,10 +81,8 @@ validation::KvPlan read_dump_plan(const Arguments& arguments) {
     plan.block_tokens = arguments.count("--block");
     for (const auto layer : arguments.counts("--layers")) plan.layers.insert(layer);
     for (const auto head : arguments.counts("--heads")) plan.heads.insert(head);
-    plan.side = read_side(arguments);
-    plan.dump.layout = arguments.text("--layout");
-    plan.dump.tensor_pattern = arguments.text("--tensor");
-    plan.dump.prompt_id_key = arguments.text("--prompt-id");
+    plan.side = find_enum<sim::Side>(arguments.text("--side"));
+    plan.dump = read_dump_options(arguments);
     return plan;
 }
 

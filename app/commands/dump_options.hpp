@@ -4,6 +4,12 @@
 
 namespace spiked::app {
 
+/// How a file stores its cache: names, layout, format; and which of its tokens are read.
+[[nodiscard]] const std::vector<OptionSpec>& storage_options();
+[[nodiscard]] const std::vector<OptionSpec>& token_options();
+/// Of whichever of these options the command has.
+[[nodiscard]] sim::DumpOptions read_dump_options(const Arguments& arguments);
+
 /// The options of every command that measures blocks of dumps, and the part of a plan that they determine.
 [[nodiscard]] const std::vector<OptionSpec>& dump_options();
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);

@@ -21,6 +21,7 @@ int run(const Arguments& arguments) {
         plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
         found = validation::measure_adequacy(plan);
     }
+    for (const auto& note : found.notes) print_note(arguments, note);
     if (arguments.json())
         print_json(reports::adequacy_json(found));
     else

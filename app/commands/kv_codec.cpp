@@ -41,6 +41,8 @@ Json ledger_bits_json(const estimators::Ledger& ledger) {
 }
 
 Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
+    Json notes = Json::array();
+    for (const auto& note : found.notes) notes.push(note);
     return Json::object({{"schema", "spiked.encode/1"},
                          {"dump", plan.dump},
                          {"file", plan.output},
@@ -60,7 +62,8 @@ Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
                          {"ledger_bits", ledger_bits_json(found.ledger)},
                          {"relative_l2", Json::object({{"key", optional_json(found.key_error)},
                                                        {"value", optional_json(found.value_error)}})},
-                         {"uncoded", Json::object({{"tensors", found.kept_tensors}, {"bytes", found.kept_bytes}})}});
+                         {"uncoded", Json::object({{"tensors", found.kept_tensors}, {"bytes", found.kept_bytes}})},
+                         {"notes", std::move(notes)}});
 }
 
 std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
@@ -86,8 +89,7 @@ int encode(const Arguments& arguments) {
     plan.bits = arguments.number("--bits");
     plan.block_tokens = arguments.count("--block");
     plan.threads = arguments.count("--threads");
-    plan.dump_options.layout = arguments.text("--layout");
-    plan.dump_options.tensor_pattern = arguments.text("--tensor");
+    plan.dump_options = read_dump_options(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
@@ -103,6 +105,7 @@ int encode(const Arguments& arguments) {
                    fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
                                "and kivi, numbers in fp16, no token kept in full)",
                                found.blocks - found.device_blocks, found.blocks));
+    for (const auto& note : found.notes) print_note(arguments, note);
     if (arguments.json())
         print_json(as_json(plan, found));
     else
@@ -180,14 +183,14 @@ Command kv_encode_command() {
          "method: a quantizer, or an estimator and a quantizer; spiked list shows all", "tq-mse", false},
         bits_option("4"),
         block_option("tokens in a block; last tokens that do not fill a block stay in fp16"),
-        {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
-        {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
         residual_option(),
         threads_option,
         {"--device", any_text("cpu|cuda:0|emulated"),
          "device that codes the blocks of the methods with kernels: tq-mse, tq-prod, eden, kivi, in float", "cpu",
          false},
     };
+    options.insert(options.begin() + 4, storage_options().begin(), storage_options().end());
+    options.insert(options.begin() + 4, token_options().begin(), token_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv encode",
             "compress the keys and values of a dump into one file, with an account of every bit",

@@ -19,8 +19,19 @@ std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
 
 Json as_json(const validation::DumpInspection& found, std::size_t block) {
     std::map<std::size_t, const sim::DumpTensor*> of_cache;
+    Json cache = Json::array();
     if (found.dump)
-        for (const auto& tensor : found.dump->tensors()) of_cache.emplace(tensor.index, &tensor);
+        for (const auto& tensor : found.dump->tensors()) {
+            of_cache.emplace(tensor.index, &tensor);
+            cache.push(Json::object({{"name", tensor.name},
+                                     {"layer", tensor.layer},
+                                     {"side", side_name(tensor.side)},
+                                     {"heads", tensor.heads},
+                                     {"tokens", tensor.tokens},
+                                     {"dim", tensor.dim},
+                                     {"blocks", blocks_of(tensor, block)},
+                                     {"empty_tokens", found.dump->empty_tokens(tensor.layer).size()}}));
+        }
     Json tensors = Json::array();
     for (std::size_t i = 0; i < found.file->tensors().size(); ++i) {
         const auto& tensor = found.file->tensors()[i];
@@ -47,12 +58,15 @@ Json as_json(const validation::DumpInspection& found, std::size_t block) {
     for (const auto& one : found.missing) missing.push(one.key);
     Json notes = Json::array();
     for (const auto& one : found.unusable) notes.push(one);
+    for (const auto& one : found.notes) notes.push(one);
     return Json::object({{"schema", "spiked.kv-inspect/1"},
                          {"file", found.file->path()},
                          {"block", block},
                          {"layout", found.dump ? Json(found.dump->layout().text()) : Json()},
                          {"legal_layouts", std::move(legal)},
                          {"tensors", std::move(tensors)},
+                         {"cache", std::move(cache)},
+                         {"sequences", found.dump ? Json(found.dump->sequences()) : Json()},
                          {"ignored", std::move(ignored)},
                          {"metadata", Json::object(std::move(metadata))},
                          {"missing", std::move(missing)},
@@ -67,7 +81,7 @@ std::string as_text(const validation::DumpInspection& found, std::size_t block) 
             {"tensor", "side", "dtype", "layer", "heads", "tokens", "dim", "blocks of " + std::to_string(block)}, 3);
         for (const auto& tensor : found.dump->tensors())
             table.add({printable(tensor.name), std::string(side_name(tensor.side)),
-                       std::string(sim::dtype_name(tensor.dtype)), std::to_string(tensor.layer),
+                       found.file->tensors()[tensor.index].dtype_text, std::to_string(tensor.layer),
                        std::to_string(tensor.heads), std::to_string(tensor.tokens), std::to_string(tensor.dim),
                        std::to_string(blocks_of(tensor, block))});
         text += table.text();
@@ -81,6 +95,7 @@ std::string as_text(const validation::DumpInspection& found, std::size_t block) 
         text += table.text();
     }
     for (const auto& one : found.unusable) text += "\n" + one + "\n";
+    for (const auto& one : found.notes) text += "\n" + one + "\n";
     text += fmt::format("\nlayouts its shape allows: {}\n",
                         found.possible_layouts.empty() ? "none (no tensor has three axes)"
                                                        : fmt::format("{}", fmt::join(found.possible_layouts, " | ")));
@@ -93,9 +108,8 @@ std::string as_text(const validation::DumpInspection& found, std::size_t block) 
 }
 
 int run(const Arguments& arguments) {
-    sim::DumpOptions options;
-    options.layout = arguments.text("--layout");
-    options.tensor_pattern = arguments.text("--tensor");
+    sim::DumpOptions options = read_dump_options(arguments);
+    options.any_sequence = true;
     const std::size_t block = arguments.count("--block");
     const auto found = validation::inspect_dump(arguments.positionals.front(), options);
     if (arguments.json())
@@ -108,15 +122,17 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command kv_inspect_command() {
+    std::vector<OptionSpec> options = {block_option()};
+    options.insert(options.end(), token_options().begin(), token_options().end());
+    options.insert(options.end(), storage_options().begin(), storage_options().end());
     return {"kv inspect",
             "tensors, possible layouts and missing metadata of a KV dump",
-            {"spiked kv inspect dump.safetensors", "spiked kv inspect dump.npz --layout head,token,dim --json"},
+            {"spiked kv inspect dump.safetensors", "spiked kv inspect dump.npz --layout head,token,dim --json",
+             "spiked kv inspect prompt.safetensors --format mlx"},
             dump_value("DUMP"),
             1,
             1,
-            {block_option(),
-             {"--tensor", any_text("PATTERN"), "name pattern of the tensors", "layers.{layer}.{side}", false},
-             {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false}},
+            options,
             run};
 }
 

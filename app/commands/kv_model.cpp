@@ -51,8 +51,7 @@ int retrieve(const Arguments& arguments) {
                     "{} belongs to prompts that are built for a model, and {} brings its own: leave one "
                     "of them out",
                     option, plan.dumps.front());
-    plan.dump.layout = arguments.text("--layout");
-    plan.dump.tensor_pattern = arguments.text("--tensor");
+    plan.dump = read_dump_options(arguments);
     read_needles(arguments, plan);
     if (arguments.has("--plot")) {
         (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
@@ -145,12 +144,11 @@ Command kv_retrieve_command() {
         {"--plot", any_text("FILE"),
          "draw the attention of the first prompt's questions before and after compression; as .svg, .png or .pdf", "",
          false},
-        {"--tensor", any_text("PATTERN"), "name pattern of the tensors of a dump", "layers.{layer}.{side}", false},
-        {"--layout", any_text("head,token,dim"), "order of the axes, if the file does not say", "", false},
         {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
          "0", false},
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
+    options.insert(options.end(), storage_options().begin(), storage_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv retrieve",
             "measure how often a model, or its last layer in a dump, still finds needles (keys with values) in a "

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -19,6 +21,7 @@
 #include "validation/kv/kv_measurement.hpp"
 #include "validation/kv/kv_table.hpp"
 #include "validation/kv/open_dumps.hpp"
+#include "validation/metrics/metric_table.hpp"
 #include "validation/study/command_studies.hpp"
 
 namespace spiked::app {
@@ -49,9 +52,17 @@ StudyRun study_of(const Arguments& arguments, const std::vector<std::string>& in
 
 validation::CommandOrigin origin_of(const Arguments& arguments) { return {command_line(), arguments.has("--seed")}; }
 
+/// Prints the results in a store; the notes are already on standard error.
+using Print = std::function<void(validation::Database& store, const std::vector<std::string>& notes)>;
+
+Json notes_json(const std::vector<std::string>& notes) {
+    Json list = Json::array();
+    for (const auto& note : notes) list.push(note);
+    return list;
+}
+
 /// Measures the dumps into a store and calls `print` with it.
-int measured(const Arguments& arguments, const Measuring& measuring,
-             const std::function<void(validation::Database& store)>& print) {
+int measured(const Arguments& arguments, const Measuring& measuring, const Print& print) {
     validation::KvPlan plan = read_dump_plan(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
@@ -72,28 +83,33 @@ int measured(const Arguments& arguments, const Measuring& measuring,
     if (const auto models = models_of(plan); models.size() > 1)
         print_note(arguments, fmt::format("the table mixes dumps of {}: run them one by one for numbers of each",
                                           fmt::join(models, " and ")));
-    return run_study(arguments, experiment, study_of(arguments, plan.dumps, "blocks"), print);
+    return run_study(arguments, experiment, study_of(arguments, plan.dumps, "blocks"),
+                     [&](validation::Database& store) { print(store, experiment.notes); });
 }
 
 int run(const Arguments& arguments) {
     const Measuring measuring{{"unrope+eoptshrink+tq-mse"}, false};
-    return measured(arguments, measuring, [&](validation::Database& store) {
+    return measured(arguments, measuring, [&](validation::Database& store, const std::vector<std::string>& notes) {
         const validation::KvTable table = kv_table(store);
         const auto equal = equal_bits(store);
         if (arguments.json())
-            print_json(reports::kv_json(table, equal));
+            print_json(reports::kv_json(table, equal).set("notes", notes_json(notes)));
         else
             print_text(reports::kv_text(table, equal));
     });
 }
 
 /// Measures the loss of a model into a store and calls `print` with it.
-int measured_model(const Arguments& arguments, const std::string& metric,
-                   const std::function<void(validation::Database& store)>& print) {
-    for (const char* option : {"--layers", "--heads", "--side", "--tensor", "--layout", "--prompt-id", "--attention",
-                               "--calibrate", "--residual"})
+int measured_model(const Arguments& arguments, const std::string& metric, const Print& print) {
+    std::vector<std::string> of_dumps = {"--attention", "--calibrate", "--residual"};
+    for (const OptionSpec& option : dump_options())
+        if (option.key != block_option().key && option.key != "--tokens") of_dumps.push_back(long_name(option));
+    for (const auto& option : of_dumps)
         if (arguments.has(option))
             throw usage_error("{} is of dumps and --model runs a model: leave one of them out", option);
+    const auto shown = [&](const validation::Experiment& experiment) {
+        return [&](validation::Database& store) { print(store, experiment.notes); };
+    };
     (void)read_quantizer_options(arguments);  // errors of options come before those of files
     if (arguments.has("--tokens"))
         for (const OptionSpec& option : needle_options())
@@ -105,12 +121,19 @@ int measured_model(const Arguments& arguments, const std::string& metric,
             throw usage_error("--metric added_nats needs --tokens: name a file of token ids, a document a row");
         const auto plan = read_perplexity_plan(arguments);
         const auto experiment = perplexity_experiment(plan, origin_of(arguments));
-        return run_study(arguments, experiment, study_of(arguments, {plan.tokens}, "documents"), print);
+        return run_study(arguments, experiment, study_of(arguments, {plan.tokens}, "documents"), shown(experiment));
     }
     validation::RetrievalPlan plan;
     read_needles(arguments, plan);
     const auto experiment = retrieval_experiment(plan, origin_of(arguments));
-    return run_study(arguments, experiment, study_of(arguments, {plan.filler}, "prompts"), print);
+    return run_study(arguments, experiment, study_of(arguments, {plan.filler}, "prompts"), shown(experiment));
+}
+
+std::vector<std::string> metrics_of_models() {
+    std::vector<std::string> names;
+    for (const auto& metric : validation::metrics())
+        if (metric.text.group == validation::MetricGroup::of_models) names.push_back(metric.name);
+    return names;
 }
 
 /// The metric to show, which must belong to the given source: a model or dumps.
@@ -121,14 +144,18 @@ std::string frontier_metric(const Arguments& arguments) {
                                       : "neither dumps nor --model: name dumps, or the folder of a model");
     if (model && !arguments.has("--metric")) return arguments.has("--tokens") ? "added_nats" : "retrieval";
     const std::string metric = arguments.text("--metric");
-    if (model != (metric == "added_nats" || metric == "retrieval" || metric == "wrong_answers"))
+    const auto of_models = metrics_of_models();
+    if (model != (std::find(of_models.begin(), of_models.end(), metric) != of_models.end()))
         throw usage_error("--metric {} is of {}: choose another, or leave --metric out", metric,
                           model ? "dumps" : "a model (--model)");
     return metric;
 }
 
 void reject_options_of_models(const Arguments& arguments) {
-    std::vector<std::string> names = {"--tokens", "--budget"};
+    // A range of tokens is of dumps, a file of them of a model.
+    if (arguments.text("--tokens").ends_with(".npy"))
+        throw usage_error("--tokens with a file is of a model (--model) and dumps are given: leave it out");
+    std::vector<std::string> names = {"--budget"};
     for (const OptionSpec& option : needle_options()) names.push_back(option.key);
     for (const auto& name : names)
         if (arguments.has(name))
@@ -151,7 +178,7 @@ int frontier(const Arguments& arguments) {
         for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
     }
     const Measuring measuring{{"unrope+eoptshrink+tq-mse", "unrope+svd:rd+tcq"}, metric != metrics.front()};
-    const auto print = [&](validation::Database& store) {
+    const auto print = [&](validation::Database& store, const std::vector<std::string>& notes) {
         const validation::KvTable table = kv_table(store);
         const auto methods = at ? methods_at(store, *at, metric) : std::vector<validation::EqualBits>();
         if (at && methods.empty())
@@ -160,7 +187,7 @@ int frontier(const Arguments& arguments) {
             reports::write_picture(reports::figures_of_kind("frontier", store, Json::object({{"y", metric}})).front(),
                                    arguments.text("--plot"));
         if (arguments.json())
-            print_json(reports::frontier_json(table, metric, methods));
+            print_json(reports::frontier_json(table, metric, methods).set("notes", notes_json(notes)));
         else
             print_text(reports::frontier_text(table, metric, methods));
     };
@@ -214,6 +241,7 @@ Command kv_run_command() {
 }
 
 Command kv_frontier_command() {
+    const auto of_models = metrics_of_models();
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
          "methods to compare. By default unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq are added if the dumps "
@@ -222,8 +250,9 @@ Command kv_frontier_command() {
          "eoptshrink+tq-mse,eoptshrink+tcq,svd:rd+tcq,xkv",
          true},
         {"--metric", one_of(reports::frontier_metrics()),
-         "the error for the convex hull, --at and --plot; the table shows every measured one. With --model: "
-         "added_nats, retrieval or wrong_answers",
+         fmt::format("the error for the convex hull, --at and --plot; the table shows every measured one. With "
+                     "--model: {} or {}",
+                     fmt::join(of_models.begin(), of_models.end() - 1, ", "), of_models.back()),
          "relative_l2", false},
         {"--plot", any_text("FILE"), "draw the error against stored bits with the convex hull; as .svg, .png or .pdf",
          "", false},
@@ -231,13 +260,15 @@ Command kv_frontier_command() {
          "also list every method's error, interpolated to this many stored bits per entry, the smallest first", "",
          false}};
     std::vector<OptionSpec> more = measuring_options("1,2,3,4");
+    for (OptionSpec& option : more)
+        if (option.key == "--tokens") {
+            option.value = any_text("FIRST:LAST|FILE.npy");
+            option.help +=
+                "; with --model: token ids, one document per row, on which added nats are measured, and without this "
+                "option, retrieval of needles is";
+        }
     options.insert(options.end(), more.begin(), more.end());
-    more = {model_option(),
-            {"--tokens", file_with({".npy"}),
-             "with --model: token ids, one document per row, on which added nats are measured; without this option, "
-             "retrieval of needles is measured",
-             "", false},
-            budget_option()};
+    more = {model_option(), budget_option()};
     options.insert(options.end(), more.begin(), more.end());
     options.insert(options.end(), needle_options().begin(), needle_options().end());
     return {"kv frontier",

@@ -2,7 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <optional>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -76,21 +76,28 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
     return options;
 }
 
-/// Whether the option has an effect on a method.
-static bool has_effect(std::string_view option, const std::string& name) {
-    if (estimators::is_cache_method(name))
-        return has_option(estimators::cache_options(estimators::cache_method(name)), option);
+/// The options that have an effect on a method.
+static std::vector<OptionSpec> options_of(const std::string& name) {
+    if (estimators::is_cache_method(name)) return estimators::cache_options(estimators::cache_method(name));
     const auto method = estimators::parse_kept_and_coded(name).method;
-    return method && ((method->spectral && has_option(estimators::composition_entry().options, option)) ||
-                      has_option(method->quantizer.entry().options, option));
+    if (!method) return {};
+    std::vector<OptionSpec> all = method->quantizer.entry().options;
+    const auto& composition = estimators::composition_entry().options;
+    if (method->spectral) all.insert(all.end(), composition.begin(), composition.end());
+    return all;
 }
 
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
+    std::optional<std::vector<OptionSpec>> used;  // of all methods; without such options, methods are parsed later
     for (const auto& spec : estimators::quantizer_option_specs()) {
         const std::string& option = spec.key;
-        if (!arguments.has(option) || (!spec.neutral.empty() && arguments.text(option) == spec.neutral) ||
-            std::any_of(methods.begin(), methods.end(), [&](const auto& method) { return has_effect(option, method); }))
-            continue;
+        if (!arguments.has(option) || (!spec.neutral.empty() && arguments.text(option) == spec.neutral)) continue;
+        if (!used) {
+            used.emplace();
+            for (const auto& method : methods)
+                for (auto& own : options_of(method)) used->push_back(std::move(own));
+        }
+        if (has_option(*used, option)) continue;
         std::vector<std::string> of = estimators::quantizers_with(option);
         if (const auto& composition = estimators::composition_entry(); has_option(composition.options, option))
             of.push_back("methods " + composition.name);

@@ -18,11 +18,11 @@ std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments
     for (const auto& word : arguments.list("--only")) {
         const auto colon = word.find(':');
         const auto layer = to_number(word.substr(0, colon));
-        const std::string side = colon == std::string::npos ? "" : word.substr(colon + 1);
+        const auto side = find_enum<sim::Side>(colon == std::string::npos ? "" : word.substr(colon + 1));
         if (!layer || !(*layer >= 0.0 && *layer < 1e6) || *layer != static_cast<double>(static_cast<long>(*layer)) ||
-            (side != "key" && side != "value"))
+            !side || side == sim::Side::query)
             throw usage_error("--only \"{}\" is not LAYER:key or LAYER:value: write --only 0:key,3:value", word);
-        only.emplace(static_cast<std::size_t>(*layer), side == "key" ? sim::Side::key : sim::Side::value);
+        only.emplace(static_cast<std::size_t>(*layer), *side);
     }
     return only;
 }
@@ -65,7 +65,7 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
     const std::vector<double> budgets = arguments.numbers("--budget");
     auto methods = arguments.has("--method") ? arguments.list("--method") : split(model_method_option().fallback, ',');
     if (!arguments.has("--method") && !rotated)
-        std::erase_if(methods, [](const std::string& name) { return name.starts_with("unrope+"); });
+        std::erase_if(methods, [](const std::string& name) { return name.starts_with(estimators::unrope_prefix); });
     if (!budgets.empty() && !arguments.has("--method"))
         for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.entry.name);
     auto requests = codec::cache_requests(methods, arguments.numbers("--bits"), budgets);

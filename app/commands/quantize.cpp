@@ -2,16 +2,37 @@
 
 #include "app/cli/command.hpp"
 #include "app/commands/dump_options.hpp"
+#include "app/commands/matrix_options.hpp"
 #include "app/commands/method_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/relative_error.hpp"
 #include "reports/tables/kv_report.hpp"
+#include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
+#include "sim/io/preparation.hpp"
 
 namespace spiked::app {
 namespace {
+
+/// The matrix that is coded, and notes on it.
+sim::NotedMatrix read_prepared(const Arguments& arguments, const std::string& file) {
+    const sim::Preparation preparation = read_preparation(arguments);
+    const sim::MatrixReading reading = read_matrix_options(arguments);
+    sim::NotedMatrix read = sim::read_noted_matrix(file, reading);
+    std::vector<std::string> notes = std::move(read.notes);
+    const auto add = [&](const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); };
+    add(sim::data_notes(read.matrix, {reading.table, std::nullopt}));
+    sim::NotedMatrix ready = located([&] { return file; }, [&] { return sim::prepared(read.matrix, preparation); });
+    add(ready.notes);
+    const arma::uword zero_rows = arma::accu(arma::all(ready.matrix == 0.0, 1));
+    if (zero_rows > 0)
+        notes.push_back(fmt::format("{}: {} in the bits and the error", reports::counted(zero_rows, "zero row"),
+                                    zero_rows == 1 ? "it counts" : "they count"));
+    if (!preparation.empty()) notes.emplace_back("the error, and the decoded matrix, are those of the prepared matrix");
+    return {std::move(ready.matrix), std::move(notes)};
+}
 
 int run(const Arguments& arguments) {
     const estimators::MethodSpec method = estimators::method_named(one_method(arguments));
@@ -28,7 +49,9 @@ int run(const Arguments& arguments) {
 
     // From here on, errors are due to the file, and their messages name it.
     const auto of_file = [&] { return file; };
-    estimators::AnalysedBlock block(sim::read_matrix(file));
+    sim::NotedMatrix read = read_prepared(arguments, file);
+    for (const auto& note : read.notes) print_note(arguments, note);
+    estimators::AnalysedBlock block(std::move(read.matrix));
     const auto compressor =
         located(of_file, [&] { return estimators::Compressor(method, block.block().n_cols, bits, options); });
     const auto [encoded, rank] = located(of_file, [&] { return compressor.encode(block); });
@@ -42,6 +65,9 @@ int run(const Arguments& arguments) {
     const auto ledger = encoded.ledger.per_entry(entries);
 
     if (arguments.json()) {
+        const sim::Preparation preparation = read_preparation(arguments);
+        Json notes = Json::array();
+        for (const auto& note : read.notes) notes.push(note);
         print_json(Json::object({{"schema", "spiked.quantize/1"},
                                  {"method", method.text},
                                  {"bits", bits_json(bits)},
@@ -50,7 +76,10 @@ int run(const Arguments& arguments) {
                                  {"bytes", encoded.bytes.size()},
                                  {"rank", rank},
                                  {"ledger", reports::ledger_json(ledger)},
-                                 {"relative_l2", relative_l2}}));
+                                 {"relative_l2", relative_l2},
+                                 {"centered", enum_name(preparation.centered())},
+                                 {"standardized", enum_name(preparation.standardize)},
+                                 {"notes", std::move(notes)}}));
         return 0;
     }
     print_text(fmt::format(
@@ -72,6 +101,8 @@ Command quantize_command() {
         {"-o,--output", file_with({".npy"}, "DECODED.npy"), "write the decoded matrix", "", false},
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    options.insert(options.end(), preparation_options().begin(), preparation_options().end());
+    options.insert(options.end(), matrix_options().begin(), matrix_options().end());
     return {"quantize",
             "compress one matrix, count its bits, measure its error",
             {"spiked quantize data.npy --method tq-mse --bits 2",

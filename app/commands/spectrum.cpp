@@ -1,19 +1,23 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "app/cli/command.hpp"
 #include "app/commands/dump_options.hpp"
+#include "app/commands/matrix_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/ranks/bulk_gap.hpp"
 #include "estimators/svd/analysed_block.hpp"
+#include "estimators/svd/covariance_spectrum.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/figures/spectrum_figure.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
+#include "sim/io/preparation.hpp"
 #include "sim/spiked/covariance_spec.hpp"
 
 namespace spiked::app {
@@ -39,20 +43,86 @@ Json estimate_json(const Estimate& estimate, theory::Loss loss) {
          {"note", found.note.empty() ? Json() : Json(found.note)}});
 }
 
-/// The size of the matrix, what was left out of it, and its largest singular values.
-std::string head_text(const std::string& path, const arma::mat& matrix, estimators::Shape shape,
-                      const std::vector<double>& singular_values) {
-    std::string text = fmt::format("{}: {} x {}, aspect ratio {:.6g}\n", path, matrix.n_rows, matrix.n_cols,
-                                   AspectRatio::of(matrix.n_rows, matrix.n_cols).value());
-    const std::size_t stripped_rows = matrix.n_rows - shape.rows;
-    const std::size_t stripped_columns = matrix.n_cols - shape.columns;
-    if (stripped_rows + stripped_columns > 0)
-        text += fmt::format("left out: {}, {} (--keep-empty keeps them)\n", reports::counted(stripped_rows, "zero row"),
-                            reports::counted(stripped_columns, "zero column"));
+/// What is analysed: a matrix, or the covariances of data that nobody gave.
+struct Data {
+    std::string file;
+    std::optional<estimators::AnalysedBlock> block;  ///< none for covariances
+    std::vector<double> singular_values;
+    estimators::Shape whole;  ///< as given
+    estimators::Shape shape;  ///< without zero rows and columns
+    arma::uvec kept_columns;
+    std::optional<std::size_t> covariance_of;  ///< the number of samples
+    sim::Preparation preparation;
+    std::vector<std::string> notes;
+};
+
+/// Adds notes on rows and columns that are left out.
+void note_stripped(Data& data) {
+    std::vector<std::string> parts;
+    const auto add = [&](std::size_t count, const char* what) {
+        if (count > 0) parts.push_back(reports::counted(count, what));
+    };
+    add(data.whole.rows - data.shape.rows, "zero row");
+    add(data.whole.columns - data.shape.columns, "zero column");
+    if (!parts.empty())
+        data.notes.push_back(fmt::format("{} left out (--keep-empty keeps them)", fmt::join(parts, " and ")));
+}
+
+Data read_data(const Arguments& arguments) {
+    Data data;
+    data.file = arguments.positionals.front();
+    data.preparation = read_preparation(arguments);
+    data.preparation.keep_empty = arguments.has("--keep-empty");
+    const sim::MatrixReading reading = read_matrix_options(arguments);
+    sim::NotedMatrix read = sim::read_noted_matrix(data.file, reading);
+    const auto add = [&](const std::vector<std::string>& notes) {
+        data.notes.insert(data.notes.end(), notes.begin(), notes.end());
+    };
+    add(read.notes);
+    const auto of_file = [&] { return data.file; };
+    if (arguments.has("--covariance")) {
+        using estimators::EmptyFeatures;
+        data.covariance_of = arguments.count("--covariance");
+        const auto found = located(of_file, [&] {
+            return estimators::covariance_spectrum(
+                read.matrix, *data.covariance_of,
+                data.preparation.keep_empty ? EmptyFeatures::keep : EmptyFeatures::strip);
+        });
+        data.singular_values = found.singular_values;
+        data.whole = {*data.covariance_of, read.matrix.n_cols};
+        data.shape = found.shape;
+        data.kept_columns = found.kept;
+        add(found.notes);
+        note_stripped(data);
+        return data;
+    }
+    sim::NoteContext context{reading.table, std::nullopt};
+    if (!data.preparation.empty()) add(sim::data_notes(read.matrix, context));
+    sim::NotedMatrix ready = located(of_file, [&] { return sim::prepared(std::move(read.matrix), data.preparation); });
+    using EmptyLines = estimators::AnalysedBlock::EmptyLines;
+    data.block.emplace(std::move(ready.matrix), data.preparation.keep_empty ? EmptyLines::keep : EmptyLines::strip);
+    data.singular_values = data.block->singular_values();
+    data.whole = {data.block->block().n_rows, data.block->block().n_cols};
+    data.shape = data.block->shape();
+    data.kept_columns = data.block->kept_columns();
+    if (data.preparation.empty()) {
+        if (!data.singular_values.empty()) context.largest_value = data.singular_values.front();
+        add(sim::data_notes(data.block->block(), context));
+    }
+    add(ready.notes);
+    note_stripped(data);
+    return data;
+}
+
+/// The size of the matrix and its largest singular values.
+std::string head_text(const Data& data) {
+    std::string text =
+        fmt::format("{}: {}{} x {}, aspect ratio {:.6g}\n", data.file, data.covariance_of ? "covariances of data " : "",
+                    data.whole.rows, data.whole.columns, AspectRatio::of(data.whole.rows, data.whole.columns).value());
     text += "largest singular values:";
-    for (std::size_t i = 0; i < std::min<std::size_t>(8, singular_values.size()); ++i)
-        text += fmt::format(" {:.6g}", singular_values[i]);
-    text += singular_values.size() > 8 ? " ...\n" : "\n";
+    for (std::size_t i = 0; i < std::min<std::size_t>(8, data.singular_values.size()); ++i)
+        text += fmt::format(" {:.6g}", data.singular_values[i]);
+    text += data.singular_values.size() > 8 ? " ...\n" : "\n";
     return text;
 }
 
@@ -120,9 +190,22 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
     return figure.description;
 }
 
-int run(const Arguments& arguments) {
-    const theory::Loss loss = enum_named<theory::Loss>(arguments.text("--loss"), "loss");
-    // Parsed before the file is read, so that errors in the names are reported first.
+/// Rejects options that need the samples themselves, which covariances have lost.
+void reject_without_samples(const Arguments& arguments, const std::vector<estimators::SpectralMethod>& chosen) {
+    for (const char* option : {"--center", "--standardize", "--row-spectrum", "--denoised", "--residual"})
+        if (arguments.has(option))
+            throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
+                              option);
+    for (const auto& method : chosen)
+        if (!method.transforms.empty() || method.estimator.estimate_block)
+            throw usage_error(
+                "{} needs the samples (--covariance gives their covariances alone): choose one that needs singular "
+                "values only, such as eoptshrink",
+                method.name);
+}
+
+/// The estimators that are named, parsed before the file is read, so that errors in the names are reported first.
+std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& arguments, theory::Loss loss) {
     std::vector<estimators::SpectralMethod> chosen;
     for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::parse_estimator(name, loss));
     if (loss != theory::Loss::frobenius &&
@@ -136,61 +219,84 @@ int run(const Arguments& arguments) {
                 "{} is used by no estimator named (only {} use it): name one of them, "
                 "for example --estimator whiten+gd-shrink, or leave it out",
                 side, estimators::users_of_noise_law());
-    const bool writes = arguments.has("--denoised") || arguments.has("--residual");
-    if (writes && chosen.size() != 1)
+    if ((arguments.has("--denoised") || arguments.has("--residual")) && chosen.size() != 1)
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
                           chosen.size());
+    if (arguments.has("--covariance")) reject_without_samples(arguments, chosen);
+    return chosen;
+}
 
+std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estimators::SpectralMethod>& chosen,
+                                   Data& data) {
+    const estimators::KnownNoise known{
+        data.block ? known_covariance(arguments.text("--row-spectrum"), data.whole.rows, data.block->kept_rows())
+                   : std::nullopt,
+        known_covariance(arguments.text("--col-spectrum"), data.whole.columns, data.kept_columns)};
+    for (auto& method : chosen) {
+        method = method.knowing(known);
+        method.check_room(data.shape.rows, data.shape.columns);
+    }
+    std::vector<Estimate> estimates;
+    for (const auto& method : chosen)
+        estimates.push_back({method.name, located([&] { return data.file; },
+                                                  [&] {
+                                                      return data.block ? method.estimate(*data.block)
+                                                                        : method.estimator.estimate(
+                                                                              data.singular_values, data.shape);
+                                                  })});
+    return estimates;
+}
+
+/// Writes the estimated signal and the rest.
+void write_parts(const Arguments& arguments, const estimators::SpectralMethod& method, Data& data) {
+    const arma::mat denoised = method.apply(*data.block).signal;
+    if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
+    if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), data.block->block() - denoised);
+    if (!data.preparation.empty())
+        data.notes.emplace_back("the written matrices add up to the prepared matrix, not to that of the file");
+}
+
+Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, theory::Loss loss) {
+    Json found = Json::array();
+    for (const auto& estimate : estimates) found.push(estimate_json(estimate, loss));
+    Json notes = Json::array();
+    for (const auto& note : data.notes) notes.push(note);
+    return Json::object({{"schema", "spiked.spectrum/1"},
+                         {"rows", data.whole.rows},
+                         {"cols", data.whole.columns},
+                         {"centered", enum_name(data.preparation.centered())},
+                         {"standardized", enum_name(data.preparation.standardize)},
+                         {"covariance_of", data.covariance_of ? Json(*data.covariance_of) : Json()},
+                         {"stripped_rows", data.whole.rows - data.shape.rows},
+                         {"stripped_cols", data.whole.columns - data.shape.columns},
+                         {"singular_values", data.singular_values},
+                         {"estimators", std::move(found)},
+                         {"notes", std::move(notes)}});
+}
+
+int run(const Arguments& arguments) {
+    const theory::Loss loss = enum_named<theory::Loss>(arguments.text("--loss"), "loss");
+    std::vector<estimators::SpectralMethod> chosen = chosen_methods(arguments, loss);
     for (const char* output : {"--denoised", "--residual", "--plot"})
         keep_apart(arguments.text(output), arguments.positionals.front());
     if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
     keep_apart(arguments.text("--denoised"), arguments.text("--residual"));
-    const arma::mat matrix = sim::read_matrix(arguments.positionals.front());
-    using EmptyLines = estimators::AnalysedBlock::EmptyLines;
-    estimators::AnalysedBlock block(matrix, arguments.has("--keep-empty") ? EmptyLines::keep : EmptyLines::strip);
-    const auto& singular_values = block.singular_values();
-    const estimators::KnownNoise known{
-        known_covariance(arguments.text("--row-spectrum"), matrix.n_rows, block.kept_rows()),
-        known_covariance(arguments.text("--col-spectrum"), matrix.n_cols, block.kept_columns())};
-    for (auto& method : chosen) {
-        method = method.knowing(known);
-        method.check_room(block.shape().rows, block.shape().columns);
-    }
-    std::vector<Estimate> estimates;
-    for (const auto& method : chosen)
-        estimates.push_back({method.name, located([&] { return arguments.positionals.front(); },
-                                                  [&] { return method.estimate(block); })});
-    if (writes) {
-        const arma::mat denoised = chosen.front().apply(block).signal;
-        if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
-        if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), matrix - denoised);
-    }
 
+    Data data = read_data(arguments);
+    const std::vector<Estimate> estimates = estimate_all(arguments, chosen, data);
+    if (arguments.has("--denoised") || arguments.has("--residual")) write_parts(arguments, chosen.front(), data);
     std::string picture;
     if (arguments.has("--plot"))
-        picture = plot(arguments, estimates, singular_values, std::max(block.shape().rows, block.shape().columns));
+        picture = plot(arguments, estimates, data.singular_values, std::max(data.shape.rows, data.shape.columns));
 
-    const auto shape = block.shape();
-    Json notes = Json::array();
-    if (const auto note = gap_note(singular_values)) {
-        notes.push(*note);
-        print_note(arguments, *note);
-    }
+    if (const auto note = gap_note(data.singular_values)) data.notes.push_back(*note);
+    for (const auto& note : data.notes) print_note(arguments, note);
     if (arguments.json()) {
-        Json found = Json::array();
-        for (const auto& estimate : estimates) found.push(estimate_json(estimate, loss));
-        print_json(Json::object({{"schema", "spiked.spectrum/1"},
-                                 {"rows", static_cast<std::size_t>(matrix.n_rows)},
-                                 {"cols", static_cast<std::size_t>(matrix.n_cols)},
-                                 {"stripped_rows", static_cast<std::size_t>(matrix.n_rows - shape.rows)},
-                                 {"stripped_cols", static_cast<std::size_t>(matrix.n_cols - shape.columns)},
-                                 {"singular_values", singular_values},
-                                 {"estimators", std::move(found)},
-                                 {"notes", std::move(notes)}}));
+        print_json(spectrum_json(data, estimates, loss));
         return 0;
     }
-    std::string text = head_text(arguments.positionals.front(), matrix, shape, singular_values);
-    for (const auto& estimate : estimates) text += estimate_text(estimate, singular_values, loss);
+    std::string text = head_text(data);
+    for (const auto& estimate : estimates) text += estimate_text(estimate, data.singular_values, loss);
     if (!picture.empty()) text += fmt::format("{}: {}\n", arguments.text("--plot"), picture);
     print_text(text);
     return 0;
@@ -199,29 +305,39 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command spectrum_command() {
+    std::vector<OptionSpec> options = {
+        {"--estimator", names_from({"estimators"}, any_text("NAME")),
+         "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
+        {"--loss", one_of<theory::Loss>(), "loss for which the shrinkage is optimal",
+         std::string(theory::name_of(theory::Loss::frobenius)), false},
+        {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
+        {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
+        {"--row-spectrum", any_text("SPEC|FILE.npy"),
+         "known row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
+        {"--col-spectrum", any_text("SPEC|FILE.npy"),
+         "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "", false},
+        {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "",
+         false},
+        {"--covariance", whole("SAMPLES", 2),
+         "the file is a covariance or correlation matrix of so many samples, less one where they were centred; there "
+         "are no left vectors and no estimated signal then",
+         "", false},
+        {"--keep-empty", {}, "do not leave out rows and columns of zeros", "", false},
+    };
+    options.insert(options.end(), preparation_options().begin(), preparation_options().end());
+    options.insert(options.end(), matrix_options().begin(), matrix_options().end());
     return {
         "spectrum",
         "rank, bulk edge and shrunk singular values of one matrix",
         {"spiked spectrum data.npy", "spiked spectrum data.npy --plot spectrum.svg",
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
+         "spiked spectrum table.csv --center columns", "spiked spectrum correlations.csv --covariance 250",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
          "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
         matrix_value(),
         1,
         1,
-        {{"--estimator", names_from({"estimators"}, any_text("NAME")),
-          "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
-         {"--loss", one_of<theory::Loss>(), "loss for which the shrinkage is optimal",
-          std::string(theory::name_of(theory::Loss::frobenius)), false},
-         {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
-         {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
-         {"--row-spectrum", any_text("SPEC|FILE.npy"),
-          "known row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
-         {"--col-spectrum", any_text("SPEC|FILE.npy"),
-          "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "", false},
-         {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf",
-          "", false},
-         {"--keep-empty", {}, "do not leave out rows and columns of zeros", "", false}},
+        options,
         run};
 }
 

@@ -164,8 +164,8 @@ int validate(const Arguments& arguments) {
     auto claims = validation::claims().rows();
     if (arguments.positionals.empty()) {
         for (const auto& option : dump_options())
-            if (arguments.given.contains(option.key))
-                throw usage_error("{} is about dumps, and none is given: name one or more files", option.key);
+            if (const std::string name = long_name(option); arguments.has(name))
+                throw usage_error("{} is about dumps, and none is given: name one or more files", name);
     } else {
         auto of_dumps = validation::claims_on_dumps(read_dump_plan(arguments));
         print_notes_on_untested(arguments, of_dumps);

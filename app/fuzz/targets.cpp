@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "codec/container/kv_container.hpp"
 #include "codec/container/kv_decoder.hpp"
@@ -19,12 +20,12 @@
 #include "estimators/compressors/golden_vectors.hpp"
 #include "estimators/quantizers/quantizer_table.hpp"
 #include "reports/page/printed_values.hpp"
-#include "sim/io/csv.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/safetensors.hpp"
 #include "sim/io/tensor_container.hpp"
 #include "sim/io/tensor_layout.hpp"
+#include "sim/kv/dump_formats.hpp"
 #include "sim/kv/dump_view.hpp"
 #include "sim/kv/kv_dump.hpp"
 #include "sim/llama/llama.hpp"
@@ -76,10 +77,30 @@ private:
 /// How many values are read: a file may announce very many, and some from either end show whether they can be read.
 constexpr std::uint64_t values_read = 64;
 
+/// The dialect of a table by the digits of a number, each of which leaves a part open or chooses it.
+sim::TableDialect dialect_of(std::size_t number) {
+    const auto next = [&](std::size_t choices) { return std::exchange(number, number / choices) % choices; };
+    const auto yes_or_no = [&]() -> std::optional<bool> {
+        const std::size_t choice = next(3);
+        return choice == 0 ? std::nullopt : std::optional(choice == 1);
+    };
+    sim::TableDialect dialect{.header = yes_or_no(), .index = yes_or_no()};
+    if (const std::size_t choice = next(3); choice > 0) dialect.decimal = choice == 1 ? '.' : ',';
+    if (const std::size_t choice = next(6); choice > 0) dialect.delimiter = ",;\t |"[choice - 1];
+    return dialect;
+}
+
+/// The first byte chooses a dialect, 0 the recognised one; the others are a table.
+void read_table(Bytes bytes) {
+    if (bytes.empty()) throw input_error("a file of no bytes");
+    const std::string path = Scratch::file("a.csv", bytes.subspan(1));
+    (void)sim::read_noted_matrix(path, {.layout = "", .table = dialect_of(bytes[0])});
+}
+
 /// Reads values at both ends of every tensor of a file, and the whole of each that is a matrix.
 void read_file(const sim::FileFormat& format, Bytes bytes) {
+    if (format.open == nullptr) return read_table(bytes);
     const std::string path = Scratch::file("a" + format.suffix, bytes);
-    if (format.open == nullptr) return (void)sim::read_csv(path);
     const auto file = format.open(path);
     for (std::size_t i = 0; i < file->tensors().size(); ++i) {
         const auto& tensor = file->tensors()[i];
@@ -125,11 +146,16 @@ void read_tensors(Bytes bytes) {
     for (std::size_t i = 0; i < std::min<std::size_t>(4, file->tensors().size()); ++i)
         for (const char* head : {"", ":0"})
             attempt([&] { (void)sim::read_matrix(path + ":" + file->tensors()[i].name + head, layout); });
-    attempt([&] {
-        const sim::KvDump dump(path, {.layout = layout});
-        for (const auto& tensor : dump.tensors())
-            (void)dump.read_block(tensor, tensor.heads - 1, 0, std::min<std::size_t>(values_read, tensor.tokens));
-    });
+    const auto& formats = sim::dump_formats();
+    const std::string format = formats[first / suffixes.size() / layouts.size() % formats.size()].name;
+    for (const sim::DumpOptions& options :
+         {sim::DumpOptions{.layout = layout},
+          sim::DumpOptions{.format = format, .skip_empty = true, .head_dim = 4, .any_sequence = true}})
+        attempt([&] {
+            const sim::KvDump dump(path, options);
+            for (const auto& tensor : dump.tensors())
+                (void)dump.read_block(tensor, tensor.heads - 1, 0, std::min<std::size_t>(values_read, tensor.tokens));
+        });
     if (read == 0) throw rejected.value();
 }
 

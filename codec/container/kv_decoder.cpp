@@ -95,7 +95,10 @@ public:
                 payloads.push_back(reader_.block(place));
             }
             const auto decoded = decode(batch, payloads);
-            for (std::size_t i = 0; i < batch.size(); ++i) put(batch[i], decoded[i]);
+            for (std::size_t i = 0; i < batch.size(); ++i) {
+                put(batch[i], decoded[i]);
+                full_blocks_ += batch[i].full(header_) ? 1 : 0;
+            }
             done += batch.size();
             if (progress_) progress_(done, total);
         }
@@ -103,7 +106,7 @@ public:
         reader_.finish();
         flush();
         out_.commit();
-        return {out_.size(), header_.tensors.size(), total, header_.method.text, header_.bits};
+        return {out_.size(), header_.tensors.size(), full_blocks_, header_.method.text, header_.bits};
     }
 
 private:
@@ -171,6 +174,7 @@ private:
     const CodecProgress& progress_;
     Compressors compressors_;
     std::size_t at_ = 0;
+    std::uint64_t full_blocks_ = 0;
     std::unique_ptr<Slab> slab_;
 };
 

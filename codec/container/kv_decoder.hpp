@@ -10,7 +10,7 @@ namespace spiked::codec {
 struct DecodeSummary {
     std::uint64_t bytes = 0;  ///< size of the dump that was written
     std::size_t tensors = 0;
-    std::uint64_t blocks = 0;  ///< decoded
+    std::uint64_t blocks = 0;  ///< full ones, as EncodeSummary counts them
     std::string method;
     double bits = 0;
 };

@@ -37,7 +37,46 @@ struct Coded {
     double relative_l2 = 0.0;
 };
 
-KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
+/// Whether the container holds the stored tensors. Otherwise, because these hold several layers or sides, or because
+/// tokens are left out, it holds a tensor `layers.L.SIDE` of head,token,dim for each layer and side.
+bool keeps_tensors(const sim::KvDump& dump) { return dump.layout().plain && dump.has_all_tokens(); }
+
+ContainedTensor kept_tensor(const sim::KvDump& dump, const sim::StoredTensor& stored) {
+    if (!stored.dtype)
+        throw input_error("{}: tensor {} of type {} cannot be stored (this type is not supported): leave it out",
+                          dump.path(), in_quotes(stored.name), in_quotes(stored.dtype_text));
+    const auto bytes = sim::tensor_bytes(stored.shape, *stored.dtype);
+    if (!bytes) throw data_error("{}: tensor {} has no size", dump.path(), in_quotes(stored.name));
+    return {stored.name, *stored.dtype, stored.shape, *bytes, std::nullopt};
+}
+
+ContainedTensor separate_tensor(const sim::KvDump& dump, const sim::DumpTensor& tensor) {
+    ContainedTensor contained{fmt::format("layers.{}.{}", tensor.layer, side_name(tensor.side)),
+                              tensor.dtype,
+                              {tensor.heads, tensor.tokens, tensor.dim},
+                              0,
+                              std::nullopt};
+    const auto bytes = sim::tensor_bytes(contained.shape, contained.dtype);
+    if (!bytes) throw data_error("{}: tensor {} has no size", dump.path(), in_quotes(tensor.name));
+    contained.bytes = *bytes;
+    return contained;
+}
+
+/// The metadata of a dump whose tensors are stored as `layers.L.SIDE`.
+sim::Metadata separate_metadata(const sim::KvDump& dump, const sim::TensorLayout& layout) {
+    sim::Metadata metadata;
+    for (const auto& [key, value] : dump.metadata())
+        if (const auto of_storage = {"layout", "format", "pattern", "tokens", "skip_empty", "head_dim", "block_table",
+                                     "scale", "zero_point"};
+            std::ranges::find(of_storage, key) == of_storage.end())
+            metadata.emplace_back(key, value);
+    metadata.emplace_back("layout", layout.text());
+    return metadata;
+}
+
+/// The header, with the tensor of the cache behind each of its tensors; null: one outside the cache.
+std::pair<KvContainerHeader, std::vector<const sim::DumpTensor*>> header_of(const EncodePlan& plan,
+                                                                            const sim::KvDump& dump) {
     dump.reject_tiny_heads();
     KvContainerHeader header;
     header.method = plan.method;
@@ -45,28 +84,37 @@ KvContainerHeader header_of(const EncodePlan& plan, const sim::KvDump& dump) {
     header.quantizer = plan.quantizer;
     header.block_tokens = plan.block_tokens;
     header.dump_sha256 = hex(sha256_of_file(plan.dump));
-    header.layout = dump.layout();
-    header.metadata = dump.metadata();
-    for (const auto& stored : dump.file().tensors()) {
-        if (!stored.dtype)
-            throw input_error("{}: tensor {} of type {} cannot be stored (this type is not supported): leave it out",
-                              dump.path(), in_quotes(stored.name), in_quotes(stored.dtype_text));
-        header.tensors.push_back({stored.name, *stored.dtype, stored.shape, 0, std::nullopt});
-        ContainedTensor& tensor = header.tensors.back();
-        const auto bytes = sim::tensor_bytes(stored.shape, *stored.dtype);
-        if (!bytes) throw data_error("{}: tensor {} has no size", dump.path(), in_quotes(stored.name));
-        tensor.bytes = *bytes;
-    }
+    const bool keeps = keeps_tensors(dump);
+    header.layout = keeps ? *dump.layout().plain : sim::TensorLayout{};
+    header.metadata = keeps ? dump.metadata() : separate_metadata(dump, header.layout);
+    std::vector<const sim::DumpTensor*> sources;
+    for (const auto& stored : dump.file().tensors())
+        if (keeps || std::ranges::find(dump.ignored(), stored.name) != dump.ignored().end()) {
+            header.tensors.push_back(kept_tensor(dump, stored));
+            sources.push_back(nullptr);
+        }
+    const std::size_t outside = header.tensors.size();
     for (const auto& tensor : dump.tensors()) {
+        const std::size_t at = keeps ? tensor.index : header.tensors.size();
+        if (!keeps) {
+            header.tensors.push_back(separate_tensor(dump, tensor));
+            for (std::size_t i = 0; i < outside; ++i)
+                if (header.tensors[i].name == header.tensors[at].name)
+                    throw input_error(
+                        "{}: tensor {} is not of the cache and has the name of the {} of layer {}: rename it",
+                        dump.path(), in_quotes(header.tensors[i].name), side_name(tensor.side), tensor.layer);
+            sources.push_back(nullptr);
+        }
+        sources[at] = &tensor;
         if (tensor.side == Side::query) continue;
         CodedTensor coded{tensor.layer, tensor.side, tensor.heads, tensor.tokens, tensor.dim, {}};
         for (std::size_t head = 0; head < tensor.heads; ++head)
             coded.rotations.push_back(
                 rotation_of(head_identity(header.dump_sha256, tensor.name, head, plan.block_tokens)));
-        header.tensors[tensor.index].coded = std::move(coded);
+        header.tensors[at].coded = std::move(coded);
     }
     check_bounds(header);
-    return header;
+    return {std::move(header), std::move(sources)};
 }
 
 class Encoder {
@@ -74,10 +122,11 @@ public:
     explicit Encoder(const EncodePlan& plan)
         : plan_(plan),
           dump_(plan.dump, plan.dump_options),
-          header_(header_of(plan, dump_)),
+          parts_(header_of(plan, dump_)),
           rotary_(header_, plan.dump),
           compressors_(header_, plan.dump) {
-        for (const auto& tensor : dump_.tensors()) by_index_[tensor.index] = &tensor;
+        for (std::size_t i = 0; i < dump_.file().tensors().size(); ++i)
+            in_file_.emplace(dump_.file().tensors()[i].name, i);
     }
 
     EncodeSummary run() {
@@ -112,19 +161,37 @@ private:
     }
 
     void copy(KvContainerWriter& writer, std::size_t index) {
+        if (sources_[index] != nullptr && !keeps_tensors(dump_)) {
+            copy_heads(writer, *sources_[index]);
+            return;
+        }
+        const std::size_t stored = in_file_.at(header_.tensors[index].name);
         const std::uint64_t bytes = header_.tensors[index].bytes;
         std::vector<std::byte> chunk(std::min<std::uint64_t>(bytes, copied_bytes));
         for (std::uint64_t first = 0; first < bytes; first += chunk.size()) {
             const auto part = std::span(chunk).first(std::min<std::uint64_t>(chunk.size(), bytes - first));
-            dump_.file().read_bytes(index, first, part);
+            dump_.file().read_bytes(stored, first, part);
             writer.raw(part);
         }
     }
 
+    /// Stores a tensor of the cache unchanged, in the layout head,token,dim.
+    void copy_heads(KvContainerWriter& writer, const sim::DumpTensor& tensor) {
+        constexpr std::size_t most_tokens = 4096;
+        for (std::size_t head = 0; head < tensor.heads; ++head)
+            for (std::size_t first = 0; first < tensor.tokens; first += most_tokens) {
+                const arma::mat rows =
+                    dump_.read_block(tensor, head, first, std::min(most_tokens, tensor.tokens - first)).t();
+                std::vector<std::byte> bytes(rows.n_elem * (sim::dtype_bits(tensor.dtype) / 8));
+                (void)sim::encode({rows.memptr(), rows.n_elem}, tensor.dtype, bytes);
+                writer.raw(bytes);
+            }
+    }
+
     /// The rows of a block as the method codes them: keys are de-rotated if it demands that.
     [[nodiscard]] arma::mat rows_at(const BlockPlace& place) const {
-        arma::mat block = dump_.read_block(*by_index_.at(place.tensor), place.head, place.first_token(header_),
-                                           place.tokens(header_));
+        arma::mat block =
+            dump_.read_block(*sources_.at(place.tensor), place.head, place.first_token(header_), place.tokens(header_));
         if (!place.full(header_)) return block;
         return located(plan_.dump, place, header_, [&] { return rotary_.derotated(place, std::move(block)); });
     }
@@ -228,6 +295,12 @@ private:
         EncodeSummary found;
         found.bytes = writer.bytes();
         found.blocks = blocks_;
+        found.notes = dump_.notes();
+        if (const auto note = dump_.empty_tokens_note(); !note.empty()) found.notes.push_back(note);
+        if (!keeps_tensors(dump_))
+            found.notes.emplace_back(
+                "the coded dump has a tensor layers.LAYER.SIDE of head,token,dim for each layer and side, because the "
+                "stored tensors hold more than one or tokens are left out");
         found.device_blocks = device_blocks_;
         found.kept_bytes = writer.kept_bytes();
         found.window_tokens = window_tokens_;
@@ -255,10 +328,12 @@ private:
 
     const EncodePlan& plan_;
     sim::KvDump dump_;
-    KvContainerHeader header_;
+    std::pair<KvContainerHeader, std::vector<const sim::DumpTensor*>> parts_;
+    const KvContainerHeader& header_ = parts_.first;
+    const std::vector<const sim::DumpTensor*>& sources_ = parts_.second;  ///< of the tensors of the header
     KeyRotary rotary_;
     Compressors compressors_;
-    std::map<std::size_t, const sim::DumpTensor*> by_index_;
+    std::map<std::string, std::size_t> in_file_;  ///< numbers of the stored tensors
     std::uint64_t blocks_ = 0;
     std::uint64_t device_blocks_ = 0;
     std::uint64_t window_tokens_ = 0;

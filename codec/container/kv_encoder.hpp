@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "codec/container/block_coder.hpp"
 #include "codec/container/kv_container.hpp"
@@ -37,6 +38,7 @@ struct EncodeSummary {
     std::uint64_t window_tokens = 0;               ///< tokens in fp16 that fill no block, over tensors and heads
     estimators::Ledger ledger;                     ///< of everything except kept_bytes
     std::optional<double> paper_bits, mean_rank;   ///< means over full blocks; no value if there are none
+    std::vector<std::string> notes;                ///< what was decided on reading the dump, a sentence each
     std::optional<double> key_error, value_error;  ///< mean over full blocks of ||X - X^||_F / ||X||_F
 
     [[nodiscard]] double bits_per_entry() const {
@@ -44,11 +46,13 @@ struct EncodeSummary {
     }
 };
 
-/// Codes the keys and values of a dump into a container (kv_container.hpp). Queries and tensors outside the cache are
-/// stored unchanged. A block coder computes in float, so a norm or coordinate next to a decision threshold may get the
-/// neighbouring code. Rotations, and hence errors, are those of a dump study with the same dump, seed and block size.
-/// Memory: some blocks per thread and the compressors of the heads in the batch, independent of the length of the dump.
-/// Throws usage_error; input_error that names tensor, head and block; output_error.
+/// Codes the keys and values of a dump into a container (kv_container.hpp). Where a stored tensor holds several layers,
+/// sides or sequences, or tokens are left out, the container has a tensor of head,token,dim for each layer and side.
+/// Queries and tensors outside the cache are stored unchanged. A block coder computes in float, so a norm or coordinate
+/// next to a decision threshold may get the neighbouring code. Rotations, and hence errors, are those of a dump study
+/// with the same dump, seed and block size. Memory: some blocks per thread and the compressors of the heads in the
+/// batch, independent of the length of the dump. Throws usage_error; input_error that names tensor, head and block;
+/// output_error.
 [[nodiscard]] EncodeSummary encode_dump(const EncodePlan& plan);
 
 }  // namespace spiked::codec

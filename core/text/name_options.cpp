@@ -38,9 +38,13 @@ NameOptions::NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>
         if (std::count_if(parsed.options.begin(), parsed.options.end(), [&](const auto& o) { return o.first == key; }) >
             1)
             throw usage_error("{}{} is given twice: give it once", place, key);
-        if (std::find(keys.begin(), keys.end(), key) == keys.end())
-            throw usage_error("{}{} has no option \"{}\"{}", place, parsed.name, key,
-                              keys.empty() ? std::string("; it takes none") : suggestion(key, keys));
+        if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+            std::string instead = behind_name == nullptr
+                                      ? std::string("; it takes none")
+                                      : fmt::format("; write {}:{}", parsed.name, behind_name->value.shown);
+            if (!keys.empty()) instead = suggestion(key, keys);
+            throw usage_error("{}{} has no option \"{}\"{}", place, parsed.name, key, instead);
+        }
         require_accepted(*std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.key == key; }),
                          option.second, place);
     }

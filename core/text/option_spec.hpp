@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -67,6 +69,14 @@ struct OptionSpec {
 template <class E>
 [[nodiscard]] ValueSpec one_of() {
     return one_of(names_of<E>(), aliases_of<E>());
+}
+/// One of these enumerators, by their names.
+template <class E>
+requires std::is_enum_v<E>
+[[nodiscard]] ValueSpec one_of(std::initializer_list<E> some) {
+    std::vector<std::string> names;
+    for (const E value : some) names.emplace_back(enum_name(value));
+    return one_of(std::move(names));
 }
 /// One of the choices or another text: `fresh|HEX`. The code that uses the value checks the meaning of `others`.
 [[nodiscard]] ValueSpec one_of_or(std::vector<std::string> choices, const std::string& others);

@@ -1,6 +1,7 @@
 #include "estimators/compressors/compressor.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -25,7 +26,60 @@ const std::map<std::string, std::string>& method_aliases() {
     return aliases;
 }
 
+namespace {
+
+/// The options of a component of a name, `whiten` or `tq-mse`; null for an unknown one.
+const std::vector<OptionSpec>* options_of_component(const std::string& name) {
+    const auto in = [&](const auto& entries) -> const std::vector<OptionSpec>* {
+        const auto found =
+            std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+        return found == entries.end() ? nullptr : &found->options;
+    };
+    if (const auto* found = in(transforms())) return found;
+    if (const auto* found = in(spectral_estimators())) return found;
+    return in(row_quantizers());
+}
+
+/// Whether the options have the word, or the key before an equals sign.
+bool has_key(const std::vector<OptionSpec>& options, const std::string& written) {
+    const std::size_t equals = written.find('=');
+    return std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
+        return option.key == written.substr(0, equals) &&
+               (option.value.kind == ValueSpec::Kind::none) == (equals == std::string::npos);
+    });
+}
+
+/// Rejects an option that another component of the name takes, with the name that was probably meant.
+void reject_misplaced_options(std::string_view text) {
+    std::vector<std::vector<std::string>> components;
+    for (const auto& part : split(text, '+')) components.push_back(split(part, ':'));
+    if (components.size() > most_transforms + 2) return;
+    for (auto& component : components) {
+        const auto* own = options_of_component(component.front());
+        if (own == nullptr) continue;
+        const bool has_value = std::any_of(own->begin(), own->end(), [](const auto& one) { return one.key.empty(); });
+        for (std::size_t i = 1; i < component.size(); ++i) {
+            const std::string written = component[i];
+            if (has_key(*own, written) || (has_value && i == 1)) continue;
+            const auto taker = std::find_if(components.begin(), components.end(), [&](const auto& other) {
+                const auto* options = options_of_component(other.front());
+                return options != nullptr && has_key(*options, written);
+            });
+            if (taker == components.end()) continue;
+            component.erase(component.begin() + static_cast<std::ptrdiff_t>(i));
+            taker->push_back(written);
+            std::vector<std::string> parts;
+            for (const auto& one : components) parts.push_back(fmt::format("{}", fmt::join(one, ":")));
+            throw usage_error("\"{}\": {} is an option of {}, not of {}: write {}", text, written, taker->front(),
+                              component.front(), fmt::join(parts, "+"));
+        }
+    }
+}
+
+}  // namespace
+
 SpectralMethod parse_estimator(std::string_view text, theory::Loss loss) {
+    reject_misplaced_options(text);
     const auto pluses = static_cast<std::size_t>(std::count(text.begin(), text.end(), '+'));
     // spectral_method reports more transforms than are applied, whatever follows them.
     if (pluses <= most_transforms && is_row_quantizer(text.substr(text.rfind('+') + 1))) {
@@ -67,10 +121,11 @@ namespace {
 MethodSpec parse_method(std::string_view text, std::span<const std::string> also) {
     MethodSpec method;
     method.text = text;
-    method.unrope = text.starts_with(unrope_prefix);
-    const std::string written(method.unrope ? text.substr(unrope_prefix.size()) : text);
+    const std::string written(without_unrope(text));
+    method.unrope = written != text;
     const auto alias = method_aliases().find(written);
     const std::string resolved = alias == method_aliases().end() ? written : alias->second;
+    reject_misplaced_options(resolved);
     const std::size_t plus = resolved.rfind('+');
     const std::string quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
     if (quantizer.empty())

@@ -12,6 +12,10 @@ namespace spiked::estimators {
 
 /// Prefix of a method: keys are coded as they were before the rotary embedding.
 inline constexpr std::string_view unrope_prefix = "unrope+";
+/// The name without this prefix, or as it is where it lacks the prefix; a part of `method`.
+[[nodiscard]] constexpr std::string_view without_unrope(std::string_view method) {
+    return method.starts_with(unrope_prefix) ? method.substr(unrope_prefix.size()) : method;
+}
 
 /// A method as users write it, parsed once and passed on: a row quantizer, alone or after a spectral method,
 /// `eoptshrink+tq-mse`, `whiten+gd-shrink+tq-mse`; either may have the prefix `unrope+`.

@@ -61,7 +61,9 @@ struct ShrinkageAnswer {
     return rank + 2 * k + 1;
 }
 
-/// Step 1: bulk edge and rank. `weights` come from intercept_weights(k) and are used where the edge is fitted.
+/// Step 1: bulk edge and rank. `weights` come from intercept_weights(k) and are used where the edge is fitted. Behind a
+/// rank that is given, the edge is found from the eigenvalues that follow it: the same positions of the noise, counted
+/// from there, and as far down as the spectrum has room.
 [[nodiscard]] SPIKED_DEVICE inline EdgeFit rank_and_edge(const EOptShrinkRule& rule,
                                                          std::span<const double> eigenvalues,
                                                          std::span<const double> weights) {
@@ -72,9 +74,12 @@ struct ShrinkageAnswer {
         return rule.power == 1 ? eigenvalues[i] : std::pow(eigenvalues[i], rule.power);
     };
     const std::size_t k = rule.pilot;
-    const double raised_edge = raised(k) + rule.factor * theory::edge_extrapolation * (raised(k) - raised(2 * k));
+    const std::size_t behind = rule.rank_is_given ? std::min(rule.rank, eigenvalues.size() - 2 * k - 1) : 0;
+    const double upper = raised(behind + k);
+    const double raised_edge = upper + rule.factor * theory::edge_extrapolation * (upper - raised(behind + 2 * k));
     EdgeFit found;
     found.edge = rule.power == 1 ? raised_edge : std::pow(raised_edge, 1.0 / rule.power);
+    if (rule.rank_is_given) return {behind, found.edge};
     while (found.rank < eigenvalues.size() && raised(found.rank) > (1.0 + rule.margin) * raised_edge) ++found.rank;
     return found;
 }
@@ -166,6 +171,9 @@ template <class Take>
         answer.outcome = ShrinkageOutcome::no_room;
         return answer;
     }
+    // An edge above components that are counted is no edge: it is then the largest eigenvalue that is not counted.
+    if (rule.rank_is_given && answer.rank > 0 && answer.rank < p && answer.edge >= lambda[answer.rank - 1])
+        answer.edge = lambda[answer.rank];
     answer.noise = fill_noise_law(rule, spectrum, answer.rank, noise);
     const std::span<double> atoms = noise.first(answer.noise);
     // Imputed values can exceed the outliers when the bulk has no square-root edge; they are then bounded by the

@@ -108,10 +108,12 @@ std::string partial(std::int64_t defined, std::int64_t measured) {
     return defined < measured ? fmt::format("<small class=\"part\">{} of {}</small>", defined, measured) : "";
 }
 
-/// A mean with its standard error, in bold for the best method.
-Html shown_mean(const MethodMean& mean, std::int64_t measured, double scale = 1.0, int digits = 4) {
+/// A mean of a metric with its standard error, in bold for the best method.
+Html shown_mean(const std::string& metric, const MethodMean& mean, std::int64_t measured, double scale = 1.0,
+                int digits = 4) {
     if (mean.n + mean.failed == 0) return "-";
-    const std::string text = escape(with_error(scale * mean.mean, scale * mean.error, digits));
+    const std::string text =
+        escape(with_error(scale * mean.mean, scale * mean.error, digits, scale * usual_size_of(metric)));
     return Html::raw((mean.best ? "<b>" + text + "</b>" : text) + partial(mean.n, measured));
 }
 
@@ -154,7 +156,8 @@ std::string paper_tables(Database& store, std::size_t most_bytes) {
         for (auto row = begin_row; row != end_row; ++row) {
             std::vector<Html> cells = {row->method, row->bits};
             for (const auto c : columns)
-                cells.push_back(shown_mean(row->means[c], blocks, scale_of(table.columns[c].metric), 5));
+                cells.push_back(
+                    shown_mean(table.columns[c].metric, row->means[c], blocks, scale_of(table.columns[c].metric), 5));
             side.add(cells);
         }
         markup += side.html();
@@ -310,7 +313,8 @@ std::string kind_table(Database& store, const MethodTable& methods, const PagePl
         const auto& replicates = counts[row.cell_id];
         std::vector<Html> cells = {row.group, row.bits.empty() ? row.method : row.method + " B=" + row.bits,
                                    replicates.html()};
-        for (const auto c : shown) cells.push_back(shown_mean(row.means[c], replicates.measured));
+        for (const auto c : shown)
+            cells.push_back(shown_mean(methods.columns[c].metric, row.means[c], replicates.measured));
         table.add(cells);
     }
     return titled(place, title, table, left_out);

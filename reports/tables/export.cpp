@@ -193,24 +193,36 @@ const Registry<StoreTable>& store_tables() {
     return tables;
 }
 
+static TableFormat table_format(const std::string& name) { return enum_named<TableFormat>(name, "format of tables"); }
+
+static std::string formatted(Statement& rows, const std::string& table, TableFormat format) {
+    switch (format) {
+        case TableFormat::csv:
+            return as_csv(rows);
+        case TableFormat::json:
+            return as_json(rows, table).text(2) + "\n";
+        case TableFormat::latex:
+            return as_latex(printed_table(rows));
+        case TableFormat::text:
+            return as_text(printed_table(rows));
+    }
+    throw precondition_error("unknown format of a table");
+}
+
 std::string formatted(Statement& rows, const std::string& table, const std::string& format) {
-    if (format == "csv") return as_csv(rows);
-    if (format == "json") return as_json(rows, table).text(2) + "\n";
-    if (format == "latex") return as_latex(printed_table(rows));
-    if (format == "text") return as_text(printed_table(rows));
-    throw usage_error("--format \"{}\" is not possible{}", format,
-                      suggestion(format, std::vector<std::string>{"csv", "json", "npy", "latex"}));
+    return formatted(rows, table, table_format(format));
 }
 
 std::string export_table(Database& store, const std::string& table, const std::string& format,
                          const std::vector<std::string>& metrics) {
     const std::string& query = find_table(table).query;
+    const TableFormat as = table_format(format);
     if (!query.empty() && !metrics.empty())
         throw usage_error("--metric chooses columns of the table methods: leave it out for {}", table);
-    const std::string origin = format == "latex" ? latex_origin(store, table) : "";
-    if (query.empty()) return origin + formatted(method_table(store, {.metrics = metrics}), format);
+    const std::string origin = as == TableFormat::latex ? latex_origin(store, table) : "";
+    if (query.empty()) return origin + formatted(method_table(store, {.metrics = metrics}), as);
     Statement rows = rows_of(store, query);
-    return origin + formatted(rows, table, format);
+    return origin + formatted(rows, table, as);
 }
 
 std::string export_npy(Database& store, const std::string& table) {

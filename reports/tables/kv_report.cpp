@@ -19,9 +19,6 @@ namespace {
 
 using validation::MeanAndError;
 
-std::string percent_text(const MeanAndError& fraction) {
-    return with_error(100.0 * fraction.mean, 100.0 * fraction.mcse);
-}
 std::string value_text(const MeanAndError& value) { return with_error(value.mean, value.mcse); }
 
 using Columns = std::vector<std::string>;
@@ -32,7 +29,7 @@ const Columns query_columns = {"ip_bias_random",  "ip_std_random",  "ip_bias_pla
 
 std::string shown(const std::string& metric, const MeanAndError& value) {
     const double scale = scale_of(metric);
-    return with_error(scale * value.mean, scale * value.mcse);
+    return with_error(scale * value.mean, scale * value.mcse, 4, scale * usual_size_of(metric));
 }
 
 /// A table of one side: method and bits, then the metrics of `columns` that have a heading and were measured.
@@ -56,6 +53,21 @@ std::string side_table(const validation::KvTable& table, const std::string& side
         text.add(cells);
     }
     return text.text();
+}
+
+/// Whether a table shows a rounding error as 0.
+bool shows_rounding(const validation::KvTable& table) {
+    const auto is_rounding = [](const validation::KvRow& row, const std::string& metric) {
+        const auto value = row.of(metric);
+        return value.mean != 0.0 && shown(metric, value) == "0";
+    };
+    return std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+        for (const auto& columns :
+             {metrics_of(MetricGroup::of_codecs), query_columns, metrics_of(MetricGroup::of_attention)})
+            for (const auto& metric : columns)
+                if (is_rounding(row, metric)) return true;
+        return false;
+    });
 }
 
 /// Methods at equal bits, then a sentence with those that are not compared. Empty when there are neither.
@@ -189,7 +201,7 @@ EqualBitsRows equal_bits_rows(const validation::EqualBitsTable& equal, const std
         const auto [index, is_new] = index_of.try_emplace(at.method, rows.size());
         if (is_new) rows.push_back({at.method});
         auto& row = rows[index->second];
-        row.insert(row.end(), {percent_text(at.error), first ? "1" : value_text(at.ratio)});
+        row.insert(row.end(), {shown("relative_l2", at.error), first ? "1" : value_text(at.ratio)});
     }
     return found;
 }
@@ -318,6 +330,9 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
         "own.\n",
         clusters_text(table), errors_sentence(table.cluster));
+    if (shows_rounding(table))
+        text +=
+            fmt::format("0 stands for rounding errors, which are below {:.0e} of the usual size.\n", rounding_level);
     if (!equal.rows.empty())
         text +=
             "Equal bits: the logarithm of the mean error interpolated between bit widths; ratio to the first method.\n";

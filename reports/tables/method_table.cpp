@@ -302,6 +302,10 @@ std::string clusters_limits(const MethodTable& table) {
 
 namespace {
 
+std::string mean_text_of(const MethodTable& table, const MethodRow& row, std::size_t column) {
+    return with_error(row.means[column].mean, row.means[column].error, 4, usual_size_of(table.columns[column].metric));
+}
+
 /// One table per group, without the columns that are empty in it.
 std::string as_text(const MethodTable& table) {
     std::string text;
@@ -321,8 +325,7 @@ std::string as_text(const MethodTable& table) {
         for (std::size_t r = first; r < end; ++r) {
             const auto& row = table.rows[r];
             std::vector<std::string> cells = {row.method, row.bits};
-            for (const auto c : shown)
-                cells.push_back(with_error(row.means[c].mean, row.means[c].error) + (row.means[c].best ? "*" : " "));
+            for (const auto c : shown) cells.push_back(mean_text_of(table, row, c) + (row.means[c].best ? "*" : " "));
             lines.add(cells);
         }
         text += one_line(table.rows[first].group) + "\n" + lines.text() + "\n";
@@ -347,7 +350,8 @@ std::string as_latex(const MethodTable& table) {
         const auto& row = table.rows[r];
         if (r == 0 || row.group != table.rows[r - 1].group) rows.push_back({latex_text(row.group)});
         std::vector<std::string> cells = {latex_text(row.method), latex_text(row.bits)};
-        for (const auto& mean : row.means) cells.push_back(latex_number(with_error(mean.mean, mean.error), mean.best));
+        for (std::size_t c = 0; c < row.means.size(); ++c)
+            cells.push_back(latex_number(mean_text_of(table, row, c), row.means[c].best));
         rows.push_back(std::move(cells));
     }
     const std::string text = latex_table(header, numeric, rows);
@@ -378,13 +382,18 @@ MethodTable method_table(Database& store, const MethodQuery& query) {
     return table;
 }
 
-std::string formatted(const MethodTable& table, const std::string& format) {
-    if (format == "csv") return as_csv(table);
-    if (format == "json") return as_json(table).text(2) + "\n";
-    if (format == "latex") return as_latex(table);
-    if (format == "text") return as_text(table);
-    throw usage_error(
-        "--format \"{}\" is not possible for the table methods (csv, json and latex are): choose one of these", format);
+std::string formatted(const MethodTable& table, TableFormat format) {
+    switch (format) {
+        case TableFormat::csv:
+            return as_csv(table);
+        case TableFormat::json:
+            return as_json(table).text(2) + "\n";
+        case TableFormat::latex:
+            return as_latex(table);
+        case TableFormat::text:
+            return as_text(table);
+    }
+    throw precondition_error("unknown format of a table");
 }
 
 }  // namespace spiked::reports

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "validation/statistics/paired.hpp"
 #include "validation/store/sqlite.hpp"
 
@@ -59,8 +60,19 @@ struct MethodQuery {
 /// The degrees of freedom of the errors over clusters (limits_text); empty in a study without dumps.
 [[nodiscard]] std::string clusters_limits(const MethodTable& table);
 
+/// The texts as which tables are written.
+enum class TableFormat { csv, json, latex, text };
+
 /// The table as csv (every digit, a standard error beside each mean), json (`spiked.export/1`), latex (booktabs, the
 /// best in bold) or text for a terminal (the best with a star).
-[[nodiscard]] std::string formatted(const MethodTable& table, const std::string& format);
+[[nodiscard]] std::string formatted(const MethodTable& table, TableFormat format);
 
 }  // namespace spiked::reports
+
+template <>
+struct spiked::EnumNames<spiked::reports::TableFormat> {
+    static constexpr EnumName<spiked::reports::TableFormat> table[] = {{spiked::reports::TableFormat::csv, "csv"},
+                                                                       {spiked::reports::TableFormat::json, "json"},
+                                                                       {spiked::reports::TableFormat::latex, "latex"},
+                                                                       {spiked::reports::TableFormat::text, "text"}};
+};

@@ -73,4 +73,10 @@ double shown_error(std::string_view metric, double mean, double standard_error, 
 
 double scale_of(std::string_view metric) { return is_fraction(metric) ? 100.0 : 1.0; }
 
+double usual_size_of(std::string_view metric) {
+    const auto* known = known_metric(metric);
+    const bool of_data = known == nullptr || known->unit == "eigenvalue" || known->unit == "singular value";
+    return of_data ? 0.0 : 1.0;
+}
+
 }  // namespace spiked::reports

@@ -27,6 +27,10 @@ using validation::MetricGroup;
 /// The factor of the values in tables: 100 where the metric is shown in percent, else 1.
 [[nodiscard]] double scale_of(std::string_view metric);
 
+/// The scale of a metric from which reports::with_error tells rounding errors: 1 for a metric without the unit of the
+/// data, 0 for eigenvalues and singular values, whose size the data determine, and for an unknown metric.
+[[nodiscard]] double usual_size_of(std::string_view metric);
+
 /// The error to show beside a mean over `count` replicates: its standard error, or fraction_error where every value of
 /// a metric of 0 and 1 is the same, so that a fraction of 0 or 1 of few replicates is not shown as certain.
 [[nodiscard]] double shown_error(std::string_view metric, double mean, double standard_error, std::int64_t count);

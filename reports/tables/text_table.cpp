@@ -42,8 +42,9 @@ std::string counted(std::size_t count, std::string_view one) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
-std::string with_error(double value, double standard_error, int digits) {
+std::string with_error(double value, double standard_error, int digits, double scale) {
     if (std::isnan(value)) return "-";
+    if (std::abs(value) < rounding_level * scale && !(standard_error >= rounding_level * scale)) return "0";
     constexpr double rounding = 1e-13;
     if (!(standard_error > rounding * std::abs(value)) || !std::isfinite(standard_error))
         return fmt::format("{:.{}g}", value, digits);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "validation/statistics/moments.hpp"
+#include "validation/statistics/statistics.hpp"
 #include "validation/statistics/verdict.hpp"
 
 namespace spiked::validation {
@@ -33,6 +34,8 @@ Judgement compare_with_control(const Moments& moments, double expected, double f
             "the control is inconclusive: more replicates, or a smaller margin, would tell the planted fault";
     } else if (found.verdict == Verdict::inconclusive) {
         result.reason = moments.count < 2 ? "fewer than two replicates"
+                        : all_equal(moments.mean, moments.standard_error())
+                            ? "all replicates have the same value, which says nothing about rare others"
                         : found.needed > 0
                             ? fmt::format("about {} replicates would decide it", found.needed)
                             : "the estimate lies on the margin, which no number of replicates would tell";

@@ -139,9 +139,10 @@ Adequacy measure_adequacy(const AdequacyPlan& plan) {
 
     const bool by_prompt = open.clusters_by_prompt();
     Adequacy found{.seed = plan.seed, .level = plan.level, .cluster = by_prompt ? "prompt" : "head"};
+    found.notes = open.notes;
     found.draws = static_cast<std::size_t>(std::ceil(2.0 / plan.level - 1e-9)) - 1;
     for (std::size_t i = 0; i < open.dumps.size(); ++i)
-        found.inputs.push_back({open.dumps[i]->path(), open.sha256[i], open.dumps[i]->model(), 0, 0});
+        found.inputs.push_back({open.name_of(i), open.sha256[i], open.dumps[i]->model(), 0, 0});
     std::uint64_t total = 0;
     for (const auto& [dump, tensor, head] : open.heads) {
         found.inputs[dump].blocks += tensor->tokens / block_tokens;

@@ -45,8 +45,9 @@ struct Adequacy {
     stream::StudySeed seed;
     double level = 0.01;
     std::size_t draws = 0;
-    std::string cluster;            ///< "prompt" | "head", as in `kv run`
-    std::vector<AdequacyRow> rows;  ///< all blocks; then each side, followed by its layers, each followed by its heads
+    std::string cluster;             ///< "prompt" | "head", as in `kv run`
+    std::vector<std::string> notes;  ///< of open_dumps
+    std::vector<AdequacyRow> rows;   ///< all blocks; then each side, followed by its layers, each followed by its heads
 };
 
 /// Throws usage_error and input_error as `kv run` does, and also for a level outside [1e-4, 0.5] and for shapes that

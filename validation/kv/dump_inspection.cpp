@@ -1,7 +1,10 @@
 #include "validation/kv/dump_inspection.hpp"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
+#include "sim/kv/dump_formats.hpp"
 #include "validation/kv/open_dumps.hpp"
 
 namespace spiked::validation {
@@ -28,8 +31,20 @@ DumpInspection inspect_dump(const std::string& path, const sim::DumpOptions& opt
     for (const auto& tensor : found.file->tensors())
         if (found.possible_layouts.empty() && tensor.shape.size() >= 3)
             found.possible_layouts = sim::legal_layouts(tensor.shape, sim::stated_tokens(metadata));
-    if (options.layout.empty() && sim::find_metadata(metadata, "layout") == nullptr) return found;
+    const auto* format = sim::find_metadata(metadata, "format");
+    const bool stated = sim::find_metadata(metadata, "layout") != nullptr ||
+                        (format != nullptr && sim::find_dump_format(*format) != nullptr);
+    if (options.layout.empty() && options.format.empty() && !stated) {
+        for (const auto& name : sim::possible_formats(*found.file))
+            found.notes.push_back(fmt::format("names and shapes fit --format {}", name));
+        return found;
+    }
     found.dump.emplace(path, options);
+    found.notes = found.dump->notes();
+    if (found.dump->sequences() > 1)
+        found.notes.push_back(fmt::format("{} sequences in a batch; this is number {}: choose another with --batch",
+                                          found.dump->sequences(), found.dump->sequence()));
+    if (const auto note = found.dump->empty_tokens_note(); !note.empty()) found.notes.push_back(note);
     for (const auto& tensor : found.dump->tensors())
         if (tensor.side == sim::Side::query)
             if (const auto why = queries_mismatch(*found.dump, tensor.layer); !why.empty())

@@ -18,13 +18,15 @@ struct WantedMetadata {
 /// What a file holds of a dump, and what it lacks.
 struct DumpInspection {
     std::unique_ptr<sim::TensorContainer> file;
-    std::optional<sim::KvDump> dump;            ///< no value if neither the options nor the file state the layout
+    std::optional<sim::KvDump> dump;  ///< no value if neither the options nor the file state the layout or format
     std::vector<std::string> possible_layouts;  ///< of the first tensor with three or more axes
     std::vector<WantedMetadata> missing;        ///< in the order of wanted_metadata()
     std::vector<std::string> unusable;          ///< sentences on tensors that are present but cannot be used
+    std::vector<std::string> notes;             ///< what was decided on reading the dump, empty tokens, sequences
 };
 
-/// Reads headers only. Throws the errors of open_tensors and KvDump.
+/// Reads headers, and keys and values as far as empty tokens are looked for. Throws the errors of open_tensors and
+/// KvDump.
 [[nodiscard]] DumpInspection inspect_dump(const std::string& path, const sim::DumpOptions& options);
 
 }  // namespace spiked::validation

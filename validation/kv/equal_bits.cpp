@@ -140,12 +140,6 @@ std::vector<const Frontier*> comparable(const std::vector<Frontier>& methods) {
     return found;
 }
 
-/// The name without the prefix `unrope+`; empty if the name lacks it.
-std::string_view without_unrope(std::string_view method) {
-    constexpr std::string_view prefix = estimators::unrope_prefix;
-    return method.starts_with(prefix) ? method.substr(prefix.size()) : std::string_view();
-}
-
 std::vector<double> levels(double least, double most) {
     constexpr double widest = 64.0;  // bits of a double, the most that a method stores per entry
     std::vector<double> levels;
@@ -213,10 +207,14 @@ std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view
     for (const auto& [side, methods] : frontiers(store, metric)) {
         std::set<std::string, std::less<>> names;
         for (const auto& method : methods) names.insert(method.method);
+        const auto repeats = [&](const std::string& method) {
+            const std::string_view plain = estimators::without_unrope(method);
+            return plain != method && names.contains(plain);
+        };
         std::vector<std::pair<std::string, PartEstimate>> around;
         for (const auto& method : methods)
             if (has_range(method) && method.least() <= bits && bits <= method.most() &&
-                !(side == "value" && names.contains(without_unrope(method.method))))
+                !(side == "value" && repeats(method.method)))
                 around.emplace_back(method.method, method.at(bits));
         std::stable_sort(around.begin(), around.end(),
                          [](const auto& a, const auto& b) { return a.second.value < b.second.value; });
@@ -228,8 +226,8 @@ std::vector<EqualBits> methods_at(Database& store, double bits, std::string_view
 }
 
 bool repeats_without_unrope(const KvTable& table, const KvRow& row) {
-    const std::string_view name = without_unrope(row.method);
-    return row.side == "value" && !name.empty() &&
+    const std::string_view name = estimators::without_unrope(row.method);
+    return row.side == "value" && name != row.method &&
            std::any_of(table.rows.begin(), table.rows.end(),
                        [&](const KvRow& other) { return other.side == row.side && other.method == name; });
 }

@@ -116,7 +116,7 @@ void add_codecs(Experiment& experiment, DumpStudy& study, const std::vector<Name
 void add_inputs(Experiment& experiment, const DumpStudy& study) {
     for (std::size_t i = 0; i < study.open.dumps.size(); ++i) {
         const auto& dump = *study.open.dumps[i];
-        experiment.inputs.push_back({study.plan.names.empty() ? dump.path() : study.plan.names[i],
+        experiment.inputs.push_back({study.plan.names.empty() ? study.open.name_of(i) : study.plan.names[i],
                                      std::filesystem::file_size(dump.path()), study.open.sha256[i],
                                      format_of(dump.path()), dump.layout().text(), dump.model(), metadata_json(dump)});
     }
@@ -148,7 +148,7 @@ ExperimentCell head_cell(const ExperimentInput& input, const DumpStudy& study, c
     const auto& dump = *study.open.dumps[at.dump];
     const auto& tensor = *at.tensor;
     const std::string side(side_name(tensor.side));
-    const std::string file = std::filesystem::path(dump.path()).filename().string();
+    const std::string file = std::filesystem::path(study.open.name_of(at.dump)).filename().string();
     ExperimentCell cell;
     cell.label = fmt::format("{} {} layer {} head {}", file, side, tensor.layer, at.head);
     cell.rows = plan.block_tokens;
@@ -279,7 +279,9 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     for (const auto& place : study->open.heads) study->heads.push_back({place});
     add_caches(experiment, *study);
     find_rotaries(*study);
-    experiment.notes = find_queries(*study);
+    experiment.notes = study->open.notes;
+    const auto of_queries = find_queries(*study);
+    experiment.notes.insert(experiment.notes.end(), of_queries.begin(), of_queries.end());
 
     const auto& options = plan.quantizer;
     experiment.science.set("seed_of_rotations", options.seed.text());
@@ -287,6 +289,10 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));
+    // Which tokens are read decides the numbers; other options only say how a file stores them.
+    if (!plan.dump.tokens.empty()) experiment.science.set("tokens", plan.dump.tokens);
+    if (plan.dump.skip_empty) experiment.science.set("skip_empty", true);
+    if (plan.dump.batch) experiment.science.set("batch", *plan.dump.batch);
     add_cells(experiment, *study);
 
     experiment.worker = [study](std::size_t cell, ReplicateRange range) {

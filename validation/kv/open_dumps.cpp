@@ -47,14 +47,29 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
     for (std::size_t f = 0; f < open.dumps.size(); ++f) {
         const auto& dump = *open.dumps[f];
         const std::size_t before = open.heads.size();
+        std::vector<const sim::DumpTensor*> too_short;
         for (const auto& tensor : dump.tensors()) {
             if (tensor.side == Side::query || (plan.side && *plan.side != tensor.side)) continue;
             if (!wanted(plan.layers, tensor.layer)) continue;
-            if (tensor.tokens < plan.block_tokens)
-                throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
-                                  dump.path(), tensor.name, tensor.tokens, plan.block_tokens);
+            if (tensor.tokens < plan.block_tokens) {
+                too_short.push_back(&tensor);
+                continue;
+            }
             for (std::size_t head = 0; head < tensor.heads; ++head)
                 if (wanted(plan.heads, head)) open.heads.push_back({f, &tensor, head});
+        }
+        if (open.heads.size() == before && !too_short.empty())
+            throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
+                              dump.path(), too_short.front()->name, too_short.front()->tokens, plan.block_tokens);
+        if (!too_short.empty()) {
+            std::vector<std::string> names;
+            for (const auto* tensor : too_short) names.push_back(tensor->name);
+            open.notes.push_back(
+                fmt::format("{}: tensors of fewer tokens than one block of {} are left out ({}; {} has {}): choose a "
+                            "smaller --block "
+                            "to measure them, or --layers to measure others",
+                            open.name_of(f), plan.block_tokens, list_text(names), too_short.front()->name,
+                            too_short.front()->tokens));
         }
         if (open.heads.size() == before)
             throw input_error(
@@ -70,6 +85,36 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
         if (std::none_of(open.heads.begin(), open.heads.end(),
                          [&](const DumpHeadPlace& at) { return at.head == head; }))
             throw input_error("no dump has a head {} (asked for with --heads): see spiked kv inspect", head);
+}
+
+/// Opens the sequences of a file that the plan selects.
+void open_sequences(const std::string& path, const KvPlan& plan, OpenDumps& open) {
+    sim::DumpOptions options = plan.dump;
+    options.any_sequence = true;
+    const auto add = [&] { return open.dumps.emplace_back(std::make_unique<sim::KvDump>(path, options)).get(); };
+    const auto& dump = *add();
+    if (plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
+        throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
+                          path, plan.dump.prompt_id_key, path);
+    dump.reject_tiny_heads();
+    if (plan.dump.batch || dump.sequences() == 1) return;
+    constexpr std::size_t most_sequences = 1024;
+    if (dump.sequences() > most_sequences)
+        throw input_error("{}: {} sequences in layout {} (at most {} are measured at once): choose one with --batch",
+                          path, dump.sequences(), dump.layout().text(), most_sequences);
+    const std::size_t count = dump.sequences();
+    for (std::size_t batch = 1; batch < count; ++batch) {
+        options.batch = batch;
+        add();
+    }
+    open.notes.push_back(
+        fmt::format("{}: its {} sequences are measured one by one: choose one with --batch", path, count));
+}
+
+void add_notes(std::size_t dump, OpenDumps& open) {
+    std::vector<std::string> notes = open.dumps[dump]->notes();
+    if (const auto note = open.dumps[dump]->empty_tokens_note(); !note.empty()) notes.push_back(note);
+    for (const auto& note : notes) open.notes.push_back(fmt::format("{}: {}", open.name_of(dump), note));
 }
 
 }  // namespace
@@ -90,17 +135,15 @@ OpenDumps open_dumps(const KvPlan& plan) {
     if (plan.dumps.empty()) throw usage_error("no dump was named: give one or more files");
     OpenDumps open;
     for (const auto& path : plan.dumps) {
-        const auto& dump = *open.dumps.emplace_back(std::make_unique<sim::KvDump>(path, plan.dump));
-        if (plan.dump.prompt_id_key != sim::DumpOptions{}.prompt_id_key && !dump.prompt_id())
-            throw input_error("{}: the metadata have no \"{}\" (asked for with --prompt-id): see spiked kv inspect {}",
-                              path, plan.dump.prompt_id_key, path);
-        dump.reject_tiny_heads();
+        const std::size_t first = open.dumps.size();
+        open_sequences(path, plan, open);
         const std::string sum = hex(sha256_of_file(path));
         for (std::size_t earlier = 0; earlier < open.sha256.size(); ++earlier)
             if (open.sha256[earlier] == sum)
                 throw usage_error("{}: the same content as {} (a dump counts once): name each dump once", path,
                                   open.dumps[earlier]->path());
-        open.sha256.push_back(sum);
+        open.sha256.resize(open.dumps.size(), sum);
+        for (std::size_t f = first; f < open.dumps.size(); ++f) add_notes(f, open);
     }
     list_heads(plan, open);
     return open;
@@ -108,15 +151,18 @@ OpenDumps open_dumps(const KvPlan& plan) {
 
 std::set<std::string> models_of(const KvPlan& plan) {
     std::set<std::string> models;
+    sim::DumpOptions options = plan.dump;
+    options.any_sequence = true;
     for (const auto& path : plan.dumps) {
-        const sim::KvDump dump(path, plan.dump);
+        const sim::KvDump dump(path, options);
         models.insert(fmt::format("{} ({} channels a head)", dump.model().empty() ? "unnamed" : dump.model(),
                                   dump.tensors().front().dim));
     }
     return models;
 }
 
-bool all_have_rotary_keys(const std::vector<std::string>& dumps, const sim::DumpOptions& options) {
+bool all_have_rotary_keys(const std::vector<std::string>& dumps, sim::DumpOptions options) {
+    options.any_sequence = true;
     return std::all_of(dumps.begin(), dumps.end(), [&](const std::string& path) {
         try {
             return sim::has_rotary(sim::KvDump(path, options));
@@ -133,6 +179,11 @@ bool OpenDumps::clusters_by_prompt() const {
         prompts.insert(*dump->prompt_id());
     }
     return prompts.size() >= prompts_that_cluster;
+}
+
+std::string OpenDumps::name_of(std::size_t dump) const {
+    const auto& one = *dumps[dump];
+    return one.sequences() == 1 ? one.path() : fmt::format("{}[{}]", one.path(), one.sequence());
 }
 
 std::string OpenDumps::cluster_of(const DumpHeadPlace& at, bool by_prompt) const {

@@ -60,26 +60,29 @@ struct DumpHeadPlace {
 
 /// The dumps of a plan and all heads that it selects, in the order of dumps, layers, sides, heads.
 struct OpenDumps {
-    std::vector<std::unique_ptr<sim::KvDump>> dumps;
+    std::vector<std::unique_ptr<sim::KvDump>> dumps;  ///< one for each sequence of a file with a batch
     std::vector<std::string> sha256;
     std::vector<DumpHeadPlace> heads;
+    std::vector<std::string> notes;  ///< what was left out or decided, and how to change it
 
     /// Whether clusters are prompts: if every dump names its prompt and there are 8 or more. Otherwise clusters are the
     /// layers and heads of a model.
     [[nodiscard]] bool clusters_by_prompt() const;
+    /// The path of a dump, with the number of the sequence behind it where the file has several.
+    [[nodiscard]] std::string name_of(std::size_t dump) const;
     /// The cluster of a head. Blocks of the same cluster are not independent.
     [[nodiscard]] std::string cluster_of(const DumpHeadPlace& at, bool by_prompt) const;
 };
 
-/// Opens the dumps of a plan. Throws usage_error and input_error for no dump or the same dump
-/// twice, if the plan selects no head, and for tensors shorter than a block.
+/// Opens the dumps of a plan, all sequences of a batch unless the plan chooses one. Tensors shorter than a block are
+/// left out. Throws usage_error and input_error for no dump or the same dump twice, and if no head is left.
 [[nodiscard]] OpenDumps open_dumps(const KvPlan& plan);
 
 /// The models of the dumps of a plan, each as NAME (D channels a head).
 [[nodiscard]] std::set<std::string> models_of(const KvPlan& plan);
 /// Whether every dump says how its keys were rotated, so that default methods may de-rotate them. False also if a file
 /// is not a dump: the function that reads it reports the error.
-[[nodiscard]] bool all_have_rotary_keys(const std::vector<std::string>& dumps, const sim::DumpOptions& options);
+[[nodiscard]] bool all_have_rotary_keys(const std::vector<std::string>& dumps, sim::DumpOptions options);
 
 /// The files that match a shell pattern, sorted. A name without wildcards matches itself. Empty if no file matches.
 [[nodiscard]] std::vector<std::string> expand_pattern(const std::string& pattern);

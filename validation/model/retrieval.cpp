@@ -35,7 +35,7 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
         const auto& first = readouts->front().shape();
         const auto& own = readouts->back().shape();
         if (own.layers != first.layers || own.heads != first.heads || own.kv_heads != first.kv_heads ||
-            own.head_dim != first.head_dim || own.rope.base != first.rope.base || own.rope.style != first.rope.style)
+            own.head_dim != first.head_dim || own.rope != first.rope)
             throw input_error(
                 "{} and {} are of different models (last layers, heads or rotary embeddings differ): "
                 "measure them one by one",

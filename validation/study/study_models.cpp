@@ -190,13 +190,18 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
     Section section(model, "[model]", diagnostics);
     section.text("kind", "");
     const auto files = read_source(section, diagnostics);
+    sim::Preparation preparation;
+    preparation.center = section.choice("center", preparation.center);
+    preparation.standardize = find_enum<sim::Lines>(section.choice("standardize", "none", {"none", "rows", "columns"}))
+                                  .value_or(sim::Lines::none);
+    guarded(model, diagnostics, [&] { preparation.check(); });
     section.no_other_keys();
     if (sweep != nullptr)
         diagnostics.add(*sweep, "a study of matrices has no sweep (its cells are the files): leave it out");
     std::vector<StudyPoint> points;
     for (const auto& file : files)
         guarded(*model.get("source"), diagnostics, [&] {
-            StudyPoint point{matrix_source(file), {{"file", std::nullopt, file}}, ""};
+            StudyPoint point{matrix_source(file, preparation), {{"file", std::nullopt, file}}, ""};
             complete_factors(point);
             points.push_back(std::move(point));
         });
@@ -260,9 +265,20 @@ KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
     plan.dump.prompt_id_key = section.text("cluster", plan.dump.prompt_id_key);
     if (const toml::table* tensor = section.table("tensor")) {
         Section inside(*tensor, "model.tensor", diagnostics);
-        plan.dump.tensor_pattern = inside.text("name", plan.dump.tensor_pattern);
-        plan.dump.layout = inside.text("layout", plan.dump.layout);
+        plan.dump.tensor_pattern = inside.text("name", inside.text("pattern", ""));
+        if (inside.node("name") != nullptr && inside.node("pattern") != nullptr)
+            diagnostics.add(*inside.node("name"), "\"name\" and \"pattern\" are the same: leave one out");
+        plan.dump.layout = inside.text("layout", "");
+        plan.dump.format = inside.text("format", "");
+        plan.dump.tokens = inside.text("tokens", "");
+        plan.dump.skip_empty = inside.flag("skip_empty", false);
+        plan.dump.head_dim = inside.node("head_dim") != nullptr ? inside.count("head_dim", 1, 1, 1 << 20) : 0;
+        if (inside.node("batch") != nullptr) plan.dump.batch = inside.count("batch", 0, 0, 1 << 20);
+        plan.dump.block_table = inside.text("block_table", "");
+        plan.dump.scale = inside.text("scale", "");
+        plan.dump.zero_point = inside.text("zero_point", "");
         inside.no_other_keys();
+        guarded(*section.node("tensor"), diagnostics, [&] { sim::check_options(plan.dump); });
     }
     section.no_other_keys();
     return plan;

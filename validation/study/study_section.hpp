@@ -19,6 +19,13 @@
 // Helpers for reading a study file, shared by the other files of this folder.
 namespace spiked::validation {
 
+/// An error of a study without its place.
+struct Problem {
+    enum class Kind { unknown_key, other };
+    std::string text;
+    Kind kind = Kind::other;
+};
+
 /// Collects errors with their places in the file.
 class Diagnostics {
 public:
@@ -26,13 +33,13 @@ public:
     Diagnostics(std::string file, std::string unplaced) : file_(std::move(file)), unplaced_(std::move(unplaced)) {}
 
     void add(const toml::node& at, const std::string& problem) { add(at.source(), problem); }
-    void add(const toml::source_region& at, const std::string& problem) {
+    void add(const toml::source_region& at, const std::string& problem, Problem::Kind kind = Problem::Kind::other) {
         // A key or text of the file may contain line breaks, but an error is one line.
         found_.push_back(
             {at.begin ? at.begin : nowhere,
              one_line(at.begin ? fmt::format("{}:{}:{}: {}", file_, at.begin.line, at.begin.column, problem)
                                : fmt::format("{}{}: {}", file_, unplaced_, problem))});
-        problems_.push_back(problem);
+        problems_.push_back({problem, kind});
     }
     /// Throws the errors in the order of the file.
     void throw_if_any() {
@@ -46,14 +53,14 @@ public:
     }
     [[nodiscard]] std::size_t count() const { return found_.size(); }
     /// The problems without their places, in the order in which they were found.
-    [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+    [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
 
 private:
     static constexpr toml::source_position nowhere = {std::numeric_limits<toml::source_index>::max(), 0};
 
     std::string file_;
     std::string unplaced_;
-    std::vector<std::string> problems_;
+    std::vector<Problem> problems_;
     std::vector<std::pair<toml::source_position, std::string>> found_;
 };
 
@@ -173,8 +180,10 @@ public:
     void no_other_keys() {
         for (const auto& [key, value] : table_)
             if (std::find(known_.begin(), known_.end(), key.str()) == known_.end())
-                diagnostics_.add(key.source(), fmt::format("unknown key \"{}\" in {}{}", key.str(), name_,
-                                                           suggestion(key.str(), known_)));
+                diagnostics_.add(
+                    key.source(),
+                    fmt::format("unknown key \"{}\" in {}{}", key.str(), name_, suggestion(key.str(), known_)),
+                    Problem::Kind::unknown_key);
     }
     [[nodiscard]] const toml::table& raw() const { return table_; }
 

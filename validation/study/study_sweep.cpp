@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 namespace spiked::validation {
 namespace {
@@ -145,12 +146,10 @@ public:
             for (const auto& value : *sweep.values) {
                 if (full()) break;
                 for (const auto& problem : problems_with({{&sweep, &value}}))
-                    if (!full() &&
-                        (sweeps.lists.size() == 1 || problem.starts_with("unknown key") ||
-                         problem.starts_with("it does not lead")) &&
-                        reported_.insert(sweep.key + problem).second)
-                        diagnostics_.add(
-                            value, fmt::format("[sweep] {}: {}{}", sweep.key, problem, longer_key(model_, sweep.key)));
+                    if (!full() && (sweeps.lists.size() == 1 || problem.kind == Problem::Kind::unknown_key) &&
+                        reported_.insert(sweep.key + problem.text).second)
+                        diagnostics_.add(value, fmt::format("[sweep] {}: {}{}", sweep.key, problem.text,
+                                                            longer_key(model_, sweep.key)));
             }
     }
 
@@ -167,8 +166,8 @@ public:
             for (const auto& value : values)
                 if (!problems_with({value}).empty()) place = value.second;
             for (const auto& problem : here.problems())
-                if (reported_.insert(problem).second)
-                    diagnostics_.add(*place, fmt::format("[sweep] at {}: {}", point.label, problem));
+                if (reported_.insert(problem.text).second)
+                    diagnostics_.add(*place, fmt::format("[sweep] at {}: {}", point.label, problem.text));
         }
         if (point.label.size() > longest_label && reported_.insert("label").second)
             diagnostics_.add(*sweep_table,
@@ -180,15 +179,16 @@ public:
 
 private:
     /// The errors of the model with these values of the sweep, without the errors of the model as written.
-    [[nodiscard]] std::vector<std::string> problems_with(const SweptValues& values) const {
+    [[nodiscard]] std::vector<Problem> problems_with(const SweptValues& values) const {
         toml::table at = model_;
-        std::vector<std::string> problems;
+        std::vector<Problem> problems;
         for (const auto& [sweep, value] : values)
-            if (!put(at, sweep->key, *value)) problems.push_back("it does not lead to a key of [model]");
+            if (!put(at, sweep->key, *value))
+                problems.push_back({"it does not lead to a key of [model]", Problem::Kind::unknown_key});
         Diagnostics here("", "");
         (void)read_(at, here);
         for (const auto& problem : here.problems())
-            if (!known_.contains(problem)) problems.push_back(problem);
+            if (!known_.contains(problem.text)) problems.push_back(problem);
         return problems;
     }
 
@@ -221,10 +221,9 @@ std::vector<StudyPoint> points_of_sweep(ModelReader read, const toml::table& mod
     const std::size_t of_model = diagnostics.problems().size();
     (void)read(model, diagnostics);
     if (diagnostics.count() - of_model >= most_problems) return {};
-    SweptModel swept(
-        read, model,
-        {diagnostics.problems().begin() + static_cast<std::ptrdiff_t>(of_model), diagnostics.problems().end()},
-        diagnostics);
+    std::set<std::string> known;
+    for (const auto& problem : std::span(diagnostics.problems()).subspan(of_model)) known.insert(problem.text);
+    SweptModel swept(read, model, std::move(known), diagnostics);
     std::vector<SkipRule> skip;
     if (const toml::node* rules = sweep == nullptr ? nullptr : sweep->get("skip"))
         skip = read_skip(*rules, sweeps.keys(), diagnostics);

@@ -248,6 +248,42 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
     }
 }
 
+namespace {
+
+/// Notes what the theory does not know about the cells of a check: one note for each reason, with its first cell.
+void note_caveats(const Check& check, Experiment& experiment) {
+    struct Found {
+        Caveat caveat;
+        std::string first;
+        std::size_t cells = 0;
+    };
+    std::vector<Found> all;
+    for (const auto& cell : experiment.cells)
+        for (const Caveat& caveat : cell.caveats) {
+            if (caveat.claim != check.claim || !check.applies_to(cell)) continue;
+            auto found = std::find_if(all.begin(), all.end(), [&](const Found& one) { return one.caveat == caveat; });
+            if (found == all.end()) found = all.insert(all.end(), {caveat, cell.label});
+            ++found->cells;
+        }
+    for (const auto& [caveat, first, cells] : all)
+        experiment.notes.push_back(fmt::format(
+            "{}{}: check \"{}\" {} ({}): {}", first,
+            cells == 1 ? "" : fmt::format(" (and {} more of the cells)", cells - 1), check.name,
+            caveat.judged ? "compares with the theory of Gaussian entries" : "leaves a strength out", caveat.why,
+            caveat.judged ? "allow for their effect in the margin"
+                          : "for a verdict take a strength farther from the threshold, or larger blocks"));
+}
+
+/// Why a check finds nothing to judge in the cells that it matches.
+std::string nothing_to_judge(const Check& check, const Experiment& experiment) {
+    for (const auto& cell : experiment.cells)
+        for (const Caveat& caveat : cell.caveats)
+            if (caveat.claim == check.claim && !caveat.judged && check.applies_to(cell)) return caveat.why;
+    return "wrong side of the threshold, a component too close to one below the threshold, or its codec is missing";
+}
+
+}  // namespace
+
 void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& diagnostics) {
     constexpr std::size_t most_pairs = 1'000'000;  // each check is evaluated in each cell
     if (checks.size() * experiment.cells.size() > most_pairs) {
@@ -270,10 +306,10 @@ void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& 
             diagnostics.add(*table, fmt::format("check \"{}\" matches no cell: correct its \"where\"", check.name));
         else if (!predicted)
             diagnostics.add(*table,
-                            fmt::format("check \"{}\": the claim says nothing about the cells it matches (wrong side "
-                                        "of the threshold, a component too close to one below the threshold, or its "
-                                        "codec is missing): correct its \"where\" or the study",
-                                        check.name));
+                            fmt::format("check \"{}\": the claim says nothing about the cells it matches ({}): correct "
+                                        "its \"where\" or the study",
+                                        check.name, nothing_to_judge(check, experiment)));
+        note_caveats(check, experiment);
         experiment.checks.push_back(check);
     }
 }

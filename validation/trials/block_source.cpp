@@ -55,6 +55,7 @@ BlockSource spiked_source(const SpikedPoint& point) {
         return theory::SeparableLaw(sim::covariance_spectrum(row, rows), sim::covariance_spectrum(column, columns),
                                     AspectRatio::of(rows, columns));
     };
+    source.excess_kurtosis = point.entries.moments().kurtosis - 3.0;
     const theory::SeparableLaw law = source.law();
     for (const double strength : point.strengths)
         source.strengths.push_back(sim::absolute_strength(strength, point.unit, law.detection_threshold(), point.rows));
@@ -129,15 +130,27 @@ BlockSource kv_like_source(const KvLikePoint& point) {
     return source;
 }
 
-BlockSource matrix_source(const std::string& path) {
+BlockSource matrix_source(const std::string& path, const sim::Preparation& preparation) {
     BlockSource source;
     source.no_kernels = "a matrix of a file";
-    const auto block = std::make_shared<const arma::mat>(sim::read_matrix(path));
+    sim::NotedMatrix read = sim::read_noted_matrix(path);
+    const auto note = [&](const std::vector<std::string>& notes) {
+        for (const auto& text : notes) source.notes.push_back(fmt::format("{}: {}", path, text));
+    };
+    note(read.notes);
+    note(sim::data_notes(read.matrix));
+    sim::NotedMatrix ready =
+        located([&] { return path; }, [&] { return sim::prepared(std::move(read.matrix), preparation); });
+    note(ready.notes);
+    const auto block = std::make_shared<const arma::mat>(std::move(ready.matrix));
     const std::string bytes(reinterpret_cast<const char*>(block->memptr()), block->n_elem * sizeof(double));
     source.params = Json::object({{"kind", "matrix"},
                                   {"n", static_cast<std::size_t>(block->n_rows)},
                                   {"d", static_cast<std::size_t>(block->n_cols)},
                                   {"sha256", hex(sha256(bytes))}});
+    if (!preparation.empty())
+        source.params.set("centered", enum_name(preparation.centered()))
+            .set("standardized", enum_name(preparation.standardize));
     source.rows = block->n_rows;
     source.columns = block->n_cols;
     source.truth = false;

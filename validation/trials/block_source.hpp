@@ -7,6 +7,7 @@
 
 #include "core/text/json.hpp"
 #include "estimators/transforms/noise_covariance.hpp"
+#include "sim/io/preparation.hpp"
 #include "sim/kv/kv_like.hpp"
 #include "sim/spiked/covariance_spec.hpp"
 #include "sim/spiked/spiked_sampler.hpp"
@@ -42,8 +43,10 @@ struct BlockSource {
     /// memory.
     std::function<theory::SeparableLaw()> law;
     std::vector<SignalStrength> strengths;  ///< absolute strengths, at which the law makes its predictions
+    double excess_kurtosis = 0.0;           ///< of the entries of the noise, beside the law; may be infinite
     /// Computes the expensive part (bases, projections); called when the first replicate is needed.
     std::function<PreparedSource(const stream::StudySeed& seed, const std::string& cell)> prepare;
+    std::vector<std::string> notes = {};  ///< messages for the user
 };
 
 /// [model] kind = "spiked".
@@ -70,8 +73,9 @@ struct KvLikePoint {
 };
 [[nodiscard]] BlockSource kv_like_source(const KvLikePoint& point);
 
-/// [model] kind = "matrix": a block from a file, the same in every replicate. Only the random rotation of quantizers
-/// differs between replicates. Throws input_error like sim::read_matrix.
-[[nodiscard]] BlockSource matrix_source(const std::string& path);
+/// [model] kind = "matrix": a block from a file, prepared, the same in every replicate. Only the random rotation of
+/// quantizers differs between replicates. The notes are those on reading and preparing it and on its data, each with
+/// the name of the file. Throws input_error like sim::read_noted_matrix and sim::prepared.
+[[nodiscard]] BlockSource matrix_source(const std::string& path, const sim::Preparation& preparation = {});
 
 }  // namespace spiked::validation

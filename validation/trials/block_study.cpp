@@ -110,23 +110,29 @@ std::vector<Observation> observations_of(const StudySetup& study, const CellSetu
     observe_sample(result, found);
     std::size_t method = 0;
     for (const auto& from : trial.estimates)
-        observe_estimate({result, from.rank, from.bulk_edge.value_or(nan), from.strengths, from.shrunk, from.error},
+        observe_estimate({.sample = result,
+                          .rank = from.rank,
+                          .bulk_edge = from.bulk_edge.value_or(nan),
+                          .strengths = from.strengths,
+                          .shrunk = from.shrunk,
+                          .error = from.error},
                          ++method, found);
     const auto errors = [](const cuda::TrialResult::Products& from) {
-        return InnerProductErrors{from.renormalised.bias, from.renormalised.deviation, from.plain.bias,
-                                  from.plain.deviation};
+        return InnerProductErrors{.bias = from.renormalised.bias,
+                                  .deviation = from.renormalised.deviation,
+                                  .bias_plain = from.plain.bias,
+                                  .deviation_plain = from.plain.deviation};
     };
     for (std::size_t c = 0; c < trial.codes.size(); ++c) {
         const auto& code = trial.codes[c];
         const double entries = static_cast<double>(cell.plan.rows) * cell.plan.columns;
         observe_bits(0, study.codecs[c].second, cell.ledgers[c], entries, ++method, found);
-        observe_metrics({std::sqrt(code.error / code.energy),
-                         code.across / code.energy,
-                         errors(code.other),
-                         errors(code.random),
-                         errors(code.aligned),
-                         errors(code.own),
-                         {}},
+        observe_metrics({.relative_l2 = std::sqrt(code.error / code.energy),
+                         .linear_gain = code.across / code.energy,
+                         .other = errors(code.other),
+                         .random = errors(code.random),
+                         .aligned = errors(code.aligned),
+                         .own = errors(code.own)},
                         method, found);
     }
     return found;
@@ -160,8 +166,12 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
         const auto [shrinkage, signal] =
             cell.truth ? estimator.apply(block) : estimators::SpectralMethod::Applied{estimator.estimate(block), {}};
         const double error = cell.truth ? arma::accu(arma::square(signal - sample.signal)) : 0.0;
-        observe_estimate({result, shrinkage.rank, shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan,
-                          shrinkage.strengths, shrinkage.shrunk, error},
+        observe_estimate({.sample = result,
+                          .rank = shrinkage.rank,
+                          .bulk_edge = shrinkage.bulk_edge ? shrinkage.bulk_edge->value : nan,
+                          .strengths = shrinkage.strengths,
+                          .shrunk = shrinkage.shrunk,
+                          .error = error},
                          method, found);
         ++method;
     }
@@ -282,6 +292,14 @@ ExperimentCell cell_of(const BlockSource& source, std::vector<Factor> factors, s
     return cell;
 }
 
+void require_known_laws(const BlockSource& source, const std::vector<NamedEstimator>& estimators) {
+    for (const auto& named : estimators)
+        if (named.known_law && !source.law)
+            throw usage_error(
+                "estimator \"{}\" cannot know the law (law = \"known\", but this model has no law): leave the key out",
+                named.label);
+}
+
 }  // namespace
 
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
@@ -311,13 +329,9 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     GapSpikes gap_spikes;
     for (auto& [source, factors, label] : points) {
         shapes.push_back({source.rows, source.columns});
+        experiment.notes.insert(experiment.notes.end(), source.notes.begin(), source.notes.end());
         for (const auto& codec : codecs) require_own_axes(source, codec);
-        for (const auto& named : estimators)
-            if (named.known_law && !source.law)
-                throw usage_error(
-                    "estimator \"{}\" cannot know the law (law = \"known\", but this model has no law): leave the key "
-                    "out",
-                    named.label);
+        require_known_laws(source, estimators);
         ExperimentCell cell = cell_of(source, std::move(factors), std::move(label), replicates);
         std::vector<theory::SpikeCluster> close;
         std::optional<std::size_t> detectable;
@@ -328,7 +342,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
                               [&](SignalStrength strength) { return strength > law.detection_threshold(); }));
             const auto clusters = theory::spike_clusters(law, source.strengths, source.rows, source.columns);
             add_limits(cell, law, {source.strengths, clusters});
-            add_predictions(cell, experiment, codec_names, law, {source.strengths, clusters});
+            add_predictions(cell, experiment, codec_names, law, {source.strengths, clusters}, source.excess_kurtosis);
             gap_spikes.withhold(cell, law, source.strengths);
             cluster_notes.add(cell, clusters);
             std::copy_if(clusters.begin(), clusters.end(), std::back_inserter(close),

@@ -176,6 +176,9 @@ std::string coding_unsupported_reason(const estimators::MethodSpec& method, cons
     const DeviceQuantizer* const quantizer = device_quantizers().find(method.quantizer.text);
     if (method.spectral || (!groups && quantizer == nullptr)) return method.text;
     if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
+    if (groups && groups->runs_on && shape.columns % groups->group != 0)
+        return fmt::format("kivi-hf whose groups go on in the next row ({} entries in groups of {})", shape.columns,
+                           groups->group);
     if (groups) return groups->residual > 0 ? "kivi with tokens kept in full" : "";
     if (rounds_of(options.rotation) > 0 && shape.columns > estimators::cuda::TurnByHadamard<float>::most_dimension)
         return fmt::format("a Hadamard rotation of {} entries", shape.columns);

@@ -476,6 +476,30 @@ std::string forged(const Container& good, const std::string& old_text, const std
     return bytes;
 }
 
+TEST(DecodeCommand, ReadsTheKiviHfOfVersionOneAsGroupsAlongTokens) {
+    const std::string dump = small_dump("kivi-hf.safetensors");
+    const std::string file = scratch("kivi-hf.spkv");
+    const std::string back = scratch("kivi-hf-back.safetensors");
+    const auto decode = [&](const std::string& bytes) {
+        write(file, bytes);
+        const Outcome found = spiked("kv decode '" + file + "' -o '" + back + "'");
+        EXPECT_EQ(found.code, 0) << found.err;
+        const sim::SafetensorsFile decoded_dump(back);
+        return std::pair{values_of(decoded_dump, "layers.0.key"), values_of(decoded_dump, "layers.1.value")};
+    };
+    (void)encoded(dump, file, "--block 8 --bits 2 --group 4 --residual 0 --method kivi:axis=key");
+    Container made{contents(file), 0};
+    made.data = 24 + number_at(made.bytes, 16, 8);
+    const auto expected = decode(made.bytes);
+    std::string old = forged(made, "kivi:axis=key", "kivi-hf:residual=0");
+    put_number(old, 8, 1, 4);
+    EXPECT_EQ(decode(old), expected);
+    // In version 2 the name means groups along channels.
+    const auto now = decode(forged(made, "kivi:axis=key", "kivi-hf"));
+    EXPECT_NE(now.first, expected.first);
+    EXPECT_NE(now.second, expected.second);
+}
+
 TEST(DecodeCommand, RejectsForgedHeadersWithoutAllocatingMuchMemory) {
     const std::string limits = sanitized ? "" : "ulimit -v 600000;";
     const Container good = small_container();

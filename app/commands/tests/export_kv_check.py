@@ -23,7 +23,7 @@ class Tensor:
     """The part of the interface of a torch tensor that the tool uses."""
 
     def __init__(self, values):
-        self.values = values
+        self.values, self.shape = values, values.shape
 
     def detach(self):
         return self
@@ -53,21 +53,100 @@ def stand_in(folder):
                              {"model": "stand-in", "keys": "post-rope", "attention": "causal", "rope_base": 10000.0,
                               "rope_style": "rotate-half", "position_start": 0, "prompt_id": "page 1"})
     export_kv.write_dump(f"{folder}/some.safetensors", taken, layers={2}, dtype="float32")
-    rejected = 0
-    for cache in ((SimpleNamespace(layers=[SimpleNamespace(keys=None, values=None)])),
-                  ((Tensor(numpy.zeros((2, 1, 4, 4))), Tensor(numpy.zeros((2, 1, 4, 4)))),)):
-        try:
-            export_kv.keys_and_values(cache)
-        except SystemExit as failure:
-            assert "layer 0" in str(failure), failure
-            rejected += 1
-    try:
-        export_kv.write_dump(f"{folder}/large.safetensors", [(numpy.full((1, 8, 4), 1e6), numpy.zeros((1, 8, 4)))])
-    except SystemExit as failure:
-        assert "--dtype float32" in str(failure), failure
-        rejected += 1
-    assert rejected == 3
+    zeros = numpy.zeros((2, 1, 4, 4), dtype=numpy.float32)
+    for cache, part in ((SimpleNamespace(layers=[SimpleNamespace(keys=None, values=None)]), "none of the 1 layers"),
+                        (SimpleNamespace(layers=[SimpleNamespace(state=zeros)]), "none of the 1 layers"),
+                        (((Tensor(zeros), Tensor(zeros)),), "layer 0")):
+        rejected(lambda: export_kv.keys_and_values(cache), part)
+    large = [(numpy.full((1, 8, 4), 1e6), numpy.zeros((1, 8, 4)))]
+    rejected(lambda: export_kv.write_dump(f"{folder}/large.safetensors", large), "--dtype float32")
+    rejected(lambda: export_kv.write_dump(f"{folder}/large.safetensors", [None], layers={0}), "has keys and values")
+    check_layers_without_keys(folder, pairs)
+    check_quantized_caches()
     check_detected_metadata()
+    check_rope_metadata(folder)
+
+
+def rejected(action, part):
+    """The module raises an exception; only its main function ends the program."""
+    try:
+        action()
+    except export_kv.ExportError as failure:
+        assert part in str(failure), failure
+    else:
+        raise AssertionError(f"no error; one with {part!r} is expected")
+
+
+def check_layers_without_keys(folder, pairs):
+    """Hybrid models have layers that keep something else; the other layers keep their numbers."""
+    empty = Tensor(numpy.zeros((0,), dtype=numpy.float32))
+    for cache in (SimpleNamespace(layers=[SimpleNamespace(state=1), SimpleNamespace(keys=pairs[1][0], values=pairs[1][1]),
+                                          SimpleNamespace(keys=None, values=None)]),
+                  SimpleNamespace(key_cache=[empty, pairs[1][0], None], value_cache=[empty, pairs[1][1], None]),
+                  (None, pairs[1], (None, None))):
+        taken = export_kv.keys_and_values(cache)
+        assert taken[0] is None and taken[2] is None and taken[1][0].shape == (2, 128, 16)
+        export_kv.write_dump(f"{folder}/hybrid.safetensors", taken)
+        assert set(header_of(f"{folder}/hybrid.safetensors")) == {"__metadata__", "layers.1.key", "layers.1.value"}
+
+
+def check_quantized_caches():
+    """Codes are dequantized, the last tokens follow them; a layer that keeps a window only is left out."""
+    codes, recent = numpy.arange(32.0).reshape(1, 2, 4, 4), numpy.ones((1, 2, 2, 4))
+    layer = SimpleNamespace(keys=recent, values=numpy.zeros(0), cumulative_length=6, _quantized_keys=codes,
+                            _quantized_values=codes, _dequantize=lambda q: q / 2.0)
+    window = SimpleNamespace(keys=codes, values=codes, cumulative_length=9)
+    older = SimpleNamespace(key_cache=[recent], value_cache=[numpy.zeros(0)], _quantized_key_cache=[codes],
+                            _quantized_value_cache=[codes], _dequantize=lambda q: q / 2.0)
+    for cache in (SimpleNamespace(layers=[layer, window]), older):
+        taken = export_kv.keys_and_values(cache)
+        keys, values = taken[0]
+        assert numpy.array_equal(keys, numpy.concatenate([codes / 2.0, recent], axis=2)[0])
+        assert numpy.array_equal(values, codes[0] / 2.0)
+        assert taken[1:] in ([], [None])
+
+
+def check_rope_metadata(folder):
+    """Configurations of both generations of transformers give the metadata that the reader knows."""
+    def found(**config):
+        return export_kv.rope_metadata(SimpleNamespace(**config))
+
+    llama = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+             "rope_type": "llama3"}
+    for config in ({"rope_scaling": llama, "rope_theta": 500000.0}, {"rope_parameters": {**llama, "rope_theta": 500000.0}}):
+        assert found(**config) == {"rope_base": 500000.0, "rope_scaling": llama}, config
+    assert found(rope_theta=10000.0) == found(rope_theta=10000, rope_scaling=None) == {"rope_base": 10000.0}
+    assert found(rope_parameters={"rope_type": "default", "rope_theta": 5000.0}) == {"rope_base": 5000.0}
+    assert found(rope_theta=1e4, rope_scaling={"type": "linear", "factor": 4.0}) == {
+        "rope_base": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    yarn = found(rope_theta=1e6, rope_scaling={"type": "yarn", "factor": None}, max_position_embeddings=131072,
+                 original_max_position_embeddings=32768)
+    assert yarn["rope_scaling"] == {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, yarn
+    for config in ({}, {"rope_theta": 1e4, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+                   {"rope_theta": 1e4, "rope_scaling": {"rope_type": "longrope"}},
+                   {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
+                   {"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}}):
+        assert found(**config) == {}, config
+    # Llama 3.1 8B: the three ranges of frequencies, from the formula by wavelengths.
+    frequencies, factor = export_kv.rotary_frequencies(500000.0, 128, llama)
+    plain = 500000.0 ** (-numpy.arange(64) / 64)
+    assert factor == 1.0 and numpy.array_equal(frequencies[:29], plain[:29])
+    assert abs(frequencies[29] / 0.002166570763503359 - 1.0) < 1e-13 and abs(frequencies[34] / 0.0001785078127679964 - 1.0) < 1e-13
+    assert abs(frequencies[35:] / plain[35:] * 8.0 - 1.0).max() < 1e-14
+    frequencies, factor = export_kv.rotary_frequencies(1e6, 128, yarn["rope_scaling"])
+    assert abs(factor - 1.138629436111989) < 1e-14 and abs(frequencies[30] / 0.001064360981247002 - 1.0) < 1e-13
+    # A dump of keys that were rotated with the scaling of Llama; the C++ side undoes it.
+    random = numpy.random.default_rng(3)
+    plain = random.standard_normal((1, 128, 32))
+    scaled = dict(llama, original_max_position_embeddings=64)
+    frequencies, factor = export_kv.rotary_frequencies(500.0, 32, scaled)
+    rotation = numpy.exp(1j * numpy.outer(numpy.arange(128), frequencies))
+    turned = (plain[..., :16] + 1j * plain[..., 16:]) * rotation
+    keys = numpy.concatenate([turned.real, turned.imag], axis=2)
+    assert export_kv.rotary_style(plain, keys, 500.0, scaled) == "rotate-half"
+    assert export_kv.rotary_style(plain, keys, 500.0) is None, "control: without the scaling the angles differ"
+    export_kv.write_dump(f"{folder}/scaled.safetensors", [(keys, plain)], dtype="float32",
+                         metadata={"keys": "post-rope", "rope_base": 500.0, "rope_style": "rotate-half", "rope_scaling": scaled})
 
 
 def check_detected_metadata():
@@ -146,13 +225,33 @@ def real(folder):
             largest = max(largest, float(truth[80:].max()))
             assert abs(weights - truth).max() < 1e-5, (layer, head, abs(weights - truth).max())
     assert largest > 0.05, "control: these weights are not all alike"
-    scaled = LlamaConfig(**{**config.to_dict(), "rope_scaling": {"type": "linear", "factor": 2.0}})
-    assert export_kv.rotary_base(scaled) is None
+    check_scaled_positions(folder, config, ids)
     plain = GPT2LMHeadModel(GPT2Config(vocab_size=97, n_positions=256, n_embd=32, n_layer=1, n_head=2))
     metadata = export_kv.export(plain, ids, f"{folder}/gpt2.safetensors")
     assert metadata["keys"] == "unknown" and "rope_base" not in metadata, metadata
     check_a_layer_without_an_embedding(folder, model, ids)
     check_other_families(folder, ids)
+
+
+def check_scaled_positions(folder, config, ids):
+    """The scaling is written where it reproduces the rotated queries of the model, and no other is."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+    plain = {key: value for key, value in config.to_dict().items() if key not in ("rope_parameters", "rope_scaling")}
+    for scaling in ({"rope_type": "linear", "factor": 2.0},
+                    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                     "original_max_position_embeddings": 64},
+                    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128},
+                    {"rope_type": "dynamic", "factor": 2.0}):
+        torch.manual_seed(3)
+        model = LlamaForCausalLM(LlamaConfig(**{**plain, "rope_theta": 5000.0, "rope_scaling": dict(scaling),
+                                                "attn_implementation": "eager"}))
+        metadata = export_kv.export(model, ids, f"{folder}/{scaling['rope_type']}.safetensors", dtype="float32")
+        if scaling["rope_type"] == "dynamic":
+            assert "rope_base" not in metadata, metadata
+        else:
+            assert metadata["rope_style"] == "rotate-half" and float(metadata["rope_base"]) == 5000.0, metadata
+            assert scaling.items() <= metadata["rope_scaling"].items(), metadata
 
 
 def header_of(path):
@@ -191,12 +290,7 @@ def check_a_layer_without_an_embedding(folder, model, ids):
     assert metadata["keys"] == "post-rope" and "rope_base" not in metadata, metadata
     assert {"layers.0.query", "layers.1.query"} <= set(header_of(path)), "queries and keys agree all the same"
     attention.forward = plain
-    try:
-        export_kv.export(model, ids, path, layers={1, 2})
-    except SystemExit as failure:
-        assert "layer 2 not in the cache (it has 0 to 1)" in str(failure), failure
-    else:
-        raise AssertionError("a layer that does not exist is rejected")
+    rejected(lambda: export_kv.export(model, ids, path, layers={1, 2}), "layer 2 not in the cache (it has 0 to 1)")
 
 
 def check_other_families(folder, ids):
@@ -225,12 +319,7 @@ def check_other_families(folder, ids):
     metadata, path = exported("Mistral", num_key_value_heads=2, sliding_window=160)
     assert metadata["rope_style"] == "rotate-half" and metadata["attention"] == "causal", metadata
     for short in (64, 159):
-        try:
-            exported("Mistral", num_key_value_heads=2, sliding_window=short)
-        except SystemExit as failure:
-            assert f"add --length {short}" in str(failure), failure
-        else:
-            raise AssertionError("a window shorter than the text is rejected")
+        rejected(lambda: exported("Mistral", num_key_value_heads=2, sliding_window=short), f"add --length {short}")
     for family, options in (("GPTNeoX", {"rotary_pct": 0.25}), ("Phi", {"partial_rotary_factor": 0.5}),
                             ("Gemma2", {"num_key_value_heads": 2, "head_dim": 16, "query_pre_attn_scalar": 64,
                                         "sliding_window": 4096})):

@@ -36,6 +36,10 @@ TEST(ExportKv, CachesOfEveryKindGiveTheSameDump) {
         "assert x.shape == (128, 16) and abs(x - y).max() < 1e-9, abs(x - y).max()";
     EXPECT_EQ(python("/usr/bin/python3", "-c \"" + program + "\""), 0);
     EXPECT_EQ(spiked("kv run '" + folder + "/some.safetensors' --method tq-mse --bits 2").code, 0);
+    // Keys with the rotary scaling of Llama 3.1, whose base alone would not undo it.
+    const Outcome scaled =
+        spiked("kv run '" + folder + "/scaled.safetensors' --side key --method unrope+tq-mse --bits 2");
+    EXPECT_EQ(scaled.code, 0) << scaled.err;
 }
 
 TEST(ExportKv, QueriesThatAreNarrowerThanKeysGiveANote) {

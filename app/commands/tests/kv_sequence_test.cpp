@@ -277,7 +277,8 @@ TEST(KiviResidual, IsTheTailOfTheSequenceAndIsCounted) {
     EXPECT_EQ(bits("--method kivi --residual 0", "value"), Pair(2.5, 0.0));
     EXPECT_EQ(bits("--method kivi --residual 192", "key"), Pair(5.875, 4.0));
     EXPECT_EQ(bits("--method kivi:residual=64", "value"), Pair(5.875, 4.0));
-    EXPECT_EQ(bits("--method kivi-hf --residual 192", "value"), Pair(5.875, 4.0));
+    EXPECT_EQ(bits("--method kivi-hf", "value"), Pair(2.5, 0.0));
+    EXPECT_EQ(bits("--method kivi-hf", "key"), Pair(2.5, 0.0));
     EXPECT_EQ(bits("--method kivi --residual 1000", "value"), Pair(16.0, 16.0));
     EXPECT_EQ(bits("--method tq-mse", "value"), Pair(2.125, 0.0));
 }

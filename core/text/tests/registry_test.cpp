@@ -6,6 +6,14 @@
 
 namespace spiked {
 namespace {
+enum class Corner { left, top, right };
+}
+template <>
+struct EnumNames<Corner> {
+    static constexpr EnumName<Corner> table[] = {
+        {Corner::left, "left"}, {Corner::top, "top"}, {Corner::right, "right"}};
+};
+namespace {
 
 /// A row that is found by its name and is described nowhere.
 struct Number {
@@ -81,6 +89,14 @@ TEST(NameOptions, WholeNumbersKeepTheLimitsOfTheirSpec) {
               "\"kivi:group=x\": group \"x\" is not a whole number from 1 to 64: write for example group=2");
 }
 
+TEST(OptionSpec, ChoicesMayBeSomeOfAnEnumeration) {
+    EXPECT_EQ(one_of<Corner>().shown, "left|top|right");
+    const ValueSpec sides = one_of({Corner::right, Corner::left});
+    EXPECT_EQ(sides.shown, "right|left");
+    EXPECT_TRUE(accepts(sides, "left"));
+    EXPECT_FALSE(accepts(sides, "top"));
+}
+
 TEST(NameOptions, AreCheckedWhenTheNameIsParsed) {
     const std::vector<OptionSpec> specs = {{"", one_of_or({"rd"}, whole("R")), "rank"},
                                            {"share", number("SHARE", {.above = 0.0, .most = 0.5}), "", "0.25"},
@@ -99,6 +115,10 @@ TEST(NameOptions, AreCheckedWhenTheNameIsParsed) {
               "\"svd:1:share=half\": share \"half\" is not a number above 0 and at most 0.5: give one number, with "
               "digits and a point, as 0.5");
     EXPECT_EQ(message("svd:1:edge=fti"), "\"svd:1:edge=fti\": edge \"fti\" is not possible; did you mean \"fit\"?");
+    const auto value_alone = [&](const char* text) {
+        return usage_message([&] { (void)NameOptions(parse_name(text), {{"", whole("R", 1), "rank"}}); });
+    };
+    EXPECT_EQ(value_alone("svd:rank=3"), "\"svd:rank=3\": svd has no option \"rank\"; write svd:R");
 }
 
 TEST(NameOptions, HaveTheDefaultsOfTheirSpecs) {

@@ -1,5 +1,6 @@
 #include "estimators/spectral/eoptshrink.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "core/text/json.hpp"
 #include "estimators/spectral/empirical_law.hpp"
 #include "estimators/spectral/spectral_estimator.hpp"
+#include "estimators/tests/noise_eigenvalues.hpp"
 #include "estimators/tests/spectra.hpp"
 #include "sim/io/matrix_file.hpp"
 
@@ -262,6 +264,38 @@ TEST(EOptShrink, AnOracleRankWorksWithEveryVariant) {
     for (const char* name :
          {"eoptshrink:rank=1", "eoptshrink:paper:rank=1", "eoptshrink:author:rank=1", "eoptshrink:edgefit:rank=1"})
         EXPECT_EQ(spectral_estimator(name).estimate(point_a(), {12, 24}).rank, 1U) << name;
+}
+
+TEST(EOptShrink, TheEdgeBehindAGivenRankFollowsThatRank) {
+    // Noise exactly on the curve lambda = 4 - 0.2 (j - 1)^(2/3), behind 9 signals; the pilot is 6.
+    std::vector<double> s;
+    for (int signal = 0; signal < 9; ++signal) s.push_back(std::sqrt(14.0 - signal));
+    for (int j = 1; j <= 31; ++j) s.push_back(std::sqrt(4.0 - 0.2 * std::pow(j - 1.0, 2.0 / 3.0)));
+    for (const char* name : {"eoptshrink:rank=9", "eoptshrink:rank=9:impute=none", "eoptshrink:rank=ed",
+                             "eoptshrink:rank=9:pilot=3", "eoptshrink:edgefit:rank=9"}) {
+        const Shrinkage found = spectral_estimator(name).estimate(s, {40, 50});
+        ASSERT_EQ(found.rank, 9U) << name;
+        EXPECT_NEAR(found.bulk_edge->value, 4.0, std::string(name).find("fit") == std::string::npos ? 1e-12 : 0.1);
+    }
+    // Without the rank the edge comes from the pilot's positions, which signals occupy.
+    EXPECT_NEAR(eoptshrink(s, {40, 50}).bulk_edge->value,
+                s[6] * s[6] + (s[6] * s[6] - s[12] * s[12]) / (std::pow(2.0, 2.0 / 3.0) - 1.0), 1e-12);
+    // A rank of 0 is the case of the pilot without signals.
+    EXPECT_EQ(eoptshrink(s, {40, 50}, {.rank = 0}).bulk_edge->value, eoptshrink(s, {40, 50}).bulk_edge->value);
+}
+
+TEST(EOptShrink, NoComponentThatIsCountedLiesBelowTheEdge) {
+    for (std::uint64_t draw = 0; draw < 5; ++draw) {
+        std::vector<double> s;
+        for (const double lambda : noise_eigenvalues(60, 90, 3.0, draw)) s.push_back(std::sqrt(lambda));
+        for (const char* variant : {"", ":paper", ":author", ":edgefit", ":impute=none"})
+            for (std::size_t rank = 1; rank < 40; ++rank) {
+                const std::string name = fmt::format("eoptshrink{}:rank={}", variant, rank);
+                const Shrinkage found = spectral_estimator(name).estimate(s, {60, 90});
+                if (found.rank == 0) continue;  // no noise would be left
+                EXPECT_LT(found.bulk_edge->value, s[rank - 1] * s[rank - 1]) << name;
+            }
+    }
 }
 
 TEST(EOptShrink, TheEdgeFitIsALineThroughTheTopOfTheNoise) {

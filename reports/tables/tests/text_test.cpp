@@ -28,6 +28,19 @@ TEST(WithError, ShowsOnlyTheValueWithoutAUsableError) {
     EXPECT_EQ(with_error(std::nan(""), 0.1), "-");
 }
 
+TEST(WithError, ShowsRoundingErrorsAsZero) {
+    EXPECT_EQ(with_error(1.06e-14, 2.0e-15, 4, 1.0), "0");
+    EXPECT_EQ(with_error(1.388e-17, 0.0, 4, 1.0), "0");
+    EXPECT_EQ(with_error(-4e-15, std::nan(""), 4, 1.0), "0");
+    EXPECT_EQ(with_error(4e-15, 0.1, 4, 1.0), "0.00(10)") << "an error that is not rounding is shown";
+    EXPECT_EQ(with_error(2e-12, 0.0, 4, 1.0), "2e-12");
+    EXPECT_EQ(with_error(1.5e-14, 0.0), "1.5e-14") << "nothing is known about its scale";
+    EXPECT_EQ(usual_size_of("relative_l2"), 1.0);
+    EXPECT_EQ(usual_size_of("ip_std"), 1.0);
+    EXPECT_EQ(usual_size_of("bulk_edge"), 0.0);
+    EXPECT_EQ(usual_size_of("no_metric"), 0.0);
+}
+
 TEST(StandardErrors, AreCountedUpToAHundred) {
     EXPECT_EQ(standard_errors(3.21), "3.2 standard errors");
     EXPECT_EQ(standard_errors(1777.9), "more than 100 standard errors");

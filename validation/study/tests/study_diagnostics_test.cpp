@@ -1,4 +1,6 @@
+#include <cmath>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -93,6 +95,85 @@ TEST(StudyDiagnostics, ComponentsCloseToOneBelowTheThresholdHaveNoPredictions) {
     ASSERT_EQ(study.experiment.notes.size(), 1U);
     expect_part(study.experiment.notes[0], "components 2 to 3");
     expect_part(study.experiment.notes[0], "compare none of them with the theory");
+}
+
+/// A study of one cell of white noise, size x size, with one spike and a check of a claim; strength in thresholds.
+Study study_of_entries(const std::string& claim, const std::string& entries, const std::string& size, double strength,
+                       const std::string& rows = "identity\"") {
+    return parse_study("spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"spiked\"\nn = " + size +
+                           "\nd = " + size + "\nnoise = { entries = \"" + entries + "\", row_cov = { kind = \"" + rows +
+                           " } }\nsignal = { strength = " + std::to_string(strength) +
+                           ", unit = \"threshold\" }\n[[check]]\nclaim = \"" + claim + "\"\nmargin = { rel = 0.02 }\n",
+                       "x");
+}
+
+double predicted_by(const Study& study, const std::string& claim) {
+    for (const auto& one : study.experiment.cells.at(0).predictions)
+        if (one.claim == claim) return one.value;
+    throw precondition_error("nothing is predicted for {}", claim);
+}
+
+// Means of the largest eigenvalue from simulations in NumPy, 250 to 3000 blocks, whose standard errors are in brackets.
+TEST(StudyDiagnostics, EigenvaluesArePredictedWithTheKurtosisOfTheEntries) {
+    struct Measured {
+        const char* claim;
+        const char* entries;
+        const char* size;
+        double strength;
+        double mean;
+    };
+    for (const auto& [claim, entries, size, strength, mean] :
+         {Measured{"threshold.detection", "rademacher", "64", 0.5, 3.709 /* (4) */},
+          Measured{"threshold.detection", "laplace", "128", 0.5, 3.966 /* (10) */},
+          Measured{"outlier.location", "laplace", "64", 1.25, 4.292 /* (12) */},
+          Measured{"outlier.location", "sparse:0.1", "64", 1.5, 4.799 /* (15) */}}) {
+        const Study study = study_of_entries(claim, entries, size, strength);
+        EXPECT_NEAR(predicted_by(study, claim) / mean, 1.0, 0.01) << claim << " " << entries;
+        EXPECT_TRUE(study.experiment.notes.empty());
+        // Control: the law of Gaussian entries is off by more than the margin that one would give.
+        EXPECT_GT(std::abs(predicted_by(study_of_entries(claim, "gaussian", size, strength), claim) / mean - 1.0), 0.02)
+            << claim << " " << entries;
+    }
+}
+
+TEST(StudyDiagnostics, WhatTheLawDoesNotKnowAboutACellIsSaid) {
+    const std::string claim = "threshold.detection";
+    const auto notes_of = [](const Study& study) {
+        return study.experiment.notes.empty() ? std::string() : study.experiment.notes.front();
+    };
+    // Simulated at .75 and .97 thresholds of 64 x 64: 3.833(7) and 3.926(4), where the edge has 3.810.
+    EXPECT_EQ(notes_of(study_of_entries(claim, "gaussian", "64", 0.74)), "");
+    expect_part(message_of([&] { (void)study_of_entries(claim, "gaussian", "64", 0.76); }, ErrorKind::usage),
+                "(within min(n, d)^(-1/3) of the threshold");
+    expect_part(message_of([&] { (void)study_of_entries(claim, "sparse:0.1", "64", 0.5); }, ErrorKind::usage),
+                "(the kurtosis of the entries moves the eigenvalue by more than the noise does");
+    EXPECT_EQ(notes_of(study_of_entries(claim, "sparse:0.1", "1024", 0.5)), "") << "k d^(-1/3) falls";
+
+    // Where the effect of the entries is unknown, the law of Gaussian entries is taken, and said to be.
+    for (const std::string& which : {claim, std::string("outlier.location")}) {
+        const double strength = which == claim ? 0.5 : 2.0;
+        const std::string coloured = "ar1\", rho = 0.5";
+        const Study unknown = study_of_entries(which, "laplace", "64", strength, coloured);
+        expect_part(notes_of(unknown), "compares with the theory of Gaussian entries (the effect of entries that are");
+        EXPECT_EQ(unknown.experiment.notes.size(), 1U);
+        const Study gaussian = study_of_entries(which, "gaussian", "64", strength, coloured);
+        EXPECT_EQ(predicted_by(unknown, which), predicted_by(gaussian, which));
+        EXPECT_EQ(notes_of(gaussian), "");
+        expect_part(notes_of(study_of_entries(which, "student:4", "64", strength)), "fourth moment of the entries is");
+    }
+
+    // A sweep names its first cell and counts the others; a check of another claim says nothing.
+    const auto sweep = [](const std::string& of) {
+        return parse_study(study_with("signal = { strength = 0.5, unit = \"threshold\" }",
+                                      "[sweep]\n\"signal.strength\" = [0.5, 0.8, 0.9, 2.0]\n[[check]]\nclaim = \"" +
+                                          of + "\"\nmargin = { rel = 0.1 }\n"),
+                           "x");
+    };
+    const Study swept = sweep(claim);
+    ASSERT_EQ(swept.experiment.notes.size(), 1U);
+    expect_part(notes_of(swept),
+                "signal.strength=0.8 (and 1 more of the cells): check \"threshold.detection\" leaves a");
+    EXPECT_TRUE(sweep("outlier.location").experiment.notes.empty());
 }
 
 TEST(StudyDiagnostics, AKeyOfTheSweepCannotBeSetForTheModel) {
@@ -276,6 +357,28 @@ TEST(StudyDiagnostics, ADumpStudyTakesCodecsOnly) {
         "[[estimator]]\nname = \"eoptshrink\"\n[run]\nreps = { min = 3 }\n");
     expect_part(message, "takes no [[estimator]]");
     expect_part(message, "has no reps");
+}
+
+TEST(StudyDiagnostics, KeysThatSayHowADumpIsRead) {
+    const auto study_of = [](const std::string& tensor) {
+        return "spiked = 1\n[study]\nname = \"x\"\nseed = \"0x1\"\n[model]\nkind = \"kv_dump\"\nsource = "
+               "[\"" SPIKED_SOURCE_DIR "/sim/kv/tests/data/rope-lm-cut.safetensors\"]\ntensor = { " +
+               tensor + " }\n[[codec]]\nname = \"tq-mse\"\nbits = [2]\n";
+    };
+    expect_part(error_of(study_of("format = \"vlm\"")), "did you mean \"vllm\"");
+    expect_part(error_of(study_of("tokens = \"4\"")), "FIRST:LAST");
+    expect_part(error_of(study_of("skip_empty = 1")), "must be true or false");
+    expect_part(error_of(study_of("name = \"layers.{layer}.{side}\", pattern = \"{side}\"")), "leave one out");
+    const auto other = [&] { (void)parse_study(study_of("format = \"lmcache\""), "x.toml"); };
+    expect_part(message_of(other, ErrorKind::input), "no tensor is named as lmcache names it");
+    // 256 tokens are 2 blocks of 128 a head; without the first 4 there is one.
+    const auto all = parse_study(study_of("layout = \"head,token,dim\""), "x.toml").experiment;
+    const auto part = parse_study(study_of("tokens = \"4:\""), "x.toml").experiment;
+    ASSERT_EQ(all.cells.size(), part.cells.size());
+    EXPECT_EQ(all.cells.front().replicates, 2U);
+    EXPECT_EQ(part.cells.front().replicates, 1U);
+    EXPECT_EQ(*part.science.find("tokens")->string(), "4:");
+    EXPECT_EQ(all.science.find("tokens"), nullptr);
 }
 
 }  // namespace

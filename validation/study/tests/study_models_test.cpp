@@ -216,6 +216,16 @@ TEST(StudyModels, AMatrixFileIsMeasuredWithADifferentRotationInEachReplicate) {
     ASSERT_EQ(errors.size(), 4U);
     EXPECT_NE(errors[0], errors[1]);
     EXPECT_TRUE(arma::approx_equal(experiment.block(0, 3), block, "absdiff", 0.0));
+    // Prepared, it is another block and another cell.
+    const Experiment centred = read("kind = \"matrix\"\ncenter = \"columns\"\nsource = [\"" + path + "\"]",
+                                    "[[codec]]\nname = \"tq-mse\"\nbits = [2]");
+    const arma::mat expected = block.each_row() - arma::mean(block, 0);
+    EXPECT_TRUE(arma::approx_equal(centred.block(0, 0), expected, "absdiff", 1e-14));
+    EXPECT_NE(centred.cells[0].hash(), experiment.cells[0].hash());
+    const std::string of_file = "kind = \"matrix\"\nsource = [\"" + path + "\"]\n";
+    expect_rejected(of_file + "center = \"colums\"", "did you mean \"columns\"?");
+    expect_rejected(of_file + "standardize = \"both\"", "\"both\" of standardize is not possible");
+    expect_rejected(of_file + "center = \"rows\"\nstandardize = \"columns\"", "leave the latter out");
     expect_rejected("kind = \"matrix\"\nsource = [\"" + path + "\"]", "no sweep", "[sweep]\nn = [3]");
     expect_rejected("kind = \"matrix\"\nsource = [\"/nowhere/*.npy\"]", "no file is called");
     std::filesystem::remove(path);

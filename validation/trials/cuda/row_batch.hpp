@@ -39,7 +39,7 @@ inline estimators::cuda::RowCodecArrays coding_arrays(Layout& layout, const std:
     const std::size_t entries = count * rows * dimension;
     const auto any = [&](auto what) { return std::any_of(codecs.begin(), codecs.end(), what); };
     on.factors = layout.take<float>(count * rows);
-    on.turned = layout.take<float>(entries);
+    on.rotated = layout.take<float>(entries);
     on.decoded = layout.take<float>(entries);
     if (any([](const TrialCodec& codec) { return codec.rows.scale != estimators::RowScale::norm; }))
         on.norms = layout.take<double>(count * rows);

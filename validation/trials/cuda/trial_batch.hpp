@@ -267,7 +267,7 @@ private:
         if (codec.takes_matrix()) arrays.matrix = vectors.rotations;
         CodecKernels coder(machine_, rows, arrays);
         coder.encode();
-        if (stages != nullptr) append(stages->rotated[which], arrays.turned, entries);
+        if (stages != nullptr) append(stages->rotated[which], arrays.rotated, entries);
         coder.decode();
         launch(SquaredErrors<float>{arrays.count, plan.rows * plan.columns, on.rows, arrays.decoded, to.measured,
                                     to.errors, to.energies, to.relative});

@@ -1,0 +1,95 @@
+#include "app/commands/matrix_options.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/runtime/error.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// The words for a character, and what else stands for it: the character itself.
+using CharacterNames = std::vector<std::pair<std::string, char>>;
+
+const CharacterNames& delimiter_names() {
+    static const CharacterNames names = {
+        {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"blank", ' '}, {"bar", '|'}};
+    return names;
+}
+
+const CharacterNames& decimal_names() {
+    static const CharacterNames names = {{"point", '.'}, {"comma", ','}};
+    return names;
+}
+
+ValueSpec character_value(const CharacterNames& names) {
+    std::vector<std::string> words;
+    for (const auto& [word, character] : names) words.push_back(word);
+    ValueSpec value = one_of(std::move(words));
+    value.open = true;
+    return value;
+}
+
+std::optional<char> read_character(const Arguments& arguments, const std::string& option, const CharacterNames& names) {
+    if (!arguments.has(option)) return std::nullopt;
+    const std::string text = arguments.text(option);
+    std::vector<std::string> words;
+    for (const auto& [word, character] : names) {
+        if (text == word || text == std::string(1, character) || (text == "\\t" && character == '\t')) return character;
+        words.push_back(word);
+    }
+    throw usage_error("{} \"{}\" is not possible{}", option, text, suggestion(text, words));
+}
+
+std::optional<bool> read_yes_or_no(const Arguments& arguments, const std::string& option) {
+    if (!arguments.has(option)) return std::nullopt;
+    return arguments.text(option) == "yes";
+}
+
+}  // namespace
+
+const std::vector<OptionSpec>& matrix_options() {
+    static const std::vector<OptionSpec> options = {
+        {"--delimiter", character_value(delimiter_names()), "what separates the cells of a table; blank: any number",
+         "", false},
+        {"--decimal", character_value(decimal_names()), "decimal mark of a table", "", false},
+        {"--header", one_of({"yes", "no"}), "whether the first line of a table names its columns", "", false},
+        {"--index", one_of({"yes", "no"}), "whether the first column of a table names or counts its rows", "", false},
+        {"--layout", any_text("head,token,dim"), "order of the axes of a tensor, if the file does not say", "", false},
+    };
+    return options;
+}
+
+sim::MatrixReading read_matrix_options(const Arguments& arguments) {
+    return {.layout = arguments.text("--layout"),
+            .table = {.delimiter = read_character(arguments, "--delimiter", delimiter_names()),
+                      .decimal = read_character(arguments, "--decimal", decimal_names()),
+                      .header = read_yes_or_no(arguments, "--header"),
+                      .index = read_yes_or_no(arguments, "--index")}};
+}
+
+const std::vector<OptionSpec>& preparation_options() {
+    static const std::vector<OptionSpec> options = {
+        {"--center", one_of<sim::Lines>(),
+         "subtract the means of rows, of columns or of both; by default nothing is centred",
+         std::string(enum_name(sim::Lines::none)), false},
+        {"--standardize", one_of({"rows", "columns"}),
+         "centre them and divide each by its standard deviation (n - 1 in its denominator)", "", false},
+    };
+    return options;
+}
+
+sim::Preparation read_preparation(const Arguments& arguments) {
+    sim::Preparation preparation;
+    preparation.center = enum_named<sim::Lines>(arguments.text("--center"), "--center");
+    if (arguments.has("--standardize"))
+        preparation.standardize = enum_named<sim::Lines>(arguments.text("--standardize"), "--standardize");
+    if (arguments.has("--center") && preparation.standardize != sim::Lines::none &&
+        preparation.center == sim::Lines::none)
+        throw usage_error("--standardize {0} centres the {0} and --center none centres nothing: leave --center out",
+                          enum_name(preparation.standardize));
+    preparation.check();
+    return preparation;
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,178 @@
+// Centring, standardizing, covariance matrices and notes on the data of spectrum and quantize.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "app/tests/process.hpp"
+#include "sim/io/matrix_file.hpp"
+#include "sim/io/npy.hpp"
+#include "sim/io/safetensors.hpp"
+#include "sim/random/normal.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// Normal entries, with means from 0 to 5 over the columns.
+const arma::mat& offset_data() {
+    static const arma::mat data = [] {
+        arma::mat matrix(60, 20);
+        stream::fill_normal(stream::Stream({}, "matrix command test", stream::Role::noise, 0),
+                            {matrix.memptr(), matrix.n_elem});
+        matrix.each_row() += arma::linspace<arma::rowvec>(0.0, 5.0, 20);
+        return matrix;
+    }();
+    return data;
+}
+
+std::string stored_matrix(const std::string& name, const arma::mat& matrix) {
+    const std::string path = scratch(name);
+    sim::write_npy(path, matrix);
+    return path;
+}
+
+arma::vec values_in(const Json& json) {
+    const auto& items = *json.find("singular_values")->items();
+    arma::vec values(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) values[i] = number(items[i]);
+    return values;
+}
+
+Json spectrum_of(const std::string& words) {
+    const Outcome found = spiked("spectrum " + words + " --json");
+    EXPECT_EQ(found.code, 0) << found.err;
+    return found.json();
+}
+
+std::string notes_in(const Json& json) {
+    std::string all;
+    for (const auto& note : *json.find("notes")->items()) all += *note.string() + "\n";
+    return all;
+}
+
+TEST(PreparedSpectrum, HasTheSingularValuesOfNumpy) {
+    if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "python3-numpy is missing";
+    const std::string path = stored_matrix("prepared.npy", offset_data());
+    std::ofstream(scratch("prepare.py"))
+        << "import sys, numpy as np\n"
+           "x = np.load(sys.argv[1])\n"
+           "c, r, g = x.mean(0), x.mean(1, keepdims=True), x.mean()\n"
+           "y = {'columns': x - c, 'rows': x - r, 'both': x - c - r + g, 'scale': (x - c) / x.std(0, ddof=1),\n"
+           "     'none': x}[sys.argv[2]]\n"
+           "np.save(sys.argv[3], np.linalg.svd(y, compute_uv=False))\n";
+    for (const auto& [name, options, centered] : {std::tuple{"columns", "--center columns", "columns"},
+                                                  {"rows", "--center rows", "rows"},
+                                                  {"both", "--center both", "both"},
+                                                  {"scale", "--standardize columns", "columns"},
+                                                  {"none", "--center none", "none"}}) {
+        const std::string values = scratch(fmt::format("values-{}.npy", name));
+        ASSERT_EQ(
+            std::system(
+                fmt::format("/usr/bin/python3 '{}' '{}' {} '{}'", scratch("prepare.py"), path, name, values).c_str()),
+            0);
+        const arma::vec expected = sim::read_matrix(values).col(0);
+        const Json json = spectrum_of(path + " " + options);
+        EXPECT_LE(arma::abs(values_in(json) - expected).max(), 1e-12 * expected[0]) << name;
+        EXPECT_EQ(*json.find("centered")->string(), centered);
+        EXPECT_EQ(*json.find("standardized")->string(), name == std::string("scale") ? "columns" : "none");
+        EXPECT_EQ(notes_in(json).find("--center columns removes them") != std::string::npos,
+                  name == std::string("none"));
+    }
+}
+
+TEST(PreparedSpectrum, WritesPartsOfThePreparedMatrix) {
+    const std::string path = stored_matrix("parts.npy", offset_data());
+    const Json json = spectrum_of(path + " --center columns --estimator svd:2 --denoised " + scratch("low.npy") +
+                                  " --residual " + scratch("rest.npy"));
+    const arma::mat sum = sim::read_matrix(scratch("low.npy")) + sim::read_matrix(scratch("rest.npy"));
+    const arma::mat expected = offset_data().each_row() - arma::mean(offset_data(), 0);
+    EXPECT_LE(arma::abs(sum - expected).max(), 1e-13);
+    EXPECT_NE(notes_in(json).find("add up to the prepared matrix"), std::string::npos);
+    const Outcome constant =
+        spiked("spectrum " + stored_matrix("ones.npy", arma::mat(5, 4, arma::fill::ones)) + " --standardize columns");
+    EXPECT_EQ(constant.code, 4);
+    EXPECT_NE(constant.err.find("ones.npy: 4 constant columns"), std::string::npos) << constant.err;
+}
+
+TEST(CovarianceSpectrumCommand, AgreesWithTheDataItself) {
+    const std::string names = " --estimator eoptshrink --estimator gd-shrink --estimator tw-test --estimator svd:2";
+    const Json data = spectrum_of(stored_matrix("rows.npy", offset_data()) + " --center columns" + names);
+    const Json found = spectrum_of(stored_matrix("cov.npy", arma::cov(offset_data())) + " --covariance 59" + names);
+    EXPECT_EQ(number(found, "rows"), 59);
+    EXPECT_EQ(number(found, "cols"), 20);
+    EXPECT_EQ(number(found, "covariance_of"), 59);
+    EXPECT_TRUE(data.find("covariance_of")->is_null());
+    EXPECT_LE(arma::abs(values_in(found) - values_in(data)).max(), 1e-9);
+    EXPECT_TRUE(notes_in(found).empty()) << notes_in(found);
+    for (std::size_t i = 0; i < 4; ++i)
+        EXPECT_EQ(number((*found.find("estimators")->items())[i], "rank"),
+                  number((*data.find("estimators")->items())[i], "rank"));
+    const Json bare = spectrum_of(scratch("cov.npy"));
+    EXPECT_NE(notes_in(bare).find("looks like a covariance matrix"), std::string::npos);
+    EXPECT_EQ(spiked("spectrum " + scratch("rows.npy") + " --covariance 59").code, 4) << "not square";
+}
+
+TEST(MatrixNotes, GoToStandardErrorAndJson) {
+    arma::mat matrix = offset_data();
+    matrix.col(0) = arma::regspace(0, 59);
+    const std::string path = stored_matrix("index.npy", matrix);
+    const Outcome found = spiked("spectrum " + path + " --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    for (const std::string& text : {notes_in(found.json()), found.err})
+        EXPECT_NE(text.find("the first column counts 0, 1, 2, ...: if it is an index, leave it out"), std::string::npos)
+            << text;
+    EXPECT_TRUE(spiked("spectrum " + path + " --json --quiet").err.empty());
+    const Outcome coded =
+        spiked("quantize " + stored_matrix("zero.npy", arma::join_cols(offset_data(), arma::mat(2, 20))) +
+               " --center columns --json");
+    ASSERT_EQ(coded.code, 0) << coded.err;
+    EXPECT_EQ(*coded.json().find("centered")->string(), "columns");
+    EXPECT_NE(notes_in(coded.json()).find("2 zero rows: they count in the bits"), std::string::npos);
+    EXPECT_NE(coded.err.find("of the prepared matrix"), std::string::npos);
+    const Json stripped = spectrum_of(scratch("zero.npy"));
+    EXPECT_NE(notes_in(stripped).find("2 zero rows left out (--keep-empty keeps them)"), std::string::npos);
+    EXPECT_EQ(number(stripped, "stripped_rows"), 2);
+}
+
+/// A dump without a layout of which all tokens are the same.
+std::string dump_of_identical_tokens() {
+    std::vector<sim::TensorSource> tensors;
+    for (const char* side : {"key", "value"})
+        tensors.push_back({fmt::format("layers.0.{}", side),
+                           sim::DType::f64,
+                           {2, 128, 16},
+                           [](std::uint64_t first, std::span<double> out) {
+                               for (std::size_t i = 0; i < out.size(); ++i)
+                                   out[i] = offset_data()((first + i) / (128 * 16), (first + i) % 16);
+                           }});
+    const std::string path = scratch("same.safetensors");
+    sim::write_safetensors(path, {}, tensors);
+    return path;
+}
+
+TEST(MatrixOfATensor, IsReadByTheLayoutOfTheCommand) {
+    const std::string tensor = dump_of_identical_tokens() + ":layers.0.key:1";
+    EXPECT_EQ(spiked("spectrum " + tensor).code, 4) << "the file names no layout";
+    const Json json = spectrum_of(tensor + " --layout head,token,dim");
+    EXPECT_EQ(number(json, "rows"), 128);
+    EXPECT_EQ(number(json, "cols"), 16);
+    EXPECT_NEAR(values_in(json)[0], std::sqrt(128.0) * arma::norm(offset_data().submat(1, 0, 1, 15)), 1e-10);
+    EXPECT_EQ(spiked("quantize " + tensor + " --layout head,token,dim").code, 0);
+}
+
+TEST(TablesOfDumps, ShowRoundingErrorsAsZero) {
+    const std::string words =
+        "kv run " + dump_of_identical_tokens() + " --layout head,token,dim --method tq-mse --bits 2";
+    const Outcome found = spiked(words);
+    ASSERT_EQ(found.code, 0) << found.err;
+    EXPECT_EQ(found.out.find("0.0000000000"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("0 stands for rounding errors"), std::string::npos);
+    const Json row = spiked(words + " --json").json().find("rows")->items()->front();
+    EXPECT_GT(number(row, "ip_std"), 0.0) << "JSON has every number as it is";
+    EXPECT_LT(number(row, "ip_std"), 1e-12);
+}
+
+}  // namespace
+}  // namespace spiked::app
