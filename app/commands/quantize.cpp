@@ -19,11 +19,10 @@ namespace {
 /// The matrix that is coded, and notes on it.
 sim::NotedMatrix read_prepared(const Arguments& arguments, const std::string& file) {
     const sim::Preparation preparation = read_preparation(arguments);
-    const sim::MatrixReading reading = read_matrix_options(arguments);
-    sim::NotedMatrix read = sim::read_noted_matrix(file, reading);
+    sim::NotedMatrix read = sim::read_noted_matrix(file, read_matrix_options(arguments));
     std::vector<std::string> notes = std::move(read.notes);
     const auto add = [&](const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); };
-    add(sim::data_notes(read.matrix, {reading.table, std::nullopt}));
+    add(sim::data_notes(read.matrix, {read.of_text, std::nullopt}));
     sim::NotedMatrix ready = located([&] { return file; }, [&] { return sim::prepared(read.matrix, preparation); });
     add(ready.notes);
     const arma::uword zero_rows = arma::accu(arma::all(ready.matrix == 0.0, 1));

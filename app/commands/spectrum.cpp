@@ -73,8 +73,7 @@ Data read_data(const Arguments& arguments) {
     data.file = arguments.positionals.front();
     data.preparation = read_preparation(arguments);
     data.preparation.keep_empty = arguments.has("--keep-empty");
-    const sim::MatrixReading reading = read_matrix_options(arguments);
-    sim::NotedMatrix read = sim::read_noted_matrix(data.file, reading);
+    sim::NotedMatrix read = sim::read_noted_matrix(data.file, read_matrix_options(arguments));
     const auto add = [&](const std::vector<std::string>& notes) {
         data.notes.insert(data.notes.end(), notes.begin(), notes.end());
     };
@@ -96,7 +95,7 @@ Data read_data(const Arguments& arguments) {
         note_stripped(data);
         return data;
     }
-    sim::NoteContext context{reading.table, std::nullopt};
+    sim::NoteContext context{read.of_text, std::nullopt};
     if (!data.preparation.empty()) add(sim::data_notes(read.matrix, context));
     sim::NotedMatrix ready = located(of_file, [&] { return sim::prepared(std::move(read.matrix), data.preparation); });
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;

@@ -165,6 +165,7 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
                               *spec.selector);
         Table found = read_table(spec.path, {.dialect = reading.table});
         found.notes.insert(found.notes.end(), notes.begin(), notes.end());
+        found.of_text = true;
         return found;
     }
     const TableDialect& table = reading.table;
@@ -204,7 +205,7 @@ void reject_nonfinite(const arma::mat& matrix, const std::string& where) {
 NotedMatrix read_noted_matrix(const std::string& spec, const MatrixReading& reading) {
     Table table = read_any(split_spec(spec), reading);
     reject_nonfinite(table.matrix, spec);
-    return {std::move(table.matrix), std::move(table.notes)};
+    return {std::move(table.matrix), std::move(table.notes), table.of_text};
 }
 
 arma::mat read_matrix(const std::string& spec, const std::string& layout) {

@@ -26,6 +26,7 @@ struct MatrixReading {
 struct NotedMatrix {
     arma::mat matrix;
     std::vector<std::string> notes;
+    bool of_text = false;  ///< a table of text, in which a header and an index have been looked for
 };
 
 /// Reads `FILE.npy`, `FILE.npz[:name]`, a table of text (`read_table`) or `FILE.safetensors[:tensor[:head]]` as a

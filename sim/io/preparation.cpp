@@ -84,9 +84,8 @@ bool counts(const Line& line) {
 
 std::string counting_note(bool rows, double first) {
     const std::string_view line = line_word(rows);
-    return fmt::format(
-        "the first {} counts {}, {}, {}, ...: if it is {}, leave it out ({} yes of a table, x[{}1:] of an array)", line,
-        first, first + 1, first + 2, rows ? "a header" : "an index", rows ? "--header" : "--index", rows ? "" : ":, ");
+    return fmt::format("the first {} counts {}, {}, {}, ...: if it is {}, leave it out (x[{}1:])", line, first,
+                       first + 1, first + 2, rows ? "a header" : "an index", rows ? "" : ":, ");
 }
 
 /// Whether the matrix could be one of covariances; `unit` says whether of correlations.
@@ -169,8 +168,8 @@ NotedMatrix prepared(arma::mat matrix, const Preparation& preparation) {
 
 std::vector<std::string> data_notes(const arma::mat& matrix, const NoteContext& context) {
     std::vector<std::string> notes;
-    if (!context.table.header && counts(matrix.row(0))) notes.push_back(counting_note(true, matrix(0, 0)));
-    if (!context.table.index && counts(matrix.col(0))) notes.push_back(counting_note(false, matrix(0, 0)));
+    if (!context.of_text && counts(matrix.row(0))) notes.push_back(counting_note(true, matrix(0, 0)));
+    if (!context.of_text && counts(matrix.col(0))) notes.push_back(counting_note(false, matrix(0, 0)));
     bool unit = false;
     if (like_covariances(matrix, unit))
         notes.push_back(

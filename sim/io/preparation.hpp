@@ -41,7 +41,7 @@ struct Preparation {
 
 /// What is known about a matrix when its notes are written.
 struct NoteContext {
-    TableDialect table;                   ///< a header or an index that the user decided on is not noted
+    bool of_text = false;                 ///< a table of text: its reader has said what counts in it
     std::optional<double> largest_value;  ///< the largest singular value, without which means are not noted
 };
 

@@ -26,6 +26,7 @@ struct Table {
     std::vector<std::string> notes;
     /// Whether numbers were taken for a header or an index although the file does not say so.
     bool guessed = false;
+    bool of_text = false;  ///< false where read_matrix took the numbers from another format
 };
 
 /// Reads a table of text, packed by gzip or not. The form is recognised (`recognise_table`) as far as the dialect does

@@ -138,7 +138,7 @@ BlockSource matrix_source(const std::string& path, const sim::Preparation& prepa
         for (const auto& text : notes) source.notes.push_back(fmt::format("{}: {}", path, text));
     };
     note(read.notes);
-    note(sim::data_notes(read.matrix));
+    note(sim::data_notes(read.matrix, {read.of_text, std::nullopt}));
     sim::NotedMatrix ready =
         located([&] { return path; }, [&] { return sim::prepared(std::move(read.matrix), preparation); });
     note(ready.notes);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/tests/process.hpp"
+#include "core/text/names.hpp"
 
 namespace spiked::app {
 namespace {
@@ -108,8 +109,8 @@ TEST(Completion, TheManualPageHasEveryCommandAndOption) {
         for (std::string line; std::getline(lines, line);) {
             const std::size_t option = line.find("--");
             if (!line.starts_with("  -") || option == std::string::npos) continue;
-            const std::string word = line.substr(option, line.find(' ', option) - option);
-            EXPECT_NE(plain.find(word), std::string::npos) << name << " " << word;
+            for (const auto& word : split(line.substr(option, line.find(' ', option) - option), ','))
+                EXPECT_NE(plain.find(word), std::string::npos) << name << " " << word;
         }
     }
     // A line that begins with a dot is a troff request; only intended ones may occur.

@@ -118,15 +118,13 @@ TEST(DataNotes, NameWhatCounts) {
     EXPECT_TRUE(data_notes(matrix).empty());
     matrix.row(0) = {0.0, 1.0, 2.0, 3.0};
     ASSERT_EQ(data_notes(matrix).size(), 1U);
-    EXPECT_EQ(data_notes(matrix).front(),
-              "the first row counts 0, 1, 2, ...: if it is a header, leave it out (--header yes of a table, x[1:] of "
-              "an array)");
-    EXPECT_TRUE(data_notes(matrix, {.table = {.header = false}}).empty()) << "the user decided";
+    EXPECT_EQ(data_notes(matrix).front(), "the first row counts 0, 1, 2, ...: if it is a header, leave it out (x[1:])");
+    EXPECT_TRUE(data_notes(matrix, {.of_text = true}).empty()) << "the reader of tables says it";
     matrix = data();
     matrix.col(0) = {1.0, 2.0, 3.0};
     ASSERT_EQ(data_notes(matrix).size(), 1U);
     EXPECT_NE(data_notes(matrix).front().find("the first column counts 1, 2, 3"), std::string::npos);
-    EXPECT_NE(data_notes(matrix).front().find("x[:, 1:] of an array"), std::string::npos);
+    EXPECT_NE(data_notes(matrix).front().find("(x[:, 1:])"), std::string::npos);
     matrix(2, 0) = 4.0;
     EXPECT_TRUE(data_notes(matrix).empty());
 }
