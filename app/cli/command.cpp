@@ -101,14 +101,16 @@ void reject_other_kind(const Command& command, const std::string& path) {
         const auto& read = other.positionals.suffixes;
         if (std::find(read.begin(), read.end(), known_suffix(path)) != read.end()) readers.push_back(other.name);
     }
+    const auto& own = command.positionals.suffixes;
+    const auto reads = [&](const char* suffix) { return std::find(own.begin(), own.end(), suffix) != own.end(); };
+    // The reader of matrices knows more about such a file than its suffix says.
+    if (readers.empty() && reads(".npy") && std::filesystem::exists(path)) return;
     const std::string message =
         fmt::format("{}: {} stands where {} is expected{}", command.name, path, positional_form(command),
                     readers.empty() ? ": name a file of that kind"
                                     : fmt::format(" ({} is read by {}): name a file of that kind", known_suffix(path),
                                                   fmt::join(readers, ", ")));
-    const auto& own = command.positionals.suffixes;
-    const bool of_studies = std::find(own.begin(), own.end(), ".toml") != own.end();
-    throw Error(of_studies ? ErrorKind::usage : ErrorKind::input, message);
+    throw Error(reads(".toml") ? ErrorKind::usage : ErrorKind::input, message);
 }
 
 /// The options and positionals as written, without a check of their values.

@@ -83,6 +83,8 @@ validation::KvPlan read_dump_plan(const Arguments& arguments) {
     for (const auto head : arguments.counts("--heads")) plan.heads.insert(head);
     plan.side = find_enum<sim::Side>(arguments.text("--side"));
     plan.dump = read_dump_options(arguments);
+    plan.dump.layers = plan.layers;
+    plan.dump.side = plan.side;
     return plan;
 }
 

@@ -1,28 +1,11 @@
 #include "app/commands/matrix_options.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "core/runtime/error.hpp"
 
 namespace spiked::app {
 namespace {
 
-/// The words for a character, and what else stands for it: the character itself.
-using CharacterNames = std::vector<std::pair<std::string, char>>;
-
-const CharacterNames& delimiter_names() {
-    static const CharacterNames names = {
-        {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"blank", ' '}, {"bar", '|'}};
-    return names;
-}
-
-const CharacterNames& decimal_names() {
-    static const CharacterNames names = {{"point", '.'}, {"comma", ','}};
-    return names;
-}
-
-ValueSpec character_value(const CharacterNames& names) {
+ValueSpec character_value(const sim::CharacterNames& names) {
     std::vector<std::string> words;
     for (const auto& [word, character] : names) words.push_back(word);
     ValueSpec value = one_of(std::move(words));
@@ -30,15 +13,10 @@ ValueSpec character_value(const CharacterNames& names) {
     return value;
 }
 
-std::optional<char> read_character(const Arguments& arguments, const std::string& option, const CharacterNames& names) {
+std::optional<char> read_character(const Arguments& arguments, const std::string& option,
+                                   const sim::CharacterNames& names) {
     if (!arguments.has(option)) return std::nullopt;
-    const std::string text = arguments.text(option);
-    std::vector<std::string> words;
-    for (const auto& [word, character] : names) {
-        if (text == word || text == std::string(1, character) || (text == "\\t" && character == '\t')) return character;
-        words.push_back(word);
-    }
-    throw usage_error("{} \"{}\" is not possible{}", option, text, suggestion(text, words));
+    return sim::named_character(option, arguments.text(option), names);
 }
 
 std::optional<bool> read_yes_or_no(const Arguments& arguments, const std::string& option) {
@@ -50,9 +28,9 @@ std::optional<bool> read_yes_or_no(const Arguments& arguments, const std::string
 
 const std::vector<OptionSpec>& matrix_options() {
     static const std::vector<OptionSpec> options = {
-        {"--delimiter", character_value(delimiter_names()), "what separates the cells of a table; blank: any number",
-         "", false},
-        {"--decimal", character_value(decimal_names()), "decimal mark of a table", "", false},
+        {"--delimiter", character_value(sim::delimiter_names()),
+         "what separates the cells of a table; blank: any number", "", false},
+        {"--decimal", character_value(sim::decimal_names()), "decimal mark of a table", "", false},
         {"--header", one_of({"yes", "no"}), "whether the first line of a table names its columns", "", false},
         {"--index", one_of({"yes", "no"}), "whether the first column of a table names or counts its rows", "", false},
         {"--layout", any_text("head,token,dim"), "order of the axes of a tensor, if the file does not say", "", false},
@@ -62,8 +40,8 @@ const std::vector<OptionSpec>& matrix_options() {
 
 sim::MatrixReading read_matrix_options(const Arguments& arguments) {
     return {.layout = arguments.text("--layout"),
-            .table = {.delimiter = read_character(arguments, "--delimiter", delimiter_names()),
-                      .decimal = read_character(arguments, "--decimal", decimal_names()),
+            .table = {.delimiter = read_character(arguments, "--delimiter", sim::delimiter_names()),
+                      .decimal = read_character(arguments, "--decimal", sim::decimal_names()),
                       .header = read_yes_or_no(arguments, "--header"),
                       .index = read_yes_or_no(arguments, "--index")}};
 }

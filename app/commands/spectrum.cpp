@@ -72,7 +72,7 @@ Data read_data(const Arguments& arguments) {
     Data data;
     data.file = arguments.positionals.front();
     data.preparation = read_preparation(arguments);
-    data.preparation.keep_empty = arguments.has("--keep-empty");
+    const bool keep_empty = arguments.has("--keep-empty");
     sim::NotedMatrix read = sim::read_noted_matrix(data.file, read_matrix_options(arguments));
     const auto add = [&](const std::vector<std::string>& notes) {
         data.notes.insert(data.notes.end(), notes.begin(), notes.end());
@@ -83,9 +83,8 @@ Data read_data(const Arguments& arguments) {
         using estimators::EmptyFeatures;
         data.covariance_of = arguments.count("--covariance");
         const auto found = located(of_file, [&] {
-            return estimators::covariance_spectrum(
-                read.matrix, *data.covariance_of,
-                data.preparation.keep_empty ? EmptyFeatures::keep : EmptyFeatures::strip);
+            return estimators::covariance_spectrum(read.matrix, *data.covariance_of,
+                                                   keep_empty ? EmptyFeatures::keep : EmptyFeatures::strip);
         });
         data.singular_values = found.singular_values;
         data.whole = {*data.covariance_of, read.matrix.n_cols};
@@ -99,7 +98,7 @@ Data read_data(const Arguments& arguments) {
     if (!data.preparation.empty()) add(sim::data_notes(read.matrix, context));
     sim::NotedMatrix ready = located(of_file, [&] { return sim::prepared(std::move(read.matrix), data.preparation); });
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
-    data.block.emplace(std::move(ready.matrix), data.preparation.keep_empty ? EmptyLines::keep : EmptyLines::strip);
+    data.block.emplace(std::move(ready.matrix), keep_empty ? EmptyLines::keep : EmptyLines::strip);
     data.singular_values = data.block->singular_values();
     data.whole = {data.block->block().n_rows, data.block->block().n_cols};
     data.shape = data.block->shape();
@@ -113,6 +112,11 @@ Data read_data(const Arguments& arguments) {
     return data;
 }
 
+/// A singular value, or a number of that unit; `0` where it is a rounding error beside the largest singular value.
+std::string value_cell(double value, const std::vector<double>& singular_values) {
+    return reports::with_error(value, 0.0, 6, singular_values.empty() ? 0.0 : singular_values.front());
+}
+
 /// The size of the matrix and its largest singular values.
 std::string head_text(const Data& data) {
     std::string text =
@@ -120,7 +124,7 @@ std::string head_text(const Data& data) {
                     data.whole.rows, data.whole.columns, AspectRatio::of(data.whole.rows, data.whole.columns).value());
     text += "largest singular values:";
     for (std::size_t i = 0; i < std::min<std::size_t>(8, data.singular_values.size()); ++i)
-        text += fmt::format(" {:.6g}", data.singular_values[i]);
+        text += " " + value_cell(data.singular_values[i], data.singular_values);
     text += data.singular_values.size() > 8 ? " ...\n" : "\n";
     return text;
 }
@@ -138,10 +142,11 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
     if (!found.note.empty()) text += "  " + found.note + "\n";
     if (found.rank == 0) return text;
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
-    const auto cell = [](double value) { return reports::with_error(value, 0.0, 6); };
+    const auto overlap = [](double value) { return reports::with_error(value, 0.0, 6); };
+    const auto cell = [&](double value) { return value_cell(value, singular_values); };
     for (std::size_t i = 0; i < found.rank; ++i)
         table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]),
-                   cell(found.overlap_left[i]), cell(found.overlap_right[i]), cell(found.shrunk[i])});
+                   overlap(found.overlap_left[i]), overlap(found.overlap_right[i]), cell(found.shrunk[i])});
     return text + table.text();
 }
 

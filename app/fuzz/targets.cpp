@@ -150,7 +150,8 @@ void read_tensors(Bytes bytes) {
     const std::string format = formats[first / suffixes.size() / layouts.size() % formats.size()].name;
     for (const sim::DumpOptions& options :
          {sim::DumpOptions{.layout = layout},
-          sim::DumpOptions{.format = format, .skip_empty = true, .head_dim = 4, .any_sequence = true}})
+          sim::DumpOptions{.format = format, .skip_empty = true, .any_sequence = true},
+          sim::DumpOptions{.format = format, .head_dim = 4, .any_sequence = true}})
         attempt([&] {
             const sim::KvDump dump(path, options);
             for (const auto& tensor : dump.tensors())

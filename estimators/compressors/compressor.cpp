@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "estimators/coding/byte_stream.hpp"
 #include "estimators/coding/row_norms.hpp"
@@ -49,11 +50,14 @@ bool has_key(const std::vector<OptionSpec>& options, const std::string& written)
     });
 }
 
-/// Rejects an option that another component of the name takes, with the name that was probably meant.
-void reject_misplaced_options(std::string_view text) {
+/// Rejects options that another component of the name takes, with the name that was probably meant where `parse`
+/// accepts that.
+template <class Parse>
+void reject_misplaced_options(std::string_view text, const Parse& parse) {
     std::vector<std::vector<std::string>> components;
     for (const auto& part : split(text, '+')) components.push_back(split(part, ':'));
     if (components.size() > most_transforms + 2) return;
+    std::string problem;
     for (auto& component : components) {
         const auto* own = options_of_component(component.front());
         if (own == nullptr) continue;
@@ -66,20 +70,29 @@ void reject_misplaced_options(std::string_view text) {
                 return options != nullptr && has_key(*options, written);
             });
             if (taker == components.end()) continue;
-            component.erase(component.begin() + static_cast<std::ptrdiff_t>(i));
+            if (problem.empty())
+                problem = fmt::format("\"{}\": {} is an option of {}, not of {}", text, written, taker->front(),
+                                      component.front());
+            component.erase(component.begin() + static_cast<std::ptrdiff_t>(i--));
             taker->push_back(written);
-            std::vector<std::string> parts;
-            for (const auto& one : components) parts.push_back(fmt::format("{}", fmt::join(one, ":")));
-            throw usage_error("\"{}\": {} is an option of {}, not of {}: write {}", text, written, taker->front(),
-                              component.front(), fmt::join(parts, "+"));
         }
     }
+    if (problem.empty()) return;
+    std::vector<std::string> parts;
+    for (const auto& one : components) parts.push_back(fmt::format("{}", fmt::join(one, ":")));
+    const std::string meant = fmt::format("{}", fmt::join(parts, "+"));
+    try {
+        parse(meant);
+    } catch (const Error& error) {
+        throw usage_error("{}, and without that {}", problem, error.what());
+    }
+    throw usage_error("{}: write {}", problem, meant);
 }
 
 }  // namespace
 
 SpectralMethod parse_estimator(std::string_view text, theory::Loss loss) {
-    reject_misplaced_options(text);
+    reject_misplaced_options(text, [&](const std::string& meant) { (void)parse_estimator(meant, loss); });
     const auto pluses = static_cast<std::size_t>(std::count(text.begin(), text.end(), '+'));
     // spectral_method reports more transforms than are applied, whatever follows them.
     if (pluses <= most_transforms && is_row_quantizer(text.substr(text.rfind('+') + 1))) {
@@ -106,9 +119,12 @@ namespace {
     }
     for (const auto& [name, meaning] : method_aliases()) legal.push_back(name);
     for (const auto& entry : spectral_estimators()) {
-        if (parse_name(quantizer).name == entry.name)
+        if (parse_name(quantizer).name == entry.name) {
+            const std::string estimator = written == entry.name ? entry.example() : written;
+            (void)parse_estimator(estimator);  // its own errors first
             throw usage_error("\"{0}\" only estimates (a method must also quantize): write {1}+tq-mse", text,
-                              written == entry.name ? entry.example() : written);
+                              estimator);
+        }
         legal.push_back(entry.example() + "+tq-mse");
     }
     for (auto& alias : aliases_in(spectral_estimators())) aliases.push_back(std::move(alias));
@@ -125,15 +141,22 @@ MethodSpec parse_method(std::string_view text, std::span<const std::string> also
     method.unrope = written != text;
     const auto alias = method_aliases().find(written);
     const std::string resolved = alias == method_aliases().end() ? written : alias->second;
-    reject_misplaced_options(resolved);
+    reject_misplaced_options(resolved, [&](const std::string& meant) { (void)parse_method(meant, also); });
     const std::size_t plus = resolved.rfind('+');
     const std::string quantizer = plus == std::string::npos ? resolved : resolved.substr(plus + 1);
-    if (quantizer.empty())
-        throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}tq-mse", text);
     const std::string front = plus == std::string::npos ? "" : resolved.substr(0, plus);
+    const bool lacks_estimator = !front.empty() && is_transform(split(front, '+').back());
+    if (quantizer.empty()) {
+        // The errors of an estimator come first.
+        const std::string last = split(split(front, '+').back(), ':').front();
+        if (std::ranges::any_of(spectral_estimators(), [&](const auto& entry) { return entry.name == last; }))
+            (void)parse_estimator(front);
+        throw usage_error("\"{0}\" names no quantizer (a method ends in one): write {0}{1}tq-mse", text,
+                          lacks_estimator ? "gd-shrink+" : "");
+    }
     if (is_row_quantizer(front) && !is_row_quantizer(quantizer))
         throw usage_error("\"{}\": the estimator must precede the quantizer: write {}+{}", text, quantizer, front);
-    if (!front.empty() && is_transform(split(front, '+').back()))
+    if (lacks_estimator)
         throw usage_error("\"{0}\" lacks an estimator after its transform: write {1}+gd-shrink+{2}", text, front,
                           quantizer);
     if (plus != std::string::npos) method.spectral = parse_estimator(front);

@@ -169,6 +169,11 @@ template <class Take>
     }
     if (needed_values(answer.rank, rule.pilot, rule.imputation) > p) {
         answer.outcome = ShrinkageOutcome::no_room;
+        // The rank that is answered is 0, so the edge is that of all eigenvalues.
+        EOptShrinkRule none = rule;
+        none.rank_is_given = true;
+        none.rank = 0;
+        answer.edge = rank_and_edge(none, lambda, weights).edge;
         return answer;
     }
     // An edge above components that are counted is no edge: it is then the largest eigenvalue that is not counted.

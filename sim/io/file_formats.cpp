@@ -59,6 +59,9 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "<!DOCTYPE", "a web page", fetch_itself},
     {0, "<!doctype", "a web page", fetch_itself},
     {0, "<html", "a web page", fetch_itself},
+    {0, "<?xml", "an XML file", "save the table in it as csv"},
+    {0, "<svg", "a picture", "name the file of its numbers"},
+    {0, "%PDF", "a PDF document", "save the table in it as csv"},
     {0, "GGUF", "a GGUF model",
      "convert one of its tensors: python3 -c \"import gguf,numpy; t={t.name: t for t in "
      "gguf.GGUFReader('FILE').tensors}['NAME']; numpy.save('x.npy', gguf.quants.dequantize(t.data, t.tensor_type))\""},
@@ -110,9 +113,9 @@ constexpr ForeignFormat foreign_formats[] = {
      "a store of this program is shown by spiked show; a table of another is exported with: sqlite3 -csv FILE \"SELECT "
      "* FROM NAME\""},
     {0, "SPIKEDKV", "a dump that kv encode compressed", "decode it first: spiked kv decode FILE -o x.safetensors"},
-    {0, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first: zstd -d FILE"},
-    {0, "BZh", "bzip2-compressed", "unpack it first: bunzip2 -k FILE"},
-    {0, {"\xfd\x37zXZ\0", 6}, "xz-compressed", "unpack it first: xz -dk FILE"},
+    {0, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first: zstd -dc FILE > NEW"},
+    {0, "BZh", "bzip2-compressed", "unpack it first: bzip2 -dc FILE > NEW"},
+    {0, {"\xfd\x37zXZ\0", 6}, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
     {257, "ustar", "a tar archive", "unpack it first: tar -xf FILE"},
 };
 
@@ -227,11 +230,16 @@ const FileFormat* own_format(std::string_view head) {
     return nullptr;
 }
 
-/// Text that begins with a brace, or with a bracket and has commas (printed NumPy arrays have none).
+/// Text that begins with a brace, or with a bracket and has commas (printed NumPy arrays have none); not the [,1] and
+/// [1,] with which R prints a matrix.
 bool begins_json(std::string_view head) {
     const std::size_t first = head.find_first_not_of(" \t\r\n");
     if (first == head.npos || head.find('\0') != head.npos) return false;
-    return head[first] == '{' || (head[first] == '[' && head.find(',') != head.npos);
+    if (head[first] == '{') return true;
+    if (head[first] != '[' || head.find(',') == head.npos) return false;
+    const std::string_view inside = head.substr(first + 1);
+    const std::size_t next = inside.find_first_not_of("0123456789");
+    return next == inside.npos || inside[next] != ',' || (next > 0 && !inside.substr(next).starts_with(",]"));
 }
 
 /// What a file is that should have the format `expected`; nothing where it may have it.
@@ -247,7 +255,7 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
         // What lies in two layers of gzip could unpack to itself.
         if (reads_gzip(expected) && !inside.starts_with(gzip_beginning) && !recognise(inside, expected))
             return std::nullopt;
-        return OtherFormat{"gzip-compressed", "unpack it first: gunzip -k FILE"};
+        return OtherFormat{"gzip-compressed", "unpack it first: gzip -dc FILE > NEW"};
     }
     if (const ForeignFormat* foreign = foreign_format(head)) return OtherFormat{foreign->what, foreign->advice};
     if (const FileFormat* other = own_format(head)) return OtherFormat{other->found, other->advice};
@@ -258,6 +266,15 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
         return OtherFormat{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
     return std::nullopt;
+}
+
+bool is_control_byte(char c) { return c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f'; }
+
+/// Whether the first line of what should be a table is none of text. UTF-16 is, and has a message of its own.
+bool begins_binary(std::string_view head) {
+    const std::string text = head.starts_with(gzip_beginning) ? gunzipped(head) : std::string(head);
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return false;
+    return std::any_of(text.begin(), std::find(text.begin(), text.end(), '\n'), is_control_byte);
 }
 
 /// The first bytes of a file.
@@ -320,18 +337,22 @@ void reject_other_format(const ByteFile& file, std::string_view suffix) {
     if (const auto found = recognise(head, *expected))
         throw input_error("{}: not a {} file (its {} are {}): {}", file.path(), expected->name, bytes_text(file.size()),
                           found->what, found->advice);
+    if (expected->begins == nullptr && begins_binary(head))
+        throw input_error(
+            "{}: not a {} file (its {} are binary data, not text): save the numbers with their type and shape, for "
+            "example: python3 -c \"import numpy; numpy.save('x.npy', numpy.fromfile('FILE', dtype='f8').reshape(ROWS, "
+            "-1))\"",
+            file.path(), expected->name, bytes_text(file.size()));
 }
 
 const FileFormat* format_of_content(const ByteFile& file) {
     const std::string head = head_of(file);
     if (const FileFormat* format = own_format(head)) return format;
     const FileFormat& table = *format_of(".csv");
-    reject_other_format(file, table.suffix);
     const std::string text = head.starts_with(gzip_beginning) ? gunzipped(head) : head;
-    const bool is_text = std::none_of(text.begin(), text.end(), [](char c) {
-        return c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f';
-    });
-    return is_text ? &table : nullptr;
+    if (std::any_of(text.begin(), text.end(), is_control_byte) && !recognise(head, table)) return nullptr;
+    reject_other_format(file, table.suffix);
+    return &table;
 }
 
 }  // namespace spiked::sim

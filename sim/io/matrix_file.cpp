@@ -163,6 +163,11 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
         if (spec.selector)
             throw input_error("{}: holds one matrix (no part can be selected with :{}): leave that out", spec.path,
                               *spec.selector);
+        if (!reading.layout.empty())
+            throw usage_error(
+                "{}: --layout has no effect on a table of text (it orders the axes of a tensor): leave it "
+                "out",
+                spec.path);
         Table found = read_table(spec.path, {.dialect = reading.table});
         found.notes.insert(found.notes.end(), notes.begin(), notes.end());
         found.of_text = true;
@@ -180,6 +185,26 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
 }
 
 }  // namespace
+
+const CharacterNames& delimiter_names() {
+    static const CharacterNames names = {
+        {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"blank", ' '}, {"bar", '|'}};
+    return names;
+}
+
+const CharacterNames& decimal_names() {
+    static const CharacterNames names = {{"point", '.'}, {"comma", ','}};
+    return names;
+}
+
+char named_character(const std::string& key, const std::string& text, const CharacterNames& names) {
+    std::vector<std::string> words;
+    for (const auto& [word, character] : names) {
+        if (text == word || text == std::string(1, character) || (text == "\\t" && character == '\t')) return character;
+        words.push_back(word);
+    }
+    throw usage_error("{} \"{}\" is not possible{}", key, text, suggestion(text, words));
+}
 
 arma::mat read_matrix(const TensorContainer& file) { return read_tensor(file, select(file, std::nullopt), ""); }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/io/tensor_container.hpp"
@@ -16,6 +17,13 @@ struct TableDialect {
     std::optional<bool> header;
     std::optional<bool> index;
 };
+
+/// The words for a character of a TableDialect, which also stands for itself.
+using CharacterNames = std::vector<std::pair<std::string, char>>;
+[[nodiscard]] const CharacterNames& delimiter_names();
+[[nodiscard]] const CharacterNames& decimal_names();
+/// The character of such a word. Throws usage_error, with `key` in front, for another text.
+[[nodiscard]] char named_character(const std::string& key, const std::string& text, const CharacterNames& names);
 
 struct MatrixReading {
     std::string layout;

@@ -15,8 +15,9 @@ namespace spiked::sim {
 
 /// What to do about complex numbers, which no reader takes, as the advice of an error message.
 inline constexpr const char* complex_advice =
-    "save its absolute values, or the real part above the imaginary part (numpy.vstack([x.real, x.imag]), in MATLAB "
-    "[real(x); imag(x)])";
+    "save numpy.block([[x.real, -x.imag], [x.imag, x.real]]) (in MATLAB [real(x) -imag(x); imag(x) real(x)]), which "
+    "has "
+    "the singular values of x, each twice";
 
 /// The header of a NumPy array (.npy versions 1 to 3), of any dtype that NumPy can write.
 struct NpyHeader {

@@ -11,12 +11,6 @@
 namespace spiked::sim {
 namespace {
 
-/// The rows, or columns, that are not zero throughout.
-arma::uvec lines_with_data(const arma::mat& matrix, bool rows) {
-    return rows ? arma::uvec(arma::find(arma::any(matrix != 0.0, 1)))
-                : arma::uvec(arma::find(arma::any(matrix != 0.0, 0)));
-}
-
 bool is_constant(const arma::vec& values) {
     return std::all_of(values.begin(), values.end(), [&](double value) { return value == values[0]; });
 }
@@ -39,28 +33,33 @@ std::string constant_lines(std::size_t count, bool rows) {
     return fmt::format("{} constant {}{}", count, line_word(rows), count == 1 ? "" : "s");
 }
 
-/// Centres the columns of `data`, the lines `kept` of the whole matrix; returns the number of constant ones.
+std::string zero_lines(std::size_t count, bool rows) {
+    return fmt::format("{} zero {}{} counted as data in the centring: if {}, remove {} first", count, line_word(rows),
+                       count == 1 ? "" : "s", count == 1 ? "it is padding" : "they are padding",
+                       count == 1 ? "it" : "them");
+}
+
+std::size_t zero_columns(const arma::mat& matrix) { return arma::accu(arma::all(matrix == 0.0, 0)); }
+
+/// Centres the columns of `data`; returns the number of those that it made zero.
 std::size_t center_lines(arma::mat& data, bool rows) {
     if (data.n_rows < 2)
         throw input_error("the {0}s have one entry each (centring leaves nothing of them): leave their centring out",
                           line_word(rows));
-    std::size_t constant = 0;
-    for (arma::uword j = 0; j < data.n_cols; ++j) {
-        center(data.col(j));
-        if (data.col(j).is_zero()) ++constant;
-    }
-    return constant;
+    const std::size_t zero_before = zero_columns(data);
+    for (arma::uword j = 0; j < data.n_cols; ++j) center(data.col(j));
+    return zero_columns(data) - zero_before;
 }
 
 /// Divides centred columns by their standard deviations.
-void divide_by_deviations(arma::mat& data, const arma::uvec& kept, bool rows) {
+void divide_by_deviations(arma::mat& data, bool rows) {
     std::size_t constant = 0;
     arma::uword first = 0;
     const double root = std::sqrt(static_cast<double>(data.n_rows) - 1.0);
     for (arma::uword j = 0; j < data.n_cols; ++j) {
         const double deviation = arma::norm(data.col(j)) / root;
         if (deviation == 0.0) {
-            if (constant++ == 0) first = kept[j];
+            if (constant++ == 0) first = j;
         } else {
             data.col(j) /= deviation;
         }
@@ -143,26 +142,23 @@ NotedMatrix prepared(arma::mat matrix, const Preparation& preparation) {
     preparation.check();
     NotedMatrix result{std::move(matrix), {}};
     if (preparation.empty()) return result;
-    arma::mat& whole = result.matrix;
-    arma::uvec kept[2] = {lines_with_data(whole, true), lines_with_data(whole, false)};
-    if (preparation.keep_empty) {
-        kept[0] = arma::regspace<arma::uvec>(0, whole.n_rows - 1);
-        kept[1] = arma::regspace<arma::uvec>(0, whole.n_cols - 1);
-    }
-    if (kept[0].is_empty()) return result;
-    arma::mat data = whole.submat(kept[0], kept[1]);
+    arma::mat& data = result.matrix;
     const Lines lines = preparation.centered();
+    // Zero rows matter to the means of columns, zero columns to those of rows.
+    for (const bool rows : {true, false}) {
+        const std::size_t zero = rows ? zero_columns(data.t()) : zero_columns(data);
+        if (zero > 0 && centers(lines, !rows)) result.notes.push_back(zero_lines(zero, rows));
+    }
     for (const bool rows : {false, true}) {
         if (!centers(lines, rows)) continue;
         if (rows) arma::inplace_trans(data);
         const std::size_t constant = center_lines(data, rows);
         if (preparation.standardize != Lines::none)
-            divide_by_deviations(data, kept[rows ? 0 : 1], rows);
+            divide_by_deviations(data, rows);
         else if (constant > 0 && lines != Lines::both)
             result.notes.push_back(fmt::format("{} became zero by centring", constant_lines(constant, rows)));
         if (rows) arma::inplace_trans(data);
     }
-    whole.submat(kept[0], kept[1]) = data;
     return result;
 }
 

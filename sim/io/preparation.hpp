@@ -15,7 +15,6 @@ enum class Lines { none, rows, columns, both };
 struct Preparation {
     Lines center = Lines::none;       ///< both: double centring
     Lines standardize = Lines::none;  ///< rows or columns, which it also centres
-    bool keep_empty = false;  ///< rows and columns of zeros are data; otherwise they stay zero and count nowhere
 
     [[nodiscard]] bool empty() const { return center == Lines::none && standardize == Lines::none; }
     /// The lines whose mean is 0 afterwards.
@@ -24,7 +23,11 @@ struct Preparation {
     void check() const;
 };
 
-/// The prepared matrix, of the same shape, and a note on constant lines that centring made zero.
+/// The prepared matrix, of the same shape, and notes on constant lines that centring made zero and on zero lines that
+/// it took for data.
+///
+/// Every entry counts: a zero row is a sample of zeros when columns are centred, as for NumPy, R and scikit-learn, and
+/// afterwards it is minus their means. Lines that are still zero then may be left out as before.
 ///
 /// Columns are centred by subtracting the mean of each (`scale(x, scale = FALSE)` in R), rows likewise; both means
 /// x_ij - mean of row i - mean of column j + mean of all. To standardize columns is to centre them and to divide each
@@ -34,9 +37,9 @@ struct Preparation {
 /// Centred columns are orthogonal to the vector of ones: n rows have rank n - 1, and where n <= d the smallest singular
 /// value is 0. Estimators take the matrix as n x d; the aspect ratio is off by a fraction 1/n.
 ///
-/// Throws input_error with the number of lines and the first one where a line to be standardized is constant, and for
-/// a single row or column, of which centring would leave nothing. Cost O(n d), accurate to rounding of the largest
-/// entry of a line.
+/// Throws input_error with the number of lines and the first one where a line to be standardized is constant (zero
+/// lines too), and for a single row or column, of which centring would leave nothing. Cost O(n d), accurate to rounding
+/// of the largest entry of a line.
 [[nodiscard]] NotedMatrix prepared(arma::mat matrix, const Preparation& preparation);
 
 /// What is known about a matrix when its notes are written.

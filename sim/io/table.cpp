@@ -51,21 +51,16 @@ public:
 
     void line(std::string_view text) {
         ++line_;
-        const std::size_t begin = text.find_first_not_of(" \t");
-        if (begin == std::string_view::npos || text[begin] == '#' || text[begin] == '%') return;
-        if (form_) return row(text, line_);
-        if (sample_.empty() && text.starts_with("sep=") && text.size() == 5) {  // as spreadsheets write
-            if (!dialect_.delimiter) dialect_.delimiter = text.back();
-            return;
-        }
-        sample_.push_back({std::string(text), line_});
-        sampled_ += text.size();
-        if (sample_.size() == sample_lines || (sampled_ >= sample_bytes && sample_.size() >= 3)) begin_rows();
+        const bool may_open = !begun() && !is_empty_line(text) && !begins_comment(text);
+        if (!open_.empty() || (may_open && opens_quote(text))) return quoted_line(text);
+        whole_line(text, line_);
     }
 
     [[nodiscard]] Table table() {
+        if (!open_.empty()) reject_open_quote();
         if (!form_ && !sample_.empty()) begin_rows();
         if (rows_ == 0) throw input_error("{}: empty matrix (it has no line of numbers): give at least one row", path_);
+        if (!unsure_.empty()) reject_thousands(unsure_place_, unsure_, *decimal_);
         reject_missing();
         Table found{.notes = {}, .guessed = form_->guessed};
         const bool counted = form_->may_count && first_.counts && rows_ >= 2 && counts_rows();
@@ -82,14 +77,96 @@ public:
     }
 
 private:
+    [[nodiscard]] bool begun() const { return form_ || !sample_.empty(); }
+
+    /// Joins the lines of a header whose names hold ends of lines.
+    void quoted_line(std::string_view text) {
+        constexpr std::size_t most_bytes = 1 << 16;
+        if (open_.empty()) open_line_ = line_;
+        open_ += open_.empty() ? std::string(text) : " " + std::string(text);
+        if (open_.size() > most_bytes) reject_open_quote();
+        if (opens_quote(open_)) return;
+        whole_line(std::exchange(open_, {}), open_line_);
+    }
+    [[noreturn]] void reject_open_quote() const {
+        throw input_error("{}:{}: a quote opens here and does not close: close it, or leave it out", path_, open_line_);
+    }
+    void whole_line(std::string_view text, std::size_t number) {
+        if (is_empty_line(text)) {
+            empty_ = begun() ? line_ : 0;
+            return;
+        }
+        if (begins_comment(text)) return comment(text);
+        if (parted_ > 0)
+            throw input_error(
+                "{}:{}: a second matrix begins here (line {} parts it from the first): write each to its own file",
+                path_, line_, parted_);
+        if (empty_ > 0) add_gap();
+        if (form_) return row(text, number);
+        if (sample_.empty() && text.starts_with("sep=") && text.size() == 5) {  // as spreadsheets write
+            if (!dialect_.delimiter) dialect_.delimiter = text.back();
+            return;
+        }
+        sample_.push_back({std::string(text), number});
+        sampled_ += text.size();
+        if (sample_.size() == sample_lines || (sampled_ >= sample_bytes && sample_.size() >= 3)) begin_rows();
+    }
+
+    /// Comments may turn out to be rows when the form is known.
+    void comment(std::string_view text) {
+        if (begun() && (text.starts_with("# name:") || text.starts_with("# New slice"))) parted_ = line_;
+        if (form_) return comment_or_row(text, line_);
+        hashed_.push_back({std::string(text), line_});
+        if (!begun() && hashed_.size() > sample_lines) hashed_.erase(hashed_.begin());
+        if (begun() && hashed_.size() >= 2 * sample_lines) begin_rows();
+    }
+    /// A line that begins like a comment is a row where it has a name and numbers for all cells of a row.
+    void comment_or_row(std::string_view text, std::size_t number) {
+        const bool in_front = number < sample_.front().number;
+        if (form_->index && !(in_front && form_->header) && names_row(text)) return row(text, number);
+        if (rows_ > 0 && left_out_++ == 0) first_left_out_ = number;
+    }
+    [[nodiscard]] bool names_row(std::string_view text) const {
+        std::size_t cells = 0;
+        bool numbers = true;
+        each_cell(text, form_->delimiter, [&](const TableCell& cell) {
+            if (cells == form_->columns && form_->trailing && cell.text.empty()) return true;
+            if (cells++ > 0) numbers = numbers && (is_missing(cell.text) || is_number(cell.text));
+            return numbers && cells <= form_->columns;
+        });
+        return numbers && cells == form_->columns && cells > 1;
+    }
+    /// Empty lines between rows may part two tables.
+    void add_gap() {
+        if (++gaps_ == 1 || (gaps_ == 2 && gap_behind_first_)) a_gap_ = empty_;
+        if (!form_ && sample_.size() == 1) gap_behind_first_ = true;
+        empty_ = 0;
+    }
     void begin_rows() {
+        take_hashed_lines(sample_, hashed_);
+        strips_ = !dialect_.delimiter && strip_row_ends(sample_);
+        // Of two numbers in such a row the comma is the delimiter.
+        const auto is_pair = [](const TextLine& line) { return number_with_comma(line.text).has_value(); };
+        const bool has_comma = sample_.front().text.find(',') != std::string::npos;
+        if (strips_ && has_comma && !dialect_.decimal && std::all_of(sample_.begin(), sample_.end(), is_pair))
+            dialect_.delimiter = ',';
         form_ = recognise_table(path_, sample_, dialect_, counts_);
         decimal_ = form_->decimal;
         fast_ = !check_ && !form_->index && !form_->trailing && !form_->quoted && decimal_ != ',';
-        for (std::size_t i = form_->header ? 1 : 0; i < sample_.size(); ++i) row(sample_[i].text, sample_[i].number);
+        auto hashed = hashed_.begin();
+        for (std::size_t i = 0; i < sample_.size(); ++i) {
+            for (; hashed != hashed_.end() && hashed->number < sample_[i].number; ++hashed)
+                comment_or_row(hashed->text, hashed->number);
+            if (i > 0 || !form_->header) row(sample_[i].text, sample_[i].number);
+        }
+        for (; hashed != hashed_.end(); ++hashed) comment_or_row(hashed->text, hashed->number);
     }
 
     void row(std::string_view text, std::size_t number) {
+        if (strips_) {
+            const std::size_t last = text.find_last_not_of(" \t");
+            if (text[last] == ';') text = text.substr(0, last);
+        }
         if (!fast_ || !plain_row(text)) any_row(text, number);
         if (rows_ == 0) first_line_ = number;
         ++rows_;
@@ -97,7 +174,11 @@ private:
 
     /// Reads a row of numbers with decimal points; false, and nothing read, for any other.
     bool plain_row(std::string_view text) {
-        if (!decimal_ && form_->delimiter != ',' && text.find('.') != text.npos) decimal_ = '.';
+        if (!unsure_.empty()) return false;
+        if (!decimal_ && form_->delimiter != ',' && text.find('.') != text.npos) {
+            if (form_->delimiter == ';') return false;
+            decimal_ = '.';
+        }
         const char* at = text.data();
         const char* const end = at + text.size();
         const char delimiter = form_->delimiter;
@@ -133,7 +214,7 @@ private:
         const std::size_t skipped = form_->index ? 1 : 0;
         each_cell(text, form_->delimiter, [&](const TableCell& cell) {
             const std::size_t i = cells++;
-            if (i == form_->columns && form_->trailing && cell.text.empty()) return --cells, false;
+            if (i >= form_->columns && form_->trailing && cell.text.empty()) return --cells, true;
             if (i <= form_->columns) wrong_column = cell.column;
             if (i < skipped || i > form_->columns) return true;
             if (i == form_->columns && is_missing(cell.text)) return true;
@@ -154,8 +235,16 @@ private:
 
     double value_of(const TableCell& cell, std::size_t i, std::size_t number, std::string_view line) {
         const bool comma = cell.text.find(',') != cell.text.npos;
-        if (!decimal_ && comma && number_with_comma(cell.text)) decimal_ = ',';
-        if (!decimal_ && cell.text.find('.') != cell.text.npos && number_with_point(cell.text)) decimal_ = '.';
+        const bool point = cell.text.find('.') != cell.text.npos;
+        const auto begin_marks = [&](char mark) {
+            decimal_ = mark;
+            if (!has_thousands(cell.text, mark) || (mark == '.' && form_->delimiter != ';')) return;
+            unsure_ = cell.text;
+            unsure_place_ = fmt::format("{}:{}:{}", path_, number, cell.column);
+        };
+        if (!decimal_ && comma && number_with_comma(cell.text)) begin_marks(',');
+        if (!decimal_ && point && number_with_point(cell.text)) begin_marks('.');
+        if (!unsure_.empty() && (comma || point) && !has_thousands(cell.text, *decimal_)) unsure_.clear();
         const auto value = decimal_ == ',' ? number_with_comma(cell.text) : number_with_point(cell.text);
         if (check_ && (value || number_with_point(cell.text)))
             if (const auto reason = check_(i - (form_->index ? 1 : 0), value ? *value : *number_with_point(cell.text));
@@ -192,6 +281,14 @@ private:
                 "decimal mark only, or name that with --decimal",
                 where, what, form);
         const bool column_of_text = usual_text(i, true);
+        if (const auto notation = unread_notation(cell.text);
+            !notation.empty() && (number != sample_.front().number || column_of_text))
+            throw input_error("{}: {} ({}; read with {}): write plain numbers", where, what, notation, form);
+        if (rows_ > 0 && !column_of_text && !has_number(line))
+            throw input_error("{}: {} (no cell of the line is a number): leave out line {}{}", where, what, number,
+                              count_cells(line, form_->delimiter) == form_->columns
+                                  ? ", or, where it begins another table, give that its own file"
+                                  : "");
         if (i == 0 && dialect_.index == false && column_of_text)
             throw input_error("{}: {} (the first column names the rows): say --index yes", where, what);
         if (dialect_.header == false && number == sample_.front().number && !column_of_text)
@@ -252,12 +349,7 @@ private:
     }
     /// Whether the first column may identify the rows.
     [[nodiscard]] bool may_identify() const {
-        static constexpr std::string_view names[] = {"id", "index", "row",     "rownum", "number", "no",
-                                                     "nr", "key",   "subject", "sample", "code",   "case"};
-        std::string name = form_->first_name;
-        for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-        if (std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with("_id"))
-            return first_.whole;
+        if (names_a_column(form_->first_name)) return first_.whole && rows_ >= 2;
         return first_.whole && first_.increases && rows_ >= 3 && (first_.counts || has_fractions());
     }
     [[nodiscard]] bool has_fractions() const {
@@ -273,6 +365,7 @@ private:
         if (decimal_ == ',') parts.emplace_back("decimal comma");
         if (form_->quoted) parts.emplace_back("numbers in quotes");
         if (form_->trailing) parts.emplace_back("a delimiter at the end of each line");
+        if (strips_) parts.emplace_back("a semicolon at the end of each line");
         const bool noted = form_->header && !form_->header_note.empty();
         if (form_->header)
             parts.push_back(noted ? fmt::format("a header line ({})", form_->header_note) : "a header line");
@@ -289,6 +382,17 @@ private:
         }
         if (!form_->header && !form_->header_note.empty())
             found.push_back(fmt::format("{}: {}", path_, form_->header_note));
+        if (left_out_ > 0)
+            found.push_back(
+                fmt::format("{}: {} behind its first row {} with '#' or '%' and {} left out (the first is "
+                            "line {})",
+                            path_, left_out_ == 1 ? "1 line" : fmt::format("{} lines", left_out_),
+                            left_out_ == 1 ? "begins" : "begin", left_out_ == 1 ? "is" : "are", first_left_out_));
+        if (const std::size_t gaps = gaps_ - (form_->header && gap_behind_first_ ? 1 : 0); gaps > 0 && gaps + 1 < rows_)
+            found.push_back(
+                fmt::format("{}: empty lines between its rows are left out ({}, such as line {}; where "
+                            "they part two tables, give each its own file)",
+                            path_, gaps, a_gap_));
         if (form_->may_count && !counted && may_identify())
             found.push_back(fmt::format(
                 "{}: its first column{} holds whole numbers and is read as data (--index yes leaves it out)", path_,
@@ -307,6 +411,19 @@ private:
     bool fast_ = false;
     bool first_digits_ = false;
     FirstColumn first_;
+    std::vector<TextLine> hashed_;  ///< lines that begin like comments, until the form is known
+    std::size_t left_out_ = 0;      ///< comments behind the first row
+    std::size_t first_left_out_ = 0;
+    std::size_t parted_ = 0;  ///< the line that announces another matrix
+    std::size_t empty_ = 0;   ///< the last line if it is empty
+    std::size_t gaps_ = 0;
+    std::size_t a_gap_ = 0;  ///< the first one, not behind a header
+    bool gap_behind_first_ = false;
+    bool strips_ = false;
+    std::string unsure_;  ///< the first number whose mark may separate thousands, until another shows a decimal part
+    std::string unsure_place_;
+    std::string open_;  ///< lines of a header in which a quote has not closed
+    std::size_t open_line_ = 0;
     std::size_t line_ = 0;
     std::size_t first_line_ = 0;
     std::size_t rows_ = 0;

@@ -21,7 +21,7 @@ struct TableReading {
 
 struct Table {
     arma::mat matrix;
-    /// At most one sentence on the form of the table and one on numbers that may be surroundings; none for numbers
+    /// Sentences on the form of the table, on lines left out and on numbers that may be surroundings; none for numbers
     /// between commas without a header.
     std::vector<std::string> notes;
     /// Whether numbers were taken for a header or an index although the file does not say so.
@@ -31,7 +31,8 @@ struct Table {
 
 /// Reads a table of text, packed by gzip or not. The form is recognised (`recognise_table`) as far as the dialect does
 /// not state it: the delimiter (comma, semicolon, tab, bar or blanks), the decimal mark, quotes, a header, an index,
-/// delimiters at the end of lines. Blank lines and lines that begin with '#' or '%' are skipped. Throws an input_error
+/// delimiters at the end of lines. Empty lines, and lines that begin with '#' or '%' unless the others hold a name and
+/// numbers like them, are left out; a note counts those between rows. Throws an input_error
 /// with file:line:column for a cell that is not a number, for a line with another number of cells, and for missing and
 /// infinite values, with their number. Takes some 20 bytes of memory for each byte of text.
 [[nodiscard]] Table read_table(const std::string& path, const TableReading& reading = {});

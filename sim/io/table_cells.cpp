@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -23,11 +24,33 @@ std::size_t count_cells(std::string_view line, char delimiter, std::size_t most)
     return count;
 }
 
+namespace {
+
+/// Whether D stands here as in 1.5D+00 or 1.5d0; 12d4 may be a name.
+bool is_fortran_exponent(std::string_view text, std::size_t at) {
+    if (at == 0 || (text[at] != 'D' && text[at] != 'd')) return false;
+    const std::string_view exponent = text.substr(at + 1);
+    const bool is_signed = exponent.starts_with('+') || exponent.starts_with('-');
+    return (is_signed || text.find('.') < at) && is_digits(exponent.substr(is_signed ? 1 : 0));
+}
+
+/// The number of bytes of the unsigned decimal number, with either mark, with which the text begins.
+std::size_t leading_number(std::string_view text) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789.,"), text.size());
+    return text.find_first_of("0123456789") < end ? end : 0;
+}
+
+}  // namespace
+
 std::optional<double> number_with_point(std::string_view text) {
     if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
     double value = 0.0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+    if (text.empty()) return std::nullopt;
+    if (end != text.data() + text.size()) {
+        const auto at = static_cast<std::size_t>(end - text.data());
+        return is_fortran_exponent(text, at) ? number_with_point(std::string(text).replace(at, 1, "e")) : std::nullopt;
+    }
     if (status == std::errc::result_out_of_range) {
         // from_chars does not distinguish too large from too small; strtod turns the latter into 0 or a subnormal.
         value = std::strtod(std::string(text).c_str(), nullptr);
@@ -48,10 +71,10 @@ std::optional<double> number_with_comma(std::string_view text) {
 
 bool is_missing(std::string_view text) {
     static constexpr std::string_view words[] = {
-        "",        "na",      "n/a",      "nan",    "-nan",   "<na>",    "nat",       "null",
-        "none",    "nil",     "missing",  "?",      ".",      "-",       "--",        "inf",
-        "+inf",    "-inf",    "infinity", "#n/a",   "#null!", "#na",     "#num!",     "#value!",
-        "#div/0!", "-1.#ind", "1.#qnan",  "1.#inf", "+nan",   "-1.#inf", "-infinity", "+infinity"};
+        "",         "na",      "n/a",    "nan",  "-nan",    "<na>",      "nat",      "null",  "none",
+        "nil",      "missing", "?",      ".",    "-",       "--",        "inf",      "+inf",  "-inf",
+        "infinity", "#n/a",    "#null!", "#na",  "#num!",   "#value!",   "#div/0!",  "#ref!", "#name?",
+        "-1.#ind",  "1.#qnan", "1.#inf", "+nan", "-1.#inf", "-infinity", "+infinity"};
     if (text.size() > 9) return false;
     std::string lower(text);
     for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -72,6 +95,144 @@ bool has_thousands(std::string_view text, char separator) {
     for (std::size_t at = first; at < text.size(); at += 4)
         if (text[at] != separator || text.size() - at < 4 || !is_digits(text.substr(at + 1, 3))) return false;
     return true;
+}
+
+std::string unread_notation(std::string_view text) {
+    static constexpr std::string_view currencies[] = {"$", "\u20AC", "\u00A3", "\u00A5", "\u20B9"};
+    static constexpr std::string_view bounds[] = {"<", ">", "~", "\u2264", "\u2265", "\u00B1"};
+    static constexpr std::string_view spaces[] = {" ", "'", "\u00A0", "\u202F", "\u2009", "\u2019"};
+    const auto begins = [&](std::string_view mark) { return text.starts_with(mark); };
+    const auto contains = [&](std::string_view mark) { return text.find(mark) != text.npos; };
+    if (text == "True" || text == "False" || text == "TRUE" || text == "FALSE" || text == "true" || text == "false")
+        return "a truth value, not 1 or 0";
+    if (begins("\u2212")) return "its minus is the sign U+2212, not a hyphen";
+    if (begins("(") && text.ends_with(')') && leading_number(text.substr(1)) + 2 == text.size())
+        return "a number in parentheses";
+    if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+    if (std::any_of(std::begin(bounds), std::end(bounds), begins)) {
+        const std::size_t digit = text.find_first_of("0123456789.");
+        return digit <= 4 && leading_number(text.substr(digit)) > 0 ? "a bound" : "";
+    }
+    if (std::any_of(std::begin(currencies), std::end(currencies), begins)) return "with a currency";
+    const std::size_t end = leading_number(text);
+    if (end == 0) return "";
+    const std::string_view rest = text.substr(end);
+    if (rest.empty()) return has_thousands(text, ',') || has_thousands(text, '.') ? "with separators of thousands" : "";
+    if (std::any_of(std::begin(currencies), std::end(currencies), contains)) return "with a currency";
+    if (rest == "%" || rest == " %") return "a percentage";
+    if (rest == "-") return "its minus stands behind the number";
+    if (rest.front() == '/' && is_digits(rest.substr(1))) return "a fraction";
+    if (contains("\u00B1")) return "with its uncertainty";
+    const bool imaginary = rest.ends_with('j') || rest.ends_with('i');
+    if (imaginary && (rest.size() == 1 || rest.find_first_not_of("0123456789.eE+-") == rest.size() - 1))
+        return "a complex number";
+    for (const auto space : spaces)
+        if (rest.starts_with(space) && rest.size() >= space.size() + 3 && is_digits(rest.substr(space.size(), 3)))
+            return "with separators of thousands";
+    const std::string_view unit = rest.substr(rest.front() == ' ' ? 1 : 0);
+    const bool letters = std::all_of(unit.begin(), unit.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
+    return letters && !unit.empty() && unit.size() <= 3 ? "with a unit" : "";
+}
+
+bool names_a_column(std::string_view text) {
+    static constexpr std::string_view names[] = {
+        "#",       "product", "variable", "compound", "protein", "year",       "month",    "day",   "group",  "class",
+        "model",   "user",    "id",       "index",    "row",     "rownum",     "number",   "no",    "nr",     "key",
+        "subject", "sample",  "code",     "case",     "name",    "names",      "gene",     "genes", "symbol", "probe",
+        "country", "region",  "city",     "state",    "species", "feature",    "label",    "date",  "time",   "word",
+        "token",   "item",    "patient",  "station",  "ticker",  "wavelength", "frequency"};
+    std::string name(text);
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with("_id");
+}
+
+bool is_empty_line(std::string_view text) { return text.find_first_not_of(" \t,;|") == text.npos; }
+
+bool begins_comment(std::string_view text) {
+    text.remove_prefix(text.find_first_not_of(" \t"));
+    return (text.front() == '#' || text.front() == '%') && !is_missing(text.substr(0, text.find_first_of(",;|\t ")));
+}
+
+bool opens_quote(std::string_view text) {
+    for (std::size_t at = text.find('"'); at != text.npos; at = text.find('"', at + 1)) {
+        const bool begins_cell = at == 0 || std::string_view(",;|\t").find(text[at - 1]) != std::string_view::npos;
+        if (!begins_cell || at + 1 == text.size() || text[at + 1] == ' ') continue;
+        at = closing_quote(text, at);
+        if (at == text.npos) return true;
+    }
+    return false;
+}
+
+bool begins_number(std::string_view text) { return text.find_first_of("0123456789+-.") == 0; }
+
+namespace {
+
+/// What a cell is where the decimal mark may still be either. Of a comma between blanks only one between digits is a
+/// decimal mark.
+CellKind kind_of_cell(const TableCell& cell, char delimiter, std::optional<char> decimal) {
+    if (is_missing(cell.text)) return CellKind::missing;
+    if (decimal.value_or('.') == '.' && number_with_point(cell.text)) return CellKind::number;
+    if (decimal.value_or(',') != ',') return CellKind::text;
+    const bool loose = delimiter == ' ' && (cell.text.front() == ',' || cell.text.back() == ',');
+    return !loose && number_with_comma(cell.text) ? CellKind::number : CellKind::text;
+}
+
+}  // namespace
+
+LineSummary summary_of(std::string_view line, char delimiter, std::optional<char> decimal, std::size_t from,
+                       std::size_t limit) {
+    LineSummary found;
+    std::size_t at = 0;
+    each_cell(line, delimiter, [&](const TableCell& cell) {
+        if (at++ < from) return true;
+        const CellKind kind = kind_of_cell(cell, delimiter, decimal);
+        if (found.cells == 0) {
+            found.first = cell.text.substr(0, 64);
+            found.first_kind = kind;
+            found.first_quoted = cell.quoted;
+        }
+        const bool digits = is_digits(cell.text) && cell.text.size() < 16;
+        if (found.counts && digits) {
+            const double value = *number_with_point(cell.text);
+            if (found.cells == 0) found.first_number = value;
+            found.counts = found.first_number <= 1.0 && value == found.first_number + static_cast<double>(found.cells);
+        } else {
+            found.counts = false;
+        }
+        const auto value = decimal == ',' ? number_with_comma(cell.text) : number_with_point(cell.text);
+        found.increases = found.increases && value && (found.cells == 0 || *value > found.last_number);
+        found.years = found.increases && found.years && digits && *value >= 1800 && *value <= 2100 &&
+                      (found.cells == 0 || *value == found.last_number + 1.0);
+        if (value) found.last_number = *value;
+        found.numbers += kind == CellKind::number;
+        found.quoted += kind == CellKind::number && cell.quoted;
+        found.words += kind == CellKind::text;
+        found.like_numbers += kind == CellKind::text && !cell.quoted && begins_number(cell.text);
+        found.digits += kind == CellKind::number && digits;
+        found.missing += kind == CellKind::missing && !cell.text.empty();
+        return ++found.cells < limit;
+    });
+    return found;
+}
+
+MarksSeen marks_in(const std::vector<std::string_view>& lines, char delimiter) {
+    MarksSeen seen;
+    for (const auto line : lines) {
+        std::size_t cells = 0;
+        each_cell(line, delimiter, [&](const TableCell& cell) {
+            const bool point = cell.text.find('.') != cell.text.npos && number_with_point(cell.text);
+            const bool comma = cell.text.find(',') != cell.text.npos &&
+                               (number_with_comma(cell.text) || has_thousands(cell.text, ','));
+            if (point && seen.point.empty()) seen.point = cell.text;
+            if (comma && seen.comma.empty()) seen.comma = cell.text;
+            if ((comma && !has_thousands(cell.text, ',')) || (point && !has_thousands(cell.text, '.')))
+                seen.only_thousands = false;
+            seen.numbers += point || comma || number_with_point(cell.text);
+            seen.digits += is_digits(cell.text);
+            return ++cells < cells_looked_at;
+        });
+    }
+    return seen;
 }
 
 std::string delimiter_text(char delimiter) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace spiked::sim {
 
@@ -50,7 +51,8 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 /// The number of cells of a line, at most `most`.
 [[nodiscard]] std::size_t count_cells(std::string_view line, char delimiter, std::size_t most = std::string_view::npos);
 
-/// The text as a number with a decimal point; NaN and infinities are numbers, what is too large for a double is none.
+/// The text as a number with a decimal point and an exponent behind E or Fortran's D; NaN and infinities are numbers,
+/// what is too large for a double is none.
 [[nodiscard]] std::optional<double> number_with_point(std::string_view text);
 /// The same with a decimal comma; NaN and infinities are none.
 [[nodiscard]] std::optional<double> number_with_comma(std::string_view text);
@@ -61,6 +63,61 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 [[nodiscard]] bool is_digits(std::string_view text);
 /// Whether commas stand where they separate thousands: 1,234 and 12,345,678.9, not 0,123.
 [[nodiscard]] bool has_thousands(std::string_view text, char separator);
+
+/// How a text that begins like a number writes one in a way that is not read (12%, $3.50, 1 234, 3/8, <5, True, 5 mg);
+/// empty for numbers and for names, dates and times.
+[[nodiscard]] std::string unread_notation(std::string_view text);
+/// Whether people write the word above a column of names, of numbers of rows, or of places on an axis.
+[[nodiscard]] bool names_a_column(std::string_view text);
+
+/// Whether the line holds nothing, or only delimiters, as spreadsheets write empty rows.
+[[nodiscard]] bool is_empty_line(std::string_view line);
+/// Whether the line, which is not empty, begins with '#' or '%' but not with a missing value such as #N/A.
+[[nodiscard]] bool begins_comment(std::string_view line);
+/// Whether a double quote that begins a cell does not close in the line.
+[[nodiscard]] bool opens_quote(std::string_view line);
+
+/// So many cells of a line tell its form.
+inline constexpr std::size_t cells_looked_at = 4096;
+
+enum class CellKind { number, missing, text };
+
+/// Whether it begins like a number: a word that does may be a damaged number.
+[[nodiscard]] bool begins_number(std::string_view text);
+
+/// The cells of a line by kinds.
+struct LineSummary {
+    std::size_t cells = 0;
+    std::size_t numbers = 0;
+    std::size_t words = 0;
+    std::size_t like_numbers = 0;  ///< words without quotes that begin like numbers
+    std::size_t quoted = 0;        ///< numbers in quotes
+    std::size_t digits = 0;        ///< numbers written with digits only
+    std::size_t missing = 0;       ///< but not empty
+    bool increases = true;         ///< each cell is a number above the one before
+    bool years = true;             ///< the cells are consecutive years
+    double last_number = 0.0;      ///< of the cells that increase
+    bool counts = true;            ///< the cells are 0, 1, 2, ... or 1, 2, 3, ...
+    double first_number = -1;      ///< of the cells that count
+    std::string first;             ///< the first cell
+    CellKind first_kind = CellKind::missing;
+    bool first_quoted = false;
+};
+
+/// The line from its cell `from` on. `limit` is for lines of data, of which some cells tell the form.
+[[nodiscard]] LineSummary summary_of(std::string_view line, char delimiter, std::optional<char> decimal,
+                                     std::size_t from = 0, std::size_t limit = std::string_view::npos);
+
+/// What the numbers of the first lines show about the decimal mark.
+struct MarksSeen {
+    std::string point;           ///< the first number with a decimal point
+    std::string comma;           ///< the first number with a decimal comma
+    bool only_thousands = true;  ///< all marks may separate thousands
+    std::size_t numbers = 0;
+    std::size_t digits = 0;  ///< numbers written with digits only
+};
+
+[[nodiscard]] MarksSeen marks_in(const std::vector<std::string_view>& lines, char delimiter);
 
 /// How a delimiter or a decimal mark is named in messages and options.
 [[nodiscard]] std::string delimiter_text(char delimiter);

@@ -13,72 +13,6 @@
 namespace spiked::sim {
 namespace {
 
-/// So many cells of a line tell its form.
-constexpr std::size_t cells_looked_at = 4096;
-
-enum class CellKind { number, missing, text };
-
-/// What a cell is where the decimal mark may still be either. Of a comma between blanks only one between digits is a
-/// decimal mark.
-CellKind kind_of_cell(const TableCell& cell, char delimiter, std::optional<char> decimal) {
-    if (is_missing(cell.text)) return CellKind::missing;
-    if (decimal.value_or('.') == '.' && number_with_point(cell.text)) return CellKind::number;
-    if (decimal.value_or(',') != ',') return CellKind::text;
-    const bool loose = delimiter == ' ' && (cell.text.front() == ',' || cell.text.back() == ',');
-    return !loose && number_with_comma(cell.text) ? CellKind::number : CellKind::text;
-}
-
-/// Whether it begins like a number: a word that does may be a damaged number.
-bool begins_number(std::string_view text) { return text.find_first_of("0123456789+-.") == 0; }
-
-/// The cells of a line by kinds.
-struct LineSummary {
-    std::size_t cells = 0;
-    std::size_t numbers = 0;
-    std::size_t words = 0;
-    std::size_t like_numbers = 0;  ///< words without quotes that begin like numbers
-    std::size_t quoted = 0;        ///< numbers in quotes
-    std::size_t digits = 0;        ///< numbers written with digits only
-    std::size_t missing = 0;       ///< but not empty
-    bool counts = true;            ///< the cells are 0, 1, 2, ... or 1, 2, 3, ...
-    double first_number = -1;      ///< of the cells that count
-    std::string first;             ///< the first cell
-    CellKind first_kind = CellKind::missing;
-    bool first_quoted = false;
-};
-
-/// The line from its cell `from` on. `limit` is for lines of data, of which some cells tell the form.
-LineSummary summary_of(std::string_view line, char delimiter, std::optional<char> decimal, std::size_t from = 0,
-                       std::size_t limit = std::string_view::npos) {
-    LineSummary found;
-    std::size_t at = 0;
-    each_cell(line, delimiter, [&](const TableCell& cell) {
-        if (at++ < from) return true;
-        const CellKind kind = kind_of_cell(cell, delimiter, decimal);
-        if (found.cells == 0) {
-            found.first = cell.text.substr(0, 64);
-            found.first_kind = kind;
-            found.first_quoted = cell.quoted;
-        }
-        const bool digits = is_digits(cell.text) && cell.text.size() < 16;
-        if (found.counts && digits) {
-            const double value = *number_with_point(cell.text);
-            if (found.cells == 0) found.first_number = value;
-            found.counts = found.first_number <= 1.0 && value == found.first_number + static_cast<double>(found.cells);
-        } else {
-            found.counts = false;
-        }
-        found.numbers += kind == CellKind::number;
-        found.quoted += kind == CellKind::number && cell.quoted;
-        found.words += kind == CellKind::text;
-        found.like_numbers += kind == CellKind::text && !cell.quoted && begins_number(cell.text);
-        found.digits += kind == CellKind::number && digits;
-        found.missing += kind == CellKind::missing && !cell.text.empty();
-        return ++found.cells < limit;
-    });
-    return found;
-}
-
 /// The lines behind the first one; the first one itself where there is no other.
 std::vector<std::string_view> data_lines(const std::vector<TextLine>& lines) {
     std::vector<std::string_view> data;
@@ -131,34 +65,6 @@ char delimiter_of(std::string_view first, const std::vector<std::string_view>& l
     return best;
 }
 
-/// What the numbers of the first lines show about the decimal mark.
-struct MarksSeen {
-    std::string point;           ///< the first number with a decimal point
-    std::string comma;           ///< the first number with a decimal comma
-    bool only_thousands = true;  ///< all commas may separate thousands
-    std::size_t numbers = 0;
-    std::size_t digits = 0;  ///< numbers written with digits only
-};
-
-MarksSeen marks_in(const std::vector<std::string_view>& lines, char delimiter) {
-    MarksSeen seen;
-    for (const auto line : lines) {
-        std::size_t cells = 0;
-        each_cell(line, delimiter, [&](const TableCell& cell) {
-            const bool point = cell.text.find('.') != cell.text.npos && number_with_point(cell.text);
-            const bool comma = cell.text.find(',') != cell.text.npos &&
-                               (number_with_comma(cell.text) || has_thousands(cell.text, ','));
-            if (point && seen.point.empty()) seen.point = cell.text;
-            if (comma && seen.comma.empty()) seen.comma = cell.text;
-            if (comma && !has_thousands(cell.text, ',')) seen.only_thousands = false;
-            seen.numbers += point || comma || number_with_point(cell.text);
-            seen.digits += is_digits(cell.text);
-            return ++cells < cells_looked_at;
-        });
-    }
-    return seen;
-}
-
 std::optional<char> decimal_of(const std::string& path, const MarksSeen& seen, char delimiter,
                                const TableDialect& given) {
     if (given.decimal) return given.decimal;
@@ -167,14 +73,12 @@ std::optional<char> decimal_of(const std::string& path, const MarksSeen& seen, c
             "{}: numbers with commas and with points (such as {} and {}; one separates decimals, the other perhaps "
             "thousands): write them with one mark and without separators of thousands",
             path, in_quotes(seen.comma), in_quotes(seen.point));
-    if (seen.comma.empty()) return seen.point.empty() ? std::nullopt : std::optional('.');
-    // Where semicolons separate cells, commas separate decimals: that is why the semicolons are there.
-    if (seen.only_thousands && delimiter != ';')
-        throw input_error(
-            "{}: numbers such as {} can be read in two ways (the comma may separate decimals or thousands): say "
-            "--decimal comma, or write them without separators of thousands",
-            path, in_quotes(seen.comma));
-    return ',';
+    if (seen.comma.empty() && seen.point.empty()) return std::nullopt;
+    const char mark = seen.comma.empty() ? '.' : ',';
+    // Only where semicolons separate cells do points separate thousands.
+    if (seen.only_thousands && (mark == ',' || delimiter == ';'))
+        reject_thousands(path, mark == ',' ? seen.comma : seen.point, mark);
+    return mark;
 }
 
 /// Throws for commas that may be delimiters as well as decimal marks.
@@ -208,6 +112,22 @@ void reject_ambiguous_commas(const std::string& path, const std::vector<std::str
 bool ends_with_delimiter(std::string_view line, char delimiter) {
     const std::size_t last = line.find_last_not_of(delimiter == '\t' ? " " : " \t");
     return delimiter != ' ' && last != line.npos && line[last] == delimiter;
+}
+
+/// The number of empty cells at the end of each line that has all the cells, at least 1.
+std::size_t empty_ends(const std::vector<TextLine>& lines, char delimiter, std::size_t columns) {
+    std::size_t least = columns;
+    for (const auto& line : lines) {
+        std::size_t cells = 0;
+        std::size_t empty = 0;
+        each_cell(line.text, delimiter, [&](const TableCell& cell) {
+            ++cells;
+            empty = cell.text.empty() ? empty + 1 : 0;
+            return true;
+        });
+        if (cells == columns) least = std::min(least, empty);
+    }
+    return std::clamp<std::size_t>(least, 1, columns - 1);
 }
 
 /// The number of cells that most lines have, or the first ones among equals.
@@ -254,16 +174,20 @@ public:
                               path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_second(),
                               form_.columns);
         if (form_.header && lacks_one && !given_.index) reject_lone_header(names);
+        if (names && !given_.index) reject_unread_numbers();
         form_.index = given_.index.value_or(names || (form_.header && (lacks_one || (unnamed && form_.columns > 1))));
+        if (form_.index && form_.header && !lacks_one) reject_second_index(line);
         form_.may_count = !given_.index && !form_.index && counts_ && form_.columns > 1;
     }
 
 private:
     /// Without the delimiter at its end where the rows have one.
     [[nodiscard]] std::string_view first_line() const {
-        const std::string_view line = lines_.front().text;
-        if (!form_.trailing || !ends_with_delimiter(line, form_.delimiter)) return line;
-        return line.substr(0, line.rfind(form_.delimiter));
+        std::string_view line = lines_.front().text;
+        while (form_.trailing && ends_with_delimiter(line, form_.delimiter) &&
+               count_cells(line, form_.delimiter) > form_.columns)
+            line = line.substr(0, line.rfind(form_.delimiter));
+        return line;
     }
     [[nodiscard]] std::size_t number_of_second() const {
         return lines_[std::min<std::size_t>(1, lines_.size() - 1)].number;
@@ -288,21 +212,28 @@ private:
         if (rest.words > 0 && rest.numbers == 0) return unnamed || whole.like_numbers < whole.words;
         if (rest.words > 0) return mixed_header(whole, rest, names);
         if (rest.numbers == 0) return false;
+        if (names && whole.cells + 1 == form_.columns) return true;
         const bool below = seen_.numbers > 0;
         if (rest.quoted == rest.numbers && rest.missing == 0 && below && !form_.quoted) return true;
         if (unnamed && rest.digits == rest.cells) return true;
-        return counts_ && below && counting_header(rest, names);
+        if (whole.first.empty() && rest.numbers == rest.cells && (names || first_column_counts())) return true;
+        if (!counts_ || !below) return false;
+        return counting_header(rest, names) || axis_header(whole, rest, names);
     }
     /// Words and numbers in one line: a header of years or codes behind the name of the first column, or mostly words.
     [[nodiscard]] bool mixed_header(const LineSummary& whole, const LineSummary& rest, bool names) const {
-        if (rest.digits < rest.numbers || rest.missing > 0) return false;
+        if (rest.missing > 0) return false;
+        const bool corner = whole.first_kind == CellKind::text && !begins_number(whole.first);
+        if (!names && corner && rest.cells > 3 && rest.words == 1 && axis_of(1)) return true;
+        if (rest.digits < rest.numbers) return false;
         return 2 * rest.words > rest.cells || (!names && whole.first_kind == CellKind::text && rest.cells > 2);
     }
 
     /// A first line 0, 1, 2, ... that the next line does not go on with, or whole numbers such as years above
     /// fractions.
     bool counting_header(const LineSummary& rest, bool names) {
-        if (rest.digits == rest.cells && !rest.counts && rest.cells > 1 && 2 * seen_.digits < seen_.numbers) {
+        if (rest.digits == rest.cells && !rest.counts && rest.cells > 1 && 2 * seen_.digits < seen_.numbers &&
+            !(rest.years && rest.cells > 2)) {
             form_.guessed = names;
             form_.header_note =
                 names ? fmt::format("whole numbers from {} on, --header no reads them as data", rest.first)
@@ -322,6 +253,84 @@ private:
         form_.guessed = true;
         form_.header_note = fmt::format("it counts {}; --header no reads it as data", counting_text(rest));
         return true;
+    }
+
+    /// Whether the cells from this one on are numbers that increase, unlike those of most other lines.
+    [[nodiscard]] bool axis_of(std::size_t from) const {
+        if (!summary_of(first_line(), form_.delimiter, form_.decimal, from).increases) return false;
+        return few_below([&](std::string_view line) {
+            return summary_of(line, form_.delimiter, form_.decimal, from, cells_looked_at).increases;
+        });
+    }
+    template <class Holds>
+    [[nodiscard]] bool few_below(const Holds& holds) const {
+        const auto data = data_lines(lines_);
+        return 2 * static_cast<std::size_t>(std::count_if(data.begin(), data.end(), holds)) < data.size();
+    }
+    /// Whether the first cell names a column of names: a usual word, or one without digits above names with digits.
+    [[nodiscard]] bool is_corner(const std::string& text) const {
+        const auto has_digit = [](std::string_view name) {
+            return name.find_first_of("0123456789") != std::string_view::npos;
+        };
+        if (names_a_column(text)) return true;
+        return !has_digit(text) && few_below([&](std::string_view line) {
+            return !has_digit(summary_of(line, form_.delimiter, form_.decimal, 0, 1).first);
+        });
+    }
+    [[nodiscard]] bool first_column_counts() const {
+        for (std::size_t i = 2; i < lines_.size(); ++i) {
+            const auto before = summary_of(lines_[i - 1].text, form_.delimiter, form_.decimal, 0, 1);
+            const auto row = summary_of(lines_[i].text, form_.delimiter, form_.decimal, 0, 1);
+            if (row.digits == 0 || before.digits == 0 || row.last_number != before.last_number + 1.0) return false;
+        }
+        return summary_of(lines_[1].text, form_.delimiter, form_.decimal, 0, 1).counts;
+    }
+
+    /// Years, or the places or codes of an axis, in the first line.
+    bool axis_header(const LineSummary& whole, const LineSummary& rest, bool names) {
+        if (rest.numbers < rest.cells) return false;
+        const bool years = rest.years && rest.cells > (names ? 1 : 2) && few_below([&](std::string_view line) {
+                               return summary_of(line, form_.delimiter, form_.decimal, names ? 1 : 0).years;
+                           });
+        const bool corner = names && whole.first_kind == CellKind::text && rest.cells > 1 &&
+                            (is_corner(whole.first) || (rest.cells > 4 && axis_of(1)));
+        if (years || corner) {
+            form_.guessed = true;
+            form_.header_note =
+                fmt::format("{} from {} on, --header no reads them as data", years ? "years" : "numbers", rest.first);
+            return true;
+        }
+        if (form_.header_note.empty() && rest.cells > (names ? 2 : 3) && axis_of(names ? 1 : 0))
+            form_.header_note = fmt::format(
+                "its first line increases from {} on, unlike the others, and is read as data (--header yes: as a "
+                "header)",
+                rest.first);
+        return false;
+    }
+
+    /// Throws where most names in the first column are numbers in a notation that is not read.
+    void reject_unread_numbers() const {
+        const auto name = [&](std::string_view line) {
+            return summary_of(line, form_.delimiter, form_.decimal, 0, 1).first;
+        };
+        if (few_below([&](std::string_view line) { return !unread_notation(name(line)).empty(); })) return;
+        for (std::size_t i = lines_.size() > 1 ? 1 : 0; i < lines_.size(); ++i)
+            if (const auto notation = unread_notation(name(lines_[i].text)); !notation.empty())
+                throw input_error(
+                    "{}:{}:1: {} is not a number ({}): write plain numbers, or say --index yes where the first column "
+                    "names the rows",
+                    path_, lines_[i].number, in_quotes(name(lines_[i].text)), notation);
+    }
+
+    /// Throws where the header does not name the first column behind the index.
+    void reject_second_index(std::string_view line) const {
+        if (form_.columns < 3) return;
+        const auto rest = summary_of(line, form_.delimiter, form_.decimal, 1, 1);
+        if (!rest.first.empty()) return;
+        throw input_error(
+            "{}:{}: the header has no name for column 2 (perhaps a second index, as pandas writes of a MultiIndex): "
+            "name it where it is data, otherwise leave that column out",
+            path_, lines_.front().number);
     }
 
     /// Of two columns under one name the first may be an index, or both one number with a decimal comma, or the name a
@@ -345,7 +354,59 @@ private:
     TableForm& form_;
 };
 
+/// A line in front of the rows whose first cell is '#' names the columns.
+void take_hash_header(std::vector<TextLine>& sample, std::vector<TextLine>& hashed) {
+    if (hashed.empty() || hashed.back().number + 1 != sample.front().number) return;
+    const std::string_view text = hashed.back().text;
+    const std::size_t end = text.find_first_of("\t,;|");
+    if (end == text.npos || text.substr(0, end) != "#" || sample.front().text.find(text[end]) == std::string::npos)
+        return;
+    if (count_cells(text, text[end]) != count_cells(sample.front().text, text[end])) return;
+    sample.insert(sample.begin(), hashed.back());
+    hashed.pop_back();
+}
+
+/// Where all names begin like comments, only the header is in the sample.
+void take_hash_rows(std::vector<TextLine>& sample, std::vector<TextLine>& hashed) {
+    if (sample.size() != 1 || begins_number(sample.front().text)) return;
+    for (const char delimiter : {'\t', ';', '|', ','}) {
+        const std::size_t cells = count_cells(sample.front().text, delimiter);
+        const auto is_row = [&](const TextLine& line) {
+            return line.number < sample.front().number || count_cells(line.text, delimiter) == cells;
+        };
+        if (cells < 2 || !std::all_of(hashed.begin(), hashed.end(), is_row)) continue;
+        const auto behind = std::find_if(hashed.begin(), hashed.end(),
+                                         [&](const TextLine& line) { return line.number > sample.front().number; });
+        sample.insert(sample.end(), behind, hashed.end());
+        hashed.erase(behind, hashed.end());
+        return;
+    }
+}
+
 }  // namespace
+
+void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed) {
+    take_hash_rows(sample, hashed);
+    take_hash_header(sample, hashed);
+}
+
+bool strip_row_ends(std::vector<TextLine>& lines) {
+    const auto has_end = [](const TextLine& line) {
+        const std::size_t at = line.text.find(';');
+        return at != line.text.npos && line.text.find_first_not_of(" \t", at + 1) == line.text.npos;
+    };
+    if (!std::all_of(lines.begin(), lines.end(), has_end)) return false;
+    for (auto& line : lines) line.text.erase(line.text.find(';'));
+    return true;
+}
+
+void reject_thousands(const std::string& where, std::string_view text, char mark) {
+    const char* name = mark == ',' ? "comma" : "point";
+    throw input_error(
+        "{}: numbers such as {} can be read in two ways (the {} may separate decimals or thousands): say --decimal {} "
+        "if it separates decimals, otherwise write them without separators of thousands",
+        where, in_quotes(text), name, name);
+}
 
 TableForm recognise_table(const std::string& path, const std::vector<TextLine>& lines, const TableDialect& given,
                           bool counts) {
@@ -354,7 +415,8 @@ TableForm recognise_table(const std::string& path, const std::vector<TextLine>& 
     form.delimiter = delimiter_of(lines.front().text, data, given);
     // A list of two columns has no single numbers with a comma.
     if (form.delimiter == ',' && counts) reject_ambiguous_commas(path, data, given);
-    const MarksSeen seen = marks_in(data, form.delimiter);
+    MarksSeen seen = marks_in(data, form.delimiter);
+    seen.only_thousands = seen.only_thousands && marks_in({lines.front().text}, form.delimiter).only_thousands;
     form.decimal = decimal_of(path, seen, form.delimiter, given);
     form.columns = usual_cells(data, form.delimiter);
     form.trailing = std::all_of(data.begin(), data.end(),
@@ -364,7 +426,7 @@ TableForm recognise_table(const std::string& path, const std::vector<TextLine>& 
         // A header that names the last column shows that its cells are missing.
         form.trailing = form.columns > 1 && (ends_with_delimiter(lines.front().text, form.delimiter) ||
                                              (first.words > 0 && first.cells < form.columns));
-        form.columns -= form.trailing ? 1 : 0;
+        if (form.trailing) form.columns -= empty_ends(lines, form.delimiter, form.columns);
     }
     for (const auto line : data) {
         const auto row = summary_of(line, form.delimiter, form.decimal, 0, cells_looked_at);

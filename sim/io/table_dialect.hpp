@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/io/matrix_file.hpp"
@@ -33,5 +34,13 @@ struct TableForm {
 /// may be delimiters or decimal marks are errors. Throws input_error where two readings are equally likely.
 [[nodiscard]] TableForm recognise_table(const std::string& path, const std::vector<TextLine>& lines,
                                         const TableDialect& given, bool counts);
+
+/// Moves lines that begin like comments to the sample where they belong there: a line in front of it that names the
+/// columns and whose first cell is '#', and the lines behind where it holds but a header and they have its cells.
+void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed);
+/// Strips the semicolon that ends each line and stands nowhere else, as between the rows of MATLAB; false without.
+[[nodiscard]] bool strip_row_ends(std::vector<TextLine>& lines);
+/// Throws input_error for a number whose mark, a comma or a point, may separate decimals or thousands.
+[[noreturn]] void reject_thousands(const std::string& where, std::string_view text, char mark);
 
 }  // namespace spiked::sim

@@ -22,8 +22,10 @@ const std::vector<DumpFormat>& dump_formats() {
          "vLLM, a paged cache or a file of its example connector",
          {"kv_cache", "kv_cache.{layer}", "kv_caches.{layer}", "model.layers.{layer}.self_attn.attn",
           "model.layers.{layer}.self_attn", "layers.{layer}.kv_cache", "layers.{layer}.kv", "layers.{layer}"},
-         {"side,block,token,head,dim", "block,side,token,head,dim", "side,token,head,dim", "token,side,head,dim",
-          "side,token,hidden"}},
+         {"side,block,token,head,dim", "block,side,token,head,dim", "side,token,head,dim", "token,side,head,dim"},
+         "",
+         ", side,token,hidden for files of the example connector (three axes can also be whole pages of older caches, "
+         "which are not read)"},
         {"lmcache",
          "LMCache, chunks of tokens of all layers or of one",
          {"tensor_bytes", "chunk.{chunk}", "chunks.{chunk}", "kv_cache", "kv", "layers.{layer}"},

@@ -13,6 +13,7 @@ struct DumpFormat {
     std::vector<std::string>
         layouts;  ///< texts for parse_side_layouts; the only one that fits a tensor's shape is used
     std::string metadata_prefix = {};  ///< in front of the keys that users give to the program
+    std::string advice = {};           ///< behind the message that no layout fits
 };
 
 /// Every format that is known by name.

@@ -7,6 +7,7 @@
 #include "core/text/printable.hpp"
 #include "sim/kv/cache_layout.hpp"
 #include "sim/kv/dump_formats.hpp"
+#include "sim/kv/dump_scales.hpp"
 #include "sim/kv/name_pattern.hpp"
 
 namespace spiked::sim {
@@ -21,12 +22,22 @@ std::vector<std::string> plain_layout_names() {
 }  // namespace
 
 std::optional<std::vector<std::size_t>> parse_block_table(std::string text) {
-    std::erase_if(text, [](char c) { return c == '[' || c == ']' || c == ' '; });
+    const std::size_t first = text.find_first_not_of("[ \t\r\n");
+    const std::size_t last = text.find_last_not_of("], \t\r\n");
+    if (first == std::string::npos || last == std::string::npos || last < first) return std::nullopt;
+    text = text.substr(first, last + 1 - first);
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '\t' || c == '\r' || c == '\n'; }, ' ');
     std::vector<std::size_t> table;
-    for (const auto& word : split(text, ',')) {
-        const auto number = to_integer(word);
-        if (!number || *number < 0) return std::nullopt;
-        table.push_back(static_cast<std::size_t>(*number));
+    for (const auto& group : split(text, ',')) {
+        const std::size_t before = table.size();
+        for (const auto& word : split(group, ' ')) {
+            if (word.empty()) continue;
+            const auto number = to_integer(word);
+            if (!number || *number < 0) return std::nullopt;
+            table.push_back(static_cast<std::size_t>(*number));
+        }
+        if (table.size() == before) return std::nullopt;
     }
     std::vector<std::size_t> sorted = table;
     std::sort(sorted.begin(), sorted.end());
@@ -72,7 +83,7 @@ void check_options(const DumpOptions& options) {
             "batch,head,token,dim){}",
             in_quotes(options.layout), suggestion(options.layout, plain_layout_names()));
     if (!options.tokens.empty()) (void)token_range(options.tokens, 0);
-    if (const auto scale = to_number(options.scale); scale && !(*scale > 0.0))
+    if (const auto scale = to_number(options.scale); scale && !is_usable_scale(*scale))
         throw usage_error("scale {} is not usable (a positive number is needed): correct --scale", options.scale);
     for (const std::string& text : {options.scale, options.zero_point})
         if (!text.empty() && !to_number(text)) (void)NamePattern(text);

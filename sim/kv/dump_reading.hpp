@@ -1,10 +1,12 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/io/tensor_container.hpp"
+#include "sim/kv/cache_layout.hpp"
 
 namespace spiked::sim {
 
@@ -26,6 +28,8 @@ struct DumpOptions {
     std::string zero_point;    ///< the code of the number 0, likewise
     std::optional<std::size_t> batch;  ///< the sequence to read of a dump that holds several
     bool any_sequence = false;         ///< read the first of several; else `batch` is needed there
+    std::set<std::size_t> layers;      ///< where one of them has tensors of its own, the others are left out
+    std::optional<Side> side;          ///< the layout of others need not be stated; they are left out then
 };
 
 /// The first and the end of a token range such as `4:1020`, `:100` or `-8:`, of so many tokens. Throws usage_error.
@@ -34,7 +38,7 @@ struct TokenRange {
     std::size_t end = 0;
 };
 [[nodiscard]] TokenRange token_range(const std::string& text, std::size_t tokens);
-/// Pages from 0, each once, joined by commas, in brackets or not. Empty for other texts.
+/// Pages from 0, each once, separated by commas or blanks, in brackets or not. Empty for other texts.
 [[nodiscard]] std::optional<std::vector<std::size_t>> parse_block_table(std::string text);
 /// Throws usage_error for options that no file makes legal.
 void check_options(const DumpOptions& options);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/runtime/error.hpp"
@@ -86,19 +87,31 @@ std::optional<std::vector<std::uint64_t>> spread_steps(const StoredTensor& scale
     return steps;
 }
 
+void require_usable_number(const TensorContainer& file, std::size_t index, std::string_view what, double number) {
+    const bool is_scale = what == "scale";
+    if (is_scale ? is_usable_scale(number) : std::isfinite(number)) return;
+    throw input_error("{}: tensor {} holds the {} {} ({} number is needed): store it again, or give one number",
+                      file.path(), in_quotes(file.tensors()[index].name), what, number,
+                      is_scale ? "a positive, finite" : "a finite");
+}
+
 }  // namespace
+
+bool is_usable_scale(double scale) { return scale > 0.0 && std::isfinite(scale); }
 
 void apply_scale(const PartScale& scale, const TensorContainer& file, std::span<const std::size_t> block_table,
                  std::size_t head, std::size_t first_token, arma::mat& rows) {
-    const auto spread = [&](const StoredPart& part) {
-        return spread_block(file, part, block_table, head, first_token, rows.n_rows, rows.n_cols);
+    const auto spread = [&](const StoredPart& part, std::string_view what) {
+        arma::mat all = spread_block(file, part, block_table, head, first_token, rows.n_rows, rows.n_cols);
+        for (const double number : all) require_usable_number(file, part.index, what, number);
+        return all;
     };
     if (scale.zero_points)
-        rows -= spread(*scale.zero_points);
+        rows -= spread(*scale.zero_points, "zero point");
     else if (scale.zero_point != 0.0)
         rows -= scale.zero_point;
     if (scale.scales)
-        rows %= spread(*scale.scales);
+        rows %= spread(*scale.scales, "scale");
     else if (scale.scale != 1.0)
         rows *= scale.scale;
 }
@@ -106,8 +119,8 @@ void apply_scale(const PartScale& scale, const TensorContainer& file, std::span<
 ScaleTensors::ScaleTensors(const TensorContainer& file, const std::string& text, std::string what)
     : file_(file), text_(text), what_(std::move(what)), number_(to_number(text)) {
     if (number_) {
-        if (what_ == "scale" && !(*number_ > 0.0))
-            throw input_error("{}: the scale in the metadata is {} (a number above 0 is needed): correct it",
+        if (what_ == "scale" && !is_usable_scale(*number_))
+            throw input_error("{}: the scale in the metadata is {} (a positive, finite number is needed): correct it",
                               file.path(), text);
         return;
     }
@@ -152,6 +165,7 @@ ScaleTensors::Found ScaleTensors::of(const StoredTensor& held, const CacheLayout
     if (std::ranges::all_of(scale.shape, [](std::size_t size) { return size == 1; })) {
         Found one;
         file_.read(at->second, 0, {&one.number, 1});
+        require_usable_number(file_, at->second, what_, one.number);
         return one;
     }
     auto& slices = slices_[{at->second, place.index}];
@@ -185,18 +199,30 @@ std::vector<std::size_t> CacheScales::tensors() const {
     return indices;
 }
 
+bool holds_numbers_or_codes(const StoredTensor& held) {
+    return held.dtype && (is_block_dtype(*held.dtype) || is_code_dtype(*held.dtype));
+}
+
+void CacheScales::reject_type(const TensorContainer& file, const StoredTensor& held) {
+    throw input_error(
+        "{}: tensor {} has dtype {} (a cache is read from F16, BF16, F32 or F64, or with scales from F8_E4M3, F8_E5M2, "
+        "I8 or U8): convert it first",
+        file.path(), in_quotes(held.name), in_quotes(held.dtype_text));
+}
+
 DType CacheScales::number_type(const StoredTensor& held) {
     if (held.dtype && is_block_dtype(*held.dtype)) return *held.dtype;
     const auto where = [&] {
         return fmt::format("{}: tensor {} has dtype {}", file_.path(), in_quotes(held.name),
                            in_quotes(held.dtype_text));
     };
-    if (!held.dtype || !is_code_dtype(*held.dtype))
-        throw input_error(
-            "{} (a cache is read from F16, BF16, F32 or F64, or with scales from F8_E4M3, F8_E5M2, I8 or U8): convert "
-            "it first",
-            where());
+    if (!holds_numbers_or_codes(held)) reject_type(file_, held);
     has_codes_ = true;
+    if (scales_ && *held.dtype == DType::u8 && !zero_points_)
+        throw input_error(
+            "{} and a scale without a zero point (its bytes may be integers or FP8 numbers): give --zero-point, 0 for "
+            "plain integers, or store FP8 numbers as F8_E4M3 or F8_E5M2, as view(torch.float8_e4m3fn) does",
+            where());
     if (scales_) return DType::f32;
     if (!is_fp8_dtype(*held.dtype))
         throw input_error(

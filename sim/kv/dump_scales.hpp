@@ -21,9 +21,13 @@ struct PartScale {
     std::optional<StoredPart> scales, zero_points;
 };
 
-/// Makes numbers of codes: rows are those of one head of a part from `first_token` on.
+/// Makes numbers of codes: rows are those of one head of a part from `first_token` on. Throws input_error for scales
+/// that are not positive and for zero points that are not finite; it names their tensor.
 void apply_scale(const PartScale& scale, const TensorContainer& file, std::span<const std::size_t> block_table,
                  std::size_t head, std::size_t first_token, arma::mat& rows);
+
+/// Whether a number can be a scale: positive and finite.
+[[nodiscard]] bool is_usable_scale(double scale);
 
 /// The scales (or the zero points) of the cache in a file: a number for all of it, or tensors of the file.
 class ScaleTensors {
@@ -57,6 +61,9 @@ private:
     std::map<std::pair<std::size_t, std::size_t>, std::vector<CacheSlice>> slices_;  ///< by both tensors' numbers
 };
 
+/// Whether the type of a tensor is one of a cache.
+[[nodiscard]] bool holds_numbers_or_codes(const StoredTensor& held);
+
 /// What makes numbers of the codes of a cache.
 class CacheScales {
 public:
@@ -65,8 +72,10 @@ public:
 
     /// The numbers of the tensors that hold scales and zero points, which are not part of the cache.
     [[nodiscard]] std::vector<std::size_t> tensors() const;
+    /// Throws the input_error for a tensor that holds neither numbers nor codes.
+    [[noreturn]] static void reject_type(const TensorContainer& file, const StoredTensor& held);
     /// The type of the numbers that a tensor holds once its codes are scaled. Throws input_error for integers without a
-    /// scale and for types that hold neither numbers nor codes.
+    /// scale, for U8 without a zero point, and for types that hold neither numbers nor codes.
     [[nodiscard]] DType number_type(const StoredTensor& held);
     /// As ScaleTensors::of; null for a tensor of numbers, and where no scale is given.
     [[nodiscard]] std::shared_ptr<const PartScale> of(const StoredTensor& held, const CacheLayout& layout,

@@ -4,15 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <tuple>
+#include <set>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/matrix_file.hpp"
+#include "sim/kv/dump_completeness.hpp"
 #include "sim/kv/dump_formats.hpp"
+#include "sim/kv/dump_parts.hpp"
 #include "sim/kv/dump_scales.hpp"
 #include "sim/kv/name_pattern.hpp"
 
@@ -23,45 +24,30 @@ std::string choices_of(const std::vector<std::string>& legal) {
     return legal.empty() ? "none of the known layouts" : fmt::format("{}", fmt::join(legal, " or "));
 }
 
-/// The number behind `layer` or `layers` in the name of a file of one layer, as vLLM's example connector names it.
-std::size_t layer_of_file(const std::string& path) {
-    const std::string file = std::filesystem::path(path).filename().string();
-    std::size_t at = file.find("layer");
-    if (at == std::string::npos) return 0;
-    at = file.find_first_of("0123456789", at);
-    if (at == std::string::npos) return 0;
-    constexpr std::size_t most_digits = 9;
-    const std::size_t end = std::min(file.find_first_not_of("0123456789", at), at + most_digits);
-    return static_cast<std::size_t>(to_integer(file.substr(at, end - at)).value_or(0));
-}
-
-/// A part with the name that it came from, before parts are joined to a tensor.
-struct NamedPart {
-    std::size_t chunk = 0;
-    std::size_t head = 0;
-    std::string name;
-    DType dtype = DType::f16;
-    StoredPart part;
-};
-
 class TensorFinder {
 public:
-    TensorFinder(const TensorContainer& file, const DumpOptions& options) : file_(file), options_(options) {}
+    TensorFinder(const TensorContainer& file, const DumpOptions& options)
+        : file_(file), given_(options), options_(options) {}
 
     FoundTensors find() {
         complete_options();
-        const auto [pattern, places] = matching();
+        auto [pattern, places] = matching();
         found_.matched.resize(file_.tensors().size());
         for (const std::size_t index : scales_->tensors()) found_.matched[index] = true;
-        for (const auto& place : places) {
-            found_.matched[place.index] = true;
-            add_slices(pattern, place);
-        }
+        for (const auto& place : places) found_.matched[place.index] = true;
+        select(places);
+        leave_out_unfit(pattern, places);
+        for (const auto& place : places) add_slices(pattern, place);
         require_some(places);
         for (const auto& text : scales_->notes()) note(text);
-        for (auto& [key, parts] : parts_) join(key.first, key.second, pattern, parts);
+        for (auto& [key, parts] : parts_)
+            found_.tensors.push_back(join_parts(path(), key.first, key.second, pattern.has_head(), parts));
         check_sides();
         set_layout();
+        require_effect();
+        if (const auto text = incomplete_note(found_, file_); !text.empty()) note(text);
+        for (const std::size_t index : unfit_) found_.matched[index] = false;
+        if (!given_.format.empty()) found_.reading = reading_note(found_);
         return std::move(found_);
     }
 
@@ -154,6 +140,9 @@ private:
         if (!options_.format.empty())
             throw input_error("{}: no tensor is named as {} names it, {} (it has {}): give the names with --pattern",
                               path(), format_->name, fmt::join(patterns, ", "), has);
+        if (names.size() == 1 && !layouts_.empty() && layouts_.front()[0] && layouts_.front()[0]->has(CacheAxis::side))
+            throw input_error("{}: no tensor is named like {} (it has {}): name its one tensor with --pattern {}",
+                              path(), in_quotes(default_pattern), has, in_quotes(names.front()));
         std::vector<std::string> formats;
         for (const auto& name : possible_formats(file_)) formats.push_back("--format " + name);
         throw input_error(
@@ -187,8 +176,9 @@ private:
         if (by_format)
             throw input_error(
                 "{} of shape {} has none of the shapes of the format {} ({}): give the meaning of its axes "
-                "with --layout",
-                where(held.name), shape_text(held.shape), format_->name, fmt::join(format_->layouts, "; "));
+                "with --layout{}",
+                where(held.name), shape_text(held.shape), format_->name, fmt::join(format_->layouts, "; "),
+                format_->advice);
         if (!layouts_.front()[at])
             throw input_error(
                 "{}: the layout {} does not name the {} (tensor {}): add it to --layout, as in key=A,B "
@@ -220,11 +210,75 @@ private:
             path(), in_quotes(held.name), shape_text(held.shape), choices_of(legal));
     }
 
+    /// Leaves out the layers and sides that nobody asked for.
+    void select(std::vector<NamedPlace>& places) const {
+        const auto other_layer = [&](const NamedPlace& place) {
+            return place.layer && !options_.layers.contains(*place.layer);
+        };
+        if (!options_.layers.empty() && !std::ranges::all_of(places, other_layer)) std::erase_if(places, other_layer);
+        const auto other_side = [&](const NamedPlace& place) {
+            return options_.side && place.side && place.side != options_.side && !layouts_.empty() &&
+                   !layouts_.front()[static_cast<std::size_t>(*place.side)];
+        };
+        if (!std::ranges::all_of(places, other_side)) std::erase_if(places, other_side);
+    }
+
+    /// Leaves out the layers with a tensor that cannot belong to the cache, where others can and none was asked for.
+    void leave_out_unfit(const NamePattern& pattern, std::vector<NamedPlace>& places) {
+        std::optional<Error> first;
+        std::set<std::size_t> layers;
+        for (const auto& place : places) {
+            try {
+                require_fit(pattern, place);
+            } catch (const Error& error) {
+                if (!place.layer || options_.layers.contains(*place.layer)) throw;
+                if (!first) first = error;
+                layers.insert(*place.layer);
+            }
+        }
+        if (layers.empty()) return;
+        const auto unfit = [&](const NamedPlace& place) { return place.layer && layers.contains(*place.layer); };
+        if (std::ranges::all_of(places, unfit)) throw Error(*first);
+        std::vector<std::string> names;
+        for (const auto& place : places)
+            if (unfit(place)) {
+                names.push_back(file_.tensors()[place.index].name);
+                unfit_.push_back(place.index);
+            }
+        std::erase_if(places, unfit);
+        std::string_view why = first->what();
+        if (why.starts_with(path() + ": ")) why.remove_prefix(path().size() + 2);
+        note(fmt::format("layers that do not fit are left out: {} ({})", list_text(names), why));
+    }
+
+    void require_fit(const NamePattern& pattern, const NamedPlace& place) const {
+        const auto& held = file_.tensors()[place.index];
+        if (format_ != nullptr && format_->name == "mlx" && place.layer)
+            if (const auto why = other_cache_of_mlx(file_.metadata(), *place.layer, held); !why.empty())
+                throw input_error("{}: layer {} {} (tensor {}): store a cache that keeps every token", path(),
+                                  *place.layer, why, in_quotes(held.name));
+        if (!holds_numbers_or_codes(held)) CacheScales::reject_type(file_, held);
+        require_readable(pattern, held, place, layout_for(held, place.side));
+    }
+
+    /// Rejects options that change nothing.
+    void require_effect() const {
+        if (given_.head_dim != 0 && !has_hidden_)
+            throw usage_error("{}: no axis of layout {} holds all heads (heads have an axis): leave --head-dim out",
+                              path(), found_.layout);
+        if (!given_.block_table.empty() && !has_pages_)
+            throw usage_error(
+                "{}: no axis of layout {} counts pages: leave --block-table out, or name the axis block "
+                "with --layout",
+                path(), found_.layout);
+    }
+
     void add_slices(const NamePattern& pattern, const NamedPlace& place) {
         const auto& held = file_.tensors()[place.index];
         const DType dtype = scales_->number_type(held);
         const CacheLayout& layout = layout_for(held, place.side);
-        require_readable(pattern, held, place, layout);
+        has_hidden_ = has_hidden_ || layout.has(CacheAxis::hidden);
+        has_pages_ = has_pages_ || layout.has(CacheAxis::block);
         if (std::find(held.shape.begin(), held.shape.end(), 0) != held.shape.end()) {
             empty_.push_back(held.name);
             return;
@@ -335,54 +389,6 @@ private:
         if (!empty_.empty()) note(fmt::format("empty tensors are left out: {}", list_text(empty_)));
     }
 
-    /// Joins the parts of one layer and side: heads of several tensors, then chunks of tokens.
-    void join(std::size_t layer, Side side, const NamePattern& pattern, std::vector<NamedPart>& parts) {
-        std::sort(parts.begin(), parts.end(), [](const NamedPart& a, const NamedPart& b) {
-            return std::tie(a.chunk, a.head, a.part.index) < std::tie(b.chunk, b.head, b.part.index);
-        });
-        const NamedPart& front = parts.front();
-        DumpTensor tensor{.name = front.name, .layer = layer, .side = side, .dim = front.part.axes.dim};
-        tensor.dtype = front.dtype;
-        tensor.index = front.part.index;
-        std::size_t heads = 0, tokens = 0;
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-            NamedPart& at = parts[i];
-            const bool new_chunk = i > 0 && at.chunk != parts[i - 1].chunk;
-            if (i > 0 && !new_chunk && at.head == parts[i - 1].head)
-                throw input_error("{}: tensors {} and {} are both the {} of layer {} (one is needed): rename one",
-                                  path(), in_quotes(parts[i - 1].name), in_quotes(at.name), side_name(side), layer);
-            if (new_chunk) {
-                tensor.tokens += tokens;
-                heads = 0;
-            }
-            if (pattern.has_head() && at.head != heads)
-                throw input_error("{}: head {} of the {} of layer {} is missing (tensor {} is head {}): dump all heads",
-                                  path(), heads, side_name(side), layer, in_quotes(at.name), at.head);
-            at.part.first_head = heads;
-            at.part.first_token = tensor.tokens;
-            if (heads > 0 && at.part.axes.tokens != tokens)
-                disagree(parts[i - 1].name, at.name, "tokens", tokens, at.part.axes.tokens);
-            if (at.part.axes.dim != tensor.dim) disagree(front.name, at.name, "channels", tensor.dim, at.part.axes.dim);
-            heads += at.part.axes.heads;
-            tokens = at.part.axes.tokens;
-            const bool last_of_chunk = i + 1 == parts.size() || parts[i + 1].chunk != at.chunk;
-            if (last_of_chunk && tensor.heads != 0 && heads != tensor.heads)
-                disagree(front.name, at.name, "heads", tensor.heads, heads);
-            if (last_of_chunk) tensor.heads = heads;
-            tensor.parts.push_back(at.part);
-        }
-        tensor.tokens += tokens;
-        found_.tensors.push_back(std::move(tensor));
-    }
-
-    [[noreturn]] void disagree(const std::string& a, const std::string& b, const char* what, std::size_t of_a,
-                               std::size_t of_b) const {
-        throw input_error(
-            "{}: tensors {} and {} disagree (they have {} and {} {}, and are parts of one layer): dump the "
-            "layer again",
-            path(), in_quotes(a), in_quotes(b), of_a, of_b, what);
-    }
-
     void check_sides() const {
         for (std::size_t i = 1; i < found_.tensors.size(); ++i) {
             const auto& a = found_.tensors[i - 1];
@@ -409,15 +415,18 @@ private:
     }
 
     const TensorContainer& file_;
-    DumpOptions options_;
+    const DumpOptions given_;
+    DumpOptions options_;  ///< completed by the metadata
     const DumpFormat* format_ = nullptr;
     std::string stated_layout_;         ///< by the metadata, where no option overrules it
     std::vector<SideLayouts> layouts_;  ///< that may be meant
     SideLayouts used_;                  ///< by the first tensor of each side
     bool stored_alone_ = true;
     bool same_layout_ = true;
+    bool has_hidden_ = false, has_pages_ = false;
     std::map<std::pair<std::size_t, Side>, std::vector<NamedPart>> parts_;
     std::vector<std::string> empty_;
+    std::vector<std::size_t> unfit_;  ///< tensors of layers that are left out
     std::optional<CacheScales> scales_;
     FoundTensors found_;
 };

@@ -42,8 +42,10 @@ struct FoundTensors {
     std::vector<bool> matched;             ///< by number in the file: whether the tensor belongs to the cache
     std::vector<std::size_t> block_table;  ///< empty: pages are in the order of the file
     std::vector<std::string> notes;        ///< what was decided, a sentence each
+    std::string reading;                   ///< how a format that an option named was read; empty: none was
 };
-/// `options` completed by the metadata. Throws input_error, which names file and tensor.
+/// `options` completed by the metadata. Layers whose dtype or axes do not fit are left out with a note where others
+/// fit. Throws input_error, which names file and tensor, and usage_error for an option without effect.
 [[nodiscard]] FoundTensors find_tensors(const TensorContainer& file, const DumpOptions& options);
 
 }  // namespace spiked::sim

@@ -34,6 +34,7 @@ KvDump::KvDump(const std::string& path, const DumpOptions& options) : options_(o
     block_table_ = std::move(found.block_table);
     sequences_ = found.sequences;
     notes_ = std::move(found.notes);
+    reading_ = std::move(found.reading);
     for (std::size_t i = 0; i < file_->tensors().size(); ++i)
         if (!found.matched[i]) ignored_.push_back(file_->tensors()[i].name);
     metadata_ = file_->metadata();
@@ -65,10 +66,28 @@ void KvDump::reject_long_texts() const {
 }
 
 void KvDump::select_tokens() {
+    bool by_metadata = false;
     if (const auto stated = metadata("tokens");
-        options_.tokens.empty() && stated && stated->find(':') != std::string::npos)
+        options_.tokens.empty() && stated && stated->find(':') != std::string::npos) {
         options_.tokens = *stated;
-    if (metadata("skip_empty") == "true") options_.skip_empty = true;
+        by_metadata = true;
+        try {
+            (void)token_range(*stated, 0);
+        } catch (const Error& error) {
+            throw input_error("{}: metadata tokens: {}", path(), error.what());
+        }
+    }
+    if (const auto stated = metadata("skip_empty")) {
+        const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
+            return std::ranges::find(words, *stated) != words.end();
+        };
+        if (is_one_of({"true", "True", "yes", "1"}))
+            options_.skip_empty = true;
+        else if (!is_one_of({"false", "False", "no", "0", ""}))
+            throw input_error(
+                "{}: metadata skip_empty is {} (true or false is needed): correct it where the dump is made", path(),
+                in_quotes(*stated));
+    }
     if (options_.tokens.empty() && !options_.skip_empty) return;
     const std::size_t most = std::ranges::max(tensors_, {}, &DumpTensor::tokens).tokens;
     if (!options_.tokens.empty())
@@ -82,8 +101,9 @@ void KvDump::select_tokens() {
     for (const auto& tensor : tensors_)
         if (tensor.tokens == 0) outside.push_back(tensor.name);
     if (outside.size() == tensors_.size())
-        throw usage_error("{}: the token range {} leaves no token (tensors have up to {}): correct --tokens", path(),
-                          in_quotes(options_.tokens), most);
+        throw Error(by_metadata ? ErrorKind::input : ErrorKind::usage,
+                    fmt::format("{}: the token range {} {}leaves no token (tensors have up to {}): correct --tokens",
+                                path(), in_quotes(options_.tokens), by_metadata ? "of the metadata " : "", most));
     std::erase_if(tensors_, [](const DumpTensor& tensor) { return tensor.tokens == 0; });
     if (!outside.empty())
         notes_.push_back(

@@ -23,9 +23,9 @@ struct DumpLayout {
 
 /// A KV-cache dump (.safetensors, .npz or .npy) that is read block by block: one sequence of it, and those of its
 /// tokens that the options keep. Opening it reads the headers only, unless empty tokens are left out, and checks that
-/// every tensor of the pattern has a float type and fits the layout, and that key and value of a layer agree in heads
-/// and tokens. Failures are input_errors that name file and tensor; a bad option is a usage_error. Reading is safe from
-/// several threads.
+/// the tensors of the pattern have a float type and fit the layout (layers that do not are left out), and that key and
+/// value of a layer agree in heads and tokens. Failures are input_errors that name file and tensor; a bad option is a
+/// usage_error. Reading is safe from several threads.
 class KvDump {
 public:
     explicit KvDump(const std::string& path, const DumpOptions& options = {});
@@ -47,6 +47,8 @@ public:
     [[nodiscard]] std::size_t sequence() const { return options_.batch.value_or(0); }
     /// What was decided when the file was opened, a sentence each.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+    /// How the format that `options` name was read, a phrase; empty where they name none.
+    [[nodiscard]] const std::string& reading() const { return reading_; }
     /// The file with all its tensors, also those outside the cache.
     [[nodiscard]] const TensorContainer& file() const { return *file_; }
 
@@ -94,6 +96,7 @@ private:
     bool all_tokens_ = true;
     std::vector<std::string> ignored_;
     std::vector<std::string> notes_;
+    std::string reading_;
 };
 
 }  // namespace spiked::sim

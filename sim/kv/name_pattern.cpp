@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -87,6 +88,17 @@ bool NamePattern::matches(std::string_view name, std::size_t piece, std::size_t 
         if (matches(name.substr(digits), piece + 1, spelling, place)) return true;
     }
     return false;
+}
+
+std::size_t layer_of_file(const std::string& path) {
+    const std::string file = std::filesystem::path(path).filename().string();
+    std::size_t at = file.find("layer");
+    if (at == std::string::npos) return 0;
+    at = file.find_first_of("0123456789", at);
+    if (at == std::string::npos) return 0;
+    constexpr std::size_t most_digits = 9;
+    const std::size_t end = std::min(file.find_first_not_of("0123456789", at), at + most_digits);
+    return static_cast<std::size_t>(to_integer(file.substr(at, end - at)).value_or(0));
 }
 
 }  // namespace spiked::sim

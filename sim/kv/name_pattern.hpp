@@ -44,4 +44,8 @@ private:
     std::vector<Piece> pieces_;
 };
 
+/// The number behind `layer` or `layers` in the name of a file of one layer, as vLLM's example connector names it;
+/// 0 where there is none.
+[[nodiscard]] std::size_t layer_of_file(const std::string& path);
+
 }  // namespace spiked::sim

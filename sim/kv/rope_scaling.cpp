@@ -135,6 +135,15 @@ std::optional<RopeScaling> read_rope_scaling(const Json& object, const std::stri
     if (object.is_null()) return std::nullopt;
     const ScalingKeys keys(object, where);
     if (object.members() == nullptr) keys.reject("an object with a rope_type is expected");
+    if (keys.find("mrope_section") != nullptr)
+        throw input_error("{} has an mrope_section (its positions have three coordinates): study the keys as they are",
+                          where);
+    for (const auto& [key, value] : *object.members())
+        if (value.members() != nullptr)
+            throw input_error(
+                "{} has the object {} in it (layers of several kinds have an embedding each, and one is read): keep "
+                "the layers of one kind, and write what their object holds",
+                where, in_quotes(key));
     const Json* type = keys.find("rope_type") != nullptr ? keys.find("rope_type") : keys.find("type");
     if (type == nullptr) {
         // `rope_parameters` without scaling hold the base and nothing else.

@@ -41,6 +41,7 @@ DumpInspection inspect_dump(const std::string& path, const sim::DumpOptions& opt
     }
     found.dump.emplace(path, options);
     found.notes = found.dump->notes();
+    if (!found.dump->reading().empty()) found.notes.push_back(found.dump->reading());
     if (found.dump->sequences() > 1)
         found.notes.push_back(fmt::format("{} sequences in a batch; this is number {}: choose another with --batch",
                                           found.dump->sequences(), found.dump->sequence()));

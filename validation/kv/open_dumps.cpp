@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <map>
 
 #include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
@@ -44,6 +45,7 @@ std::string what_it_has(const sim::KvDump& dump) {
 }
 
 void list_heads(const KvPlan& plan, OpenDumps& open) {
+    std::map<std::size_t, std::size_t> short_layers;  // and their tokens
     for (std::size_t f = 0; f < open.dumps.size(); ++f) {
         const auto& dump = *open.dumps[f];
         const std::size_t before = open.heads.size();
@@ -53,6 +55,7 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
             if (!wanted(plan.layers, tensor.layer)) continue;
             if (tensor.tokens < plan.block_tokens) {
                 too_short.push_back(&tensor);
+                short_layers[tensor.layer] = std::max(short_layers[tensor.layer], tensor.tokens);
                 continue;
             }
             for (std::size_t head = 0; head < tensor.heads; ++head)
@@ -79,8 +82,14 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
     }
     for (const std::size_t layer : plan.layers)
         if (std::none_of(open.heads.begin(), open.heads.end(),
-                         [&](const DumpHeadPlace& at) { return at.tensor->layer == layer; }))
+                         [&](const DumpHeadPlace& at) { return at.tensor->layer == layer; })) {
+            if (short_layers.contains(layer))
+                throw input_error(
+                    "layer {} (asked for with --layers) has {} tokens, fewer than one block of {}: choose a smaller "
+                    "--block, or leave the layer out",
+                    layer, short_layers[layer], plan.block_tokens);
             throw input_error("no dump has a layer {} (asked for with --layers): see spiked kv inspect", layer);
+        }
     for (const std::size_t head : plan.heads)
         if (std::none_of(open.heads.begin(), open.heads.end(),
                          [&](const DumpHeadPlace& at) { return at.head == head; }))
@@ -145,6 +154,10 @@ OpenDumps open_dumps(const KvPlan& plan) {
         open.sha256.resize(open.dumps.size(), sum);
         for (std::size_t f = first; f < open.dumps.size(); ++f) add_notes(f, open);
     }
+    std::set<std::string> readings;
+    for (std::size_t f = 0; f < open.dumps.size(); ++f)
+        if (const auto& text = open.dumps[f]->reading(); !text.empty() && readings.insert(text).second)
+            open.notes.push_back(fmt::format("{}: {}", open.dumps[f]->path(), text));
     list_heads(plan, open);
     return open;
 }

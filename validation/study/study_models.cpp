@@ -186,6 +186,31 @@ std::vector<std::string> read_source(Section& section, Diagnostics& diagnostics)
     return files;
 }
 
+/// How the files of matrices are read: the keys are the options of spiked spectrum.
+sim::MatrixReading read_dialect(Section& section, const toml::table& model, Diagnostics& diagnostics) {
+    sim::MatrixReading reading{.layout = section.text("layout", ""), .table = {}};
+    const auto character = [&](const char* key, const sim::CharacterNames& names) -> std::optional<char> {
+        const std::string text = section.text(key, "");
+        if (text.empty()) return std::nullopt;
+        std::optional<char> found;
+        guarded(*model.get(key), diagnostics, [&] { found = sim::named_character(key, text, names); });
+        return found;
+    };
+    const auto flag = [&](const char* key) -> std::optional<bool> {
+        if (section.node(key) == nullptr) return std::nullopt;
+        return section.flag(key, false);
+    };
+    reading.table = {.delimiter = character("delimiter", sim::delimiter_names()),
+                     .decimal = character("decimal", sim::decimal_names()),
+                     .header = flag("header"),
+                     .index = flag("index")};
+    if (const toml::node* covariance = section.node("covariance"))
+        diagnostics.add(*covariance,
+                        "a study needs the data themselves (spiked spectrum --covariance reads their covariances): "
+                        "name those files as source and leave covariance out");
+    return reading;
+}
+
 std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::table* sweep, Diagnostics& diagnostics) {
     Section section(model, "[model]", diagnostics);
     section.text("kind", "");
@@ -195,13 +220,14 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
     preparation.standardize = find_enum<sim::Lines>(section.choice("standardize", "none", {"none", "rows", "columns"}))
                                   .value_or(sim::Lines::none);
     guarded(model, diagnostics, [&] { preparation.check(); });
+    const sim::MatrixReading reading = read_dialect(section, model, diagnostics);
     section.no_other_keys();
     if (sweep != nullptr)
         diagnostics.add(*sweep, "a study of matrices has no sweep (its cells are the files): leave it out");
     std::vector<StudyPoint> points;
     for (const auto& file : files)
         guarded(*model.get("source"), diagnostics, [&] {
-            StudyPoint point{matrix_source(file, preparation), {{"file", std::nullopt, file}}, ""};
+            StudyPoint point{matrix_source(file, preparation, reading), {{"file", std::nullopt, file}}, ""};
             complete_factors(point);
             points.push_back(std::move(point));
         });

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
-#include "sim/io/matrix_file.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -41,6 +41,33 @@ Json spiked_json(const SpikedPoint& point) {
 estimators::NoiseCovariance known(const sim::Covariance& covariance) {
     if (covariance.is_diagonal()) return estimators::NoiseCovariance::diagonal(covariance.eigenvalues());
     return estimators::NoiseCovariance::on_basis(covariance.eigenvalues(), covariance.basis());
+}
+
+/// A message about a matrix in the words of a study, whose keys stand for the options of commands.
+std::string in_keys(std::string text) {
+    static const std::pair<std::string, std::string> words[] = {{"--header yes", "header = true"},
+                                                                {"--header no", "header = false"},
+                                                                {"--index yes", "index = true"},
+                                                                {"--index no", "index = false"},
+                                                                {"--delimiter comma", "delimiter = \"comma\""},
+                                                                {"--decimal comma", "decimal = \"comma\""},
+                                                                {"--header", "header"},
+                                                                {"--index", "index"},
+                                                                {"--delimiter", "delimiter"},
+                                                                {"--decimal", "decimal"},
+                                                                {"--layout", "layout"}};
+    for (const auto& [option, key] : words)
+        for (std::size_t at = text.find(option); at != std::string::npos; at = text.find(option, at + key.size()))
+            text.replace(at, option.size(), key);
+    return text;
+}
+
+sim::NotedMatrix read_in_study(const std::string& path, const sim::MatrixReading& reading) {
+    try {
+        return sim::read_noted_matrix(path, reading);
+    } catch (const Error& error) {
+        throw Error(error.kind(), in_keys(error.what()));
+    }
 }
 
 }  // namespace
@@ -130,14 +157,15 @@ BlockSource kv_like_source(const KvLikePoint& point) {
     return source;
 }
 
-BlockSource matrix_source(const std::string& path, const sim::Preparation& preparation) {
+BlockSource matrix_source(const std::string& path, const sim::Preparation& preparation,
+                          const sim::MatrixReading& reading) {
     BlockSource source;
     source.no_kernels = "a matrix of a file";
-    sim::NotedMatrix read = sim::read_noted_matrix(path);
+    sim::NotedMatrix read = read_in_study(path, reading);
     const auto note = [&](const std::vector<std::string>& notes) {
         for (const auto& text : notes) source.notes.push_back(fmt::format("{}: {}", path, text));
     };
-    note(read.notes);
+    for (const auto& text : read.notes) source.notes.push_back(in_keys(text));  // they name the file
     note(sim::data_notes(read.matrix, {read.of_text, std::nullopt}));
     sim::NotedMatrix ready =
         located([&] { return path; }, [&] { return sim::prepared(std::move(read.matrix), preparation); });

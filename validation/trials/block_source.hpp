@@ -7,6 +7,7 @@
 
 #include "core/text/json.hpp"
 #include "estimators/transforms/noise_covariance.hpp"
+#include "sim/io/matrix_file.hpp"
 #include "sim/io/preparation.hpp"
 #include "sim/kv/kv_like.hpp"
 #include "sim/spiked/covariance_spec.hpp"
@@ -73,9 +74,11 @@ struct KvLikePoint {
 };
 [[nodiscard]] BlockSource kv_like_source(const KvLikePoint& point);
 
-/// [model] kind = "matrix": a block from a file, prepared, the same in every replicate. Only the random rotation of
-/// quantizers differs between replicates. The notes are those on reading and preparing it and on its data, each with
-/// the name of the file. Throws input_error like sim::read_noted_matrix and sim::prepared.
-[[nodiscard]] BlockSource matrix_source(const std::string& path, const sim::Preparation& preparation = {});
+/// [model] kind = "matrix": a block from a file, read as `reading` says and prepared, the same in every replicate. Only
+/// the random rotation of quantizers differs between replicates. The notes are those on reading and preparing it and on
+/// its data, each with the name of the file; they and the errors name the keys of [model] in the place of options.
+/// Throws like sim::read_noted_matrix and sim::prepared.
+[[nodiscard]] BlockSource matrix_source(const std::string& path, const sim::Preparation& preparation = {},
+                                        const sim::MatrixReading& reading = {});
 
 }  // namespace spiked::validation

@@ -119,12 +119,17 @@ def check_rope_metadata(folder):
     assert found(rope_parameters={"rope_type": "default", "rope_theta": 5000.0}) == {"rope_base": 5000.0}
     assert found(rope_theta=1e4, rope_scaling={"type": "linear", "factor": 4.0}) == {
         "rope_base": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    assert found(rope_theta=1e4, no_rope_layers=[1, 1], rotary_pct=1.0, partial_rotary_factor=1) == {"rope_base": 1e4}
     yarn = found(rope_theta=1e6, rope_scaling={"type": "yarn", "factor": None}, max_position_embeddings=131072,
                  original_max_position_embeddings=32768)
     assert yarn["rope_scaling"] == {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, yarn
     for config in ({}, {"rope_theta": 1e4, "rope_scaling": {"type": "dynamic", "factor": 2.0}},
                    {"rope_theta": 1e4, "rope_scaling": {"rope_type": "longrope"}},
-                   {"rope_theta": 1e4, "partial_rotary_factor": 0.5},
+                   {"rope_theta": 1e4, "partial_rotary_factor": 0.5}, {"rope_theta": 1e4, "rotary_pct": 0.25},
+                   {"rope_theta": 1e4, "rotary_dim": 64}, {"rope_theta": 1e4, "qk_rope_head_dim": 64},
+                   {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "layer_types": ["sliding_attention", "full_attention"]},
+                   {"rope_theta": 1e4, "no_rope_layers": [1, 1, 1, 0]},
+                   {"rope_theta": 1e4, "rope_scaling": {"rope_type": "default", "mrope_section": [16, 24, 24]}},
                    {"rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_theta": 1e4}}}):
         assert found(**config) == {}, config
     # Llama 3.1 8B: the three ranges of frequencies, from the formula by wavelengths.

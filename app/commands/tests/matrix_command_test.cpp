@@ -82,6 +82,21 @@ TEST(PreparedSpectrum, HasTheSingularValuesOfNumpy) {
     }
 }
 
+TEST(SpectrumText, ShowsRoundingErrorsAsZero) {
+    const arma::mat low = offset_data().head_cols(3) * offset_data().submat(0, 0, 7, 2).t();
+    const std::string path = stored_matrix("low_rank.npy", low);
+    const std::string text = spiked("spectrum " + path + " --estimator svd:4").out;
+    const std::size_t at = text.find("largest singular values:");
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_NE(text.substr(at, text.find('\n', at) - at).find(" 0 0 0 0 0"), std::string::npos) << text;
+    EXPECT_EQ(text.find("e-1"), std::string::npos) << text;
+    const arma::vec values = values_in(spectrum_of(path));
+    EXPECT_GT(values[2], 1.0);
+    EXPECT_NE(values[3], 0.0) << "JSON has the number itself";
+    const Outcome small = spiked("spectrum " + stored_matrix("small.npy", 1e-20 * offset_data()));
+    EXPECT_NE(small.out.find("e-1"), std::string::npos) << "small, but not beside the others: " << small.out;
+}
+
 TEST(PreparedSpectrum, WritesPartsOfThePreparedMatrix) {
     const std::string path = stored_matrix("parts.npy", offset_data());
     const Json json = spectrum_of(path + " --center columns --estimator svd:2 --denoised " + scratch("low.npy") +
@@ -114,6 +129,22 @@ TEST(CovarianceSpectrumCommand, AgreesWithTheDataItself) {
     EXPECT_EQ(spiked("spectrum " + scratch("rows.npy") + " --covariance 59").code, 4) << "not square";
 }
 
+TEST(MatrixOfAnotherKind, IsNamedByItsContent) {
+    for (const auto& [name, content, what] : {std::tuple{"list.json", "[[1, 2], [3, 4]]", "json.load"},
+                                              {"page.html", "<html><body></body></html>", "a web page"},
+                                              {"picture.png", "\x89PNG\r\n\x1a\n....", "a PNG image"},
+                                              {"paper.pdf", "%PDF-1.7", "a PDF document"}}) {
+        std::ofstream(scratch(name), std::ios::binary) << content;
+        for (const char* command : {"spectrum ", "quantize "}) {
+            const Outcome found = spiked(command + scratch(name));
+            EXPECT_EQ(found.code, 4) << name;
+            EXPECT_NE(found.err.find(what), std::string::npos) << found.err;
+        }
+    }
+    EXPECT_NE(spiked("spectrum none.json").err.find("none.json stands where"), std::string::npos) << "no such file";
+    EXPECT_NE(spiked("run " + scratch("list.json")).err.find("stands where STUDY.toml"), std::string::npos);
+}
+
 TEST(MatrixNotes, GoToStandardErrorAndJson) {
     arma::mat matrix = offset_data();
     matrix.col(0) = arma::regspace(0, 59);
@@ -124,16 +155,22 @@ TEST(MatrixNotes, GoToStandardErrorAndJson) {
         EXPECT_NE(text.find("the first column counts 0, 1, 2, ...: if it is an index, leave it out"), std::string::npos)
             << text;
     EXPECT_TRUE(spiked("spectrum " + path + " --json --quiet").err.empty());
-    const Outcome coded =
-        spiked("quantize " + stored_matrix("zero.npy", arma::join_cols(offset_data(), arma::mat(2, 20))) +
-               " --center columns --json");
+    const std::string zero = stored_matrix("zero.npy", arma::join_cols(offset_data(), arma::mat(2, 20)));
+    const Outcome coded = spiked("quantize " + zero + " --center columns --json");
     ASSERT_EQ(coded.code, 0) << coded.err;
     EXPECT_EQ(*coded.json().find("centered")->string(), "columns");
-    EXPECT_NE(notes_in(coded.json()).find("2 zero rows: they count in the bits"), std::string::npos);
+    EXPECT_NE(notes_in(coded.json()).find("2 zero rows counted as data in the centring"), std::string::npos);
+    EXPECT_NE(notes_in(spiked("quantize " + zero + " --json").json()).find("2 zero rows: they count in the bits"),
+              std::string::npos);
     EXPECT_NE(coded.err.find("of the prepared matrix"), std::string::npos);
     const Json stripped = spectrum_of(scratch("zero.npy"));
     EXPECT_NE(notes_in(stripped).find("2 zero rows left out (--keep-empty keeps them)"), std::string::npos);
     EXPECT_EQ(number(stripped, "stripped_rows"), 2);
+    const Json centred = spectrum_of(zero + " --center columns");
+    EXPECT_EQ(number(centred, "stripped_rows"), 0);
+    const arma::mat whole = arma::join_cols(offset_data(), arma::mat(2, 20));
+    EXPECT_LE(arma::abs(values_in(centred) - arma::svd(arma::mat(whole.each_row() - arma::mean(whole, 0)))).max(),
+              1e-11);
 }
 
 /// A dump without a layout of which all tokens are the same.

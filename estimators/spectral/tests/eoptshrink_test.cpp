@@ -284,6 +284,21 @@ TEST(EOptShrink, TheEdgeBehindAGivenRankFollowsThatRank) {
     EXPECT_EQ(eoptshrink(s, {40, 50}, {.rank = 0}).bulk_edge->value, eoptshrink(s, {40, 50}).bulk_edge->value);
 }
 
+TEST(EOptShrink, TheEdgeOfARankThatIsSetToZeroIsThatOfRankZero) {
+    std::vector<double> s;
+    for (const double lambda : noise_eigenvalues(60, 90, 3.0, 0)) s.push_back(std::sqrt(lambda));
+    for (const char* variant : {"", ":paper", ":author", ":edgefit", ":impute=none"}) {
+        const std::string name = fmt::format("eoptshrink{}:rank=", variant);
+        const Shrinkage none = spectral_estimator(name + "0").estimate(s, {60, 90});
+        ASSERT_TRUE(none.bulk_edge) << name;
+        const Shrinkage found = spectral_estimator(name + "59").estimate(s, {60, 90});
+        if (found.rank > 0) continue;  // without imputation one eigenvalue is enough
+        EXPECT_NE(found.note.find("set to 0"), std::string::npos) << name;
+        EXPECT_EQ(found.bulk_edge->value, none.bulk_edge->value) << name;
+    }
+    EXPECT_EQ(spectral_estimator("eoptshrink:rank=59").estimate(s, {60, 90}).rank, 0U);
+}
+
 TEST(EOptShrink, NoComponentThatIsCountedLiesBelowTheEdge) {
     for (std::uint64_t draw = 0; draw < 5; ++draw) {
         std::vector<double> s;

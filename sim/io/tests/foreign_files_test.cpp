@@ -1,5 +1,7 @@
 #include <zlib.h>
 
+#include <array>
+#include <bit>
 #include <cstdlib>
 
 #include "core/files/tests/scratch.hpp"
@@ -68,7 +70,7 @@ TEST(MatFile, WhatIsNoNumberIsListedAndNotRead) {
     const ScratchFolder scratch;
     const std::string number = mat_part(9, little_endian(0, 8));
     expect_rejected_matrix(scratch.write("z.mat", mat_bytes(0x806, 1, 1, number + number)),
-                           {"complex numbers", "abs", "[real(x); imag(x)]"});
+                           {"complex numbers", "[real(x) -imag(x); imag(x) real(x)]"});
     std::string old = little_endian(0, 4) + little_endian(1, 4) + little_endian(1, 4) + little_endian(0, 4);
     old += little_endian(2, 4) + std::string("x\0", 2) + little_endian(0x3FF0000000000000, 8);
     expect_rejected_matrix(scratch.write("v4.mat", old), {"version 4 is not read", "save -v7"});
@@ -138,7 +140,7 @@ TEST(MatrixMarketBadInput, NamesTheLine) {
     const auto fails = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
         expect_rejected_matrix(scratch.write("m.mtx", "%%MatrixMarket matrix " + text), parts);
     };
-    fails("coordinate complex general\n1 1 1\n1 1 2 3\n", {"complex numbers", "absolute values"});
+    fails("coordinate complex general\n1 1 1\n1 1 2 3\n", {"complex numbers", "each twice"});
     fails("coordinate real general\n2 2 1\n3 1 2\n", {"row 2, column 0", "2 x 2"});
     fails("coordinate real general\n2 2 1\n0 1 2\n", {"row -1"});
     fails("coordinate real general\n2 2 2\n1 1 2\n", {"1 entries", "2"});
@@ -242,9 +244,11 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {std::string("II*\0\x08\0\0\0", 8), "PIL.Image"},
         {"\x89PNG\r\n\x1a\n", "PIL.Image"},
         {"\xff\xd8\xff\xe0", "PIL.Image"},
-        {"\x28\xb5\x2f\xfd....", "zstd -d"},
-        {"BZh91AY", "bunzip2"},
-        {std::string("\xfd\x37zXZ\0\0", 7), "xz -dk"},
+        {"\x28\xb5\x2f\xfd....", "zstd -dc FILE > NEW"},
+        {"BZh91AY", "bzip2 -dc FILE > NEW"},
+        {std::string("\xfd\x37zXZ\0\0", 7), "xz -dc FILE > NEW"},
+        {"<?xml version=\"1.0\"?>", "an XML file"},
+        {"%PDF-1.7", "a PDF document"},
         {R"({"a": [1, 2]})", "json.load"},
         {"[[1, 2], [3, 4]]", "json.load"},
     };
@@ -253,6 +257,27 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
             expect_rejected_matrix(scratch.write(name, bytes), {name, advice});
     for (const auto& [bytes, advice] : cases)
         expect_error(ErrorKind::input, [&] { (void)open_tensors(scratch.write("dump", bytes)); }, {advice});
+}
+
+TEST(ForeignFiles, RawNumbersAreNotText) {
+    const ScratchFolder scratch;
+    std::string bytes;
+    for (const double value : {0.25, -1.5, 3.0, 1e-3}) {
+        const auto raw = std::bit_cast<std::array<char, sizeof(double)>>(value);
+        bytes.append(raw.begin(), raw.end());
+    }
+    for (const char* name : {"raw.dat", "raw.txt", "raw.csv"})
+        expect_rejected_matrix(scratch.write(name, bytes),
+                               {name, "32 bytes", "binary data, not text", "numpy.fromfile"});
+    expect_rejected_matrix(scratch.write("raw", bytes), {"unknown kind of file"});
+    expect_matrix(scratch.write("m.dat", "1 3.5\n2 7\n"), arma::mat{{1, 3.5}, {2, 7}});
+}
+
+TEST(ForeignFiles, ALayoutHasNoEffectOnATable) {
+    const ScratchFolder scratch;
+    const std::string path = scratch.write("m.csv", "1,3.5\n2,7\n");
+    expect_error(ErrorKind::usage, [&] { (void)read_noted_matrix(path, {.layout = "head,token,dim", .table = {}}); },
+                 {"m.csv", "--layout has no effect on a table", "leave it out"});
 }
 
 TEST(ForeignFiles, OnesThatAreReadNeedNoSuffix) {
@@ -272,7 +297,7 @@ TEST(ForeignFiles, ComplexArraysSayWhatToDo) {
     const ScratchFolder scratch;
     const std::string header = "{'descr': '<c16', 'fortran_order': False, 'shape': (1, 1), }\n";
     expect_rejected_matrix(scratch.write("z.npy", npy_bytes(header, std::string(16, '\0'))),
-                           {"complex numbers", "absolute values", "x.real, x.imag"});
+                           {"complex numbers", "numpy.block([[x.real, -x.imag], [x.imag, x.real]])", "each twice"});
 }
 
 }  // namespace

@@ -65,20 +65,40 @@ TEST(Preparation, IsAsAccurateFarFromZero) {
                 prepared(data(), {.standardize = Lines::columns}).matrix, 1e-13);
 }
 
-TEST(Preparation, ZeroRowsAndColumnsStayAndDoNotCount) {
-    arma::mat padded(5, 6);
-    const arma::uvec rows = {0, 2, 3};
-    const arma::uvec columns = {1, 2, 4, 5};
-    padded.submat(rows, columns) = data();
-    for (const Preparation& preparation :
-         {Preparation{.center = Lines::both}, Preparation{.standardize = Lines::columns}}) {
-        arma::mat expected(5, 6);
-        expected.submat(rows, columns) = prepared(data(), preparation).matrix;
-        expect_near(prepared(padded, preparation).matrix, expected, 0.0);
-    }
-    const arma::mat kept = prepared(padded, {.center = Lines::columns, .keep_empty = true}).matrix;
-    EXPECT_NEAR(kept(1, 1), -(1.5 + 3.0 - 0.5) / 5.0, 1e-15);
-    expect_near(prepared(arma::mat(3, 2), {.standardize = Lines::columns}).matrix, arma::mat(3, 2), 0.0);
+// Expected: NumPy, as above, and numpy.linalg.svd(x - x.mean(0)).
+TEST(PreparationReference, ZeroRowsAndColumnsAreData) {
+    const arma::mat matrix = {{1.5, -2.0, 0.0, 7.0}, {3.0, 4.0, 0.0, 7.5}, {0, 0, 0, 0}, {-0.5, 10.0, 0.0, 6.0}};
+    const NotedMatrix columns = prepared(matrix, {.center = Lines::columns});
+    expect_near(columns.matrix,
+                {{0.5, -5.0, 0.0, 1.875}, {2.0, 1.0, 0.0, 2.375}, {-1.0, -3.0, 0.0, -5.125}, {-1.5, 7.0, 0.0, 0.875}});
+    const arma::vec values = arma::svd(columns.matrix);
+    EXPECT_LE(arma::abs(values - arma::vec{9.401629147940023, 6.038829819407327, 1.6820831658516298, 0.0}).max(),
+              1e-13);
+    EXPECT_EQ(columns.notes, std::vector<std::string>{
+                                 "1 zero row counted as data in the centring: if it is padding, remove it first"});
+    const NotedMatrix rows = prepared(matrix, {.center = Lines::rows});
+    expect_near(rows.matrix, {{-0.125, -3.625, -1.625, 5.375},
+                              {-0.625, 0.375, -3.625, 3.875},
+                              {0.0, 0.0, 0.0, 0.0},
+                              {-4.375, 6.125, -3.875, 2.125}});
+    EXPECT_EQ(rows.notes, std::vector<std::string>{
+                              "1 zero column counted as data in the centring: if it is padding, remove it first"});
+    expect_near(prepared(matrix, {.center = Lines::both}).matrix, {{1.15625, -4.34375, 0.65625, 2.53125},
+                                                                   {0.65625, -0.34375, -1.34375, 1.03125},
+                                                                   {1.28125, -0.71875, 2.28125, -2.84375},
+                                                                   {-3.09375, 5.40625, -1.59375, -0.71875}});
+    arma::mat narrow = matrix;
+    narrow.shed_col(2);
+    expect_near(prepared(narrow, {.standardize = Lines::columns}).matrix,
+                {{0.31622776601683794, -0.944911182523068, 0.5398618130615209},
+                 {1.2649110640673518, 0.1889822365046136, 0.6838249632112599},
+                 {-0.6324555320336759, -0.5669467095138409, -1.4756222890348238},
+                 {-0.9486832980505138, 1.3228756555322951, 0.2519355127620431}});
+    const std::string message =
+        message_of(ErrorKind::input, [&] { (void)prepared(matrix, {.standardize = Lines::columns}); });
+    EXPECT_TRUE(message.starts_with("1 constant column without a standard deviation (the first is column 2,"))
+        << message;
+    expect_near(prepared(arma::mat(3, 2), {.center = Lines::columns}).matrix, arma::mat(3, 2), 0.0);
 }
 
 TEST(Preparation, ConstantColumnsBecomeExactlyZeroAndCannotBeStandardized) {
@@ -94,8 +114,8 @@ TEST(Preparation, ConstantColumnsBecomeExactlyZeroAndCannotBeStandardized) {
     const arma::mat behind_zeros = arma::join_rows(arma::mat(3, 2), matrix, arma::mat(3, 1, arma::fill::ones));
     const std::string message =
         message_of(ErrorKind::input, [&] { (void)prepared(behind_zeros, {.standardize = Lines::columns}); });
-    EXPECT_NE(message.find("2 constant columns"), std::string::npos) << message;
-    EXPECT_NE(message.find("column 4, counted"), std::string::npos) << message;
+    EXPECT_NE(message.find("4 constant columns"), std::string::npos) << message;
+    EXPECT_NE(message.find("column 0, counted"), std::string::npos) << message;
 }
 
 TEST(Preparation, RejectsWhatCannotBeDone) {

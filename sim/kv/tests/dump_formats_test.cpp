@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -124,6 +125,118 @@ TEST_F(Formats, PromptCacheOfMlx) {
     expect_error(ErrorKind::input, [&] { KvDump wrong(path); }, {"--format hf or --format mlx"});
 }
 
+/// A layer whose cache does not hold every token in order is left out; a ring that is not full is in order.
+TEST_F(Formats, OtherCachesOfMlx) {
+    const auto opened = [&](const Metadata& metadata) {
+        return KvDump(write(separate_sides("{layer}.{side}", {"0", "1"}), metadata), {.format = "mlx"});
+    };
+    const KvDump ring = opened({{"2.0", "KVCache"},
+                                {"2.1", "RotatingKVCache"},
+                                {"0.1.0", "0"},
+                                {"0.1.1", "8"},
+                                {"0.1.2", "9"},
+                                {"2.2", "RotatingKVCache"},
+                                {"0.2.2", "8"}});
+    EXPECT_NE(ring.find(0, Side::key), nullptr);
+    EXPECT_EQ(ring.find(1, Side::key), nullptr);
+    EXPECT_NE(ring.find(2, Side::value), nullptr);
+    ASSERT_EQ(ring.notes().size(), 1U);
+    for (const char* part : {"left out", "\"1.0\", \"1.1\"", "RotatingKVCache with 8 of 9 tokens"})
+        EXPECT_NE(ring.notes()[0].find(part), std::string::npos) << ring.notes()[0];
+    EXPECT_EQ(opened({{"2.2", "ArraysCache"}}).find(2, Side::key), nullptr);
+    expect_error(ErrorKind::input,
+                 [&] {
+                     (void)opened({{"2.0", "RotatingKVCache"}, {"2.1", "MambaCache"}, {"2.2", "RotatingKVCache"}});
+                 },
+                 {"layer 0 is a RotatingKVCache", "unknown number"});
+}
+
+TEST_F(Formats, LayersThatDoNotFitAreLeftOut) {
+    auto all = separate_sides("layers.{layer}.{side}", {"key", "value"});
+    all.at(2) = tensor_of("layers.1.key", DType::f32, {2, 3}, std::vector<double>(6, 1.0));  // a convolution's state
+    const Metadata metadata = {{"layout", "batch,head,token,dim"}};
+    const KvDump dump(write(all, metadata));
+    EXPECT_EQ(dump.tensors().size(), 4U);
+    EXPECT_EQ(dump.find(1, Side::value), nullptr) << "what is beside it in its layer is of another kind too";
+    ASSERT_EQ(dump.notes().size(), 1U);
+    EXPECT_NE(dump.notes()[0].find("\"layers.1.key\", \"layers.1.value\""), std::string::npos) << dump.notes()[0];
+    EXPECT_EQ(dump.ignored(), (std::vector<std::string>{"layers.1.key", "layers.1.value"}));
+    // Layers that were asked for decide what is read.
+    const KvDump others(write(all, metadata), {.layers = {0, 2}});
+    EXPECT_TRUE(others.notes().empty());
+    EXPECT_EQ(others.tensors().size(), 4U);
+    EXPECT_EQ(KvDump(write(all, metadata), {.layers = {2}}).tensors().size(), 2U);
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump none(write(all, metadata), {.layers = {0, 1}});
+                 },
+                 {"\"layers.1.key\" has shape [2, 3]"});
+    expect_error(ErrorKind::input, [&] { KvDump none(write({all.at(2)}, metadata)); }, {"\"layers.1.key\""});
+}
+
+TEST_F(Formats, WhatMayBeMissingIsNoted) {
+    const Metadata metadata = {{"layout", "batch,head,token,dim"}};
+    auto all = separate_sides("layers.{layer}.{side}", {"key", "value"});
+    EXPECT_TRUE(KvDump(write(all, metadata)).notes().empty());
+    all.at(3).name = "layers.1.v";
+    const KvDump other_side(write(all, metadata));
+    ASSERT_EQ(other_side.notes().size(), 1U);
+    EXPECT_NE(other_side.notes()[0].find("layer 1 has keys and no values; outside the cache: \"layers.1.v\""),
+              std::string::npos)
+        << other_side.notes()[0];
+    all.at(3).name = "layers.1.value";
+    all.push_back(tensor_of("embedding", DType::f32, {1, 1}, {1.0}));
+    EXPECT_TRUE(KvDump(write(all, metadata)).notes().empty());
+    all.back().name = "blocks.3.key";
+    const KvDump other_name(write(all, metadata));
+    ASSERT_EQ(other_name.notes().size(), 1U);
+    EXPECT_TRUE(other_name.notes()[0].starts_with("outside the cache: \"blocks.3.key\"")) << other_name.notes()[0];
+}
+
+TEST_F(Formats, ANamedFormatSaysHowItWasRead) {
+    const auto path = write(separate_sides("{layer}.{side}", {"0", "1"}));
+    EXPECT_EQ(KvDump(path, {.format = "hf"}).reading(), "read as batch,head,token,dim: 2 heads, 8 tokens, 4 channels");
+    EXPECT_EQ(KvDump(path, {.layout = "batch,head,token,dim", .tensor_pattern = "{layer}.{side}"}).reading(), "");
+}
+
+TEST_F(Formats, OptionsWithoutEffectAreRejected) {
+    const auto path = write(separate_sides("{layer}.{side}", {"0", "1"}));
+    expect_error(ErrorKind::usage, [&] { KvDump dump(path, {.format = "hf", .head_dim = 4}); }, {"--head-dim out"});
+    expect_error(ErrorKind::usage, [&] { KvDump dump(path, {.format = "hf", .block_table = "0"}); },
+                 {"--block-table out"});
+}
+
+TEST_F(Formats, OneTensorNeedsItsName) {
+    const auto path =
+        write({stored_cache("kv", {cache_layers, 2, cache_heads, cache_tokens, cache_dim}, [](const CacheIndex& i) {
+            return cache_element({i[0], i[1], 0, i[2], i[3], i[4]});
+        })});
+    const std::string layout = "layer,side,head,token,dim";
+    expect_error(ErrorKind::input, [&] { KvDump dump(path, {.layout = layout}); }, {"--pattern \"kv\""});
+    expect_cache(KvDump(path, {.layout = layout, .tensor_pattern = "kv"}));
+}
+
+TEST_F(Formats, OptionsInTheMetadata) {
+    const auto with = [&](const char* key, const char* value) {
+        return KvDump(write(separate_sides("layers.{layer}.{side}", {"key", "value"}),
+                            {{"layout", "batch,head,token,dim"}, {key, value}}));
+    };
+    for (const char* word : {"true", "True", "1", "yes", "false", "False", "0", "no"})
+        EXPECT_NO_THROW((void)with("skip_empty", word)) << word;
+    expect_error(ErrorKind::input, [&] { (void)with("skip_empty", "maybe"); }, {"skip_empty is \"maybe\""});
+    for (const char* range : {"a:b", "4:4"})
+        expect_error(ErrorKind::input, [&] { (void)with("tokens", range); }, {"dump.safetensors", range});
+}
+
+TEST(BlockTable, Texts) {
+    using Pages = std::vector<std::size_t>;
+    for (const char* text : {"3,1,7", "3 1 7", "[3, 1, 7]", "[3 1 7]", " 3, 1,\n 7, ", "[[3 1\n 7]]", "3,1 7"})
+        EXPECT_EQ(parse_block_table(text), (Pages{3, 1, 7})) << text;
+    EXPECT_EQ(parse_block_table("12"), Pages{12});
+    for (const char* bad : {"", "[]", "1,,2", ",1", "1 1", "-1", "1.5", "[1],[2]", "a"})
+        EXPECT_FALSE(parse_block_table(bad)) << bad;
+}
+
 TEST_F(Formats, MetadataNameTheFormat) {
     expect_cache(KvDump(write(separate_sides("{layer}.{side}", {"0", "1"}), {{"format", "mlx"}})));
     // `pt` is what safetensors of torch writes, and names no format.
@@ -154,12 +267,17 @@ TEST_F(Formats, FileOfOneLayerOfVllm) {
                       {stored_cache("kv_cache", {2, cache_tokens, cache_heads * cache_dim}, [&](const CacheIndex& i) {
                           return cache_element({0, i[0], 0, i[2] / cache_dim, i[1], i[2] % cache_dim});
                       })});
-    const KvDump dump(path, {.format = "vllm", .head_dim = cache_dim});
+    const std::string rows = "side,token,hidden";
+    const KvDump dump(path, {.layout = rows, .format = "vllm", .head_dim = cache_dim});
     ASSERT_EQ(dump.tensors().size(), 2U);
     EXPECT_EQ(dump.tensors()[0].layer, 7U);
     EXPECT_EQ(dump.read_block(*dump.find(7, Side::value), 1, 3, 2)(1, 2), cache_element({0, 1, 0, 1, 4, 2}));
-    expect_error(ErrorKind::input, [&] { KvDump wrong(path, {.format = "vllm"}); }, {"one axis of 8", "--head-dim"});
-    expect_error(ErrorKind::input, [&] { KvDump wrong(path, {.format = "vllm", .head_dim = 3}); },
+    expect_error(ErrorKind::input, [&] { KvDump wrong(path, {.layout = rows, .format = "vllm"}); },
+                 {"one axis of 8", "--head-dim"});
+    // [2, pages, all of a page] has three axes too.
+    expect_error(ErrorKind::input, [&] { KvDump wrong(path, {.format = "vllm", .head_dim = cache_dim}); },
+                 {"--layout, side,token,hidden for files of the example connector"});
+    expect_error(ErrorKind::input, [&] { KvDump wrong(path, {.layout = rows, .format = "vllm", .head_dim = 3}); },
                  {"not whole heads of 3"});
 }
 
@@ -219,6 +337,12 @@ TEST_F(Formats, ChunksOfLmcache) {
                              return cache_element({i[1], i[0], 0, i[3] / cache_dim, first + i[2], i[3] % cache_dim});
                          }));
     }
+    expect_cache(KvDump(write(chunks), {.format = "lmcache", .head_dim = cache_dim}));
+    chunks.at(0).name = "chunk.3";
+    expect_error(ErrorKind::input, [&] { KvDump(write(chunks), {.format = "lmcache", .head_dim = cache_dim}); },
+                 {"chunk 2 of the key of layer 0 is missing", "\"chunk.3[0,0]\" follows \"chunk.1[0,0]\""});
+    for (const std::size_t chunk : {0, 1, 2})  // numbered by their first tokens
+        chunks.at(chunk).name = fmt::format("chunk.{}", std::array{6, 0, 3}.at(chunk));
     expect_cache(KvDump(write(chunks), {.format = "lmcache", .head_dim = cache_dim}));
     const auto whole =
         write({stored_cache("tensor_bytes", {2, cache_layers, cache_tokens, cache_heads * cache_dim},
@@ -281,6 +405,9 @@ TEST_F(Formats, LayoutsOfSidesDiffer) {
     expect_cache(KvDump(path, {.layout = "key=head,dim,token;value=head,token,dim", .format = "hf"}));
     expect_error(ErrorKind::input, [&] { KvDump one(path, {.layout = "key=head,dim,token", .format = "hf"}); },
                  {"does not name the value"});
+    const KvDump keys(path, {.layout = "key=head,dim,token", .format = "hf", .side = Side::key});
+    EXPECT_EQ(keys.tensors().size(), cache_layers);
+    EXPECT_EQ(keys.tensors()[1].side, Side::key);
     for (const char* bad : {"key=head,dim,token value", "key=head,dim key=head,token,dim", "side=head,token,dim"})
         expect_error(ErrorKind::usage, [&] { KvDump one(path, {.layout = bad, .format = "hf"}); }, {"layout"});
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <limits>
 
 #include "core/files/tests/scratch.hpp"
 #include "sim/kv/kv_dump.hpp"
@@ -186,6 +187,37 @@ TEST_F(Scales, Fp8WithoutAScaleIsReadAsItIsWithANote) {
     const KvDump nan(write({{"layers.0.key", "F8_E4M3", {1, 1, 4}, std::string("\x38\x7f\x38\x38", 4)}}));
     expect_error(ErrorKind::input, [&] { (void)nan.read_block(nan.tensors()[0], 0, 0, 1); },
                  {"1 NaN or infinite value"});
+}
+
+TEST_F(Scales, ScalesThatAreNotPositiveAreRejected) {
+    const auto reads = [](const std::string& path) {
+        const KvDump dump(path);
+        (void)dump.read_block(dump.tensors()[0], 0, 0, scaled_tokens);
+    };
+    for (const float bad :
+         {0.0F, -1.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+        std::vector<float> scale(scaled_heads * scaled_tokens, 1.0F);
+        scale[2] = bad;
+        expect_error(ErrorKind::input,
+                     [&] {
+                         reads(with_scale({scaled_heads, scaled_tokens, 1}, scale));
+                     },
+                     {"\"layers.0.key_scale\" holds the scale", "positive, finite"});
+        expect_error(ErrorKind::input, [&] { reads(with_scale({1}, {bad})); }, {"\"layers.0.key_scale\""});
+    }
+}
+
+/// Bytes may be integers or FP8 numbers, so a scale alone does not say what they mean.
+TEST_F(Scales, BytesNeedAZeroPoint) {
+    std::string codes = all_codes();
+    for (char& code : codes) code = static_cast<char>(code + 50);
+    const auto path = write({{"layers.0.key", "U8", {scaled_heads, scaled_tokens, scaled_dim}, codes}});
+    DumpOptions options;
+    options.scale = "0.5";
+    expect_error(ErrorKind::input, [&] { KvDump dump(path, options); }, {"--zero-point, 0 for plain", "F8_E4M3"});
+    options.zero_point = "0";
+    const KvDump dump(path, options);
+    expect_entries(dump, dump.tensors()[0], [](auto h, auto t, auto c) { return 0.5 * (code_at(h, t, c) + 50); });
 }
 
 TEST_F(Scales, WhatDoesNotFitIsRejected) {

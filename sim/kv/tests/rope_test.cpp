@@ -191,6 +191,10 @@ TEST(RopeScaling, OthersAreRejectedWithTheReason) {
     rejected(R"({"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0]})",
              {"rope_type \"longrope\" (it has a factor for each pair"});
     rejected(R"({"rope_type": "mrope", "mrope_section": [16, 24, 24]})", {"positions have three coordinates"});
+    rejected(R"({"mrope_section": [16, 24, 24], "rope_type": "default"})", {"mrope_section", "three coordinates"});
+    rejected(
+        R"({"full_attention": {"rope_type": "linear", "factor": 8.0}, "sliding_attention": {"rope_type": "default"}})",
+        {"the object \"full_attention\"", "layers of one kind"});
     rejected(R"({"rope_type": "yarm"})", {"the unknown rope_type \"yarm\""});
     rejected(R"({"rope_type": 3})", {"rope_type is not a text"});
     rejected(R"({"factor": 2.0})", {"rope_type is missing"});

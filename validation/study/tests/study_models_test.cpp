@@ -231,6 +231,35 @@ TEST(StudyModels, AMatrixFileIsMeasuredWithADifferentRotationInEachReplicate) {
     std::filesystem::remove(path);
 }
 
+TEST(StudyModels, ATableIsReadAsItsKeysSay) {
+    const std::string path = testing::TempDir() + "spiked-study-models.csv";
+    {
+        std::ofstream file(path);
+        for (int row = 0; row < 20; ++row)
+            file << fmt::format("{};{},5;{},25;{},75\n", row, (7 * row) % 11, (5 * row) % 13, (3 * row) % 17);
+    }
+    const std::string model = "kind = \"matrix\"\nsource = [\"" + path + "\"]\n";
+    const std::string codec = "[[codec]]\nname = \"tq-mse\"\nbits = [2]";
+    const Experiment guessed = read(model, codec);
+    EXPECT_EQ(guessed.cells[0].columns, 3U);
+    std::string notes;
+    for (const auto& note : guessed.notes) notes += note + "\n";
+    EXPECT_NE(notes.find("index = false reads it as data"), std::string::npos) << notes;
+    EXPECT_EQ(notes.find("--"), std::string::npos) << notes;
+    EXPECT_EQ(notes.find(path + ": " + path), std::string::npos) << notes;
+    const Experiment told =
+        read(model + "index = false\nheader = false\ndelimiter = \"semicolon\"\ndecimal = \"comma\"", codec);
+    EXPECT_EQ(told.cells[0].columns, 4U);
+    EXPECT_EQ(told.cells[0].rows, 20U);
+    EXPECT_EQ(told.block(0, 0)(3, 0), 3.0);
+    EXPECT_EQ(told.block(0, 0)(1, 1), 7.5);
+    expect_rejected(model + "index = \"no\"", "\"index\" must be true or false");
+    expect_rejected(model + "delimiter = \"semicolom\"", "did you mean \"semicolon\"?");
+    expect_rejected(model + "layout = \"head,token,dim\"", "layout has no effect on a table");
+    expect_rejected(model + "covariance = 199", "spiked spectrum --covariance");
+    std::filesystem::remove(path);
+}
+
 TEST(StudyModels, ImpossibleModelsAreReportedWithTheirPlaces) {
     expect_rejected(square + "noise = { entries = \"laplaze\" }", "did you mean \"laplace\"?");
     expect_rejected(square + "noise = { entries = \"student:2\" }", "student");

@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/files/tests/scratch.hpp"
+#include "sim/io/matrix_file.hpp"
+#include "sim/io/table_cells.hpp"
+
+namespace spiked::sim {
+namespace {
+
+/// The bytes of a table, the matrix in them, and a part of its notes (no note holds it where it begins with '!').
+struct BytesCase {
+    std::string text;
+    arma::mat expected;
+    std::string note;
+    TableDialect dialect = {};
+    const char* file = "t.csv";
+};
+
+void expect_matrix(const BytesCase& table) {
+    const ScratchFolder scratch;
+    const auto found = read_noted_matrix(scratch.write(table.file, table.text), {.layout = "", .table = table.dialect});
+    EXPECT_TRUE(arma::size(found.matrix) == arma::size(table.expected) &&
+                arma::approx_equal(found.matrix, table.expected, "absdiff", 0.0))
+        << table.text << found.matrix;
+    const std::string all = fmt::format("{}", fmt::join(found.notes, "\n"));
+    if (table.note.starts_with('!'))
+        EXPECT_EQ(all.find(table.note.substr(1)), std::string::npos) << table.text << all;
+    else
+        EXPECT_NE(all.find(table.note), std::string::npos) << table.text << all;
+}
+
+void expect_rejected(const std::string& text, std::initializer_list<std::string_view> parts,
+                     const TableDialect& dialect = {}, const char* file = "t.csv") {
+    const ScratchFolder scratch;
+    const auto path = scratch.write(file, text);
+    expect_error(
+        ErrorKind::input, [&] { (void)read_noted_matrix(path, {.layout = "", .table = dialect}); }, parts);
+}
+
+std::string repeated(const std::string& text, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += text;
+    return all;
+}
+
+TEST(TableSurroundings, RowsThatBeginLikeCommentsAreRows) {
+    expect_matrix({"item,2019,2020,2021\nsales,1.5,2,3\n% change,2,3.5,4\n#emp,4,5,2\n",
+                   arma::mat{{1.5, 2, 3}, {2, 3.5, 4}, {4, 5, 2}}, "a header line"});
+    expect_matrix({"color,a,b\n#000000,1.5,2\n#0000ff,2,3\n#00ff00,7,3\n", arma::mat{{1.5, 2}, {2, 3}, {7, 3}},
+                   "an index column"});
+    expect_matrix({"#emp,1.5,2\nsales,2,3\ntax,3,4\n", arma::mat{{1.5, 2}, {2, 3}, {3, 4}}, "an index column"});
+    std::string late = repeated("s,1.5,2\n", 70) + "#t,7,8\n";
+    const ScratchFolder scratch;
+    EXPECT_EQ(read_noted_matrix(scratch.write("late.csv", late)).matrix(70, 1), 8.0);
+    expect_matrix({"#\ta\tb\n1\t.5\t2\n2\t3\t4\n", arma::mat{{.5, 2}, {3, 4}}, "it counts 1 to 2"});
+}
+
+TEST(TableSurroundings, CommentsBehindTheFirstRowAreCounted) {
+    expect_matrix({"1,2\n#5,6\n3,4\n% end\n", arma::mat{{1, 2}, {3, 4}},
+                   "2 lines behind its first row begin with '#' or '%' and are left out (the first is line 2)"});
+    expect_matrix({"x,a,b\ns1,1.5,2\n# note, with commas\ns2,2,3\n", arma::mat{{1.5, 2}, {2, 3}},
+                   "1 line behind its first row begins with '#' or '%' and is left out (the first is line 3)"});
+    expect_matrix({"# a\na,b\n# units: m\n1,2\n3,4\n", arma::mat{{1, 2}, {3, 4}}, "!left out"});
+}
+
+TEST(TableSurroundings, ErrorsOfSpreadsheetsAreMissing) {
+    expect_rejected("a,b\n1,2\n#N/A,3\n#DIV/0!,4\n", {":3:1: 2 missing or infinite values in 3 rows", "\"#N/A\""});
+    expect_rejected("#VALUE!;0,5\n1;2,5\n", {":1:1: 1 missing", "\"#VALUE!\""});
+    expect_rejected(repeated("1,2\n", 70) + "#REF!,2\n", {":71:1: 1 missing"});
+}
+
+TEST(TableSurroundings, HeadersOfWholeNumbersAboveWholeNumbers) {
+    expect_matrix({"Country,2019,2020,2021\nAruba,106,107,108\nChad,15946,16425,16912\nPeru,32510,32971,33359\n",
+                   arma::mat{{106, 107, 108}, {15946, 16425, 16912}, {32510, 32971, 33359}},
+                   "a header line (years from 2019 on, --header no reads them as data) and an index column"});
+    expect_matrix({"gene,101,205,309\ng0,7,3,9\ng1,4,8,1\ng2,5,5,5\n", arma::mat{{7, 3, 9}, {4, 8, 1}, {5, 5, 5}},
+                   "a header line (numbers from 101 on, --header no reads them as data)"});
+    expect_matrix({"gene,0,1\nq,5,3\nr,1,1\n", arma::mat{{5, 3}, {1, 1}}, "numbers from 0 on"});
+    expect_matrix({"2019,2020,2021,2022\n5,3,2,9\n1,2,8,3\n", arma::mat{{5, 3, 2, 9}, {1, 2, 8, 3}},
+                   "a header line (years from 2019 on"});
+    expect_matrix({"2019,2020,2021\n5,3,2\n", arma::mat{{2019, 2020, 2021}, {5, 3, 2}}, "", {.header = false}});
+    expect_matrix({"101\t205\t309\ng0\t7\t3\t9\ng1\t4\t8\t1\n", arma::mat{{7, 3, 9}, {4, 8, 1}}, "a header line"});
+    // The first line is like the others.
+    expect_matrix({"2001,2002,2003\n2002,2003,2004\n2004,2005,2006\n",
+                   arma::mat{{2001, 2002, 2003}, {2002, 2003, 2004}, {2004, 2005, 2006}}, "!header"});
+    expect_matrix({"s0,101,205,309\ns1,7,3,9\ns2,4,8,1\n", arma::mat{{101, 205, 309}, {7, 3, 9}, {4, 8, 1}},
+                   "its first line increases from 101 on, unlike the others, and is read as data"});
+    const ScratchFolder scratch;
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(scratch.write("t.csv", "2019,2020,2021\n5,3,2\n")); },
+                 {"a guess", "years"});
+}
+
+TEST(TableSurroundings, HeadersOfPlacesOnAnAxis) {
+    const arma::mat expected{{.1, .2}, {.4, .3}};
+    expect_matrix({",400.5,401.0\ns0,.1,.2\ns1,.4,.3\n", expected, "a header line and an index column"});
+    expect_matrix({",400.5,401.0\n0,.1,.2\n1,.4,.3\n", expected, "a header line and an index column"});
+    expect_matrix({"wavelength,400.5,401.0\ns0,.1,.2\ns1,.4,.3\n", expected, "numbers from 400.5 on"});
+    expect_matrix(
+        {"time,400.5,401.0,401.5\n0.1,5,6,2\n0.2,4,4,3\n", arma::mat{{.1, 5, 6, 2}, {.2, 4, 4, 3}}, "a header line"});
+    expect_matrix({"400.5,401.2,402.1,403.6\n.1,.5,.2,.4\n.3,.2,.1,.7\n.3,.2,.1,.7\n",
+                   arma::mat{{400.5, 401.2, 402.1, 403.6}, {.1, .5, .2, .4}, {.3, .2, .1, .7}, {.3, .2, .1, .7}},
+                   "its first line increases from 400.5 on, unlike the others"});
+    expect_rejected(",0.5,0.25\n0.3,0.2,0.1\n", {":1:1: 1 missing"});
+}
+
+TEST(TableSurroundings, NumbersInOtherNotationsAreNoIndex) {
+    const auto rejected = [](const char* text, const char* cell, const char* why) {
+        expect_rejected(text, {cell, "is not a number", why, "--index yes"});
+    };
+    rejected("growth,a,b\n12%,1,2\n3%,4,5\n", ":2:1: \"12%\"", "a percentage");
+    rejected("pop;area\n1 234;1,5\n2 345;2,5\n", "\"1 234\"", "separators of thousands");
+    rejected("pop;area\n1,234,567;2,5\n2,345,678;3,5\n", "\"1,234,567\"", "separators of thousands");
+    rejected("p,a\n$3.50,1\n$4.50,2\n", "\"$3.50\"", "a currency");
+    rejected("c,a,b\n<5,1,2\n<6,3,4\n", "\"<5\"", "a bound");
+    rejected("v,a,b\n\u22121.5,2,3\n\u22122.5,3,4\n", ":2:1: ", "U+2212");
+    rejected("inch,a\n3/8,.5\n5/8,.6\n", "\"3/8\"", "a fraction");
+    rejected("t,a\nTrue,1\nFalse,2\n", "\"True\"", "a truth value");
+    rejected("z,a\n1+2j,1\n3-1j,2\n", "\"1+2j\"", "a complex number");
+    rejected("dose,a\n5 mg,1\n6 mg,2\n", "\"5 mg\"", "a unit");
+    expect_matrix({"dose,a\n5 mg,1\n6 mg,2\n", arma::mat(arma::vec{1, 2}), "an index column", {.index = true}});
+    expect_rejected("a,b\n1,12%\n2,13%\n", {":2:3: \"12%\" is not a number (a percentage"});
+    for (const std::string name : {"2024-03-01", "01.03.2024", "03/01/2024", "10:00:05", "1007_s_at", "192.168.0.1"})
+        expect_matrix({"d;a\n" + name + ";1\n" + name + ";2\n", arma::mat(arma::vec{1, 2}), "an index column"});
+}
+
+TEST(TableSurroundings, ExponentsOfFortranAreNumbers) {
+    expect_matrix({"1.5D+00 2.0D+00\n-1.5d0 3.25D-01\n", arma::mat{{1.5, 2}, {-1.5, .325}}, "blanks", {}, "t.txt"});
+    expect_matrix({"0,5;1,5D+01\n1;2\n", arma::mat{{.5, 15}, {1, 2}}, "decimal comma"});
+    for (const char* text : {"12d4", "1.5D", "D5", "1.5D+0x"}) EXPECT_FALSE(number_with_point(text)) << text;
+}
+
+TEST(TableSurroundings, MarksThatMaySeparateThousandsAreNotGuessed) {
+    expect_rejected("1,234;25\n3,456;7\n", {"\"3,456\"", "--decimal comma"});
+    expect_rejected("1.234;5\n12.345;6\n999;7\n", {"\"12.345\"", "--decimal point"});
+    expect_matrix({"1.234;5\n12.345;6\n", arma::mat{{1.234, 5}, {12.345, 6}}, "", {.decimal = '.'}});
+    expect_rejected(repeated("7;8\n", 70) + "1,234;2\n", {":71:1: ", "\"1,234\"", "--decimal comma"});
+    expect_rejected(repeated("7;8\n", 70) + "1.234;2\n", {":71:1: ", "\"1.234\"", "--decimal point"});
+    expect_rejected("a,b\n" + repeated("7,8\n", 70) + "\"1,234\",2\n", {":72:1: ", "\"1,234\"", "--decimal comma"});
+    const ScratchFolder scratch;
+    const auto shown = scratch.write("t.csv", repeated("7;8\n", 70) + "1,234;2\n1,5;3\n");
+    EXPECT_EQ(read_noted_matrix(shown).matrix(70, 0), 1.234);
+    expect_matrix({"0,123;2,456\n3,789;4,500\n", arma::mat{{.123, 2.456}, {3.789, 4.5}}, "decimal comma"});
+}
+
+TEST(TableSurroundings, SecondMatricesAreNotStacked) {
+    expect_rejected("# name: x\n# type: matrix\n1 2\n3 4.5\n\n\n# name: y\n# type: matrix\n5 6\n7 8\n",
+                    {":9: a second matrix begins here (line 7"}, {}, "t.txt");
+    expect_rejected("# Array shape: (2, 2, 2)\n1 2\n3 4.5\n# New slice\n5 6\n7 8\n# New slice\n",
+                    {":5: a second matrix begins here (line 4"}, {}, "t.txt");
+    const arma::mat four{{1, 2.5}, {3, 4.5}, {5, 6.5}, {7, 8}};
+    expect_matrix({"1 2.5\n3 4.5\n\n5 6.5\n7 8\n",
+                   four,
+                   "empty lines between its rows are left out (1, such as line 3",
+                   {},
+                   "t.txt"});
+    expect_matrix({"a b\n\n1 2.5\n3 4.5\n5 6.5\n7 8\n", four, "!empty lines", {}, "t.txt"});
+    expect_matrix({"1,2.5\n\n3,4.5\n\n5,6.5\n\n7,8\n", four, "!empty lines"});
+}
+
+TEST(TableSurroundings, SecondIndexOfPandasIsNoData) {
+    expect_rejected(",,a,b\nx,1,.5,.6\nx,2,.7,.8\ny,1,.9,1\n",
+                    {":1: ", "no name for column 2", "leave that column out"});
+    expect_matrix({",n,a\nx,1,.5\nx,2,.7\n", arma::mat{{1, .5}, {2, .7}}, "an index column"});
+}
+
+TEST(TableSurroundings, RowsOfMatlabAndOfR) {
+    expect_matrix({"1,2;\n4,5;\n7,8;\n", arma::mat{{1, 2}, {4, 5}, {7, 8}}, "a semicolon at the end of each line"});
+    expect_matrix({"1,2;\n4,5;\n7,8;\n", arma::mat{{1, 2}, {4, 5}, {7, 8}}, "a semicolon", {}, "t.txt"});
+    expect_matrix({"1,5;\n2,5;\n", arma::mat(arma::vec{1.5, 2.5}), "decimal comma", {.decimal = ','}});
+    expect_matrix({"1 2 3;\n4 5 6.5;\n", arma::mat{{1, 2, 3}, {4, 5, 6.5}}, "a semicolon", {}, "t.txt"});
+    const ScratchFolder scratch;
+    EXPECT_EQ(read_noted_matrix(scratch.write("t.csv", repeated("1,2;\n", 70))).matrix.n_cols, 2U);
+    const arma::mat expected{{1.5, 2}, {3, 4}};
+    expect_matrix({"     [,1] [,2]\n[1,] 1.5  2\n[2,] 3  4\n", expected, "a header line and an index", {}, "t.txt"});
+    expect_matrix({"[1,] 1.5 2\n[2,] 3 4\n", expected, "an index column", {}, "t.txt"});
+    for (const char* text : {"[1, 2, 3]\n", "[[1,2],[3,4]]\n", "[\"a\", 1]\n", "{\"a\": 1}\n"})
+        expect_rejected(text, {"JSON"}, {}, "t.txt");
+}
+
+TEST(TableSurroundings, EmptyCellsOfSpreadsheetsAreNoData) {
+    expect_matrix({"a,b\n1,2\n3,4.5\n,\n,\n", arma::mat{{1, 2}, {3, 4.5}}, "a header line"});
+    expect_matrix({"a,b,,\n1,2,,\n3,4.5,,\n", arma::mat{{1, 2}, {3, 4.5}}, "a delimiter at the end of each line"});
+    expect_rejected("1,2,,\n3,4.5,,\n5,6,,7\n", {":1:5: 5 missing"});
+    expect_rejected(repeated("1,2,\n", 70) + "1,2,,5\n", {":71:6: ", "line 1 has 2"});
+    expect_matrix({"a,\"x\ny\",c\n1,2,3\n4,5,6.5\n", arma::mat{{1, 2, 3}, {4, 5, 6.5}}, "a header line"});
+    expect_rejected("a,\"x\n1,2\n4,5\n", {":1: a quote opens here"});
+    expect_rejected("a,b\n1,2\n3,4.5\n5,6\nEnd,of data\n", {":5:1: \"End\"", "leave out line 5"});
+    expect_rejected("a,b\n1,2\n3,4.5\n5,6\nc,d\n7,8\n", {":5:1: \"c\"", "leave out line 5, or", "its own file"});
+}
+
+}  // namespace
+}  // namespace spiked::sim

@@ -1,0 +1,68 @@
+#include "sim/kv/dump_completeness.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+
+namespace spiked::sim {
+
+std::string other_cache_of_mlx(const Metadata& metadata, std::size_t layer, const StoredTensor& held) {
+    const std::string* kind = find_metadata(metadata, fmt::format("2.{}", layer));
+    if (kind == nullptr) return {};
+    constexpr std::string_view whole[] = {"KVCache", "ConcatenateKVCache", "BatchKVCache"};
+    if (std::ranges::find(whole, *kind) != std::end(whole)) return {};
+    if (*kind != "RotatingKVCache") return fmt::format("is a {}, not a KVCache", printable(*kind));
+    // Its state is (keep, max_size, offset, index); up to max_size tokens it is like a KVCache.
+    const std::string* offset = find_metadata(metadata, fmt::format("0.{}.2", layer));
+    const auto seen = offset == nullptr ? std::nullopt : to_integer(*offset);
+    constexpr std::size_t token_axis = 2;
+    const std::size_t stored = held.shape.size() > token_axis ? held.shape[token_axis] : 0;
+    if (seen && *seen >= 0 && static_cast<std::size_t>(*seen) <= stored) return {};
+    return fmt::format("is a RotatingKVCache with {} of {} tokens, in the order of its ring", stored,
+                       seen ? std::to_string(*seen) : "an unknown number of");
+}
+
+std::string incomplete_note(const FoundTensors& found, const TensorContainer& file) {
+    std::map<std::size_t, std::set<Side>> sides;
+    for (const auto& tensor : found.tensors) sides[tensor.layer].insert(tensor.side);
+    std::vector<std::size_t> keys, values;
+    for (const auto& [layer, has] : sides)
+        if (has.contains(Side::key) != has.contains(Side::value))
+            (has.contains(Side::key) ? keys : values).push_back(layer);
+    std::vector<std::string> outside, numbered;
+    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+        if (found.matched[i]) continue;
+        const std::string& name = file.tensors()[i].name;
+        outside.push_back(name);
+        if (name.find_first_of("0123456789") != std::string::npos) numbered.push_back(name);
+    }
+    const bool one_sided = !keys.empty() || !values.empty();
+    // A file with nothing else holds one side as it was meant to.
+    if (numbered.empty() && (!one_sided || outside.empty())) return {};
+    std::string text;
+    const auto add = [&](const std::vector<std::size_t>& layers, const char* has, const char* lacks) {
+        if (!layers.empty())
+            text += fmt::format("{} {} {} {} and no {}; ", layers.size() == 1 ? "layer" : "layers",
+                                fmt::join(layers, ", "), layers.size() == 1 ? "has" : "have", has, lacks);
+    };
+    add(keys, "keys", "values");
+    add(values, "values", "keys");
+    return text + fmt::format("outside the cache: {} (name them with --pattern if they belong to it)",
+                              list_text(one_sided ? outside : numbered));
+}
+
+std::string reading_note(const FoundTensors& found) {
+    if (found.tensors.empty()) return {};
+    const DumpTensor& first = found.tensors.front();
+    return fmt::format("read as {}: {} {}, {} {}, {} channels", found.layout, first.heads,
+                       first.heads == 1 ? "head" : "heads", first.tokens, first.tokens == 1 ? "token" : "tokens",
+                       first.dim);
+}
+
+}  // namespace spiked::sim

@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+
+#include "sim/kv/dump_tensors.hpp"
+#include "sim/kv/name_pattern.hpp"
+
+namespace spiked::sim {
+
+/// Why what mlx-lm stored of a layer is not the keys and values of every token in their order, by the class of its
+/// cache and its state in the metadata of save_prompt_cache. Empty where it is, or where the metadata do not say.
+[[nodiscard]] std::string other_cache_of_mlx(const Metadata& metadata, std::size_t layer, const StoredTensor& held);
+
+/// A sentence on layers with one side only and on tensors outside the cache whose names hold a number, as those of
+/// layers do. Empty where nothing seems to be missing.
+[[nodiscard]] std::string incomplete_note(const FoundTensors& found, const TensorContainer& file);
+
+/// A sentence on the axes, heads, tokens and channels that were found.
+[[nodiscard]] std::string reading_note(const FoundTensors& found);
+
+}  // namespace spiked::sim

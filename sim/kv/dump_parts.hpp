@@ -1,0 +1,25 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/kv/dump_tensors.hpp"
+
+namespace spiked::sim {
+
+/// A part with the name that it came from, before parts are joined to a tensor.
+struct NamedPart {
+    std::size_t chunk = 0;
+    std::size_t head = 0;
+    std::string name;
+    DType dtype = DType::f16;
+    StoredPart part;
+};
+
+/// The tensor of one layer and side: heads of several tensors, then chunks of tokens. Sorts the parts. `has_heads`: the
+/// names of the stored tensors number their heads. Throws input_error, which names `path` and the tensors, for parts
+/// that are missing, stored twice, or of different sizes.
+[[nodiscard]] DumpTensor join_parts(const std::string& path, std::size_t layer, Side side, bool has_heads,
+                                    std::vector<NamedPart>& parts);
+
+}  // namespace spiked::sim
