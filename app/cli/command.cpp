@@ -357,6 +357,12 @@ void print_data(std::string_view text) {
 
 void print_json(const Json& document) { print_data(document.text(2) + "\n"); }
 
+OptionSpec threads_option(std::string_view what, std::string fallback) {
+    return {"--threads", whole("N"),
+            fmt::format("threads to compute with, 0: one for each processor; {} not depend on it", what),
+            std::move(fallback), false};
+}
+
 void keep_apart(const std::string& output, const std::string& other) {
     namespace fs = std::filesystem;
     if (output.empty() || other.empty() || other == ":memory:") return;

@@ -80,6 +80,9 @@ void print_json(const Json& document);
 /// Throws usage_error when an output file would replace another file that the command reads or writes.
 void keep_apart(const std::string& output, const std::string& other);
 
+/// `--threads`; `what` is what does not depend on it, with its verb.
+[[nodiscard]] OptionSpec threads_option(std::string_view what = "results do", std::string fallback = "0");
+
 /// Prints a note on standard error, unless --quiet is given.
 void print_note(const Arguments& arguments, std::string_view text);
 

@@ -23,7 +23,7 @@ std::vector<std::string> compositions() {
         for (const auto& quantizer : listed_names("quantizers")) {
             if (quantizer.find('+') != std::string::npos) continue;
             try {
-                words.push_back(estimators::parse_method(estimator + "+" + quantizer).text);
+                words.push_back(estimators::parse_method(fmt::format("{}+{}", estimator, quantizer)).text);
             } catch (const Error&) {  // not a method
             }
         }

@@ -9,7 +9,7 @@
 namespace spiked::app {
 const std::vector<OptionSpec>& storage_options() {
     static const std::vector<OptionSpec> options = {
-        {"--format", one_of(sim::dump_format_names()),
+        {"--format", one_of(sim::dump_formats().names()),
          "the program that wrote the file, whose names and layouts are known (docs/YOUR_DUMP.md)", "", false},
         {"--tensor,--pattern", any_text("PATTERN"),
          "names of the tensors, with {layer}, {side}, {head} and {chunk} where they stand [layers.{layer}.{side}]", "",

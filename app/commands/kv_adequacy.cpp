@@ -37,8 +37,7 @@ Command kv_adequacy_command() {
         {"--level", number("P", validation::adequacy_levels), "significance level of each test",
          fmt::format("{}", validation::AdequacyPlan{}.level), false},
         {"--seed", any_text("HEX"), "seed of the simulated null laws", "0x5eed", false},
-        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
-         "0", false},
+        threads_option(),
     };
     options.insert(options.end(), own.begin(), own.end());
     return {

@@ -41,8 +41,6 @@ Json ledger_bits_json(const estimators::Ledger& ledger) {
 }
 
 Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
-    Json notes = Json::array();
-    for (const auto& note : found.notes) notes.push(note);
     return Json::object({{"schema", "spiked.encode/1"},
                          {"dump", plan.dump},
                          {"file", plan.output},
@@ -63,7 +61,7 @@ Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
                          {"relative_l2", Json::object({{"key", optional_json(found.key_error)},
                                                        {"value", optional_json(found.value_error)}})},
                          {"uncoded", Json::object({{"tensors", found.kept_tensors}, {"bytes", found.kept_bytes}})},
-                         {"notes", std::move(notes)}});
+                         {"notes", found.notes}});
 }
 
 std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
@@ -170,10 +168,6 @@ int golden(const Arguments& arguments) {
     return difference ? static_cast<int>(ExitCode::check_failed) : 0;
 }
 
-const OptionSpec threads_option = {"--threads", whole("N"),
-                                   "threads to compute with, 0: one for each processor; the file does not depend on it",
-                                   "0", false};
-
 }  // namespace
 
 Command kv_encode_command() {
@@ -184,7 +178,7 @@ Command kv_encode_command() {
         bits_option("4"),
         block_option("tokens in a block; last tokens that do not fill a block stay in fp16"),
         residual_option(),
-        threads_option,
+        threads_option("the file does"),
         {"--device", any_text("cpu|cuda:0|emulated"),
          "device that codes the blocks of the methods with kernels: tq-mse, tq-prod, eden, kivi, in float", "cpu",
          false},
@@ -212,7 +206,7 @@ Command kv_decode_command() {
             1,
             1,
             {{"-o,--output", file_with({".safetensors"}, "DUMP.safetensors"), "the dump to write", "", false},
-             threads_option},
+             threads_option("the file does")},
             decode};
 }
 

@@ -20,9 +20,12 @@ std::size_t blocks_of(const sim::DumpTensor& tensor, std::size_t block) {
 Json as_json(const validation::DumpInspection& found, std::size_t block) {
     std::map<std::size_t, const sim::DumpTensor*> of_cache;
     Json cache = Json::array();
-    if (found.dump)
+    if (found.dump) {
+        std::map<std::size_t, std::size_t> empty;  // tokens, by layer
         for (const auto& tensor : found.dump->tensors()) {
             of_cache.emplace(tensor.index, &tensor);
+            const auto [tokens, first_of_layer] = empty.try_emplace(tensor.layer);
+            if (first_of_layer) tokens->second = found.dump->empty_tokens(tensor.layer).size();
             cache.push(Json::object({{"name", tensor.name},
                                      {"layer", tensor.layer},
                                      {"side", side_name(tensor.side)},
@@ -30,8 +33,9 @@ Json as_json(const validation::DumpInspection& found, std::size_t block) {
                                      {"tokens", tensor.tokens},
                                      {"dim", tensor.dim},
                                      {"blocks", blocks_of(tensor, block)},
-                                     {"empty_tokens", found.dump->empty_tokens(tensor.layer).size()}}));
+                                     {"empty_tokens", tokens->second}}));
         }
+    }
     Json tensors = Json::array();
     for (std::size_t i = 0; i < found.file->tensors().size(); ++i) {
         const auto& tensor = found.file->tensors()[i];
@@ -49,11 +53,6 @@ Json as_json(const validation::DumpInspection& found, std::size_t block) {
     }
     Json::Object metadata;
     for (const auto& [key, value] : found.file->metadata()) metadata.emplace_back(key, value);
-    Json legal = Json::array();
-    for (const auto& layout : found.possible_layouts) legal.push(layout);
-    Json ignored = Json::array();
-    if (found.dump)
-        for (const auto& name : found.dump->ignored()) ignored.push(name);
     Json missing = Json::array();
     for (const auto& one : found.missing) missing.push(one.key);
     Json notes = Json::array();
@@ -63,11 +62,11 @@ Json as_json(const validation::DumpInspection& found, std::size_t block) {
                          {"file", found.file->path()},
                          {"block", block},
                          {"layout", found.dump ? Json(found.dump->layout().text()) : Json()},
-                         {"legal_layouts", std::move(legal)},
+                         {"legal_layouts", found.possible_layouts},
                          {"tensors", std::move(tensors)},
                          {"cache", std::move(cache)},
                          {"sequences", found.dump ? Json(found.dump->sequences()) : Json()},
-                         {"ignored", std::move(ignored)},
+                         {"ignored", found.dump ? Json(found.dump->ignored()) : Json::array()},
                          {"metadata", Json::object(std::move(metadata))},
                          {"missing", std::move(missing)},
                          {"remarks", std::move(notes)}});

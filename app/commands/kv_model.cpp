@@ -144,8 +144,7 @@ Command kv_retrieve_command() {
         {"--plot", any_text("FILE"),
          "draw the attention of the first prompt's questions before and after compression; as .svg, .png or .pdf", "",
          false},
-        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
-         "0", false},
+        threads_option(),
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
     options.insert(options.end(), storage_options().begin(), storage_options().end());
@@ -174,8 +173,7 @@ Command kv_perplexity_command() {
         {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
          "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
         block_option(),
-        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
-         "0", false},
+        threads_option(),
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
     return {"kv perplexity",

@@ -55,12 +55,6 @@ validation::CommandOrigin origin_of(const Arguments& arguments) { return {comman
 /// Prints the results in a store; the notes are already on standard error.
 using Print = std::function<void(validation::Database& store, const std::vector<std::string>& notes)>;
 
-Json notes_json(const std::vector<std::string>& notes) {
-    Json list = Json::array();
-    for (const auto& note : notes) list.push(note);
-    return list;
-}
-
 /// Measures the dumps into a store and calls `print` with it.
 int measured(const Arguments& arguments, const Measuring& measuring, const Print& print) {
     validation::KvPlan plan = read_dump_plan(arguments);
@@ -93,7 +87,7 @@ int run(const Arguments& arguments) {
         const validation::KvTable table = kv_table(store);
         const auto equal = equal_bits(store);
         if (arguments.json())
-            print_json(reports::kv_json(table, equal).set("notes", notes_json(notes)));
+            print_json(reports::kv_json(table, equal).set("notes", notes));
         else
             print_text(reports::kv_text(table, equal));
     });
@@ -187,7 +181,7 @@ int frontier(const Arguments& arguments) {
             reports::write_picture(reports::figures_of_kind("frontier", store, Json::object({{"y", metric}})).front(),
                                    arguments.text("--plot"));
         if (arguments.json())
-            print_json(reports::frontier_json(table, metric, methods).set("notes", notes_json(notes)));
+            print_json(reports::frontier_json(table, metric, methods).set("notes", notes));
         else
             print_text(reports::frontier_text(table, metric, methods));
     };
@@ -210,8 +204,7 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
          "keep every number in a store; the same command again resumes", "", false},
         {"--report", file_with({".html"}), "write the report; the store is written beside it, unless -o names it", "",
          false},
-        {"--threads", whole("N"), "threads to compute with, 0: one for each processor; results do not depend on it",
-         "0", false},
+        threads_option(),
     };
     options.insert(options.begin() + 1, dump_options().begin(), dump_options().end());
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());

@@ -51,7 +51,7 @@ const std::vector<OptionSpec>& preparation_options() {
         {"--center", one_of<sim::Lines>(),
          "subtract the means of rows, of columns or of both; by default nothing is centred",
          std::string(enum_name(sim::Lines::none)), false},
-        {"--standardize", one_of({"rows", "columns"}),
+        {"--standardize", one_of({sim::Lines::rows, sim::Lines::columns}),
          "centre them and divide each by its standard deviation (n - 1 in its denominator)", "", false},
     };
     return options;

@@ -65,8 +65,6 @@ int run(const Arguments& arguments) {
 
     if (arguments.json()) {
         const sim::Preparation preparation = read_preparation(arguments);
-        Json notes = Json::array();
-        for (const auto& note : read.notes) notes.push(note);
         print_json(Json::object({{"schema", "spiked.quantize/1"},
                                  {"method", method.text},
                                  {"bits", bits_json(bits)},
@@ -78,7 +76,7 @@ int run(const Arguments& arguments) {
                                  {"relative_l2", relative_l2},
                                  {"centered", enum_name(preparation.centered())},
                                  {"standardized", enum_name(preparation.standardize)},
-                                 {"notes", std::move(notes)}}));
+                                 {"notes", read.notes}}));
         return 0;
     }
     print_text(fmt::format(

@@ -43,7 +43,7 @@ Json estimate_json(const Estimate& estimate, theory::Loss loss) {
          {"note", found.note.empty() ? Json() : Json(found.note)}});
 }
 
-/// What is analysed: a matrix, or the covariances of data that nobody gave.
+/// What is analysed: a matrix, or a covariance matrix without its samples.
 struct Data {
     std::string file;
     std::optional<estimators::AnalysedBlock> block;  ///< none for covariances
@@ -263,8 +263,6 @@ void write_parts(const Arguments& arguments, const estimators::SpectralMethod& m
 Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, theory::Loss loss) {
     Json found = Json::array();
     for (const auto& estimate : estimates) found.push(estimate_json(estimate, loss));
-    Json notes = Json::array();
-    for (const auto& note : data.notes) notes.push(note);
     return Json::object({{"schema", "spiked.spectrum/1"},
                          {"rows", data.whole.rows},
                          {"cols", data.whole.columns},
@@ -275,7 +273,7 @@ Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, the
                          {"stripped_cols", data.whole.columns - data.shape.columns},
                          {"singular_values", data.singular_values},
                          {"estimators", std::move(found)},
-                         {"notes", std::move(notes)}});
+                         {"notes", data.notes}});
 }
 
 int run(const Arguments& arguments) {

@@ -208,9 +208,6 @@ int selftest(const Arguments& arguments) {
 
 const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "seed of the draws",
                                 "0x5eed000000000000000000000000c1a1", false};
-const OptionSpec threads_option = {"--threads", whole("N"),
-                                   "threads to compute with, 0: one for each processor; verdicts do not depend on it",
-                                   "0", false};
 
 }  // namespace
 
@@ -221,7 +218,7 @@ Command selftest_command() {
             {},
             0,
             0,
-            {seed_option, threads_option},
+            {seed_option, threads_option("verdicts do")},
             selftest};
 }
 
@@ -234,7 +231,7 @@ Command validate_command() {
         {"--claim", names_from({"claims"}, several(any_text("ID"), "ID[,ID]")),
          "only these claims; spiked list claims names them", "", true},
         seed_option,
-        threads_option,
+        threads_option("verdicts do"),
         {"-o,--output", file_with({".md", ".html"}, "FILE.md|FILE.html"),
          "also write statement, verdict and evidence as a page; with dumps, what was found on them as FILE-dumps "
          "beside "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "codec/cache/head_rotation.hpp"
 #include "codec/container/kv_codec_blocks.hpp"
@@ -88,21 +89,19 @@ std::pair<KvContainerHeader, std::vector<const sim::DumpTensor*>> header_of(cons
     header.layout = keeps ? *dump.layout().plain : sim::TensorLayout{};
     header.metadata = keeps ? dump.metadata() : separate_metadata(dump, header.layout);
     std::vector<const sim::DumpTensor*> sources;
+    const std::set<std::string> outside(dump.ignored().begin(), dump.ignored().end());
     for (const auto& stored : dump.file().tensors())
-        if (keeps || std::ranges::find(dump.ignored(), stored.name) != dump.ignored().end()) {
+        if (keeps || outside.contains(stored.name)) {
             header.tensors.push_back(kept_tensor(dump, stored));
             sources.push_back(nullptr);
         }
-    const std::size_t outside = header.tensors.size();
     for (const auto& tensor : dump.tensors()) {
         const std::size_t at = keeps ? tensor.index : header.tensors.size();
         if (!keeps) {
             header.tensors.push_back(separate_tensor(dump, tensor));
-            for (std::size_t i = 0; i < outside; ++i)
-                if (header.tensors[i].name == header.tensors[at].name)
-                    throw input_error(
-                        "{}: tensor {} is not of the cache and has the name of the {} of layer {}: rename it",
-                        dump.path(), in_quotes(header.tensors[i].name), side_name(tensor.side), tensor.layer);
+            if (const std::string& name = header.tensors[at].name; outside.contains(name))
+                throw input_error("{}: tensor {} is not of the cache and has the name of the {} of layer {}: rename it",
+                                  dump.path(), in_quotes(name), side_name(tensor.side), tensor.layer);
             sources.push_back(nullptr);
         }
         sources[at] = &tensor;

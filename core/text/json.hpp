@@ -27,6 +27,7 @@ public:
     Json(std::string value) : value_(std::move(value)) {}
     Json(Array value) : value_(std::move(value)) {}
     Json(const std::vector<double>& values) : value_(Array(values.begin(), values.end())) {}
+    Json(const std::vector<std::string>& texts) : value_(Array(texts.begin(), texts.end())) {}
 
     [[nodiscard]] static Json object(Object members = {}) {
         Json json;

@@ -7,7 +7,6 @@
 #include <cmath>
 
 namespace spiked {
-namespace {
 
 std::string lower_case(std::string_view text) {
     std::string lower(text);
@@ -15,6 +14,8 @@ std::string lower_case(std::string_view text) {
         if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
     return lower;
 }
+
+namespace {
 
 /// The candidates that begin with the word, if it has at least three letters.
 std::vector<std::string> beginning_with(std::string_view word, std::span<const std::string> candidates) {

@@ -23,6 +23,9 @@ struct ParsedName {
 
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 
+/// The text with the letters A to Z in lower case, in any locale.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
 /// The whole text as a finite number or an integer; nothing if it is not one.
 [[nodiscard]] std::optional<double> to_number(std::string_view text);
 [[nodiscard]] std::optional<std::int64_t> to_integer(std::string_view text);

@@ -16,6 +16,7 @@
 
 #include "core/files/temporary.hpp"
 #include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/utf8.hpp"
 
@@ -125,9 +126,7 @@ std::optional<std::string> run_gnuplot(const std::string& script) {
 
 PictureFormat picture_format(const std::string& path) {
     const std::size_t last = path.find_last_of("./");
-    std::string extension = last != std::string::npos && path[last] == '.' ? path.substr(last) : "";
-    for (char& c : extension)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const std::string extension = last != std::string::npos && path[last] == '.' ? lower_case(path.substr(last)) : "";
     if (extension == ".svg") return PictureFormat::svg;
     if (extension == ".png") return PictureFormat::png;
     if (extension == ".pdf") return PictureFormat::pdf;

@@ -150,8 +150,6 @@ Json adequacy_json(const validation::Adequacy& adequacy) {
                                 {"peak_over_bound", value_json(row.peak_over_bound)},
                                 {"rejected", std::move(rejected)}}));
     }
-    Json notes = Json::array();
-    for (const auto& note : adequacy.notes) notes.push(note);
     return Json::object({{"schema", "spiked.adequacy/1"},
                          {"inputs", inputs_json(adequacy.inputs)},
                          {"seed", adequacy.seed.text()},
@@ -160,7 +158,7 @@ Json adequacy_json(const validation::Adequacy& adequacy) {
                          {"cluster", adequacy.cluster},
                          {"tests", std::move(test_list)},
                          {"rows", std::move(rows)},
-                         {"notes", std::move(notes)}});
+                         {"notes", adequacy.notes}});
 }
 
 }  // namespace spiked::reports

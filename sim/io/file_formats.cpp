@@ -52,6 +52,9 @@ constexpr const char* from_rdata =
 constexpr const char* from_nifti =
     "python3 -c \"import nibabel,numpy; a=nibabel.load('FILE').get_fdata(); numpy.save('x.npy', a.reshape(-1, "
     "a.shape[-1]))\" (voxels x volumes)";
+constexpr const char* from_netcdf =
+    "python3 -c \"import scipy.io,numpy; f=scipy.io.netcdf_file('FILE', mmap=False); numpy.save('x.npy', "
+    "f.variables['NAME'][:].astype(float))\"";
 constexpr const char* from_image =
     "python3 -c \"import PIL.Image,numpy; numpy.save('x.npy', numpy.asarray(PIL.Image.open('FILE').convert('F')))\"";
 
@@ -92,16 +95,8 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "SIMPLE  =", "a FITS image",
      "python3 -c \"import astropy.io.fits,numpy; numpy.save('x.npy', "
      "astropy.io.fits.getdata('FILE').astype(float))\""},
-    {0,
-     {"CDF\1", 4},
-     "a NetCDF file",
-     "python3 -c \"import scipy.io,numpy; f=scipy.io.netcdf_file('FILE', mmap=False); numpy.save('x.npy', "
-     "f.variables['NAME'][:].astype(float))\""},
-    {0,
-     {"CDF\2", 4},
-     "a NetCDF file",
-     "python3 -c \"import scipy.io,numpy; f=scipy.io.netcdf_file('FILE', mmap=False); numpy.save('x.npy', "
-     "f.variables['NAME'][:].astype(float))\""},
+    {0, {"CDF\1", 4}, "a NetCDF file", from_netcdf},
+    {0, {"CDF\2", 4}, "a NetCDF file", from_netcdf},
     {0, {"II*\0", 4}, "a TIFF image", from_image},
     {0, {"MM\0*", 4}, "a TIFF image", from_image},
     {0, "\x89PNG\r\n", "a PNG image", from_image},

@@ -11,6 +11,7 @@
 
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
@@ -33,13 +34,6 @@ std::vector<std::string_view> words_of(std::string_view line) {
         if (words.size() > 5) break;
     }
     return words;
-}
-
-std::string lower(std::string_view text) {
-    std::string word(text);
-    for (char& c : word)
-        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return word;
 }
 
 /// Reads a Matrix Market file line by line.
@@ -84,11 +78,11 @@ private:
     }
     void header(std::string_view text) {
         const auto words = words_of(text);
-        if (words.size() != 5 || lower(words[0]) != "%%matrixmarket" || lower(words[1]) != "matrix")
+        if (words.size() != 5 || lower_case(words[0]) != "%%matrixmarket" || lower_case(words[1]) != "matrix")
             fail("its first line is not `%%MatrixMarket matrix FORMAT FIELD SYMMETRY`");
-        format_ = lower(words[2]);
-        field_ = lower(words[3]);
-        symmetry_ = lower(words[4]);
+        format_ = lower_case(words[2]);
+        field_ = lower_case(words[3]);
+        symmetry_ = lower_case(words[4]);
         if (field_ == "complex" || symmetry_ == "hermitian")
             throw input_error("{}: holds complex numbers: {}", file_.path(), complex_advice);
         const auto one_of = [](const std::string& word, std::initializer_list<const char*> known) {

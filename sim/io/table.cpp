@@ -214,7 +214,10 @@ private:
         const std::size_t skipped = form_->index ? 1 : 0;
         each_cell(text, form_->delimiter, [&](const TableCell& cell) {
             const std::size_t i = cells++;
-            if (i >= form_->columns && form_->trailing && cell.text.empty()) return --cells, true;
+            if (i >= form_->columns && form_->trailing && cell.text.empty()) {
+                --cells;
+                return true;
+            }
             if (i <= form_->columns) wrong_column = cell.column;
             if (i < skipped || i > form_->columns) return true;
             if (i == form_->columns && is_missing(cell.text)) return true;

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "core/text/names.hpp"
+
 namespace spiked::sim {
 
 std::size_t closing_quote(std::string_view line, std::size_t open) {
@@ -76,9 +78,7 @@ bool is_missing(std::string_view text) {
         "infinity", "#n/a",    "#null!", "#na",  "#num!",   "#value!",   "#div/0!",  "#ref!", "#name?",
         "-1.#ind",  "1.#qnan", "1.#inf", "+nan", "-1.#inf", "-infinity", "+infinity"};
     if (text.size() > 9) return false;
-    std::string lower(text);
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return std::find(std::begin(words), std::end(words), lower) != std::end(words);
+    return std::find(std::begin(words), std::end(words), lower_case(text)) != std::end(words);
 }
 
 bool is_digits(std::string_view text) {
@@ -141,8 +141,7 @@ bool names_a_column(std::string_view text) {
         "subject", "sample",  "code",     "case",     "name",    "names",      "gene",     "genes", "symbol", "probe",
         "country", "region",  "city",     "state",    "species", "feature",    "label",    "date",  "time",   "word",
         "token",   "item",    "patient",  "station",  "ticker",  "wavelength", "frequency"};
-    std::string name(text);
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string name = lower_case(text);
     return std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with("_id");
 }
 
@@ -239,21 +238,6 @@ std::string delimiter_text(char delimiter) {
     if (delimiter == '\t') return "delimiter tab";
     if (delimiter == ' ') return "blanks between cells";
     return fmt::format("delimiter '{}'", delimiter);
-}
-
-std::string delimiter_option(char delimiter) {
-    switch (delimiter) {
-        case ',':
-            return "comma";
-        case ';':
-            return "semicolon";
-        case '\t':
-            return "tab";
-        case '|':
-            return "bar";
-        default:
-            return "blank";
-    }
 }
 
 }  // namespace spiked::sim

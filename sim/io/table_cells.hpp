@@ -119,8 +119,7 @@ struct MarksSeen {
 
 [[nodiscard]] MarksSeen marks_in(const std::vector<std::string_view>& lines, char delimiter);
 
-/// How a delimiter or a decimal mark is named in messages and options.
+/// How a delimiter is named in messages.
 [[nodiscard]] std::string delimiter_text(char delimiter);
-[[nodiscard]] std::string delimiter_option(char delimiter);
 
 }  // namespace spiked::sim

@@ -28,9 +28,9 @@ double fit_of(const std::vector<std::string_view>& lines, char delimiter, std::o
     bool ragged = false;
     for (const auto line : lines) {
         const auto found = summary_of(line, delimiter, decimal, 0, cells_looked_at);
-        // An empty cell at the end of the line is a trailing delimiter.
-        good += static_cast<double>(found.numbers) + 0.75 * static_cast<double>(found.cells - found.words) -
-                0.75 * static_cast<double>(found.numbers);
+        // Cells that are neither numbers nor words are missing values.
+        good +=
+            static_cast<double>(found.numbers) + 0.75 * static_cast<double>(found.cells - found.words - found.numbers);
         if (found.words > 0 && found.first_kind == CellKind::text) good += 0.5;
         if (first_cells == 0) first_cells = found.cells;
         ragged = ragged || found.cells != first_cells;

@@ -56,9 +56,7 @@ std::vector<std::string> legal_layouts(std::span<const std::size_t> shape, std::
     return legal;
 }
 
-TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shape, bool fortran_order) {
-    if (!layout.fits(shape))
-        throw precondition_error("layout {} does not fit a tensor with {} axes", layout.text(), shape.size());
+std::vector<std::uint64_t> steps_between(std::span<const std::size_t> shape, bool fortran_order) {
     std::vector<std::uint64_t> steps(shape.size());
     std::uint64_t step = 1;
     for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -66,6 +64,13 @@ TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shap
         steps[axis] = step;
         step *= shape[axis];
     }
+    return steps;
+}
+
+TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shape, bool fortran_order) {
+    if (!layout.fits(shape))
+        throw precondition_error("layout {} does not fit a tensor with {} axes", layout.text(), shape.size());
+    const auto steps = steps_between(shape, fortran_order);
     return {shape[layout.head], shape[layout.token], shape[layout.dim],
             steps[layout.head], steps[layout.token], steps[layout.dim]};
 }

@@ -44,6 +44,9 @@ struct TensorAxes {
     std::uint64_t dim_step = 0;
 };
 
+/// The steps, in elements, along each axis of a stored tensor. fortran_order as below.
+[[nodiscard]] std::vector<std::uint64_t> steps_between(std::span<const std::size_t> shape, bool fortran_order);
+
 /// The layout must fit the shape. fortran_order: the first axis is contiguous in storage instead of the last.
 [[nodiscard]] TensorAxes axes_of(const TensorLayout& layout, std::span<const std::size_t> shape,
                                  bool fortran_order = false);

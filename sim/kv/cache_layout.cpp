@@ -17,7 +17,6 @@ std::string without_spaces(std::string_view text) {
     return compact;
 }
 
-/// Where elements of a tensor lie, axis by axis.
 }  // namespace
 
 std::string_view side_name(Side side) { return enum_name(side); }
@@ -94,15 +93,18 @@ std::string side_layouts_text(const SideLayouts& layouts) {
     return fmt::format("key={} value={}", keys, values);
 }
 
-std::vector<std::uint64_t> steps_between(std::span<const std::size_t> shape, bool fortran_order) {
-    std::vector<std::uint64_t> steps(shape.size());
-    std::uint64_t step = 1;
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        const std::size_t axis = fortran_order ? i : shape.size() - 1 - i;
-        steps[axis] = step;
-        step *= shape[axis];
-    }
-    return steps;
+StoredRun stored_run(const StoredPart& part, std::span<const std::size_t> block_table, std::size_t token,
+                     std::size_t most) {
+    StoredRun found{part.axes, part.offset, token, most};
+    if (part.page == 0) return found;
+    const std::size_t page = token / part.page;
+    if (!block_table.empty() && page >= block_table.size())
+        throw precondition_error("block {} of a cache is read and its table has {}", page, block_table.size());
+    found.token = token % part.page;
+    found.tokens = std::min(most, part.page - found.token);
+    found.axes.tokens = part.page;
+    found.offset += (block_table.empty() ? page : block_table[page]) * part.page_step;
+    return found;
 }
 
 std::vector<CacheSlice> cache_slices(const CacheLayout& layout, std::span<const std::size_t> shape, bool fortran_order,

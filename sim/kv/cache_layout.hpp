@@ -64,6 +64,18 @@ struct StoredPart {
     std::shared_ptr<const PartScale> scale;  ///< null: the stored numbers are those of the cache
 };
 
+/// Tokens of a part that are stored with the same steps, for `gather_block`.
+struct StoredRun {
+    TensorAxes axes;           ///< tokens: of the page, or of the whole part
+    std::uint64_t offset = 0;  ///< of the page's first element
+    std::size_t token = 0;     ///< the first one, counted from the offset
+    std::size_t tokens = 0;
+};
+/// The run that begins at `token`, with at most `most` tokens. `block_table`: the page in which each block of tokens is
+/// stored; empty: in their order. It must hold the block of the token.
+[[nodiscard]] StoredRun stored_run(const StoredPart& part, std::span<const std::size_t> block_table, std::size_t token,
+                                   std::size_t most);
+
 /// What a stored tensor holds of one layer and side of one sequence.
 struct CacheSlice {
     std::optional<std::size_t> layer;  ///< empty: no axis counts layers
@@ -82,8 +94,6 @@ struct CacheSlice {
 [[nodiscard]] std::vector<CacheSlice> cache_slices(const CacheLayout& layout, std::span<const std::size_t> shape,
                                                    std::span<const std::uint64_t> steps, std::size_t head_dim,
                                                    std::size_t batch, bool keep_pages);
-/// The steps between elements along each axis of a stored tensor.
-[[nodiscard]] std::vector<std::uint64_t> steps_between(std::span<const std::size_t> shape, bool fortran_order);
 
 }  // namespace spiked::sim
 

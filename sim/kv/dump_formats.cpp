@@ -1,10 +1,8 @@
 #include "sim/kv/dump_formats.hpp"
 
-#include <algorithm>
-
 namespace spiked::sim {
 
-const std::vector<DumpFormat>& dump_formats() {
+const Registry<DumpFormat>& dump_formats() {
     static const std::vector<std::string> pairs = {
         "past_key_values.{layer}.{side}",
         "present.{layer}.{side}",
@@ -15,46 +13,36 @@ const std::vector<DumpFormat>& dump_formats() {
         "{side}_{layer}",
         "layer_{layer}_{side}",
     };
-    static const std::vector<DumpFormat> formats = {
-        {"hf", "transformers, tuples or a DynamicCache saved layer by layer", pairs, {"batch,head,token,dim"}},
-        {"bloom", "transformers, tuples of Bloom", pairs, {"key=head,dim,token value=head,token,dim"}},
-        {"vllm",
-         "vLLM, a paged cache or a file of its example connector",
-         {"kv_cache", "kv_cache.{layer}", "kv_caches.{layer}", "model.layers.{layer}.self_attn.attn",
-          "model.layers.{layer}.self_attn", "layers.{layer}.kv_cache", "layers.{layer}.kv", "layers.{layer}"},
-         {"side,block,token,head,dim", "block,side,token,head,dim", "side,token,head,dim", "token,side,head,dim"},
-         "",
-         ", side,token,hidden for files of the example connector (three axes can also be whole pages of older caches, "
-         "which are not read)"},
-        {"lmcache",
-         "LMCache, chunks of tokens of all layers or of one",
-         {"tensor_bytes", "chunk.{chunk}", "chunks.{chunk}", "kv_cache", "kv", "layers.{layer}"},
-         {"side,layer,token,hidden", "side,layer,token,head,dim", "layer,side,token,head,dim", "side,token,hidden",
-          "token,side,hidden"}},
-        {"mlx",
-         "mlx-lm, save_prompt_cache",
-         {"{layer}.{side}", "layers.{layer}.{side}"},
-         {"batch,head,token,dim"},
-         "1."},
-        {"stacked",
-         "all layers in one tensor a side",
-         {"{side}", "{side}_cache", "past_{side}"},
-         {"layer,batch,head,token,dim", "layer,head,token,dim"}},
-    };
+    static const Registry<DumpFormat> formats(
+        "format",
+        {
+            {"hf", "transformers, tuples or a DynamicCache saved layer by layer", pairs, {"batch,head,token,dim"}},
+            {"bloom", "transformers, tuples of Bloom", pairs, {"key=head,dim,token value=head,token,dim"}},
+            {"vllm",
+             "vLLM, a paged cache or a file of its example connector",
+             {"kv_cache", "kv_cache.{layer}", "kv_caches.{layer}", "model.layers.{layer}.self_attn.attn",
+              "model.layers.{layer}.self_attn", "layers.{layer}.kv_cache", "layers.{layer}.kv", "layers.{layer}"},
+             {"side,block,token,head,dim", "block,side,token,head,dim", "side,token,head,dim", "token,side,head,dim"},
+             "",
+             ", side,token,hidden for files of the example connector (three axes can also be whole pages of older "
+             "caches, "
+             "which are not read)"},
+            {"lmcache",
+             "LMCache, chunks of tokens of all layers or of one",
+             {"tensor_bytes", "chunk.{chunk}", "chunks.{chunk}", "kv_cache", "kv", "layers.{layer}"},
+             {"side,layer,token,hidden", "side,layer,token,head,dim", "layer,side,token,head,dim", "side,token,hidden",
+              "token,side,hidden"}},
+            {"mlx",
+             "mlx-lm, save_prompt_cache",
+             {"{layer}.{side}", "layers.{layer}.{side}"},
+             {"batch,head,token,dim"},
+             "1."},
+            {"stacked",
+             "all layers in one tensor a side",
+             {"{side}", "{side}_cache", "past_{side}"},
+             {"layer,batch,head,token,dim", "layer,head,token,dim"}},
+        });
     return formats;
-}
-
-const DumpFormat* find_dump_format(std::string_view name) {
-    const auto& formats = dump_formats();
-    const auto at =
-        std::find_if(formats.begin(), formats.end(), [&](const auto& format) { return format.name == name; });
-    return at == formats.end() ? nullptr : &*at;
-}
-
-std::vector<std::string> dump_format_names() {
-    std::vector<std::string> names;
-    for (const auto& format : dump_formats()) names.push_back(format.name);
-    return names;
 }
 
 }  // namespace spiked::sim

@@ -1,7 +1,8 @@
 #pragma once
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "core/text/registry.hpp"
 
 namespace spiked::sim {
 
@@ -10,16 +11,13 @@ struct DumpFormat {
     std::string name;
     std::string writer;                 ///< the program, as a phrase
     std::vector<std::string> patterns;  ///< of tensor names; the first that some tensor matches is used
-    std::vector<std::string>
-        layouts;  ///< texts for parse_side_layouts; the only one that fits a tensor's shape is used
+    /// Texts for parse_side_layouts; the only one that fits a tensor's shape is used.
+    std::vector<std::string> layouts;
     std::string metadata_prefix = {};  ///< in front of the keys that users give to the program
     std::string advice = {};           ///< behind the message that no layout fits
 };
 
 /// Every format that is known by name.
-[[nodiscard]] const std::vector<DumpFormat>& dump_formats();
-/// Null for other names.
-[[nodiscard]] const DumpFormat* find_dump_format(std::string_view name);
-[[nodiscard]] std::vector<std::string> dump_format_names();
+[[nodiscard]] const Registry<DumpFormat>& dump_formats();
 
 }  // namespace spiked::sim

@@ -74,9 +74,9 @@ TokenRange token_range(const std::string& text, std::size_t tokens) {
 
 void check_options(const DumpOptions& options) {
     if (!options.tensor_pattern.empty()) (void)NamePattern(options.tensor_pattern);
-    if (!options.format.empty() && find_dump_format(options.format) == nullptr)
+    if (!options.format.empty() && dump_formats().find(options.format) == nullptr)
         throw usage_error("format {} is unknown{}", in_quotes(options.format),
-                          suggestion(options.format, dump_format_names()));
+                          suggestion(options.format, dump_formats().names()));
     if (!options.layout.empty() && !parse_side_layouts(options.layout))
         throw usage_error(
             "layout {} is unknown (it names the stored axes in their order, for example head,token,dim or "

@@ -18,24 +18,14 @@ arma::mat spread_block(const TensorContainer& file, const StoredPart& part, std:
                        std::size_t head, std::size_t first_token, std::size_t tokens, std::size_t dim) {
     arma::mat all(tokens, dim);
     for (std::size_t done = 0; done < tokens;) {
-        std::size_t token = first_token + done;
-        std::size_t run = tokens - done;
-        TensorAxes axes = part.axes;
-        std::uint64_t offset = part.offset;
-        if (part.page > 0) {
-            const std::size_t page = token / part.page;
-            token %= part.page;
-            run = std::min(run, part.page - token);
-            axes.tokens = part.page;
-            offset += (block_table.empty() ? page : block_table[page]) * part.page_step;
-        }
+        auto [axes, offset, token, run] = stored_run(part, block_table, first_token + done, tokens - done);
         const bool one_token = axes.token_step == 0, one_channel = axes.dim_step == 0;
         if (one_token) {
             token = 0;
             axes.tokens = axes.token_step = 1;
         }
         if (one_channel) axes.dim = axes.dim_step = 1;
-        const auto read = [&](std::uint64_t first, std::span<double> out) {
+        const auto read = [&, offset = offset](std::uint64_t first, std::span<double> out) {
             file.read(part.index, offset + first, out);
         };
         const arma::mat found = gather_block(axes, head, token, one_token ? 1 : run, read);

@@ -67,7 +67,7 @@ private:
         std::string name = options_.format;
         // Other programs use this key too: safetensors of torch state `pt`.
         if (const auto* value = stated("format"); name.empty() && value != nullptr) name = *value;
-        format_ = find_dump_format(name);
+        format_ = dump_formats().find(name);
         if (format_ != nullptr) found_.metadata_prefix = format_->metadata_prefix;
         if (const auto* value = stated("pattern"); options_.tensor_pattern.empty() && value != nullptr) {
             options_.tensor_pattern = *value;
@@ -203,7 +203,7 @@ private:
                 "{}: layout of tensor {} unknown (shape {}; the file names none; a plain one has 3 axes): "
                 "name its axes with --layout, of layer, side, batch, block, head, token, dim and hidden, or "
                 "the program that wrote it with --format, one of {}",
-                path(), in_quotes(held.name), shape_text(held.shape), fmt::join(dump_format_names(), ", "));
+                path(), in_quotes(held.name), shape_text(held.shape), fmt::join(dump_formats().names(), ", "));
         throw input_error(
             "{}: layout of tensor {} unknown (shape {} can be {}; the file names none): give it with "
             "--layout",

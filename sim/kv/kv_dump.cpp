@@ -219,23 +219,14 @@ arma::mat KvDump::gather(const DumpTensor& tensor, std::size_t head, std::size_t
         while (tensor.kept && done + run < tokens && tensor.stored_token(first_token + done + run) == stored + run)
             ++run;
         const StoredPart& part = part_of(tensor, head, stored);
-        std::size_t token = stored - part.first_token;
-        run = std::min(run, part.axes.tokens - token);
-        TensorAxes axes = part.axes;
-        std::uint64_t offset = part.offset;
-        if (part.page > 0) {
-            const std::size_t page = token / part.page;
-            token %= part.page;
-            run = std::min(run, part.page - token);
-            axes.tokens = part.page;
-            offset += (block_table_.empty() ? page : block_table_.at(page)) * part.page_step;
-        }
+        const std::size_t token = stored - part.first_token;
+        const StoredRun found = stored_run(part, block_table_, token, std::min(run, part.axes.tokens - token));
+        run = found.tokens;
         const auto read = [&](std::uint64_t first, std::span<double> out) {
-            file_->read(part.index, offset + first, out);
+            file_->read(part.index, found.offset + first, out);
         };
-        arma::mat rows = gather_block(axes, head - part.first_head, token, run, read);
-        if (part.scale)
-            apply_scale(*part.scale, *file_, block_table_, head - part.first_head, stored - part.first_token, rows);
+        arma::mat rows = gather_block(found.axes, head - part.first_head, found.token, run, read);
+        if (part.scale) apply_scale(*part.scale, *file_, block_table_, head - part.first_head, token, rows);
         if (run == tokens) return rows;
         if (block.empty()) block.set_size(tokens, tensor.dim);
         block.rows(done, done + run - 1) = rows;

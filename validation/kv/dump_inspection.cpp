@@ -33,7 +33,7 @@ DumpInspection inspect_dump(const std::string& path, const sim::DumpOptions& opt
             found.possible_layouts = sim::legal_layouts(tensor.shape, sim::stated_tokens(metadata));
     const auto* format = sim::find_metadata(metadata, "format");
     const bool stated = sim::find_metadata(metadata, "layout") != nullptr ||
-                        (format != nullptr && sim::find_dump_format(*format) != nullptr);
+                        (format != nullptr && sim::dump_formats().find(*format) != nullptr);
     if (options.layout.empty() && options.format.empty() && !stated) {
         for (const auto& name : sim::possible_formats(*found.file))
             found.notes.push_back(fmt::format("names and shapes fit --format {}", name));

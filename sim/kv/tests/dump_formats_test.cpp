@@ -550,9 +550,9 @@ TEST(DumpFormats, LayoutsAndPatternsAreLegal) {
     for (const auto& format : dump_formats()) {
         for (const auto& layout : format.layouts) EXPECT_TRUE(parse_side_layouts(layout)) << layout;
         for (const auto& pattern : format.patterns) EXPECT_NO_THROW(NamePattern{pattern}) << pattern;
-        EXPECT_EQ(find_dump_format(format.name), &format);
+        EXPECT_EQ(dump_formats().find(format.name), &format);
     }
-    EXPECT_EQ(find_dump_format("pt"), nullptr);
+    EXPECT_EQ(dump_formats().find("pt"), nullptr);
 }
 
 }  // namespace

@@ -235,6 +235,22 @@ std::uint64_t rejected_blocks(std::uint64_t blocks, double probability, double c
     return rejected;
 }
 
+struct Rejections {
+    Parts parts;            ///< blocks and rejected blocks of each cluster
+    std::uint64_t all = 0;  ///< rejected blocks
+};
+
+Rejections rejections(std::int64_t clusters, std::uint64_t blocks, double probability, double correlation,
+                      std::mt19937_64& engine) {
+    Rejections drawn;
+    for (std::int64_t g = 0; g < clusters; ++g) {
+        const std::uint64_t rejected = rejected_blocks(blocks, probability, correlation, engine);
+        drawn.parts.sums[g] = {static_cast<double>(blocks), static_cast<double>(rejected)};
+        drawn.all += rejected;
+    }
+    return drawn;
+}
+
 // A fraction whose true value is 5 %: its lower limit lies above that in 2.5 % of tables at most, which is how often
 // `kv adequacy` raises its mark, and one of the limits misses in 5 % at most. The control takes blocks for independent
 // and must fail where they are not.
@@ -252,13 +268,7 @@ TEST(ClusteredLaw, LimitsOfAFractionKeepTheirRateForCorrelatedBlocks) {
             std::uint64_t below = 0;
             std::uint64_t independent_above = 0;
             for (std::uint64_t draw = 0; draw < draws; ++draw) {
-                Parts parts;
-                std::uint64_t all = 0;
-                for (std::int64_t g = 0; g < clusters; ++g) {
-                    const std::uint64_t rejected = rejected_blocks(blocks, truth, correlation, engine);
-                    parts.sums[g] = {static_cast<double>(blocks), static_cast<double>(rejected)};
-                    all += rejected;
-                }
+                const auto [parts, all] = rejections(clusters, blocks, truth, correlation, engine);
                 const Interval found = clustered_fraction(parts, 0.05);
                 above += found.low > truth ? 1 : 0;
                 below += found.high < truth ? 1 : 0;
@@ -292,13 +302,7 @@ TEST(ClusteredLaw, TheUpperLimitHoldsForStronglyCorrelatedBlocks) {
             std::uint64_t below = 0;
             std::uint64_t independent_below = 0;
             for (std::uint64_t draw = 0; draw < draws; ++draw) {
-                Parts parts;
-                std::uint64_t all = 0;
-                for (std::int64_t g = 0; g < clusters; ++g) {
-                    const std::uint64_t rejected = rejected_blocks(blocks, truth, correlation, engine);
-                    parts.sums[g] = {static_cast<double>(blocks), static_cast<double>(rejected)};
-                    all += rejected;
-                }
+                const auto [parts, all] = rejections(clusters, blocks, truth, correlation, engine);
                 below += clustered_fraction(parts, 0.05).high < truth ? 1 : 0;
                 const std::uint64_t count = static_cast<std::uint64_t>(clusters) * blocks;
                 independent_below += fraction_interval(all, count, 0.05).high < truth ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
@@ -54,32 +55,15 @@ constexpr std::array<MatClass, 18> mat_classes{{{"unknown", {}},
                                                 {"function", {}},
                                                 {"opaque", {}}}};
 
-/// The type in which the numbers of an element are stored, which may be narrower than the class of their variable.
+/// The types in which the numbers of an element are stored, which may be narrower than the class of their variable.
+constexpr std::pair<std::uint32_t, DType> number_types[] = {
+    {1, DType::i8},  {2, DType::u8},  {3, DType::i16}, {4, DType::u16},  {5, DType::i32},
+    {6, DType::u32}, {7, DType::f32}, {9, DType::f64}, {12, DType::i64}, {13, DType::u64}};
+
 std::optional<DType> number_type(std::uint32_t element) {
-    switch (element) {
-        case 1:
-            return DType::i8;
-        case 2:
-            return DType::u8;
-        case 3:
-            return DType::i16;
-        case 4:
-            return DType::u16;
-        case 5:
-            return DType::i32;
-        case 6:
-            return DType::u32;
-        case 7:
-            return DType::f32;
-        case 9:
-            return DType::f64;
-        case 12:
-            return DType::i64;
-        case 13:
-            return DType::u64;
-        default:
-            return std::nullopt;
-    }
+    for (const auto& [number, type] : number_types)
+        if (number == element) return type;
+    return std::nullopt;
 }
 
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t offset, std::endian order) {
