@@ -7,7 +7,7 @@
 namespace spiked::estimators {
 namespace {
 
-const QuantizerOptions bare = {.rotation = RotationKind::identity, .norm = NumberFormat::fp64, .seed = test_seed};
+const QuantizerOptions unrotated = {.rotation = RotationKind::identity, .norm = NumberFormat::fp64, .seed = test_seed};
 
 TEST(RabitqReference, NoGridDirectionIsNearerInAngle) {
     for (const unsigned bits : {1U, 2U, 3U}) {
@@ -22,14 +22,14 @@ TEST(RabitqReference, NoGridDirectionIsNearerInAngle) {
                     grid(0, j) = static_cast<double>(rest % levels) - 0.5 * static_cast<double>(levels - 1);
                 best = std::max(best, arma::dot(grid, row) / (arma::norm(grid) * arma::norm(row)));
             }
-            const arma::mat decoded = through(row_quantizer("rabitq", 4, bits, bare), row);
+            const arma::mat decoded = through(row_quantizer("rabitq", 4, bits, unrotated), row);
             EXPECT_NEAR(arma::dot(decoded, row) / (arma::norm(decoded) * arma::norm(row)), best, 1e-12) << bits;
             // With its length the product of the row with itself is exact; the other lengths are checked against their
             // definitions.
             EXPECT_NEAR(arma::dot(decoded, row), arma::dot(row, row), 1e-12 * arma::dot(row, row));
-            const arma::mat closest = through(row_quantizer("rabitq:scale=mmse", 4, bits, bare), row);
+            const arma::mat closest = through(row_quantizer("rabitq:scale=mmse", 4, bits, unrotated), row);
             EXPECT_NEAR(arma::norm(closest), best * arma::norm(row), 1e-12 * arma::norm(row));
-            const arma::mat as_long = through(row_quantizer("rabitq:scale=norm", 4, bits, bare), row);
+            const arma::mat as_long = through(row_quantizer("rabitq:scale=norm", 4, bits, unrotated), row);
             EXPECT_NEAR(arma::norm(as_long), arma::norm(row), 1e-12 * arma::norm(row));
         }
     }
