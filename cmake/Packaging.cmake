@@ -1,5 +1,6 @@
 # The installed files, and the packages made by `cpack -G DEB` and `cpack -G TGZ`: the command ("spiked"), the program
-# for cluster jobs ("spiked-mpi", where Open MPI is found) and the libraries with their headers ("libspiked-dev").
+# for cluster jobs ("spiked-mpi", where Open MPI is found), the C interface ("libspiked0"), the Python package
+# ("python3-spiked") and what programs are built with, the headers and the static libraries of C++ ("libspiked-dev").
 get_property(SPIKED_MODULES GLOBAL PROPERTY SPIKED_MODULES)
 set(MODULE_TARGETS spiked_armadillo)
 foreach(MODULE ${SPIKED_MODULES})
@@ -10,40 +11,16 @@ foreach(TARGET ${MODULE_TARGETS})
   set_target_properties(${TARGET} PROPERTIES EXPORT_NAME ${NAME})
 endforeach()
 
-# The modules as one shared library. Its binary interface may change with every minor version until 1.0.
-if(SPIKED_SHARED)
-  # Written only when it changes, so that configuring again rebuilds nothing.
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/shared.cpp CONTENT "// A library needs a source of its own.\n")
-  add_library(spiked_shared SHARED ${PROJECT_BINARY_DIR}/generated/shared.cpp)
-  # Each archive once and whole; as targets they would be named again for each other.
-  set(PARTS)
-  foreach(MODULE ${SPIKED_MODULES})
-    list(APPEND PARTS $<TARGET_FILE:spiked_${MODULE}>)
-    add_dependencies(spiked_shared spiked_${MODULE})
-  endforeach()
-  target_link_libraries(spiked_shared PRIVATE -Wl,--whole-archive ${PARTS} -Wl,--no-whole-archive OpenSSL::Crypto
-                        Boost::context ZLIB::ZLIB SQLite::SQLite3 tomlplusplus::tomlplusplus pugixml::pugixml Threads::Threads)
-  if(SPIKED_HAS_CUDA)
-    find_package(CUDAToolkit REQUIRED)
-    target_link_libraries(spiked_shared PRIVATE CUDA::cudart_static)
-  endif()
-  target_link_options(spiked_shared PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/spiked.map -Wl,--no-undefined)
-  set_target_properties(spiked_shared PROPERTIES OUTPUT_NAME spiked VERSION ${PROJECT_VERSION}
-                        SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} EXPORT_NAME shared
-                        LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/spiked.map)
-  target_include_directories(spiked_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(spiked_shared PUBLIC spiked_armadillo fmt::fmt Boost::headers)
-  target_compile_features(spiked_shared INTERFACE cxx_std_20)
-  install(TARGETS spiked_shared EXPORT spiked LIBRARY COMPONENT development)
-endif()
-
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/spiked)
 install(TARGETS spiked RUNTIME COMPONENT program)
 if(TARGET spiked-mpi)
   install(TARGETS spiked-mpi RUNTIME COMPONENT mpi)
 endif()
 install(TARGETS ${MODULE_TARGETS} EXPORT spiked ARCHIVE COMPONENT development)
+if(TARGET spiked_c)
+  install(TARGETS spiked_c EXPORT spiked LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+  install(FILES app/c/spiked.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+endif()
 install(EXPORT spiked NAMESPACE spiked:: FILE spikedTargets.cmake DESTINATION ${PACKAGE_DIR} COMPONENT development)
 # Programs include <spiked/theory/laws/separable_law.hpp>, and installed headers include each other in the same way.
 install(CODE "set(SPIKED_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
@@ -81,6 +58,11 @@ if(SPIKED_HAS_CUDA)
 endif()
 file(RELATIVE_PATH SPIKED_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/spiked.pc.in ${PROJECT_BINARY_DIR}/generated/spiked.pc @ONLY)
+if(TARGET spiked_c)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/spiked-c.pc.in ${PROJECT_BINARY_DIR}/generated/spiked-c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/generated/spiked-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+          COMPONENT development)
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/generated/spiked.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # The manual page and the shell completions are printed by the command itself.
@@ -136,6 +118,9 @@ set(CPACK_COMPONENTS_ALL program development)
 if(TARGET spiked-mpi)
   list(APPEND CPACK_COMPONENTS_ALL mpi)
 endif()
+if(TARGET spiked_c)
+  list(APPEND CPACK_COMPONENTS_ALL library python)
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
@@ -148,4 +133,9 @@ set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "openmpi-bin")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libspiked-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libarmadillo-dev, libopenblas-dev, libboost-dev, libboost-context-dev, libfmt-dev, libssl-dev, nlohmann-json3-dev, libzip-dev, libsqlite3-dev, libtomlplusplus-dev, libpugixml-dev, zlib1g-dev")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libspiked0)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+if(TARGET spiked_c)   # which the link libspiked.so needs
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libspiked0 (= ${PROJECT_VERSION})")
+endif()
 include(CPack)

@@ -123,7 +123,7 @@ std::optional<SupportGaps::Branch> SupportGaps::find(Branch branch) const {
         return point && std::isfinite(point->z_slope) ? point->z_slope : -1.0;
     };
     if (branch.low == 0.0) {
-        if (!(rising(branch.high) < 0.0)) return std::nullopt;
+        if (!(rising(0.0) > 0.0 && rising(branch.high) < 0.0)) return std::nullopt;
         branch.high = bracketed_root(rising, 0.0, branch.high, within(4e-16));
         return branch;
     }

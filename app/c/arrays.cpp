@@ -1,0 +1,132 @@
+#include "app/c/arrays.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "app/c/border.hpp"
+#include "core/text/printable.hpp"
+
+namespace spiked::c {
+namespace {
+
+void check_description(const spiked_matrix& matrix, const char* name) {
+    if (matrix.dtype != SPIKED_F32 && matrix.dtype != SPIKED_F64)
+        throw usage_error("{}: {} is no dtype (of enum spiked_dtype): set SPIKED_F32 or SPIKED_F64", name,
+                          matrix.dtype);
+    if (matrix.data == nullptr) throw usage_error("{}: its data is NULL (no entries): set it to the first entry", name);
+    if (matrix.rows < 0 || matrix.cols < 0)
+        throw usage_error("{}: {} rows and {} columns (neither can be negative): set its shape", name, matrix.rows,
+                          matrix.cols);
+    if (matrix.rows == 0 || matrix.cols == 0)
+        throw input_error("{}: {} x {} has no entries (nothing to compute): pass a matrix with some", name, matrix.rows,
+                          matrix.cols);
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(matrix.rows, matrix.cols, &bytes) || __builtin_mul_overflow(bytes, 8, &bytes))
+        throw Error(ErrorKind::memory, fmt::format("{}: {} x {} entries do not fit into memory: pass less data at once",
+                                                   name, matrix.rows, matrix.cols));
+}
+
+/// Calls work(i, j, address of entry (i, j)) for every entry, tile by tile, so that both matrices of a copy are read
+/// and written in whole cache lines, whatever their orders.
+template <std::size_t width, class Work>
+void for_each_entry(const spiked_matrix& matrix, const Work& work) {
+    constexpr std::int64_t tile = 16;
+    auto* const first = static_cast<char*>(matrix.data);
+    const std::int64_t down = matrix.row_stride * static_cast<std::int64_t>(width);
+    const std::int64_t right = matrix.col_stride * static_cast<std::int64_t>(width);
+    for (std::int64_t row = 0; row < matrix.rows; row += tile)
+        for (std::int64_t column = 0; column < matrix.cols; column += tile) {
+            const std::int64_t last_row = std::min(row + tile, matrix.rows);
+            const std::int64_t last_column = std::min(column + tile, matrix.cols);
+            for (std::int64_t j = column; j < last_column; ++j)
+                for (std::int64_t i = row; i < last_row; ++i) work(i, j, first + i * down + j * right);
+        }
+}
+
+template <class Number>
+void copy_in(const spiked_matrix& matrix, arma::mat& to) {
+    double* const values = to.memptr();
+    for_each_entry<sizeof(Number)>(matrix, [=, rows = matrix.rows](std::int64_t i, std::int64_t j, const char* at) {
+        Number number;
+        std::memcpy(&number, at, sizeof number);
+        values[j * rows + i] = static_cast<double>(number);
+    });
+}
+
+template <class Number>
+void copy_out(const arma::mat& from, const spiked_matrix& matrix) {
+    const double* const values = from.memptr();
+    for_each_entry<sizeof(Number)>(matrix, [=, rows = matrix.rows](std::int64_t i, std::int64_t j, char* at) {
+        const auto number = static_cast<Number>(values[j * rows + i]);
+        std::memcpy(at, &number, sizeof number);
+    });
+}
+
+void reject_nonfinite_entries(const arma::mat& matrix, const char* name) {
+    if (matrix.is_finite()) return;
+    std::size_t count = 0;
+    arma::uword row = 0;
+    arma::uword column = 0;
+    for (arma::uword i = 0; i < matrix.n_rows; ++i)
+        for (arma::uword j = 0; j < matrix.n_cols; ++j)
+            if (!std::isfinite(matrix(i, j)) && count++ == 0) {
+                row = i;
+                column = j;
+            }
+    throw input_error("{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): remove or replace them",
+                      name, count, count == 1 ? "entry" : "entries", row, column);
+}
+
+}  // namespace
+
+arma::mat read_matrix(const spiked_matrix* matrix, const char* name) {
+    const spiked_matrix& given = required(matrix, name);
+    check_description(given, name);
+    arma::mat copy(static_cast<arma::uword>(given.rows), static_cast<arma::uword>(given.cols), arma::fill::none);
+    if (given.dtype == SPIKED_F32)
+        copy_in<float>(given, copy);
+    else
+        copy_in<double>(given, copy);
+    reject_nonfinite_entries(copy, name);
+    return copy;
+}
+
+void check_output(const spiked_matrix& matrix, std::int64_t rows, std::int64_t columns, const char* name) {
+    check_description(matrix, name);
+    if (matrix.rows != rows || matrix.cols != columns)
+        throw usage_error("{}: {} x {} (it receives {} x {}): set its shape", name, matrix.rows, matrix.cols, rows,
+                          columns);
+    if ((rows > 1 && matrix.row_stride == 0) || (columns > 1 && matrix.col_stride == 0))
+        throw usage_error("{}: a stride of 0 (its entries would overlap): set its strides", name);
+}
+
+void write_matrix(const spiked_matrix& matrix, const arma::mat& values) {
+    if (matrix.dtype == SPIKED_F32)
+        copy_out<float>(values, matrix);
+    else
+        copy_out<double>(values, matrix);
+}
+
+spiked_matrix block_of(const spiked_blocks& blocks, std::int64_t index) {
+    spiked_matrix block = blocks.first;
+    const std::int64_t width = block.dtype == SPIKED_F32 ? 4 : 8;
+    block.data = static_cast<char*>(block.data) + index * blocks.block_stride * width;
+    return block;
+}
+
+std::size_t count_of(std::int64_t count, std::int64_t least, const char* name) {
+    if (count < least) throw usage_error("{} is {} (at least {}): pass the length of the array", name, count, least);
+    return static_cast<std::size_t>(count);
+}
+
+void write_cut(char* to, std::size_t capacity, std::string_view text) {
+    if (to == nullptr || capacity == 0) return;
+    std::string cut(text.substr(0, capacity - 1));
+    if (cut.size() < text.size()) trim_partial_character(cut);
+    std::memcpy(to, cut.data(), cut.size());
+    to[cut.size()] = '\0';
+}
+
+}  // namespace spiked::c

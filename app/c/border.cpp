@@ -1,0 +1,106 @@
+#include "app/c/border.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <new>
+#include <string_view>
+
+#include "app/cli/exit_code.hpp"
+#include "core/runtime/blas_buffers.hpp"
+#include "core/text/printable.hpp"
+
+#ifdef SPIKED_OPENBLAS
+extern "C" {
+int openblas_get_num_threads();
+void openblas_set_num_threads(int count);
+}
+#endif
+
+namespace spiked::c {
+namespace {
+
+/// An array, so that remembering a message cannot fail.
+thread_local std::array<char, 2048> last_message{};
+
+int remember(int status, std::string_view message) noexcept {
+    const std::size_t length = std::min(message.size(), last_message.size() - 1);
+    std::memcpy(last_message.data(), message.data(), length);
+    last_message[length] = '\0';
+    return status;
+}
+
+/// Makes the message one line of UTF-8 that fits.
+int remember_text(int status, const std::string& message) noexcept {
+    try {
+        std::string line = without_control_characters(one_line(message));
+        if (line.size() >= last_message.size()) {
+            line.resize(last_message.size() - 1);
+            trim_partial_character(line);
+        }
+        return remember(status, line);
+    } catch (...) {
+        return remember(status, message);
+    }
+}
+
+struct BlasThreads {
+    std::mutex guard;
+    std::size_t calls = 0;
+    int before = 0;
+};
+
+/// Never destroyed, so that calls may come from destructors at the end of the program.
+BlasThreads& blas_threads() {
+    static auto* const state = new BlasThreads;
+    return *state;
+}
+
+}  // namespace
+
+int record_failure() noexcept {
+    try {
+        throw;
+    } catch (const BufferTooSmall& error) {
+        return remember_text(SPIKED_TOO_SMALL, error.message);
+    } catch (const Error& error) {
+        return remember_text(static_cast<int>(app::exit_code(error.kind())), error.what());
+    } catch (const std::bad_alloc&) {
+        return remember(SPIKED_MEMORY, "out of memory (the call needs more than there is): pass less data at once");
+    } catch (const std::filesystem::filesystem_error& error) {
+        return remember_text(SPIKED_INPUT, error.what());
+    } catch (const std::exception& error) {
+        return remember_text(SPIKED_INTERNAL, error.what());
+    } catch (...) {
+        return remember(SPIKED_INTERNAL, "unexpected: an exception of an unknown type");
+    }
+}
+
+OneBlasThread::OneBlasThread() {
+    BlasThreads& blas = blas_threads();
+    const std::lock_guard lock(blas.guard);
+    hold_blas_buffers(blas.calls + 1);
+#ifdef SPIKED_OPENBLAS
+    if (blas.calls == 0) {
+        blas.before = openblas_get_num_threads();
+        if (blas.before != 1) openblas_set_num_threads(1);
+    }
+#endif
+    ++blas.calls;
+}
+
+OneBlasThread::~OneBlasThread() {
+    BlasThreads& blas = blas_threads();
+    const std::lock_guard lock(blas.guard);
+    --blas.calls;
+#ifdef SPIKED_OPENBLAS
+    if (blas.calls == 0 && blas.before != 1) openblas_set_num_threads(blas.before);
+#endif
+}
+
+}  // namespace spiked::c
+
+extern "C" const char* spiked_last_error(void) { return spiked::c::last_message.data(); }

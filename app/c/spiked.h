@@ -1,0 +1,269 @@
+/* The C interface of Spiked, library libspiked.so.0: spectral denoising, the laws of spiked models, and codes of
+ * matrices, over plain arrays. Any language that can call C can use it; docs/C.md has examples.
+ *
+ * Conventions
+ *
+ * - Results equal those of the command `spiked` bit by bit: numbers are computed in double, with one BLAS thread.
+ * - A function that can fail returns a status (enum spiked_status). After a status other than SPIKED_OK,
+ *   spiked_last_error() gives the message, and what the function was to fill is unspecified where nothing else is said.
+ * - Who allocates frees: callers own every array and text that they pass, and the library keeps no pointer to them
+ *   after it returns. Only spiked_law and spiked_codec are allocated here; each has a function that frees it.
+ * - Arrays are described in elements, not bytes. Lengths and strides are int64_t. Texts are UTF-8 and end with a zero.
+ * - A pointer documented as optional may be NULL; a NULL anywhere else gives SPIKED_USAGE.
+ * - Strengths, singular values and shrunk values are singular values (the unit of the data); bulk edges, outliers and
+ *   the arguments of a law are eigenvalues of Z Z^T (the square of it). Overlaps are squared inner products. A number
+ *   that a method does not have is NaN.
+ *
+ * Threads: every function may be called from several threads at once; one handle may be used by several threads as long
+ * as none frees it. The library starts threads only inside spiked_roundtrip, and none is left when it returns. It
+ * installs no signal handlers, prints nothing and changes nothing when it is loaded. While calls run, OpenBLAS uses one
+ * thread in the whole process; when the last of them returns, its number of threads is what it was before.
+ *
+ * Compatibility: functions and structs keep their meaning within libspiked.so.0; additions get new names. */
+#ifndef SPIKED_H
+#define SPIKED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define SPIKED_API __attribute__((visibility("default")))
+#else
+#define SPIKED_API
+#endif
+
+/* The version of this header, raised by every addition. spiked_abi_version() is that of the library, which is at least
+ * this one where a program runs with the library that it was built for, or a later one. */
+#define SPIKED_ABI_VERSION 1
+
+/* The exit codes of the command, and SPIKED_TOO_SMALL. */
+enum spiked_status {
+    SPIKED_OK = 0,
+    SPIKED_USAGE = 2,     /* an argument is wrong: an unknown name, a NULL, an impossible option */
+    SPIKED_INPUT = 4,     /* the data cannot be used: NaN, infinities, no entries, bytes that are no code */
+    SPIKED_OUTPUT = 6,    /* a file cannot be written; no function of this version does */
+    SPIKED_MEMORY = 7,    /* out of memory; nothing is lost but this call */
+    SPIKED_TOO_SMALL = 8, /* a buffer is too small; the length that is needed has been set */
+    SPIKED_INTERNAL = 70, /* a defect of the library: please report the message */
+    SPIKED_STOPPED = 75   /* the caller's function `poll` asked to stop */
+};
+
+/* ---------------------------------------------------------------------------------------------------------- general */
+
+/* The version, such as "0.1.0". Never NULL; static. */
+SPIKED_API const char* spiked_version(void);
+/* SPIKED_ABI_VERSION of the library. */
+SPIKED_API int spiked_abi_version(void);
+/* The message of the last failure in the calling thread, "problem (why): what to do", one line; "" before the first.
+ * Never NULL. It belongs to the library and stays valid until the next failure in this thread or the end of the thread;
+ * calls that succeed leave it as it is. */
+SPIKED_API const char* spiked_last_error(void);
+
+/* The names that the functions below accept, as a JSON array of objects {"name", "form", "summary", "source",
+ * "aliases", "options": [..]}; "form" shows the name with a value that must follow it, "svd:R".
+ * topic: "estimators", "transforms", "quantizers", "spectra" (the SPEC of laws and covariances).
+ * Writes at most `capacity` bytes to `text`, the last of which is the ending zero, and sets *length to the length of
+ * the whole text without it. SPIKED_TOO_SMALL when capacity <= *length; text may be NULL when capacity is 0. */
+SPIKED_API int spiked_list(const char* topic, char* text, size_t capacity, size_t* length);
+
+/* --------------------------------------------------------------------------------------------------------- matrices */
+
+enum spiked_dtype { SPIKED_F32 = 1, SPIKED_F64 = 2 };
+
+/* A matrix in the caller's memory: entry (i, j) is element i * row_stride + j * col_stride after `data`.
+ * C order: row_stride = cols, col_stride = 1; Fortran order: row_stride = 1, col_stride = rows. Strides of an input may
+ * be negative or 0 (data then points to entry (0, 0)); entries of an output must not overlap. Data need not be aligned.
+ * At least one row and one column. An input is read once, into a copy in double; f32 outputs are rounded from double.
+ * An output may lie in the memory of an input. */
+typedef struct spiked_matrix {
+    void* data;    /* inputs are never written */
+    int64_t dtype; /* enum spiked_dtype */
+    int64_t rows;
+    int64_t cols;
+    int64_t row_stride;
+    int64_t col_stride;
+} spiked_matrix;
+
+/* -------------------------------------------------------------------------------------------------------- denoising */
+
+/* What a spectral method finds. The caller sets the first group, each array of length `capacity`, optional; a call
+ * fills the arrays and the second group. */
+typedef struct spiked_estimate {
+    int64_t capacity;        /* at least min(rows, cols) of the data, otherwise SPIKED_TOO_SMALL */
+    double* singular_values; /* of the data, largest first: `values` of them */
+    double* strengths;       /* the singular values of the clean signal: `rank` of them, as of the next three */
+    double* overlap_left;    /* squared inner products of true and observed left vectors */
+    double* overlap_right;
+    double* shrunk;        /* what replaces the observed singular values in the signal */
+    char* note;            /* why the result is empty or limited, or ""; optional, cut off to fit */
+    int64_t note_capacity; /* in bytes, with the ending zero */
+
+    int64_t values;                 /* min(rows, cols) without rows and columns of zeros */
+    int64_t rank;                   /* number of components of the signal */
+    int64_t stripped_rows;          /* rows of zeros, which are left out of the spectrum */
+    int64_t stripped_cols;          /* and columns */
+    double bulk_edge;               /* upper edge of the noise, an eigenvalue; NaN where the method has none */
+    double expected_error;          /* its own estimate of ||S^ - S||_F^2; NaN where the method has none */
+    double expected_relative_error; /* the same over ||S||_F^2 */
+} spiked_estimate;
+
+/* What is known about the covariance of one side of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d:
+ * one of the two, or neither when both are NULL. */
+typedef struct spiked_covariance {
+    const char* spec;            /* "ar1:0.5", or a file .npy: as --row-spectrum of `spiked spectrum` */
+    const spiked_matrix* matrix; /* the covariance, n x n (d x d), or the variances alone, n x 1 */
+} spiked_covariance;
+
+/* Denoises a matrix: the answers of `spiked spectrum --estimator METHOD`.
+ * method: "eoptshrink", "gd-shrink:sigma=1", "screenot:20", "whiten+gd-shrink", ..
+ * loss: "frobenius", "operator" or "nuclear"; NULL is "frobenius". It has no effect on methods that keep values.
+ * row_noise, col_noise: optional; SPIKED_USAGE where the method does not use them (only tw-test and whiten+NAME do).
+ * keep_empty: not 0 keeps rows and columns of zeros in the spectrum.
+ * signal: optional; receives the estimated signal in the shape of the data.
+ * estimate: optional.
+ * Cost: a decomposition with values only when signal is NULL. A decomposition is not interrupted. */
+SPIKED_API int spiked_denoise(const spiked_matrix* data, const char* method, const char* loss,
+                              const spiked_covariance* row_noise, const spiked_covariance* col_noise, int keep_empty,
+                              const spiked_matrix* signal, spiked_estimate* estimate);
+
+/* The same from singular values alone, for a rows x cols matrix that has them: `count` = min(rows, cols) values in
+ * descending order. SPIKED_USAGE for methods that need the matrix (transforms, tw-test:null=signflip). */
+SPIKED_API int spiked_shrink(const double* singular_values, int64_t count, int64_t rows, int64_t cols,
+                             const char* method, const char* loss, spiked_estimate* estimate);
+
+/* ------------------------------------------------------------------------------------------------------------ theory
+ */
+
+/* The eigenvalues of a covariance: a SPEC of `spiked theory` ("identity", "ar1:0.5", "uniform:1,10", "file:PATH"), or,
+ * where spec is NULL, `count` eigenvalues with their weights, which sum to 1 (NULL: all the same). */
+typedef struct spiked_spectrum {
+    const char* spec;
+    const double* values;
+    const double* weights;
+    int64_t count;
+} spiked_spectrum;
+
+/* The limiting law of S + A^(1/2) X B^(1/2), for n x d matrices with n / d = aspect. Immutable. */
+typedef struct spiked_law spiked_law;
+
+/* row and col are optional: identity. Sets *law, or to NULL on failure. */
+SPIKED_API int spiked_law_create(const spiked_spectrum* row, const spiked_spectrum* col, double aspect,
+                                 spiked_law** law);
+/* NULL is allowed. */
+SPIKED_API void spiked_law_free(spiked_law* law);
+
+/* The bulk of the noise; `spiked theory` describes each number. */
+typedef struct spiked_bulk {
+    double bulk_edge;           /* upper edge, an eigenvalue */
+    double lower_edge;          /* of the continuous part */
+    double detection_threshold; /* the smallest strength with an outlier above the edge */
+    double tracy_widom_scale;   /* g: g d^(2/3) (largest eigenvalue - edge) -> TW1 */
+    double mass_at_zero;        /* fraction of the n eigenvalues that are 0 */
+    double mean;                /* of the n eigenvalues */
+    int64_t regular_edge;       /* 0 where the edge is that of a few detached eigenvalues */
+} spiked_bulk;
+
+SPIKED_API int spiked_law_bulk(const spiked_law* law, spiked_bulk* bulk);
+
+/* One signal under the law. Where it is not detectable, the outlier is the edge, overlaps and shrunk values are 0. */
+typedef struct spiked_spike {
+    double strength;
+    double outlier; /* limit of the observed eigenvalue */
+    double stieltjes_left;
+    double stieltjes_right; /* at the outlier; negative */
+    double overlap_left;
+    double overlap_right;
+    double shrunk_frobenius; /* the optimal singular value for each loss */
+    double shrunk_operator;
+    double shrunk_nuclear;
+    int64_t detectable; /* 0 or 1 */
+} spiked_spike;
+
+/* strengths: count of them, each at least 0; spikes: an array of count structs, in the same order. */
+SPIKED_API int spiked_law_spikes(const spiked_law* law, const double* strengths, int64_t count, spiked_spike* spikes);
+
+/* Density and distribution function of the n noise eigenvalues at x[0 .. count-1] (finite); each output is optional.
+ * The density is that of the continuous part, and infinite at a lower edge of 0. */
+SPIKED_API int spiked_law_density(const spiked_law* law, const double* x, int64_t count, double* density, double* cdf);
+/* The same on the grid of `spiked theory --density`: count >= 2 points from edge to edge, which x receives. */
+SPIKED_API int spiked_law_curve(const spiked_law* law, int64_t count, double* x, double* density, double* cdf);
+/* The smallest x with cdf(x) >= probability, for count probabilities in [0, 1]. */
+SPIKED_API int spiked_law_quantiles(const spiked_law* law, const double* probabilities, int64_t count, double* x);
+
+/* ------------------------------------------------------------------------------------------------------------- codecs
+ */
+
+/* A method at one width for rows of one length: rotations, codebooks and projections are drawn once. Immutable. */
+typedef struct spiked_codec spiked_codec;
+
+/* method: a quantizer or SPECTRAL+QUANTIZER, as in `spiked quantize`: "tq-mse", "eoptshrink+tq-mse", "svd:1+kivi".
+ * (`unrope+` is refused: the positions of keys are the caller's.)
+ * dim: entries of a row. bits: index bits of an entry.
+ * options: optional; "key=value" separated by blanks or commas, the options of `spiked quantize` without their dashes:
+ *   rotation codebook norm group factor-bits factor-codebook open-loop axis residual, where they have an effect on the
+ *   method (SPIKED_USAGE otherwise); seed (hexadecimal, default 0x5eed); index (which rotation of the seed, default 0:
+ *   one per layer, head and side).
+ * Sets *codec, or to NULL on failure. */
+SPIKED_API int spiked_codec_create(const char* method, int64_t dim, double bits, const char* options,
+                                   spiked_codec** codec);
+/* NULL is allowed. */
+SPIKED_API void spiked_codec_free(spiked_codec* codec);
+
+/* The items of a ledger: what the stored bits are spent on, in the order of the JSON documents. */
+#define SPIKED_LEDGER_ITEMS 14
+/* Its name, "indices", "signs", ..; NULL unless 0 <= item < SPIKED_LEDGER_ITEMS. Static. */
+SPIKED_API const char* spiked_ledger_item(int64_t item);
+
+/* The size of a coded block, and its error. */
+typedef struct spiked_code {
+    double ledger[SPIKED_LEDGER_ITEMS]; /* bits per entry */
+    double bits_per_entry;              /* their sum, times the entries 8 times the bytes but for a last unfilled one */
+    double paper_bits;                  /* by the paper's formula, which leaves out norms and singular values */
+    double relative_l2; /* ||X - X^||_F / ||X||_F; NaN from spiked_codec_encode, which decodes nothing */
+    int64_t bytes;
+    int64_t rank; /* of the low-rank part */
+} spiked_code;
+
+/* Encodes a block of any number of rows and `dim` columns. The bytes are the code alone: method, width, options, seed
+ * and the number of rows are not in them, so that only an equal codec decodes them. They are the bytes of
+ * `spiked kv golden`.
+ * Writes to `bytes` and sets *length; SPIKED_TOO_SMALL when capacity < *length, where nothing is written (bytes may be
+ * NULL when capacity is 0). A capacity of 8 bytes an entry and 64 KiB more suffices for usual methods.
+ * code: optional. */
+SPIKED_API int spiked_codec_encode(const spiked_codec* codec, const spiked_matrix* block, uint8_t* bytes,
+                                   size_t capacity, size_t* length, spiked_code* code);
+
+/* Decodes to decoded->rows rows; decoded->cols must be `dim`. SPIKED_INPUT for bytes that are no code of this many
+ * rows. Bytes may come from anyone: no bytes make this function read or write outside its arguments. */
+SPIKED_API int spiked_codec_decode(const spiked_codec* codec, const uint8_t* bytes, size_t length,
+                                   const spiked_matrix* decoded);
+
+/* `count` matrices of one shape: block b begins block_stride * b elements after first.data. */
+typedef struct spiked_blocks {
+    spiked_matrix first;
+    int64_t count;
+    int64_t block_stride;
+} spiked_blocks;
+
+/* Encodes and decodes blocks by several codecs. A block is decomposed once for all codecs.
+ * codecs: `codecs_count` of them, each with dim = blocks->first.cols.
+ * decoded: optional; codecs_count * blocks->count matrices of the shape of the blocks: that of codec c and block b is
+ *   block c * blocks->count + b of it.
+ * codes: optional; codecs_count * blocks->count structs in the same order.
+ * threads: 0 is one per processor. Results do not depend on it.
+ * poll: optional; called with poll_data from the calling thread alone, about every 50 ms. When it returns a value other
+ *   than 0, no further block is begun and the call returns SPIKED_STOPPED.
+ * A block that fails (NaN, for example) fails the call, and the message names it, counted from 0. */
+SPIKED_API int spiked_roundtrip(const spiked_codec* const* codecs, int64_t codecs_count, const spiked_blocks* blocks,
+                                int64_t threads, int (*poll)(void*), void* poll_data, const spiked_blocks* decoded,
+                                spiked_code* codes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,176 @@
+/* Results against those of the command, bit by bit. */
+#include <string.h>
+
+#include "check.h"
+
+enum { ROWS = 60, COLS = 90, ENTRIES = ROWS * COLS };
+
+/* Writes doubles as .npy; version 1.0 of the format, in C order. */
+static void write_npy(const char* path, const double* data, int rows, int cols) {
+    char header[118];
+    FILE* const file = fopen(path, "wb");
+    memset(header, ' ', sizeof header);
+    header[sprintf(header, "{'descr': '<f8', 'fortran_order': False, 'shape': (%d, %d), }", rows, cols)] = ' ';
+    header[sizeof header - 1] = '\n';
+    fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file);
+    fwrite(header, 1, sizeof header, file);
+    fwrite(data, sizeof *data, (size_t)(rows * cols), file);
+    fclose(file);
+}
+
+/* Reads what the command writes into rows; returns whether it has as many entries. */
+static int read_npy(const char* path, double* to, int rows, int cols) {
+    static double data[ENTRIES];
+    unsigned char start[10];
+    char header[4096];
+    FILE* const file = fopen(path, "rb");
+    size_t length;
+    int i, j, fortran, right;
+    if (file == NULL || fread(start, 1, 10, file) != 10) return 0;
+    length = start[8] + 256u * start[9];
+    if (length >= sizeof header || fread(header, 1, length, file) != length) return 0;
+    header[length] = '\0';
+    fortran = strstr(header, "True") != NULL;
+    right = fread(data, sizeof *data, (size_t)(rows * cols), file) == (size_t)(rows * cols);
+    fclose(file);
+    for (i = 0; i < rows; ++i)
+        for (j = 0; j < cols; ++j) to[i * cols + j] = fortran ? data[j * rows + i] : data[i * cols + j];
+    return right;
+}
+
+/* The output of a call of the command. */
+static const char* answer(const char* command, const char* arguments) {
+    static char text[1 << 18];
+    char call[1024];
+    FILE* pipe;
+    sprintf(call, "'%s' %s --json -q", command, arguments);
+    pipe = popen(call, "r");
+    text[fread(text, 1, sizeof text - 1, pipe)] = '\0';
+    CHECK(pclose(pipe) == 0);
+    return text;
+}
+
+/* The number at a position of the list after `"key"`, or the number there; NaN for null. */
+static double number_after(const char* text, const char* key, int position) {
+    char wanted[64];
+    const char* at;
+    int i;
+    sprintf(wanted, "\"%s\"", key);
+    at = strstr(text, wanted);
+    CHECK(at != NULL);
+    if (at == NULL) return 0.0;
+    at += strlen(wanted);
+    for (i = 0; i <= position; ++i) {
+        char* end;
+        double number = 0.0;
+        at += strcspn(at, "-0123456789n");
+        if (*at == 'n') {
+            number /= number;
+            end = (char*)at + strlen("null");
+        } else {
+            number = strtod(at, &end);
+        }
+        if (i == position) return number;
+        at = end;
+    }
+    return 0.0;
+}
+
+static int same(double found, double expected) { return found == expected || (found != found && expected != expected); }
+
+static void spectrum_equality(const char* command, const double* data, const char* method) {
+    static double signal[ENTRIES], expected[ENTRIES], values[ROWS], shrunk[ROWS], strengths[ROWS];
+    char arguments[256];
+    const char* text;
+    spiked_estimate estimate = {0};
+    const spiked_matrix from = in_rows((double*)data, ROWS, COLS), to = in_rows(signal, ROWS, COLS);
+    int i;
+    estimate.capacity = ROWS;
+    estimate.singular_values = values;
+    estimate.shrunk = shrunk;
+    estimate.strengths = strengths;
+    CHECK_OK(spiked_denoise(&from, method, NULL, NULL, NULL, 0, &to, &estimate));
+    sprintf(arguments, "spectrum c_data.npy --estimator %s --denoised c_back.npy", method);
+    text = answer(command, arguments);
+    CHECK(read_npy("c_back.npy", expected, ROWS, COLS));
+    for (i = 0; i < ENTRIES; ++i) CHECK(signal[i] == expected[i]);
+    for (i = 0; i < ROWS; ++i) CHECK(values[i] == number_after(text, "singular_values", i));
+    CHECK(estimate.values == ROWS);
+    CHECK((double)estimate.rank == number_after(text, "rank", 0));
+    for (i = 0; i < estimate.rank; ++i) CHECK(shrunk[i] == number_after(text, "shrunk", i));
+    CHECK(same(estimate.bulk_edge, number_after(text, "bulk_edge", 0)));
+    for (i = 0; i < estimate.rank; ++i) CHECK(same(strengths[i], number_after(text, "strengths", i)));
+}
+
+static void quantize_equality(const char* command, const double* data, const char* method, double bits) {
+    static double decoded[ENTRIES], expected[ENTRIES];
+    char arguments[256];
+    const char* text;
+    spiked_codec* codec = NULL;
+    const spiked_codec* codecs[1];
+    spiked_blocks blocks = {0}, back = {0};
+    spiked_code code;
+    int i;
+    CHECK_OK(spiked_codec_create(method, COLS, bits, NULL, &codec));
+    codecs[0] = codec;
+    blocks.first = in_rows((double*)data, ROWS, COLS);
+    back.first = in_rows(decoded, ROWS, COLS);
+    blocks.count = back.count = 1;
+    CHECK_OK(spiked_roundtrip(codecs, 1, &blocks, 1, NULL, NULL, &back, &code));
+    spiked_codec_free(codec);
+    sprintf(arguments, "quantize c_data.npy --method %s --bits %g -o c_back.npy", method, bits);
+    text = answer(command, arguments);
+    CHECK(read_npy("c_back.npy", expected, ROWS, COLS));
+    for (i = 0; i < ENTRIES; ++i) CHECK(decoded[i] == expected[i]);
+    CHECK(code.bits_per_entry == number_after(text, "bits_per_entry", 0));
+    CHECK(code.paper_bits == number_after(text, "paper_bits", 0));
+    CHECK(code.relative_l2 == number_after(text, "relative_l2", 0));
+    CHECK((double)code.bytes == number_after(text, "bytes", 0));
+    CHECK((double)code.rank == number_after(text, "rank", 0));
+    for (i = 0; i < SPIKED_LEDGER_ITEMS; ++i) CHECK(code.ledger[i] == number_after(text, spiked_ledger_item(i), 0));
+}
+
+static void theory_equality(const char* command) {
+    const char* const text = answer(
+        command, "theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 9 --density 3");
+    spiked_spectrum row = {0}, col = {0};
+    spiked_law* law = NULL;
+    spiked_bulk bulk;
+    spiked_spike spike;
+    double strength = 9.0, x[3], density[3], cdf[3];
+    row.spec = "ar1:0.5";
+    col.spec = "uniform:1,10";
+    CHECK_OK(spiked_law_create(&row, &col, 0.5, &law));
+    CHECK_OK(spiked_law_bulk(law, &bulk));
+    CHECK_OK(spiked_law_spikes(law, &strength, 1, &spike));
+    CHECK_OK(spiked_law_curve(law, 3, x, density, cdf));
+    spiked_law_free(law);
+    CHECK(bulk.bulk_edge == number_after(text, "bulk_edge", 0));
+    CHECK(bulk.detection_threshold == number_after(text, "detection_threshold", 0));
+    CHECK(bulk.tracy_widom_scale == number_after(text, "tracy_widom_scale", 0));
+    CHECK(spike.detectable == 1);
+    CHECK(spike.outlier == number_after(text, "outlier", 0));
+    CHECK(spike.stieltjes_left == number_after(text, "stieltjes_left", 0));
+    CHECK(spike.overlap_left == number_after(text, "overlap_left", 0));
+    CHECK(spike.overlap_right == number_after(text, "overlap_right", 0));
+    CHECK(spike.shrunk_frobenius == number_after(text, "frobenius", 0));
+    CHECK(spike.shrunk_operator == number_after(text, "operator", 0));
+    CHECK(spike.shrunk_nuclear == number_after(text, "nuclear", 0));
+    CHECK(x[2] == bulk.bulk_edge && cdf[2] == 1.0 && density[1] > 0.0);
+}
+
+void command_equality(const char* command) {
+    static double data[ENTRIES];
+    fill_spiked(data, ROWS, COLS, 4.0, 7);
+    write_npy("c_data.npy", data, ROWS, COLS);
+    spectrum_equality(command, data, "eoptshrink");
+    spectrum_equality(command, data, "gd-shrink");
+    spectrum_equality(command, data, "screenot:5");
+    spectrum_equality(command, data, "svd:2");
+    quantize_equality(command, data, "tq-mse", 2.0);
+    quantize_equality(command, data, "eoptshrink+tq-prod", 3.0);
+    quantize_equality(command, data, "svd:1+kivi", 2.0);
+    theory_equality(command);
+    remove("c_data.npy");
+    remove("c_back.npy");
+}

@@ -1,0 +1,213 @@
+/* Random arguments within memory that belongs to the caller: every call returns a status, and none is a defect. With
+ * sanitizers, no byte outside the arguments is touched. */
+#include <string.h>
+
+#include "check.h"
+
+static const char* const words[] = {"",
+                                    "eoptshrink",
+                                    "svd:1",
+                                    "svd:3",
+                                    "gd-shrink",
+                                    "gd-hard:sigma=1",
+                                    "screenot:4",
+                                    "tw-test",
+                                    "whiten+",
+                                    "dyson+",
+                                    "unrope+",
+                                    "optshrink:2",
+                                    "eoptshrink:author",
+                                    "eoptshrink:edgefit",
+                                    "tq-mse",
+                                    "tq-prod",
+                                    "kivi",
+                                    "eden",
+                                    "qjl",
+                                    "kvquant",
+                                    "rabitq",
+                                    "polarquant",
+                                    "gear",
+                                    "svdq",
+                                    "ecsq",
+                                    "tcq",
+                                    "rht-uniform",
+                                    "kivi-hf",
+                                    "+",
+                                    ":",
+                                    "=",
+                                    "rank=1",
+                                    "\xff",
+                                    "margin=0",
+                                    "mxfp4",
+                                    "eoptshrinkq-mse",
+                                    "pq",
+                                    "eden-mmse",
+                                    "eden-norm",
+                                    "svd:rd+"};
+static const char* const settings[] = {
+    "",         "norm=fp64", "rotation=identity", "rotation=rht2", "codebook=normal",
+    "group=4",  "axis=key",  "residual=2",        "factor-bits=3", "factor-codebook=fp16",
+    "seed=0x1", "index=5",   "open-loop=true",    "group=0",       "norm=log8",
+    "=",        "seed=",     "residual=99"};
+static const char* const specs[] = {"identity",      "ar1:0.5",        "ar1:-0.9:7",  "two-atom:1,5,0.3",
+                                    "uniform:0,1",   "power:1:9",      "wishart:0.5", "ar1",
+                                    "exponential:2", "toeplitz:0.3:5", "uniform:2,1", "file:/dev/null"};
+#define ANY(list) (list)[below(sizeof(list) / sizeof *(list))]
+
+enum { SIDE = 9, SPACE = 4 * SIDE * SIDE };
+
+/* Statuses that a call may have. A defect has another one. */
+static int checked(int status, const char* what) {
+    if (status != SPIKED_OK && status != SPIKED_USAGE && status != SPIKED_INPUT && status != SPIKED_TOO_SMALL) {
+        ++failures;
+        printf("%s: status %d: %s\n", what, status, spiked_last_error());
+    }
+    return status;
+}
+
+static void any_name(char* to) {
+    int parts = 1 + (int)below(3);
+    *to = '\0';
+    while (parts-- > 0) {
+        strcat(to, ANY(words));
+        if (parts > 0 && below(2)) strcat(to, "+");
+    }
+}
+
+static double any_number(void) {
+    switch (below(12)) {
+        case 0:
+            return 0.0;
+        case 1:
+            return -1e300;
+        case 2:
+            return 1e-300;
+        case 3:
+            return 1e-320;
+        default:
+            return (double)below(2001) / 1000.0 - 1.0;
+    }
+}
+
+/* A matrix of any shape, type and strides in `space`, which holds SPACE doubles. */
+static spiked_matrix any_matrix(double* space) {
+    spiked_matrix matrix;
+    const int transposed = below(2), backward = below(3) == 0, step = 1 + (int)below(2);
+    matrix.dtype = below(20) == 0 ? (int64_t)below(5) : below(3) ? SPIKED_F64 : SPIKED_F32;
+    matrix.rows = (int64_t)below(SIDE + 1);
+    matrix.cols = (int64_t)below(SIDE + 1);
+    matrix.row_stride = transposed ? step : step * matrix.cols;
+    matrix.col_stride = transposed ? step * matrix.rows : step;
+    matrix.data = space;
+    if (backward && matrix.rows > 0 && matrix.cols > 0) {
+        const int64_t last = (matrix.rows - 1) * matrix.row_stride + (matrix.cols - 1) * matrix.col_stride;
+        matrix.data = (char*)space + last * (matrix.dtype == SPIKED_F32 ? 4 : 8);
+        matrix.row_stride = -matrix.row_stride;
+        matrix.col_stride = -matrix.col_stride;
+    }
+    if (below(50) == 0) matrix.data = NULL;
+    return matrix;
+}
+
+static void any_entries(double* space) {
+    const double scale = any_number();
+    int i;
+    for (i = 0; i < SPACE; ++i) space[i] = below(8) ? any_number() : scale * any_number();
+    if (below(20) == 0) memset(space + below(SPACE), 255, sizeof *space); /* NaN */
+}
+
+static void denoise_anything(void) {
+    double space[SPACE], out[SPACE], values[SIDE], shrunk[SIDE];
+    char name[256], note[40];
+    spiked_estimate estimate = {0};
+    spiked_covariance noise = {0};
+    spiked_matrix from, to, known;
+    any_entries(space);
+    any_name(name);
+    from = any_matrix(space);
+    to = any_matrix(out);
+    if (below(4)) to.rows = from.rows, to.cols = from.cols, to.row_stride = 1, to.col_stride = SIDE, to.data = out;
+    known = any_matrix(space);
+    if (below(3) == 0) noise.spec = ANY(specs);
+    if (below(8) == 0) noise.matrix = &known;
+    estimate.capacity = below(4) ? SIDE : (int64_t)below(SIDE);
+    estimate.singular_values = values;
+    if (below(2)) estimate.shrunk = shrunk;
+    if (below(2)) estimate.note = note;
+    estimate.note_capacity = (int64_t)below(sizeof note + 1) - (below(9) == 0);
+    checked(spiked_denoise(&from, name, below(2) ? NULL : "nuclear", below(3) ? NULL : &noise, below(3) ? NULL : &noise,
+                           (int)below(2), below(2) ? NULL : &to, below(4) ? &estimate : NULL),
+            name);
+    checked(spiked_shrink(space, (int64_t)below(SIDE), (int64_t)below(SIDE), (int64_t)below(SIDE), name, NULL, NULL),
+            name);
+}
+
+static void code_anything(void) {
+    double space[SPACE], out[SPACE];
+    uint8_t bytes[1 << 15];
+    char name[256], options[128];
+    const double bits = below(3) ? (double)(1 + below(5)) : any_number() * 9;
+    spiked_codec* codec = NULL;
+    spiked_matrix from, to;
+    size_t length = 0;
+    int64_t dim;
+    any_entries(space);
+    any_name(name);
+    sprintf(options, "%s%s%s", ANY(settings), below(2) ? " " : ",", below(3) ? "" : ANY(settings));
+    from = any_matrix(space);
+    dim = below(8) ? from.cols : (int64_t)below(SIDE);
+    if (checked(spiked_codec_create(name, dim, bits, below(2) ? NULL : options, &codec), name) == SPIKED_OK) {
+        const size_t room = below(4) ? sizeof bytes : below(64);
+        const int status = checked(spiked_codec_encode(codec, &from, bytes, room, &length, NULL), name);
+        to = from;
+        to.data = out;
+        to.dtype = SPIKED_F64;
+        to.row_stride = 1;
+        to.col_stride = SIDE;
+        if (status != SPIKED_OK) {
+            size_t i;
+            length = below(300);
+            for (i = 0; i < length; ++i) bytes[i] = (uint8_t)below(256);
+        } else if (below(4)) {
+            bytes[below(length + 1)] ^= (uint8_t)(1u << below(8));
+            length -= below(3) ? 0 : below(length + 1);
+        }
+        checked(spiked_codec_decode(codec, bytes, length, &to), name);
+    }
+    spiked_codec_free(codec);
+}
+
+static void ask_anything(void) {
+    double numbers[6], out[6];
+    spiked_spectrum row = {0}, col = {0};
+    spiked_law* law = NULL;
+    spiked_spike spikes[6];
+    spiked_bulk bulk;
+    int i;
+    for (i = 0; i < 6; ++i) {
+        numbers[i] = any_number() * (double)(1 + below(10));
+    }
+    row.spec = ANY(specs);
+    if (below(2))
+        col.values = numbers, col.weights = below(2) ? NULL : numbers + 3, col.count = (int64_t)below(4);
+    else
+        col.spec = ANY(specs);
+    if (checked(spiked_law_create(&row, below(5) ? &col : NULL, any_number() * 3 + 1, &law), "law") == SPIKED_OK) {
+        checked(spiked_law_bulk(law, &bulk), "bulk");
+        checked(spiked_law_spikes(law, numbers, (int64_t)below(7), spikes), "spikes");
+        checked(spiked_law_density(law, numbers, (int64_t)below(7), out, below(2) ? NULL : out), "density");
+        checked(spiked_law_curve(law, (int64_t)below(7), out, NULL, NULL), "curve");
+        checked(spiked_law_quantiles(law, numbers, (int64_t)below(7), out), "quantiles");
+    }
+    spiked_law_free(law);
+}
+
+void random_arguments(const char* command) {
+    int i;
+    (void)command;
+    for (i = 0; i < 3000 && failures < 10; ++i) {
+        denoise_anything();
+        code_anything();
+        if (i % 10 == 0) ask_anything();
+    }
+}

@@ -1,0 +1,156 @@
+/* Values worked by hand, and memory layouts. */
+#include <string.h>
+
+#include "check.h"
+
+static int near(double found, double expected) {
+    const double difference = found > expected ? found - expected : expected - found;
+    return difference <= 1e-12 * (expected < 0 ? -expected : expected);
+}
+
+/* White noise of aspect 1: edge 4, threshold 1. At strength x = 2 the outlier is (1 + x^2)^2 / x^2 = 6.25, both
+ * overlaps are 1 - 1 / x^2 = 0.75, and the shrunk values are 0.75 x (Frobenius) and x (operator norm). */
+static void white_law(void) {
+    static const double strengths[] = {2.0, 0.5}, at[] = {1.0, 5.0}, half = 1.0;
+    spiked_spectrum one = {0};
+    spiked_law* law = NULL;
+    spiked_bulk bulk;
+    spiked_spike spikes[2];
+    double density[2], cdf[2], top;
+    one.values = &half;
+    one.count = 1;
+    CHECK_OK(spiked_law_create(&one, NULL, 1.0, &law));
+    CHECK_OK(spiked_law_bulk(law, &bulk));
+    CHECK(near(bulk.bulk_edge, 4.0));
+    CHECK(near(bulk.detection_threshold, 1.0));
+    CHECK(bulk.lower_edge == 0.0 && bulk.mass_at_zero == 0.0 && near(bulk.mean, 1.0) && bulk.regular_edge == 1);
+    CHECK_OK(spiked_law_spikes(law, strengths, 2, spikes));
+    CHECK(spikes[0].detectable == 1 && near(spikes[0].outlier, 6.25));
+    CHECK(near(spikes[0].overlap_left, 0.75) && near(spikes[0].overlap_right, 0.75));
+    CHECK(near(spikes[0].shrunk_frobenius, 1.5) && near(spikes[0].shrunk_operator, 2.0));
+    CHECK(spikes[1].detectable == 0 && near(spikes[1].outlier, 4.0) && spikes[1].overlap_left == 0.0);
+    /* Marchenko-Pastur: sqrt(x (4 - x)) / (2 pi x). */
+    CHECK_OK(spiked_law_density(law, at, 2, density, cdf));
+    CHECK(near(density[0], 1.7320508075688772 / 6.283185307179586) && density[1] == 0.0 && cdf[1] == 1.0);
+    CHECK_OK(spiked_law_quantiles(law, &half, 1, &top));
+    CHECK(near(top, 4.0));
+    spiked_law_free(law);
+}
+
+/* The optimal shrinkage of Gavish and Donoho for a square matrix of unit noise: sqrt(y^2 - 4). */
+static void shrinkage(void) {
+    static const double values[] = {3.0, 1.5, 1.0, 0.5};
+    double shrunk[4], strengths[4];
+    char note[8];
+    spiked_estimate estimate = {0};
+    estimate.capacity = 4;
+    estimate.shrunk = shrunk;
+    estimate.strengths = strengths;
+    estimate.note = note;
+    estimate.note_capacity = sizeof note;
+    CHECK_OK(spiked_shrink(values, 4, 4, 4, "gd-shrink:sigma=0.5", NULL, &estimate));
+    CHECK(estimate.values == 4 && estimate.rank == 1);
+    CHECK(near(shrunk[0], 2.23606797749979));     /* sqrt(3^2 - 2^2): noise of norm 2 = sigma sqrt(4) 2 */
+    CHECK(near(strengths[0], 2.618033988749895)); /* (3 + sqrt 5) / 2 */
+    CHECK(near(estimate.bulk_edge, 4.0));
+    CHECK_OK(spiked_shrink(values, 4, 4, 4, "gd-shrink:sigma=0.5", "operator", &estimate));
+    CHECK(near(shrunk[0], strengths[0]));
+    CHECK_OK(spiked_shrink(values, 4, 4, 4, "svd:2", NULL, &estimate));
+    CHECK(estimate.rank == 2 && shrunk[1] == 1.5 && strengths[0] != strengths[0]); /* NaN */
+    CHECK(estimate.bulk_edge != estimate.bulk_edge);
+}
+
+/* Rows of 1 to 8 at 2 and 3 bits: indices and values of the prototype in quantizer_golden.json. */
+static void turboquant(void) {
+    static const unsigned indices[2][8] = {{2, 2, 2, 2, 3, 3, 3, 3}, {4, 4, 5, 5, 5, 6, 6, 6}};
+    static const double level[2][2] = {{2.286427097901502, 7.627235048012826},
+                                       {1.2376649353054827, 6.7864091974859315}};
+    double row[] = {1, 2, 3, 4, 5, 6, 7, 8}, back[8];
+    const spiked_matrix block = in_rows(row, 1, 8), decoded = in_rows(back, 1, 8);
+    unsigned bits, i;
+    for (bits = 2; bits <= 3; ++bits) {
+        spiked_codec* codec = NULL;
+        uint8_t bytes[64];
+        size_t length = 0;
+        double norm;
+        CHECK_OK(spiked_codec_create("tq-mse", 8, bits, "rotation=identity,codebook=normal,norm=fp64", &codec));
+        CHECK_OK(spiked_codec_encode(codec, &block, bytes, sizeof bytes, &length, NULL));
+        CHECK(length == 8 + bits);
+        memcpy(&norm, bytes, sizeof norm);
+        CHECK(near(norm, 14.2828568570857)); /* sqrt(204) */
+        for (i = 0; i < 8; ++i) {
+            unsigned at = i * bits, index = 0, bit;
+            for (bit = 0; bit < bits; ++bit, ++at) index |= (bytes[8 + at / 8] >> at % 8 & 1u) << bit;
+            CHECK(index == indices[bits - 2][i]);
+        }
+        CHECK_OK(spiked_codec_decode(codec, bytes, length, &decoded));
+        CHECK(near(back[0], level[bits - 2][0]) && near(back[7], level[bits - 2][1]));
+        spiked_codec_free(codec);
+    }
+}
+
+void hand_values(const char* command) {
+    (void)command;
+    CHECK(strcmp(spiked_last_error(), "") == 0);
+    CHECK(spiked_abi_version() == SPIKED_ABI_VERSION);
+    CHECK(strchr(spiked_version(), '.') != NULL);
+    CHECK(strcmp(spiked_ledger_item(0), "indices") == 0 && strcmp(spiked_ledger_item(13), "padding") == 0);
+    CHECK(spiked_ledger_item(-1) == NULL && spiked_ledger_item(SPIKED_LEDGER_ITEMS) == NULL);
+    white_law();
+    shrinkage();
+    turboquant();
+}
+
+enum { ROWS = 24, COLS = 16, ENTRIES = ROWS * COLS };
+
+static void same_signal(const spiked_matrix* from, const double* expected) {
+    double signal[ENTRIES];
+    const spiked_matrix to = in_rows(signal, ROWS, COLS);
+    int i;
+    CHECK_OK(spiked_denoise(from, "svd:2", NULL, NULL, NULL, 0, &to, NULL));
+    for (i = 0; i < ENTRIES; ++i) CHECK(signal[i] == expected[i]);
+}
+
+void layouts(const char* command) {
+    double data[ENTRIES], expected[ENTRIES], columns[ENTRIES], backward[ENTRIES], spaced[3 * ENTRIES];
+    float single[ENTRIES], rounded[ENTRIES];
+    char unaligned[8 * ENTRIES + 1];
+    spiked_matrix plain = in_rows(data, ROWS, COLS), to = in_rows(expected, ROWS, COLS), other = plain;
+    int i, j;
+    (void)command;
+    fill_spiked(data, ROWS, COLS, 5.0, 3);
+    for (i = 0; i < ENTRIES; ++i) data[i] = single[i] = (float)data[i]; /* so that both types hold the same */
+    CHECK_OK(spiked_denoise(&plain, "svd:2", NULL, NULL, NULL, 0, &to, NULL));
+
+    for (i = 0; i < ROWS; ++i)
+        for (j = 0; j < COLS; ++j) columns[j * ROWS + i] = data[i * COLS + j];
+    other.data = columns;
+    other.row_stride = 1;
+    other.col_stride = ROWS;
+    same_signal(&other, expected);
+
+    for (i = 0; i < ENTRIES; ++i) backward[ENTRIES - 1 - i] = spaced[3 * i] = data[i];
+    other.data = backward + ENTRIES - 1;
+    other.row_stride = -COLS;
+    other.col_stride = -1;
+    same_signal(&other, expected);
+    other.data = spaced;
+    other.row_stride = 3 * COLS;
+    other.col_stride = 3;
+    same_signal(&other, expected);
+
+    memcpy(unaligned + 1, data, sizeof data);
+    other = plain;
+    other.data = unaligned + 1;
+    same_signal(&other, expected);
+    other.data = single;
+    other.dtype = SPIKED_F32;
+    same_signal(&other, expected);
+
+    /* A float output is rounded; an output may take the place of the input. */
+    other.data = rounded;
+    CHECK_OK(spiked_denoise(&plain, "svd:2", NULL, NULL, NULL, 0, &other, NULL));
+    for (i = 0; i < ENTRIES; ++i) CHECK(rounded[i] == (float)expected[i]);
+    CHECK_OK(spiked_denoise(&plain, "svd:2", NULL, NULL, NULL, 0, &plain, NULL));
+    for (i = 0; i < ENTRIES; ++i) CHECK(data[i] == expected[i]);
+}

@@ -1,0 +1,54 @@
+"""Spiked: spectral denoising of matrices, the limits of spiked models, and codes of matrices with their bits and errors.
+
+====================================================  =================================================================
+`denoise`, `eoptshrink`, `gavish_donoho`, `screenot`  the low-rank signal of a noisy matrix
+`shrink`                                              the same from singular values
+`theory`                                              edges, detection thresholds, overlaps, optimal shrinkage
+`quantize`, `Codec`, `roundtrip`                      compressed matrices
+`run`, `Store`                                        studies
+`list_methods`                                        all names
+`spiked.sklearn.SpectralDenoiser`                     an estimator for scikit-learn
+====================================================  =================================================================
+
+Matrices are NumPy arrays or PyTorch tensors of real numbers; rows are observations (tokens), columns variables (channels).
+"""
+
+from . import errors
+from .denoising import denoise, eoptshrink, gavish_donoho, screenot, shrink
+from .errors import SpikedError
+from .estimates import Denoised, Estimate
+from .laws import Theory, theory
+from .methods import list_methods
+from .quantization import Codec, Encoded, Quantized, Roundtrip, quantize, roundtrip
+from .store import Store, run
+
+__all__ = [
+    "Codec",
+    "Denoised",
+    "Encoded",
+    "Estimate",
+    "Quantized",
+    "Roundtrip",
+    "SpikedError",
+    "Store",
+    "Theory",
+    "denoise",
+    "eoptshrink",
+    "errors",
+    "gavish_donoho",
+    "list_methods",
+    "quantize",
+    "roundtrip",
+    "run",
+    "screenot",
+    "shrink",
+    "theory",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":  # of the library, which is loaded by its first use
+        from ._library import library, text_of
+
+        return text_of(library().spiked_version())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

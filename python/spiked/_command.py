@@ -1,0 +1,120 @@
+"""Runs the command ``spiked`` as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any, Dict, List, Sequence, Tuple
+
+from .errors import LibraryNotFound, error_of
+
+COMMAND_VARIABLE = "SPIKED_COMMAND"
+
+# Codes with which the command ends after it printed a result: fine, a check failed, inconclusive.
+ANSWERED = (0, 1, 3)
+
+
+def command_path() -> str:
+    """The path of the command: the variable SPIKED_COMMAND, ``bin`` beside the package, then PATH.
+
+    Raises
+    ------
+    LibraryNotFound
+        It is in none of them.
+    """
+    named = os.environ.get(COMMAND_VARIABLE)
+    beside = pathlib.Path(__file__).resolve().parent / "bin" / "spiked"
+    found = named or (str(beside) if beside.is_file() else shutil.which("spiked"))
+    if found and os.access(found, os.X_OK):
+        return found
+    where = f"{COMMAND_VARIABLE}={named}" if named else f"looked at {beside} and in PATH"
+    raise LibraryNotFound(
+        f"the command spiked is not found ({where}): install it, or set {COMMAND_VARIABLE} to its path"
+    )
+
+
+class _LastLines(threading.Thread):
+    """Reads a stream to its end, shows it where asked, and keeps its last line."""
+
+    def __init__(self, stream: Any, show: bool) -> None:
+        super().__init__(daemon=True)
+        self.stream, self.show, self.last = stream, show, ""
+        self.start()
+
+    def run(self) -> None:
+        for line in self.stream:
+            if self.show:
+                sys.stderr.write(line)
+                sys.stderr.flush()
+            self.last = line.strip() or self.last
+
+
+def run_command(arguments: Sequence[str], show: bool = False) -> Tuple[int, str]:
+    """Runs the command; returns its exit code and what it wrote to standard output.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Words after ``spiked``. Options ``--json`` and such are the caller's.
+    show : bool
+        Write its notes and its progress to `sys.stderr`, line by line.
+
+    Raises
+    ------
+    SpikedError
+        By its exit code, with its message.
+    KeyboardInterrupt
+        After the command was asked to stop and has ended.
+    """
+    command = [command_path(), *arguments]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    notes = _LastLines(process.stderr, show)
+    output: List[str] = []
+    try:
+        assert process.stdout is not None
+        output.extend(process.stdout)
+        code = process.wait()
+    except BaseException:
+        process.send_signal(signal.SIGTERM)  # it saves what it has, and is resumable
+        process.wait()
+        raise
+    finally:
+        notes.join()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    text = "".join(output)
+    if code in ANSWERED and not (code == 1 and '"spiked.error/' in text[:60]):
+        return code, text
+    raise error_of(code, _message_of(text, notes.last, code))
+
+
+def _message_of(text: str, last_note: str, code: int) -> str:
+    """The message of a failed command: of its JSON document, or its last line without the name of the program."""
+    try:
+        found = json.loads(text)
+        if isinstance(found, dict) and "error" in found:
+            return str(found["error"])
+    except ValueError:
+        pass
+    message = last_note[len("spiked: ") :] if last_note.startswith("spiked: ") else last_note
+    return message or f"the command ended without a message (exit code {code}): run it in a shell"
+
+
+def run_json(arguments: Sequence[str], show: bool = False) -> Tuple[int, Dict[str, Any]]:
+    """Runs the command with ``--json``; returns its exit code and its document."""
+    code, text = run_command([*arguments, "--json"], show)
+    return code, json.loads(text)

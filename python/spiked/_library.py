@@ -1,0 +1,293 @@
+"""The C library ``libspiked.so.0``: where it is, its functions (``app/c/spiked.h``), and how a call is made."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import threading
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from typing import Any, Callable, List, Optional, Tuple, TypeVar
+
+import numpy as np
+
+from . import _arrays
+from .errors import InternalError, LibraryNotFound, error_of
+
+LIBRARY_VARIABLE = "SPIKED_LIBRARY"
+LIBRARY_NAME = "libspiked.so.0"
+
+OK = 0
+TOO_SMALL = 8
+STOPPED = 75
+LEDGER_ITEMS = 14
+
+# Calls that multiply more than this many numbers run in a thread of their own, so that Ctrl-C is heard. Starting one takes
+# 0.1 ms and these calls at least 30.
+LONG_CALL = 5e7
+
+Result = TypeVar("Result")
+
+
+class Matrix(ctypes.Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("dtype", c_int64),
+        ("rows", c_int64),
+        ("cols", c_int64),
+        ("row_stride", c_int64),
+        ("col_stride", c_int64),
+    ]
+
+
+class Estimate(ctypes.Structure):
+    _fields_ = [
+        ("capacity", c_int64),
+        ("singular_values", c_void_p),
+        ("strengths", c_void_p),
+        ("overlap_left", c_void_p),
+        ("overlap_right", c_void_p),
+        ("shrunk", c_void_p),
+        ("note", c_void_p),
+        ("note_capacity", c_int64),
+        ("values", c_int64),
+        ("rank", c_int64),
+        ("stripped_rows", c_int64),
+        ("stripped_cols", c_int64),
+        ("bulk_edge", c_double),
+        ("expected_error", c_double),
+        ("expected_relative_error", c_double),
+    ]
+
+
+class Covariance(ctypes.Structure):
+    _fields_ = [("spec", c_char_p), ("matrix", POINTER(Matrix))]
+
+
+class Spectrum(ctypes.Structure):
+    _fields_ = [("spec", c_char_p), ("values", c_void_p), ("weights", c_void_p), ("count", c_int64)]
+
+
+class Bulk(ctypes.Structure):
+    _fields_ = [
+        ("bulk_edge", c_double),
+        ("lower_edge", c_double),
+        ("detection_threshold", c_double),
+        ("tracy_widom_scale", c_double),
+        ("mass_at_zero", c_double),
+        ("mean", c_double),
+        ("regular_edge", c_int64),
+    ]
+
+
+class Code(ctypes.Structure):
+    _fields_ = [
+        ("ledger", c_double * LEDGER_ITEMS),
+        ("bits_per_entry", c_double),
+        ("paper_bits", c_double),
+        ("relative_l2", c_double),
+        ("bytes", c_int64),
+        ("rank", c_int64),
+    ]
+
+
+class Blocks(ctypes.Structure):
+    _fields_ = [("first", Matrix), ("count", c_int64), ("block_stride", c_int64)]
+
+
+Poll = ctypes.CFUNCTYPE(c_int, c_void_p)
+
+# The fields of struct spiked_spike in their order, as NumPy reads an array of them.
+SPIKE = np.dtype(
+    [
+        ("strength", "f8"),
+        ("outlier", "f8"),
+        ("stieltjes_left", "f8"),
+        ("stieltjes_right", "f8"),
+        ("overlap_left", "f8"),
+        ("overlap_right", "f8"),
+        ("shrunk_frobenius", "f8"),
+        ("shrunk_operator", "f8"),
+        ("shrunk_nuclear", "f8"),
+        ("detectable", "i8"),
+    ]
+)
+
+CODE = np.dtype(
+    [
+        ("ledger", "f8", LEDGER_ITEMS),
+        ("bits_per_entry", "f8"),
+        ("paper_bits", "f8"),
+        ("relative_l2", "f8"),
+        ("bytes", "i8"),
+        ("rank", "i8"),
+    ]
+)
+
+_FUNCTIONS = {
+    "spiked_version": (c_char_p, []),
+    "spiked_abi_version": (c_int, []),
+    "spiked_last_error": (c_char_p, []),
+    "spiked_list": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(c_size_t)]),
+    "spiked_denoise": (
+        c_int,
+        [
+            POINTER(Matrix),
+            c_char_p,
+            c_char_p,
+            POINTER(Covariance),
+            POINTER(Covariance),
+            c_int,
+            POINTER(Matrix),
+            POINTER(Estimate),
+        ],
+    ),
+    "spiked_shrink": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_char_p, c_char_p, POINTER(Estimate)]),
+    "spiked_law_create": (c_int, [POINTER(Spectrum), POINTER(Spectrum), c_double, POINTER(c_void_p)]),
+    "spiked_law_free": (None, [c_void_p]),
+    "spiked_law_bulk": (c_int, [c_void_p, POINTER(Bulk)]),
+    "spiked_law_spikes": (c_int, [c_void_p, c_void_p, c_int64, c_void_p]),
+    "spiked_law_density": (c_int, [c_void_p, c_void_p, c_int64, c_void_p, c_void_p]),
+    "spiked_law_curve": (c_int, [c_void_p, c_int64, c_void_p, c_void_p, c_void_p]),
+    "spiked_law_quantiles": (c_int, [c_void_p, c_void_p, c_int64, c_void_p]),
+    "spiked_codec_create": (c_int, [c_char_p, c_int64, c_double, c_char_p, POINTER(c_void_p)]),
+    "spiked_codec_free": (None, [c_void_p]),
+    "spiked_ledger_item": (c_char_p, [c_int64]),
+    "spiked_codec_encode": (c_int, [c_void_p, POINTER(Matrix), c_void_p, c_size_t, POINTER(c_size_t), POINTER(Code)]),
+    "spiked_codec_decode": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(Matrix)]),
+    "spiked_roundtrip": (
+        c_int,
+        [POINTER(c_void_p), c_int64, POINTER(Blocks), c_int64, Poll, c_void_p, POINTER(Blocks), c_void_p],
+    ),
+}
+
+# Names in messages of the library, and what they are called here.
+_NAMES_IN_C = {"row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None", "--bits ": "bits "}
+
+_loading = threading.Lock()
+_loaded: Optional[ctypes.CDLL] = None
+
+
+def library() -> ctypes.CDLL:
+    """The library, loaded by the first call: the variable SPIKED_LIBRARY, beside the package, then the system's.
+
+    Raises
+    ------
+    LibraryNotFound
+        It is in none of them, cannot be loaded, or is older than this package.
+    """
+    global _loaded
+    if _loaded is None:
+        with _loading:
+            if _loaded is None:
+                _loaded = _load()
+    return _loaded
+
+
+def _load() -> ctypes.CDLL:
+    named = os.environ.get(LIBRARY_VARIABLE)
+    beside = pathlib.Path(__file__).resolve().parent / LIBRARY_NAME
+    path = named or (str(beside) if beside.is_file() else LIBRARY_NAME)
+    try:
+        found = ctypes.CDLL(path)
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(found, name)
+            function.restype, function.argtypes = result, arguments
+    except OSError as problem:
+        raise LibraryNotFound(
+            f"{LIBRARY_NAME} cannot be loaded ({problem}): install it, or set {LIBRARY_VARIABLE} to its path"
+        ) from problem
+    except AttributeError as problem:
+        raise LibraryNotFound(
+            f"{path} is older than this package ({problem}): install both of one version"
+        ) from problem
+    return found
+
+
+def text_of(value: Optional[bytes]) -> str:
+    """A text of the library."""
+    return (value or b"").decode("utf-8", "replace")
+
+
+def check(status: int) -> None:
+    """Raises the error of the last call in this thread unless `status` is OK."""
+    if status != OK:
+        message = text_of(library().spiked_last_error())
+        for name_in_c, name in _NAMES_IN_C.items():
+            message = message.replace(name_in_c, name)
+        raise InternalError(message) if status == TOO_SMALL else error_of(status, message)
+
+
+def words(value: Any, name: str) -> bytes:
+    """A text for the library."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r} (of type {type(value).__name__}): pass a str")
+    if "\0" in value:
+        raise ValueError(f"{name} {value!r} has a character 0: leave it out")
+    return value.encode("utf-8", "surrogateescape")
+
+
+def matrix_of(array: np.ndarray) -> Matrix:
+    """Describes a matrix of float32 or float64; the caller keeps the array while the description is used."""
+    row_stride, col_stride = _arrays.entry_strides(array)
+    return Matrix(
+        array.ctypes.data, 1 if array.dtype == np.float32 else 2, array.shape[0], array.shape[1], row_stride, col_stride
+    )
+
+
+def blocks_of(array: np.ndarray) -> Blocks:
+    """Describes blocks (number, rows, columns)."""
+    strides = _arrays.entry_strides(array)
+    first = Matrix(
+        array.ctypes.data, 1 if array.dtype == np.float32 else 2, array.shape[1], array.shape[2], strides[1], strides[2]
+    )
+    return Blocks(first, array.shape[0], strides[0])
+
+
+def run_long(
+    work: float, call: Callable[[], Result], keep: Tuple[Any, ...], stop: Callable[[], None] = lambda: None
+) -> Result:
+    """Makes a call so that Ctrl-C ends it.
+
+    A signal reaches Python between two of its instructions, so a long call in the main thread would hear it only when it
+    returns. Such a call runs in a thread of its own, for which the main thread waits. On Ctrl-C `stop` is called, which
+    asks the library to return; a decomposition cannot be stopped, so its thread goes on to
+    the end, for which only the end of the process waits.
+
+    Parameters
+    ----------
+    work : float
+        About how many multiplications it takes; short calls are made at once.
+    call : callable
+        Makes the call, and checks its status in the same thread.
+    keep : tuple
+        The arrays and codecs that the library reads and writes, which must outlive it.
+    stop : callable
+        Asks it to stop.
+    """
+    if work < LONG_CALL or threading.current_thread() is not threading.main_thread():
+        return call()
+    results: List[Result] = []
+    problems: List[BaseException] = []
+    ended = threading.Event()
+
+    def task(_kept: Tuple[Any, ...] = keep) -> None:
+        try:
+            results.append(call())
+        except BaseException as problem:  # handed to the thread that waits
+            problems.append(problem)
+        finally:
+            ended.set()
+
+    # The thread is no daemon: the process must not end while the library computes. An event is waited for, because a thread
+    # whose `join` is interrupted counts as ended in some versions of Python.
+    thread = threading.Thread(target=task, name="spiked")
+    try:
+        thread.start()
+        ended.wait()
+    except BaseException:
+        stop()
+        raise
+    if problems:
+        raise problems[0]
+    return results[0]

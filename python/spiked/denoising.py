@@ -1,0 +1,335 @@
+"""Spectral denoising: rank, bulk edge and shrunk singular values of a matrix of signal and noise."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Dict, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _arrays, _library
+from ._library import Covariance, check, library, matrix_of, run_long, words
+from .errors import UsageError
+from .estimates import Denoised, Estimate
+
+__all__ = ["denoise", "eoptshrink", "gavish_donoho", "screenot", "shrink"]
+
+_READINGS = {"reference": "", "paper": ":paper", "author": ":author", "edgefit": ":edgefit"}
+
+
+class _Buffers:
+    """The arrays that a call fills: five of `capacity` numbers, and 512 bytes of a note, in one piece of memory."""
+
+    def __init__(self, capacity: int) -> None:
+        self.numbers = np.empty(5 * capacity + 64)
+        self.capacity = capacity
+        first = self.numbers.ctypes.data
+        self.estimate = _library.Estimate(capacity, *range(first, first + 8 * 5 * capacity + 1, 8 * capacity), 512)
+
+    def _array(self, which: int, length: int) -> np.ndarray:
+        return self.numbers[which * self.capacity : which * self.capacity + length]
+
+    def fields(self, method: str, loss: str) -> Dict[str, Any]:
+        found = self.estimate
+        rank = found.rank
+        note = ctypes.string_at(found.note)
+
+        def known(number: float) -> Optional[float]:
+            return None if number != number else number
+
+        return {
+            "rank": rank,
+            "singular_values": self._array(0, found.values),
+            "strengths": self._array(1, rank),
+            "overlap_left": self._array(2, rank),
+            "overlap_right": self._array(3, rank),
+            "shrunk": self._array(4, rank),
+            "bulk_edge": known(found.bulk_edge),
+            "expected_error": known(found.expected_error),
+            "expected_relative_error": known(found.expected_relative_error),
+            "note": _library.text_of(note) or None,
+            "method": method,
+            "loss": loss,
+        }
+
+
+def _covariance(value: Any, name: str) -> Tuple[Optional[Covariance], Any]:
+    """The description of a noise covariance, and what must be kept while it is used."""
+    if value is None:
+        return None, None
+    if isinstance(value, str):
+        return Covariance(words(value, name), None), None
+    array = _arrays.array(value, name)
+    array = _arrays.matrix(array.reshape(-1, 1) if array.ndim == 1 else array, name)
+    described = matrix_of(array)
+    return Covariance(None, ctypes.pointer(described)), (array, described)
+
+
+def denoise(
+    X: Any,
+    method: str = "eoptshrink",
+    *,
+    loss: str = "frobenius",
+    row_spectrum: Union[None, str, Any] = None,
+    col_spectrum: Union[None, str, Any] = None,
+    keep_empty: bool = False,
+) -> Denoised:
+    """Estimates the low-rank signal in a noisy matrix.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, (rows, cols)
+        Signal plus noise: real numbers of any dtype, in any order of memory.
+    method : str
+        A name of ``list_methods("estimators")``, with options after colons and transforms before plus signs:
+        ``"eoptshrink"``, ``"gd-shrink:sigma=1"``, ``"screenot:20"``, ``"svd:3"``, ``"whiten+gd-shrink"``.
+    loss : {"frobenius", "operator", "nuclear"}
+        The loss for which the shrinkage is optimal.
+    row_spectrum, col_spectrum : str or array_like, optional
+        The covariance of the noise along rows and along columns, for the methods that use it (``whiten+NAME``,
+        ``tw-test``): a covariance matrix, its diagonal as a vector, or a name such as ``"ar1:0.5"``.
+    keep_empty : bool
+        Keep rows and columns of zeros in the spectrum.
+
+    Returns
+    -------
+    Denoised
+        Numbers equal those of ``spiked spectrum``, bit for bit.
+
+    Raises
+    ------
+    UsageError
+        The name of a method or a loss is wrong, or a spectrum has no effect.
+    InputError
+        X is empty, has NaN, infinities or complex numbers, or is no matrix.
+
+    Notes
+    -----
+    One decomposition of X in double precision, during which other threads of Python run. Ctrl-C returns at once, but a
+    large decomposition that has begun goes on to its end in the background.
+
+    Source: Su and Wu 2022 for eoptshrink; ``list_methods`` has the sources of all methods.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> rng = np.random.default_rng(0)
+    >>> u, v = np.linalg.qr(rng.standard_normal((100, 1)))[0], np.linalg.qr(rng.standard_normal((150, 1)))[0]
+    >>> found = spiked.denoise(3.0 * u @ v.T + rng.standard_normal((100, 150)) / 150**0.5)
+    >>> found.rank, found.signal.shape
+    (1, (100, 150))
+    >>> bool(abs(found.strengths[0] - 3.0) < 0.3)
+    True
+    """
+    array = _arrays.matrix(X)
+    rows, cols = array.shape
+    name, loss_name = words(method, "method"), words(loss, "loss")
+    described = matrix_of(array)
+    row, row_kept = _covariance(row_spectrum, "row_spectrum")
+    col, col_kept = _covariance(col_spectrum, "col_spectrum")
+    signal = np.empty((rows, cols))
+    output = matrix_of(signal)
+    buffers = _Buffers(min(rows, cols))
+
+    def call() -> None:
+        check(
+            library().spiked_denoise(described, name, loss_name, row, col, bool(keep_empty), output, buffers.estimate)
+        )
+
+    run_long(float(rows) * cols * min(rows, cols), call, keep=(array, row_kept, col_kept, signal))
+    return Denoised(
+        **buffers.fields(method, loss),
+        signal=_arrays.like(signal, X),
+        stripped_rows=buffers.estimate.stripped_rows,
+        stripped_cols=buffers.estimate.stripped_cols,
+        _data=X,
+    )
+
+
+def _value(value: Any) -> str:
+    """The value of an option in a name."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def eoptshrink(
+    X: Any, *, loss: str = "frobenius", rank: Union[None, int, str] = None, reading: str = "reference", **options: Any
+) -> Denoised:
+    """Optimal shrinkage under noise of unknown separable covariance (eOptShrink).
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, (rows, cols)
+        Signal plus noise.
+    loss : {"frobenius", "operator", "nuclear"}
+        The loss.
+    rank : int or str, optional
+        A known rank, or a rule of ``list_methods("estimators")``; by default components above the bulk edge count.
+    reading : {"reference", "paper", "author", "edgefit"}
+        Which reading of the algorithm: the reference, the paper's text, its authors' program, or the rank by a line
+        through the top of the noise.
+    **options
+        Other options of the name: ``pilot``, ``margin``, ``impute``, ``factor``, ``power``, ``mass``, ``clip``.
+
+    Returns
+    -------
+    Denoised
+        As ``denoise(X, "eoptshrink..")``.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `denoise`.
+
+    Notes
+    -----
+    Source: Su and Wu 2022.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((60, 80))
+    >>> spiked.eoptshrink(X).rank
+    0
+    >>> spiked.eoptshrink(X, reading="paper", margin=0.5).method
+    'eoptshrink:paper:margin=0.5'
+    """
+    if reading not in _READINGS:
+        raise UsageError(f"reading {reading!r} is unknown: use one of {', '.join(_READINGS)}")
+    name = "eoptshrink" + _READINGS[reading]
+    if rank is not None:
+        name += f":rank={rank}"
+    name += "".join(f":{key}={_value(value)}" for key, value in options.items())
+    return denoise(X, name, loss=loss)
+
+
+def gavish_donoho(X: Any, *, sigma: Optional[float] = None, rule: str = "shrink", loss: str = "frobenius") -> Denoised:
+    """The shrinkers and the threshold of Gavish and Donoho, for white noise.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, (rows, cols)
+        Signal plus white noise.
+    sigma : float, optional
+        Standard deviation of an entry of the noise; when not given, it is estimated from the median singular value.
+    rule : {"shrink", "hard"}
+        Shrink singular values, or keep those above the threshold as they are.
+    loss : {"frobenius", "operator", "nuclear"}
+        For ``rule="shrink"``.
+
+    Returns
+    -------
+    Denoised
+        As ``denoise(X, "gd-shrink")`` or ``denoise(X, "gd-hard")``.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `denoise`.
+
+    Notes
+    -----
+    Source: Gavish and Donoho 2014 (hard), 2017 (shrink).
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((60, 80))
+    >>> X[:, 0] += 5.0
+    >>> spiked.gavish_donoho(X, sigma=1.0).rank
+    1
+    >>> spiked.gavish_donoho(X, rule="hard").rank
+    1
+    """
+    if rule not in ("shrink", "hard"):
+        raise UsageError(f"rule {rule!r} is unknown: use shrink or hard")
+    name = f"gd-{rule}"
+    if sigma is not None:
+        name += f":sigma={float(sigma)!r}"
+    return denoise(X, name, loss=loss)
+
+
+def screenot(X: Any, max_rank: int, *, impute: str = "i") -> Denoised:
+    """The hard threshold of ScreeNOT, for noise of unknown covariance.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, (rows, cols)
+        Signal plus noise.
+    max_rank : int
+        An upper bound of the rank.
+    impute : {"i", "w", "0"}
+        How the first `max_rank` singular values are replaced in the noise.
+
+    Returns
+    -------
+    Denoised
+        As ``denoise(X, "screenot:MAX_RANK")``: kept singular values are not shrunk.
+
+    Raises
+    ------
+    UsageError, InputError
+        As `denoise`.
+
+    Notes
+    -----
+    Source: Donoho, Gavish and Romanov 2023.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((60, 80))
+    >>> X[:, 0] += 5.0
+    >>> spiked.screenot(X, max_rank=5).rank
+    1
+    """
+    return denoise(X, f"screenot:{max_rank}:impute={impute}")
+
+
+def shrink(
+    singular_values: Any, shape: Tuple[int, int], method: str = "eoptshrink", *, loss: str = "frobenius"
+) -> Estimate:
+    """What `denoise` finds, from singular values alone.
+
+    Parameters
+    ----------
+    singular_values : array_like, (min(shape),)
+        Singular values of a matrix of this shape, largest first.
+    shape : (int, int)
+        Rows and columns of the matrix.
+    method, loss : str
+        As in `denoise`; methods that need the matrix itself are errors.
+
+    Returns
+    -------
+    Estimate
+        Without a signal.
+
+    Raises
+    ------
+    UsageError
+        The method needs the matrix, or a name is wrong.
+    InputError
+        Values that are not descending, negative or not finite, or of another number than min(shape).
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((60, 80))
+    >>> X[:, 0] += 5.0
+    >>> found = spiked.shrink(np.linalg.svd(X, compute_uv=False), X.shape)
+    >>> found.rank
+    1
+    >>> bool(np.allclose(found.shrunk, spiked.denoise(X).shrunk))
+    True
+    """
+    values = _arrays.vector(singular_values, "singular_values")
+    rows, cols = (int(size) for size in shape)
+    buffers = _Buffers(max(1, values.size))
+    check(
+        library().spiked_shrink(
+            values.ctypes.data, values.size, rows, cols, words(method, "method"), words(loss, "loss"), buffers.estimate
+        )
+    )
+    return Estimate(**buffers.fields(method, loss))

@@ -1,0 +1,255 @@
+"""The limits of spiked models: where the noise ends, which signals are seen, and how well."""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import tempfile
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _arrays, _library
+from ._command import run_json
+from ._library import check, library, words
+from .errors import InputError
+
+__all__ = ["Theory", "theory"]
+
+Spectrum = Union[str, Any]
+
+
+class _Law:
+    """Owns a law of the library."""
+
+    def __init__(self, row: Spectrum, col: Spectrum, aspect: float) -> None:
+        self.handle = ctypes.c_void_p()
+        row_described, row_kept = _spectrum(row, "row")
+        col_described, col_kept = _spectrum(col, "col")
+        check(library().spiked_law_create(row_described, col_described, aspect, self.handle))
+        del row_kept, col_kept
+        self._free = weakref.finalize(self, library().spiked_law_free, self.handle)
+
+
+def _spectrum(value: Spectrum, name: str) -> Tuple[_library.Spectrum, Any]:
+    """The description of a spectrum, and what must be kept while it is used."""
+    if isinstance(value, str):
+        return _library.Spectrum(words(value, name), None, None, 0), None
+    values, weights = _atoms(value, name)
+    pointer = None if weights is None else weights.ctypes.data
+    return _library.Spectrum(None, values.ctypes.data, pointer, values.size), (values, weights)
+
+
+def _atoms(value: Any, name: str) -> Tuple[np.ndarray, Optional[np.ndarray]]:
+    """Eigenvalues and their weights, of a list of eigenvalues or of a pair of lists."""
+    if isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1:
+        values, weights = _arrays.vector(value[0], name), _arrays.vector(value[1], f"weights of {name}")
+        if values.size != weights.size:
+            raise InputError(f"{name} has {values.size} eigenvalues and {weights.size} weights: pass as many of both")
+        return values, weights
+    return _arrays.vector(value, name), None
+
+
+@dataclass(frozen=True, eq=False)
+class Theory:
+    """The limiting law of Z = S + A^(1/2) X B^(1/2), where entries of X have variance 1/d, and of signals in it.
+
+    Edges and outliers are eigenvalues of Z Z^T; strengths and shrunk values are singular values.
+
+    Attributes
+    ----------
+    aspect : float
+        n / d of an n x d matrix.
+    bulk_edge : float
+        Upper edge of the noise.
+    lower_edge : float
+        Lower edge of its continuous part.
+    detection_threshold : float
+        The smallest strength with an outlier above the edge.
+    tracy_widom_scale : float
+        g: g d^(2/3) (largest eigenvalue - edge) has the Tracy-Widom law of order 1 in the limit.
+    mass_at_zero, mean : float
+        The fraction of the n eigenvalues that are 0, and their mean.
+    regular_edge : bool
+        False where the edge is that of a few detached eigenvalues.
+    strengths : ndarray, (k,)
+        As given; arrays below have the same order.
+    detectable : ndarray of bool, (k,)
+        Whether there is an outlier. Where not, the outlier is the edge, and overlaps and shrunk values are 0.
+    outliers, stieltjes_left, stieltjes_right, overlap_left, overlap_right : ndarray, (k,)
+        The limit of the observed eigenvalue, Stieltjes transforms there (negative), and squared inner products of true
+        and observed singular vectors.
+    shrunk : dict of str to ndarray, (k,)
+        The optimal singular value under each loss: frobenius, operator, nuclear.
+    finite_size : dict or None
+        What ``spiked theory --size`` adds: fluctuation of the edge, the smallest strength that each rank rule finds, and
+        expected false alarms; None without a size.
+    """
+
+    aspect: float
+    bulk_edge: float
+    lower_edge: float
+    detection_threshold: float
+    tracy_widom_scale: float
+    mass_at_zero: float
+    mean: float
+    regular_edge: bool
+    strengths: np.ndarray
+    detectable: np.ndarray
+    outliers: np.ndarray
+    stieltjes_left: np.ndarray
+    stieltjes_right: np.ndarray
+    overlap_left: np.ndarray
+    overlap_right: np.ndarray
+    shrunk: Dict[str, np.ndarray]
+    finite_size: Optional[Dict[str, Any]]
+    _law: _Law = field(repr=False)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"<spiked.Theory of aspect ratio {self.aspect:.6g}: bulk edge {self.bulk_edge:.6g}, "
+            f"detection threshold {self.detection_threshold:.6g}>"
+        ]
+        if self.strengths.size:
+            lines.append("    strength     outlier      shrunk   overlaps left, right")
+        for i, strength in enumerate(self.strengths):
+            lines.append(
+                f"{strength:12.6g}{self.outliers[i]:12.6g}{self.shrunk['frobenius'][i]:12.6g}"
+                f"{self.overlap_left[i]:12.4f}{self.overlap_right[i]:8.4f}"
+                + ("" if self.detectable[i] else "   not detectable")
+            )
+        return "\n".join(lines)
+
+    def density(self, x: Any) -> np.ndarray:
+        """The density of the noise eigenvalues at each x, in the shape of x."""
+        return self._at(x, 0)
+
+    def cdf(self, x: Any) -> np.ndarray:
+        """The fraction of noise eigenvalues that are at most x, in the shape of x."""
+        return self._at(x, 1)
+
+    def _at(self, x: Any, which: int) -> np.ndarray:
+        points = np.array(_arrays.array(x, "x"), dtype=np.float64, order="C")
+        found = np.empty(points.shape)
+        outputs = [found.ctypes.data if i == which else None for i in range(2)]
+        check(library().spiked_law_density(self._law.handle, points.ctypes.data, points.size, *outputs))
+        return found[()]
+
+    def quantiles(self, probabilities: Any) -> np.ndarray:
+        """The smallest eigenvalue with at least each probability at or below it, in the shape of `probabilities`."""
+        given = np.array(_arrays.array(probabilities, "probabilities"), dtype=np.float64, order="C")
+        found = np.empty(given.shape)
+        check(library().spiked_law_quantiles(self._law.handle, given.ctypes.data, given.size, found.ctypes.data))
+        return found[()]
+
+    def curve(self, points: int = 200) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points from edge to edge, and density and distribution function there: what a plot needs."""
+        found = np.empty((3, max(0, int(points))))
+        starts = [row.ctypes.data for row in found]
+        check(library().spiked_law_curve(self._law.handle, int(points), *starts))
+        return found[0], found[1], found[2]
+
+
+def theory(
+    row: Spectrum = "identity",
+    col: Spectrum = "identity",
+    aspect: Optional[float] = None,
+    strengths: Sequence[float] = (),
+    size: Optional[Tuple[int, int]] = None,
+) -> Theory:
+    """The limits of a spiked model: bulk edge, detection threshold, outliers, overlaps, optimal shrinkage.
+
+    Parameters
+    ----------
+    row, col : str or array_like or (array_like, array_like)
+        Eigenvalues of the covariances A (n x n) and B (d x d) of the noise: a name of ``list_methods("spectra")`` such as
+        ``"ar1:0.5"``, a list of eigenvalues, or a tuple of eigenvalues and weights, which sum to 1.
+    aspect : float, optional
+        n / d; of `size` when not given, otherwise 1.
+    strengths : sequence of float
+        Singular values of the signal, each at least 0.
+    size : (int, int), optional
+        n and d, for `Theory.finite_size`, which the command ``spiked theory`` computes.
+
+    Returns
+    -------
+    Theory
+
+    Raises
+    ------
+    UsageError, InputError
+        A name, an eigenvalue, a weight or a strength that is none, or an aspect ratio that is not positive.
+
+    Notes
+    -----
+    Source: the separable law of Zhang, and of Couillet and Hachem; overlaps of Benaych-Georges and Nadakuditi.
+
+    Examples
+    --------
+    White noise, square: the edge is 4, and a strength of 2 is seen at (2 + 1/2)^2 with overlaps 1 - 1/4.
+
+    >>> import spiked
+    >>> found = spiked.theory(strengths=[2.0, 0.5])
+    >>> [round(float(number), 9) for number in (found.bulk_edge, found.outliers[0], found.overlap_left[0])]
+    [4.0, 6.25, 0.75]
+    >>> found.detectable.tolist()
+    [True, False]
+    >>> round(float(found.cdf(4.0)), 6)
+    1.0
+    """
+    if aspect is None:
+        aspect = 1.0 if size is None else size[0] / size[1]
+    law = _Law(row, col, float(aspect))
+    bulk = _library.Bulk()
+    check(library().spiked_law_bulk(law.handle, bulk))
+    given = _arrays.vector(list(strengths) if not isinstance(strengths, np.ndarray) else strengths, "strengths")
+    spikes = np.zeros(given.size, dtype=_library.SPIKE)
+    if given.size:
+        check(library().spiked_law_spikes(law.handle, given.ctypes.data, given.size, spikes.ctypes.data))
+
+    def column(name: str) -> np.ndarray:
+        return np.ascontiguousarray(spikes[name])
+
+    return Theory(
+        aspect=float(aspect),
+        bulk_edge=bulk.bulk_edge,
+        lower_edge=bulk.lower_edge,
+        detection_threshold=bulk.detection_threshold,
+        tracy_widom_scale=bulk.tracy_widom_scale,
+        mass_at_zero=bulk.mass_at_zero,
+        mean=bulk.mean,
+        regular_edge=bool(bulk.regular_edge),
+        strengths=given,
+        detectable=column("detectable").astype(bool),
+        outliers=column("outlier"),
+        stieltjes_left=column("stieltjes_left"),
+        stieltjes_right=column("stieltjes_right"),
+        overlap_left=column("overlap_left"),
+        overlap_right=column("overlap_right"),
+        shrunk={loss: column(f"shrunk_{loss}") for loss in ("frobenius", "operator", "nuclear")},
+        finite_size=None if size is None else _finite_size(row, col, float(aspect), given, size),
+        _law=law,
+    )
+
+
+def _finite_size(
+    row: Spectrum, col: Spectrum, aspect: float, strengths: np.ndarray, size: Tuple[int, int]
+) -> Dict[str, Any]:
+    """``"finite_size"`` of ``spiked theory --size``."""
+    with tempfile.TemporaryDirectory(prefix="spiked-") as folder:
+        arguments = ["theory", "--quiet", "--aspect", repr(aspect), "--size", f"{size[0]}x{size[1]}"]
+        for option, value in (("row", row), ("col", col)):
+            spec = value
+            if not isinstance(value, str):
+                values, weights = _atoms(value, option)
+                weights = np.full(values.size, 1.0 / values.size) if weights is None else weights
+                path = pathlib.Path(folder) / f"{option}.csv"
+                path.write_text("".join(f"{x!r},{w!r}\n" for x, w in zip(values.tolist(), weights.tolist())))
+                spec = f"file:{path}"
+            arguments += [f"--{option}-spectrum", spec]
+        if strengths.size:
+            arguments += ["--strength", ",".join(repr(x) for x in strengths.tolist())]
+        found: Dict[str, Any] = run_json(arguments)[1]["finite_size"]
+        return found

@@ -1,0 +1,435 @@
+"""Codes of matrices: bits, bytes and errors."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import _arrays, _library
+from ._library import Poll, check, library, matrix_of, run_long, text_of, words
+from .errors import InputError, UsageError
+
+__all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
+
+
+def _ledger(items: np.ndarray) -> Dict[str, float]:
+    return {text_of(library().spiked_ledger_item(i)): float(items[i]) for i in range(_library.LEDGER_ITEMS)}
+
+
+def _ledger_text(ledger: Dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in ledger.items() if value > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A block that was encoded.
+
+    Attributes
+    ----------
+    bytes : bytes
+        The code alone: only an equal codec decodes it.
+    rows : int
+        Rows of the block.
+    ledger : dict of str to float
+        What the bits are spent on, in bits per entry; an item that is 0 is there too.
+    bits_per_entry : float
+        Their sum.
+    paper_bits : float
+        By the paper's formula, which leaves out norms and singular values.
+    rank : int
+        Of the low-rank part; 0 where the method has none.
+    """
+
+    bytes: bytes
+    rows: int
+    ledger: Dict[str, float]
+    bits_per_entry: float
+    paper_bits: float
+    rank: int
+
+    def __repr__(self) -> str:
+        return (
+            f"<spiked.Encoded {self.rows} rows, {len(self.bytes)} bytes, {self.bits_per_entry:.4g} bits per entry "
+            f"({_ledger_text(self.ledger)}), rank {self.rank}>"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized:
+    """A matrix that was encoded and decoded.
+
+    Attributes
+    ----------
+    decoded : ndarray of float64 or torch.Tensor, (rows, cols)
+        What is decoded; a tensor has the dtype and the device of the data.
+    bits_per_entry, paper_bits, ledger, rank
+        As in `Encoded`.
+    relative_l2 : float
+        Frobenius norm of the error over that of the data.
+    bytes : int
+        Length of the code.
+    method : str
+        As given.
+    bits : float
+        As given.
+    """
+
+    decoded: Any
+    bits_per_entry: float
+    ledger: Dict[str, float]
+    relative_l2: float
+    paper_bits: float
+    bytes: int
+    rank: int
+    method: str
+    bits: float
+
+    def __repr__(self) -> str:
+        shape = tuple(self.decoded.shape)
+        return (
+            f"<spiked.Quantized {shape[0]} x {shape[1]} by {self.method} at {self.bits:g} bits: relative L2 error "
+            f"{100 * self.relative_l2:.4g} %, {self.bytes} bytes, {self.bits_per_entry:.4g} bits per entry "
+            f"({_ledger_text(self.ledger)}), rank {self.rank}>"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Roundtrip:
+    """Blocks that were encoded and decoded. Arrays begin with an axis of codecs where a list of codecs was given.
+
+    Attributes
+    ----------
+    decoded : ndarray or torch.Tensor, (blocks, rows, cols)
+        In the dtype of the blocks: float32 or float64, or the dtype of the tensor.
+    bits_per_entry, paper_bits, relative_l2 : ndarray, (blocks,)
+        As in `Quantized`.
+    bytes, rank : ndarray of int, (blocks,)
+        Length of each code, and the rank of its low-rank part.
+    ledger : dict of str to ndarray, (blocks,)
+        What the bits are spent on, in bits per entry.
+    """
+
+    decoded: Any
+    bits_per_entry: np.ndarray
+    paper_bits: np.ndarray
+    relative_l2: np.ndarray
+    bytes: np.ndarray
+    rank: np.ndarray
+    ledger: Dict[str, np.ndarray] = field(repr=False)
+
+    def __repr__(self) -> str:
+        def line(index: Tuple[Any, ...]) -> str:
+            return (
+                f"relative L2 error {100 * self.relative_l2[index].mean():.4g} %, "
+                f"{self.bits_per_entry[index].mean():.4g} bits per entry, rank {self.rank[index].mean():.4g}"
+            )
+
+        blocks = self.rank.shape[-1]
+        if self.rank.ndim == 1:
+            return f"<spiked.Roundtrip of {blocks} blocks, means: {line(())}>"
+        lines = "\n".join(f"  {i}: {line((i,))}" for i in range(len(self.rank)))
+        return f"<spiked.Roundtrip of {blocks} blocks by {len(self.rank)} codecs, means>\n{lines}"
+
+
+class Codec:
+    """A method at one width for rows of one length; rotations, codebooks and projections are made once.
+
+    A codec never changes; several threads may use it. It can be pickled.
+
+    Parameters
+    ----------
+    method : str
+        A quantizer, or an estimator and a quantizer: ``"tq-mse"``, ``"eoptshrink+tq-mse"``, ``"svd:1+kivi"``.
+    dim : int
+        Entries of a row.
+    bits : float
+        Bits of the index of an entry. Norms and scales are not in it, and are in `Encoded.bits_per_entry`.
+    axis : {"value", "key"}, optional
+        Direction of a group: along channels, or along tokens.
+    seed : int or str, optional
+        Seed of everything random, a number or hexadecimal digits; 0x5eed when not given.
+    index : int
+        Which rotation of the seed, one for each layer, head and side of a cache.
+    **options
+        The options of ``spiked quantize``: ``rotation``, ``codebook``, ``norm``, ``group``, ``factor_bits``,
+        ``factor_codebook``, ``open_loop``, ``residual``.
+
+    Raises
+    ------
+    UsageError
+        A name is wrong, a width is impossible, or an option has no effect on the method.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((64, 32))
+    >>> codec = spiked.Codec("tq-mse", dim=32, bits=3)
+    >>> code = codec.encode(X)
+    >>> len(code.bytes), code.bits_per_entry        # 3 bits an entry, and a norm of 16 bits a row
+    (896, 3.5)
+    >>> error = codec.decode(code) - X
+    >>> bool(np.linalg.norm(error) / np.linalg.norm(X) < 0.25)
+    True
+    """
+
+    def __init__(
+        self,
+        method: str,
+        dim: int,
+        bits: float,
+        *,
+        axis: Optional[str] = None,
+        seed: Union[None, int, str] = None,
+        index: int = 0,
+        **options: Any,
+    ) -> None:
+        self.method, self.dim, self.bits = method, int(dim), float(bits)
+        given = {"axis": axis, "seed": seed, **({"index": index} if index else {}), **options}
+        self.options = {key: value for key, value in given.items() if value is not None}
+        self._handle = ctypes.c_void_p()
+        text = " ".join(_option(key, value) for key, value in self.options.items())
+        check(
+            library().spiked_codec_create(
+                words(method, "method"), self.dim, self.bits, words(text, "options") if text else None, self._handle
+            )
+        )
+        self._free = weakref.finalize(self, library().spiked_codec_free, self._handle)
+
+    def __repr__(self) -> str:
+        options = "".join(f", {key}={value!r}" for key, value in self.options.items())
+        return f"spiked.Codec({self.method!r}, dim={self.dim}, bits={self.bits:g}{options})"
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _codec_again, (self.method, self.dim, self.bits, self.options)
+
+    def _own(self, array: np.ndarray, name: str) -> np.ndarray:
+        if array.shape[-1] != self.dim:
+            raise InputError(
+                f"{name} has rows of {array.shape[-1]} entries (the codec is for {self.dim}): "
+                f"make a codec with dim={array.shape[-1]}"
+            )
+        return array
+
+    def encode(self, X: Any) -> Encoded:
+        """Encodes a block.
+
+        Parameters
+        ----------
+        X : array_like or torch.Tensor, (rows, dim)
+            Any number of rows.
+
+        Returns
+        -------
+        Encoded
+
+        Raises
+        ------
+        InputError
+            NaN or infinities, or rows of another length.
+        """
+        array = self._own(_arrays.matrix(X), "X")
+        described = matrix_of(array)
+        found = _library.Code()
+        length = ctypes.c_size_t()
+        capacity = 8 * array.size + 65536
+
+        def call() -> bytes:
+            nonlocal capacity
+            while True:
+                buffer = ctypes.create_string_buffer(capacity)
+                status = library().spiked_codec_encode(self._handle, described, buffer, capacity, length, found)
+                if status != _library.TOO_SMALL or length.value <= capacity:
+                    check(status)
+                    return buffer.raw[: length.value]
+                capacity = length.value
+
+        code = run_long(float(array.size) * self.dim, call, keep=(array,))
+        return Encoded(
+            code,
+            array.shape[0],
+            _ledger(np.array(found.ledger)),
+            found.bits_per_entry,
+            found.paper_bits,
+            int(found.rank),
+        )
+
+    def decode(self, code: Union[Encoded, bytes], rows: Optional[int] = None) -> np.ndarray:
+        """Decodes a block.
+
+        Parameters
+        ----------
+        code : Encoded or bytes
+            What an equal codec encoded.
+        rows : int
+            Rows of the block; needed with bytes.
+
+        Returns
+        -------
+        ndarray of float64, (rows, dim)
+
+        Raises
+        ------
+        InputError
+            Bytes that are no code of so many rows. Bytes may come from anyone.
+        """
+        given = code.bytes if isinstance(code, Encoded) else bytes(code)
+        if isinstance(code, Encoded):
+            rows = code.rows
+        if rows is None:
+            raise TypeError("decode needs the number of rows with bytes (they do not say it): pass rows")
+        if int(rows) < 1:
+            raise InputError(f"rows is {rows}: pass at least 1")
+        decoded = np.empty((int(rows), self.dim))
+        check(library().spiked_codec_decode(self._handle, given, len(given), matrix_of(decoded)))
+        return decoded
+
+
+def _option(key: str, value: Any) -> str:
+    name = key.replace("_", "-")
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    elif key == "seed" and isinstance(value, (int, np.integer)):
+        value = hex(value)
+    return f"{name}={value}"
+
+
+def _codec_again(method: str, dim: int, bits: float, options: Dict[str, Any]) -> Codec:
+    return Codec(method, dim, bits, **options)
+
+
+def _run_blocks(codecs: Sequence[Codec], blocks: np.ndarray, decoded: np.ndarray, threads: int) -> np.ndarray:
+    """Encodes and decodes blocks (number, rows, cols) into `decoded` (codecs, number, rows, cols)."""
+    count, rows, cols = blocks.shape
+    codes = np.zeros((len(codecs), count), dtype=_library.CODE)
+    handles = (ctypes.c_void_p * len(codecs))(*[codec._handle for codec in codecs])
+    given = _library.blocks_of(blocks)
+    output = _library.blocks_of(decoded.reshape(-1, rows, cols))
+    stop = threading.Event()
+    work = float(blocks.size) * min(rows, cols) * len(codecs)
+    poll = Poll(lambda _: int(stop.is_set())) if work >= _library.LONG_CALL else Poll()
+
+    def call() -> None:
+        check(
+            library().spiked_roundtrip(handles, len(codecs), given, int(threads), poll, None, output, codes.ctypes.data)
+        )
+
+    run_long(work, call, keep=(codecs, blocks, decoded), stop=stop.set)
+    return codes
+
+
+def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) -> Quantized:
+    """Compresses a matrix, counts its bits and measures its error.
+
+    Parameters
+    ----------
+    X : array_like or torch.Tensor, (rows, cols)
+        A matrix; rows are quantized.
+    method : str
+        As in `Codec`.
+    bits : float
+        Bits of the index of an entry.
+    **options
+        As in `Codec`.
+
+    Returns
+    -------
+    Quantized
+        Numbers equal those of ``spiked quantize``, bit for bit.
+
+    Raises
+    ------
+    UsageError
+        As `Codec`.
+    InputError
+        X is empty, has NaN, infinities or complex numbers, or is no matrix.
+
+    Notes
+    -----
+    ``list_methods("quantizers")`` has the sources of all methods.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((64, 32))
+    >>> found = spiked.quantize(X, "tq-mse", 2)
+    >>> found.bits_per_entry, found.ledger["norms"]
+    (2.5, 0.5)
+    >>> bool(0.2 < found.relative_l2 < 0.5)
+    True
+    """
+    array = _arrays.matrix(X)
+    codec = Codec(method, array.shape[1], bits, **options)
+    decoded = np.empty((1, 1, *array.shape))
+    try:
+        found = _run_blocks([codec], array[np.newaxis], decoded, 1)[0, 0]
+    except InputError as problem:
+        raise InputError(str(problem).replace("block 0: ", "", 1)) from None
+    return Quantized(
+        decoded=_arrays.like(decoded[0, 0], X),
+        bits_per_entry=float(found["bits_per_entry"]),
+        ledger=_ledger(found["ledger"]),
+        relative_l2=float(found["relative_l2"]),
+        paper_bits=float(found["paper_bits"]),
+        bytes=int(found["bytes"]),
+        rank=int(found["rank"]),
+        method=method,
+        bits=float(bits),
+    )
+
+
+def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int = 0) -> Roundtrip:
+    """Encodes and decodes many blocks, by one codec or several, on all processors.
+
+    Parameters
+    ----------
+    codecs : Codec or sequence of Codec
+        Each with dim = cols. A block is decomposed once for all of them.
+    blocks : array_like or torch.Tensor, (blocks, rows, cols)
+        Matrices of one shape.
+    threads : int
+        0: one for each processor. Results do not depend on it.
+
+    Returns
+    -------
+    Roundtrip
+        Its arrays begin with an axis of codecs where `codecs` is a sequence.
+
+    Raises
+    ------
+    UsageError
+        There is no codec.
+    InputError
+        NaN or infinities, or rows of another length; the message names the first such block, counted from 0.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> blocks = np.random.default_rng(0).standard_normal((5, 64, 32))
+    >>> codecs = [spiked.Codec("tq-mse", 32, bits) for bits in (2, 3)]
+    >>> found = spiked.roundtrip(codecs, blocks)
+    >>> found.decoded.shape, found.bits_per_entry[:, 0].tolist()
+    ((2, 5, 64, 32), [2.5, 3.5])
+    >>> spiked.roundtrip(codecs[0], blocks).relative_l2.shape
+    (5,)
+    """
+    array = _arrays.blocks(blocks)
+    alone = isinstance(codecs, Codec)
+    chosen: List[Codec] = [codecs] if isinstance(codecs, Codec) else list(codecs)
+    if not chosen:
+        raise UsageError("codecs is empty: pass at least one codec")
+    for codec in chosen:
+        codec._own(array, "blocks")
+    decoded = np.empty((len(chosen), *array.shape), dtype=array.dtype)
+    codes = _run_blocks(chosen, array, decoded, threads)
+    if alone:
+        decoded, codes = decoded[0], codes[0]
+    ledger = {
+        text_of(library().spiked_ledger_item(i)): codes["ledger"][..., i].copy() for i in range(_library.LEDGER_ITEMS)
+    }
+    columns = {name: codes[name].copy() for name in ("bits_per_entry", "paper_bits", "relative_l2", "bytes", "rank")}
+    return Roundtrip(decoded=_arrays.like(decoded, blocks), ledger=ledger, **columns)

@@ -1,0 +1,93 @@
+"""The examples of every docstring and of docs/PYTHON.md, and that everything public is documented."""
+
+import contextlib
+import doctest
+import importlib
+import inspect
+import io
+import os
+import pathlib
+import pkgutil
+import re
+import tempfile
+import typing
+import unittest
+
+import spiked
+from support import ROOT, TINY_STUDY
+
+MODULES = [name for _, name, _ in pkgutil.iter_modules(spiked.__path__)]
+
+
+def modules():
+    for name in MODULES:
+        try:
+            yield importlib.import_module("spiked." + name)
+        except ImportError as problem:
+            if problem.name != "sklearn":
+                raise
+
+
+class Documents(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+        pathlib.Path("study.toml").write_text(TINY_STUDY)
+
+    def test_examples_of_docstrings(self):
+        count = 0
+        for module in modules():
+            result = doctest.testmod(module, extraglobs={"study_file": "study.toml"}, report=True)
+            self.assertEqual(result.failed, 0, module.__name__)
+            count += result.attempted
+        self.assertGreater(count, 40)
+
+    def test_everything_public_is_documented(self):
+        for name in spiked.__all__:
+            entry = getattr(spiked, name)
+            with self.subTest(name):
+                text = inspect.getdoc(entry)
+                self.assertTrue(text and text.rstrip().count("\n") + 1)
+                if inspect.isfunction(entry):
+                    self.check_function(entry, text)
+
+    def check_function(self, function, text):
+        for section in ("Parameters", "Returns", "Raises", "Examples"):
+            self.assertRegex(text, rf"(?m)^{section}\n-+$")
+        parameters = text[text.index("Parameters\n") : text.index("Returns\n")]
+        described = []
+        for line in re.findall(r"(?m)^([\w, *]+)(?: : .*)?$", parameters):
+            described += [word.strip("* ") for word in line.split(",")]
+        hints = typing.get_type_hints(function)
+        self.assertIn("return", hints)
+        for name in inspect.signature(function).parameters:
+            self.assertIn(name, described)
+            self.assertIn(name, hints)
+
+    def test_examples_of_the_page(self):
+        page = ROOT / "docs/PYTHON.md"
+        blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+        self.assertGreater(len(blocks), 3)
+        names = {}
+        for block in blocks:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(block, str(page), "exec"), names)
+
+    def test_the_tutorial_runs_and_the_page_shows_what_it_prints(self):
+        try:
+            import matplotlib
+        except ImportError:
+            self.skipTest("matplotlib is not installed")
+        matplotlib.use("Agg")
+        specification = importlib.util.spec_from_file_location("render", ROOT / "python/examples/render.py")
+        render = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(render)
+        page = render.rendered(ROOT / "python/examples/tutorial.py", pathlib.Path.cwd())
+        shown = (ROOT / "docs/PYTHON.md").read_text()
+        self.assertIn(page, shown, "docs/PYTHON.md is not what python/examples/render.py writes: run it")
+
+
+if __name__ == "__main__":
+    unittest.main()

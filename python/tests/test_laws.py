@@ -1,0 +1,106 @@
+"""Limits: closed forms of white noise, and the command."""
+
+import unittest
+
+import numpy as np
+import spiked
+from support import command, operator_optimum
+
+
+class WhiteNoise(unittest.TestCase):
+    """Marchenko and Pastur: the edge is (1 + sqrt(beta))^2, a strength s is seen above beta^(1/4)."""
+
+    def test_edges_outliers_overlaps_and_the_table_of_losses(self):
+        for beta in (0.2, 0.7, 1.0, 1.6):
+            strengths = np.array([2.5, 1.7, 0.3])
+            found = spiked.theory(aspect=beta, strengths=strengths)
+            self.assertAlmostEqual(found.bulk_edge, (1 + beta**0.5) ** 2, places=9)
+            self.assertAlmostEqual(found.detection_threshold, beta**0.25, places=9)
+            self.assertEqual(found.detectable.tolist(), [True, True, False])
+            s = strengths[:2]
+            outlier = (1 + s**2) * (beta + s**2) / s**2
+            np.testing.assert_allclose(found.outliers[:2], outlier, rtol=1e-9)
+            left = (s**4 - beta) / (s**4 + s**2)
+            right = (s**4 - beta) / (s**4 + beta * s**2)
+            left, right = np.minimum(left, right), np.maximum(left, right)
+            ours = np.sort([found.overlap_left[:2], found.overlap_right[:2]], axis=0)
+            np.testing.assert_allclose(ours, np.sort([left, right], axis=0), rtol=1e-8)
+            # The rows are the shorter side where beta < 1, and their vectors are found better.
+            self.assertEqual(bool(found.overlap_left[0] > found.overlap_right[0]), beta < 1)
+            cosines = np.sqrt(left * right)
+            np.testing.assert_allclose(found.shrunk["frobenius"][:2], s * cosines, rtol=1e-8)
+            np.testing.assert_allclose(found.shrunk["operator"][:2], operator_optimum(s, left, right), rtol=1e-8)
+            sines = np.sqrt((1 - left) * (1 - right))
+            np.testing.assert_allclose(found.shrunk["nuclear"][:2], s * (cosines - sines), rtol=1e-8)
+            self.assertEqual([found.shrunk[loss][2] for loss in sorted(found.shrunk)], [0.0, 0.0, 0.0])
+
+    def test_density_distribution_and_quantiles(self):
+        beta = 0.5
+        found = spiked.theory(aspect=beta)
+        low, high = (1 - beta**0.5) ** 2, (1 + beta**0.5) ** 2
+        x = np.linspace(low + 0.01, high - 0.01, 7).reshape(7, 1)
+        expected = np.sqrt((high - x) * (x - low)) / (2 * np.pi * beta * x)
+        np.testing.assert_allclose(found.density(x), expected, rtol=1e-6)
+        self.assertEqual((found.cdf(x).shape, np.ndim(found.cdf(1.0)), np.ndim(found.quantiles(0.5))), ((7, 1), 0, 0))
+        np.testing.assert_allclose(found.quantiles(found.cdf(x)), x, atol=1e-6)
+        points, density, cdf = found.curve(50)
+        self.assertEqual(points.shape, (50,))
+        np.testing.assert_allclose(found.cdf(points), cdf, atol=1e-9)
+        np.testing.assert_allclose(found.density(points[1:-1]), density[1:-1], rtol=1e-6)
+
+
+class EqualsTheCommand(unittest.TestCase):
+    def test_bit_for_bit(self):
+        document = command(
+            "theory", "--row-spectrum", "ar1:0.4", "--col-spectrum", "two-atom:1,4,0.3", "--aspect", "0.7",
+            "--strength", "4,3,0.5", "--size", "70x100",
+        )  # fmt: skip
+        found = spiked.theory("ar1:0.4", "two-atom:1,4,0.3", strengths=[4, 3, 0.5], size=(70, 100))
+        for key in (
+            "aspect",
+            "bulk_edge",
+            "lower_edge",
+            "detection_threshold",
+            "tracy_widom_scale",
+            "mean",
+            "regular_edge",
+        ):
+            self.assertEqual(getattr(found, key), document[key], key)
+        for i, spike in enumerate(document["spikes"]):
+            for key in ("stieltjes_left", "stieltjes_right", "overlap_left", "overlap_right"):
+                self.assertEqual(getattr(found, key)[i], spike[key], key)
+            self.assertEqual(found.outliers[i], spike["outlier"])
+            self.assertEqual({loss: values[i] for loss, values in found.shrunk.items()}, spike["shrunk"])
+        self.assertEqual(found.finite_size, document["finite_size"])
+
+    def test_spectra_as_arrays(self):
+        named = spiked.theory(col="two-atom:1,4,0.25", aspect=0.5, strengths=[5])
+        for col in (([1, 4], [0.75, 0.25]), [1, 1, 1, 4]):
+            found = spiked.theory(col=col, aspect=0.5, strengths=[5])
+            self.assertAlmostEqual(found.bulk_edge, named.bulk_edge, places=9)
+            self.assertAlmostEqual(found.outliers[0], named.outliers[0], places=9)
+        self.assertEqual(spiked.theory(col=[1, 1, 1, 4], strengths=[5], size=(30, 60)).finite_size["rows"], 30)
+
+
+class Errors(unittest.TestCase):
+    def test_each_is_one_clear_exception(self):
+        for arguments, text in (
+            ({"row": "arr1:0.5"}, 'did you mean "ar1"|unknown spectrum'),
+            ({"row": [1, -1]}, "-1"),
+            ({"row": ([1, 2], [0.5])}, "2 eigenvalues and 1 weights"),
+            ({"row": ([1, 2], [0.5, 0.9])}, "1.4|sum"),
+            ({"aspect": 0}, "aspect"),
+            ({"strengths": [-1]}, "-1"),
+            ({"strengths": ["a"]}, "texts"),
+            ({"row": []}, "row|no eigenvalues|count"),
+        ):
+            with self.subTest(arguments=arguments), self.assertRaisesRegex(ValueError, text):
+                spiked.theory(**arguments)
+
+    def test_repr_names_what_is_not_detectable(self):
+        self.assertIn("not detectable", repr(spiked.theory(strengths=[0.5])))
+        self.assertNotIn("not detectable", repr(spiked.theory(strengths=[2.0])))
+
+
+if __name__ == "__main__":
+    unittest.main()

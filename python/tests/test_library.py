@@ -1,0 +1,221 @@
+"""Calls: memory, threads, fork, Ctrl-C, what is loaded and when."""
+
+import os
+import signal
+import threading
+import unittest
+
+import numpy as np
+import spiked
+from spiked import _library
+from support import ROOT, matrix, run_python
+
+
+def resident_kib():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+class Memory(unittest.TestCase):
+    def test_ten_thousand_calls_do_not_grow(self):
+        X = matrix(6, 8, (4.0,))
+        codec = spiked.Codec("tq-mse", 8, 2)
+
+        def calls(count):
+            for _ in range(count):
+                spiked.denoise(X)
+                codec.decode(codec.encode(X))
+                try:
+                    spiked.denoise(X, "unknown")
+                except ValueError:
+                    pass
+            for _ in range(count // 20):
+                spiked.Codec("tq-mse", 8, 2)
+                spiked.theory(aspect=0.5, strengths=[2.0]).cdf([1.0])
+            spiked.roundtrip(codec, X[None])
+
+        calls(500)
+        before = resident_kib()
+        calls(2500)
+        # 100 bytes a call would be 1 MiB for these 10,000 calls.
+        self.assertLess(resident_kib() - before, 1024)
+
+
+class Threads(unittest.TestCase):
+    def test_two_threads_get_the_answers_of_one(self):
+        matrices = [matrix(40, 60, seed=seed) for seed in range(8)]
+        codec = spiked.Codec("eoptshrink+tq-mse", 60, 2)
+        expected = [(spiked.denoise(X).signal, codec.encode(X).bytes) for X in matrices]
+        problems = []
+
+        def task(order):
+            for _ in range(5):
+                for i in order:
+                    signal_, code = spiked.denoise(matrices[i]).signal, codec.encode(matrices[i]).bytes
+                    if not np.array_equal(signal_, expected[i][0]) or code != expected[i][1]:
+                        problems.append(i)
+                    try:
+                        spiked.denoise(matrices[i], f"unknown{i}")
+                    except ValueError as problem:
+                        if f"unknown{i}" not in str(problem):
+                            problems.append(str(problem))
+
+        threads = [threading.Thread(target=task, args=(order,)) for order in (range(8), reversed(range(8)))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(problems, [])
+
+    def test_other_threads_run_during_a_call(self):
+        X = matrix(500, 500, (4.0,))
+        ticks = 0
+        ended = threading.Event()
+        library = _library.library()
+        values, described = np.empty((500, 500)), _library.matrix_of(X)
+        output = _library.matrix_of(values)
+
+        def call():
+            library.spiked_denoise(described, b"eoptshrink", None, None, None, 0, output, None)
+            ended.set()
+
+        thread = threading.Thread(target=call)
+        thread.start()
+        while not ended.wait(0.001):
+            ticks += 1
+        thread.join()
+        self.assertGreater(ticks, 3)
+
+
+class Fork(unittest.TestCase):
+    def test_a_child_computes_as_its_parent(self):
+        X = matrix()
+        codec = spiked.Codec("eoptshrink+tq-mse", 60, 2)
+        blocks = np.stack([X] * 4)
+        expected = spiked.denoise(X).signal, codec.encode(X).bytes, spiked.roundtrip(codec, blocks, threads=2).decoded
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            same = (
+                np.array_equal(spiked.denoise(X).signal, expected[0])
+                and codec.encode(X).bytes == expected[1]
+                and np.array_equal(spiked.roundtrip(codec, blocks, threads=2).decoded, expected[2])
+            )
+            os._exit(0 if same else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np, spiked
+started = time.monotonic()
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    {call}
+    print("ended")
+except KeyboardInterrupt:
+    print("stopped", time.monotonic() - started)
+"""
+
+
+class Interruption(unittest.TestCase):
+    def check(self, call, longest):
+        done = run_python(INTERRUPTED.format(call=call))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        words = done.stdout.split()
+        self.assertEqual(words[0], "stopped")
+        self.assertLess(float(words[1]), longest)
+
+    def test_ctrl_c_stops_a_roundtrip(self):
+        self.check(
+            "spiked.roundtrip(spiked.Codec('svd:8+tq-mse', 128, 2), np.broadcast_to(np.eye(128, dtype='f4'), (10000, 128, 128)))",
+            10.0,
+        )
+
+    def test_ctrl_c_returns_from_a_decomposition(self):
+        self.check("spiked.denoise(np.random.default_rng(0).standard_normal((1200, 1200)))", 10.0)
+
+
+class Loading(unittest.TestCase):
+    def test_importing_loads_numpy_alone(self):
+        done = run_python(
+            "import sys, spiked; print([m for m in ('pandas', 'torch', 'sklearn', 'matplotlib', 'scipy') if m in sys.modules], "
+            "spiked._library._loaded)"
+        )
+        self.assertEqual(done.stdout, "[] None\n", done.stderr)
+
+    def test_a_missing_library_says_where_it_was_looked_for(self):
+        done = run_python(
+            "import os; os.environ['SPIKED_LIBRARY'] = '/missing/libspiked.so.0'\n"
+            "import spiked\n"
+            "try:\n    spiked.denoise([[1.0]])\n"
+            "except ImportError as problem:\n    print(type(problem).__name__, problem)"
+        )
+        self.assertRegex(
+            done.stdout, "^LibraryNotFound libspiked.so.0 cannot be loaded .*set SPIKED_LIBRARY to its path$"
+        )
+
+    def test_the_version_is_that_of_the_project(self):
+        self.assertIn(f"VERSION {spiked.__version__} ", (ROOT / "CMakeLists.txt").read_text())
+
+    def test_structures_are_those_of_the_header(self):
+        """The fields of each struct in app/c/spiked.h, in order."""
+        header = (ROOT / "app/c/spiked.h").read_text()
+        for name, fields in (
+            ("matrix", [field for field, _ in _library.Matrix._fields_]),
+            ("estimate", [field for field, _ in _library.Estimate._fields_]),
+            ("covariance", [field for field, _ in _library.Covariance._fields_]),
+            ("spectrum", [field for field, _ in _library.Spectrum._fields_]),
+            ("bulk", [field for field, _ in _library.Bulk._fields_]),
+            ("code", [field for field, _ in _library.Code._fields_]),
+            ("code", list(_library.CODE.names)),
+            ("spike", list(_library.SPIKE.names)),
+            ("blocks", [field for field, _ in _library.Blocks._fields_]),
+        ):
+            body = header[header.index(f"typedef struct spiked_{name} {{") :]
+            body = body[body.index("{") + 1 : body.index(f"}} spiked_{name};")]
+            found = []
+            for line in body.splitlines():
+                code = line.split("/*")[0].strip()
+                if code.endswith(";"):
+                    found.append(code[:-1].split("[")[0].split()[-1].lstrip("*"))
+            self.assertEqual(found, fields, name)
+
+
+class Errors(unittest.TestCase):
+    def test_each_is_the_built_in_exception_of_its_kind(self):
+        errors = spiked.errors
+        for kind, built_in, exit_code in (
+            (errors.UsageError, ValueError, 2),
+            (errors.InputError, ValueError, 4),
+            (errors.FailedReplicates, RuntimeError, 5),
+            (errors.OutputError, OSError, 6),
+            (errors.OutOfMemory, MemoryError, 7),
+            (errors.InternalError, RuntimeError, 70),
+            (errors.Stopped, RuntimeError, 75),
+        ):
+            found = errors.error_of(exit_code, "the text")
+            self.assertIsInstance(found, kind)
+            self.assertIsInstance(found, built_in)
+            self.assertIsInstance(found, spiked.SpikedError)
+            self.assertEqual((str(found), found.exit_code), ("the text", exit_code))
+        self.assertIsInstance(errors.error_of(99, "x"), errors.InternalError)
+
+
+class Methods(unittest.TestCase):
+    def test_every_listed_name_works(self):
+        X = matrix(20, 24, (4.0,))
+        for entry in spiked.list_methods():
+            self.assertTrue(entry["summary"] and entry["source"], entry)
+            name = entry["form"].replace(":R", ":2").replace(":K", ":2")
+            self.assertLessEqual(spiked.denoise(X, name).rank, 20, name)
+        for entry in spiked.list_methods("quantizers"):
+            bits = 2 if 2 in entry["bits"] else entry["bits"][0]
+            self.assertEqual(spiked.quantize(X, entry["form"], bits).decoded.shape, X.shape, entry["name"])
+        self.assertIn("ar1", [entry["name"] for entry in spiked.list_methods("spectra")])
+        with self.assertRaisesRegex(ValueError, "topic"):
+            spiked.list_methods("colours")
+
+
+if __name__ == "__main__":
+    unittest.main()

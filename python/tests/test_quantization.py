@@ -1,0 +1,166 @@
+"""Codes: golden vectors, and the command bit for bit."""
+
+import json
+import pathlib
+import pickle
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+import spiked
+from spiked._command import command_path
+from support import command, matrix
+
+
+def options_of(method):
+    """The options of `spiked quantize` that have an effect on a method; others are errors."""
+    quantizer = method.split("+")[-1].split(":")[0]
+    entry = next(entry for entry in spiked.list_methods("quantizers") if entry["name"] == quantizer)
+    names = {option["key"].strip("-").replace("-", "_") for option in entry["options"] if option["where"] == "command"}
+    return names | ({"factor_bits", "factor_codebook"} if "+" in method else set())
+
+
+class Golden(unittest.TestCase):
+    def test_every_vector_is_encoded_and_decoded_through_python(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "golden.json"
+            subprocess.run(
+                [command_path(), "kv", "golden", "--write", path, "-q"], check=True, stdout=subprocess.DEVNULL
+            )
+            vectors = json.loads(path.read_text())["vectors"]
+        self.assertGreater(len(vectors), 700)
+        for vector in vectors:
+            with self.subTest(vector["name"]):
+                given = vector["options"]
+                options = {key: given[key] for key in options_of(vector["method"]) if key in given}
+                codec = spiked.Codec(
+                    vector["method"],
+                    vector["columns"],
+                    vector["bits"],
+                    seed=given["seed"],
+                    index=given["rotation_index"],
+                    **options,
+                )
+                code = codec.encode(vector["input"])
+                self.assertEqual(code.bytes.hex(), vector["encoded"])
+                np.testing.assert_array_equal(
+                    codec.decode(bytes.fromhex(vector["encoded"]), vector["rows"]), vector["decoded"]
+                )
+
+
+class EqualsTheCommand(unittest.TestCase):
+    def test_bit_for_bit(self):
+        X = matrix(48, 64)
+        with tempfile.TemporaryDirectory() as folder:
+            data, decoded = pathlib.Path(folder) / "data.npy", pathlib.Path(folder) / "decoded.npy"
+            np.save(data, X)
+            for method, bits, options in (
+                ("tq-mse", 2, {}),
+                ("eoptshrink+tq-mse", 3, {}),
+                ("svd:1+tq-prod", 2, {"seed": 7}),
+                ("kivi", 2, {"axis": "key", "group": 16, "residual": 16}),
+                ("eoptshrink+eden", 2, {"rotation": "rht2", "factor_bits": 8}),
+                ("svd:2+tq-mse", 2, {"open_loop": True}),
+                ("ecsq", 1.5, {}),
+            ):
+                words = ["--method", method, "--bits", bits, "-o", decoded]
+                for key, value in options.items():
+                    words += ["--" + key.replace("_", "-")] + ([] if value is True else [value])
+                document = command("quantize", data, *words)
+                found = spiked.quantize(X, method, bits, **options)
+                for key in ("bits_per_entry", "paper_bits", "bytes", "rank", "ledger", "relative_l2"):
+                    self.assertEqual(getattr(found, key), document[key], (method, key))
+                np.testing.assert_array_equal(found.decoded, np.load(decoded))
+
+
+class Ledger(unittest.TestCase):
+    def test_bits_are_those_of_the_bytes(self):
+        X = matrix(48, 64)
+        for method in ("tq-mse", "tq-prod", "eoptshrink+tq-mse", "kivi"):
+            code = spiked.Codec(method, 64, 2).encode(X)
+            self.assertAlmostEqual(code.bits_per_entry, sum(code.ledger.values()), places=12)
+            self.assertLessEqual(abs(8 * len(code.bytes) - code.bits_per_entry * X.size), 8)
+
+    def test_error_is_that_of_the_decoded_matrix(self):
+        X = matrix(48, 64)
+        found = spiked.quantize(X, "tq-mse", 2)
+        self.assertAlmostEqual(found.relative_l2, np.linalg.norm(X - found.decoded) / np.linalg.norm(X), places=14)
+
+
+class Codecs(unittest.TestCase):
+    def test_roundtrip_equals_single_calls_whatever_the_threads_and_the_memory_order(self):
+        blocks = np.stack([matrix(48, 64, seed=seed) for seed in range(6)])
+        codecs = [spiked.Codec("eoptshrink+tq-mse", 64, 2), spiked.Codec("tq-mse", 64, 3)]
+        for given in (blocks, np.asfortranarray(blocks), np.repeat(blocks, 2, axis=2)[:, :, ::2]):
+            for threads in (1, 2, 0):
+                found = spiked.roundtrip(codecs, given, threads=threads)
+                for c, codec in enumerate(codecs):
+                    for b, block in enumerate(blocks):
+                        single = spiked.quantize(block, codec.method, codec.bits)
+                        np.testing.assert_array_equal(found.decoded[c, b], single.decoded)
+                        for key in ("bits_per_entry", "relative_l2", "rank", "bytes", "paper_bits"):
+                            self.assertEqual(getattr(found, key)[c, b], getattr(single, key), key)
+                        self.assertEqual({key: values[c, b] for key, values in found.ledger.items()}, single.ledger)
+
+    def test_one_codec_gives_arrays_without_an_axis_of_codecs(self):
+        blocks = np.stack([matrix(48, 64, seed=seed) for seed in range(3)]).astype(np.float32)
+        found = spiked.roundtrip(spiked.Codec("tq-mse", 64, 2), blocks)
+        self.assertEqual((found.decoded.shape, found.decoded.dtype), (blocks.shape, np.float32))
+        self.assertEqual(found.ledger["indices"].tolist(), [2.0, 2.0, 2.0])
+        self.assertIn("3 blocks", repr(found))
+
+    def test_seed_and_index_choose_other_rotations(self):
+        X = matrix(48, 64)
+        codes = {
+            spiked.Codec("tq-mse", 64, 2, **options).encode(X).bytes
+            for options in ({}, {"seed": 1}, {"seed": "1"}, {"index": 1}, {"seed": 0x5EED})
+        }
+        self.assertEqual(len(codes), 3)
+
+    def test_a_codec_can_be_pickled(self):
+        X = matrix(48, 64)
+        codec = spiked.Codec("tq-mse", 64, 2, seed=3, rotation="rht1")
+        self.assertEqual(pickle.loads(pickle.dumps(codec)).encode(X).bytes, codec.encode(X).bytes)
+
+    def test_bad_bytes_and_arguments_are_clear_exceptions(self):
+        codec = spiked.Codec("eoptshrink+tq-mse", 64, 2)
+        code = codec.encode(matrix(48, 64)).bytes
+        for call in (
+            lambda: codec.decode(code[:-1], 48),
+            lambda: codec.decode(code, 47),
+            lambda: codec.decode(b"", 48),
+            lambda: codec.decode(code, 0),
+            lambda: codec.encode(np.ones((3, 5))),
+            lambda: spiked.Codec("tq-mse", 0, 2),
+            lambda: spiked.Codec("tq-mse", 64, 0),
+            lambda: spiked.Codec("tq-mse", 64, float("nan")),
+            lambda: spiked.Codec("tq-mze", 64, 2),
+            lambda: spiked.Codec("tq-mse", 64, 2, residual=3),
+            lambda: spiked.Codec("tq-mse", 64, 2, colour="red"),
+            lambda: spiked.Codec("tq-mse\0", 64, 2),
+            lambda: spiked.Codec("unrope+tq-mse", 64, 2),
+            lambda: spiked.roundtrip([], np.ones((1, 48, 64))),
+            lambda: spiked.roundtrip(codec, np.ones((48, 64))),
+        ):
+            with self.assertRaises(ValueError):
+                call()
+        for call in (lambda: codec.decode(code), lambda: spiked.Codec(3, 64, 2)):
+            with self.assertRaises(TypeError):
+                call()
+        bad = np.ones((3, 48, 64))
+        bad[2, 5, 6] = np.nan
+        with self.assertRaisesRegex(spiked.errors.InputError, "block 2.*row 5, column 6"):
+            spiked.roundtrip(codec, bad)
+
+    def test_repr_tells_bits_and_error(self):
+        X = matrix(48, 64)
+        found = spiked.quantize(X, "tq-mse", 2)
+        self.assertIn(f"relative L2 error {100 * found.relative_l2:.4g} %", repr(found))
+        codec = spiked.Codec("tq-mse", 64, 2, seed=3)
+        self.assertEqual(repr(codec), "spiked.Codec('tq-mse', dim=64, bits=2, seed=3)")
+        self.assertIn("bits per entry (indices 2", repr(codec.encode(X)))
+
+
+if __name__ == "__main__":
+    unittest.main()
