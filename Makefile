@@ -2,7 +2,7 @@
 # build/release/bin/spiked. Each of them first installs the Debian packages that are missing.
 PRESET ?= dev
 
-.PHONY: all setup demo check paper-tables task-tables cache-tables fuzz lint clean
+.PHONY: all setup demo check paper-tables task-tables cache-tables real-tables fuzz lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -33,6 +33,13 @@ cache-tables: all
 	mkdir -p results
 	tools/cache-tables "$${DUMPS:?name the folder of the dumps: make cache-tables DUMPS=FOLDER}" > results/CACHES.md
 	mv results/CACHES.md docs/CACHES.md
+
+# The paper's tables for the real language models in MODELS=FOLDER, one folder each with config.json, model.safetensors and
+# tokens.npy. Takes hours; the same command goes on where it was stopped.
+real-tables: all
+	mkdir -p results
+	tools/real-tables "$${MODELS:?name the folder of the models: make real-tables MODELS=FOLDER}" > results/REAL_MODELS.md
+	mv results/REAL_MODELS.md docs/REAL_MODELS.md
 
 # Builds and runs all tests, or only the test programs of MODULES="core random theory sim estimators ...".
 check: setup

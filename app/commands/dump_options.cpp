@@ -25,6 +25,8 @@ const std::vector<OptionSpec>& storage_options() {
         {"--scale", any_text("PATTERN|NUMBER"),
          "scale of FP8 or int8 codes: a number, or names of tensors as in layers.{layer}.{side}_scale", "", false},
         {"--zero-point", any_text("PATTERN|NUMBER"), "code of the number 0, likewise", "", false},
+        {"--codes", one_of<sim::CodeType>(), "what bytes (dtype U8 or I8) are: FP8 of two kinds, or signed integers",
+         "", false},
     };
     return options;
 }
@@ -52,6 +54,7 @@ sim::DumpOptions read_dump_options(const Arguments& arguments) {
     options.block_table = arguments.text("--block-table");
     options.scale = arguments.text("--scale");
     options.zero_point = arguments.text("--zero-point");
+    options.codes = arguments.text("--codes");
     options.tokens = arguments.text("--tokens");
     options.skip_empty = arguments.has("--skip-empty");
     if (arguments.has("--prompt-id")) options.prompt_id_key = arguments.text("--prompt-id");

@@ -6,25 +6,47 @@
 
 #include "app/cli/command.hpp"
 #include "app/cli/progress.hpp"
+#include "app/cli/stop_requests.hpp"
 #include "app/commands/dump_options.hpp"
 #include "app/commands/method_options.hpp"
 #include "app/commands/model_options.hpp"
+#include "app/commands/study_run.hpp"
 #include "core/runtime/error.hpp"
+#include "reports/figures/answer_figure.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/figures/needle_figure.hpp"
+#include "reports/tables/kv_report.hpp"
 #include "reports/tables/model_report.hpp"
 #include "sim/llama/llama_dump.hpp"
+#include "validation/kv/kv_table.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
+#include "validation/study/command_studies.hpp"
 
 // The commands `kv perplexity`, `kv retrieve` and `kv dump`, which run a model.
 
 namespace spiked::app {
 namespace {
 
+/// `kv perplexity -o`: a study with a document in each batch, whose store `kv frontier --model` reads and resumes too.
+int perplexity_study(const Arguments& arguments, const validation::PerplexityPlan& plan) {
+    StudyRun study{
+        .store_path = arguments.text("--output"), .threads = arguments.count("--threads"), .label = "documents"};
+    keep_apart(study.store_path, plan.tokens);
+    const auto experiment = perplexity_experiment(plan, {command_line(), arguments.has("--seed")});
+    return run_study(arguments, experiment, study, [&](validation::Database& store) {
+        const validation::KvTable table = kv_table(store);
+        if (arguments.json())
+            print_json(reports::frontier_json(table, "added_nats", {}).set("notes", experiment.notes));
+        else
+            print_text(reports::frontier_text(table, "added_nats", {}));
+    });
+}
+
 int perplexity(const Arguments& arguments) {
     require_model_and_tokens(arguments);
     validation::PerplexityPlan plan = read_perplexity_plan(arguments);
+    if (arguments.has("--output")) return perplexity_study(arguments, plan);
     validation::Perplexity found;
     {
         ProgressDisplay display(arguments, "documents");
@@ -38,7 +60,37 @@ int perplexity(const Arguments& arguments) {
     return 0;
 }
 
+/// `kv retrieve --prompts-file`.
+int answer(const Arguments& arguments) {
+    if (!arguments.positionals.empty())
+        throw usage_error("{} and --prompts-file exclude each other (a dump has questions of its own): leave one out",
+                          arguments.positionals.front());
+    validation::AnswerPlan plan = read_answer_plan(arguments);
+    if (arguments.has("--plot")) {
+        (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
+        keep_apart(arguments.text("--plot"), plan.prompts);
+    }
+    validation::GeneratedAnswers found;
+    {
+        ProgressDisplay display(arguments, "answers");
+        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
+        found = validation::measure_answers(plan);
+    }
+    if (arguments.has("--plot"))
+        reports::write_picture(
+            reports::answer_figure(found, *find_enum<reports::AnswerRows>(arguments.text("--plot-rows"))),
+            arguments.text("--plot"));
+    if (arguments.json())
+        print_json(reports::answers_json(found));
+    else
+        print_text(reports::answers_text(found, arguments.verbose()));
+    return 0;
+}
+
 int retrieve(const Arguments& arguments) {
+    if (arguments.has("--prompts-file")) return answer(arguments);
+    if (arguments.has("--plot-rows"))
+        throw usage_error("--plot-rows has no effect (it is for the heatmap of --prompts-file): leave it out");
     validation::RetrievalPlan plan;
     plan.dumps = arguments.positionals;
     if (plan.dumps.empty() && !arguments.has("--model"))
@@ -142,8 +194,10 @@ Command kv_retrieve_command() {
         budget_option(),
         block_option(),
         {"--plot", any_text("FILE"),
-         "draw the attention of the first prompt's questions before and after compression; as .svg, .png or .pdf", "",
-         false},
+         "draw the attention of the first prompt's questions before and after compression, or of --prompts-file a "
+         "heatmap of the recall by context; as .svg, .png or .pdf",
+         "", false},
+        {"--plot-rows", one_of<reports::AnswerRows>(), "rows of that heatmap", "depth", false},
         threads_option(),
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
@@ -155,7 +209,8 @@ Command kv_retrieve_command() {
             {"spiked kv retrieve --model model/",
              "spiked kv retrieve needles-a.safetensors needles-b.safetensors --plot attention.svg",
              "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
-             "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.07"},
+             "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.07",
+             "spiked kv retrieve --model instruct/ --prompts-file prompts.json --method tq-mse --plot recall.svg"},
             dump_value("DUMP"),
             0,
             1 << 20,
@@ -167,12 +222,17 @@ Command kv_perplexity_command() {
     std::vector<OptionSpec> options = {
         model_option(),
         {"--tokens", file_with({".npy"}), "token ids, one document per row", "", false},
+        documents_option(),
         model_method_option(),
         several_bits_option("2,3,4"),
         budget_option(),
         {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
          "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
         block_option(),
+        {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
+         "keep every document's numbers in a store and print the table of kv frontier --model; the same command again "
+         "resumes",
+         "", false},
         threads_option(),
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
@@ -180,7 +240,8 @@ Command kv_perplexity_command() {
             "run a model on its own compressed cache and measure how many nats per token compression adds to its loss",
             {"spiked kv perplexity --model model/ --tokens pages.npy",
              "spiked kv perplexity --model model/ --tokens pages.npy --method tq-mse --bits 1,2 --only 0:key,0:value",
-             "spiked kv perplexity --model model/ --tokens pages.npy --method snapkv,h2o+tq-mse --budget 0.1,0.2"},
+             "spiked kv perplexity --model model/ --tokens pages.npy --method snapkv,h2o+tq-mse --budget 0.1,0.2",
+             "spiked kv perplexity --model model/ --tokens pages.npy --documents 8 -o nats.spiked"},
             {},
             0,
             0,

@@ -117,6 +117,8 @@ int measured_model(const Arguments& arguments, const std::string& metric, const 
         const auto experiment = perplexity_experiment(plan, origin_of(arguments));
         return run_study(arguments, experiment, study_of(arguments, {plan.tokens}, "documents"), shown(experiment));
     }
+    if (arguments.has("--documents"))
+        throw usage_error("--documents counts rows of --tokens, and needles are asked for: leave it out");
     validation::RetrievalPlan plan;
     read_needles(arguments, plan);
     const auto experiment = retrieval_experiment(plan, origin_of(arguments));
@@ -149,7 +151,7 @@ void reject_options_of_models(const Arguments& arguments) {
     // A range of tokens is of dumps, a file of them of a model.
     if (arguments.text("--tokens").ends_with(".npy"))
         throw usage_error("--tokens with a file is of a model (--model) and dumps are given: leave it out");
-    std::vector<std::string> names = {"--budget"};
+    std::vector<std::string> names = {"--budget", "--documents"};
     for (const OptionSpec& option : needle_options()) names.push_back(option.key);
     for (const auto& name : names)
         if (arguments.has(name))
@@ -261,7 +263,7 @@ Command kv_frontier_command() {
                 "option, retrieval of needles is";
         }
     options.insert(options.end(), more.begin(), more.end());
-    more = {model_option(), budget_option()};
+    more = {model_option(), documents_option(), budget_option()};
     options.insert(options.end(), more.begin(), more.end());
     options.insert(options.end(), needle_options().begin(), needle_options().end());
     return {"kv frontier",

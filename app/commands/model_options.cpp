@@ -76,8 +76,8 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
 }  // namespace
 
 OptionSpec model_option() {
-    return {"--model", any_text("FOLDER"), "folder with config.json and model.safetensors of a Llama-shaped model", "",
-            false};
+    return {"--model", any_text("FOLDER"),
+            "folder with config.json and safetensors of a Llama, Mistral, Qwen 2 or 3, or Phi-3 model", "", false};
 }
 
 void require_model_and_tokens(const Arguments& arguments) {
@@ -101,8 +101,14 @@ OptionSpec budget_option() {
             "", true};
 }
 
+OptionSpec documents_option() {
+    return {"--documents", whole("N", 1), "use only the first N documents of --tokens; by default all", "", false};
+}
+
 const std::vector<OptionSpec>& needle_options() {
     static const std::vector<OptionSpec> options = {
+        {"--prompts-file", file_with({".json"}),
+         "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers", "", false},
         {"--needles", whole("N"), "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
          "16", false},
         {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32", false},
@@ -135,6 +141,7 @@ validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments) {
     validation::PerplexityPlan plan;
     plan.model = arguments.text("--model");
     plan.tokens = arguments.text("--tokens");
+    if (arguments.has("--documents")) plan.documents = arguments.count("--documents");
     plan.methods = read_methods(arguments);
     plan.block_tokens = arguments.count("--block");
     plan.only = read_only(arguments);
@@ -164,6 +171,25 @@ void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
     plan.observe_questions = arguments.has("--observe-questions");
     plan.quantizer = read_quantizer_options(arguments);
     plan.threads = arguments.count("--threads");
+}
+
+validation::AnswerPlan read_answer_plan(const Arguments& arguments) {
+    if (!arguments.has("--model"))
+        throw usage_error("--model is missing (it answers the prompts of --prompts-file): give the model's folder");
+    for (const char* option : {"--filler", "--vocabulary", "--needles", "--asked", "--prompts", "--context"})
+        if (arguments.has(option))
+            throw usage_error(
+                "{} and --prompts-file exclude each other (the file has the prompts): leave one of them out", option);
+    return {.model = arguments.text("--model"),
+            .prompts = arguments.text("--prompts-file"),
+            .methods = read_methods(arguments),
+            .last_layer_only = arguments.text("--layers") == "last",
+            .exact_questions = arguments.has("--exact-questions"),
+            .at_once = arguments.has("--at-once"),
+            .observe_questions = arguments.has("--observe-questions"),
+            .block_tokens = arguments.count("--block"),
+            .quantizer = read_quantizer_options(arguments),
+            .threads = arguments.count("--threads")};
 }
 
 }  // namespace spiked::app

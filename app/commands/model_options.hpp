@@ -1,5 +1,6 @@
 #pragma once
 #include "app/cli/command.hpp"
+#include "validation/model/generated_answers.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
 
@@ -12,13 +13,18 @@ namespace spiked::app {
 void require_model_and_tokens(const Arguments& arguments);
 [[nodiscard]] OptionSpec model_method_option();
 [[nodiscard]] OptionSpec budget_option();
+/// --documents, the number of rows of --tokens to use.
+[[nodiscard]] OptionSpec documents_option();
 /// The options of prompts with needles.
 [[nodiscard]] const std::vector<OptionSpec>& needle_options();
 
-/// The plan from --model, --tokens, --method, --bits, --budget, --block, --only (if the command has it), --threads and
-/// the options of quantizers.
+/// The plan from --model, --tokens, --documents, --method, --bits, --budget, --block, --only (if the command has it),
+/// --threads and the options of quantizers.
 [[nodiscard]] validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments);
 /// The same for prompts with needles, into a plan with or without dumps.
 void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan);
+/// The plan of generated answers to the prompts of --prompts-file. Throws usage_error for options that have no effect
+/// on it.
+[[nodiscard]] validation::AnswerPlan read_answer_plan(const Arguments& arguments);
 
 }  // namespace spiked::app

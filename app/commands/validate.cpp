@@ -31,7 +31,7 @@ std::string origin(const Arguments& arguments, const validation::Validation& fou
     gmtime_r(&now, &utc);
     const std::string line = version_line();
     return fmt::format("Made by `spiked validate{} --tier {} --seed {}` on {:04}-{:02}-{:02}, {}.", dumps,
-                       name_of(found.tier), found.seed.text(), utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
+                       enum_name(found.tier), found.seed.text(), utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
                        line.substr(0, line.find('\n')));
 }
 
@@ -157,7 +157,7 @@ void print_notes_on_untested(const Arguments& arguments, const std::vector<valid
 int validate(const Arguments& arguments) {
     const Pages pages(arguments);
     validation::ValidationPlan plan;
-    plan.tier = arguments.text("--tier") == "full" ? validation::Tier::full : validation::Tier::quick;
+    plan.tier = *find_enum<validation::Tier>(arguments.text("--tier"));
     plan.seed = seed_from(arguments);
     plan.claims = arguments.list("--claim");
     plan.threads = arguments.count("--threads");
@@ -224,7 +224,7 @@ Command selftest_command() {
 
 Command validate_command() {
     std::vector<OptionSpec> options = {
-        {"--tier", one_of({"quick", "full"}),
+        {"--tier", one_of<validation::Tier>(),
          "quick takes minutes; full also has larger sizes and convergence rates. Each has a false-alarm rate of 1e-3, "
          "exact for fractions and distances, nominal for means and slopes",
          "quick", false},

@@ -68,16 +68,20 @@ sim::Metadata separate_metadata(const sim::KvDump& dump, const sim::TensorLayout
     sim::Metadata metadata;
     for (const auto& [key, value] : dump.metadata())
         if (const auto of_storage = {"layout", "format", "pattern", "tokens", "skip_empty", "head_dim", "block_table",
-                                     "scale", "zero_point"};
+                                     "scale", "zero_point", "codes"};
             std::ranges::find(of_storage, key) == of_storage.end())
             metadata.emplace_back(key, value);
     metadata.emplace_back("layout", layout.text());
     return metadata;
 }
 
-/// The header, with the tensor of the cache behind each of its tensors; null: one outside the cache.
-std::pair<KvContainerHeader, std::vector<const sim::DumpTensor*>> header_of(const EncodePlan& plan,
-                                                                            const sim::KvDump& dump) {
+/// What is written about a dump before its blocks.
+struct PlannedContainer {
+    KvContainerHeader header;
+    std::vector<const sim::DumpTensor*> sources;  ///< of the tensors of the header; null: outside the cache
+};
+
+PlannedContainer planned_container(const EncodePlan& plan, const sim::KvDump& dump) {
     dump.reject_tiny_heads();
     KvContainerHeader header;
     header.method = plan.method;
@@ -121,21 +125,22 @@ public:
     explicit Encoder(const EncodePlan& plan)
         : plan_(plan),
           dump_(plan.dump, plan.dump_options),
-          parts_(header_of(plan, dump_)),
-          rotary_(header_, plan.dump),
-          compressors_(header_, plan.dump) {
+          container_(planned_container(plan, dump_)),
+          rotary_(container_.header, plan.dump),
+          compressors_(container_.header, plan.dump) {
         for (std::size_t i = 0; i < dump_.file().tensors().size(); ++i)
             in_file_.emplace(dump_.file().tensors()[i].name, i);
     }
 
     EncodeSummary run() {
-        KvContainerWriter writer(plan_.output, header_, expected_bytes());
-        BlockOrder order(header_);
-        const std::uint64_t total = block_count(header_);
+        KvContainerWriter writer(plan_.output, container_.header, expected_bytes());
+        BlockOrder order(container_.header);
+        const std::uint64_t total = block_count(container_.header);
         std::uint64_t done = 0;
         std::size_t tensor = 0;
         while (!order.at_end()) {
-            const auto batch = next_batch(order, header_, plan_.coder ? coder_batch : most_blocks(plan_.threads));
+            const auto batch =
+                next_batch(order, container_.header, plan_.coder ? coder_batch : most_blocks(plan_.threads));
             const auto coded = encode(batch);
             for (std::size_t i = 0; i < batch.size(); ++i) {
                 finish_tensors(writer, tensor, batch[i].tensor);
@@ -145,7 +150,7 @@ public:
             done += batch.size();
             if (plan_.progress) plan_.progress(done, total);
         }
-        finish_tensors(writer, tensor, header_.tensors.size());
+        finish_tensors(writer, tensor, container_.header.tensors.size());
         writer.commit();
         return summary(writer);
     }
@@ -154,18 +159,18 @@ private:
     /// Ends the tensors from `at` up to `next`, and copies those of them that are stored unchanged.
     void finish_tensors(KvContainerWriter& writer, std::size_t& at, std::size_t next) {
         for (; at < next; ++at) {
-            if (!header_.tensors[at].coded) copy(writer, at);
+            if (!container_.header.tensors[at].coded) copy(writer, at);
             writer.end_tensor();
         }
     }
 
     void copy(KvContainerWriter& writer, std::size_t index) {
-        if (sources_[index] != nullptr && !keeps_tensors(dump_)) {
-            copy_heads(writer, *sources_[index]);
+        if (container_.sources[index] != nullptr && !keeps_tensors(dump_)) {
+            copy_heads(writer, *container_.sources[index]);
             return;
         }
-        const std::size_t stored = in_file_.at(header_.tensors[index].name);
-        const std::uint64_t bytes = header_.tensors[index].bytes;
+        const std::size_t stored = in_file_.at(container_.header.tensors[index].name);
+        const std::uint64_t bytes = container_.header.tensors[index].bytes;
         std::vector<std::byte> chunk(std::min<std::uint64_t>(bytes, copied_bytes));
         for (std::uint64_t first = 0; first < bytes; first += chunk.size()) {
             const auto part = std::span(chunk).first(std::min<std::uint64_t>(chunk.size(), bytes - first));
@@ -189,10 +194,11 @@ private:
 
     /// The rows of a block as the method codes them: keys are de-rotated if it demands that.
     [[nodiscard]] arma::mat rows_at(const BlockPlace& place) const {
-        arma::mat block =
-            dump_.read_block(*sources_.at(place.tensor), place.head, place.first_token(header_), place.tokens(header_));
-        if (!place.full(header_)) return block;
-        return located(plan_.dump, place, header_, [&] { return rotary_.derotated(place, std::move(block)); });
+        arma::mat block = dump_.read_block(*container_.sources.at(place.tensor), place.head,
+                                           place.first_token(container_.header), place.tokens(container_.header));
+        if (!place.full(container_.header)) return block;
+        return located(plan_.dump, place, container_.header,
+                       [&] { return rotary_.derotated(place, std::move(block)); });
     }
 
     /// Codes the full blocks of a batch that the block coder supports, all blocks of a head in one call. Returns which
@@ -202,12 +208,13 @@ private:
         if (!plan_.coder) return done;
         std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_head;
         for (std::size_t i = 0; i < batch.size(); ++i)
-            if (batch[i].full(header_) &&
+            if (batch[i].full(container_.header) &&
                 plan_.coder
-                    ->unsupported_reason({header_.method,
-                                          header_.quantizer,
-                                          {header_.block_tokens, header_.tensors[batch[i].tensor].coded->dim},
-                                          header_.bits})
+                    ->unsupported_reason(
+                        {container_.header.method,
+                         container_.header.quantizer,
+                         {container_.header.block_tokens, container_.header.tensors[batch[i].tensor].coded->dim},
+                         container_.header.bits})
                     .empty())
                 by_head[{batch[i].tensor, batch[i].head}].push_back(i);
         const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
@@ -215,18 +222,21 @@ private:
         std::vector<char> by_coder(batch.size(), 0);  // char, not bool: several threads write different elements
         for_each_parallel(heads.size(), plan_.threads, [&](std::size_t h) {
             const auto& [key, blocks] = heads[h];
-            const CodedTensor& tensor = *header_.tensors[key.first].coded;
-            const auto options = options_of(header_, tensor, key.second);
+            const CodedTensor& tensor = *container_.header.tensors[key.first].coded;
+            const auto options = options_of(container_.header, tensor, key.second);
             auto found = plan_.coder->code(
-                {header_.method, options, {header_.block_tokens, tensor.dim}, header_.bits}, blocks.size(),
-                [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 needs the explicit capture
+                {container_.header.method,
+                 options,
+                 {container_.header.block_tokens, tensor.dim},
+                 container_.header.bits},
+                blocks.size(), [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 needs the explicit capture
                     const arma::mat rows = rows_at(batch[blocks[b]]);
                     std::transform(rows.begin(), rows.end(), to,
                                    [](double entry) { return static_cast<float>(entry); });
                 });
             for (std::size_t b = 0; b < blocks.size(); ++b) {
                 if (!found[b]) continue;
-                coded[blocks[b]] = {std::move(found[b]->encoded), 0, header_.bits, found[b]->relative_l2};
+                coded[blocks[b]] = {std::move(found[b]->encoded), 0, container_.header.bits, found[b]->relative_l2};
                 by_coder[blocks[b]] = 1;
             }
         });
@@ -251,17 +261,17 @@ private:
                 if (done[i]) continue;
                 const auto& place = batch[i];
                 arma::mat block = rows_at(place);
-                if (place.full(header_)) {
+                if (place.full(container_.header)) {
                     full.push_back(i);
                     rows.push_back(std::move(block));
                 } else {
                     coded[i].encoded =
-                        located(plan_.dump, place, header_, [&] { return estimators::keep_rows(block); });
+                        located(plan_.dump, place, container_.header, [&] { return estimators::keep_rows(block); });
                 }
             }
             auto blocks = estimators::AnalysedBlock::as_batch(std::move(rows));
             for (std::size_t b = 0; b < full.size(); ++b)
-                coded[full[b]] = located(plan_.dump, batch[full[b]], header_,
+                coded[full[b]] = located(plan_.dump, batch[full[b]], container_.header,
                                          [&] { return code(compressors_.of(batch[full[b]]), blocks[b]); });
         });
         return coded;
@@ -275,14 +285,14 @@ private:
     }
 
     void count(const BlockPlace& place, const Coded& coded) {
-        if (!place.full(header_)) {
-            window_tokens_ += place.tokens(header_);
+        if (!place.full(container_.header)) {
+            window_tokens_ += place.tokens(container_.header);
             return;
         }
         ++blocks_;
         paper_bits_ += coded.paper_bits;
         ranks_ += static_cast<double>(coded.rank);
-        auto& [sum, number] = errors_[header_.tensors[place.tensor].coded->side == Side::key ? 0 : 1];
+        auto& [sum, number] = errors_[container_.header.tensors[place.tensor].coded->side == Side::key ? 0 : 1];
         sum += coded.relative_l2;
         ++number;
     }
@@ -308,7 +318,7 @@ private:
         found.mean_rank = mean(ranks_, blocks_);
         found.key_error = mean(errors_[0].first, errors_[0].second);
         found.value_error = mean(errors_[1].first, errors_[1].second);
-        for (const auto& tensor : header_.tensors) {
+        for (const auto& tensor : container_.header.tensors) {
             ++(tensor.coded ? found.tensors : found.kept_tensors);
             if (tensor.coded) found.entries += tensor.coded->heads * tensor.coded->tokens * tensor.coded->dim;
         }
@@ -318,7 +328,7 @@ private:
     /// An estimate, which is used to detect in advance that the disk is too full.
     [[nodiscard]] std::uint64_t expected_bytes() const {
         std::uint64_t bytes = 0;
-        for (const auto& tensor : header_.tensors)
+        for (const auto& tensor : container_.header.tensors)
             bytes += tensor.coded
                          ? tensor.bytes * static_cast<std::uint64_t>(plan_.bits + 1.0) / sim::dtype_bits(tensor.dtype)
                          : tensor.bytes;
@@ -327,9 +337,7 @@ private:
 
     const EncodePlan& plan_;
     sim::KvDump dump_;
-    std::pair<KvContainerHeader, std::vector<const sim::DumpTensor*>> parts_;
-    const KvContainerHeader& header_ = parts_.first;
-    const std::vector<const sim::DumpTensor*>& sources_ = parts_.second;  ///< of the tensors of the header
+    const PlannedContainer container_;
     KeyRotary rotary_;
     Compressors compressors_;
     std::map<std::string, std::size_t> in_file_;  ///< numbers of the stored tensors

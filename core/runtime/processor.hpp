@@ -7,6 +7,7 @@ namespace spiked {
 struct Processor {
     bool avx2 = false;
     bool fma = false;
+    bool f16c = false;
     bool avx512f = false;
     bool avx512bw = false;
     bool avx512dq = false;

@@ -90,14 +90,9 @@ struct MapDrawing {
     bool as_image;
 };
 
-ColorScale map_scale(const std::vector<MapBox>& boxes, const std::string& unit) {
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
-    for (const auto& box : boxes) {
-        low = std::min(low, box.value);
-        high = std::max(high, box.value);
-    }
-    return {sequential_color, 0.0, low, high, unit};
+ColorScale map_scale(const std::vector<MapBox>& boxes, const std::string& unit, Range range) {
+    for (const auto& box : boxes) range.take(box.value);
+    return {sequential_color, 0.0, range.low, range.high, unit};
 }
 
 /// The decimal places of the numbers in boxes: no more than needed, at most two, and as many as fit into a box.
@@ -345,7 +340,8 @@ Figure without_data(std::string title, std::string problem) {
     return figure;
 }
 
-void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& axes, const std::string& unit) {
+void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& axes, const std::string& unit,
+              const Range& shown) {
     std::vector<std::string> order;
     for (const auto& box : boxes)
         if (std::find(order.begin(), order.end(), box.panel) == order.end()) order.push_back(box.panel);
@@ -358,7 +354,7 @@ void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& a
                                    : name_tics(names.lines, lines_quoted, names.lines.size());
     const std::string tics =
         fmt::format("set xtics nomirror {}\nset ytics nomirror {}\n", x_tics, name_tics(axes.rows, gnuplot_quoted, 16));
-    const ColorScale scale = map_scale(boxes, unit);
+    const ColorScale scale = map_scale(boxes, unit, shown);
     const bool as_image = boxes.size() > 2000;  // separate shapes would take megabytes
     const MapDrawing map{boxes, axes, scale, places_that_fit(boxes, scale, axes.columns.size(), names.width), as_image};
     std::string data;

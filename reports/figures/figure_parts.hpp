@@ -112,7 +112,9 @@ struct MapAxes {
     std::vector<std::string> columns;
     std::vector<std::string> rows;
 };
-/// Sets the script of a figure to a map with a colour scale. The numbers are written into the boxes where they fit.
-void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& axes, const std::string& unit);
+/// Sets the script of a figure to a map with a colour scale over `shown` and all values. The numbers are written into
+/// the boxes where they fit.
+void draw_map(Figure& figure, const std::vector<MapBox>& boxes, const MapAxes& axes, const std::string& unit,
+              const Range& shown = {});
 
 }  // namespace spiked::reports

@@ -11,6 +11,7 @@
 #include "reports/figures/needle_figure.hpp"
 #include "reports/figures/svg.hpp"
 #include "reports/tables/store_queries.hpp"
+#include "validation/kv/open_dumps.hpp"
 
 namespace spiked::reports {
 
@@ -80,7 +81,7 @@ static std::vector<FigureKind> all_figure_kinds() {
           {method,
            {"file", any_text("FILE"), "of the dump"},
            {"model", any_text("MODEL"), "that wrote the dump"},
-           {"side", one_of({"key", "value"}), "only pictures of this side"},
+           {"side", one_of({sim::Side::key, sim::Side::value}), "only pictures of this side"},
            {"layer", whole("LAYER"), "only pictures of this layer"},
            {"head", whole("HEAD"), "only pictures of this head"}}},
          true,

@@ -164,7 +164,7 @@ std::string claims_text(const Validation& validation, bool details) {
         "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}, exact for fractions and distances, "
         "nominal "
         "for means and slopes; controls: negative controls that fail, of all.\n",
-        counted(validation.claims.size(), "claim"), name_of(validation.tier), failed, open, validation.false_alarm,
+        counted(validation.claims.size(), "claim"), enum_name(validation.tier), failed, open, validation.false_alarm,
         counted(validation.comparisons, "comparison"));
     return text;
 }
@@ -223,7 +223,7 @@ Json claims_json(const Validation& validation) {
              {"criteria", std::move(criteria)}}));
     }
     return Json::object({{"schema", "spiked.validate/1"},
-                         {"tier", name_of(validation.tier)},
+                         {"tier", enum_name(validation.tier)},
                          {"seed", validation.seed.text()},
                          {"false_alarm", validation.false_alarm},
                          {"comparisons", validation.comparisons},

@@ -304,7 +304,7 @@ std::string tier_sentence(const Validation& validation) {
     std::size_t left_out = 0;
     for (const auto& claim : validation.claims) left_out += claim.claim->criteria.size() - claim.criteria.size();
     return fmt::format("Tier {}: {}{}. The evidence for each line is in the report of the same command (-o).",
-                       name_of(validation.tier), counted(validation.claims.size(), "claim"),
+                       enum_name(validation.tier), counted(validation.claims.size(), "claim"),
                        left_out == 0 ? "" : fmt::format(", {} criteria are judged in the full tier only", left_out));
 }
 

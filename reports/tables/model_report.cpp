@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/text/printable.hpp"
 #include "reports/tables/text_table.hpp"
 
 namespace spiked::reports {
@@ -185,6 +186,133 @@ Json retrieval_json(const validation::Retrieval& found) {
                          {"at_once", found.at_once},
                          {"observe_questions", found.observe_questions},
                          {"questions_by_prompt", numbers(found.questions_by_prompt)},
+                         {"rows", std::move(rows)}});
+}
+
+namespace {
+
+/// `0.950 [0.87, 0.99]`.
+std::string recall_cell(const validation::Recall& recall) {
+    return fmt::format("{:.3f} [{:.2f}, {:.2f}]", recall.fraction, recall.low, recall.high);
+}
+
+std::string answer_method(const validation::AnswerRow& row) { return method_at(row.method, row.budget); }
+
+/// Recall by context, number of needles and depth; "all" stands for a property that a row does not select by.
+std::string recall_table(const validation::GeneratedAnswers& found) {
+    TextTable table({"method", "B ", "context ", "needles ", "depth ", "asked ", "recall"});
+    const auto or_all = [](const std::optional<std::size_t>& value) {
+        return value ? std::to_string(*value) : std::string("all");
+    };
+    for (const auto& row : found.rows)
+        for (const auto& part : row.parts)
+            table.add({answer_method(row), fmt::format("{:g}", row.bits), or_all(part.context), or_all(part.needles),
+                       part.tenth ? fmt::format("{}-{} %", 10 * *part.tenth, 10 * (*part.tenth + 1)) : "all",
+                       std::to_string(part.asked), recall_cell(part)});
+    return table.text();
+}
+
+Json recall_json(const validation::Recall& recall) {
+    const auto number_or_null = [](const std::optional<std::size_t>& value) { return value ? Json(*value) : Json(); };
+    Json json = Json::object(
+        {{"context", number_or_null(recall.context)}, {"needles", number_or_null(recall.needles)}, {"depth", Json()}});
+    if (recall.tenth) {
+        const auto low = static_cast<double>(*recall.tenth);
+        json.set("depth", Json(std::vector<double>{low / 10.0, (low + 1.0) / 10.0}));
+    }
+    json.set("asked", recall.asked);
+    json.set("prompts", recall.prompts);
+    json.set("recall", recall.fraction);
+    json.set("low", recall.low);
+    json.set("high", recall.high);
+    return json;
+}
+
+Json answer_row_json(const validation::AnswerRow& row) {
+    Json parts = Json::array();
+    for (const auto& part : row.parts) parts.push(recall_json(part));
+    Json answers = Json::array();
+    for (const auto& answer : row.answers) {
+        Json stated = Json::array();
+        for (const bool one : answer.found) stated.push(one);
+        answers.push(Json::object({{"text", answer.text},
+                                   {"tokens", answer.tokens.size()},
+                                   {"ended", answer.ended},
+                                   {"found", std::move(stated)}}));
+    }
+    return Json::object({{"method", row.method},
+                         {"bits", row.bits},
+                         {"budget", budget_json(row.budget)},
+                         {"bits_per_entry", row.ledger.total()},
+                         {"ledger", ledger_json(row.ledger)},
+                         {"recall", row.recall.fraction},
+                         {"low", row.recall.low},
+                         {"high", row.recall.high},
+                         {"lost", row.lost.mean},
+                         {"mcse_lost", row.lost.mcse},
+                         {"df", row.lost.df},
+                         {"control", row.control ? recall_json(*row.control) : Json()},
+                         {"answer_tokens", row.tokens},
+                         {"ended", row.ended},
+                         {"parts", std::move(parts)},
+                         {"answers", std::move(answers)}});
+}
+
+}  // namespace
+
+std::string answers_text(const validation::GeneratedAnswers& found, bool parts) {
+    const auto& exact = found.rows.front();
+    TextTable table({"method", "B ", "bits/entry ", "recall ", "lost ", "absent facts ", "answer tokens"});
+    for (const auto& row : found.rows)
+        table.add({answer_method(row), fmt::format("{:g}", row.bits), fmt::format("{:.3f}", row.ledger.total()),
+                   recall_cell(row.recall), &row == &exact ? "" : with_error(row.lost.mean, row.lost.mcse),
+                   row.control ? recall_cell(*row.control) : "", fmt::format("{:.1f}", row.tokens)});
+    std::string text = table.text();
+    if (parts) {
+        text += "\n" + recall_table(found) + "\nanswers to the first prompt:\n";
+        for (const auto& row : found.rows)
+            text += fmt::format("{}, {:g}: {}\n", answer_method(row), row.bits, one_line(row.answers.front().text));
+    }
+    text += fmt::format(
+        "\nrecall: fraction of the {} facts asked for in {} prompts whose number stands in the answer that the model "
+        "writes over its\ncompressed cache (greedily). In square brackets 95 % limits over prompts; lost: full "
+        "precision "
+        "minus this, paired by prompt. Keys and\nvalues of {} are compressed in {}{}.{}{}\n{}",
+        exact.recall.asked, exact.recall.prompts,
+        found.observe_questions ? "the prompt"
+        : found.exact_questions ? "the text before the question"
+                                : "all full past blocks, also those of the answer,",
+        found.last_layer_only ? "the last layer" : "all layers", found.at_once ? ", after it has been read" : "",
+        eviction_note(found.rows),
+        exact.control ? " Absent facts: asked for without being in the prompt; a recall above 0 is a defect." : "",
+        found.rows.size() < 2 ? "" : errors_note(found.rows[1].lost.df, "prompt"));
+    if (exact.recall.fraction < 0.5)
+        text +=
+            "note: in full precision the model states fewer than half of the facts, so that there is little to lose\n";
+    return text;
+}
+
+Json answers_json(const validation::GeneratedAnswers& found) {
+    Json rows = Json::array();
+    for (const auto& row : found.rows) rows.push(answer_row_json(row));
+    Json prompts = Json::array();
+    for (const auto& prompt : found.file.prompts) {
+        Json needles = Json::array();
+        for (const auto& needle : prompt.needles)
+            needles.push(Json::object({{"key", needle.key}, {"answer", needle.answer}, {"depth", needle.depth}}));
+        prompts.push(Json::object({{"context", prompt.context},
+                                   {"tokens", prompt.tokens.size()},
+                                   {"control", prompt.control},
+                                   {"needles", std::move(needles)}}));
+    }
+    return Json::object({{"schema", "spiked.answers/1"},
+                         {"model", found.file.model},
+                         {"blocks_of", found.block_tokens},
+                         {"layers", found.last_layer_only ? "last" : "all"},
+                         {"questions_exact", found.exact_questions && !found.observe_questions},
+                         {"at_once", found.at_once},
+                         {"observe_questions", found.observe_questions},
+                         {"prompts", std::move(prompts)},
                          {"rows", std::move(rows)}});
 }
 

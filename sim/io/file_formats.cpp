@@ -5,7 +5,9 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +16,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "sim/io/dtype.hpp"
 #include "sim/io/tensor_container.hpp"
 
 namespace spiked::sim {
@@ -22,6 +25,7 @@ namespace {
 
 constexpr std::string_view zip_beginning = "PK\x03\x04";
 constexpr std::string_view gzip_beginning = "\x1f\x8b";
+constexpr std::string_view xz_beginning{"\xfd\x37zXZ\0", 6};
 
 /// Formats that are not read.
 struct ForeignFormat {
@@ -110,7 +114,7 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "SPIKEDKV", "a dump that kv encode compressed", "decode it first: spiked kv decode FILE -o x.safetensors"},
     {0, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first: zstd -dc FILE > NEW"},
     {0, "BZh", "bzip2-compressed", "unpack it first: bzip2 -dc FILE > NEW"},
-    {0, {"\xfd\x37zXZ\0", 6}, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
+    {0, xz_beginning, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
     {257, "ustar", "a tar archive", "unpack it first: tar -xf FILE"},
 };
 
@@ -170,11 +174,13 @@ const std::vector<FileFormat>& file_formats() {
          open_npz},
         {".npy", ".npy", "", "a .npy array", "name it FILE.npy",
          [](std::string_view head) { return head.starts_with("\x93NUMPY"); }, open_npy},
-        {".mat", "MATLAB", ":name", "a MATLAB file", "name it FILE.mat",
-         // The byte order after the version, 1 or 2.
+        {".mat", "MATLAB", ":name", "a MATLAB or Octave file", "name it FILE.mat",
          [](std::string_view head) {
+             // The byte order after the version, 1 or 2.
              const auto ends = [&](std::string_view mark) { return head.substr(124, 4) == mark; };
-             return head.size() >= 128 && (ends({"\0\1IM", 4}) || ends({"\0\2IM", 4}) || ends({"\1\0MI", 4}));
+             const bool level5 =
+                 head.size() >= 128 && (ends({"\0\1IM", 4}) || ends({"\0\2IM", 4}) || ends({"\1\0MI", 4}));
+             return level5 || begins_octave_text(head) || read_mat4_head(head).has_value();
          },
          open_mat},
         {".mtx",
@@ -292,6 +298,42 @@ std::vector<std::string> suffixes_of(bool dumps_only) {
 
 }  // namespace
 
+std::optional<Mat4Head> read_mat4_head(std::string_view head) {
+    constexpr std::size_t words = 5, most_name = 64;
+    if (head.size() < words * sizeof(std::uint32_t)) return std::nullopt;
+    for (const std::endian order : {std::endian::little, std::endian::big}) {
+        std::array<double, words> values{};
+        decode(std::as_bytes(std::span(head.substr(0, words * sizeof(std::uint32_t)))), DType::u32, values, order);
+        const auto [type, rows, columns, complex, name] = values;
+        // Thousands state the order of bytes; hundreds are always 0.
+        constexpr double big_endian = 1000, most_size = 0x1p31;
+        const double kind = type - (order == std::endian::big ? big_endian : 0);
+        if (!(kind >= 0 && kind < 60) || std::fmod(kind, 10) > 2 || rows > most_size || columns > most_size ||
+            complex > 1 || name < 2 || name > most_name)
+            continue;
+        Mat4Head found{order,
+                       static_cast<std::uint32_t>(kind),
+                       static_cast<std::uint32_t>(rows),
+                       static_cast<std::uint32_t>(columns),
+                       complex != 0,
+                       "",
+                       static_cast<std::uint32_t>(name)};
+        found.name = head.substr(words * sizeof(std::uint32_t)).substr(0, found.name_bytes);
+        if (found.name.size() != found.name_bytes || found.name.back() != '\0') continue;
+        found.name.pop_back();
+        const auto names = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+        if (std::isalpha(static_cast<unsigned char>(found.name.front())) != 0 && std::ranges::all_of(found.name, names))
+            return found;
+    }
+    return std::nullopt;
+}
+
+bool begins_octave_text(std::string_view head) {
+    const bool begins = head.starts_with("# Created by Octave") || head.starts_with("# name:");
+    const std::size_t type = head.find("\n# type:");
+    return begins && type != head.npos && head.substr(0, type).find("# name:") != head.npos;
+}
+
 bool has_suffix(const std::string& path, std::string_view suffix) {
     return path.size() >= suffix.size() && std::equal(suffix.rbegin(), suffix.rend(), path.rbegin(),
                                                       [](char a, unsigned char b) { return a == std::tolower(b); });
@@ -329,7 +371,14 @@ void reject_other_format(const ByteFile& file, std::string_view suffix) {
         throw input_error("{}: empty (0 bytes where a {} file was expected): write or fetch it again", file.path(),
                           expected->name);
     const std::string head = head_of(file);
-    if (const auto found = recognise(head, *expected))
+    auto found = recognise(head, *expected);
+    // R packs its objects in these ways too, and unpacks them itself.
+    if (found && (head.starts_with("BZh") || head.starts_with(xz_beginning))) {
+        const bool is_object = has_suffix(file.path(), ".rds");
+        if (is_object || has_suffix(file.path(), ".rdata") || has_suffix(file.path(), ".rda"))
+            found->advice = is_object ? from_rds : from_rdata;
+    }
+    if (found)
         throw input_error("{}: not a {} file (its {} are {}): {}", file.path(), expected->name, bytes_text(file.size()),
                           found->what, found->advice);
     if (expected->begins == nullptr && begins_binary(head))

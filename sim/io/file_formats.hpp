@@ -1,5 +1,8 @@
 #pragma once
+#include <bit>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +41,20 @@ struct FileFormat {
 [[nodiscard]] const std::vector<std::string>& matrix_suffixes();
 /// How a matrix in each kind of file is named, for help texts: `FILE(.npz:name|.npy|.csv)`.
 [[nodiscard]] std::string matrix_forms();
+
+/// What stands before each variable of a MAT-file of level 4.
+struct Mat4Head {
+    std::endian order = std::endian::little;
+    std::uint32_t type = 0;  ///< tens: type of the numbers, 0 to 5; units: full, text or sparse
+    std::uint32_t rows = 0, columns = 0;
+    bool complex = false;
+    std::string name;
+    std::uint32_t name_bytes = 0;
+};
+/// Empty where the bytes begin with none.
+[[nodiscard]] std::optional<Mat4Head> read_mat4_head(std::string_view head);
+/// Whether the bytes begin a file that Octave saved as text.
+[[nodiscard]] bool begins_octave_text(std::string_view head);
 
 /// Throws input_error when the file is empty, or when its first bytes show that it is not of the expected format, which
 /// is named by its suffix, but a git-lfs pointer, a web page saved in its place, or another format.

@@ -65,7 +65,7 @@ public:
         Table found{.notes = {}, .guessed = form_->guessed};
         const bool counted = form_->may_count && first_.counts && rows_ >= 2 && counts_rows();
         if (counted) found.guessed = true;
-        const std::size_t stored = form_->columns - (form_->index ? 1 : 0);
+        const std::size_t stored = form_->columns - form_->index;
         if (stored == 0) throw input_error("{}: only an index (no column of numbers is left): say --index no", path_);
         const arma::mat lines(values_.data(), stored, rows_, false, true);
         if (counted)
@@ -123,7 +123,7 @@ private:
     /// A line that begins like a comment is a row where it has a name and numbers for all cells of a row.
     void comment_or_row(std::string_view text, std::size_t number) {
         const bool in_front = number < sample_.front().number;
-        if (form_->index && !(in_front && form_->header) && names_row(text)) return row(text, number);
+        if (form_->index > 0 && !(in_front && form_->header) && names_row(text)) return row(text, number);
         if (rows_ > 0 && left_out_++ == 0) first_left_out_ = number;
     }
     [[nodiscard]] bool names_row(std::string_view text) const {
@@ -131,7 +131,7 @@ private:
         bool numbers = true;
         each_cell(text, form_->delimiter, [&](const TableCell& cell) {
             if (cells == form_->columns && form_->trailing && cell.text.empty()) return true;
-            if (cells++ > 0) numbers = numbers && (is_missing(cell.text) || is_number(cell.text));
+            if (cells++ >= form_->index) numbers = numbers && (is_missing(cell.text) || is_number(cell.text));
             return numbers && cells <= form_->columns;
         });
         return numbers && cells == form_->columns && cells > 1;
@@ -152,7 +152,7 @@ private:
             dialect_.delimiter = ',';
         form_ = recognise_table(path_, sample_, dialect_, counts_);
         decimal_ = form_->decimal;
-        fast_ = !check_ && !form_->index && !form_->trailing && !form_->quoted && decimal_ != ',';
+        fast_ = !check_ && form_->index == 0 && !form_->trailing && !form_->quoted && decimal_ != ',';
         auto hashed = hashed_.begin();
         for (std::size_t i = 0; i < sample_.size(); ++i) {
             for (; hashed != hashed_.end() && hashed->number < sample_[i].number; ++hashed)
@@ -211,7 +211,6 @@ private:
         const std::size_t before = values_.size();
         std::size_t cells = 0;
         std::size_t wrong_column = 1;  // where the first superfluous cell, or the last of too few, begins
-        const std::size_t skipped = form_->index ? 1 : 0;
         each_cell(text, form_->delimiter, [&](const TableCell& cell) {
             const std::size_t i = cells++;
             if (i >= form_->columns && form_->trailing && cell.text.empty()) {
@@ -219,7 +218,7 @@ private:
                 return true;
             }
             if (i <= form_->columns) wrong_column = cell.column;
-            if (i < skipped || i > form_->columns) return true;
+            if (i < form_->index || i > form_->columns) return true;
             if (i == form_->columns && is_missing(cell.text)) return true;
             values_.push_back(value_of(cell, i, number, text));
             if (i == 0) first_.add(rows_, values_.back(), is_digits(cell.text));
@@ -233,7 +232,7 @@ private:
                 "{}:{}:{}: {} {} (line {} has {}; every row needs the same number): correct the line, or leave it out",
                 path_, number, wrong_column, cells, cells == 1 ? "cell" : "cells", first, form_->columns);
         }
-        values_.resize(before + cells - skipped);
+        values_.resize(before + cells - form_->index);
     }
 
     double value_of(const TableCell& cell, std::size_t i, std::size_t number, std::string_view line) {
@@ -250,7 +249,7 @@ private:
         if (!unsure_.empty() && (comma || point) && !has_thousands(cell.text, *decimal_)) unsure_.clear();
         const auto value = decimal_ == ',' ? number_with_comma(cell.text) : number_with_point(cell.text);
         if (check_ && (value || number_with_point(cell.text)))
-            if (const auto reason = check_(i - (form_->index ? 1 : 0), value ? *value : *number_with_point(cell.text));
+            if (const auto reason = check_(i - form_->index, value ? *value : *number_with_point(cell.text));
                 !reason.empty())
                 throw input_error("{}:{}:{}: {}", path_, number, cell.column, reason);
         if (value && std::isfinite(*value)) return *value;
@@ -372,7 +371,8 @@ private:
         const bool noted = form_->header && !form_->header_note.empty();
         if (form_->header)
             parts.push_back(noted ? fmt::format("a header line ({})", form_->header_note) : "a header line");
-        if (form_->index) parts.emplace_back("an index column");
+        if (form_->index > 0)
+            parts.push_back(form_->index == 1 ? "an index column" : fmt::format("{} index columns", form_->index));
         if (counted)
             parts.push_back(fmt::format("an index column (it counts {:.0f} to {:.0f}; --index no reads it as data)",
                                         first_.first, first_.last));

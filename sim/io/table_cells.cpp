@@ -214,6 +214,20 @@ LineSummary summary_of(std::string_view line, char delimiter, std::optional<char
     return found;
 }
 
+std::size_t name_columns(const std::vector<std::string_view>& lines, char delimiter, std::optional<char> decimal,
+                         std::size_t columns) {
+    for (std::size_t column = 0; column < columns; ++column) {
+        std::size_t names = 0;
+        for (const auto line : lines) {
+            const auto cell = summary_of(line, delimiter, decimal, column, 1);
+            // Behind a name, what begins like a number may be one in a notation that is not read.
+            names += cell.words == 1 && (column == 0 || !begins_number(cell.first));
+        }
+        if (2 * names <= lines.size()) return column;
+    }
+    return 0;
+}
+
 MarksSeen marks_in(const std::vector<std::string_view>& lines, char delimiter) {
     MarksSeen seen;
     for (const auto line : lines) {

@@ -108,6 +108,11 @@ struct LineSummary {
 [[nodiscard]] LineSummary summary_of(std::string_view line, char delimiter, std::optional<char> decimal,
                                      std::size_t from = 0, std::size_t limit = std::string_view::npos);
 
+/// The number of columns at the beginning that name the rows, because more than half of the lines hold text there; 0
+/// where no column is left.
+[[nodiscard]] std::size_t name_columns(const std::vector<std::string_view>& lines, char delimiter,
+                                       std::optional<char> decimal, std::size_t columns);
+
 /// What the numbers of the first lines show about the decimal mark.
 struct MarksSeen {
     std::string point;           ///< the first number with a decimal point

@@ -158,11 +158,13 @@ public:
         const std::string_view line = first_line();
         const auto whole = summary_of(line, form_.delimiter, form_.decimal);
         const std::size_t cells = whole.cells;
-        const bool names = first_column_is_names();
+        const std::size_t name_cells = name_columns(data_lines(lines_), form_.delimiter, form_.decimal, form_.columns);
+        const bool names = name_cells > 0;
         const bool unnamed = whole.first.empty() || whole.first.starts_with("Unnamed: ");
         const bool lacks_one = cells + 1 == form_.columns && lines_.size() > 1;
-        const auto rest =
-            (names && !lacks_one) || unnamed ? summary_of(line, form_.delimiter, form_.decimal, 1) : whole;
+        const auto rest = (names && !lacks_one) || unnamed
+                              ? summary_of(line, form_.delimiter, form_.decimal, std::max<std::size_t>(name_cells, 1))
+                              : whole;
         if (given_.header)
             form_.header = *given_.header;
         else
@@ -175,9 +177,11 @@ public:
                               form_.columns);
         if (form_.header && lacks_one && !given_.index) reject_lone_header(names);
         if (names && !given_.index) reject_unread_numbers();
-        form_.index = given_.index.value_or(names || (form_.header && (lacks_one || (unnamed && form_.columns > 1))));
-        if (form_.index && form_.header && !lacks_one) reject_second_index(line);
-        form_.may_count = !given_.index && !form_.index && counts_ && form_.columns > 1;
+        const bool index =
+            given_.index.value_or(names || (form_.header && (lacks_one || (unnamed && form_.columns > 1))));
+        form_.index = index ? std::max<std::size_t>(name_cells, 1) : 0;
+        if (form_.index == 1 && form_.header && !lacks_one) reject_second_index(line);
+        form_.may_count = !given_.index && !index && counts_ && form_.columns > 1;
     }
 
 private:
@@ -193,18 +197,6 @@ private:
         return lines_[std::min<std::size_t>(1, lines_.size() - 1)].number;
     }
     [[nodiscard]] bool fractions() const { return seen_.digits < seen_.numbers; }
-
-    /// More than half of the rows begin with text.
-    [[nodiscard]] bool first_column_is_names() const {
-        if (form_.columns < 2) return false;
-        std::size_t texts = 0;
-        const auto data = data_lines(lines_);
-        for (const auto line : data) {
-            const auto found = summary_of(line, form_.delimiter, form_.decimal, 0, 2);
-            texts += found.first_kind == CellKind::text && found.words < found.cells;
-        }
-        return 2 * texts > data.size();
-    }
 
     /// Whether the line names columns: `rest` are its cells without one for the index.
     bool is_header(const LineSummary& whole, const LineSummary& rest, bool unnamed, bool names) {

@@ -21,7 +21,7 @@ struct TableForm {
     std::size_t columns = 0;      ///< cells of a row, the index among them
     bool trailing = false;        ///< each row ends with a delimiter
     bool header = false;
-    bool index = false;       ///< the first cell of each row is left out
+    std::size_t index = 0;    ///< cells at the beginning of each row that name it and are left out
     bool may_count = false;   ///< the first column is left out if it only counts the rows
     std::string header_note;  ///< why the first line is a header, or may be one, where it is not plain to see
     std::string first_name;   ///< of the first column, where there is a header

@@ -132,7 +132,7 @@ const std::vector<std::string>& TensorContainer::notes() const {
 }
 
 std::unique_ptr<TensorContainer> open_safetensors(const std::string& path) {
-    return std::make_unique<SafetensorsContainer>(path);
+    return unpack_mlx_cache(std::make_unique<SafetensorsContainer>(path));
 }
 
 std::unique_ptr<TensorContainer> open_npz(const std::string& path) {

@@ -47,11 +47,15 @@ public:
 [[nodiscard]] std::unique_ptr<TensorContainer> open_tensors(const std::string& path);
 /// Opens a file of one format, whatever its suffix.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_safetensors(const std::string& path);
+/// The same file with each QuantizedKVCache of mlx-lm as numbers: `layer.side` of dtype F32 for its words, scales and
+/// biases. The numbers are exact, where mlx rounds them to the type of the scales. Throws input_error for a cache whose
+/// parts do not agree.
+[[nodiscard]] std::unique_ptr<TensorContainer> unpack_mlx_cache(std::unique_ptr<TensorContainer> file);
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npz(const std::string& path);
 /// What scipy.sparse.save_npz wrote (csr, csc, coo, bsr or dia): one dense tensor, `matrix`. Null for another archive.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_scipy_sparse(std::shared_ptr<const NpzFile> file);
 [[nodiscard]] std::unique_ptr<TensorContainer> open_npy(const std::string& path);
-/// MATLAB 5 to 7.3: full and sparse numeric and logical arrays; others are listed and cannot be read.
+/// MATLAB 4 to 7.3 and Octave's text: full and sparse numeric and logical arrays; others are listed and cannot be read.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_mat(const std::string& path);
 /// Matrix Market, array or coordinate. Entries of a pattern are 1; entries at the same place are summed, as in SciPy.
 [[nodiscard]] std::unique_ptr<TensorContainer> open_matrix_market(const std::string& path);

@@ -15,7 +15,7 @@ namespace spiked::sim {
 std::string other_cache_of_mlx(const Metadata& metadata, std::size_t layer, const StoredTensor& held) {
     const std::string* kind = find_metadata(metadata, fmt::format("2.{}", layer));
     if (kind == nullptr) return {};
-    constexpr std::string_view whole[] = {"KVCache", "ConcatenateKVCache", "BatchKVCache"};
+    constexpr std::string_view whole[] = {"KVCache", "ConcatenateKVCache", "BatchKVCache", "QuantizedKVCache"};
     if (std::ranges::find(whole, *kind) != std::end(whole)) return {};
     if (*kind != "RotatingKVCache") return fmt::format("is a {}, not a KVCache", printable(*kind));
     // Its state is (keep, max_size, offset, index); up to max_size tokens it is like a KVCache.

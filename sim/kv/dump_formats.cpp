@@ -13,6 +13,16 @@ const Registry<DumpFormat>& dump_formats() {
         "{side}_{layer}",
         "layer_{layer}_{side}",
     };
+    static const std::vector<std::string> paged = {
+        "kv_cache",
+        "kv_cache.{layer}",
+        "kv_caches.{layer}",
+        "model.layers.{layer}.self_attn.attn",
+        "model.layers.{layer}.self_attn",
+        "layers.{layer}.kv_cache",
+        "layers.{layer}.kv",
+        "layers.{layer}",
+    };
     static const Registry<DumpFormat> formats(
         "format",
         {
@@ -20,13 +30,16 @@ const Registry<DumpFormat>& dump_formats() {
             {"bloom", "transformers, tuples of Bloom", pairs, {"key=head,dim,token value=head,token,dim"}},
             {"vllm",
              "vLLM, a paged cache or a file of its example connector",
-             {"kv_cache", "kv_cache.{layer}", "kv_caches.{layer}", "model.layers.{layer}.self_attn.attn",
-              "model.layers.{layer}.self_attn", "layers.{layer}.kv_cache", "layers.{layer}.kv", "layers.{layer}"},
+             paged,
              {"side,block,token,head,dim", "block,side,token,head,dim", "side,token,head,dim", "token,side,head,dim"},
              "",
              ", side,token,hidden for files of the example connector (three axes can also be whole pages of older "
              "caches, "
              "which are not read)"},
+            {"vllm-hnd",
+             "vLLM and FlashInfer, a paged cache whose pages hold head after head (HND)",
+             paged,
+             {"side,block,head,token,dim", "block,side,head,token,dim"}},
             {"lmcache",
              "LMCache, chunks of tokens of all layers or of one",
              {"tensor_bytes", "chunk.{chunk}", "chunks.{chunk}", "kv_cache", "kv", "layers.{layer}"},

@@ -87,6 +87,9 @@ void check_options(const DumpOptions& options) {
         throw usage_error("scale {} is not usable (a positive number is needed): correct --scale", options.scale);
     for (const std::string& text : {options.scale, options.zero_point})
         if (!text.empty() && !to_number(text)) (void)NamePattern(text);
+    if (!options.codes.empty() && !find_enum<CodeType>(options.codes))
+        throw usage_error("codes {} are unknown{}", in_quotes(options.codes),
+                          suggestion(options.codes, names_of<CodeType>(), aliases_of<CodeType>()));
     if (!options.block_table.empty() && !parse_block_table(options.block_table))
         throw usage_error("block table {} is not a list of pages from 0, each once: write for example 3,1,7",
                           in_quotes(options.block_table));

@@ -13,8 +13,12 @@ namespace spiked::sim {
 /// The names of the tensors of a dump of our own.
 inline constexpr const char* default_pattern = "layers.{layer}.{side}";
 
+/// What a byte of a cache stands for where its tensor only says that it holds bytes.
+enum class CodeType { e4m3, e5m2, int8 };
+
 /// How to read a dump. An option that is empty is taken from the metadata of the file with the same key (`format`,
-/// `pattern`, `layout`, `head_dim`, `block_table`, `tokens` where it is a range, `skip_empty`, `scale`, `zero_point`).
+/// `pattern`, `layout`, `head_dim`, `block_table`, `tokens` where it is a range, `skip_empty`, `scale`, `zero_point`,
+/// `codes`).
 struct DumpOptions {
     std::string layout;          ///< text for parse_side_layouts
     std::string tensor_pattern;  ///< a NamePattern; empty: those of the format, or layers.{layer}.{side}
@@ -26,6 +30,7 @@ struct DumpOptions {
     std::string block_table;   ///< the pages of a paged cache in the order of the tokens, `3,1,7`
     std::string scale;         ///< of codes (FP8, int8): a number, or a NamePattern of tensors; empty: 1, for FP8 only
     std::string zero_point;    ///< the code of the number 0, likewise
+    std::string codes;         ///< the name of a CodeType, of tensors of U8 and I8
     std::optional<std::size_t> batch;  ///< the sequence to read of a dump that holds several
     bool any_sequence = false;         ///< read the first of several; else `batch` is needed there
     std::set<std::size_t> layers;      ///< where one of them has tensors of its own, the others are left out
@@ -50,3 +55,12 @@ void check_options(const DumpOptions& options);
 [[nodiscard]] std::vector<std::string> possible_formats(const TensorContainer& file);
 
 }  // namespace spiked::sim
+
+template <>
+struct spiked::EnumNames<spiked::sim::CodeType> {
+    static constexpr EnumName<spiked::sim::CodeType> table[] = {
+        {spiked::sim::CodeType::e4m3, "e4m3", "fp8"},
+        {spiked::sim::CodeType::e5m2, "e5m2", "fp8_e5m2"},
+        {spiked::sim::CodeType::int8, "int8", "i8"},
+    };
+};

@@ -24,6 +24,16 @@ std::string choices_of(const std::vector<std::string>& legal) {
     return legal.empty() ? "none of the known layouts" : fmt::format("{}", fmt::join(legal, " or "));
 }
 
+/// Why a tensor cannot belong to the cache: an error about it, without the path of the file.
+struct Unfit {
+    std::string reason;
+    template <class... Values>
+    explicit Unfit(fmt::format_string<Values...> text, Values&&... values)
+        : reason(fmt::format(text, std::forward<Values>(values)...)) {}
+};
+
+std::string tensor_text(const StoredTensor& held) { return "tensor " + in_quotes(held.name); }
+
 class TensorFinder {
 public:
     TensorFinder(const TensorContainer& file, const DumpOptions& options)
@@ -99,7 +109,7 @@ private:
             return option.empty() && stated(key) != nullptr ? *stated(key) : option;
         };
         scales_.emplace(file_, option_or(options_.scale, "scale"), option_or(options_.zero_point, "zero_point"),
-                        !options_.scale.empty() || !options_.zero_point.empty());
+                        option_or(options_.codes, "codes"), given_);
         const auto* layout = stated("layout");
         if (!options_.layout.empty())
             layouts_.push_back(*parse_side_layouts(options_.layout));
@@ -170,44 +180,42 @@ private:
         if (!fitting.empty()) {
             std::vector<std::string> texts;
             for (const auto* layout : fitting) texts.push_back(layout->text());
-            throw input_error("{} of shape {} can be {} in the format {}: give the right one with --layout",
-                              where(held.name), shape_text(held.shape), fmt::join(texts, " or "), format_->name);
+            throw Unfit("{} of shape {} can be {} in the format {}: give the right one with --layout",
+                        tensor_text(held), shape_text(held.shape), fmt::join(texts, " or "), format_->name);
         }
         if (by_format)
-            throw input_error(
+            throw Unfit(
                 "{} of shape {} has none of the shapes of the format {} ({}): give the meaning of its axes "
                 "with --layout{}",
-                where(held.name), shape_text(held.shape), format_->name, fmt::join(format_->layouts, "; "),
+                tensor_text(held), shape_text(held.shape), format_->name, fmt::join(format_->layouts, "; "),
                 format_->advice);
         if (!layouts_.front()[at])
-            throw input_error(
-                "{}: the layout {} does not name the {} (tensor {}): add it to --layout, as in key=A,B "
-                "value=C,D",
-                path(), side_layouts_text(layouts_.front()), side_name(side.value_or(Side::key)), in_quotes(held.name));
+            throw Unfit("the layout {} does not name the {} (tensor {}): add it to --layout, as in key=A,B value=C,D",
+                        side_layouts_text(layouts_.front()), side_name(side.value_or(Side::key)), in_quotes(held.name));
         if (legal.empty())
-            throw input_error(
+            throw Unfit(
                 "{} has shape {} (in layout {} it has {} axes; a cache tensor has 3 axes, head, token and dim in any "
                 "order, or more with batch, layer, side or block): name all its axes with --layout",
-                where(held.name), shape_text(held.shape), layouts_.front()[at]->text(),
+                tensor_text(held), shape_text(held.shape), layouts_.front()[at]->text(),
                 layouts_.front()[at]->axes.size());
-        throw input_error("{} of shape {} does not fit layout {} (it can be {}): correct the layout with --layout",
-                          where(held.name), shape_text(held.shape), layouts_.front()[at]->text(), choices_of(legal));
+        throw Unfit("{} of shape {} does not fit layout {} (it can be {}): correct the layout with --layout",
+                    tensor_text(held), shape_text(held.shape), layouts_.front()[at]->text(), choices_of(legal));
     }
 
     [[noreturn]] void reject_layout(const StoredTensor& held, const std::vector<std::string>& legal) const {
         if (!stated_layout_.empty())
-            throw input_error("{}: metadata layout {} is unknown (shape {} can be {}): give it with --layout", path(),
-                              in_quotes(stated_layout_), shape_text(held.shape), choices_of(legal));
+            throw Unfit("metadata layout {} is unknown (shape {} can be {}): give it with --layout",
+                        in_quotes(stated_layout_), shape_text(held.shape), choices_of(legal));
         if (legal.empty())
-            throw input_error(
-                "{}: layout of tensor {} unknown (shape {}; the file names none; a plain one has 3 axes): "
+            throw Unfit(
+                "layout of tensor {} unknown (shape {}; the file names none; a plain one has 3 axes): "
                 "name its axes with --layout, of layer, side, batch, block, head, token, dim and hidden, or "
                 "the program that wrote it with --format, one of {}",
-                path(), in_quotes(held.name), shape_text(held.shape), fmt::join(dump_formats().names(), ", "));
-        throw input_error(
-            "{}: layout of tensor {} unknown (shape {} can be {}; the file names none): give it with "
+                in_quotes(held.name), shape_text(held.shape), fmt::join(dump_formats().names(), ", "));
+        throw Unfit(
+            "layout of tensor {} unknown (shape {} can be {}; the file names none): give it with "
             "--layout",
-            path(), in_quotes(held.name), shape_text(held.shape), choices_of(legal));
+            in_quotes(held.name), shape_text(held.shape), choices_of(legal));
     }
 
     /// Leaves out the layers and sides that nobody asked for.
@@ -225,20 +233,20 @@ private:
 
     /// Leaves out the layers with a tensor that cannot belong to the cache, where others can and none was asked for.
     void leave_out_unfit(const NamePattern& pattern, std::vector<NamedPlace>& places) {
-        std::optional<Error> first;
+        std::optional<Unfit> first;
         std::set<std::size_t> layers;
         for (const auto& place : places) {
             try {
                 require_fit(pattern, place);
-            } catch (const Error& error) {
+            } catch (const Unfit& found) {
                 if (!place.layer || options_.layers.contains(*place.layer)) throw;
-                if (!first) first = error;
+                if (!first) first = found;
                 layers.insert(*place.layer);
             }
         }
         if (layers.empty()) return;
         const auto unfit = [&](const NamedPlace& place) { return place.layer && layers.contains(*place.layer); };
-        if (std::ranges::all_of(places, unfit)) throw Error(*first);
+        if (std::ranges::all_of(places, unfit)) throw *first;
         std::vector<std::string> names;
         for (const auto& place : places)
             if (unfit(place)) {
@@ -246,18 +254,17 @@ private:
                 unfit_.push_back(place.index);
             }
         std::erase_if(places, unfit);
-        std::string_view why = first->what();
-        if (why.starts_with(path() + ": ")) why.remove_prefix(path().size() + 2);
-        note(fmt::format("layers that do not fit are left out: {} ({})", list_text(names), why));
+        note(fmt::format("layers that do not fit are left out: {} ({})", list_text(names), first->reason));
     }
 
+    /// Throws Unfit.
     void require_fit(const NamePattern& pattern, const NamedPlace& place) const {
         const auto& held = file_.tensors()[place.index];
         if (format_ != nullptr && format_->name == "mlx" && place.layer)
             if (const auto why = other_cache_of_mlx(file_.metadata(), *place.layer, held); !why.empty())
-                throw input_error("{}: layer {} {} (tensor {}): store a cache that keeps every token", path(),
-                                  *place.layer, why, in_quotes(held.name));
-        if (!holds_numbers_or_codes(held)) CacheScales::reject_type(file_, held);
+                throw Unfit("layer {} {} (tensor {}): store a cache that keeps every token", *place.layer, why,
+                            in_quotes(held.name));
+        if (!holds_numbers_or_codes(held)) throw Unfit("{}", unread_type_text(held));
         require_readable(pattern, held, place, layout_for(held, place.side));
     }
 
@@ -317,41 +324,40 @@ private:
     void require_readable(const NamePattern& pattern, const StoredTensor& held, const NamedPlace& place,
                           const CacheLayout& layout) const {
         if (pattern.has_side() == layout.has(CacheAxis::side))
-            throw input_error("{}: the names {} and the layout {} {} which tensors are keys and which are values: {}",
-                              path(), in_quotes(pattern.text()), layout.text(),
-                              pattern.has_side() ? "both say" : "do not say",
-                              pattern.has_side() ? "leave {side} or the axis side out"
-                                                 : "write {side} into --pattern, or the axis side into --layout");
+            throw Unfit("the names {} and the layout {} {} which tensors are keys and which are values: {}",
+                        in_quotes(pattern.text()), layout.text(), pattern.has_side() ? "both say" : "do not say",
+                        pattern.has_side() ? "leave {side} or the axis side out"
+                                           : "write {side} into --pattern, or the axis side into --layout");
         if (place.layer && layout.has(CacheAxis::layer))
-            throw input_error("{}: the names {} and the layout {} both count layers: leave {{layer}} or the axis out",
-                              path(), in_quotes(pattern.text()), layout.text());
+            throw Unfit("the names {} and the layout {} both count layers: leave {{layer}} or the axis out",
+                        in_quotes(pattern.text()), layout.text());
         if (place.head && layout.size(CacheAxis::head, held.shape) != 1)
-            throw input_error("{}: the names {} and the layout {} both count heads: leave {{head}} or the axis out",
-                              path(), in_quotes(pattern.text()), layout.text());
+            throw Unfit("the names {} and the layout {} both count heads: leave {{head}} or the axis out",
+                        in_quotes(pattern.text()), layout.text());
         constexpr std::size_t most_layers = 10000;
         if (layout.size(CacheAxis::layer, held.shape) > most_layers)
-            throw input_error("{} of shape {} has {} layers in layout {}: correct the layout with --layout",
-                              where(held.name), shape_text(held.shape), layout.size(CacheAxis::layer, held.shape),
-                              layout.text());
+            throw Unfit("{} of shape {} has {} layers in layout {}: correct the layout with --layout",
+                        tensor_text(held), shape_text(held.shape), layout.size(CacheAxis::layer, held.shape),
+                        layout.text());
         if (layout.has(CacheAxis::hidden)) {
             const std::size_t hidden = layout.size(CacheAxis::hidden, held.shape);
             if (options_.head_dim == 0)
-                throw input_error(
+                throw Unfit(
                     "{} of shape {} holds all heads in one axis of {} (layout {}): give the channels of a "
                     "head with --head-dim",
-                    where(held.name), shape_text(held.shape), hidden, layout.text());
+                    tensor_text(held), shape_text(held.shape), hidden, layout.text());
             if (hidden % options_.head_dim != 0)
-                throw input_error("{} of shape {} has {} channels in all, not whole heads of {}: correct --head-dim",
-                                  where(held.name), shape_text(held.shape), hidden, options_.head_dim);
+                throw Unfit("{} of shape {} has {} channels in all, not whole heads of {}: correct --head-dim",
+                            tensor_text(held), shape_text(held.shape), hidden, options_.head_dim);
         }
         const auto tokens = stated_tokens(file_.metadata());
         const std::size_t on_axis = layout.size(CacheAxis::token, held.shape);
         if (tokens && layout.plain() && !pattern.has_chunk() && *tokens != on_axis &&
             std::find(held.shape.begin(), held.shape.end(), *tokens) != held.shape.end())
-            throw input_error(
+            throw Unfit(
                 "{} of shape {} does not fit layout {} (its token axis has {}, the metadata state {} tokens; it can be "
                 "{}): correct the layout with --layout",
-                where(held.name), shape_text(held.shape), layout.text(), on_axis, *tokens,
+                tensor_text(held), shape_text(held.shape), layout.text(), on_axis, *tokens,
                 choices_of(legal_layouts(held.shape, tokens)));
     }
 
@@ -421,8 +427,7 @@ private:
     std::string stated_layout_;         ///< by the metadata, where no option overrules it
     std::vector<SideLayouts> layouts_;  ///< that may be meant
     SideLayouts used_;                  ///< by the first tensor of each side
-    bool stored_alone_ = true;
-    bool same_layout_ = true;
+    bool stored_alone_ = true, same_layout_ = true;
     bool has_hidden_ = false, has_pages_ = false;
     std::map<std::pair<std::size_t, Side>, std::vector<NamedPart>> parts_;
     std::vector<std::string> empty_;
@@ -434,7 +439,11 @@ private:
 }  // namespace
 
 FoundTensors find_tensors(const TensorContainer& file, const DumpOptions& options) {
-    return TensorFinder(file, options).find();
+    try {
+        return TensorFinder(file, options).find();
+    } catch (const Unfit& unfit) {
+        throw input_error("{}: {}", file.path(), unfit.reason);
+    }
 }
 
 }  // namespace spiked::sim

@@ -8,6 +8,7 @@
 
 #include "sim/kv/kv_dump.hpp"
 #include "sim/llama/llama_config.hpp"
+#include "sim/llama/llama_weights.hpp"
 
 namespace spiked::sim {
 
@@ -58,7 +59,7 @@ using CacheEvictor = std::function<void(std::size_t layer, std::size_t head, std
 struct ForwardOptions {
     std::size_t block_tokens = 128;
     CacheReplacer keep = {};  ///< empty: the cache stays exact
-    /// Called instead of `keep`, once all heads of a layer have attended. Not with `keep_own`.
+    /// Called instead of `keep`. Not with `keep_own`.
     CacheEvictor evict = {};
     /// The number of tokens in front of the questions. If given, `keep` or `evict` is called for all blocks of these
     /// tokens, also for the last one where it is not full, and for no later block. Otherwise it is called for all full
@@ -73,40 +74,52 @@ struct ForwardOptions {
     std::function<void(const AttentionBlock&)> attention = {};
     /// Receives the natural logarithms of the probabilities of the next token: tokens x vocabulary.
     std::function<void(std::size_t first_token, const arma::fmat& log_probabilities)> predicted = {};
+    /// For each token of the sequence the token whose probability after it is asked for, or -1 for none; none either
+    /// for tokens beyond the end of this list. It must outlive the forward pass.
+    std::span<const std::int32_t> next = {};
+    /// Receives the natural logarithms of the probabilities of `next`, a block at a time, in the order of the tokens
+    /// that are asked for. Faster than `predicted`: logits of other tokens' predictions are not computed, and none
+    /// kept.
+    std::function<void(const arma::vec& log_probabilities)> scored = {};
 };
 
-/// The paths of the weights in FOLDER, sorted: FOLDER/model.safetensors, or the files of its index. Throws input_error
-/// for an index that names files outside FOLDER, more than 1000 files, or one file by two names.
-[[nodiscard]] std::vector<std::string> weight_files(const std::string& folder);
-
-/// A Llama-shaped model: RMSNorm, rotary embedding (rotate-half), grouped attention of scale head_dim^-1/2, SwiGLU, no
-/// biases. Products in float, sums of norms and of the softmax in double. Immutable, so safe from several threads.
-/// Source: Touvron et al. 2023 (LLaMA), Ainslie et al. 2023 (grouped attention); tensor names of Hugging Face.
+/// A Llama-shaped model: RMSNorm, rotary embedding (rotate-half), grouped attention of scale head_dim^-1/2, SwiGLU,
+/// with the variations of LlamaConfig: biases, norms of queries and keys, windows, fused maps. Products in float, sums
+/// of norms and of the softmax in double. Immutable, so safe from several threads. Source: Touvron et al. 2023 (LLaMA),
+/// Ainslie et al. 2023 (grouped attention); tensor names of Hugging Face.
 class Llama {
 public:
     /// Reads FOLDER/config.json and FOLDER/model.safetensors, or the files of FOLDER/model.safetensors.index.json, in
     /// F16, BF16, F32 or F64. Throws input_error for a model of another architecture, and for a tensor that is missing,
-    /// has another shape or would not be used.
+    /// has another shape or would not be used; an Error of the kind memory for weights that do not fit.
     explicit Llama(const std::string& folder);
 
     [[nodiscard]] const LlamaConfig& config() const { return config_; }
+    /// The bytes of the weights in memory: those of the file, but 4 for a number of 64 bits.
+    [[nodiscard]] std::uint64_t weight_bytes() const { return weight_bytes_; }
 
-    /// The forward pass. Throws input_error for a token outside the vocabulary, no tokens, and more than the model's
-    /// context.
+    /// The forward pass over a sequence: a LlamaSession with one append. Throws input_error for a token outside the
+    /// vocabulary, no tokens, and more than the model's context, and what LlamaSession throws.
     void forward(std::span<const std::int32_t> tokens, const ForwardOptions& options) const;
 
 private:
-    /// Linear maps are input x output, because activations are rows.
+    friend class LlamaSession;
     struct Layer {
         arma::fvec attention_norm, mlp_norm;
-        arma::fmat query, key, value, output;
-        arma::fmat gate, up, down;
+        arma::fvec query_norm, key_norm;  ///< of each head; empty: none
+        WeightMatrix query, key, value, output;
+        WeightMatrix gate, up, down;
     };
+    [[nodiscard]] Layer read_layer(const LlamaWeights& weights, const std::string& at) const;
+    /// Log-probabilities of the next token, tokens x vocabulary, from states before the final norm.
+    [[nodiscard]] arma::fmat log_probabilities(const arma::fmat& states) const;
+
     LlamaConfig config_;
-    arma::fmat embedding_;  ///< hidden x vocabulary
+    std::uint64_t weight_bytes_ = 0;
+    WeightMatrix embedding_;  ///< hidden to vocabulary
     std::vector<Layer> layers_;
     arma::fvec norm_;
-    arma::fmat head_;  ///< hidden x vocabulary; empty when tied to the embedding
+    WeightMatrix head_;  ///< shares the embedding's weights when tied
 };
 
 }  // namespace spiked::sim

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/runtime/error.hpp"
 #include "sim/io/safetensors.hpp"
 
 namespace spiked::sim {
@@ -11,6 +12,13 @@ namespace spiked::sim {
 void write_llama_dump(const std::string& path, const Llama& model, std::span<const std::int32_t> tokens,
                       const LlamaDumpOptions& options) {
     const auto& shape = model.config();
+    for (const std::size_t window : shape.windows)
+        if (window > 0 && window < tokens.size())
+            throw input_error(
+                "{} tokens are more than the model's sliding window of {} (attention in a dump is to all earlier "
+                "tokens): "
+                "write a dump of at most {} tokens",
+                tokens.size(), window, window);
     // Key, value and query of each layer, tokens x heads * dim.
     std::vector<std::array<arma::fmat, 3>> cache(shape.layers);
     for (auto& layer : cache)

@@ -15,6 +15,7 @@
 #include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
 #include "sim/io/npz.hpp"
+#include "sim/programs/mat_versions.hpp"
 
 // MATLAB's MAT-files of level 5 (save -v6 and -v7), after "MAT-File Format" of The MathWorks: a header of 128 bytes,
 // then one element for each variable, deflated by -v7. Files of version 7.3 are HDF5 behind a block of 512 bytes.
@@ -30,6 +31,8 @@ constexpr std::uint32_t sparse_class = 5;
 constexpr std::uint32_t opaque_class = 17;
 /// Enough for the flags, 32 dimensions and the name of a variable.
 constexpr std::size_t most_head_bytes = 4096;
+/// Of a variable, or of the file where its parts are packed by themselves.
+constexpr ExpansionLimit mat_limit{.always = 32 << 20, .times = 16};
 
 struct MatClass {
     const char* name;
@@ -239,7 +242,7 @@ private:
         if (!variable.compressed) return bytes;
         const auto tag = inflated(bytes, tag_bytes, where);
         const std::uint64_t size = tag.size() == tag_bytes ? word_at(tag, 4, order_) : 0;
-        reject_expansion(size, variable.bytes, {.always = 32 << 20, .times = 16}, where);
+        reject_expansion(size, variable.bytes, mat_limit, where);
         auto whole = inflated(bytes, tag_bytes + size, where);
         if (whole.size() != tag_bytes + size)
             throw input_error("{}: damaged (it unpacks to {} instead of {}): fetch or save it again", where,
@@ -346,8 +349,7 @@ private:
         const auto dtype = data.type ? mat_dtype(*data.type) : std::nullopt;
         if (!dtype) throw input_error("{} holds complex or no numbers: {}", where, complex_advice);
         const std::uint64_t count = file_.elements(data);
-        if (data.expands)
-            reject_expansion(count * sizeof(double), file_.size(), {.always = 32 << 20, .times = 16}, where);
+        if (data.expands) reject_expansion(count * sizeof(double), file_.size(), mat_limit, where);
         const auto bytes = file_.bytes(data);
         std::vector<double> values(count);
         decode(bytes, *dtype, values, data.type->order);
@@ -374,16 +376,18 @@ std::unique_ptr<TensorContainer> open_mat(const std::string& path) {
     {
         const ByteFile file(path);
         reject_other_format(file, ".mat");
-        std::array<std::byte, mat_header_bytes> header{};
-        if (file.size() >= header.size()) file.read(0, header);
-        const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
-        if (!format_of(".mat")->begins(text))
+        std::array<char, 512> bytes{};
+        const std::string_view head(bytes.data(), std::min<std::uint64_t>(bytes.size(), file.size()));
+        file.read(0, std::as_writable_bytes(std::span(bytes)).first(head.size()));
+        if (begins_octave_text(head)) return open_octave_text(path);
+        if (read_mat4_head(head)) return open_mat4(path);
+        if (!format_of(".mat")->begins(head))
             throw input_error(
-                "{}: not a MAT-file that is read (its header is not that of version 5 to 7.3; version 4 is not read): "
-                "save it in MATLAB with save -v7, in Python with scipy.io.savemat",
+                "{}: not a MAT-file that is read (its header is that of no version from 4 to 7.3): save it in MATLAB "
+                "or Octave with save -v7, in Python with scipy.io.savemat",
                 path);
-        const std::size_t version = header[126] == std::byte{'M'} ? 124 : 125;  // its high byte
-        is_hdf5 = header[version] == std::byte{2};
+        const std::size_t version = head[126] == 'M' ? 124 : 125;  // its high byte
+        is_hdf5 = head[version] == 2;
     }
     if (is_hdf5) {
         const auto file = std::make_shared<MatHdf5File>(path);

@@ -172,7 +172,6 @@ void find_closest_faults(const std::vector<std::unique_ptr<CriterionRuns>>& crit
 Rate rate_of(Summary summary) {
     return summary == Summary::share || summary == Summary::distance ? Rate::exact : Rate::nominal;
 }
-std::string_view name_of(Tier tier) { return tier == Tier::quick ? "quick" : "full"; }
 const Finding& Outcome::deciding() const {
     const auto room = [](const Finding& one) {
         const double width = one.interval.high - one.interval.low;

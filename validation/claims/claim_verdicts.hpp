@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "core/text/enum_names.hpp"
 #include "validation/claims/claims.hpp"
 
 namespace spiked::validation {
 
 enum class Tier { quick, full };
-[[nodiscard]] std::string_view name_of(Tier tier);
 
 /// How far the stated probability of the intervals for this summary holds: exact for shares and distances, nominal for
 /// means, rates and growth.
@@ -133,3 +133,9 @@ struct Validation {
                                     const ValidationPlan& plan);
 
 }  // namespace spiked::validation
+
+template <>
+struct spiked::EnumNames<spiked::validation::Tier> {
+    static constexpr EnumName<spiked::validation::Tier> table[] = {{spiked::validation::Tier::quick, "quick"},
+                                                                   {spiked::validation::Tier::full, "full"}};
+};

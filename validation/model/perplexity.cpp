@@ -1,5 +1,6 @@
 #include "validation/model/perplexity.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
@@ -39,6 +40,10 @@ Documents open_documents(const PerplexityPlan& plan) {
     // The last token is only predicted, so a document may be one token longer than the context.
     const auto& shape = documents.model.config();
     documents.tokens = read_documents(plan.tokens, shape, shape.context + 1);
+    if (plan.documents > documents.tokens.size())
+        throw usage_error("--documents {} is not possible ({} has {}): give fewer, or leave it out", plan.documents,
+                          plan.tokens, documents.tokens.size());
+    if (plan.documents > 0) documents.tokens.resize(plan.documents);
     if (documents.tokens.empty() || documents.tokens.front().size() < plan.block_tokens + 2)
         throw input_error(
             "{}: documents of {} tokens (expected {} or more for blocks of {}, else no token attends to a compressed "
@@ -51,19 +56,15 @@ Documents open_documents(const PerplexityPlan& plan) {
 double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,
                      codec::CompressedCache* cache) {
     const auto& document = documents.tokens[number];
+    std::vector<std::int32_t> next(document.begin() + 1, document.end());
+    std::fill_n(next.begin(), block_tokens, -1);
     double sum = 0.0;
-    std::size_t count = 0;
     sim::ForwardOptions options{.block_tokens = block_tokens};
+    options.next = next;
+    options.scored = [&](const arma::vec& log_probabilities) { sum -= arma::sum(log_probabilities); };
     if (cache != nullptr) cache->attach(options);
-    options.predicted = [&](std::size_t first, const arma::fmat& rows) {
-        for (std::size_t t = 0; t < rows.n_rows; ++t) {
-            if (first + t < block_tokens) continue;
-            sum -= static_cast<double>(rows(t, static_cast<arma::uword>(document[first + t + 1])));
-            ++count;
-        }
-    };
     documents.model.forward(std::span(document).first(document.size() - 1), options);
-    return sum / static_cast<double>(count);
+    return sum / static_cast<double>(next.size() - block_tokens);
 }
 
 Perplexity measure_perplexity(const PerplexityPlan& plan) {
@@ -81,10 +82,12 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
     std::vector<DocumentResult> found(jobs);
     std::size_t done = 0;
     std::mutex progress_guard;
+    // All versions of a document, then the next document, so that the time left is estimated from all methods.
     for_each_parallel(jobs, plan.threads, [&](std::size_t job) {
-        auto cache = versions[job / count].cache;
-        if (cache) cache->draw_rotations(job % count);
-        found[job].nats = document_nats(documents, job % count, plan.block_tokens, cache ? &*cache : nullptr);
+        const std::size_t document = job / versions.size();
+        auto cache = versions[job % versions.size()].cache;
+        if (cache) cache->draw_rotations(document);
+        found[job].nats = document_nats(documents, document, plan.block_tokens, cache ? &*cache : nullptr);
         if (cache) {
             found[job].bits = cache->stored_bits();
             found[job].entries = cache->entries();
@@ -102,8 +105,8 @@ Perplexity measure_perplexity(const PerplexityPlan& plan) {
         codec::CacheBits bits;
         double entries = 0.0;
         for (std::size_t d = 0; d < count; ++d) {
-            const DocumentResult& one = found[v * count + d];
-            nats.add(v == 0 ? one.nats : one.nats - found[d].nats);
+            const DocumentResult& one = found[d * versions.size() + v];
+            nats.add(v == 0 ? one.nats : one.nats - found[d * versions.size()].nats);
             bits += one.bits;
             entries += one.entries;
         }

@@ -10,8 +10,9 @@ namespace spiked::validation {
 
 /// How well a model predicts tokens while its cache is compressed.
 struct PerplexityPlan {
-    std::string model;   ///< folder
-    std::string tokens;  ///< .npy of token ids, documents x tokens, or one document
+    std::string model;          ///< folder
+    std::string tokens;         ///< .npy of token ids, documents x tokens, or one document
+    std::size_t documents = 0;  ///< the first rows of the file; 0: all
     std::vector<codec::CacheRequest> methods;
     std::size_t block_tokens = 128;
     codec::CachePart only;  ///< the layers and sides that are compressed

@@ -303,6 +303,7 @@ KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {
         plan.dump.block_table = inside.text("block_table", "");
         plan.dump.scale = inside.text("scale", "");
         plan.dump.zero_point = inside.text("zero_point", "");
+        plan.dump.codes = inside.text("codes", "");
         inside.no_other_keys();
         guarded(*section.node("tensor"), diagnostics, [&] { sim::check_options(plan.dump); });
     }

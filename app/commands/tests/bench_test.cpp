@@ -72,7 +72,8 @@ TEST(BenchCommand, ModelTimesTheSameForwardPass) {
         const Json json = found.json();
         EXPECT_NEAR(number(json, "nats"), expected, 1e-5);
         EXPECT_NEAR(number(json, "nats_in_numpy"), expected, 1e-5);
-        EXPECT_EQ(json.find("rows")->items()->size(), 2U);
+        EXPECT_EQ(json.find("rows")->items()->size(), 3U);
+        EXPECT_GT(number(json, "over_gemm_floor"), 0.0);
         EXPECT_NEAR(number(json, "tokens_per_second") * number((*json.find("rows")->items())[0], "p10"), 1e6, 1.0);
         EXPECT_NE(spiked(words + "--seconds 0.1").out.find("tokens a second, numpy"), std::string::npos);
     }

@@ -71,9 +71,115 @@ TEST(MatFile, WhatIsNoNumberIsListedAndNotRead) {
     const std::string number = mat_part(9, little_endian(0, 8));
     expect_rejected_matrix(scratch.write("z.mat", mat_bytes(0x806, 1, 1, number + number)),
                            {"complex numbers", "[real(x) -imag(x); imag(x) real(x)]"});
-    std::string old = little_endian(0, 4) + little_endian(1, 4) + little_endian(1, 4) + little_endian(0, 4);
-    old += little_endian(2, 4) + std::string("x\0", 2) + little_endian(0x3FF0000000000000, 8);
-    expect_rejected_matrix(scratch.write("v4.mat", old), {"version 4 is not read", "save -v7"});
+}
+
+/// Level 4: one variable, type and numbers as given.
+std::string mat4_bytes(unsigned type, unsigned rows, unsigned columns, unsigned complex, const std::string& numbers) {
+    std::string bytes;
+    for (const unsigned word : {type, rows, columns, complex, 2U}) bytes += little_endian(word, 4);
+    return bytes + std::string("x\0", 2) + numbers;
+}
+
+TEST(MatFile, OfLevelFourIsRead) {
+    const ScratchFolder scratch;
+    expect_matrix(scratch.write("a.mat", mat4_bytes(50, 2, 3, 0, "\1\2\3\4\5\xFF")), arma::mat{{1, 3, 5}, {2, 4, 255}});
+    expect_matrix(scratch.write("b.mat", mat4_bytes(30, 1, 2, 0, std::string("\xFF\xFF\2\1", 4))),
+                  arma::mat{{-1, 258}});
+    // The other byte order, which the thousands of the type state.
+    std::string other;
+    for (const unsigned word : {1030U, 1U, 2U, 0U, 2U}) {
+        std::string bytes = little_endian(word, 4);
+        std::reverse(bytes.begin(), bytes.end());
+        other += bytes;
+    }
+    expect_matrix(scratch.write("c.mat", other + std::string("x\0\xFF\xFF\1\2", 6)), arma::mat{{-1, 258}});
+    // A sparse matrix of 2 x 3: entries (1, 2) = 7 and (2, 3) = 9, then its size.
+    expect_matrix(scratch.write("d.mat", mat4_bytes(52, 3, 3, 0, "\1\2\2\2\3\3\7\x9" + std::string(1, '\0'))),
+                  arma::mat{{0, 7, 0}, {0, 0, 9}});
+    expect_rejected_matrix(scratch.write("e.mat", mat4_bytes(51, 1, 2, 0, "ab")), {"\"x\" holds text", "real numbers"});
+    expect_rejected_matrix(scratch.write("f.mat", mat4_bytes(50, 1, 2, 1, "abcd")), {"holds complex numbers"});
+    expect_rejected_matrix(scratch.write("g.mat", mat4_bytes(0, 1U << 30U, 1U << 30U, 0, "abcd")), {"truncated"});
+    expect_rejected_matrix(scratch.write("h.mat", mat4_bytes(50, 1, 2, 0, "ab") + std::string(30, 'a')),
+                           {"at byte 24: no variable begins"});
+    expect_rejected_matrix(scratch.write("i.mat", mat4_bytes(52, 1, 3, 0, "\xff\xff" + std::string(1, '\0')) + "x"),
+                           {"damaged"});
+    // Known by its content whatever its name, and never a table.
+    for (const char* name : {"table.csv", "table.txt"})
+        expect_rejected_matrix(scratch.write(name, mat4_bytes(50, 1, 2, 0, "ab")),
+                               {"a MATLAB or Octave file", "FILE.mat"});
+}
+
+TEST(MatFileReference, FilesOfSciPyOfLevelFourHoldTheirNumbers) {
+    if (std::system("/usr/bin/python3 -c 'import scipy.io, scipy.sparse' 2>/dev/null") != 0) GTEST_SKIP() << "no SciPy";
+    const ScratchFolder scratch;
+    ASSERT_EQ(std::system(("cd '" + scratch.path(".") + R"(' && /usr/bin/python3 -c '
+import numpy as np, scipy.io, scipy.sparse
+r = np.random.default_rng(1); x = r.normal(size=(7, 3)); s = scipy.sparse.random(9, 4, .3, random_state=r)
+np.save("x.npy", x); np.save("s.npy", s.toarray()); np.save("f.npy", x.astype("f4"))
+scipy.io.savemat("a.mat", {"x": x, "s": s, "f": x.astype("f4"), "t": "text"}, format="4")
+')")
+                              .c_str()),
+              0);
+    for (const char* name : {"x", "s", "f"})
+        expect_matrix(scratch.path("a.mat:") + name, read_matrix(scratch.path(name) + std::string(".npy")));
+}
+
+const char* const octave_file =
+    "# Created by Octave 8.4.0, Mon Jan 01 10:00:00 2024 UTC <a@b>\n"
+    "# name: a\n# type: matrix\n# rows: 2\n# columns: 3\n 1 2.5 -3\n 4 Inf 6e-1\n\n\n"
+    "# name: t\n# type: string\n# elements: 1\n# length: 5\n1 2 3\n\n\n"
+    "# name: k\n# type: int32 matrix\n# ndims: 3\n 2 1 2\n  1\n  2\n  3\n  4\n\n\n"
+    "# name: b\n# type: bool matrix\n# ndims: 2\n 2 2\n 1\n 0\n 0\n 1\n\n\n"
+    "# name: s\n# type: sparse matrix\n# nnz: 2\n# rows: 2\n# columns: 3\n2 1 5\n1 3 -7\n\n\n"
+    "# name: x\n# type: scalar\n2.5\n\n\n"
+    "# name: z\n# type: complex matrix\n# rows: 1\n# columns: 1\n (1,2)\n\n\n"
+    "# name: last\n# type: float matrix\n# rows: 1\n# columns: 2\n 8 9\n";
+
+TEST(OctaveText, MatricesAreRead) {
+    const ScratchFolder scratch;
+    std::string text = octave_file;
+    const std::string path = scratch.write("a.mat", text);
+    expect_matrix(path + ":s", arma::mat{{0, 0, -7}, {5, 0, 0}});
+    expect_matrix(path + ":b", arma::mat{{1, 0}, {0, 1}});
+    expect_matrix(path + ":x", arma::mat(1, 1, arma::fill::value(2.5)));
+    expect_matrix(path + ":last", arma::mat{{8, 9}});
+    text.replace(text.find("Inf"), 3, "5.0");
+    expect_matrix(scratch.write("b.mat", text) + ":a", arma::mat{{1, 2.5, -3}, {4, 5, 0.6}});
+    const auto file = open_tensors(path);
+    ASSERT_EQ(file->tensors().size(), 8U);
+    EXPECT_EQ(file->tensors()[2].shape, (std::vector<std::size_t>{2, 1, 2}));
+    std::vector<double> third(1);
+    file->read(2, 2, third);
+    EXPECT_EQ(third[0], 3.0);
+    expect_rejected_matrix(path + ":t", {"\"t\" is of type \"string\"", "real numbers"});
+    expect_rejected_matrix(path + ":z", {"\"complex matrix\""});
+    // Its comments are not those of a table.
+    for (const char* name : {"table.csv", "table.txt", "table.dat"})
+        expect_rejected_matrix(scratch.write(name, text), {"a MATLAB or Octave file", "FILE.mat"});
+    // A comment that only looks like it.
+    expect_matrix(scratch.write("c.txt", "# name: run 7\n1 2\n3 4.5\n"), arma::mat{{1, 2}, {3, 4.5}});
+}
+
+TEST(OctaveText, DamagedFilesAreRejected) {
+    const ScratchFolder scratch;
+    const std::string head = "# name: a\n# type: matrix\n";
+    const auto rejected = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
+        expect_rejected_matrix(scratch.write("a.mat", text) + ":a", parts);
+    };
+    rejected(head + "# rows: 2\n# columns: 2\n 1 2\n 3\n", {"3 numbers", "[2, 2]"});
+    rejected(head + "# rows: 2\n# columns: 2\n 1 2\n 3 x\n", {"line 6", "\"x\" is no number"});
+    rejected(head + "# rows: 4000000000\n# columns: 2\n 1 2\n", {"impossible size"});
+    rejected(head + "# ndims: 3\n 1 2\n 1\n 2\n", {"other axes"});
+    rejected(head + "# rows: 2147483648\n# columns: 2147483648\n 1\n", {"1 numbers"});
+    rejected(head + " 1 2\n", {"2 numbers"});
+    std::string many = head;
+    for (int i = 0; i < 4096; ++i) many += "# name: a\n";
+    rejected(many, {"line 4098", "more than 4096 variables"});
+    rejected("# name: a\n# type: sparse matrix\n# nnz: 1\n# ndims: 1\n 5\n 1 1 1\n", {"damaged"});
+    rejected("# name: a\n# type: sparse matrix\n# nnz: 1\n# rows: 2\n# columns: 2\n3 1 1\n", {"row 2", "2 x 2"});
+    rejected("# name: a\n# type: sparse matrix\n# nnz: 1\n# rows: 100000\n# columns: 100000\n3 1 1\n", {"sparse"});
+    rejected(head + "# rows: 1\n# columns: 1\n 1\n# name: s\n# type: scalar struct\n# ndims: 2\n 1 1\n",
+             {"\"s\" is a scalar struct", "save -text x.mat NAME"});
 }
 
 TEST(MatFile, ValuesAreKeptInNarrowTypesAndInEitherByteOrder) {
@@ -257,6 +363,15 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
             expect_rejected_matrix(scratch.write(name, bytes), {name, advice});
     for (const auto& [bytes, advice] : cases)
         expect_error(ErrorKind::input, [&] { (void)open_tensors(scratch.write("dump", bytes)); }, {advice});
+}
+
+TEST(ForeignFiles, ObjectsOfRInOtherPackagingAreLeftToR) {
+    const ScratchFolder scratch;
+    for (const std::string& bytes : {std::string("BZh91AY"), std::string("\xfd\x37zXZ\0\0", 7)}) {
+        expect_rejected_matrix(scratch.write("m.rds", bytes), {"m.rds", "readRDS('FILE')"});
+        for (const char* name : {"m.RData", "m.rda"})
+            expect_rejected_matrix(scratch.write(name, bytes), {name, "load('FILE', e)"});
+    }
 }
 
 TEST(ForeignFiles, RawNumbersAreNotText) {

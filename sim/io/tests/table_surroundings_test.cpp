@@ -145,7 +145,9 @@ TEST(TableSurroundings, MarksThatMaySeparateThousandsAreNotGuessed) {
 
 TEST(TableSurroundings, SecondMatricesAreNotStacked) {
     expect_rejected("# name: x\n# type: matrix\n1 2\n3 4.5\n\n\n# name: y\n# type: matrix\n5 6\n7 8\n",
-                    {":9: a second matrix begins here (line 7"}, {}, "t.txt");
+                    {"a MATLAB or Octave file", "name it FILE.mat"}, {}, "t.txt");
+    expect_rejected("# name: x\n1 2\n3 4.5\n\n\n# name: y\n5 6\n7 8\n", {":7: a second matrix begins here (line 6"}, {},
+                    "t.txt");
     expect_rejected("# Array shape: (2, 2, 2)\n1 2\n3 4.5\n# New slice\n5 6\n7 8\n# New slice\n",
                     {":5: a second matrix begins here (line 4"}, {}, "t.txt");
     const arma::mat four{{1, 2.5}, {3, 4.5}, {5, 6.5}, {7, 8}};
@@ -162,6 +164,25 @@ TEST(TableSurroundings, SecondIndexOfPandasIsNoData) {
     expect_rejected(",,a,b\nx,1,.5,.6\nx,2,.7,.8\ny,1,.9,1\n",
                     {":1: ", "no name for column 2", "leave that column out"});
     expect_matrix({",n,a\nx,1,.5\nx,2,.7\n", arma::mat{{1, .5}, {2, .7}}, "an index column"});
+}
+
+/// Several columns of names in front, with a header, without one, and with one that has no names for them.
+TEST(TableSurroundings, SeveralColumnsOfNamesAreAnIndex) {
+    const arma::mat expected{{1.5, 2}, {2, 3}, {4, 5}};
+    const std::string rows = "north,a,1.5,2\nnorth,b,2,3\nsouth,a,4,5\n";
+    for (const char* header : {"", "region,name,u,v\n", ",,u,v\n"})
+        expect_matrix({header + rows, expected, "2 index columns"});
+    expect_matrix({"region,name,2019,2020\n" + rows, expected, "2 index columns"});
+    expect_matrix({"region,name,u,v\n" + rows, expected, "2 index columns", {.index = true}});
+    expect_matrix({"group u v\nr1 a 1.5 2\nr2 b 2 3\nr3 a 4 5\n", expected, "2 index columns", {}, "t.txt"});
+    expect_matrix({"a,b,c,1\nd,e,f,2\ng,h,i,4\n", arma::mat(arma::vec{1, 2, 4}), "3 index columns"});
+    expect_matrix(
+        {"a,b,1,2\nd,NA,3,4\ng,i,5,6\nh,j,7,8\n", arma::mat{{1, 2}, {3, 4}, {5, 6}, {7, 8}}, "2 index columns"});
+    // Numbers in a notation that is not read are no names, and text behind numbers is none either.
+    expect_rejected("a,12%,1\nb,13%,2\nc,14%,2\n", {"\"12%\" is not a number"});
+    expect_rejected("a,1,x\nb,2,y\nc,3,z\n", {"\"x\" is not a number", "column 3 of 3 holds text"});
+    expect_rejected("a,b\nc,d\ne,f\n", {"is not a number"});
+    expect_rejected(rows, {"\"north\" is not a number", "--index yes"}, {.index = false});
 }
 
 TEST(TableSurroundings, RowsOfMatlabAndOfR) {

@@ -319,6 +319,45 @@ TEST_F(Formats, PagesOfVllm) {
     expect_error(ErrorKind::usage, [&] { KvDump(write(all), {.format = "vllm", .block_table = "5,x"}); }, {"3,1,7"});
 }
 
+/// The same cache in pages of [token, head, dim] and of [head, token, dim], written by NumPy.
+TEST_F(Formats, PagesOfHeads) {
+    if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
+    ASSERT_EQ(std::system(("cd '" + scratch_.path(".") + R"(' && /usr/bin/python3 -c '
+import numpy as np
+x = np.random.default_rng(3).normal(size=(2, 5, 4, 3, 8)).astype("f4")
+np.savez("nhd.npz", **{"kv_caches.%d" % i: x + i for i in range(2)})
+np.savez("hnd.npz", **{"kv_caches.%d" % i: (x + i).transpose(0, 1, 3, 2, 4) for i in range(2)})
+np.savez("sides.npz", **{"kv_caches.%d" % i: (x + i).transpose(1, 0, 3, 2, 4) for i in range(2)})
+np.savez("pairs.npz", k_cache=x[0].transpose(0, 2, 1, 3), v_cache=x[1].transpose(0, 2, 1, 3))
+')")
+                              .c_str()),
+              0);
+    const std::string table = "4,0,3";
+    const KvDump expected(scratch_.path("nhd.npz"), {.format = "vllm", .block_table = table});
+    const auto expect_same = [&](const KvDump& dump) {
+        for (const auto& tensor : dump.tensors()) {
+            ASSERT_EQ(tensor.heads, 3U);
+            ASSERT_EQ(tensor.tokens, 12U);
+            for (std::size_t head = 0; head < 3; ++head)
+                EXPECT_TRUE(arma::approx_equal(
+                    dump.read_block(tensor, head, 1, 10),
+                    expected.read_block(*expected.find(tensor.layer, tensor.side), head, 1, 10), "absdiff", 0.0));
+        }
+    };
+    for (const char* file : {"hnd.npz", "sides.npz"}) {
+        const KvDump dump(scratch_.path(file), {.format = "vllm-hnd", .block_table = table});
+        EXPECT_EQ(dump.tensors().size(), 4U);
+        expect_same(dump);
+    }
+    // FlashInfer's pair of tensors.
+    const KvDump pair(scratch_.path("pairs.npz"),
+                      {.layout = "block,head,token,dim", .tensor_pattern = "{side}_cache", .block_table = table});
+    EXPECT_EQ(pair.tensors().size(), 2U);
+    expect_same(pair);
+    expect_error(ErrorKind::input, [&] { KvDump dump(scratch_.path("hnd.npz"), {.block_table = table}); },
+                 {"vllm or --format vllm-hnd"});
+}
+
 TEST_F(Formats, TwoMeaningsOfAShapeAreNotGuessed) {
     const auto path =
         write({stored_cache("kv_cache", {2, 2, 4, cache_heads, cache_dim}, [](const CacheIndex&) { return 1.0; })});

@@ -207,6 +207,161 @@ TEST_F(Scales, ScalesThatAreNotPositiveAreRejected) {
     }
 }
 
+/// torch saves FP8 numbers that were viewed as uint8 with the dtype U8.
+TEST_F(Scales, BytesOfAKindThatIsNamed) {
+    const std::string bytes("\x38\xc4\x7e\x01", 4);
+    struct Case {
+        std::string codes;
+        arma::mat numbers;
+    };
+    // Worked by hand: of E4M3, 0x38 is 2^0, 0xc4 is -1.5 2^1, 0x7e the largest; of E5M2, the first bytes of binary16.
+    const Case cases[] = {{"e4m3", {{1.0, -3.0, 448.0, 0x1p-9}}},
+                          {"e5m2", {{0.5, -4.0, std::numeric_limits<double>::infinity(), 0x1p-16}}},
+                          {"int8", {{56.0, -60.0, 126.0, 1.0}}}};
+    for (const auto& [codes, numbers] : cases)
+        for (const char* dtype : {"U8", "I8"}) {
+            SCOPED_TRACE(codes + dtype);
+            // E5M2 has an infinity at 0x7c only: 0x7e is NaN.
+            const std::string held = codes == "e5m2" ? std::string("\x38\xc4\x7b\x01", 4) : bytes;
+            arma::mat expected = numbers;
+            if (codes == "e5m2") expected(0, 2) = 57344.0;
+            const auto path = write({{"layers.0.key", dtype, {1, 1, 4}, held}});
+            DumpOptions options;
+            options.codes = codes;
+            options.scale = "2";
+            const KvDump scaled(path, options);
+            EXPECT_EQ(arma::abs(scaled.read_block(scaled.tensors()[0], 0, 0, 1) - 2.0 * expected).max(), 0.0);
+            const KvDump stated(write({{"layers.0.key", dtype, {1, 1, 4}, held}}, {{"codes", codes}, {"scale", "2"}}));
+            EXPECT_EQ(arma::abs(stated.read_block(stated.tensors()[0], 0, 0, 1) - 2.0 * expected).max(), 0.0);
+            options.scale = "";
+            if (codes == "int8") {
+                expect_error(ErrorKind::input, [&] { KvDump dump(path, options); }, {"give it with --scale"});
+                continue;
+            }
+            const KvDump plain(path, options);
+            EXPECT_EQ(arma::abs(plain.read_block(plain.tensors()[0], 0, 0, 1) - expected).max(), 0.0);
+            ASSERT_EQ(plain.notes().size(), 1U);
+            EXPECT_NE(plain.notes()[0].find("FP8 numbers are read as they are stored"), std::string::npos);
+        }
+    DumpOptions options;
+    options.codes = "e4m3";
+    const auto fp8 = write({{"layers.0.key", "F8_E4M3", {1, 1, 4}, bytes}});
+    expect_error(ErrorKind::usage, [&] { KvDump dump(fp8, options); }, {"leave --codes out"});
+    options.codes = "e3m4";
+    expect_error(ErrorKind::usage, [&] { KvDump dump(fp8, options); }, {"\"e3m4\"", "e4m3"});
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump dump(write({{"layers.0.key", "U8", {1, 1, 4}, bytes}}, {{"codes", "fp8"}}));
+                 },
+                 {"metadata codes", "--codes"});
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump dump(write({{"layers.0.key", "U8", {1, 1, 4}, bytes}}));
+                 },
+                 {"--codes e4m3"});
+}
+
+/// Groups of channels, of tokens, and of both.
+TEST_F(Scales, HoldForGroups) {
+    const auto opened = [&](const std::vector<std::size_t>& shape, const std::vector<float>& scale) {
+        return KvDump(with_scale(shape, scale));
+    };
+    const auto some = [](std::size_t count) {
+        std::vector<float> scale;
+        for (std::size_t i = 0; i < count; ++i) scale.push_back(static_cast<float>(1U << i % 7) / 4.0F + 1.0F);
+        return scale;
+    };
+    const auto expect_note = [](const KvDump& dump, const std::string& text) {
+        ASSERT_EQ(dump.notes().size(), 1U);
+        EXPECT_NE(dump.notes()[0].find("varies along " + text), std::string::npos) << dump.notes()[0];
+    };
+    const auto of_all = some(scaled_heads * scaled_tokens * 2), of_tokens = some(scaled_heads * 3 * scaled_dim);
+    const KvDump channels = opened({scaled_heads, scaled_tokens, 2}, of_all);
+    expect_entries(channels, channels.tensors()[0], [&](auto h, auto t, auto c) {
+        return of_all[(h * scaled_tokens + t) * 2 + c / 2] * code_at(h, t, c);
+    });
+    expect_note(channels, "head, token, dim in groups of 2");
+    const KvDump tokens = opened({scaled_heads, 3, scaled_dim}, of_tokens);
+    expect_entries(tokens, tokens.tensors()[0], [&](auto h, auto t, auto c) {
+        return of_tokens[(h * 3 + t / 2) * scaled_dim + c] * code_at(h, t, c);
+    });
+    expect_note(tokens, "head, token in groups of 2, dim");
+    const KvDump both = opened({1, 2, 2}, some(4));
+    expect_entries(both, both.tensors()[0],
+                   [&](auto h, auto t, auto c) { return some(4)[t / 3 * 2 + c / 2] * code_at(h, t, c); });
+    const KvDump left_out = opened({3}, some(3));
+    expect_entries(left_out, left_out.tensors()[0],
+                   [&](auto h, auto t, auto c) { return some(3)[t / 2] * code_at(h, t, c); });
+    expect_note(left_out, "token in groups of 2");
+}
+
+/// A scale of [tokens, groups] for all heads, and one whose meaning its shape does not tell.
+TEST_F(Scales, GroupsThatCanBeReadInSeveralWaysAreRejected) {
+    const auto codes = [](std::size_t heads, std::size_t tokens, std::size_t dim) {
+        return RawTensor{"layers.0.key", "I8", {heads, tokens, dim}, std::string(heads * tokens * dim, '\1')};
+    };
+    const auto scale = [](const std::vector<std::size_t>& shape) {
+        std::size_t count = 1;
+        for (const auto size : shape) count *= size;
+        std::vector<float> values;
+        for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<float>(i + 1));
+        return RawTensor{"s", "F32", shape, raw_floats(values)};
+    };
+    DumpOptions options;
+    options.scale = "s";
+    const KvDump rows(write({codes(3, 8, 16), scale({8, 4})}), options);
+    for (std::size_t head = 0; head < 3; ++head) {
+        const arma::mat block = rows.read_block(rows.tensors()[0], head, 2, 5);
+        for (std::size_t t = 0; t < 5; ++t)
+            for (std::size_t c = 0; c < 16; ++c) EXPECT_EQ(block(t, c), static_cast<double>((t + 2) * 4 + c / 4 + 1));
+    }
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump dump(write({codes(3, 8, 16), scale({4})}), options);
+                 },
+                 {"it can vary along token in groups of 2, or along dim in groups of 4", "all axes of the codes"});
+    // [tokens, heads] of codes with heads first is in another order, not in groups.
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump dump(write({codes(2, 8, 16), scale({8, 2})}), options);
+                 },
+                 {"does not fit"});
+    // Sizes that agree are meant before groups, and a note says so.
+    const KvDump heads(write({codes(4, 8, 16), scale({4})}), options);
+    EXPECT_EQ(heads.read_block(heads.tensors()[0], 2, 0, 1)(0, 15), 3.0);
+    ASSERT_EQ(heads.notes().size(), 1U);
+    EXPECT_NE(heads.notes()[0].find("varies along head"), std::string::npos);
+    for (const std::vector<std::size_t>& shape : {std::vector<std::size_t>{1, 8, 3}, {1, 3, 16}, {2, 8, 16}})
+        expect_error(ErrorKind::input,
+                     [&] {
+                         KvDump dump(write({codes(4, 8, 16), scale(shape)}), options);
+                     },
+                     {"equal groups of tokens or channels"});
+}
+
+/// Heads and channels in one axis: groups lie within heads.
+TEST_F(Scales, GroupsOfChannelsThatHoldAllHeads) {
+    std::string bytes(2 * 12, '\1');
+    std::vector<float> scale;
+    for (std::size_t i = 0; i < 2 * 6; ++i) scale.push_back(static_cast<float>(i + 1));
+    const auto file = [&](const std::vector<std::size_t>& shape) {
+        return write({{"layers.0.key", "I8", {2, 12}, bytes}, {"s", "F32", shape, raw_floats(scale)}}, {},
+                     "token,hidden");
+    };
+    DumpOptions options;
+    options.scale = "s";
+    options.head_dim = 4;
+    const KvDump dump(file({2, 6}), options);
+    ASSERT_EQ(dump.tensors()[0].heads, 3U);
+    for (std::size_t head = 0; head < 3; ++head)
+        for (std::size_t t = 0; t < 2; ++t)
+            for (std::size_t c = 0; c < 4; ++c)
+                EXPECT_EQ(dump.read_block(dump.tensors()[0], head, t, 1)(0, c),
+                          static_cast<double>(t * 6 + (head * 4 + c) / 2 + 1));
+    options.head_dim = 3;  // a group of 2 channels would lie in two heads
+    expect_error(ErrorKind::input, [&] { KvDump other(file({2, 6}), options); }, {"does not fit"});
+}
+
 /// Bytes may be integers or FP8 numbers, so a scale alone does not say what they mean.
 TEST_F(Scales, BytesNeedAZeroPoint) {
     std::string codes = all_codes();
@@ -214,7 +369,8 @@ TEST_F(Scales, BytesNeedAZeroPoint) {
     const auto path = write({{"layers.0.key", "U8", {scaled_heads, scaled_tokens, scaled_dim}, codes}});
     DumpOptions options;
     options.scale = "0.5";
-    expect_error(ErrorKind::input, [&] { KvDump dump(path, options); }, {"--zero-point, 0 for plain", "F8_E4M3"});
+    expect_error(ErrorKind::input, [&] { KvDump dump(path, options); },
+                 {"--codes e4m3 or --codes e5m2", "--codes int8", "--zero-point 0"});
     options.zero_point = "0";
     const KvDump dump(path, options);
     expect_entries(dump, dump.tensors()[0], [](auto h, auto t, auto c) { return 0.5 * (code_at(h, t, c) + 50); });
@@ -243,7 +399,7 @@ TEST_F(Scales, WhatDoesNotFitIsRejected) {
     for (const char* bad : {"0", "-2", "nan", "{lay}"})
         expect_error(ErrorKind::input, [&] { opened(write({codes}, {{"scale", bad}})); }, {"scale"});
     for (const std::vector<std::size_t>& shape :
-         {std::vector<std::size_t>{3}, {1, scaled_tokens}, {scaled_tokens, scaled_heads}}) {
+         {std::vector<std::size_t>{5}, {1, scaled_tokens}, {scaled_tokens, scaled_heads}}) {
         std::size_t count = 1;
         for (const auto size : shape) count *= size;
         if (shape == std::vector<std::size_t>{1, scaled_tokens}) {

@@ -16,9 +16,10 @@ struct ModelTimings {
 };
 
 /// Times the forward pass of a model over the first document of a .npy of token ids, in blocks of 128 and with the
-/// predictions of all tokens. `spiked` and `numpy` (model_in_numpy.py: float32, the same blocks) run in turn, one
-/// thread each. Throws as Llama and NumpyPeer do, and postcondition_error if their predictions differ, because only
-/// equal work may be compared.
+/// probability of every next token. `spiked`, `gemm-floor` (the matrix products of the pass alone, with all cached
+/// rows) and `numpy` (model_in_numpy.py: float32, the same blocks) run in turn, one thread each. Throws input_error for
+/// a model that model_in_numpy.py does not know, and as Llama and NumpyPeer do, and postcondition_error if their
+/// predictions differ, because only equal work may be compared.
 [[nodiscard]] ModelTimings time_model(const std::string& model, const std::string& tokens, double seconds);
 
 }  // namespace spiked::validation

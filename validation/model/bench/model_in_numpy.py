@@ -19,7 +19,10 @@ class Work:
                 if name == "__metadata__":
                     continue
                 first, last = tensor["data_offsets"]
-                entries = numpy.frombuffer(data[first:last], {"F16": "<f2", "F32": "<f4", "F64": "<f8"}[tensor["dtype"]])
+                kinds = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
+                entries = numpy.frombuffer(data[first:last], kinds[tensor["dtype"]])
+                if tensor["dtype"] == "BF16":
+                    entries = (entries.astype(numpy.uint32) << 16).view(numpy.float32)
                 self.weights[name] = entries.reshape(tensor["shape"]).astype(numpy.float32)
         half = self.shape["head_dim"] // 2
         frequencies = self.shape["rope_base"] ** (-numpy.arange(half) / half)
@@ -53,7 +56,9 @@ class Work:
                 seen = self.norm(state, at + "input_layernorm.weight")
 
                 def project(name, number):
-                    return (seen @ weights[at + f"self_attn.{name}_proj.weight"].T).reshape(end - first, number, dim)
+                    map = at + f"self_attn.{name}_proj."
+                    rows = seen @ weights[map + "weight"].T + weights.get(map + "bias", numpy.float32(0))
+                    return rows.reshape(end - first, number, dim)
 
                 queries = self.rotate(project("q", heads), first).transpose(1, 0, 2)
                 cache[layer, 0, :, first:end] = self.rotate(project("k", kv_heads), first).transpose(1, 0, 2)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
 #include "core/runtime/error.hpp"
@@ -102,6 +103,7 @@ protected:
         const char* models = std::getenv("SPIKED_EXTRA_MODELS");
         if (models == nullptr) GTEST_SKIP() << "SPIKED_EXTRA_MODELS names no folder";
         plan_.model = std::string(models) + "/needle";
+        if (!std::filesystem::exists(plan_.model)) GTEST_SKIP() << "no needle in " << models;
         plan_.filler = plan_.model + "/filler.npy";
         plan_.prompts = 24;
     }

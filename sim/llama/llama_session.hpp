@@ -1,0 +1,53 @@
+#pragma once
+#include <armadillo>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sim/llama/llama.hpp"
+
+namespace spiked::sim {
+
+/// The cache of one sequence of a model, to which tokens are appended in any number of calls, so that a model can
+/// continue a text over a compressed cache. Calls of append give the same as one call with all tokens, up to rounding
+/// of float. Not for several threads at once; sessions of one model are independent.
+class LlamaSession {
+public:
+    /// The model must outlive the session. Throws usage_error for blocks of 0 tokens and precondition_error for options
+    /// that exclude each other.
+    LlamaSession(const Llama& model, ForwardOptions options);
+
+    /// Appends one or more tokens. They are processed up to the end of a block at a time, so callbacks receive parts of
+    /// blocks when a call ends within one. `keep` or `evict` is called for a block once it is full and a later token is
+    /// appended, before that token attends to it. Throws input_error for no tokens, a token outside the vocabulary and
+    /// more tokens than the model's context, and an Error of the kind memory, with the sizes, when the weights, the
+    /// cache and the arrays of a block do not fit, before anything is appended; precondition_error with keep_own when
+    /// the previous call ended within a block. After any other error the session is in no defined state.
+    void append(std::span<const std::int32_t> tokens);
+
+    /// The number of tokens appended so far.
+    [[nodiscard]] std::size_t tokens() const { return tokens_; }
+
+    /// Natural logarithms of the probabilities of the token after the last one, 1 x vocabulary. Computed anew by each
+    /// call, at the cost of one row's product with the output head. Throws precondition_error before the first append.
+    [[nodiscard]] arma::frowvec log_probabilities() const;
+
+private:
+    void require_memory(std::size_t tokens) const;
+    void append_part(std::span<const std::int32_t> tokens);
+    void replace_due_blocks();
+    [[nodiscard]] arma::fmat attended(std::size_t layer, const arma::fmat& queries) const;
+    void score(const arma::fmat& states) const;
+    [[nodiscard]] std::size_t block_end() const;
+
+    const Llama* model_;
+    ForwardOptions options_;
+    std::vector<std::vector<CachedHead>> caches_;  ///< by layer and kv head
+    std::size_t tokens_ = 0;
+    std::size_t block_ = 0;                ///< first token of the block that the next token belongs to
+    std::optional<std::size_t> due_from_;  ///< the tokens from here to block_ are to be replaced
+    arma::fmat last_;                      ///< the state of the last token before the final norm
+};
+
+}  // namespace spiked::sim

@@ -1,0 +1,197 @@
+#include "validation/model/generated_answers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
+#include "sim/llama/llama_session.hpp"
+#include "validation/statistics/clustered.hpp"
+
+namespace spiked::validation {
+namespace {
+
+struct AnswerResult {
+    GeneratedAnswer answer;
+    codec::CacheBits bits;
+    double entries = 0.0;
+};
+
+/// Full precision if `cache` is null.
+AnswerResult answer_prompt(const sim::Llama& model, const FactPrompts& file, const FactPrompt& prompt,
+                           const AnswerPlan& plan, codec::CompressedCache* cache) {
+    sim::ForwardOptions options{.block_tokens = plan.block_tokens, .at_once = plan.at_once};
+    // The last token of the prompt stays out, because it predicts the first of the answer.
+    const std::size_t question_end = prompt.tokens.size() - 1;
+    if (plan.exact_questions || plan.at_once)
+        options.context = plan.observe_questions ? question_end : prompt.question_at;
+    if (cache != nullptr) {
+        if (plan.observe_questions) cache->observe_last(question_end - prompt.question_at);
+        cache->attach(options);
+    }
+    auto [tokens, ended] = generate_greedily(model, prompt.tokens, options, file.end_tokens, prompt.most_tokens);
+    AnswerResult result{{.tokens = std::move(tokens), .ended = ended}, {}, 0.0};
+    result.answer.text = file.text(result.answer.tokens);
+    for (const FactNeedle& needle : prompt.needles)
+        result.answer.found.push_back(states(result.answer.text, needle.answer));
+    if (cache != nullptr) {
+        result.bits = cache->stored_bits();
+        result.entries = cache->entries();
+    }
+    return result;
+}
+
+std::size_t tenth_of(double depth) { return std::min<std::size_t>(9, static_cast<std::size_t>(depth * 10.0)); }
+
+struct PartsBy {
+    bool context = false, needles = false, tenth = false;
+};
+
+/// The recall of the controls, or of all other prompts, by the given properties.
+std::vector<Recall> recalls(const FactPrompts& file, const std::vector<GeneratedAnswer>& answers, PartsBy by,
+                            bool control = false) {
+    using Key = std::tuple<std::optional<std::size_t>, std::optional<std::size_t>, std::optional<std::size_t>>;
+    std::map<Key, Parts> parts;
+    for (std::size_t p = 0; p < answers.size(); ++p) {
+        const FactPrompt& prompt = file.prompts[p];
+        if (prompt.control != control) continue;
+        for (std::size_t n = 0; n < prompt.needles.size(); ++n) {
+            Key key;
+            if (by.context) std::get<0>(key) = prompt.context;
+            if (by.needles) std::get<1>(key) = prompt.needles.size();
+            if (by.tenth) std::get<2>(key) = tenth_of(prompt.needles[n].depth);
+            auto& sum = parts[key].sums[static_cast<std::int64_t>(p)];
+            sum.count += 1.0;
+            sum.sum += answers[p].found[n] ? 1.0 : 0.0;
+        }
+    }
+    std::vector<Recall> found;
+    for (const auto& [key, part] : parts) {
+        const Interval interval = clustered_fraction(part, 0.05);
+        Recall recall{std::get<0>(key), std::get<1>(key),  std::get<2>(key), 0,
+                      part.sums.size(), part.mean().value, interval.low,     interval.high};
+        for (const auto& [prompt, sum] : part.sums) recall.asked += static_cast<std::size_t>(sum.count);
+        found.push_back(recall);
+    }
+    return found;
+}
+
+/// Needles and those found by prompt, of prompts that are not controls.
+Parts found_by_prompt(const FactPrompts& file, const std::vector<GeneratedAnswer>& answers) {
+    Parts parts;
+    for (std::size_t p = 0; p < answers.size(); ++p) {
+        const auto& found = answers[p].found;
+        if (!file.prompts[p].control)
+            parts.sums[static_cast<std::int64_t>(p)] = {
+                static_cast<double>(found.size()), static_cast<double>(std::count(found.begin(), found.end(), true))};
+    }
+    return parts;
+}
+
+AnswerRow answer_row(const codec::CacheVersion& version, std::vector<AnswerResult> results, const FactPrompts& file,
+                     const Parts& exact) {
+    AnswerRow row{.method = version.label, .bits = version.bits, .budget = version.budget};
+    codec::CacheBits bits;
+    double entries = 0.0;
+    for (auto& result : results) {
+        bits += result.bits;
+        entries += result.entries;
+        row.tokens += static_cast<double>(result.answer.tokens.size()) / static_cast<double>(results.size());
+        row.ended += (result.answer.ended ? 1.0 : 0.0) / static_cast<double>(results.size());
+        row.answers.push_back(std::move(result.answer));
+    }
+    if (version.cache) row.ledger = bits /= entries;
+    row.recall = recalls(file, row.answers, {}).front();
+    const auto controls = recalls(file, row.answers, {}, true);
+    if (!controls.empty()) row.control = controls.front();
+    for (const PartsBy by : {PartsBy{.context = true}, PartsBy{.needles = true}, PartsBy{.tenth = true},
+                             PartsBy{.context = true, .needles = true}, PartsBy{.context = true, .tenth = true}})
+        for (const Recall& part : recalls(file, row.answers, by)) row.parts.push_back(part);
+    row.lost = paired_difference(exact, found_by_prompt(file, row.answers)).mean_and_error();
+    return row;
+}
+
+void require_compressible(const FactPrompts& file, const AnswerPlan& plan) {
+    if (plan.exact_questions || plan.at_once) return;  // there also a block that is not full is compressed
+    for (std::size_t p = 0; p < file.prompts.size(); ++p)
+        if (file.prompts[p].tokens.size() <= plan.block_tokens)
+            throw input_error(
+                "{}: prompt {} has {} tokens (more than a block of {} are expected, else nothing is compressed): give "
+                "a "
+                "smaller --block or longer prompts",
+                plan.prompts, p, file.prompts[p].tokens.size(), plan.block_tokens);
+}
+
+}  // namespace
+
+GreedyText generate_greedily(const sim::Llama& model, const std::vector<std::int32_t>& prompt,
+                             const sim::ForwardOptions& options, const std::vector<std::int32_t>& end_tokens,
+                             std::size_t most) {
+    sim::LlamaSession session(model, options);
+    session.append(prompt);
+    GreedyText text;
+    while (text.tokens.size() < most) {
+        const auto next = static_cast<std::int32_t>(session.log_probabilities().index_max());
+        text.ended = std::find(end_tokens.begin(), end_tokens.end(), next) != end_tokens.end();
+        if (text.ended) break;
+        text.tokens.push_back(next);
+        if (text.tokens.size() < most) session.append({&text.tokens.back(), 1});
+    }
+    return text;
+}
+
+GeneratedAnswers measure_answers(const AnswerPlan& asked) {
+    AnswerPlan plan = asked;
+    const bool evicts = std::any_of(plan.methods.begin(), plan.methods.end(),
+                                    [](const codec::CacheRequest& request) { return request.how.eviction != nullptr; });
+    if (evicts)
+        plan.at_once = true;
+    else if (plan.observe_questions)
+        throw usage_error(
+            "--observe-questions has no effect (no method evicts tokens): add snapkv to --method, or leave it out");
+    const sim::LlamaConfig shape = sim::read_llama_config(plan.model);
+    FactPrompts file = read_fact_prompts(plan.prompts, shape);  // before the weights, which take longer
+    require_compressible(file, plan);
+    codec::CachePart part;
+    if (plan.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
+    std::size_t shortest = file.prompts.front().question_at;
+    for (const auto& prompt : file.prompts) shortest = std::min(shortest, prompt.question_at);
+    const auto versions = codec::cache_versions(shape, plan.methods, plan.quantizer, part, plan.block_tokens, shortest);
+    const sim::Llama model(plan.model);
+
+    const std::size_t count = file.prompts.size();
+    std::vector<std::vector<AnswerResult>> found(versions.size(), std::vector<AnswerResult>(count));
+    std::size_t done = 0;
+    std::mutex progress_guard;
+    for_each_parallel(versions.size() * count, plan.threads, [&](std::size_t job) {
+        auto cache = versions[job / count].cache;
+        if (cache) cache->draw_rotations(job % count);
+        found[job / count][job % count] =
+            answer_prompt(model, file, file.prompts[job % count], plan, cache ? &*cache : nullptr);
+        const std::scoped_lock lock(progress_guard);
+        if (plan.progress) plan.progress(++done, versions.size() * count);
+    });
+
+    GeneratedAnswers result{.last_layer_only = plan.last_layer_only,
+                            .exact_questions = plan.exact_questions || plan.at_once,
+                            .at_once = plan.at_once,
+                            .observe_questions = plan.observe_questions,
+                            .block_tokens = plan.block_tokens};
+    Parts exact;
+    for (std::size_t v = 0; v < versions.size(); ++v) {
+        if (v == 0) {
+            std::vector<GeneratedAnswer> first;
+            for (const auto& one : found.front()) first.push_back(one.answer);
+            exact = found_by_prompt(file, first);
+        }
+        result.rows.push_back(answer_row(versions[v], std::move(found[v]), file, exact));
+    }
+    file.vocabulary.clear();
+    result.file = std::move(file);
+    return result;
+}
+
+}  // namespace spiked::validation
