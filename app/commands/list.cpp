@@ -11,6 +11,7 @@
 #include "estimators/caches/cache_method.hpp"
 #include "estimators/caches/eviction.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/pca/covariance_loss.hpp"
 #include "estimators/ranks/rank_rule.hpp"
 #include "reports/figures/figures.hpp"
 #include "sim/spiked/covariance_kinds.hpp"
@@ -75,6 +76,7 @@ std::vector<Line> estimator_lines() {
     return lines;
 }
 
+std::vector<Line> pca_loss_lines() { return lines_of(estimators::covariance_losses()); }
 std::vector<Line> rank_lines() { return lines_of(estimators::rank_rules()); }
 
 /// The option --bits as this quantizer understands it.
@@ -193,12 +195,13 @@ std::vector<Line> convention_lines() {
 }
 
 const std::vector<Topic>& topics() {
-    static const std::vector<Topic> table = {
-        {"estimators", estimator_lines},   {"ranks", rank_lines},         {"quantizers", quantizer_lines},
-        {"caches", cache_lines},           {"evictions", eviction_lines}, {"entries", entry_lines},
-        {"covariances", covariance_lines}, {"bases", basis_lines},        {"vectors", vector_lines},
-        {"metrics", metric_lines},         {"claims", claim_lines},       {"figures", figure_lines},
-        {"conventions", convention_lines}};
+    static const std::vector<Topic> table = {{"estimators", estimator_lines},   {"ranks", rank_lines},
+                                             {"quantizers", quantizer_lines},   {"caches", cache_lines},
+                                             {"evictions", eviction_lines},     {"entries", entry_lines},
+                                             {"covariances", covariance_lines}, {"bases", basis_lines},
+                                             {"vectors", vector_lines},         {"pca-losses", pca_loss_lines},
+                                             {"metrics", metric_lines},         {"claims", claim_lines},
+                                             {"figures", figure_lines},         {"conventions", convention_lines}};
     return table;
 }
 

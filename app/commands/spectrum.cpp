@@ -9,6 +9,7 @@
 #include "app/commands/matrix_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/inference/spike_intervals.hpp"
 #include "estimators/ranks/bulk_gap.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
@@ -23,10 +24,44 @@
 namespace spiked::app {
 namespace {
 
+/// The intervals of one estimate and how they were made.
+struct Uncertainty {
+    estimators::IntervalMethod method = estimators::IntervalMethod::none;
+    double confidence = 0.0;
+    std::optional<std::vector<estimators::SpikeIntervals>> components;  ///< none: the estimator has no noise law
+    std::optional<double> next_p_value;
+};
+
 struct Estimate {
     std::string name;
     estimators::Shrinkage shrinkage;
+    Uncertainty uncertainty = {};
 };
+
+Json interval_json(const std::optional<estimators::Interval>& interval) {
+    if (!interval) return {};
+    Json ends = Json::array();
+    ends.push(interval->low);
+    ends.push(interval->high);
+    return ends;
+}
+
+Json intervals_json(const Uncertainty& of) {
+    if (!of.components) return {};
+    Json strength = Json::array(), left = Json::array(), right = Json::array(), reasons = Json::array();
+    for (const estimators::SpikeIntervals& component : *of.components) {
+        strength.push(interval_json(component.strength));
+        left.push(interval_json(component.overlap_left));
+        right.push(interval_json(component.overlap_right));
+        reasons.push(component.reason.empty() ? Json() : Json(component.reason));
+    }
+    return Json::object({{"method", enum_name(of.method)},
+                         {"confidence", of.confidence},
+                         {"strength", std::move(strength)},
+                         {"overlap_left", std::move(left)},
+                         {"overlap_right", std::move(right)},
+                         {"reasons", std::move(reasons)}});
+}
 
 Json estimate_json(const Estimate& estimate, theory::Loss loss) {
     const auto& found = estimate.shrinkage;
@@ -40,6 +75,9 @@ Json estimate_json(const Estimate& estimate, theory::Loss loss) {
          {"overlap_right", found.overlap_right},
          {"shrunk", found.shrunk},
          {"expected_relative_error", found.expected_error ? Json(found.expected_error->relative) : Json()},
+         {"intervals", intervals_json(estimate.uncertainty)},
+         {"next_component_p_value",
+          estimate.uncertainty.next_p_value ? Json(*estimate.uncertainty.next_p_value) : Json()},
          {"note", found.note.empty() ? Json() : Json(found.note)}});
 }
 
@@ -129,6 +167,25 @@ std::string head_text(const Data& data) {
     return text;
 }
 
+/// One line for each component.
+std::string intervals_text(const Uncertainty& of) {
+    if (!of.components || of.components->empty()) return "";
+    std::string text = fmt::format("  {:g} % intervals ({}):\n", 100.0 * of.confidence, enum_name(of.method));
+    for (std::size_t i = 0; i < of.components->size(); ++i) {
+        const estimators::SpikeIntervals& component = (*of.components)[i];
+        std::vector<std::string> parts;
+        const auto add = [&](const char* what, const std::optional<estimators::Interval>& interval) {
+            if (interval) parts.push_back(fmt::format("{} {:.4g} to {:.4g}", what, interval->low, interval->high));
+        };
+        add("strength", component.strength);
+        add("overlap left", component.overlap_left);
+        add("overlap right", component.overlap_right);
+        if (!component.reason.empty()) parts.push_back(parts.empty() ? "none: " + component.reason : component.reason);
+        text += fmt::format("  {}: {}\n", i + 1, fmt::join(parts, "; "));
+    }
+    return text;
+}
+
 std::string estimate_text(const Estimate& estimate, const std::vector<double>& singular_values, theory::Loss loss) {
     const auto& found = estimate.shrinkage;
     std::string text = fmt::format("\n{} ({} loss): rank {}", estimate.name, theory::name_of(loss), found.rank);
@@ -140,6 +197,9 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
         text += fmt::format("  by its own estimate ||S^ - S||_F^2 is {:.6g}, {:.4g} % of ||S||_F^2\n",
                             found.expected_error->squared, 100.0 * found.expected_error->relative);
     if (!found.note.empty()) text += "  " + found.note + "\n";
+    if (estimate.uncertainty.next_p_value)
+        text += fmt::format("  one more component: p = {:.2g} under white noise (Tracy-Widom)\n",
+                            *estimate.uncertainty.next_p_value);
     if (found.rank == 0) return text;
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
     const auto overlap = [](double value) { return reports::with_error(value, 0.0, 6); };
@@ -147,7 +207,7 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
     for (std::size_t i = 0; i < found.rank; ++i)
         table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]),
                    overlap(found.overlap_left[i]), overlap(found.overlap_right[i]), cell(found.shrunk[i])});
-    return text + table.text();
+    return text + table.text() + intervals_text(estimate.uncertainty);
 }
 
 /// The known noise covariance of one side, restricted to the rows or columns that were kept.
@@ -227,6 +287,8 @@ std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& argument
         throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
                           chosen.size());
     if (arguments.has("--covariance")) reject_without_samples(arguments, chosen);
+    if (arguments.has("--confidence") && arguments.text("--intervals") == enum_name(estimators::IntervalMethod::none))
+        throw usage_error("--confidence has no effect with --intervals none: leave one out");
     return chosen;
 }
 
@@ -249,6 +311,18 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
                                                                               data.singular_values, data.shape);
                                                   })});
     return estimates;
+}
+
+/// Adds the intervals of every estimate.
+void add_intervals(const Arguments& arguments, std::vector<Estimate>& estimates, const Data& data) {
+    const auto method = enum_named<estimators::IntervalMethod>(arguments.text("--intervals"), "intervals");
+    if (method == estimators::IntervalMethod::none) return;
+    const double confidence = arguments.number("--confidence");
+    for (Estimate& estimate : estimates)
+        estimate.uncertainty = {
+            method, confidence,
+            estimators::spike_intervals(estimate.shrinkage, data.singular_values, data.shape, method, confidence),
+            estimators::next_component_p_value(estimate.shrinkage, data.singular_values, data.shape)};
 }
 
 /// Writes the estimated signal and the rest.
@@ -285,7 +359,8 @@ int run(const Arguments& arguments) {
     keep_apart(arguments.text("--denoised"), arguments.text("--residual"));
 
     Data data = read_data(arguments);
-    const std::vector<Estimate> estimates = estimate_all(arguments, chosen, data);
+    std::vector<Estimate> estimates = estimate_all(arguments, chosen, data);
+    add_intervals(arguments, estimates, data);
     if (arguments.has("--denoised") || arguments.has("--residual")) write_parts(arguments, chosen.front(), data);
     std::string picture;
     if (arguments.has("--plot"))
@@ -312,6 +387,10 @@ Command spectrum_command() {
          "spectral estimator; spiked list estimators shows all", "eoptshrink", true},
         {"--loss", one_of<theory::Loss>(), "loss for which the shrinkage is optimal",
          std::string(theory::name_of(theory::Loss::frobenius)), false},
+        {"--intervals", one_of<estimators::IntervalMethod>(),
+         "how intervals of strengths and overlaps are made: by the theory of fluctuations or by a parametric bootstrap",
+         std::string(enum_name(estimators::IntervalMethod::theory)), false},
+        {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95", false},
         {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
         {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
         {"--row-spectrum", any_text("SPEC|FILE.npy"),

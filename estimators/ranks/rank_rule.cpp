@@ -4,15 +4,36 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/ranks/eigenvalue_gaps.hpp"
+#include "estimators/ranks/kritchman_nadler.hpp"
+#include "estimators/ranks/parallel_analysis.hpp"
 #include "estimators/ranks/rate_distortion_rank.hpp"
+
+template <>
+struct spiked::EnumNames<spiked::estimators::ResidualCopies> {
+    static constexpr EnumName<spiked::estimators::ResidualCopies> table[] = {
+        {spiked::estimators::ResidualCopies::permutations, "permute"},
+        {spiked::estimators::ResidualCopies::signs, "signs"}};
+};
 
 namespace spiked::estimators {
 namespace {
 
 struct Row {
     RegistryEntry entry;
-    RankRule (*make)(const NameOptions&);
+    RankRule (*make)(const NameOptions&);  ///< null where the rule needs the block
+    BlockRankRule (*make_for_blocks)(const NameOptions&) = nullptr;
 };
+
+BlockRankRule parallel_analysis(const NameOptions& named) {
+    const double level = named.number_or_default("level");
+    const std::size_t least = ParallelAnalysis::least_draws(level);
+    const std::size_t draws = named.whole("draws").value_or(least);
+    if (draws < least)
+        throw usage_error("\"{}\": {} draws are not possible at level {}: give {} or more", named.text(), draws, level,
+                          least);
+    const auto copies = named.choice_or_default<ResidualCopies>("copies");
+    return [=](AnalysedBlock& block) { return ParallelAnalysis(block, level, draws, copies).rank(); };
+}
 
 const Registry<Row>& rows() {
     static const Registry<Row> table(
@@ -36,8 +57,35 @@ const Registry<Row>& rows() {
                      return eigenvalue_gap_rank(spectrum.eigenvalues, cap);
                  };
              }},
+            {{"kn",
+              "counts components by sequential Tracy-Widom tests under white noise of unknown level",
+              {{"alpha", number("P", {.above = 0.0, .below = 1.0}), "false-alarm rate of each test", "0.005"}},
+              "Kritchman & Nadler 2009"},
+             [](const NameOptions& named) -> RankRule {
+                 return [level = named.number_or_default("alpha")](const RelativeSpectrum& spectrum) {
+                     return kritchman_nadler_rank(spectrum, level);
+                 };
+             }},
+            {{"pa",
+              "parallel analysis: counts components that stand out of copies of the residual without components; "
+              "needs the matrix",
+              {{"copies", one_of<ResidualCopies>(),
+                "permute the entries of each column, or give every entry a random sign",
+                std::string(enum_name(ResidualCopies::permutations))},
+               {"level", number("P", {.above = 0.0, .below = 1.0}), "false-alarm rate of each component", "0.05"},
+               {"draws", whole("N", 1, ParallelAnalysis::most_draws), "number of copies", "1/level - 1"}},
+              "Horn 1965; Buja & Eyuboglu 1992; Hong, Sheng & Dobriban 2020; Dobriban & Owen 2019"},
+             nullptr,
+             parallel_analysis},
         });
     return table;
+}
+
+RankRule needs_the_block(const std::string& name) {
+    return [name](const RelativeSpectrum&) -> std::size_t {
+        throw usage_error(
+            "the rank rule {} needs the matrix (only its singular values are known here): choose another rule", name);
+    };
 }
 
 /// The first option of a rule that a name has, apart from those that are also options of the method itself (`own`).
@@ -77,7 +125,8 @@ GivenRank given_rank(const NameOptions& named, const std::string& word, const st
     GivenRank given;
     for (const auto& row : rows()) {
         if (row.entry.name == word) {
-            given.rule = row.make(named);
+            given.rule = row.make != nullptr ? row.make(named) : needs_the_block(row.entry.name);
+            if (row.make_for_blocks != nullptr) given.block_rule = row.make_for_blocks(named);
             continue;
         }
         if (const auto key = option_of(row, named, own))

@@ -6,6 +6,7 @@
 
 #include "core/text/name_options.hpp"
 #include "core/text/registry.hpp"
+#include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
 
 namespace spiked::estimators {
@@ -13,10 +14,14 @@ namespace spiked::estimators {
 /// Chooses how many components of a block to keep, from its singular values.
 using RankRule = std::function<std::size_t(const RelativeSpectrum&)>;
 
+/// The same for a rule that needs the block itself.
+using BlockRankRule = std::function<std::size_t(AnalysedBlock&)>;
+
 /// The rank that a name gives: a number or a rule.
 struct GivenRank {
     std::optional<std::size_t> fixed;
-    RankRule rule;  ///< used where `fixed` is empty
+    RankRule rule;                  ///< used where `fixed` is empty; throws usage_error where it needs the block
+    BlockRankRule block_rule = {};  ///< set where the rule needs the block
 
     [[nodiscard]] std::size_t of(const RelativeSpectrum& spectrum) const { return fixed ? *fixed : rule(spectrum); }
 };

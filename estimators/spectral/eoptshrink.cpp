@@ -110,7 +110,8 @@ void reject_options_without_effect(const NameOptions& named, const EOptShrinkOpt
     };
     const bool fit = options.edge == EdgeRule::fit;
     reject("factor", fit, "it stretches the edge of edge=points");
-    reject("margin", !fit && (options.rank || options.rank_rule), "the rank it decides is given");
+    reject("margin", !fit && (options.rank || options.rank_rule || options.block_rank_rule),
+           "the rank it decides is given");
 }
 
 EOptShrinkOptions parsed_options(const NameOptions& named, theory::Loss loss) {
@@ -123,6 +124,7 @@ EOptShrinkOptions parsed_options(const NameOptions& named, theory::Loss loss) {
         const GivenRank given = given_rank(named, *rank, own);
         options.rank = given.fixed;
         options.rank_rule = given.rule;
+        options.block_rank_rule = given.block_rule;
     } else {
         reject_rule_options(named, own);
     }
@@ -151,7 +153,17 @@ struct EOptShrink {
 
 SpectralEstimator make(const NameOptions& named, theory::Loss loss, const KnownLaw&) {
     const EOptShrinkOptions options = parsed_options(named, loss);
-    return {named.text(), EOptShrink{options}, options.rank ? *options.rank + 1 : 0};
+    SpectralEstimator estimator{named.text(), EOptShrink{options}, options.rank ? *options.rank + 1 : 0};
+    if (options.block_rank_rule) {
+        estimator.estimate_block =
+            ranked_by_block(options.block_rank_rule,
+                            [options](std::span<const double> singular_values, Shape shape, std::size_t found) {
+                                EOptShrinkOptions ranked = options;
+                                ranked.rank_rule = [found](const RelativeSpectrum&) { return found; };
+                                return eoptshrink(singular_values, shape, ranked);
+                            });
+    }
+    return estimator;
 }
 
 }  // namespace

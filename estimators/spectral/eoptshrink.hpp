@@ -23,6 +23,8 @@ struct EOptShrinkOptions {
     bool mass_of_rest = true;         ///< atoms have weight 1 over their number; if false, 1/p
     bool clip = true;                 ///< clips overlaps to [0, 1] and shrunk values to [0, observed]
     std::optional<std::size_t> rank;  ///< oracle rank instead of the rank rule
+    BlockRankRule block_rank_rule =
+        {};              ///< the same for a rule that needs the block; only `SpectralEstimator` applies it
     RankRule rank_rule;  ///< a rule instead of the bulk edge; its rank is lowered until the noise law has enough values
 
     [[nodiscard]] static EOptShrinkOptions paper();

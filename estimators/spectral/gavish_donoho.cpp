@@ -28,6 +28,7 @@ Shrinkage gavish_donoho(std::span<const double> singular_values, Shape shape, co
                         "more than half the singular values are 0: low rank, no noise level to estimate");
     result.rank = answer.rank;
     result.bulk_edge = spectrum.eigenvalue(answer.edge);
+    result.noise_level = level * spectrum.unit;
     return result;
 }
 

@@ -49,11 +49,19 @@ SpectralFamily optshrink_family() {
              "2"},
             [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
                 const GivenRank rank = required_rank(named, "optshrink:2");
-                return {named.text(),
-                        [rank, loss](std::span<const double> singular_values, Shape shape) {
-                            return optshrink(singular_values, shape, rank.of({singular_values, shape}), loss);
-                        },
-                        rank.fixed ? *rank.fixed + 1 : 0};
+                SpectralEstimator estimator{
+                    named.text(),
+                    [rank, loss](std::span<const double> singular_values, Shape shape) {
+                        return optshrink(singular_values, shape, rank.of({singular_values, shape}), loss);
+                    },
+                    rank.fixed ? *rank.fixed + 1 : 0};
+                if (rank.block_rule)
+                    estimator.estimate_block = ranked_by_block(
+                        rank.block_rule,
+                        [loss](std::span<const double> singular_values, Shape shape, std::size_t found) {
+                            return optshrink(singular_values, shape, found, loss);
+                        });
+                return estimator;
             }};
 }
 

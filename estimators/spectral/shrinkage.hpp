@@ -25,7 +25,8 @@ struct Shrinkage {
     std::vector<double> overlap_right;
     /// Replacements of the observed singular values; 0 <= shrunk <= observed except for eoptshrink:author.
     std::vector<double> shrunk;
-    std::vector<double> noise_eigenvalues;        ///< the fitted noise law, largest first; empty if a method has none
+    std::vector<double> noise_eigenvalues;  ///< the fitted noise law, largest first; empty if a method has none
+    std::optional<double> noise_level;  ///< standard deviation of the noise entries; only of methods for white noise
     std::optional<ErrorEstimate> expected_error;  ///< only of methods that estimate it
     std::string note;                             ///< why the result is empty or degraded; otherwise empty
 };

@@ -40,6 +40,13 @@ SpectralEstimator SpectralSpec::make(theory::Loss loss, const KnownLaw& known) c
     return estimator;
 }
 
+std::function<Shrinkage(AnalysedBlock&)> ranked_by_block(BlockRankRule rule, RankedEstimate at_rank) {
+    return [rule = std::move(rule), at_rank = std::move(at_rank)](AnalysedBlock& block) {
+        const std::size_t rank = rule(block);
+        return at_rank(block.singular_values(), block.shape(), rank);
+    };
+}
+
 SpectralEstimator spectral_estimator(std::string_view name, theory::Loss loss, const KnownLaw& known) {
     return spectral_spec(name).make(loss, known);
 }

@@ -47,7 +47,7 @@ double quantile_at(double level) {
 }
 
 Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile,
-                const SignFlips* flips) {
+                const ParallelAnalysis* flips) {
     std::size_t rank = 0;
     double level = 0.0;
     while (true) {
@@ -66,7 +66,7 @@ Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& optio
 }
 
 Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile,
-                    const SignFlips* flips) {
+                    const ParallelAnalysis* flips) {
     const Shape shape = spectrum.shape;
     const theory::Spectrum identity = theory::identity_spectrum();
     const theory::SeparableLaw law(options.law.row.value_or(identity), options.law.column.value_or(identity),
@@ -97,13 +97,13 @@ Shrinkage under_law(const RelativeSpectrum& spectrum, const TracyWidomOptions& o
 
 TracyWidomTest::TracyWidomTest(TracyWidomOptions options) : options_(std::move(options)) {
     if (const auto draws = options_.sign_flips;
-        draws && (*draws < SignFlips::least_draws(options_.level) || *draws > SignFlips::most_draws))
+        draws && (*draws < ParallelAnalysis::least_draws(options_.level) || *draws > ParallelAnalysis::most_draws))
         throw usage_error("tw-test: {} draws of signs are not possible at level {}: give {} to {}", *draws,
-                          options_.level, SignFlips::least_draws(options_.level), SignFlips::most_draws);
+                          options_.level, ParallelAnalysis::least_draws(options_.level), ParallelAnalysis::most_draws);
     quantile_ = quantile_at(options_.level);
 }
 
-Shrinkage TracyWidomTest::judge(const RelativeSpectrum& spectrum, const SignFlips* flips) const {
+Shrinkage TracyWidomTest::judge(const RelativeSpectrum& spectrum, const ParallelAnalysis* flips) const {
     if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
     return options_.law.empty() ? white(spectrum, options_, quantile_, flips)
                                 : under_law(spectrum, options_, quantile_, flips);
@@ -120,7 +120,7 @@ Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Sh
 Shrinkage TracyWidomTest::operator()(AnalysedBlock& block) const {
     const RelativeSpectrum spectrum(block.singular_values(), block.shape());
     if (!options_.sign_flips) return judge(spectrum, nullptr);
-    const SignFlips flips(block, options_.level, *options_.sign_flips);
+    const ParallelAnalysis flips(block, options_.level, *options_.sign_flips);
     return judge(spectrum, &flips);
 }
 
@@ -138,7 +138,8 @@ SpectralFamily tracy_widom_test_family() {
             "null law: tw is Tracy-Widom; signflip takes blocks with random signs, for any symmetric independent "
             "entries",
             std::string(enum_name(NullLaw::tracy_widom))},
-           {"draws", whole("N", 1, SignFlips::most_draws), "with null=signflip: number of such blocks", "1/level - 1"},
+           {"draws", whole("N", 1, ParallelAnalysis::most_draws), "with null=signflip: number of such blocks",
+            "1/level - 1"},
            {"sigma", number("S", {.above = 0.0}),
             "standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law"}},
           "Johnstone 2001; Kritchman & Nadler 2009; Hong, Sheng & Dobriban 2020",
@@ -151,7 +152,7 @@ SpectralFamily tracy_widom_test_family() {
                                       .law = known};
             const auto draws = named.whole("draws");
             if (named.choice_or_default<NullLaw>("null") == NullLaw::sign_flips)
-                options.sign_flips = draws.value_or(SignFlips::least_draws(options.level));
+                options.sign_flips = draws.value_or(ParallelAnalysis::least_draws(options.level));
             else if (draws)
                 throw usage_error("\"{}\": draws= has no effect without null=signflip: leave it out", named.text());
             const TracyWidomTest test(options);

@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "estimators/ranks/sign_flips.hpp"
+#include "estimators/ranks/parallel_analysis.hpp"
 #include "estimators/spectral/spectral_estimator.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
 
@@ -15,7 +15,7 @@ struct TracyWidomOptions {
     std::optional<double> noise_level;  ///< standard deviation of the entries
     KnownLaw law;                       ///< empty: white noise
     /// Number of copies of the block with random signs that decide the rank in place of the Tracy-Widom quantile
-    /// (sign_flips.hpp). Strengths, overlaps and shrunk values still follow from the law.
+    /// (parallel_analysis.hpp). Strengths, overlaps and shrunk values still follow from the law.
     std::optional<std::size_t> sign_flips;
 };
 
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] Shrinkage operator()(AnalysedBlock& block) const;
 
 private:
-    [[nodiscard]] Shrinkage judge(const RelativeSpectrum& spectrum, const SignFlips* flips) const;
+    [[nodiscard]] Shrinkage judge(const RelativeSpectrum& spectrum, const ParallelAnalysis* flips) const;
 
     TracyWidomOptions options_;
     double quantile_;

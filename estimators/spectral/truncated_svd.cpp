@@ -17,13 +17,20 @@ SpectralFamily truncated_svd_family() {
              true},
             [](const NameOptions& named, theory::Loss, const KnownLaw&) -> SpectralEstimator {
                 const GivenRank rank = required_rank(named, "svd:1");
-                return {named.text(),
-                        [rank](std::span<const double> singular_values, Shape shape) {
-                            const RelativeSpectrum spectrum(singular_values, shape);
-                            if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
-                            return truncated(spectrum, rank.of(spectrum));
-                        },
-                        rank.fixed.value_or(0)};
+                SpectralEstimator estimator{named.text(),
+                                            [rank](std::span<const double> singular_values, Shape shape) {
+                                                const RelativeSpectrum spectrum(singular_values, shape);
+                                                if (spectrum.unit == 0.0)
+                                                    return nothing_found("the block is zero or empty");
+                                                return truncated(spectrum, rank.of(spectrum));
+                                            },
+                                            rank.fixed.value_or(0)};
+                if (rank.block_rule)
+                    estimator.estimate_block = ranked_by_block(
+                        rank.block_rule, [](std::span<const double> singular_values, Shape shape, std::size_t found) {
+                            return truncated({singular_values, shape}, found);
+                        });
+                return estimator;
             }};
 }
 

@@ -8,6 +8,7 @@ Shrinkage white_shrinkage(const RelativeSpectrum& spectrum, std::size_t rank, do
     Shrinkage result;
     result.rank = rank;
     result.bulk_edge = spectrum.eigenvalue(standard * standard * theory::white::bulk_edge(aspect));
+    result.noise_level = level * spectrum.unit;
     for (std::size_t i = 0; i < rank; ++i)
         append(result, white_component(aspect, loss, standard, spectrum.relative(), i));
     return result;

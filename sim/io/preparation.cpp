@@ -170,7 +170,7 @@ std::vector<std::string> data_notes(const arma::mat& matrix, const NoteContext& 
     if (like_covariances(matrix, unit))
         notes.push_back(
             fmt::format("the matrix is symmetric and looks like a {0} matrix: if it is one, say so with "
-                        "spiked spectrum --covariance SAMPLES",
+                        "--covariance SAMPLES (spiked spectrum, spiked pca)",
                         unit ? "correlation" : "covariance"));
     if (!context.largest_value) return notes;
     for (const bool rows : {false, true}) {

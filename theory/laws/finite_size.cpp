@@ -216,11 +216,8 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
 // G = (1 + e3)^2 - (z m1 + e1)(z m2 + e2) / ((1 + t)(1 + t/beta)): its pole is the outlier, its residue the overlap.
 // Both are linearised here with y = 1/(x/z - 1). A prime is z d/dz, which on the curve is -p d/dlog t with p = 1/F.
 // The formulas avoid cancellation: quantities that are small for strong spikes are computed directly.
-SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
-                                   std::size_t columns, const NoiseEntries& entries) {
-    require_size(law, rows, columns);
-    const SpikePrediction spike = law.spike(strength);
-    const SpikeCurve curve = law.spike_curve(strength);
+SpikeVariances spike_variances(const SpikeCurve& curve, Eigenvalue edge, AspectRatio aspect, std::size_t rows,
+                               std::size_t columns) {
     const double t = curve.t;
     const double p = 1.0 / curve.fall;
     const double s = curve.slope;
@@ -244,7 +241,7 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
         const double yyyy = (d_yyy - 3.0 * yyy + 2.0 * (m * yyy - m * m * yy - yy * yy)) / 3.0;
         return Side{q, q / (1.0 + q), yy, yyy, yyyy};
     };
-    const Side left = side(t / law.aspect().value());
+    const Side left = side(t / aspect.value());
     const Side right = side(t);
     // int x/z y^j, j = 2, 3, 4, over the n eigenvalues, and the bounds for their differences below.
     const double curvature = 1.0 + p + dp;
@@ -253,7 +250,7 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     const double d_x3 =
         p * left.q * ((dp + p) * curvature + p * (dp + 2.0 * p * s * dp + p * p * curve.slope_derivative));
     const double x4 = (d_x3 / 2.0 - 2.0 * x3) / 3.0;
-    const double reach = law.bulk_edge().value / curve.z;
+    const double reach = edge.value / curve.z;
     const double xx4 = std::clamp(x3 + x4, 0.0, reach * x4);
     const double xxx4 = std::clamp(x2 + 2.0 * x3 + x4, 0.0, reach * reach * x4);
     const double cross = 1.0 / ((1.0 + t) * (1.0 + left.q));  // D^2 / z
@@ -300,9 +297,8 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     };
     const LogOverlap of_left = overlap(left, right, n, d);
     const LogOverlap of_right = overlap(right, left, d, n);
-    SpikeFluctuation result;
-    result.strength = strength;
-    LogVariances& gaussian = result.gaussian;
+    SpikeVariances result;
+    LogVariances& gaussian = result.log;
     gaussian.outlier = (variance(left, n, 1.0 / (1.0 + left.q), 0.0) + variance(right, d, 1.0 / (1.0 + right.q), 0.0) +
                         4.0 * cross / d * x2) /
                        (K * K);
@@ -310,6 +306,21 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     gaussian.overlap_right = of_right.variance;
     gaussian.outlier_with_left = of_left.covariance;
     gaussian.outlier_with_right = of_right.covariance;
+    result.strength_response = K / 2.0;
+    result.left_response = bend - p * left.fraction;
+    result.right_response = bend - p * right.fraction;
+    return result;
+}
+
+SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
+                                   std::size_t columns, const NoiseEntries& entries) {
+    require_size(law, rows, columns);
+    const SpikePrediction spike = law.spike(strength);
+    const SpikeCurve curve = law.spike_curve(strength);
+    SpikeFluctuation result;
+    result.strength = strength;
+    result.gaussian = spike_variances(curve, law.bulk_edge(), law.aspect(), rows, columns).log;
+    const LogVariances& gaussian = result.gaussian;
     if (entries.excess_kurtosis != 0.0)
         result.of_entries = kurtosis_effect(law, strength, rows, columns, entries, gaussian);
     const KurtosisEffect& added = result.of_entries;
@@ -319,7 +330,7 @@ SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength stren
     result.outlier = deviation(curve.z, gaussian.outlier, added.outlier_variance);
     result.overlap_left = deviation(spike.overlap_left.value, gaussian.overlap_left, added.overlap_left_variance);
     result.overlap_right = deviation(spike.overlap_right.value, gaussian.overlap_right, added.overlap_right_variance);
-    mark_reliable(result, law.detection_threshold(), d);
+    mark_reliable(result, law.detection_threshold(), static_cast<double>(columns));
     return result;
 }
 

@@ -116,6 +116,22 @@ struct FiniteSize {
                                      std::span<const SignalStrength> strengths = {}, double level = 0.01,
                                      const NoiseEntries& entries = {});
 
+/// Variances of the logarithms of one spike's outlier and overlaps under Gaussian entries and Haar vectors, and the
+/// slopes of the logarithms of strength and overlaps in the logarithm of the outlier, which turn an error of the
+/// outlier into one of what is computed from it.
+struct SpikeVariances {
+    LogVariances log;
+    double strength_response = 0.0;
+    double left_response = 0.0;
+    double right_response = 0.0;
+};
+
+/// The same from a point of the curve, whatever law it belongs to: that of a SeparableLaw, or that of the eigenvalues
+/// of one matrix. `edge` is the largest eigenvalue of the law, `aspect` rows over columns. Cost: a few hundred
+/// operations.
+[[nodiscard]] SpikeVariances spike_variances(const SpikeCurve& curve, Eigenvalue edge, AspectRatio aspect,
+                                             std::size_t rows, std::size_t columns);
+
 /// Fluctuation of one detectable spike. Throws usage_error at or below the threshold, and as above.
 [[nodiscard]] SpikeFluctuation spike_fluctuation(const SeparableLaw& law, SignalStrength strength, std::size_t rows,
                                                  std::size_t columns, const NoiseEntries& entries = {});

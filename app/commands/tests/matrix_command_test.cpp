@@ -52,6 +52,37 @@ std::string notes_in(const Json& json) {
     return all;
 }
 
+TEST(SpectrumIntervals, SurroundEveryEstimateOrSayWhyNot) {
+    arma::mat matrix = offset_data();
+    matrix.col(0) *= 30.0;
+    const std::string path = stored_matrix("intervals.npy", matrix);
+    for (const char* method : {"theory", "bootstrap"}) {
+        const Json json =
+            spectrum_of(path + " --estimator gd-shrink --estimator svd:1 --intervals " + method + " --confidence 0.9");
+        const auto& estimators = *json.find("estimators")->items();
+        const Json& intervals = *estimators[0].find("intervals");
+        EXPECT_EQ(*intervals.find("method")->string(), method);
+        EXPECT_EQ(number(intervals, "confidence"), 0.9);
+        const double strength = number(estimators[0].find("strengths")->items()->front());
+        const auto& ends = *intervals.find("strength")->items()->front().items();
+        ASSERT_EQ(ends.size(), 2U);
+        EXPECT_LT(number(ends[0]), strength);
+        EXPECT_GT(number(ends[1]), strength);
+        EXPECT_TRUE(estimators[0].find("next_component_p_value"));
+        EXPECT_EQ(estimators[1].find("intervals")->items(), nullptr) << "svd has no noise law";
+    }
+    const std::string text = spiked("spectrum " + path + " --estimator gd-shrink").out;
+    EXPECT_NE(text.find("95 % intervals (theory)"), std::string::npos) << text;
+    EXPECT_EQ(spiked("spectrum " + path + " --intervals none").out.find("% intervals"), std::string::npos);
+    for (const char* wrong : {" --confidence 1", " --intervals jackknife", " --intervals none --confidence 0.9"})
+        EXPECT_EQ(spiked("spectrum " + path + wrong).code, 2) << wrong;
+    EXPECT_EQ(spiked("spectrum " + stored_matrix("cov48.npy", arma::cov(matrix)) +
+                     " --covariance 59 --estimator eoptshrink:rank=pa")
+                  .code,
+              2)
+        << "pa needs the samples";
+}
+
 TEST(PreparedSpectrum, HasTheSingularValuesOfNumpy) {
     if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "python3-numpy is missing";
     const std::string path = stored_matrix("prepared.npy", offset_data());

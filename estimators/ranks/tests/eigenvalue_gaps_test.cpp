@@ -89,7 +89,12 @@ TEST(RankRule, IsAcceptedWhereverARankIs) {
             std::vector<double> values(64);
             for (std::size_t i = 0; i < values.size(); ++i) values[i] = 2.0 - 0.02 * static_cast<double>(i);
             values[0] = 40.0;
-            EXPECT_EQ(spectral_estimator(name).estimate(values, {64, 64}).rank, 1U) << name;
+            const SpectralEstimator estimator = spectral_estimator(name);
+            if (estimator.estimate_block) {
+                message_of([&] { (void)estimator.estimate(values, {64, 64}); }, ErrorKind::usage);
+                continue;
+            }
+            EXPECT_EQ(estimator.estimate(values, {64, 64}).rank, 1U) << name;
         }
     for (const char* name :
          {"svd:xy", "svd:ed:bits=3", "svd:3:cap=2", "svd:rd:cap=2", "optshrink", "svd:ed:cap=-1",
@@ -102,7 +107,7 @@ TEST(RankRule, IsAcceptedWhereverARankIs) {
          {"eoptshrink:rank=ed:cap=2", "eoptshrink:edgefit:rank=rd:cap=2", "eoptshrink:rank=rd:bits=3",
           "eoptshrink:edgefit:margin=3", "eoptshrink:rank=3:factor=1.1"})
         EXPECT_EQ(spectral_estimator(name).name, name);
-    EXPECT_NE(message_of([] { (void)spectral_estimator("svd:de"); }, ErrorKind::usage).find("rd, ed"),
+    EXPECT_NE(message_of([] { (void)spectral_estimator("svd:de"); }, ErrorKind::usage).find("rd, ed, kn, pa"),
               std::string::npos);
     EXPECT_EQ(spectral_estimator("eoptshrink:edgefit:cap=2").name, "eoptshrink:edgefit:cap=2");
 }

@@ -1,12 +1,14 @@
 // The level and the power of the sign-flip null of tw-test under entries with heavy tails.
-#include "estimators/ranks/sign_flips.hpp"
+#include "estimators/ranks/parallel_analysis.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <iostream>
+#include <random>
 
 #include "estimators/spectral/spectral_estimator.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
@@ -98,9 +100,77 @@ TEST(SignFlips, AreAFunctionOfTheBlockAndCountComponentsInTurn) {
     EXPECT_EQ(method.estimate(zero).rank, 0U);
     AnalysedBlock whitened(matrix);
     EXPECT_GE(spectral_method("whiten+tw-test:null=signflip").estimate(whitened).rank, 1U);
-    EXPECT_EQ(SignFlips::least_draws(0.01), 99U);
-    EXPECT_EQ(SignFlips::least_draws(0.05), 19U);
-    EXPECT_EQ(SignFlips::least_draws(0.3), 3U);
+    EXPECT_EQ(ParallelAnalysis::least_draws(0.01), 99U);
+    EXPECT_EQ(ParallelAnalysis::least_draws(0.05), 19U);
+    EXPECT_EQ(ParallelAnalysis::least_draws(0.3), 3U);
+}
+
+/// Buja and Eyuboglu's steps on a residual: the largest singular values of copies whose columns are shuffled, by LAPACK
+/// and the library's generator.
+double fraction_of_larger_copies(const arma::mat& residual, int copies) {
+    std::mt19937 generator(48);
+    const double largest = arma::svd(residual).max();
+    int larger = 0;
+    for (int k = 0; k < copies; ++k) {
+        arma::mat copy = residual;
+        for (arma::uword j = 0; j < copy.n_cols; ++j) std::shuffle(copy.begin_col(j), copy.end_col(j), generator);
+        larger += arma::svd(copy).max() >= largest ? 1 : 0;
+    }
+    return static_cast<double>(larger) / copies;
+}
+
+TEST(PermutationsReference, AgreeWithShuffledCopies) {
+    // Components that are clear for one are clear for the other; the two draw different copies.
+    int compared = 0;
+    for (std::uint64_t r = 0; r < 40; ++r) {
+        arma::mat matrix = gaussian(30, 20, 900 + r);
+        matrix += 0.3 * static_cast<double>(r % 8) * 5.0 * arma::normalise(arma::vec(gaussian(30, 1, 2000 + r))) *
+                  arma::normalise(arma::vec(gaussian(20, 1, 3000 + r))).t();
+        const double share = fraction_of_larger_copies(matrix, 199);
+        if (share > 0.02 && share < 0.1) continue;
+        AnalysedBlock block(matrix);
+        const ParallelAnalysis analysis(block, 0.05, 199, ResidualCopies::permutations);
+        EXPECT_EQ(analysis.significant(0), share < 0.05) << r << ": " << share;
+        ++compared;
+    }
+    EXPECT_GE(compared, 25);
+}
+
+TEST(PermutationsLaw, KeepTheirLevelForSkewedColumnsOfAnyVariance) {
+    constexpr int blocks = 600;
+    const SpectralEstimator permuted = spectral_estimator("svd:pa");
+    const SpectralEstimator white = spectral_estimator("svd:kn:alpha=0.05");
+    int alarms = 0;
+    int control = 0;
+    for (int r = 0; r < blocks; ++r) {
+        arma::mat matrix =
+            sim::sample(heavy_tailed("two-point:0.05", 48, {}), flip_seed, "permuted", static_cast<std::uint64_t>(r))
+                .noise;
+        for (arma::uword j = 0; j < matrix.n_cols; ++j) matrix.col(j) *= j % 4 == 0 ? 3.0 : 1.0;
+        AnalysedBlock block(matrix);
+        alarms += permuted.of(block).rank > 0 ? 1 : 0;
+        control += white.of(block).rank > 0 ? 1 : 0;
+    }
+    const boost::math::binomial law(blocks, 0.05);
+    const double most = boost::math::quantile(boost::math::complement(law, flip_false_alarm / 2.0));
+    EXPECT_GE(alarms, boost::math::quantile(law, flip_false_alarm / 2.0));
+    EXPECT_LE(alarms, most);
+    EXPECT_GT(control, most) << "the control, a rule for white noise, passes";
+}
+
+TEST(Permutations, CountComponentsInTurnWhereverARankIsTaken) {
+    arma::mat matrix = gaussian(60, 40, 5) / std::sqrt(40.0);
+    matrix += 6.0 * arma::normalise(arma::vec(gaussian(60, 1, 6))) * arma::normalise(arma::vec(gaussian(40, 1, 7))).t();
+    matrix += 4.0 * arma::normalise(arma::vec(gaussian(60, 1, 8))) * arma::normalise(arma::vec(gaussian(40, 1, 9))).t();
+    for (const char* method : {"svd:", "optshrink:", "eoptshrink:rank="})
+        for (const char* rule : {"pa", "pa:copies=signs", "pa:level=0.01:draws=120"}) {
+            AnalysedBlock block(matrix);
+            EXPECT_EQ(spectral_estimator(std::string(method) + rule).of(block).rank, 2U) << method << rule;
+        }
+    AnalysedBlock zero(arma::mat(8, 8, arma::fill::zeros));
+    EXPECT_EQ(spectral_estimator("svd:pa").of(zero).rank, 0U);
+    for (const char* name : {"svd:pa:draws=18", "svd:pa:copies=flip", "svd:pa:level=1", "svd:2:draws=30"})
+        message_of([&] { (void)spectral_estimator(name); }, ErrorKind::usage);
 }
 
 TEST(SignFlips, RejectOptionsWithoutEffectAndDrawsThatCannotReachTheLevel) {

@@ -1,0 +1,240 @@
+#include "estimators/inference/spike_intervals.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <string_view>
+
+#include "core/runtime/error.hpp"
+#include "estimators/inference/spike_bootstrap.hpp"
+#include "theory/laws/finite_size.hpp"
+#include "theory/laws/root.hpp"
+#include "theory/laws/spike_clusters.hpp"
+#include "theory/laws/tracy_widom.hpp"
+#include "theory/laws/white_formulas.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+double logit(double x) { return std::log(x / (1.0 - x)); }
+double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+/// Estimates of overlaps may be 0 or 1, where the logistic scale ends.
+double inside(double overlap) { return std::clamp(overlap, 1e-12, 1.0 - 1e-12); }
+
+/// What both methods know of a block.
+struct Seen {
+    const EstimatedNoise& noise;
+    const EstimatedNoise& observed;  ///< the eigenvalues behind the components as they are
+    Shape shape;
+    double confidence;
+
+    [[nodiscard]] theory::SpikeVariances variances_at(const theory::SpikeCurve& curve) const {
+        return theory::spike_variances(curve, {noise.eigenvalues.front()}, AspectRatio::of(shape.rows, shape.columns),
+                                       shape.rows, shape.columns);
+    }
+    [[nodiscard]] double deviation_at(double z) const {
+        return std::sqrt(variances_at(curve_at(noise, shape, {z})).log.outlier);
+    }
+    [[nodiscard]] CurveEstimate over_observed(Eigenvalue z) const {
+        return estimate_on(curve_at(observed, shape, z), shape);
+    }
+    /// The interval of an overlap with these errors on the logistic scale: around its estimate, and around the one over
+    /// the observed eigenvalues. Where the two differ, the top of the law is unsure.
+    [[nodiscard]] static Interval around(double estimate, double over_observed, Interval errors) {
+        const double one = logit(inside(estimate));
+        const double other = logit(inside(over_observed));
+        return {logistic(std::min(one, other) + errors.low), logistic(std::max(one, other) + errors.high)};
+    }
+    /// The eigenvalue that many Tracy-Widom scales above the edge, and above all noise eigenvalues.
+    [[nodiscard]] double bound(double widths) const {
+        return std::max(noise.eigenvalues.front(), observed.eigenvalues.front()) + widths * noise.width;
+    }
+};
+
+/// The estimates that one component's intervals surround.
+struct Component {
+    Eigenvalue outlier;
+    double strength = 0.0;
+    double overlap_left = 0.0;
+    double overlap_right = 0.0;
+};
+
+/// The points of the curve whose outlier differs from the observed one by q deviations. The lower one is missing where
+/// it would be too near the edge.
+struct Ends {
+    std::optional<double> low;
+    double high = 0.0;
+};
+
+Ends ends_around(const Seen& seen, double z, double q) {
+    const auto below = [&](double other) { return std::log(z / other) - q * seen.deviation_at(other); };
+    const auto above = [&](double other) { return std::log(other / z) - q * seen.deviation_at(other); };
+    const double bottom = seen.bound(least_widths);
+    Ends ends;
+    if (below(bottom) > 0.0) ends.low = theory::bracketed_root(below, bottom, z, theory::within(1e-10));
+    double top = z * 1.5;
+    while (above(top) < 0.0) top *= 2.0;
+    ends.high = theory::bracketed_root(above, z, top, theory::within(1e-10));
+    return ends;
+}
+
+/// The deviations of the errors of estimated overlaps on the logistic scale, at one point of the curve.
+struct OverlapErrors {
+    double left = 0.0;
+    double right = 0.0;
+};
+
+OverlapErrors overlap_errors(const Seen& seen, double z) {
+    const theory::SpikeCurve curve = curve_at(seen.noise, seen.shape, {z});
+    const theory::SpikeVariances at = seen.variances_at(curve);
+    const CurveEstimate estimate = estimate_on(curve, seen.shape);
+    const auto deviation = [&](double overlap, double variance, double covariance, double response) {
+        const double square = variance - 2.0 * response * covariance + response * response * at.log.outlier;
+        return std::sqrt(std::max(0.0, square)) / (1.0 - inside(overlap));
+    };
+    return {deviation(estimate.overlap_left, at.log.overlap_left, at.log.outlier_with_left, at.left_response),
+            deviation(estimate.overlap_right, at.log.overlap_right, at.log.outlier_with_right, at.right_response)};
+}
+
+SpikeIntervals by_theory(const Seen& seen, const Component& of) {
+    const double q = boost::math::quantile(boost::math::normal(), 0.5 + seen.confidence / 2.0);
+    const double z = of.outlier.value;
+    const double here = estimate_on(curve_at(seen.noise, seen.shape, {z}), seen.shape).strength;
+    const auto strength_at = [&](double other) {
+        return of.strength * estimate_on(curve_at(seen.noise, seen.shape, {other}), seen.shape).strength / here;
+    };
+    const Ends ends = ends_around(seen, z, q);
+    SpikeIntervals found;
+    found.strength = {ends.low ? strength_at(*ends.low) : 0.0, strength_at(ends.high)};
+    const CurveEstimate observed = seen.over_observed(of.outlier);
+    const OverlapErrors low = overlap_errors(seen, ends.low.value_or(seen.bound(least_widths)));
+    const OverlapErrors high = overlap_errors(seen, ends.high);
+    found.overlap_left = seen.around(of.overlap_left, observed.overlap_left, {-q * low.left, q * high.left});
+    found.overlap_right = seen.around(of.overlap_right, observed.overlap_right, {-q * low.right, q * high.right});
+    return found;
+}
+
+double quantile_of(const std::vector<double>& sorted, double probability) {
+    const double place = probability * static_cast<double>(sorted.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const std::size_t next = std::min(below + 1, sorted.size() - 1);
+    return sorted[below] + (place - static_cast<double>(below)) * (sorted[next] - sorted[below]);
+}
+
+/// The interval between the quantiles of the values at this confidence.
+Interval middle(std::vector<double> values, double confidence) {
+    std::sort(values.begin(), values.end());
+    return {quantile_of(values, 0.5 - confidence / 2.0), quantile_of(values, 0.5 + confidence / 2.0)};
+}
+
+/// Efron's bias-corrected percentiles of draws whose true value is 0.
+Interval bias_corrected(std::vector<double> draws, double confidence) {
+    std::sort(draws.begin(), draws.end());
+    const boost::math::normal law;
+    const auto smaller = static_cast<double>(std::lower_bound(draws.begin(), draws.end(), 0.0) - draws.begin());
+    const double shift = boost::math::quantile(law, (smaller + 0.5) / (static_cast<double>(draws.size()) + 1.0));
+    const double q = boost::math::quantile(law, 0.5 + confidence / 2.0);
+    return {quantile_of(draws, boost::math::cdf(law, 2.0 * shift - q)),
+            quantile_of(draws, boost::math::cdf(law, 2.0 * shift + q))};
+}
+
+SpikeIntervals by_bootstrap(const Seen& seen, const Component& of, const stream::Stream& stream) {
+    const double here = estimate_on(curve_at(seen.noise, seen.shape, of.outlier), seen.shape).strength;
+    std::vector<double> strengths, lefts, rights;
+    const double bottom = seen.bound(least_widths);
+    const double least = std::log(estimate_on(curve_at(seen.noise, seen.shape, {bottom}), seen.shape).strength / here);
+    for (const BootstrapDraw& draw : bootstrap_spike(seen.noise, seen.shape, here, bootstrap_replicates, stream)) {
+        const Eigenvalue z{std::max(draw.outlier.value, bottom)};
+        const CurveEstimate estimate = estimate_on(curve_at(seen.noise, seen.shape, z), seen.shape);
+        strengths.push_back(std::log(estimate.strength / here));
+        lefts.push_back(logit(inside(draw.overlap_left)) - logit(inside(estimate.overlap_left)));
+        rights.push_back(logit(inside(draw.overlap_right)) - logit(inside(estimate.overlap_right)));
+    }
+    SpikeIntervals found;
+    const Interval ratio = bias_corrected(std::move(strengths), seen.confidence);
+    found.strength = {ratio.low > least ? of.strength * std::exp(ratio.low) : 0.0, of.strength * std::exp(ratio.high)};
+    const CurveEstimate observed = seen.over_observed(of.outlier);
+    found.overlap_left = seen.around(of.overlap_left, observed.overlap_left, middle(lefts, seen.confidence));
+    found.overlap_right = seen.around(of.overlap_right, observed.overlap_right, middle(rights, seen.confidence));
+    return found;
+}
+
+/// The component that is too near for a theory of single spikes, counted from 1; 0 if there is none. The rule is that
+/// of theory::spike_clusters; deviations are those of the strengths.
+std::size_t crowding(const std::vector<double>& strengths, const std::vector<double>& deviations, std::size_t i) {
+    for (const std::size_t j : {i - 1, i + 1})
+        if (j < strengths.size() &&
+            std::abs(strengths[i] - strengths[j]) <= theory::separation_of_spikes * deviations[std::min(i, j)])
+            return j + 1;
+    return 0;
+}
+
+}  // namespace
+
+std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& found,
+                                                           std::span<const double> singular_values, Shape shape,
+                                                           IntervalMethod method, double confidence) {
+    if (!(confidence > 0.0 && confidence < 1.0))
+        throw usage_error("a confidence of {} is not possible: give a number between 0 and 1", confidence);
+    if (method == IntervalMethod::none) return std::nullopt;
+    const auto noise = estimated_noise(found, shape);
+    if (!noise) return std::nullopt;
+    EstimatedNoise observed = *noise;
+    observed.eigenvalues.clear();
+    for (const double value : singular_values.subspan(found.rank)) observed.eigenvalues.push_back(value * value);
+    if (observed.eigenvalues.empty()) return std::nullopt;
+    const Seen seen{*noise, observed, shape, confidence};
+    const std::string_view bytes(reinterpret_cast<const char*>(singular_values.data()), singular_values.size_bytes());
+    static const stream::StudySeed seed = stream::StudySeed::parse("0x5170");
+
+    std::vector<double> deviations;
+    for (std::size_t i = 0; i < found.rank; ++i) {
+        const Eigenvalue z{std::max(singular_values[i] * singular_values[i], seen.bound(least_widths))};
+        const theory::SpikeVariances at = seen.variances_at(curve_at(*noise, shape, z));
+        deviations.push_back(found.strengths[i] * at.strength_response * std::sqrt(at.log.outlier));
+    }
+    std::vector<SpikeIntervals> intervals(found.rank);
+    for (std::size_t i = 0; i < found.rank; ++i) {
+        SpikeIntervals& of = intervals[i];
+        const Component component{{singular_values[i] * singular_values[i]},
+                                  found.strengths[i],
+                                  found.overlap_left[i],
+                                  found.overlap_right[i]};
+        const double widths = noise->widths_above(component.outlier);
+        if (!(component.outlier.value > seen.bound(least_widths))) {
+            of.reason = fmt::format("{:.2g} Tracy-Widom scales above the edge (at least {:g} are needed)", widths,
+                                    least_widths);
+            continue;
+        }
+        if (const std::size_t other = crowding(found.strengths, deviations, i)) {
+            of.reason = fmt::format("component {} is nearer than {:g} deviations of the strength: their vectors mix",
+                                    other, theory::separation_of_spikes);
+            continue;
+        }
+        of = method == IntervalMethod::theory
+                 ? by_theory(seen, component)
+                 : by_bootstrap(seen, component, stream::Stream(seed, bytes, stream::Role::resampling, i));
+        if (of.strength->low == 0.0)
+            of.reason = "the strength is not bounded from below (the threshold is within its fluctuation)";
+        if (component.outlier.value > seen.bound(least_overlap_widths)) continue;
+        of.overlap_left = of.overlap_right = std::nullopt;
+        of.reason += fmt::format("{}{:.2g} Tracy-Widom scales above the edge (overlaps need {:g})",
+                                 of.reason.empty() ? "" : "; ", widths, least_overlap_widths);
+    }
+    return intervals;
+}
+
+std::optional<double> next_component_p_value(const Shrinkage& found, std::span<const double> singular_values,
+                                             Shape shape) {
+    if (!found.noise_level || !(*found.noise_level > 0.0) || found.rank >= singular_values.size()) return std::nullopt;
+    const double rows = static_cast<double>(shape.rows - found.rank);
+    const double columns = static_cast<double>(shape.columns - found.rank);
+    const double beta = rows / columns;
+    const double relative = singular_values[found.rank] / (*found.noise_level * std::sqrt(columns));
+    const double scale = 1.0 / (theory::white::tracy_widom_scale(beta) * std::pow(columns, 2.0 / 3.0));
+    return theory::tracy_widom_survival((relative * relative - theory::white::bulk_edge(beta)) / scale);
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,149 @@
+#include "estimators/pca/spiked_pca.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/runtime/error.hpp"
+#include "estimators/spectral/noise_level.hpp"
+#include "estimators/spectral/tracy_widom_rank.hpp"
+#include "estimators/svd/relative_spectrum.hpp"
+#include "theory/laws/spiked_covariance.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+// Variances are in units of the largest eigenvalue of the sample covariance.
+
+double variance_by_median(const RelativeSpectrum& spectrum, std::size_t components) {
+    const Shape rest{spectrum.shape.rows - components, spectrum.shape.columns - components};
+    const double deviation =
+        white_noise_level(std::span(spectrum.values).subspan(components), rest, NoiseLevelRule::median);
+    return deviation * deviation * static_cast<double>(spectrum.shape.rows);
+}
+
+double variance_by_mean(const RelativeSpectrum& spectrum, std::size_t components) {
+    const std::span eigenvalues(spectrum.eigenvalues);
+    const std::size_t features = spectrum.shape.columns - components;
+    const auto rest = eigenvalues.subspan(components);
+    const double unexplained = std::accumulate(rest.begin(), rest.end(), 0.0);
+    if (unexplained == 0.0) return 0.0;
+    double variance = unexplained / static_cast<double>(features);
+    for (int round = 0; round < 200; ++round) {
+        const theory::SpikedCovariance law(AspectRatio::of(spectrum.shape.rows, features), variance);
+        double sum = unexplained;
+        for (const double sample : eigenvalues.first(components))
+            sum += sample - law.population_eigenvalue({sample}).value_or(law.detection_threshold()).value;
+        const double next = sum / static_cast<double>(features);
+        if (std::abs(next - variance) <= 1e-14 * variance) return next;
+        variance = next;
+    }
+    return variance;
+}
+
+struct NoiseAndRank {
+    double variance = 0.0;
+    std::size_t components = 0;
+};
+
+NoiseAndRank noise_and_rank(const RelativeSpectrum& spectrum, const PcaOptions& options) {
+    const double samples = static_cast<double>(spectrum.shape.rows);
+    NoiseAndRank found;
+    while (true) {
+        if (options.noise_level)
+            found.variance = *options.noise_level / spectrum.unit * samples / spectrum.unit;
+        else if (options.rule == VarianceRule::mean)
+            found.variance = variance_by_mean(spectrum, found.components);
+        else
+            found.variance = variance_by_median(spectrum, found.components);
+        if (found.variance == 0.0) return {0.0, spectrum.above_rounding};
+        const double deviation = std::sqrt(found.variance / samples) * spectrum.unit;
+        const TracyWidomTest test({.level = options.level, .noise_level = deviation});
+        const std::size_t rank = test(spectrum.observed, spectrum.shape).rank;
+        if (rank <= found.components) return found;
+        found.components = options.noise_level ? rank : found.components + 1;
+        if (found.components == spectrum.size()) return found;
+    }
+}
+
+/// Keeps every component as it is.
+void keep_components(SpikedPca& result) {
+    for (std::size_t i = 0; i < result.components; ++i) {
+        result.debiased.push_back(result.eigenvalues[i]);
+        result.shrunk.push_back(result.eigenvalues[i]);
+        result.cosines.push_back(1.0);
+    }
+    result.debiased_errors.assign(result.components, 0.0);
+    result.cosine_errors.assign(result.components, 0.0);
+}
+
+double shrunk_by(const PcaOptions& options, double sample, Eigenvalue population, Overlap squared_cosine,
+                 double noise_level) {
+    if (options.shrinker == EigenvalueShrinker::sample) return sample;
+    if (options.shrinker == EigenvalueShrinker::debiased) return population.value;
+    const CovarianceLoss& loss = options.loss != nullptr ? *options.loss : covariance_losses()[0];
+    return shrunk_eigenvalue(loss, population, squared_cosine, noise_level);
+}
+
+/// Appends what the model says of component `i`; numbers are relative to `unit`, the largest eigenvalue.
+void append_component(SpikedPca& result, const theory::SpikedCovariance& law, double sample, double noise_level,
+                      double unit, double root_samples, const PcaOptions& options) {
+    const auto found = law.population_eigenvalue({sample});
+    const Eigenvalue population = found ? *found : law.detection_threshold();
+    const Overlap squared = found ? law.squared_cosine(population) : Overlap{0.0};
+    const auto spread = found ? law.spread(population) : std::nullopt;
+    const double cosine = std::sqrt(squared.value);
+    result.debiased.push_back(population.value * unit);
+    result.debiased_errors.push_back(spread ? spread->population_eigenvalue / root_samples * unit : 0.0);
+    result.cosines.push_back(cosine);
+    result.cosine_errors.push_back(
+        spread && cosine > 0.0 ? std::min(1.0, spread->squared_cosine / root_samples / (2.0 * cosine)) : 0.0);
+    result.shrunk.push_back(shrunk_by(options, sample, population, squared, noise_level) * unit);
+}
+
+void require_usable(Shape shape, const PcaOptions& options) {
+    if (shape.rows < 2 || shape.columns < 2)
+        throw input_error(
+            "{} samples of {} features have no spectrum to judge (2 of each are needed, and centring takes one "
+            "sample): "
+            "give more",
+            shape.rows, shape.columns);
+    if (options.noise_level && !(*options.noise_level > 0.0 && std::isfinite(*options.noise_level)))
+        throw usage_error("noise level {} is not usable (a variance, positive and finite): leave it out to estimate it",
+                          *options.noise_level);
+}
+
+}  // namespace
+
+SpikedPca spiked_pca(std::span<const double> singular_values, Shape shape, const PcaOptions& options) {
+    require_usable(shape, options);
+    const RelativeSpectrum spectrum(singular_values, shape);
+    SpikedPca result;
+    result.eigenvalues.assign(shape.short_side(), 0.0);
+    if (spectrum.unit == 0.0) {
+        result.note = "the data are constant or zero: there is nothing to analyse";
+        return result;
+    }
+    const double samples = static_cast<double>(shape.rows);
+    const double unit = spectrum.unit * spectrum.unit / samples;
+    if (!std::isnormal(unit))
+        throw input_error(
+            "the largest singular value is {:.3g} (its square is no number of double precision): divide the "
+            "data by their largest entry",
+            spectrum.unit);
+    for (std::size_t i = 0; i < spectrum.size(); ++i) result.eigenvalues[i] = spectrum.eigenvalues[i] * unit;
+    const NoiseAndRank found = noise_and_rank(spectrum, options);
+    result.components = found.components;
+    if (found.variance == 0.0) {
+        result.note = "at least half of the eigenvalues are 0: low rank, no noise level to estimate";
+        keep_components(result);
+        return result;
+    }
+    result.noise_level = found.variance * unit;
+    const theory::SpikedCovariance law(AspectRatio::of(shape.rows, shape.columns), found.variance);
+    for (std::size_t i = 0; i < result.components; ++i)
+        append_component(result, law, spectrum.eigenvalues[i], found.variance, unit, std::sqrt(samples), options);
+    return result;
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,259 @@
+#include "estimators/pca/spiked_pca.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/normal.hpp>
+#include <cmath>
+#include <iostream>
+
+#include "estimators/svd/decomposition.hpp"
+#include "estimators/tests/spiked_covariance_samples.hpp"
+#include "theory/laws/marchenko_pastur.hpp"
+#include "theory/laws/spiked_covariance.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+constexpr double pca_false_alarm = 1e-6;  // of each comparison
+constexpr std::size_t many_samples = 400;
+constexpr std::size_t many_features = 200;
+constexpr int pca_replicates = 80;
+
+/// The largest eigenvalue of X'X/n and the squared cosine of its vector with the true one, in each of the replicates.
+struct TopComponents {
+    arma::vec eigenvalues = arma::vec(pca_replicates);
+    arma::vec cosines = arma::vec(pca_replicates);
+};
+
+TopComponents top_components(std::size_t samples, std::size_t features, double spike, double noise_level) {
+    TopComponents top;
+    for (int r = 0; r < pca_replicates; ++r) {
+        const auto drawn = covariance_samples(samples, features, {spike}, noise_level,
+                                              fmt::format("top {} {}", samples, spike), static_cast<std::uint64_t>(r));
+        arma::vec values;
+        arma::mat vectors;
+        arma::eig_sym(values, vectors, drawn.data.t() * drawn.data / static_cast<double>(samples));
+        top.eigenvalues[r] = values.back();
+        top.cosines[r] = std::pow(arma::dot(vectors.tail_cols(1), drawn.vectors.col(0)), 2);
+    }
+    return top;
+}
+
+/// How many standard errors the mean of the numbers is from `expected`.
+double deviation(const arma::vec& numbers, double expected) {
+    return (arma::mean(numbers) - expected) / (arma::stddev(numbers) / std::sqrt(numbers.n_elem));
+}
+
+TEST(SpikedPcaLaw, HasTheEigenvalueAndTheCosineOfTheTheory) {
+    const double limit = boost::math::quantile(boost::math::complement(boost::math::normal(), pca_false_alarm / 2.0));
+    const boost::math::chi_squared variances(pca_replicates - 1);
+    const double least = boost::math::quantile(variances, pca_false_alarm / 2.0) / (pca_replicates - 1);
+    const double most =
+        boost::math::quantile(boost::math::complement(variances, pca_false_alarm / 2.0)) / (pca_replicates - 1);
+    for (const auto& [samples, features, spike] :
+         {std::tuple{many_samples, many_features, 4.0}, std::tuple{many_features, many_samples, 8.0}}) {
+        const double noise_level = 3.0;
+        const theory::SpikedCovariance law(AspectRatio::of(samples, features), noise_level);
+        const Eigenvalue population{noise_level * spike};
+        const auto spread = *law.spread(population);
+        const TopComponents top = top_components(samples, features, spike, noise_level);
+        const double eigenvalue = law.sample_eigenvalue(population).value;
+        const double cosine = law.squared_cosine(population).value;
+        const double root = std::sqrt(static_cast<double>(samples));
+        std::cout << fmt::format(
+            "{} x {}, spike {}: eigenvalue {:.4f} predicted {:.4f} (a shift of {:.4f} would be seen), spread {:.3f} "
+            "predicted {:.3f}; squared cosine {:.4f} predicted {:.4f} (shift {:.4f}), spread {:.3f} predicted {:.3f}; "
+            "variances may be {:.2f} to {:.2f} times the prediction ({:g} each)\n",
+            samples, features, spike, arma::mean(top.eigenvalues), eigenvalue,
+            (limit + 2.3) * spread.sample_eigenvalue / root / std::sqrt(pca_replicates),
+            arma::stddev(top.eigenvalues) * root, spread.sample_eigenvalue, arma::mean(top.cosines), cosine,
+            (limit + 2.3) * spread.squared_cosine / root / std::sqrt(pca_replicates), arma::stddev(top.cosines) * root,
+            spread.squared_cosine, least, most, pca_false_alarm);
+        EXPECT_LT(std::abs(deviation(top.eigenvalues, eigenvalue)), limit);
+        EXPECT_LT(std::abs(deviation(top.cosines, cosine)), limit);
+        for (const auto& [numbers, predicted] :
+             {std::pair{&top.eigenvalues, spread.sample_eigenvalue}, std::pair{&top.cosines, spread.squared_cosine}}) {
+            const double ratio = arma::var(*numbers) * root * root / (predicted * predicted);
+            EXPECT_GT(ratio, least);
+            EXPECT_LT(ratio, most);
+        }
+        // Control: gamma taken as n/p.
+        const theory::SpikedCovariance turned(AspectRatio::of(features, samples), noise_level);
+        EXPECT_GT(std::abs(deviation(top.eigenvalues, turned.sample_eigenvalue(population).value)), limit);
+        EXPECT_GT(std::abs(deviation(top.cosines, turned.squared_cosine(population).value)), limit);
+    }
+}
+
+TEST(SpikedPcaLaw, FindsThePopulationBehindTheSample) {
+    constexpr double noise_level = 0.5;
+    const std::vector<double> spikes = {9.0, 4.0};
+    const auto drawn = [&](int r) {
+        return covariance_samples(many_samples, many_features, spikes, noise_level, "population",
+                                  static_cast<std::uint64_t>(r));
+    };
+    const double limit = boost::math::quantile(boost::math::complement(boost::math::normal(), pca_false_alarm / 2.0));
+    const boost::math::chi_squared errors(39);  // of 40 standardised errors
+    for (const VarianceRule rule : {VarianceRule::median, VarianceRule::mean}) {
+        arma::vec noise(40);
+        arma::mat debiased(40, 2);
+        arma::mat scores(40, 2);
+        arma::mat raw(40, 2);
+        for (int r = 0; r < 40; ++r) {
+            const auto found = spiked_pca(singular_values(drawn(r).data), {many_samples, many_features},
+                                          {.rule = rule, .level = 1e-5});
+            ASSERT_EQ(found.components, 2u) << r;
+            noise[r] = found.noise_level;
+            for (std::size_t i = 0; i < 2; ++i) {
+                debiased(r, i) = found.debiased[i];
+                scores(r, i) = (found.debiased[i] - noise_level * spikes[i]) / found.debiased_errors[i];
+                raw(r, i) = found.eigenvalues[i];
+                EXPECT_LT(found.shrunk[i], found.debiased[i]);
+                EXPECT_GT(found.shrunk[i], found.noise_level);
+            }
+        }
+        EXPECT_NEAR(arma::mean(noise), noise_level, 0.005) << enum_name(rule);
+        for (std::size_t i = 0; i < 2; ++i) {
+            EXPECT_LT(std::abs(deviation(debiased.col(i), noise_level * spikes[i])), limit) << enum_name(rule);
+            EXPECT_GT(arma::var(scores.col(i)) * 39.0, boost::math::quantile(errors, pca_false_alarm / 2.0));
+            EXPECT_LT(arma::var(scores.col(i)) * 39.0,
+                      boost::math::quantile(boost::math::complement(errors, pca_false_alarm / 2.0)));
+            // Control: the sample's own eigenvalue.
+            EXPECT_GT(std::abs(deviation(raw.col(i), noise_level * spikes[i])), limit);
+        }
+    }
+}
+
+TEST(SpikedPcaLaw, KeepsItsLevelWithoutComponents) {
+    constexpr int blocks = 300;
+    const auto found_at = [&](double level, VarianceRule rule) {
+        int found = 0;
+        for (int r = 0; r < blocks; ++r) {
+            const auto drawn = covariance_samples(60, 40, {}, 2.0, "null", static_cast<std::uint64_t>(r));
+            found += spiked_pca(singular_values(drawn.data), {60, 40}, {.rule = rule, .level = level}).components > 0;
+        }
+        return found;
+    };
+    const auto most = [&](double rate) {
+        return boost::math::quantile(boost::math::complement(boost::math::binomial(blocks, rate), pca_false_alarm));
+    };
+    // The median's own error adds to the rate, at this size up to twice the level (spiked_pca.hpp).
+    for (const auto& [rule, rate] : {std::pair{VarianceRule::mean, 0.05}, std::pair{VarianceRule::median, 0.1}}) {
+        const int found = found_at(0.05, rule);
+        std::cout << fmt::format("{}: {} of {} at level .05, at most {}\n", enum_name(rule), found, blocks, most(rate));
+        EXPECT_LE(found, most(rate));
+    }
+    EXPECT_GT(found_at(0.4, VarianceRule::mean), most(0.05)) << "control: a level of .4 passes";
+}
+
+/// Singular values of n samples whose eigenvalues are `top` and then quantiles of the noise law.
+std::vector<double> values_with(std::size_t samples, std::size_t features, const std::vector<double>& top) {
+    const theory::MarchenkoPastur law(AspectRatio(static_cast<double>(features) / static_cast<double>(samples)));
+    std::vector<double> values;
+    for (const double eigenvalue : top) values.push_back(std::sqrt(static_cast<double>(samples) * eigenvalue));
+    const std::size_t rest = features - top.size();
+    for (std::size_t i = rest; i-- > 0;)
+        values.push_back(std::sqrt(static_cast<double>(samples) *
+                                   law.quantile((static_cast<double>(i) + 0.5) / static_cast<double>(rest)).value));
+    return values;
+}
+
+TEST(SpikedPcaReference, SolvesTheEquationOfTheMean) {
+    const auto values = values_with(100, 40, {20.0, 9.0, 6.0});
+    const auto found = spiked_pca(values, {100, 40}, {.rule = VarianceRule::mean});
+    ASSERT_EQ(found.components, 3u);
+    const double s2 = found.noise_level;
+    double sum = 0.0;
+    for (std::size_t i = 0; i < 40; ++i) sum += values[i] * values[i] / 100.0;
+    // Kritchman and Nadler's quadratic equation of each population eigenvalue, with p - k = 37.
+    for (const double sample : {20.0, 9.0, 6.0}) {
+        const double b = sample + s2 - s2 * 0.37;
+        sum -= 0.5 * (b + std::sqrt(b * b - 4.0 * sample * s2));
+    }
+    EXPECT_NEAR(s2 * 37.0, sum, 1e-10);
+    EXPECT_NEAR(s2, 1.0, 0.05);
+}
+
+TEST(SpikedPcaReference, DebiasesByTheQuadraticEquation) {
+    const auto values = values_with(100, 40, {20.0, 9.0});
+    const auto found = spiked_pca(values, {100, 40}, {.noise_level = 1.0});
+    ASSERT_EQ(found.components, 2u);
+    EXPECT_NEAR(found.noise_level, 1.0, 1e-14);
+    EXPECT_TRUE(found.note.empty());
+    for (std::size_t i = 0; i < 2; ++i) {
+        const double sample = i == 0 ? 20.0 : 9.0;
+        const double b = sample + 1.0 - 0.4;
+        const double spike = 0.5 * (b + std::sqrt(b * b - 4.0 * sample));
+        const double squared = (1.0 - 0.4 / std::pow(spike - 1.0, 2)) / (1.0 + 0.4 / (spike - 1.0));
+        EXPECT_NEAR(found.eigenvalues[i], sample, 1e-12);
+        EXPECT_NEAR(found.debiased[i], spike, 1e-12);
+        EXPECT_NEAR(found.cosines[i], std::sqrt(squared), 1e-13);
+        EXPECT_NEAR(found.shrunk[i], spike * squared + 1.0 - squared, 1e-12) << "frobenius";
+        const double error = std::sqrt(2.0 / (100.0 * (1.0 - 0.4 / std::pow(spike - 1.0, 2)))) * spike;
+        EXPECT_NEAR(found.debiased_errors[i], error, 1e-12);
+    }
+    const auto with = [&](PcaOptions options) {
+        options.noise_level = 1.0;
+        return spiked_pca(values, {100, 40}, options).shrunk;
+    };
+    EXPECT_EQ(with({.shrinker = EigenvalueShrinker::debiased}), found.debiased);
+    EXPECT_EQ(with({.loss = &covariance_losses().named("operator")}), found.debiased);
+    const auto unchanged = with({.shrinker = EigenvalueShrinker::sample});
+    EXPECT_NEAR(unchanged[1], 9.0, 1e-12);
+}
+
+TEST(SpikedPca, GivesNoDirectionToAComponentBelowTheEdge) {
+    // The edge is 2.665 and the cutoff at this level 2.37.
+    const auto values = values_with(100, 40, {2.6});
+    for (const char* loss : {"frobenius", "operator"}) {
+        const PcaOptions options{.loss = &covariance_losses().named(loss), .noise_level = 1.0, .level = 0.9};
+        const auto found = spiked_pca(values, {100, 40}, options);
+        ASSERT_GE(found.components, 1u);
+        EXPECT_NEAR(found.debiased[0], 1.0 + std::sqrt(0.4), 1e-12);
+        EXPECT_EQ(found.cosines[0], 0.0);
+        EXPECT_EQ(found.cosine_errors[0], 0.0);
+        EXPECT_NEAR(found.shrunk[0], std::string_view(loss) == "operator" ? found.debiased[0] : 1.0, 1e-12);
+    }
+}
+
+TEST(SpikedPca, ScalesWithTheUnitOfTheData) {
+    const auto drawn = covariance_samples(50, 80, {12.0}, 1.0, "scale", 0);
+    const auto plain = spiked_pca(singular_values(drawn.data), {50, 80});
+    ASSERT_EQ(plain.components, 1u);
+    for (const double scale : {1e-140, 1e140}) {
+        const auto found = spiked_pca(singular_values(scale * drawn.data), {50, 80});
+        ASSERT_EQ(found.components, 1u);
+        for (const auto& [large, small] :
+             {std::pair{found.noise_level, plain.noise_level}, std::pair{found.debiased[0], plain.debiased[0]},
+              std::pair{found.shrunk[0], plain.shrunk[0]}})
+            EXPECT_NEAR(large / scale / scale, small, 1e-11 * small);
+        EXPECT_NEAR(found.cosines[0], plain.cosines[0], 1e-12);
+    }
+}
+
+TEST(SpikedPca, SaysWhereThereIsNothingToJudge) {
+    for (const Shape shape : {Shape{1, 5}, Shape{5, 1}})
+        EXPECT_THROW((void)spiked_pca(std::vector<double>{1.0}, shape), Error);
+    const std::vector<double> zeros(4, 0.0);
+    const auto constant = spiked_pca(zeros, {4, 6});
+    EXPECT_EQ(constant.components, 0u);
+    EXPECT_EQ(constant.eigenvalues, zeros);
+    EXPECT_FALSE(constant.note.empty());
+    for (const VarianceRule rule : {VarianceRule::median, VarianceRule::mean}) {
+        const auto low = spiked_pca(std::vector<double>{6.0, 3.0, 0.0, 0.0, 0.0, 0.0}, {9, 6}, {.rule = rule});
+        EXPECT_EQ(low.components, 2u);
+        EXPECT_EQ(low.noise_level, 0.0);
+        EXPECT_EQ(low.shrunk, low.debiased);
+        EXPECT_NEAR(low.debiased[1], 1.0, 1e-15);
+        EXPECT_FALSE(low.note.empty());
+    }
+    const std::vector<double> values = {3.0, 2.0};
+    for (const double bad : {0.0, -1.0, std::nan("")})
+        EXPECT_THROW((void)spiked_pca(values, {2, 2}, {.noise_level = bad}), Error) << bad;
+    EXPECT_THROW((void)spiked_pca(std::vector<double>{1e200, 1e199}, {2, 2}), Error) << "its square overflows";
+}
+
+}  // namespace
+}  // namespace spiked::estimators

@@ -1,0 +1,64 @@
+#include "estimators/ranks/kritchman_nadler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/runtime/memo.hpp"
+#include "theory/laws/tracy_widom.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+constexpr int variance_rounds = 30;
+constexpr double variance_tolerance = 1e-5;
+
+double tracy_widom_at(double level) {
+    static Memo<double, double> quantiles;
+    return quantiles.of(level, [&] { return theory::tracy_widom_upper_quantile(level); });
+}
+
+}  // namespace
+
+double kritchman_nadler_variance(std::span<const double> eigenvalues, std::size_t long_side, std::size_t rank) {
+    const double n = static_cast<double>(long_side);
+    const double m = static_cast<double>(eigenvalues.size() - rank);
+    const std::span<const double> components = eigenvalues.first(rank);
+    const std::span<const double> others = eigenvalues.subspan(rank);
+    const double rest = std::accumulate(others.begin(), others.end(), 0.0);
+    double variance = rest / m / (1.0 - static_cast<double>(rank) / n);
+    for (int round = 0; round < variance_rounds; ++round) {
+        double noise_in_components = 0.0;
+        for (const double l : components) {
+            const double sum = l + variance * (1.0 - m / n);
+            const double discriminant = sum * sum - 4.0 * l * variance;
+            if (discriminant < 0.0) return variance;
+            noise_in_components += std::max(0.0, l - 0.5 * (sum + std::sqrt(discriminant)));
+        }
+        const double next = (rest + noise_in_components) / m;
+        if (std::abs(next - variance) < variance_tolerance * variance) return variance;
+        variance = next;
+    }
+    return variance;
+}
+
+std::size_t kritchman_nadler_rank(const RelativeSpectrum& spectrum, double level) {
+    const std::size_t p = spectrum.above_rounding;
+    if (p < spectrum.shape.short_side()) return p;
+    const std::size_t long_side = spectrum.shape.long_side();
+    const double n = static_cast<double>(long_side);
+    const double quantile = tracy_widom_at(level);
+    std::vector<double> eigenvalues = spectrum.eigenvalues;
+    for (double& l : eigenvalues) l /= n;
+    std::size_t rank = 0;
+    for (; rank + 1 < p; ++rank) {
+        const double m = static_cast<double>(p - rank - 1);
+        const double mu = std::pow(std::sqrt(n - 0.5) + std::sqrt(m - 0.5), 2) / n;
+        const double sigma = std::sqrt(mu / n) * std::cbrt(1.0 / std::sqrt(n - 0.5) + 1.0 / std::sqrt(m - 0.5));
+        const double variance = kritchman_nadler_variance(eigenvalues, long_side, rank + 1);
+        if (!(eigenvalues[rank] > variance * (mu + quantile * sigma))) break;
+    }
+    return rank;
+}
+
+}  // namespace spiked::estimators

@@ -1,0 +1,58 @@
+#pragma once
+#include <cstddef>
+
+#include "estimators/svd/analysed_block.hpp"
+
+namespace spiked::estimators {
+
+/// The copies of a residual that contain no component: every entry with a random sign, or the entries of every column
+/// in a random order of their own.
+enum class ResidualCopies { signs, permutations };
+
+/// Whether a component stands out of noise, judged by copies of the data that have none: the largest singular value of
+/// the residual behind the components before it is compared with those of `draws` copies of this residual. It is
+/// significant when (1 + number of copies that are as large) / (draws + 1) <= level. The components before it are taken
+/// out first (deflation), so that strong ones do not hide weak ones.
+///
+/// Error rate, signs: of the first component, P(significant) <= level exactly where the block is noise with independent
+/// entries of symmetric distributions, whatever these are and however they differ (heavy tails, any variance profile),
+/// because the block and its copies are then exchangeable; it equals floor((draws + 1) level) / (draws + 1) for
+/// continuous entries. Of later components it is nominal, because the residual behind estimated components is not
+/// independent of them, and for skewed distributions, whose copies have another largest value. It does not hold for
+/// correlated noise: whiten that first. A signal adds its energy to the copies, so that weak components beside strong
+/// ones are found less often than at a known noise level. Measured for the first component at level .01, white
+/// 128 x 128, 2500 blocks (standard error .002): gaussian .008, laplace .009, student:5 .012, sparse:0.05 .008,
+/// two-point:0.05 .009.
+///
+/// Permutations keep the level of the first component exactly where the rows of the noise are exchangeable within each
+/// column, and the columns are independent: columns of any distributions and variances, skewed ones too, but no
+/// rows of different variances, which signs allow. Neither holds for correlated noise.
+///
+/// The copies are a function of the block alone: the same block gives the same answer, and equal blocks give equal
+/// copies. Source: Horn 1965, Buja and Eyuboglu 1992 (permutations); Hong, Sheng and Dobriban 2020 (signs); Dobriban
+/// and Owen 2019 for the deflation; the p-value of Phipson and Smyth 2010. Cost: a copy takes one Gram matrix and one
+/// Cholesky factorisation of the short side, p^2 q + p^3 / 3 operations; noise is rejected after one or two copies on
+/// average, a signal takes all of them.
+class ParallelAnalysis {
+public:
+    /// Keeps a reference to the block. Throws usage_error when level (draws + 1) < 1: nothing could be significant.
+    ParallelAnalysis(AnalysedBlock& block, double level, std::size_t draws,
+                     ResidualCopies copies = ResidualCopies::signs);
+
+    /// Whether component rank + 1 stands out behind the first `rank` ones.
+    [[nodiscard]] bool significant(std::size_t rank) const;
+    /// The number of components until the first that does not stand out, at most half the short side.
+    [[nodiscard]] std::size_t rank() const;
+
+    static constexpr std::size_t most_draws = 65535;
+    /// The fewest draws at which a component can be significant.
+    [[nodiscard]] static std::size_t least_draws(double level);
+
+private:
+    AnalysedBlock& block_;
+    std::size_t draws_;
+    ResidualCopies copies_;
+    std::size_t as_large_;  ///< the number of copies that may be as large
+};
+
+}  // namespace spiked::estimators
