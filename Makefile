@@ -2,7 +2,7 @@
 # build/release/bin/spiked. Each of them first installs the Debian packages that are missing.
 PRESET ?= dev
 
-.PHONY: all setup demo check paper-tables task-tables cache-tables real-tables fuzz lint clean
+.PHONY: all setup demo check paper-tables task-tables cache-tables real-tables check-hf fuzz lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -46,6 +46,12 @@ check: setup
 	cmake --preset $(PRESET)
 	cmake --build --preset $(PRESET) $(if $(MODULES),--target $(MODULES:%=%_tests))
 	ctest --preset $(PRESET) -j $$(nproc) $(if $(MODULES),--tests-regex '^($(subst $() ,|,$(strip $(MODULES))))/')
+
+# Tests spiked.hf with PyTorch and several versions of transformers, which it installs into build/hf (150 MB).
+check-hf: setup
+	cmake --preset release -DSPIKED_TESTS=OFF
+	cmake --build --preset release --target spiked spiked_c
+	tools/hf-tests build/release/lib/libspiked.so.0 build/release/bin/spiked
 
 # Runs every reader under libFuzzer with sanitizers, for MINUTES in total. Needs clang, which `make setup` does not
 # install.

@@ -8,6 +8,7 @@
 `run`, `Store`                                        studies
 `list_methods`                                        all names
 `spiked.sklearn.SpectralDenoiser`                     an estimator for scikit-learn
+`spiked.hf`                                           compressed caches for models of Hugging Face
 ====================================================  =================================================================
 
 Matrices are NumPy arrays or PyTorch tensors of real numbers; rows are observations (tokens), columns variables (channels).

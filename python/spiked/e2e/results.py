@@ -1,0 +1,150 @@
+"""Files of results: one line of JSON for each prompt, appended when its answer is complete, so that a run can stop anywhere."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import pathlib
+import sys
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple, Union
+
+from ..errors import InputError, OutputError, UsageError
+
+__all__ = ["SCHEMA", "Results", "read_lines"]
+
+SCHEMA = "spiked.e2e/1"
+
+
+def read_lines(path: pathlib.Path, most: Optional[int] = None) -> Iterator[Tuple[int, Dict[str, Any]]]:
+    """Number and object of each line that is not empty, of the first `most` lines.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or a line is no object of JSON; the text has its number.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}): name another file") from None
+    for number, line in enumerate(content.split(b"\n")[:most], 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line.decode("utf-8"))
+        except ValueError as error:
+            reason = str(error).split(":")[0]
+            raise InputError(f"{path}:{number}: no JSON ({reason}): copy the file again, or delete the line") from None
+        if not isinstance(found, dict):
+            raise InputError(f"{path}:{number}: {type(found).__name__} (expected an object of JSON): delete the line")
+        yield number, found
+
+
+class Results:
+    """A file of results that is open for adding lines, and for this process alone.
+
+    The first line has the choices of the run; a file with others is not added to. A last line that was cut off, when a run
+    was killed while writing it, is dropped with a note.
+
+    Parameters
+    ----------
+    path : path_like
+        The file, made with its folder when missing.
+    benchmark : str
+        ``longbench`` or ``needles``.
+    choices : dict
+        All that results depend on, except what their own lines say.
+
+    Raises
+    ------
+    UsageError
+        The file has results of other choices.
+    InputError
+        It is no file of results.
+    OutputError
+        It cannot be written, or another process writes it.
+    """
+
+    def __init__(self, path: Union[str, pathlib.Path], benchmark: str, choices: Dict[str, Any]) -> None:
+        self.path = pathlib.Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.file = open(self.path, "a+b")
+        except OSError as error:
+            raise OutputError(
+                f"{self.path}: cannot be written ({error.strerror}): name another --output folder"
+            ) from None
+        try:
+            self._begin(benchmark, choices)
+        except BaseException:
+            self.file.close()
+            raise
+
+    def _begin(self, benchmark: str, choices: Dict[str, Any]) -> None:
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise OutputError(
+                f"{self.path}: another run is writing it: wait for it, or name another --output folder"
+            ) from None
+        self.file.seek(0)
+        content = self.file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            print(
+                f"note: {self.path}: its last line was cut off, by a run that was killed; dropped, and computed again",
+                file=sys.stderr,
+            )
+            self.file.truncate(whole)
+        lines = list(read_lines(self.path))
+        begin = {"schema": SCHEMA, "benchmark": benchmark, "choices": json.loads(json.dumps(choices))}
+        self.rows: List[Dict[str, Any]] = [row for _, row in lines[1:]]
+        self.numbers = [number for number, _ in lines[1:]]
+        if not lines:
+            self._write(begin)
+            return
+        first = lines[0][1]
+        if first.get("schema") != SCHEMA or first.get("benchmark") != benchmark or "choices" not in first:
+            raise InputError(
+                f"{self.path}: no results of {benchmark} (its first line does not say {SCHEMA}): name another --output folder"
+            )
+        old, new = first["choices"], begin["choices"]
+        for key in sorted(set(old) | set(new)):
+            if old.get(key) != new.get(key):
+                raise UsageError(
+                    f"{self.path}: its results have {key} = {json.dumps(old.get(key))}, this run "
+                    f"{json.dumps(new.get(key))}: name another --output folder"
+                )
+
+    def done(self, keys: Tuple[str, ...]) -> Set[Tuple[Any, ...]]:
+        """The values of these keys in each answer."""
+        found = set()
+        for number, row in zip(self.numbers, self.rows):
+            if row.get("kind") == "answer":
+                if any(key not in row for key in (*keys, "score")):
+                    raise InputError(f"{self.path}:{number}: no whole answer: delete the line")
+                found.add(tuple(row[key] for key in keys))
+        return found
+
+    def add(self, row: Dict[str, Any]) -> None:
+        """Writes a line and keeps its object in `rows`."""
+        self._write(row)
+        self.rows.append(row)
+
+    def _write(self, row: Dict[str, Any]) -> None:
+        try:
+            self.file.write(json.dumps(row).encode("ascii") + b"\n")
+            self.file.flush()
+        except OSError as error:
+            raise OutputError(
+                f"{self.path}: cannot be written ({error.strerror}): free space, then run again"
+            ) from None
+
+    def close(self) -> None:
+        self.file.close()
+
+    def __enter__(self) -> Results:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

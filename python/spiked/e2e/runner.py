@@ -1,0 +1,251 @@
+"""A model with a compressed cache that answers prompts greedily, and what that costs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import re
+import time
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..errors import InputError, LibraryNotFound, OutOfMemory, UsageError
+
+__all__ = ["EXACT", "Answer", "Architecture", "Method", "Runner", "architecture_of", "cost_lines", "methods_of"]
+
+EXACT = "exact"
+UNROPE = "unrope+"
+
+
+class Method(NamedTuple):
+    """A way to hold the cache: `EXACT`, which goes through the same cache as the others, or a codec at a number of bits."""
+
+    name: str
+    bits: Optional[float]
+
+    def cache_options(self, block: int) -> Dict[str, Any]:
+        """The arguments of `spiked.hf.SpikedCache`."""
+        if self.name == EXACT:
+            return {"key": "identity", "value": "identity", "block": block}
+        return {"key": self.name, "value": self.codec, "bits": self.bits, "block": block}
+
+    @property
+    def codec(self) -> str:
+        """The name without `unrope+`, which is for keys alone."""
+        return self.name[len(UNROPE) :] if self.name.startswith(UNROPE) else self.name
+
+
+class Architecture(NamedTuple):
+    """What a model's config.json says."""
+
+    layers: int
+    heads: int
+    key_value_heads: int
+    head_dim: int
+    hidden: int
+    intermediate: int
+    vocabulary: int
+    positions: int
+
+    def operations(self, tokens: int, generated: int) -> float:
+        """Floating-point operations for a prompt and its answer."""
+        width = self.head_dim * (2 * self.heads + 2 * self.key_value_heads)
+        weights = self.layers * self.hidden * (width + 3 * self.intermediate)
+        total = tokens + generated
+        attention = 4.0 * self.layers * self.heads * self.head_dim * total * (total + 1) / 2
+        return 2.0 * weights * total + attention + 2.0 * self.hidden * self.vocabulary * (generated + 1)
+
+    def blocks(self, tokens: int, generated: int, block: int) -> int:
+        """Matrices that are coded for a prompt and its answer."""
+        return 2 * self.layers * self.key_value_heads * ((tokens + generated) // block)
+
+
+class Answer(NamedTuple):
+    """Generated ids, the time that they took, and bits per entry: of coded entries, and of all with the exact rows."""
+
+    ids: List[int]
+    seconds: float
+    coded_bits: Optional[float] = None
+    stored_bits: Optional[float] = None
+
+
+def architecture_of(folder: str) -> Architecture:
+    """Reads config.json of a model's folder."""
+    path = pathlib.Path(folder) / "config.json"
+    if not path.is_file():
+        raise InputError(f"{path}: no such file: --model names a folder with a model of Hugging Face")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        config = config.get("text_config", config)
+        heads = int(config["num_attention_heads"])
+        return Architecture(
+            layers=int(config["num_hidden_layers"]),
+            heads=heads,
+            key_value_heads=int(config.get("num_key_value_heads") or heads),
+            head_dim=int(config.get("head_dim") or config["hidden_size"] // heads),
+            hidden=int(config["hidden_size"]),
+            intermediate=int(config["intermediate_size"]),
+            vocabulary=int(config["vocab_size"]),
+            positions=int(config["max_position_embeddings"]),
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: cannot be used ({error}): copy it from where the model is from") from None
+    except KeyError as error:
+        raise InputError(f"{path}: it has no {error.args[0]}: copy it from where the model is from") from None
+
+
+def methods_of(names: str, bits: float, head_dim: int) -> List[Method]:
+    """The methods of a list with commas, each checked by making its codec."""
+    from ..quantization import Codec
+
+    found: List[Method] = []
+    for name in names.split(","):
+        method = Method(EXACT, None) if name == EXACT else Method(name, bits)
+        if name != EXACT:
+            try:
+                Codec(method.codec, dim=head_dim, bits=bits)
+            except UsageError as error:
+                raise UsageError(f"--method {name}: {error}") from None
+        if method in found:
+            raise UsageError(f"--method {name} is there twice: name it once")
+        found.append(method)
+    return found
+
+
+class Runner:
+    """A model of Hugging Face on its device.
+
+    Parameters
+    ----------
+    folder : str
+        What ``AutoModelForCausalLM.from_pretrained`` reads.
+    dtype : str
+        ``auto`` (that of the file), ``float32``, ``bfloat16`` or ``float16``.
+    device : str
+        A device of PyTorch.
+    block : int
+        Rows of a coded block and tokens of a chunk of the prompt, which reads what the chunks before it left in the cache.
+    no_window : bool
+        Load the model without its sliding window, which changes nothing for prompts that are shorter.
+    """
+
+    def __init__(
+        self, folder: str, dtype: str = "auto", device: str = "cpu", block: int = 128, no_window: bool = False
+    ) -> None:
+        try:
+            import torch
+            import transformers
+        except ImportError as error:
+            raise LibraryNotFound(f"{error} (they run the model): pip install torch transformers") from None
+        self.block = block
+        self.versions = {"torch": torch.__version__, "transformers": transformers.__version__}
+        try:
+            config = transformers.AutoConfig.from_pretrained(folder)
+            if no_window:
+                config.sliding_window = None
+            self.model = transformers.AutoModelForCausalLM.from_pretrained(
+                folder, config=config, torch_dtype=dtype if dtype == "auto" else getattr(torch, dtype)
+            )
+        except (OSError, ValueError, KeyError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"{folder}: transformers cannot load it ({reason}): give a folder with all its files"
+            ) from None
+        try:
+            self.model = self.model.to(device).eval()
+        except (RuntimeError, AssertionError) as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(f"--device {device} cannot hold the model ({reason}): give another one") from None
+
+    @contextlib.contextmanager
+    def cache(self, method: Method) -> Iterator[Any]:
+        """What generation in this block writes to and reads from."""
+        from .. import hf
+
+        with hf.compressed(self.model, chunk=self.block, **method.cache_options(self.block)) as found:
+            yield found
+
+    def answer(self, method: Method, ids: Sequence[int], most: int, ends: Sequence[int], least: int = 0) -> Answer:
+        """At most `most` tokens behind a prompt, greedily, with the token of `ends` that ended them, if any."""
+        import torch
+
+        prompt = torch.tensor([list(ids)], device=self.model.device)
+        begin = time.perf_counter()
+        with enough_memory(len(ids)), torch.no_grad(), self.cache(method) as cache:
+            whole = self.model.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=most,
+                min_new_tokens=least or None,
+                do_sample=False,
+                num_beams=1,
+                temperature=1.0,
+                top_p=1.0,
+                top_k=50,
+                repetition_penalty=1.0,
+                eos_token_id=list(ends),
+                pad_token_id=ends[0],
+            )
+        seconds = time.perf_counter() - begin
+        return Answer(whole[0, len(ids) :].tolist(), seconds, *bits_of(cache))
+
+
+@contextlib.contextmanager
+def enough_memory(tokens: int) -> Iterator[None]:
+    """Reports that memory ran out, which PyTorch does by several classes of errors."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, MemoryError) or re.search("out of memory|allocate memory", str(error)):
+            raise OutOfMemory(
+                f"a prompt of {tokens} tokens takes more memory than there is: give --dtype bfloat16, or shorter prompts"
+            ) from None
+        raise
+
+
+def bits_of(cache: Any) -> Tuple[Optional[float], Optional[float]]:
+    """Bits per coded entry of keys and values together, and per entry with exact rows; None where nothing was coded."""
+    report = cache.report()
+    sides = list(report.bits_per_entry.values())
+    numbers = (sum(sides) / len(sides), report.stored_bits_per_entry)
+    coded, stored = (float(number) if math.isfinite(number) else None for number in numbers)
+    return coded, stored
+
+
+def codec_seconds(method: Method, head_dim: int, block: int) -> float:
+    """Processor seconds for one block, from coding and decoding random ones."""
+    import numpy as np
+
+    from ..quantization import Codec, roundtrip
+
+    blocks = np.random.default_rng(1).standard_normal((4, block, head_dim)).astype(np.float32)
+    codec = Codec(method.codec, dim=head_dim, bits=method.bits or 16)
+    roundtrip(codec, blocks[:1], threads=1)
+    begin = time.process_time()
+    roundtrip(codec, blocks, threads=1)
+    return (time.process_time() - begin) / len(blocks)
+
+
+def cost_lines(
+    methods: Sequence[Method], model: Architecture, lengths: Sequence[int], answers: Sequence[int], block: int
+) -> List[str]:
+    """What a run costs: `lengths` and `answers` are tokens of each prompt and of its answer at most."""
+    operations = sum(model.operations(n, k) for n, k in zip(lengths, answers))
+    blocks = sum(model.blocks(n, k, block) for n, k in zip(lengths, answers))
+    lines = [
+        f"{len(lengths)} prompts of {min(lengths)} to {max(lengths)} tokens, {sum(lengths)} together; answers of at most "
+        f"{sum(answers)} tokens",
+        f"model: {operations:.3g} floating-point operations a method, {operations / 3.6e15:.3g} hours at 1 TFLOP/s",
+    ]
+    for method in methods:
+        if method.name == EXACT:
+            continue
+        seconds = codec_seconds(method, model.head_dim, block)
+        lines.append(
+            f"{method.name} at {method.bits:g} bits: {blocks} blocks of {block} x {model.head_dim} at {1000 * seconds:.2g} ms, "
+            f"{blocks * seconds / 3600:.2g} core-hours, {blocks * seconds / 3600 / (os.cpu_count() or 1):.2g} hours on the "
+            f"{os.cpu_count()} processors here"
+        )
+    return lines

@@ -1,0 +1,155 @@
+"""Tokenizer, chat template and end tokens of a model's folder, by the package tokenizers alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+
+from ..errors import InputError
+
+__all__ = ["TEMPLATES", "Tokens"]
+
+# Forms of messages for models whose folder has no chat template: {system} and {user} become texts.
+TEMPLATES = {
+    "chatml": "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{user}<|im_end|>\n<|im_start|>assistant\n",
+    "llama3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{system}<|eot_id|><|start_header_id|>user"
+    "<|end_header_id|>\n\n{user}<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+    "mistral": "<s>[INST] {user} [/INST]",
+    "none": "{user}",
+}
+END_WORDS = ["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "</s>"]
+
+
+class Tokens:
+    """Texts to token ids and back, as a model's folder says.
+
+    Parameters
+    ----------
+    folder : path_like
+        Has ``tokenizer.json``; a chat template in ``tokenizer_config.json`` or ``chat_template.jinja`` needs jinja2.
+    template : str, optional
+        A name of `TEMPLATES`; the folder's own chat template when not given, else chatml where its tokens exist.
+    system : str, optional
+        The system message; none when not given (an empty one in a form of `TEMPLATES`).
+
+    Raises
+    ------
+    InputError
+        There is no tokenizer, no form of messages, or no token that ends an answer.
+    """
+
+    def __init__(self, folder: Union[str, pathlib.Path], template: Optional[str], system: Optional[str]) -> None:
+        from tokenizers import Tokenizer
+
+        self.folder = pathlib.Path(folder)
+        path = self.folder / "tokenizer.json"
+        if not path.exists():
+            raise InputError(
+                f"{path}: no such file (the tokenizer makes token ids): copy it from where the model is from"
+            )
+        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        try:
+            self.tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the package has no narrower class
+            raise InputError(
+                f"{path}: the package tokenizers cannot read it ({error}): copy it again, or install another version of the package"
+            ) from None
+        self.system = system
+        self.form, self.template = self.chat(template)
+        alone, whole = self.ids("a"), self.tokenizer.encode("a", add_special_tokens=True).ids
+        self.first: List[int] = whole[: whole.index(alone[0])] if alone[0] in whole else []
+        special = {
+            token.content: id for id, token in self.tokenizer.get_added_tokens_decoder().items() if token.special
+        }
+        self.end_tokens = sorted(
+            {special[word] for word in END_WORDS if word in special}
+            | set(self.config("generation_config.json", "eos_token_id"))
+        )
+        if not self.end_tokens:
+            raise InputError(
+                f"{path}: none of {', '.join(END_WORDS)} is a special token (an answer would not end): "
+                "write eos_token_id into generation_config.json"
+            )
+
+    def config(self, name: str, key: str) -> List[Any]:
+        """The values of a key in a JSON file of the folder, none where either is missing."""
+        path = self.folder / name
+        found = json.loads(path.read_text(encoding="utf-8")).get(key) if path.exists() else None
+        return [] if found is None else found if isinstance(found, list) else [found]
+
+    def chat(self, asked: Optional[str]) -> Tuple[str, Callable[[str], str]]:
+        """The name of the chat template, and a function from the user's text to the whole prompt."""
+        if asked:
+            form = TEMPLATES[asked].replace("{system}", self.system or "")
+            return asked, lambda user: form.replace("{user}", user)
+        jinja = self.folder / "chat_template.jinja"
+        source = (
+            [jinja.read_text(encoding="utf-8")]
+            if jinja.exists()
+            else self.config("tokenizer_config.json", "chat_template")
+        )
+        if not source or not isinstance(source[0], str):
+            if self.tokenizer.token_to_id("<|im_start|>") is not None:
+                return self.chat("chatml")
+            raise InputError(
+                f"{self.folder}: no chat template (a question needs the form of the model's messages): give "
+                f"--template {', '.join(TEMPLATES)}"
+            )
+        return "of the folder", self.rendered(source[0])
+
+    def rendered(self, source: str) -> Callable[[str], str]:
+        """The function of a chat template, which is a program of Jinja."""
+        from jinja2 import TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        def rejected(message: str) -> None:
+            raise TemplateError(message)
+
+        place = f"{self.folder}: its chat template"
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+        )
+        environment.globals["raise_exception"] = rejected
+        special = {}
+        for key in ("bos_token", "eos_token"):
+            for word in self.config("tokenizer_config.json", key):
+                special[key] = word["content"] if isinstance(word, dict) else word
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+
+        def whole(user: str) -> str:
+            messages = system + [{"role": "user", "content": user}]
+            try:
+                text: str = environment.from_string(source).render(
+                    messages=messages, add_generation_prompt=True, **special
+                )
+                return text
+            except TemplateError as error:
+                raise InputError(
+                    f"{place} fails ({error}): give --template {', '.join(TEMPLATES)}, or another --system"
+                ) from None
+
+        return whole
+
+    def ids(self, text: str) -> List[int]:
+        """Token ids of a text, without those that the tokenizer puts around a prompt."""
+        found: List[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return found
+
+    def prompt_ids(self, ids: List[int]) -> List[int]:
+        """Token ids behind those with which the tokenizer begins a text, which a chat template may have written already."""
+        return ids if ids[: len(self.first)] == self.first else self.first + ids
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of token ids, without special tokens."""
+        found: str = self.tokenizer.decode(list(ids), skip_special_tokens=True)
+        return found
+
+    def vocabulary(self) -> List[str]:
+        """The text of every id behind other text; alone, some tokenizers drop a leading space."""
+        anchor = self.ids("a")
+        before = self.tokenizer.decode(anchor, skip_special_tokens=False)
+        size = 1 + max(self.tokenizer.get_vocab(with_added_tokens=True).values())
+        texts = [self.tokenizer.decode(anchor + [id], skip_special_tokens=False) for id in range(size)]
+        return [text[len(before) :] if text.startswith(before) else "" for text in texts]

@@ -1,0 +1,229 @@
+"""What codes which rows of a model's cache."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+
+from .. import _arrays
+from ..errors import InputError, UsageError
+from ..methods import list_methods
+from ..quantization import Codec, Encoded
+from ._rope import Rotation, rotation_of
+from ._store import Block, BlockStore
+
+__all__ = ["IdentityCodec", "Plan", "text_config"]
+
+SIDES = ("key", "value")
+UNROPE = "unrope+"
+IDENTITY = "identity"
+
+
+class IdentityCodec:
+    """Stores rows as they are: the control with which generation must equal that of an ordinary cache."""
+
+    def encode(self, X: Any) -> Encoded:
+        """Keeps a block (rows, channels)."""
+        array = np.array(_arrays.matrix(X))
+        bits = 8.0 * array.itemsize
+        return Encoded(array.tobytes(), array.shape[0], {"exact": bits}, bits, bits, 0)
+
+    def decode(self, code: Encoded) -> np.ndarray[Any, Any]:
+        """The same block."""
+        array = np.frombuffer(code.bytes, dtype=f"f{int(code.bits_per_entry) // 8}")
+        return array.reshape(code.rows, -1)
+
+
+def text_config(config: Any) -> Any:
+    """The part of a configuration that describes the language model."""
+    found = getattr(config, "get_text_config", None)
+    return config if found is None else found()
+
+
+def _attention_modules(model: Any) -> Dict[int, Any]:
+    """The attention of each layer."""
+    found: Dict[int, Any] = {}
+    for _, module in model.named_modules():
+        index = getattr(module, "layer_idx", None)
+        if isinstance(index, int) and "Attention" in type(module).__name__:
+            found.setdefault(index, module)
+    return found
+
+
+def _has_axis(method: str) -> bool:
+    """Whether the groups of a method run along tokens or channels, and the method does not say which."""
+    name, _, options = method.split("+")[-1].partition(":")
+    for known in list_methods("quantizers"):
+        if name == known["name"] or name in known["aliases"]:
+            return any(option["key"] == "axis" for option in known["options"]) and "axis=" not in options
+    return False
+
+
+class _Coder:
+    """The codecs of one side of one layer, one for each head. It never changes what it coded."""
+
+    def __init__(self, plan: Plan, layer: int, side: str, rotation: Optional[Rotation]) -> None:
+        self._plan, self._layer, self._side, self._rotation = plan, layer, side, rotation
+        self._codecs: List[Any] = []
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> _Coder:
+        return self
+
+    def encode(self, rows: torch.Tensor, start: int) -> List[Block]:
+        texts, heads, _, channels = rows.shape
+        if not self._codecs:
+            self._codecs = [self._plan.codec(self._layer, self._side, head, heads, channels) for head in range(heads)]
+        if self._rotation is not None and channels != self._plan.channels:
+            raise UsageError(
+                f"unrope: keys have {channels} channels (the configuration says {self._plan.channels}, and which of them are "
+                "rotated is not known): give a key method without unrope+"
+            )
+        if rows.device.type != "cpu":
+            self._plan.say_device(rows.device)
+        exact = rows.to(device="cpu", dtype=torch.float64 if rows.dtype == torch.float64 else torch.float32)
+        if self._rotation is not None:
+            exact = self._rotation.undo(exact, start)
+
+        def code(item: Tuple[int, int]) -> Encoded:
+            text, head = item
+            try:
+                found: Encoded = self._codecs[head].encode(exact[text, head])
+            except InputError as problem:
+                raise InputError(f"{self._side}s of layer {self._layer}, head {head}: {problem}") from None
+            return found
+
+        codes = self._plan.map(code, [(text, head) for text in range(texts) for head in range(heads)])
+        return [_block(codes[text * heads : (text + 1) * heads], channels) for text in range(texts)]
+
+    def decode(self, blocks: Sequence[Block], start: int, like: torch.Tensor) -> torch.Tensor:
+        alone = {id(block): block for block in blocks}  # beams share blocks
+        items = [(key, head) for key, block in alone.items() for head in range(len(block.codes))]
+        rows = self._plan.map(lambda item: self._codecs[item[1]].decode(alone[item[0]].codes[item[1]]), items)
+        found: Dict[int, List[Any]] = {}
+        for (key, _), row in zip(items, rows):
+            found.setdefault(key, []).append(row)
+        exact: torch.Tensor = torch.from_numpy(np.stack([np.stack(found[id(block)]) for block in blocks]))
+        exact = exact.to(torch.float64 if like.dtype == torch.float64 else torch.float32)
+        if self._rotation is not None:
+            exact = self._rotation.apply(exact, start)
+        found_rows: torch.Tensor = exact.to(device=like.device, dtype=like.dtype)
+        return found_rows
+
+
+def _block(codes: Sequence[Encoded], channels: int) -> Block:
+    bits: Dict[str, float] = {}
+    for code in codes:
+        for item, value in code.ledger.items():
+            bits[item] = bits.get(item, 0.0) + value * code.rows * channels
+    return Block(tuple(codes), bits, sum(code.rows for code in codes) * channels)
+
+
+class Plan:
+    """The options of a cache, checked against a model. It never changes."""
+
+    def __init__(
+        self,
+        model: Any,
+        key: str,
+        value: str,
+        bits: float,
+        *,
+        block: int,
+        keep: str,
+        threads: int,
+        sequence: int,
+        options: Dict[str, Any],
+    ) -> None:
+        if keep not in ("decoded", "packed"):
+            raise UsageError(f'keep is {keep!r} (possible are "decoded" and "packed"): pass one of them')
+        if int(block) < 1:
+            raise UsageError(f"block is {block}: pass a number of tokens from 1 on, such as 128")
+        if getattr(model.config, "is_encoder_decoder", False):
+            raise UsageError(f"{type(model).__name__} has an encoder (only decoders are supported): use another model")
+        if value.startswith(UNROPE):
+            raise UsageError(f"value is {value!r} (values have no rotary embedding): leave out {UNROPE}")
+        self.methods = {"key": key, "value": value}
+        self.bits, self.block, self.keep, self.sequence = bits, int(block), keep, int(sequence)
+        self._options = options
+        self._warned = False
+        self.device = "cpu"
+        self.threads = int(threads) or os.cpu_count() or 1
+        self.config = text_config(model.config)
+        self.layers = int(self.config.num_hidden_layers)
+        self._attention = _attention_modules(model)
+        self.channels = int(
+            getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
+        )
+        self._rotation: Dict[int, Optional[Rotation]] = {}
+        self._model = model if key.startswith(UNROPE) else None
+        for side in SIDES:
+            self.codec(0, side, 0, 1, self.channels)
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> Plan:
+        return self
+
+    def codec(self, layer: int, side: str, head: int, heads: int, channels: int) -> Any:
+        """The codec of a head, with the rotation that `spiked kv perplexity` gives it."""
+        method = self.methods[side][len(UNROPE) :] if self.methods[side].startswith(UNROPE) else self.methods[side]
+        if method == IDENTITY:
+            return IdentityCodec()
+        index = (layer * len(SIDES) + SIDES.index(side)) * heads + head
+        index += self.sequence * self.layers * len(SIDES) * heads
+        axis = {"axis": side} if _has_axis(method) else {}
+        return Codec(method, channels, self.bits, index=index, **{**axis, **self._options})
+
+    def store(self, layer: int, side: str) -> BlockStore:
+        """An empty store for one side of a layer."""
+        rotation = None
+        if side == "key" and self._model is not None:
+            rotation = rotation_of(self._model, self._attention.get(layer), self.config, self.channels)
+        return BlockStore(_Coder(self, layer, side, rotation), self.block, self.keep == "packed")
+
+    def exact_store(self) -> BlockStore:
+        """A store that codes nothing."""
+        return BlockStore(None, self.block, False)
+
+    def sliding_window(self, layer: int) -> Optional[int]:
+        """The sliding window of a layer in tokens, where the library does not say it."""
+        missing = object()
+        window = getattr(self._attention.get(layer), "sliding_window", missing)
+        if window is not missing:
+            return None if window is None else int(window)  # type: ignore[call-overload]
+        window = getattr(self.config, "sliding_window", None)
+        types = getattr(self.config, "layer_types", None)
+        if types is not None:
+            full = types[layer] not in ("sliding_attention", "chunked_attention")
+        else:
+            full = not getattr(self.config, "use_sliding_window", True)
+            full = full or layer < getattr(self.config, "max_window_layers", 0)
+        return None if full or window is None else int(window)
+
+    def check_some(self, left_alone: Dict[int, str]) -> None:
+        """Raises an error where no layer would be compressed."""
+        if len(left_alone) == self.layers:
+            reason = next(iter(left_alone.values()), "it has no layers")
+            raise UsageError(
+                f"no layer of this model would be compressed ({reason}): where texts are shorter than the sliding window, "
+                "set model.config.sliding_window = None"
+            )
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> List[Any]:
+        """`function` of each item, in threads where there are several."""
+        if self.threads < 2 or len(items) < 2:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(min(self.threads, len(items))) as pool:
+            return list(pool.map(function, items))
+
+    def say_device(self, device: torch.device) -> None:
+        """Says once that blocks move between a device and the CPU."""
+        self.device = str(device)
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"the codec runs on the CPU: full blocks move from {device} and, decoded, back to it", stacklevel=2
+            )

@@ -1,0 +1,93 @@
+"""Stand-ins for the package tokenizers and for a model, with which the tests of spiked.e2e need neither."""
+
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import types
+from unittest import mock
+
+from spiked.e2e.__main__ import main
+from spiked.e2e.runner import Answer
+
+DATA = pathlib.Path(__file__).resolve().parent / "data" / "longbench"
+FIRST, END = 1, 0  # ids of the tokens that begin a text and end an answer; other tokens are characters
+CONFIG = {
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "vocab_size": 1114112,
+    "max_position_embeddings": 20000,
+}
+
+
+class Tokenizer:
+    """Every character is a token; FIRST stands before a text."""
+
+    @staticmethod
+    def from_file(path):
+        return Tokenizer()
+
+    def encode(self, text, add_special_tokens):
+        ids = ([FIRST] if add_special_tokens else []) + [ord(character) for character in text]
+        offsets = [(at, at + 1) for at in range(len(text))]
+        return types.SimpleNamespace(ids=ids, offsets=offsets)
+
+    def decode(self, ids, skip_special_tokens=True):
+        return "".join(chr(id) for id in ids if id not in (FIRST, END) or not skip_special_tokens)
+
+    def token_to_id(self, word):
+        return None
+
+    def get_added_tokens_decoder(self):
+        return {END: types.SimpleNamespace(content="</s>", special=True)}
+
+
+class Model:
+    """Answers by a function of the method's name and the prompt's text."""
+
+    def __init__(self, reply):
+        self.reply = reply
+        self.asked = []
+
+    def load(self, folder, dtype, device, block, no_window):
+        return self
+
+    def answer(self, method, ids, most, ends, least=0):
+        text = "".join(chr(id) for id in ids)
+        self.asked.append((method.name, text, most, list(ends), least))
+        said = self.reply(method.name, text)
+        if isinstance(said, BaseException):
+            raise said
+        found = [ord(character) for character in said][:most]
+        stop = [at for at, id in enumerate(found) if id in ends and at >= least]
+        coded = None if method.bits is None else method.bits + 0.25
+        return Answer(found[: stop[0] + 1] if stop else found, 0.5, coded, coded)
+
+
+def folder_of_model(root):
+    """A folder that has what the harness reads of a model."""
+    folder = pathlib.Path(root) / "Tiny-Llama"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "tokenizer.json").write_text("{}")
+    return folder
+
+
+def run(arguments, reply=lambda method, text: "", model=None):
+    """Exit code, standard output and standard error of a command, with these stand-ins."""
+    model = model or Model(reply)
+    out, err = io.StringIO(), io.StringIO()
+    with mock.patch.dict(sys.modules, {"tokenizers": types.SimpleNamespace(Tokenizer=Tokenizer)}):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = main([str(word) for word in arguments], load=model.load)
+            except SystemExit as end:
+                code = end.code
+    return code, out.getvalue(), err.getvalue()
+
+
+def lines(path):
+    return [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
