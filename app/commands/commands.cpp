@@ -13,6 +13,7 @@ Command merge_command();
 Command compare_command();
 Command replay_command();
 Command spectrum_command();
+Command pca_command();
 Command quantize_command();
 Command kv_inspect_command();
 Command kv_generate_command();
@@ -39,17 +40,15 @@ Command completion_command();
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> table = {
-        demo_command(),           init_command(),        run_command(),
-        report_command(),         show_command(),        export_command(),
-        merge_command(),          compare_command(),     replay_command(),
-        spectrum_command(),       quantize_command(),    kv_inspect_command(),
-        kv_generate_command(),    kv_run_command(),      kv_frontier_command(),
-        kv_encode_command(),      kv_decode_command(),   kv_golden_command(),
-        kv_adequacy_command(),    kv_retrieve_command(), kv_perplexity_command(),
-        kv_dump_command(),        theory_command(),      bench_theory_command(),
-        bench_trial_command(),    bench_model_command(), bench_decompose_command(),
-        bench_quantize_command(), validate_command(),    selftest_command(),
-        list_command(),           doctor_command(),      completion_command(),
+        demo_command(),           init_command(),          run_command(),         report_command(),
+        show_command(),           export_command(),        merge_command(),       compare_command(),
+        replay_command(),         spectrum_command(),      pca_command(),         quantize_command(),
+        kv_inspect_command(),     kv_generate_command(),   kv_run_command(),      kv_frontier_command(),
+        kv_encode_command(),      kv_decode_command(),     kv_golden_command(),   kv_adequacy_command(),
+        kv_retrieve_command(),    kv_perplexity_command(), kv_dump_command(),     theory_command(),
+        bench_theory_command(),   bench_trial_command(),   bench_model_command(), bench_decompose_command(),
+        bench_quantize_command(), validate_command(),      selftest_command(),    list_command(),
+        doctor_command(),         completion_command(),
     };
     return table;
 }

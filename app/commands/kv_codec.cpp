@@ -15,6 +15,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/printable.hpp"
+#include "estimators/caches/cache_method.hpp"
 #include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/golden_vectors.hpp"
 #include "reports/tables/kv_report.hpp"
@@ -46,7 +47,7 @@ Json as_json(const codec::EncodePlan& plan, const codec::EncodeSummary& found) {
                          {"file", plan.output},
                          {"method", plan.method.text},
                          {"bits", bits_json(plan.bits)},
-                         {"block", plan.block_tokens},
+                         {"block", found.block_tokens},
                          {"bytes", found.bytes},
                          {"tensors", found.tensors},
                          {"blocks", found.blocks},
@@ -73,7 +74,7 @@ std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& f
         "they "
         "are, {}\nrelative L2  keys {}, values {}\npaper's bits  {}\n\n{}",
         plan.method.text, plan.bits, plan.dump, plan.output, bytes_text(found.bytes), found.tensors, found.blocks,
-        plan.block_tokens, found.kept_tensors, bytes_text(found.kept_bytes), percent(found.key_error),
+        found.block_tokens, found.kept_tensors, bytes_text(found.kept_bytes), percent(found.key_error),
         percent(found.value_error), found.paper_bits ? fmt::format("{:.4f}", *found.paper_bits) : "none",
         reports::ledger_text(found.ledger.per_entry(static_cast<double>(found.entries))));
 }
@@ -90,11 +91,17 @@ int encode(const Arguments& arguments) {
     plan.dump_options = read_dump_options(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
+    plan.cache = estimators::cache_of_heads(method);
+    if (plan.cache && arguments.has("--block"))
+        throw usage_error("--block has no effect on {} (it codes whole sequences): leave it out", method);
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
     if (!device.note.empty()) print_note(arguments, device.note);
     if (device.backend != spiked::cuda::Backend::cpu)
         plan.coder = std::make_shared<validation::DeviceBlockCoder>(device, thread_count(plan.threads));
-    plan.method = estimators::method_named(method);
+    if (plan.cache)
+        plan.method.text = method;
+    else
+        plan.method = estimators::method_named(method);
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = codec::encode_dump(plan);

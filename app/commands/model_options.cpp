@@ -7,6 +7,7 @@
 #include "app/commands/dump_options.hpp"
 #include "app/commands/method_options.hpp"
 #include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"
 
 namespace spiked::app {
@@ -71,6 +72,22 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
     auto requests = codec::cache_requests(methods, arguments.numbers("--bits"), budgets);
     reject_unused_options(arguments, methods);
     return requests;
+}
+
+/// Says the forecast of a plan in a note.
+std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> memory_note(const Arguments& arguments) {
+    return [&arguments](const sim::PassMemory& bytes, std::size_t tokens) {
+        const auto size = [](double count) {
+            return count < 1e6   ? fmt::format("{:.0f} kB", count / 1e3)
+                   : count < 1e9 ? fmt::format("{:.0f} MB", count / 1e6)
+                                 : fmt::format("{:.1f} GB", count / 1e9);
+        };
+        const std::size_t threads = thread_count(arguments.count("--threads"));
+        print_note(arguments,
+                   fmt::format("memory: {} of weights, and for each of at most {} threads {} of cache ({} tokens) and "
+                               "{} of arrays",
+                               size(bytes.weights), threads, size(bytes.cache), tokens, size(bytes.block)));
+    };
 }
 
 }  // namespace
@@ -147,10 +164,12 @@ validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments) {
     plan.only = read_only(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.threads = arguments.count("--threads");
+    plan.forecast = memory_note(arguments);
     return plan;
 }
 
 void read_needles(const Arguments& arguments, validation::RetrievalPlan& plan) {
+    plan.forecast = memory_note(arguments);
     plan.model = arguments.text("--model");
     plan.filler = arguments.has("--filler") ? arguments.text("--filler") : plan.model + "/filler.npy";
     if (!arguments.has("--filler") && std::filesystem::exists(plan.model + "/config.json") &&
@@ -189,7 +208,8 @@ validation::AnswerPlan read_answer_plan(const Arguments& arguments) {
             .observe_questions = arguments.has("--observe-questions"),
             .block_tokens = arguments.count("--block"),
             .quantizer = read_quantizer_options(arguments),
-            .threads = arguments.count("--threads")};
+            .threads = arguments.count("--threads"),
+            .forecast = memory_note(arguments)};
 }
 
 }  // namespace spiked::app

@@ -18,6 +18,8 @@ void require_model_and_tokens(const Arguments& arguments);
 /// The options of prompts with needles.
 [[nodiscard]] const std::vector<OptionSpec>& needle_options();
 
+// Plans say in a note how much memory a pass takes, before the weights are read.
+
 /// The plan from --model, --tokens, --documents, --method, --bits, --budget, --block, --only (if the command has it),
 /// --threads and the options of quantizers.
 [[nodiscard]] validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments);

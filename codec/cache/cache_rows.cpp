@@ -7,9 +7,12 @@
 #include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
+#include "estimators/causal/causal_codec.hpp"
 
 namespace spiked::codec {
 namespace {
+
+using sim::Side;
 
 /// The heads of the tensors joined along their channels; keys are de-rotated if `rotary` is given.
 arma::mat joined(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
@@ -20,19 +23,20 @@ arma::mat joined(const sim::KvDump& dump, const std::vector<const sim::DumpTenso
     for (const auto* tensor : tensors)
         for (std::size_t h = 0; h < heads; ++h, at += dim) {
             arma::mat head = dump.read_block(*tensor, first_head + h, 0, tensor->tokens);
-            if (rotary) head = sim::undo_rope(head, rotary->rope, rotary->position_start);
+            if (rotary && tensor->side == Side::key) head = sim::undo_rope(head, rotary->rope, rotary->position_start);
             rows.cols(at, at + dim - 1) = head;
         }
     return rows;
 }
 
-std::optional<sim::DumpRotary> rotary_of(const sim::KvDump& dump, sim::Side side, bool unrope) {
-    if (!unrope || side != sim::Side::key) return std::nullopt;
+/// The rotary embedding that a method takes off the keys of a group; none where the group has none.
+std::optional<sim::DumpRotary> rotary_of(const sim::KvDump& dump, Side side, const estimators::CacheMethod& method) {
+    if (side != Side::key || !(method.unrope || (method.derotates && sim::has_rotary(dump)))) return std::nullopt;
     return sim::dump_rotary(dump);
 }
 
 /// The tensors of one side in the order of the layers.
-std::vector<const sim::DumpTensor*> layers_of(const sim::KvDump& dump, sim::Side side) {
+std::vector<const sim::DumpTensor*> layers_of(const sim::KvDump& dump, Side side) {
     std::vector<const sim::DumpTensor*> layers;
     for (const auto& tensor : dump.tensors())
         if (tensor.side == side) layers.push_back(&tensor);
@@ -40,6 +44,31 @@ std::vector<const sim::DumpTensor*> layers_of(const sim::KvDump& dump, sim::Side
 }
 
 }  // namespace
+
+std::vector<arma::mat> first_queries(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
+                                     std::size_t first_head, std::size_t heads,
+                                     const std::optional<sim::DumpRotary>& rotary) {
+    std::vector<arma::mat> all;
+    if (rotary && rotary->rope.style != sim::RopeStyle::rotate_half) return all;
+    for (const auto* keys : tensors) {
+        if (keys->side != Side::key) continue;
+        const auto* queries = dump.find(keys->layer, Side::query);
+        if (queries == nullptr || queries->heads % keys->heads != 0 || queries->dim != keys->dim ||
+            queries->tokens != keys->tokens || queries->dim % 2 != 0)
+            return {};
+        const std::size_t readers = queries->heads / keys->heads;
+        const std::size_t tokens = std::min<std::size_t>(queries->tokens, estimators::causal_block);
+        for (std::size_t h = first_head; h < first_head + heads; ++h) {
+            arma::mat& of_head = all.emplace_back();
+            for (std::size_t q = h * readers; q < (h + 1) * readers; ++q) {
+                arma::mat rows = dump.read_block(*queries, q, 0, tokens);
+                if (rotary) rows = sim::undo_rope(rows, rotary->rope, rotary->position_start);
+                of_head = arma::join_cols(of_head, rows);
+            }
+        }
+    }
+    return all;
+}
 
 Calibration::Calibration(const std::vector<std::string>& paths, const sim::DumpOptions& options,
                          const std::vector<std::unique_ptr<sim::KvDump>>& tested,
@@ -62,7 +91,7 @@ Calibration::Calibration(const std::vector<std::string>& paths, const sim::DumpO
 }
 
 arma::mat Calibration::rows(const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
-                            std::size_t heads, bool unrope) const {
+                            std::size_t heads, const estimators::CacheMethod& method) const {
     arma::mat all;
     for (const auto& dump : dumps_) {
         std::vector<const sim::DumpTensor*> same;
@@ -79,7 +108,7 @@ arma::mat Calibration::rows(const std::vector<const sim::DumpTensor*>& tensors, 
             same.push_back(other);
         }
         all =
-            arma::join_cols(all, joined(*dump, same, first_head, heads, rotary_of(*dump, same.front()->side, unrope)));
+            arma::join_cols(all, joined(*dump, same, first_head, heads, rotary_of(*dump, same.front()->side, method)));
     }
     return all;
 }
@@ -100,17 +129,27 @@ const CachedHead& CacheRows::of(const sim::KvDump& dump, const sim::DumpTensor& 
     const std::size_t first_layer = place / joined_layers * joined_layers;
     const std::size_t first_head = head / joined_heads * joined_heads;
     const std::size_t heads = std::min(joined_heads, tensor.heads - first_head);
+    std::vector<const sim::DumpTensor*> joined(
+        layers.begin() + static_cast<std::ptrdiff_t>(first_layer),
+        layers.begin() + static_cast<std::ptrdiff_t>(std::min(first_layer + joined_layers, layers.size())));
+    if (method_.sides) joined = sides_of(dump, tensor.layer);
     Group* group = nullptr;
     {
         const std::lock_guard lock(mutex_);
-        group = &groups_[{&dump, tensor.side, first_layer, first_head}];
+        group = &groups_[{&dump, joined.front()->side, first_layer, first_head}];
     }
-    group->once([&] {
-        const auto begin = layers.begin() + static_cast<std::ptrdiff_t>(first_layer);
-        const std::size_t count = std::min(joined_layers, layers.size() - first_layer);
-        code(*group, dump, {begin, begin + static_cast<std::ptrdiff_t>(count)}, first_head, heads);
-    });
-    return group->heads[(place - first_layer) * heads + head - first_head];
+    group->once([&] { code(*group, dump, joined, first_head, heads); });
+    const auto tensors_before = std::find(joined.begin(), joined.end(), &tensor) - joined.begin();
+    return group->heads[static_cast<std::size_t>(tensors_before) * heads + head - first_head];
+}
+
+std::vector<const sim::DumpTensor*> CacheRows::sides_of(const sim::KvDump& dump, std::size_t layer) const {
+    const auto* keys = dump.find(layer, Side::key);
+    const auto* values = dump.find(layer, Side::value);
+    if (keys == nullptr || values == nullptr)
+        throw input_error("{}: layer {} has no {} ({} joins keys and values): use causal-klt", dump.path(), layer,
+                          side_name(keys == nullptr ? Side::key : Side::value), method_.text);
+    return {keys, values};
 }
 
 void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
@@ -118,25 +157,29 @@ void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<co
     const sim::DumpTensor& first = *tensors.front();
     for (const auto* tensor : tensors)
         if (tensor->heads != first.heads || tensor->dim != first.dim || tensor->tokens != first.tokens)
-            throw input_error(
-                "{}: tensors {} and {} differ in heads, tokens or channels ({} joins layers): choose "
-                "layers=1",
-                dump.path(), first.name, tensor->name, method_.text);
-    const auto rotary = rotary_of(dump, first.side, method_.unrope);
+            throw input_error("{}: tensors {} and {} differ in heads, tokens or channels ({} joins them): choose {}",
+                              dump.path(), first.name, tensor->name, method_.text,
+                              method_.sides ? "causal-klt" : "layers=1");
+    const auto rotary = rotary_of(dump, first.side, method_);
     const arma::mat rows = joined(dump, tensors, first_head, heads, rotary);
     estimators::QuantizerOptions options = options_;
-    options.axis = first.side == sim::Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
+    options.axis = first.side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
     options.rotation_index = 0;
     const arma::mat calibration =
-        method_.calibrated ? calibration_->rows(tensors, first_head, heads, method_.unrope) : arma::mat();
+        method_.calibrated ? calibration_->rows(tensors, first_head, heads, method_) : arma::mat();
     try {
-        const auto coder = estimators::cache_coder(method_, rows.n_cols, bits_, options, calibration);
+        const std::size_t all = tensors.size() * heads;
+        estimators::CacheGroup joined_heads{method_.sides ? heads : (first.side == Side::key ? all : 0), 0, {}};
+        joined_heads.values = all - joined_heads.keys;
+        if (method_.derotates) joined_heads.queries = first_queries(dump, tensors, first_head, heads, rotary);
+        const auto coder = estimators::cache_coder(method_, rows.n_cols, bits_, options, calibration, joined_heads);
         const estimators::Encoded encoded = coder.sequence.encode(rows);
         const arma::mat decoded = coder.sequence.decode(encoded.bytes, rows.n_rows);
         const double entries = static_cast<double>(rows.n_elem);
-        for (std::size_t h = 0; h < tensors.size() * heads; ++h) {
+        for (std::size_t h = 0; h < all; ++h) {
             arma::mat back = decoded.cols(h * first.dim, (h + 1) * first.dim - 1);
-            if (rotary) back = sim::apply_rope(back, rotary->rope, rotary->position_start);
+            if (rotary && tensors[h / heads]->side == Side::key)
+                back = sim::apply_rope(back, rotary->rope, rotary->position_start);
             CachedHead& head = group.heads.emplace_back();
             head.rows = arma::conv_to<arma::fmat>::from(back);
             head.bits_per_entry = encoded.ledger.per_entry(entries);

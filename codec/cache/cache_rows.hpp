@@ -24,6 +24,14 @@ struct CachedHead {
     std::size_t rank = 0;                ///< of the group
 };
 
+/// The queries of the first 128 tokens for each head of keys of these tensors, as a CacheGroup takes them. `rotary` is
+/// the rotary embedding that is taken off keys, and so off queries. None where the dump has no queries that fit, and
+/// where the pairs of the embedding are not those that weights are for.
+[[nodiscard]] std::vector<arma::mat> first_queries(const sim::KvDump& dump,
+                                                   const std::vector<const sim::DumpTensor*>& tensors,
+                                                   std::size_t first_head, std::size_t heads,
+                                                   const std::optional<sim::DumpRotary>& rotary);
+
 /// Dumps that cache methods are calibrated on.
 class Calibration {
 public:
@@ -35,10 +43,10 @@ public:
 
     [[nodiscard]] bool empty() const { return dumps_.empty(); }
     [[nodiscard]] const std::vector<std::string>& sums() const { return sums_; }
-    /// The given heads of every dump, joined as in a group; the tokens of the dumps are stacked as rows. Throws
-    /// input_error if a dump does not have the same layers, heads and channels.
+    /// The given heads of every dump, joined as in a group of the method; the tokens of the dumps are stacked as rows.
+    /// Throws input_error if a dump does not have the same layers, heads and channels.
     [[nodiscard]] arma::mat rows(const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
-                                 std::size_t heads, bool unrope) const;
+                                 std::size_t heads, const estimators::CacheMethod& method) const;
 
 private:
     std::vector<std::unique_ptr<sim::KvDump>> dumps_;
@@ -46,7 +54,9 @@ private:
 };
 
 /// One cache method at one bit width on the dumps of a study. A group of heads is coded when one of its heads is first
-/// requested, and its decoded rows are cached in float. Memory: up to one float copy of all dumps. Thread-safe.
+/// requested, and its decoded rows are cached in float. Methods that take the rotary embedding off keys themselves do
+/// so where the dump states it, and get the queries of the first tokens where the dump has them. Memory: up to one
+/// float copy of all dumps. Thread-safe.
 class CacheRows {
 public:
     CacheRows(estimators::CacheMethod method, double bits, const estimators::QuantizerOptions& options,
@@ -59,6 +69,7 @@ private:
         CallOnce once;
         std::vector<CachedHead> heads;  ///< the heads of its first tensor, then those of the next
     };
+    [[nodiscard]] std::vector<const sim::DumpTensor*> sides_of(const sim::KvDump& dump, std::size_t layer) const;
     void code(Group& group, const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
               std::size_t first_head, std::size_t heads) const;
 

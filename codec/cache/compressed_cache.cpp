@@ -69,9 +69,10 @@ std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods
     std::vector<CacheRequest> requests;
     for (const auto& method : methods) {
         CacheRequest request{estimators::parse_kept_and_coded(method), {16.0}, {1.0}};
-        if (request.how.method) {
-            request.bits = bits;
-            for (const double width : bits) request.how.method->quantizer.check_bits(width);
+        if (request.how.method || request.how.cache) request.bits = bits;
+        for (const double width : bits) {
+            if (request.how.method) request.how.method->quantizer.check_bits(width);
+            if (request.how.cache) request.how.cache->check_bits(width);
         }
         if (request.how.eviction != nullptr) {
             if (budgets.empty())
@@ -89,6 +90,9 @@ std::vector<CacheRequest> cache_requests(const std::vector<std::string>& methods
 
 CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
     : model_(model), plan_(std::move(plan)) {
+    if (plan_.how.cache && plan_.block_tokens != estimators::causal_block)
+        throw usage_error("\"{}\" codes blocks of {} tokens (not {}): leave --block out", plan_.how.text,
+                          estimators::causal_block, plan_.block_tokens);
     for (const auto& [layer, side] : plan_.only) {
         if (layer >= model.layers)
             throw usage_error("--only {}:{} is not possible (the model has layers 0 to {}): name one of these", layer,
@@ -111,7 +115,7 @@ void CompressedCache::draw_rotations(std::uint64_t sequence) {
 }
 
 void CompressedCache::make_codecs(std::uint64_t sequence) {
-    if (!codes()) return;
+    if (!plan_.how.method) return;
     auto codecs = std::make_shared<std::map<std::size_t, estimators::Compressor>>();
     for (std::size_t layer = 0; layer < model_.layers; ++layer)
         for (const Side side : {Side::key, Side::value})
@@ -185,6 +189,11 @@ void CompressedCache::require_room(std::size_t tokens) const {
 void CompressedCache::attach(sim::ForwardOptions& options) {
     if (!evicts()) {
         options.keep = [this](const sim::CacheAddress& place, const arma::fmat& exact) { return keep(place, exact); };
+        if (plan_.how.cache)
+            options.layer = [this, others = std::move(options.layer)](const sim::LayerBlock& at) {
+                note_queries(at);
+                if (others) others(at);
+            };
         return;
     }
     chooses_once_ = options.at_once;
@@ -223,17 +232,23 @@ void CompressedCache::attended(const sim::AttentionBlock& at) {
 }
 
 arma::fmat CompressedCache::coded(const sim::CacheAddress& place, const arma::fmat& exact,
-                                  std::span<const std::size_t> tokens, double& bits) const {
-    const auto& codec = codecs_->at(codec_index(model_, place.layer, place.side, place.head));
-    const bool derotated = plan_.how.method->unrope && place.side == Side::key;
+                                  std::span<const std::size_t> tokens, double& bits) {
+    const auto& how = plan_.how;
+    const bool derotated = place.side == Side::key && (how.cache ? how.cache->derotates : how.method->unrope);
     const std::vector<double> positions(tokens.begin(), tokens.end());
     auto rows = arma::conv_to<arma::mat>::from(exact);
     if (derotated) rows = sim::undo_rope(rows, model_.rope, positions);
     try {
-        estimators::AnalysedBlock block(std::move(rows));
-        const auto encoded = codec.encode(block).encoded;
-        bits += 8.0 * static_cast<double>(encoded.bytes.size());
-        arma::mat back = codec.decode(encoded.bytes, exact.n_rows);
+        arma::mat back;
+        if (how.cache) {
+            back = streamed(place, rows, bits);
+        } else {
+            const auto& codec = codecs_->at(codec_index(model_, place.layer, place.side, place.head));
+            estimators::AnalysedBlock block(std::move(rows));
+            const auto encoded = codec.encode(block).encoded;
+            bits += 8.0 * static_cast<double>(encoded.bytes.size());
+            back = codec.decode(encoded.bytes, exact.n_rows);
+        }
         if (derotated) back = sim::apply_rope(back, model_.rope, positions);
         return arma::conv_to<arma::fmat>::from(back);
     } catch (const Error& error) {
@@ -241,6 +256,36 @@ arma::fmat CompressedCache::coded(const sim::CacheAddress& place, const arma::fm
                                               sim::side_name(place.side), place.head, tokens.size(), tokens.front(),
                                               tokens.back(), error.what()));
     }
+}
+
+arma::mat CompressedCache::streamed(const sim::CacheAddress& place, const arma::mat& rows, double& bits) {
+    auto& stream = streams_[codec_index(model_, place.layer, place.side, place.head)];
+    const bool keys = place.side == Side::key;
+    if (place.first_token == 0) {
+        const estimators::CacheGroup head{keys ? std::size_t{1} : 0, keys ? 0 : std::size_t{1},
+                                          keys ? queries_of(place.layer, place.head) : std::vector<arma::mat>{}};
+        stream = std::make_shared<estimators::CausalStream>(*plan_.how.cache, plan_.bits, rows, head);
+    }
+    if (stream == nullptr) throw precondition_error("the first block of a sequence was not coded");
+    return stream->code(rows, bits);
+}
+
+void CompressedCache::note_queries(const sim::LayerBlock& at) {
+    if (at.first_token >= estimators::causal_block) return;
+    arma::fmat& rows = first_queries_[at.layer];
+    rows = at.first_token == 0 ? at.queries : arma::fmat(arma::join_cols(rows, at.queries));
+}
+
+std::vector<arma::mat> CompressedCache::queries_of(std::size_t layer, std::size_t head) const {
+    const auto found = first_queries_.find(layer);
+    if (found == first_queries_.end()) return {};
+    arma::mat all;
+    const std::size_t group = model_.heads / model_.kv_heads;
+    for (std::size_t q = head * group; q < (head + 1) * group; ++q) {
+        const arma::fmat own = found->second.cols(q * model_.head_dim, (q + 1) * model_.head_dim - 1);
+        all = arma::join_cols(all, sim::undo_rope(arma::conv_to<arma::mat>::from(own), model_.rope, 0.0));
+    }
+    return {all};
 }
 
 arma::fmat CompressedCache::keep(const sim::CacheAddress& place, const arma::fmat& exact) {
@@ -251,7 +296,7 @@ arma::fmat CompressedCache::keep(const sim::CacheAddress& place, const arma::fma
     return coded(place, exact, tokens, bits_.rows);
 }
 
-CacheBits CompressedCache::code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const {
+CacheBits CompressedCache::code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
     const std::size_t rows = cached.tokens.size();
     const double exact = 16.0 * static_cast<double>(cached.keys.n_elem + cached.values.n_elem);
     CacheBits bits{.positions = 8.0 * static_cast<double>(position_bytes(cached.tokens, seen))};

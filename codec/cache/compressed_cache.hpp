@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "estimators/caches/causal_stream.hpp"
 #include "estimators/caches/eviction.hpp"
 #include "sim/llama/llama.hpp"
 
@@ -55,6 +56,10 @@ struct CacheBits {
 /// own random rotation, drawn anew for each sequence, so errors over sequences include the variance of the rotations.
 /// Copies share the codecs and count separately.
 ///
+/// A cache method that codes heads apart (causal-klt) codes the blocks of a head as they fill, each from those before
+/// it, with the step that its first block gives (causal_stream.hpp), keys without their rotary embedding and weighted
+/// by the queries of the first block. It needs blocks of 128 tokens, and a copy for each sequence.
+///
 /// Eviction: after each block of tokens, and for each kv head, the eviction selects among the rows that are still kept
 /// as many as fit the budget, keys and values together.
 /// - Over the compressed layers, the budgets of the layers average to the requested budget. A budget too small for one
@@ -90,7 +95,7 @@ public:
     void observe(const sim::Llama& model, std::span<const std::int32_t> tokens);
 
     [[nodiscard]] bool evicts() const { return plan_.how.eviction != nullptr; }
-    [[nodiscard]] bool codes() const { return plan_.how.method.has_value(); }
+    [[nodiscard]] bool codes() const { return plan_.how.method.has_value() || plan_.how.cache.has_value(); }
     [[nodiscard]] bool merges() const { return evicts() && plan_.how.eviction->merges; }
     /// Bits of everything that was compressed so far; with an eviction, summed over all times that it selected.
     [[nodiscard]] const CacheBits& stored_bits() const { return bits_; }
@@ -111,8 +116,8 @@ private:
     }
     void make_codecs(std::uint64_t sequence);
     [[nodiscard]] arma::fmat coded(const sim::CacheAddress& place, const arma::fmat& exact,
-                                   std::span<const std::size_t> tokens, double& bits) const;
-    [[nodiscard]] CacheBits code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) const;
+                                   std::span<const std::size_t> tokens, double& bits);
+    [[nodiscard]] CacheBits code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached);
     void probe_codecs();
     [[nodiscard]] bool chooses_again() const { return !chooses_once_ && plan_.budget < 1.0; }
     /// Bits that one row takes until the next eviction, in fp16 or as the method codes rows of noise.
@@ -123,14 +128,19 @@ private:
     };
     [[nodiscard]] LayerBudget layer_budget(std::size_t layer, std::size_t seen) const;
     [[nodiscard]] arma::fmat keep(const sim::CacheAddress& place, const arma::fmat& exact);
+    [[nodiscard]] arma::mat streamed(const sim::CacheAddress& place, const arma::mat& rows, double& bits);
+    void note_queries(const sim::LayerBlock& at);
+    [[nodiscard]] std::vector<arma::mat> queries_of(std::size_t layer, std::size_t head) const;
     void attended(const sim::AttentionBlock& at);
     void evict(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached);
 
     sim::LlamaConfig model_;
     CachePlan plan_;
     std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
-    std::vector<Head> heads_;          ///< by layer and head, if rows are evicted
-    std::vector<std::size_t> layers_;  ///< layers whose rows are evicted, ascending
+    std::map<std::size_t, std::shared_ptr<estimators::CausalStream>> streams_;     ///< in the same order
+    std::map<std::size_t, arma::fmat> first_queries_;  ///< of the first block by layer, if there are streams
+    std::vector<Head> heads_;                          ///< by layer and head, if rows are evicted
+    std::vector<std::size_t> layers_;                  ///< layers whose rows are evicted, ascending
     std::size_t window_ = estimators::observation_window;
     bool observed_ = false;
     bool chooses_once_ = false;

@@ -47,8 +47,16 @@ estimators::QuantizerOptions options_of(const KvContainerHeader& header, const C
     return options;
 }
 
+estimators::CacheCoder sequence_coder(const KvContainerHeader& header, const BlockPlace& place,
+                                      std::vector<arma::mat> queries) {
+    const CodedTensor& coded = *header.tensors[place.tensor].coded;
+    const bool keys = coded.side == sim::Side::key;
+    return estimators::cache_coder(header.cache.value(), coded.dim, header.bits, options_of(header, coded, place.head),
+                                   {}, {keys ? std::size_t{1} : 0, keys ? 0 : std::size_t{1}, std::move(queries)});
+}
+
 void Compressors::prepare(const std::vector<BlockPlace>& batch, std::size_t threads) {
-    if (batch.empty()) return;
+    if (batch.empty() || header_.cache) return;
     std::erase_if(made_, [&](const auto& entry) { return entry.first.first < batch.front().tensor; });
     std::uint64_t held = 0;
     for (const auto& [key, compressor] : made_) held += square(header_.tensors[key.first].coded->dim);
@@ -79,7 +87,7 @@ KeyRotary::KeyRotary(const KvContainerHeader& header, const std::string& where) 
     const auto has_keys = [](const ContainedTensor& tensor) {
         return tensor.coded && tensor.coded->side == sim::Side::key;
     };
-    if (header.method.unrope && std::ranges::any_of(header.tensors, has_keys))
+    if ((header.method.unrope || header.derotated) && std::ranges::any_of(header.tensors, has_keys))
         rotary_ = sim::dump_rotary(header.metadata, where);
 }
 

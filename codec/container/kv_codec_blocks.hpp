@@ -53,7 +53,12 @@ private:
 [[nodiscard]] estimators::QuantizerOptions options_of(const KvContainerHeader& header, const CodedTensor& coded,
                                                       std::size_t head);
 
-/// Compressors of heads. They are made when they are first needed and deleted once the blocks of their tensor are done.
+/// The coder of all tokens of a head by the header's cache method. `queries` as in CacheGroup: only encoders need them.
+[[nodiscard]] estimators::CacheCoder sequence_coder(const KvContainerHeader& header, const BlockPlace& place,
+                                                    std::vector<arma::mat> queries = {});
+
+/// Compressors of heads, if there is no cache method. They are made when they are first needed and deleted once the
+/// blocks of their tensor are done.
 class Compressors {
 public:
     Compressors(const KvContainerHeader& header, std::string file) : header_(header), file_(std::move(file)) {}
@@ -72,7 +77,8 @@ private:
     std::map<Key, std::unique_ptr<estimators::HeadCodec>> made_;
 };
 
-/// De-rotates keys before they are coded and applies RoPE to the decoded keys, if the method is one with `unrope`.
+/// De-rotates keys before they are coded and applies RoPE to the decoded keys, if the method is one with `unrope`
+/// or the header says that a cache method coded them that way.
 class KeyRotary {
 public:
     KeyRotary(const KvContainerHeader& header, const std::string& where);

@@ -87,6 +87,8 @@ std::vector<std::uint64_t> parse_rotations(const JsonFields& fields) {
     return rotations;
 }
 
+std::uint32_t version_of(const KvContainerHeader& header) { return header.cache ? kv_container_version : 2; }
+
 ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, const std::string& where) {
     const JsonFields unnamed(json, where + ": a tensor");
     ContainedTensor tensor;
@@ -117,6 +119,9 @@ ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, 
     coded.tokens = axes.tokens;
     coded.dim = axes.dim;
     if (tensor.bytes == 0) fields.reject("is coded but empty");
+    if (header.cache && coded.tokens > header.block_tokens)
+        fields.reject(fmt::format("has {} tokens and a block {} (the method codes whole sequences)", coded.tokens,
+                                  header.block_tokens));
     coded.rotations = parse_rotations(fields);
     if (coded.rotations.size() != coded.heads)
         fields.reject(fmt::format("has {} heads and {} rotations", coded.heads, coded.rotations.size()));
@@ -145,17 +150,19 @@ Json KvContainerHeader::json() const {
     for (const auto& [key, value] : metadata) texts.emplace_back(key, value);
     Json list = Json::array();
     for (const auto& tensor : tensors) list.push(json_of(tensor));
-    return Json::object({{"format", format_name},
-                         {"version", static_cast<std::int64_t>(kv_container_version)},
-                         {"method", method.text},
-                         {"bits", bits_json(bits)},
-                         {"options", estimators::quantizer_json(quantizer, estimators::options_in_containers)},
-                         {"seed", quantizer.seed.text()},
-                         {"block", block_tokens},
-                         {"dump_sha256", dump_sha256},
-                         {"layout", layout.text()},
-                         {"metadata", Json::object(std::move(texts))},
-                         {"tensors", std::move(list)}});
+    Json json = Json::object({{"format", format_name},
+                              {"version", static_cast<std::int64_t>(version_of(*this))},
+                              {"method", method.text},
+                              {"bits", bits_json(bits)},
+                              {"options", estimators::quantizer_json(quantizer, estimators::options_in_containers)},
+                              {"seed", quantizer.seed.text()},
+                              {"block", block_tokens},
+                              {"dump_sha256", dump_sha256},
+                              {"layout", layout.text()},
+                              {"metadata", Json::object(std::move(texts))},
+                              {"tensors", std::move(list)}});
+    if (cache) json.set("derotated", derotated);
+    return json;
 }
 
 KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& where) {
@@ -164,11 +171,17 @@ KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& 
     KvContainerHeader header;
     const std::string method_text = fields.text("method");
     header.bits = fields.real("bits");
+    header.cache = fields.parsed([&] { return estimators::cache_of_heads(method_text); });
     header.method = fields.parsed([&] {
+        if (header.cache) {
+            header.cache->check_bits(header.bits);
+            return estimators::MethodSpec{.text = method_text};
+        }
         auto method = estimators::method_named(method_text);
         method.quantizer.check_bits(header.bits);
         return method;
     });
+    if (header.cache) header.derotated = fields.boolean("derotated");
     const JsonFields options(fields.member("options"), where + ": options of the header");
     header.quantizer = estimators::parse_quantizer_json(options, estimators::options_in_containers);
     header.quantizer.seed = fields.parsed([&] { return stream::StudySeed::parse(fields.text("seed")); });
@@ -246,7 +259,7 @@ KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerH
             "dumps",
             bytes.size(), largest_header);
     put(std::as_bytes(std::span(magic)));
-    put(little_endian(kv_container_version));
+    put(little_endian(version_of(header)));
     put(little_endian(crc(0, bytes)));
     put(little_endian(std::uint64_t{bytes.size()}));
     put(bytes);

@@ -10,6 +10,7 @@
 #include "core/files/byte_file.hpp"
 #include "core/files/output_file.hpp"
 #include "core/text/json.hpp"
+#include "estimators/caches/cache_method.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "sim/io/safetensors.hpp"
 #include "sim/io/tensor_layout.hpp"
@@ -37,7 +38,9 @@ struct ContainedTensor {
 
 /// The header of a container: everything that a decoder needs besides the blocks.
 struct KvContainerHeader {
-    estimators::MethodSpec method;
+    estimators::MethodSpec method;                 ///< only its text if there is a cache method
+    std::optional<estimators::CacheMethod> cache;  ///< codes all tokens of a head as one block (heads_apart)
+    bool derotated = false;                        ///< a cache method coded keys without their rotary embedding
     double bits = 0;
     estimators::QuantizerOptions quantizer;  ///< axis and rotation_index are those of each tensor and head
     std::size_t block_tokens = 0;
@@ -59,14 +62,18 @@ struct BlockPlace {
 
     [[nodiscard]] std::size_t first_token(const KvContainerHeader& header) const { return block * header.block_tokens; }
     [[nodiscard]] std::size_t tokens(const KvContainerHeader& header) const;
-    /// Whether the block is full. Full blocks are coded; the partial last block of a head is stored in fp16.
-    [[nodiscard]] bool full(const KvContainerHeader& header) const { return tokens(header) == header.block_tokens; }
+    /// Whether the block is full. Full blocks are coded; the partial last block of a head is stored in fp16. That of a
+    /// cache method is always full.
+    [[nodiscard]] bool full(const KvContainerHeader& header) const {
+        return header.cache || tokens(header) == header.block_tokens;
+    }
     /// For example `tensor "layers.0.key", head 1, block 3 (tokens 384 to 511)`.
     [[nodiscard]] std::string text(const KvContainerHeader& header) const;
 };
 
-/// A coded KV dump in one file, `.spkv`. Version 2; every number is little-endian. Version 1 differs only in `kivi-hf`,
-/// whose groups ran along tokens; its files are read as `kivi:axis=key`, which is the same code.
+/// A coded KV dump in one file, `.spkv`. Every number is little-endian. A file has version 3 if it was coded by a cache
+/// method, and else 2. Version 1 differs only in `kivi-hf`, whose groups ran along tokens; its files are read as
+/// `kivi:axis=key`, which is the same code.
 ///
 ///     8 bytes   "SPIKEDKV"
 ///     u32       version
@@ -83,12 +90,14 @@ struct BlockPlace {
 ///       u32     CRC-32 of everything between the previous tensor's end and here
 ///
 /// A tensor of the header has name, dtype and shape; a coded one also has layer, side and `rotations` (for each head a
-/// hexadecimal 64-bit index of the seed's rotation). The file contains no offsets: positions follow from the order and
+/// hexadecimal 64-bit index of the seed's rotation). For a cache method `block` is the number of tokens of the longest
+/// tensor, so that each head is one frame, and `derotated` says whether its keys were coded without their rotary
+/// embedding, which the metadata state. The file contains no offsets: positions follow from the order and
 /// the lengths, so it is written and read in one pass.
 ///
 /// Bounds, which limit the memory that a forged header can request: 100 MB of header; 1024 entries per row; 2^26
 /// entries in the blocks of all heads of a tensor at the same tokens; payloads of 32 bytes per entry plus 64 KiB.
-inline constexpr std::uint32_t kv_container_version = 2;
+inline constexpr std::uint32_t kv_container_version = 3;
 
 /// Called after each batch of blocks, never by two threads at once.
 using CodecProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;

@@ -146,8 +146,10 @@ private:
     [[nodiscard]] std::vector<std::byte> decode(const BlockPlace& place, std::span<const std::uint8_t> payload) const {
         const ContainedTensor& tensor = header_.tensors[place.tensor];
         const std::size_t tokens = place.tokens(header_);
-        arma::mat rows = place.full(header_) ? rotary_.applied(place, compressors_.of(place).decode(payload, tokens))
-                                             : estimators::kept_rows(payload, tokens, tensor.coded->dim);
+        arma::mat rows = header_.cache
+                             ? rotary_.applied(place, sequence_coder(header_, place).sequence.decode(payload, tokens))
+                         : place.full(header_) ? rotary_.applied(place, compressors_.of(place).decode(payload, tokens))
+                                               : estimators::kept_rows(payload, tokens, tensor.coded->dim);
         if (!rows.is_finite()) throw input_error("it decodes to NaN or infinity: the data is damaged or forged");
         const double largest = largest_of(tensor.dtype);
         rows.clamp(-largest, largest);

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "codec/cache/cache_rows.hpp"
 #include "codec/cache/head_rotation.hpp"
 #include "codec/container/kv_codec_blocks.hpp"
 #include "core/files/sha256.hpp"
@@ -75,6 +76,13 @@ sim::Metadata separate_metadata(const sim::KvDump& dump, const sim::TensorLayout
     return metadata;
 }
 
+std::size_t longest_sequence(const sim::KvDump& dump) {
+    std::size_t most = 1;
+    for (const auto& tensor : dump.tensors())
+        if (tensor.side != Side::query) most = std::max(most, tensor.tokens);
+    return most;
+}
+
 /// What is written about a dump before its blocks.
 struct PlannedContainer {
     KvContainerHeader header;
@@ -85,9 +93,14 @@ PlannedContainer planned_container(const EncodePlan& plan, const sim::KvDump& du
     dump.reject_tiny_heads();
     KvContainerHeader header;
     header.method = plan.method;
+    header.cache = plan.cache;
+    if (plan.cache) {
+        header.method = {.text = plan.cache->text};
+        header.derotated = plan.cache->derotates && sim::has_rotary(dump);
+    }
     header.bits = plan.bits;
     header.quantizer = plan.quantizer;
-    header.block_tokens = plan.block_tokens;
+    header.block_tokens = plan.cache ? longest_sequence(dump) : plan.block_tokens;
     header.dump_sha256 = hex(sha256_of_file(plan.dump));
     const bool keeps = keeps_tensors(dump);
     header.layout = keeps ? *dump.layout().plain : sim::TensorLayout{};
@@ -249,6 +262,14 @@ private:
 
     std::vector<Coded> encode(const std::vector<BlockPlace>& batch) {
         std::vector<Coded> coded(batch.size());
+        if (container_.header.cache) {
+            for_each_parallel(batch.size(), plan_.threads, [&](std::size_t i) {
+                const arma::mat rows = rows_at(batch[i]);
+                coded[i] =
+                    located(plan_.dump, batch[i], container_.header, [&] { return code_sequence(batch[i], rows); });
+            });
+            return coded;
+        }
         const std::vector<bool> done = encode_with_block_coder(batch, coded);
         std::vector<BlockPlace> left;
         for (std::size_t i = 0; i < batch.size(); ++i)
@@ -275,6 +296,18 @@ private:
                                          [&] { return code(compressors_.of(batch[full[b]]), blocks[b]); });
         });
         return coded;
+    }
+
+    /// Codes all tokens of a head.
+    [[nodiscard]] Coded code_sequence(const BlockPlace& place, const arma::mat& rows) const {
+        const auto rotary =
+            container_.header.derotated ? std::optional(sim::dump_rotary(dump_)) : std::optional<sim::DumpRotary>();
+        const auto coder =
+            sequence_coder(container_.header, place,
+                           first_queries(dump_, {container_.sources.at(place.tensor)}, place.head, 1, rotary));
+        estimators::Encoded encoded = coder.sequence.encode(rows);
+        const double error = estimators::relative_l2(rows, coder.sequence.decode(encoded.bytes, rows.n_rows));
+        return {std::move(encoded), coder.rank, plan_.bits, error};
     }
 
     static Coded code(const Compressor& compressor, estimators::AnalysedBlock& block) {
@@ -304,6 +337,7 @@ private:
         EncodeSummary found;
         found.bytes = writer.bytes();
         found.blocks = blocks_;
+        found.block_tokens = container_.header.block_tokens;
         found.notes = dump_.notes();
         if (const auto note = dump_.empty_tokens_note(); !note.empty()) found.notes.push_back(note);
         if (!keeps_tensors(dump_))
@@ -354,6 +388,10 @@ private:
 EncodeSummary encode_dump(const EncodePlan& plan) {
     if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
     // Options are checked before any file is opened.
+    if (plan.cache) {
+        plan.cache->check_bits(plan.bits);
+        return Encoder(plan).run();
+    }
     auto options = plan.quantizer;
     options.rotation = estimators::RotationKind::identity;
     (void)Compressor(plan.method, 2, plan.bits, options);

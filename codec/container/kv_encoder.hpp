@@ -17,9 +17,10 @@ struct EncodePlan {
     std::string dump;
     std::string output;
     estimators::MethodSpec method;
+    std::optional<estimators::CacheMethod> cache;  ///< in place of `method`: cache_of_heads
     double bits = 4;
-    std::size_t block_tokens = 128;
-    std::size_t threads = 0;  ///< 0: all threads of the machine; the output does not depend on it
+    std::size_t block_tokens = 128;  ///< no effect on a cache method
+    std::size_t threads = 0;         ///< 0: all threads of the machine; the output does not depend on it
     sim::DumpOptions dump_options;
     estimators::QuantizerOptions quantizer;
     CodecProgress progress;
@@ -32,6 +33,7 @@ struct EncodeSummary {
     std::size_t tensors = 0;                       ///< coded tensors
     std::uint64_t blocks = 0;                      ///< coded blocks, all of them full
     std::uint64_t device_blocks = 0;               ///< of these, coded by the block coder
+    std::size_t block_tokens = 0;                  ///< of a full block; with a cache method, of the longest sequence
     std::uint64_t entries = 0;                     ///< entries of coded tensors, including those stored in fp16
     std::size_t kept_tensors = 0;                  ///< tensors that are stored unchanged
     std::uint64_t kept_bytes = 0;                  ///< bytes of these tensors
@@ -51,8 +53,8 @@ struct EncodeSummary {
 /// Queries and tensors outside the cache are stored unchanged. A block coder computes in float, so a norm or coordinate
 /// next to a decision threshold may get the neighbouring code. Rotations, and hence errors, are those of a dump study
 /// with the same dump, seed and block size. Memory: some blocks per thread and the compressors of the heads in the
-/// batch, independent of the length of the dump. Throws usage_error; input_error that names tensor, head and block;
-/// output_error.
+/// batch, independent of the length of the dump, but for cache methods, which need all tokens of these heads. Throws
+/// usage_error; input_error that names tensor, head and block; output_error.
 [[nodiscard]] EncodeSummary encode_dump(const EncodePlan& plan);
 
 }  // namespace spiked::codec

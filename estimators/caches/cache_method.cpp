@@ -60,6 +60,36 @@ OptionSpec latents_spec(std::string fallback) {
             "how latent coordinates are stored", std::move(fallback)};
 }
 
+/// The options of causal transform coding with these defaults.
+std::vector<OptionSpec> causal_specs(const char* freeze, const char* update) {
+    const ValueSpec on_or_off = one_of({"on", "off"});
+    return {
+        {"sink", on_or_off, "whether the first token is stored in fp16", "on"},
+        {"weights", one_of({"queries", "none"}),
+         "what weights rotary pairs of keys: the queries of the first 128 tokens, where a dump has them", "queries"},
+        {"basis", one_of({"past", "none"}), "eigenvectors of past tokens, or the channels as they are", "past"},
+        {"ar", on_or_off, "whether each coordinate is predicted from the token before", "on"},
+        {"dependent", on_or_off, "dependent quantization with 8 states, or a scalar quantizer", "on"},
+        {"adapt", on_or_off, "whether variances and counts follow the tokens within a basis", "on"},
+        {"freeze", one_of_or({"never"}, whole("TOKENS", 128)),
+         "tokens after which the basis is final, so that later blocks decode alone: a multiple of 128, or never",
+         freeze},
+        {"update", whole("TOKENS", 8), "tokens between two bases: a multiple of 8", update},
+        {"lambda", number("L", {.least = 0.0, .most = 10.0}),
+         "weight of bits in the encoder's search; default 0.3, with dependent=off 0.12"},
+    };
+}
+
+std::vector<OptionSpec> causal_head_specs() {
+    std::vector<OptionSpec> specs = causal_specs("256", "32");
+    specs.push_back({"heads", whole("G"), "number of heads of a side in a basis; 0: all of a layer", "1"});
+    return specs;
+}
+
+constexpr const char* causal_bits = "stored bits an entry that the step is searched for, also fractions: 0.25 to 8";
+constexpr const char* causal_source =
+    "backward-adaptive transform coding with dependent quantization (Schwarz et al. 2021)";
+
 const Registry<CacheMaker>& makers() {
     static const Registry<CacheMaker> table(
         "cache method",
@@ -121,6 +151,27 @@ const Registry<CacheMaker>& makers() {
              true,
              check_cache_transform,
              cache_transform},
+            {{{"causal-klt",
+               "codes each token in the eigenvectors of the decoded tokens before it, keys without their rotary "
+               "embedding where it is known",
+               causal_head_specs(), causal_source},
+              causal_bits,
+              false,
+              true},
+             false,
+             check_cache_causal,
+             cache_causal,
+             true},
+            {{{"causal-klt-joint", "causal-klt with one basis for the keys and values of all heads of a layer",
+               causal_specs("512", "64"), causal_source},
+              causal_bits,
+              false,
+              true},
+             false,
+             check_cache_causal,
+             cache_causal,
+             true,
+             true},
         });
     return table;
 }
@@ -143,7 +194,13 @@ CacheMethod cache_method(std::string_view text) {
                        .unrope = without_unrope(text) != text,
                        .maker = maker,
                        .own = NameOptions(parse_name(without_unrope(text)), maker->entry.options),
-                       .calibrated = maker->calibrated};
+                       .calibrated = maker->calibrated,
+                       .derotates = maker->derotates,
+                       .sides = maker->sides};
+    if (method.derotates && method.unrope)
+        throw usage_error(
+            "\"{}\": {} takes the rotary embedding off keys itself, where the dump says what it is: leave unrope+ out",
+            text, method.own.name());
     const NameOptions& own = method.own;
     if (own.takes("latents"))
         if (const std::string latents = own.choice_or_default("latents"); latents != latents_in_fp16)
@@ -151,6 +208,12 @@ CacheMethod cache_method(std::string_view text) {
     if (own.takes("heads")) method.heads = own.whole_or_default("heads");
     if (own.takes("layers")) method.layers = own.whole_or_default("layers");
     return method;
+}
+
+std::optional<CacheMethod> cache_of_heads(std::string_view text) {
+    if (!is_cache_method(text)) return std::nullopt;
+    CacheMethod method = cache_method(text);
+    return method.heads_apart() ? std::optional(std::move(method)) : std::nullopt;
 }
 
 void CacheMethod::check_bits(double bits) const { maker->check(*this, bits); }
@@ -164,10 +227,10 @@ std::vector<OptionSpec> cache_options(const CacheMethod& method) {
 }
 
 CacheCoder cache_coder(const CacheMethod& method, std::size_t channels, double bits, const QuantizerOptions& options,
-                       const arma::mat& calibration) {
+                       const arma::mat& calibration, const CacheGroup& group) {
     if (method.calibrated && calibration.n_cols != channels)
         throw precondition_error("{} channels calibrated for {}", calibration.n_cols, channels);
-    return method.maker->make(method, {channels, bits, options, calibration});
+    return method.maker->make(method, {channels, bits, options, calibration, group});
 }
 
 }  // namespace spiked::estimators

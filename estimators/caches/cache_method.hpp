@@ -23,11 +23,15 @@ struct CacheMethod {
     NameOptions own;                            ///< of the name without `unrope+`
     std::optional<QuantizerSpec> latents = {};  ///< codes the latent coordinates; none: fp16, or there are none
     bool calibrated = false;                    ///< its basis comes from other sequences of the same model
-    std::size_t heads = 0;                      ///< number of heads of a layer that are joined; 0: all
-    std::size_t layers = 1;                     ///< number of layers that are joined, with all their heads; 0: all
+    bool derotates = false;  ///< codes keys without their rotary embedding where it is known; rejects `unrope+`
+    bool sides = false;      ///< joins the keys of all heads of a layer with their values
+    std::size_t heads = 0;   ///< number of heads of a layer that are joined; 0: all
+    std::size_t layers = 1;  ///< number of layers that are joined, with all their heads; 0: all
 
     /// Throws usage_error for bits that the method does not accept.
     void check_bits(double bits) const;
+    /// Whether it codes each head alone and without calibration.
+    [[nodiscard]] bool heads_apart() const { return !calibrated && !sides && heads == 1 && layers == 1; }
 };
 
 /// The entries of `spiked list caches`.
@@ -36,6 +40,8 @@ struct CacheMethod {
 [[nodiscard]] bool is_cache_method(std::string_view text);
 /// Throws usage_error for an unknown option or quantizer, and precondition_error for an unknown name.
 [[nodiscard]] CacheMethod cache_method(std::string_view text);
+/// The cache method of this name if it codes heads apart. Throws usage_error for its options.
+[[nodiscard]] std::optional<CacheMethod> cache_of_heads(std::string_view text);
 /// The options that have an effect on a cache method: its own, and those of the quantizer that codes its latent
 /// coordinates.
 [[nodiscard]] std::vector<OptionSpec> cache_options(const CacheMethod& method);
@@ -45,6 +51,15 @@ struct CacheCoder {
     RowQuantizer sequence;
     std::size_t rank = 0;           ///< latent channels
     std::uint64_t shared_bits = 0;  ///< of the calibrated basis, which all sequences share: not part of the bytes
+};
+
+/// The heads that a sequence joins, and what is known about their use. A coder that only decodes needs no queries.
+struct CacheGroup {
+    std::size_t keys = 0;    ///< heads of keys, in front
+    std::size_t values = 1;  ///< heads of values
+    /// Of each head of keys, the queries of the first 128 tokens from all query heads that read it, one per row and
+    /// without rotary embedding where the keys have none. Empty: not known.
+    std::vector<arma::mat> queries = {};
 };
 
 /// `calibration`: tokens x channels of other sequences; ignored when the method is not calibrated. Throws usage_error
@@ -61,9 +76,16 @@ struct CacheCoder {
 /// them the first `sinks` and last `window` tokens in fp16. B is the ideal rate for the calibration; the number of
 /// stored bits follows from the data.
 ///
+/// causal-klt, causal-klt-joint: causal_codec.hpp, with the step that comes nearest to B stored bits per entry. Stored
+/// are a byte that says whether columns have scales, the header of the codec, and for each block of 128 tokens its
+/// length in 32 bits and its bytes, so that the bytes of a block depend on no later token but by the step. Columns of
+/// keys are weighted by the queries of the group, where it has them and its pairs are i and i + d/2; heads that are
+/// joined are scaled to equal spread. Only these two use the group.
+///
 /// Cost: the decomposition of the calibration (palu, cskv, kvtc) at construction, or that of the sequence (xkv) when it
 /// is coded.
 [[nodiscard]] CacheCoder cache_coder(const CacheMethod& method, std::size_t channels, double bits,
-                                     const QuantizerOptions& options, const arma::mat& calibration);
+                                     const QuantizerOptions& options, const arma::mat& calibration,
+                                     const CacheGroup& group = {});
 
 }  // namespace spiked::estimators

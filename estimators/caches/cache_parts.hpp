@@ -15,6 +15,7 @@ struct CacheInput {
     double bits;
     const QuantizerOptions& options;
     const arma::mat& calibration;
+    const CacheGroup& group;
 };
 
 struct CacheMaker {
@@ -22,6 +23,8 @@ struct CacheMaker {
     bool calibrated;
     void (*check)(const CacheMethod& method, double bits);
     CacheCoder (*make)(const CacheMethod& method, const CacheInput& input);
+    bool derotates = false;  ///< as in CacheMethod
+    bool sides = false;
 };
 
 /// Write and read entries of tokens and bases in fp16, channel after channel.
@@ -44,5 +47,7 @@ void check_cache_projection(const CacheMethod& method, double bits);
 [[nodiscard]] CacheCoder online_projection(const CacheMethod& method, const CacheInput& input);
 void check_cache_transform(const CacheMethod& method, double bits);
 [[nodiscard]] CacheCoder cache_transform(const CacheMethod& method, const CacheInput& input);
+void check_cache_causal(const CacheMethod& method, double bits);
+[[nodiscard]] CacheCoder cache_causal(const CacheMethod& method, const CacheInput& input);
 
 }  // namespace spiked::estimators

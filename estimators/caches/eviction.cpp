@@ -143,6 +143,8 @@ const Registry<Eviction>& evictions() {
 
 KeptAndCoded parse_kept_and_coded(std::string_view text) {
     KeptAndCoded result{std::string(text), nullptr, std::nullopt};
+    result.cache = cache_of_heads(text);
+    if (result.cache) return result;
     const std::size_t plus = text.find('+');
     const auto parts = split(text, '+');
     result.eviction = evictions().find(parts.front());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/text/registry.hpp"
+#include "estimators/caches/cache_method.hpp"
 #include "estimators/compressors/compressor.hpp"
 
 namespace spiked::estimators {
@@ -53,8 +54,9 @@ struct KeptAndCoded {
     std::string text;
     const Eviction* eviction = nullptr;
     std::optional<MethodSpec> method;
+    std::optional<CacheMethod> cache = {};  ///< in place of both: one that codes heads apart (cache_of_heads)
 };
-/// Throws the errors of method_named.
+/// Throws the errors of method_named and of cache_method.
 [[nodiscard]] KeptAndCoded parse_kept_and_coded(std::string_view text);
 
 }  // namespace spiked::estimators

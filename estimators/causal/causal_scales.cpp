@@ -39,42 +39,35 @@ std::vector<std::int8_t> query_exponents(const arma::mat& queries) {
     return exponents;
 }
 
-CausalShape key_shape(std::size_t dimension) {
-    require_pairs(dimension);
-    CausalShape shape{dimension};
-    for (std::size_t i = 0; i < dimension; ++i)
-        shape.scale_of.push_back(static_cast<std::uint16_t>(i % (dimension / 2)));
-    return shape;
-}
-
-CausalShape joined_shape(std::size_t heads, std::size_t dimension) {
-    require_pairs(dimension);
-    const std::size_t pairs = dimension / 2;
-    CausalShape shape{2 * heads * dimension};
-    for (std::size_t head = 0; head < heads; ++head)
-        for (std::size_t i = 0; i < dimension; ++i)
+CausalShape joined_shape(const JoinedHeads& heads) {
+    if (heads.keys > 0) require_pairs(heads.dimension);
+    const std::size_t pairs = heads.dimension / 2;
+    CausalShape shape{(heads.keys + heads.values) * heads.dimension};
+    for (std::size_t head = 0; head < heads.keys; ++head)
+        for (std::size_t i = 0; i < heads.dimension; ++i)
             shape.scale_of.push_back(static_cast<std::uint16_t>(head * pairs + i % pairs));
-    for (std::size_t head = 0; head < heads; ++head)
-        shape.scale_of.insert(shape.scale_of.end(), dimension, static_cast<std::uint16_t>(heads * pairs + head));
+    for (std::size_t head = 0; head < heads.values; ++head)
+        shape.scale_of.insert(shape.scale_of.end(), heads.dimension,
+                              static_cast<std::uint16_t>(heads.keys * pairs + head));
     return shape;
 }
 
-std::vector<std::int8_t> joined_exponents(const arma::mat& rows, std::size_t heads, std::size_t dimension,
+std::vector<std::int8_t> joined_exponents(const arma::mat& rows, const JoinedHeads& heads,
                                           std::span<const std::vector<std::int8_t>> weights) {
-    require_pairs(dimension);
-    const std::size_t pairs = dimension / 2;
-    if (rows.n_cols != 2 * heads * dimension || (!weights.empty() && weights.size() != heads))
-        throw precondition_error("{} columns and {} weights for {} heads of {}", rows.n_cols, weights.size(), heads,
-                                 dimension);
+    const std::size_t dimension = heads.dimension;
+    if (heads.keys > 0) require_pairs(dimension);
+    if (rows.n_cols != (heads.keys + heads.values) * dimension || (!weights.empty() && weights.size() != heads.keys))
+        throw precondition_error("{} columns and {} weights for {} heads of {}", rows.n_cols, weights.size(),
+                                 heads.keys + heads.values, dimension);
     if (!rows.is_finite()) throw input_error("rows have entries that are not finite: remove or replace them");
     const arma::rowvec deviations =
         rows.n_rows > 1 ? arma::rowvec(arma::stddev(rows, 1, 0)) : arma::rowvec(rows.n_cols, arma::fill::ones);
     std::vector<std::int8_t> exponents;
-    for (std::size_t part = 0; part < 2 * heads; ++part) {
-        const bool keys = part < heads;
-        arma::rowvec spread = deviations.subvec(part * dimension, (part + 1) * dimension - 1);
-        std::vector<std::int8_t> own(keys ? pairs : 1, 0);
-        if (keys && !weights.empty()) own = weights[part];
+    for (std::size_t head = 0; head < heads.keys + heads.values; ++head) {
+        const bool keys = head < heads.keys;
+        arma::rowvec spread = deviations.subvec(head * dimension, (head + 1) * dimension - 1);
+        std::vector<std::int8_t> own(keys ? dimension / 2 : 1, 0);
+        if (keys && !weights.empty()) own = weights[head];
         for (std::size_t i = 0; i < dimension; ++i) spread(i) *= factor_of(own[i % own.size()]);
         const double mean = arma::mean(spread);
         const double octaves = mean > 0.0 ? std::log2(mean) : 0.0;

@@ -19,16 +19,19 @@ namespace spiked::estimators {
 /// that are not finite.
 [[nodiscard]] std::vector<std::int8_t> query_exponents(const arma::mat& queries);
 
-/// Keys and values of a layer beside each other: the keys of all heads, then the values of all heads. The scales are
-/// d/2 for each head of keys, then one for each head of values.
-[[nodiscard]] CausalShape joined_shape(std::size_t heads, std::size_t dimension);
+/// Heads that are joined, channels beside channels: heads of keys, then heads of values, of `dimension` channels each.
+struct JoinedHeads {
+    std::size_t keys = 0;
+    std::size_t values = 0;
+    std::size_t dimension = 0;
+};
+/// The scales are dimension/2 for each head of keys, then one for each head of values. Throws usage_error for an odd or
+/// zero dimension where there are keys.
+[[nodiscard]] CausalShape joined_shape(const JoinedHeads& heads);
 /// The exponents of that shape: each head of keys, after its weights, and each head of values gets the mean standard
 /// deviation 1 over `rows`, those of the first block without the sink. `weights` is the list of query_exponents of all
-/// heads, or empty for none.
-[[nodiscard]] std::vector<std::int8_t> joined_exponents(const arma::mat& rows, std::size_t heads, std::size_t dimension,
+/// heads of keys, or empty for none.
+[[nodiscard]] std::vector<std::int8_t> joined_exponents(const arma::mat& rows, const JoinedHeads& heads,
                                                         std::span<const std::vector<std::int8_t>> weights);
-
-/// One head of keys with a scale for each rotary pair.
-[[nodiscard]] CausalShape key_shape(std::size_t dimension);
 
 }  // namespace spiked::estimators

@@ -8,6 +8,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "estimators/coding/byte_stream.hpp"
+#include "estimators/coding/fp16_entries.hpp"
 #include "estimators/coding/row_norms.hpp"
 
 namespace spiked::estimators {
@@ -137,8 +138,13 @@ namespace {
 MethodSpec parse_method(std::string_view text, std::span<const std::string> also) {
     MethodSpec method;
     method.text = text;
-    const std::string written(without_unrope(text));
+    std::string written(without_unrope(text));
     method.unrope = written != text;
+    method.centred = written.starts_with(means_prefix);
+    if (method.centred) written.erase(0, means_prefix.size());
+    if (method.centred && without_unrope(written) != written)
+        throw usage_error("\"{}\": unrope precedes mean (means are those of de-rotated keys): write {}{}{}", text,
+                          unrope_prefix, means_prefix, without_unrope(written));
     const auto alias = method_aliases().find(written);
     const std::string resolved = alias == method_aliases().end() ? written : alias->second;
     reject_misplaced_options(resolved, [&](const std::string& meant) { (void)parse_method(meant, also); });
@@ -175,9 +181,9 @@ void reject_unrope(const MethodSpec& method) {
 
 namespace {
 
-/// The residual of a low-rank part may be too small to be stored; the block itself must not.
-QuantizerOptions for_residuals(QuantizerOptions options) {
-    options.underflow = Underflow::allowed;
+/// The residual of a low-rank part or of means may be too small to be stored; the block itself must not.
+QuantizerOptions for_residuals(QuantizerOptions options, bool is_residual) {
+    if (is_residual) options.underflow = Underflow::allowed;
     return options;
 }
 
@@ -193,19 +199,38 @@ void reject_lost_block(const arma::mat& block, NumberFormat format) {
 
 Compressor::Compressor(const MethodSpec& method, std::size_t dimension, double bits, const QuantizerOptions& options)
     : spectral_(method.spectral),
-      quantizer_(method.quantizer.make(dimension, bits, spectral_ ? for_residuals(options) : options)),
+      centred_(method.centred),
+      quantizer_(method.quantizer.make(dimension, bits, for_residuals(options, spectral_ || centred_))),
       norm_(options.norm),
       dimension_(dimension),
       bits_(bits),
       open_loop_(options.open_loop),
-      factors_(factor_options(options)) {}
+      factors_(factor_options(for_residuals(options, centred_))) {}
 
 Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
     const arma::mat& block = analysed.block();
-    if (!spectral_) return {quantizer_.encode(block), 0};
-    spectral_->check_room(block.n_rows, block.n_cols);
+    if (spectral_) spectral_->check_room(block.n_rows, block.n_cols);
+    if (spectral_ || centred_) reject_lost_block(block, norm_);
+    if (!centred_ || block.n_elem == 0) return encode_rows(analysed);
+    if (!block.is_finite())
+        throw input_error("a row holds NaN or infinity (its column has no mean): clean the data first");
+    BitWriter writer;
+    arma::rowvec means = arma::mean(block, 0);
+    for (double& mean : means) {
+        write_half(writer, Item::zeros, mean, "mean of a column");
+        mean = rounded_to_half(mean, "mean of a column");
+    }
+    AnalysedBlock centred(block.each_row() - means);
+    Result result = encode_rows(centred);
+    Encoded encoded = finished(writer);
+    encoded += result.encoded;
+    result.encoded = std::move(encoded);
+    return result;
+}
 
-    reject_lost_block(block, norm_);
+Compressor::Result Compressor::encode_rows(AnalysedBlock& analysed) const {
+    const arma::mat& block = analysed.block();
+    if (!spectral_) return {quantizer_.encode(block), 0};
     const LowRank signal = spectral_->factors(analysed).signal;
     BitWriter writer;
     factors_.write(writer, signal);
@@ -218,6 +243,16 @@ Compressor::Result Compressor::encode(AnalysedBlock& analysed) const {
 }
 
 arma::mat Compressor::decode(std::span<const std::uint8_t> bytes, std::size_t rows) const {
+    if (!centred_ || rows == 0) return decode_rows(bytes, rows);
+    BitReader reader(bytes);
+    arma::rowvec means(dimension_);
+    for (double& mean : means) mean = read_half(reader);
+    arma::mat block = decode_rows(bytes.subspan(reader.bytes_read()), rows);
+    block.each_row() += means;
+    return block;
+}
+
+arma::mat Compressor::decode_rows(std::span<const std::uint8_t> bytes, std::size_t rows) const {
     if (!spectral_) return quantizer_.decode(bytes, rows);
     const FactorCodec::Read stored = factors_.read(bytes, rows, dimension_);
     return stored.matrix + quantizer_.decode(bytes.subspan(stored.bytes), rows);

@@ -17,13 +17,17 @@ inline constexpr std::string_view unrope_prefix = "unrope+";
     return method.starts_with(unrope_prefix) ? method.substr(unrope_prefix.size()) : method;
 }
 
+/// Prefix of a method: the means of a block's columns are stored and subtracted first. Follows `unrope+`.
+inline constexpr std::string_view means_prefix = "mean+";
+
 /// A method as users write it, parsed once and passed on: a row quantizer, alone or after a spectral method,
-/// `eoptshrink+tq-mse`, `whiten+gd-shrink+tq-mse`; either may have the prefix `unrope+`.
+/// `eoptshrink+tq-mse`, `whiten+gd-shrink+tq-mse`; either may have the prefixes `unrope+` and `mean+`, in this order.
 struct MethodSpec {
     std::string text;  ///< as written
     /// Keys are coded as they were before the rotary embedding of their tokens, which is applied again after they are
     /// decoded. The caller, who knows the positions, does both: a Compressor sees the rows in between.
     bool unrope = false;
+    bool centred = false;  ///< the prefix `mean+`
     std::optional<SpectralMethod> spectral;
     QuantizerSpec quantizer;
 };
@@ -45,7 +49,10 @@ void reject_unrope(const MethodSpec& method);
 /// One method at one bit width for blocks of one width.
 ///
 /// Stored for a composition: the low-rank part (factor_codec.hpp), then the rows of the residual. The residual is
-/// formed after the factors are decoded, so their error is quantized with it; with open_loop it is not.
+/// formed after the factors are decoded, so their error is quantized with it; with open_loop it is not. With `mean+`,
+/// the means of the columns in fp16 stand in front, and the block minus these is coded: 16 / n bits per entry for n
+/// rows. Means far larger than the spread, such as those of keys of models with a key bias, otherwise lose most to the
+/// levels of the factors, which are those of normal entries.
 class Compressor {
 public:
     Compressor(const MethodSpec& method, std::size_t dimension, double bits, const QuantizerOptions& options);
@@ -62,7 +69,12 @@ public:
     [[nodiscard]] double paper_bits(std::size_t rank, std::size_t rows) const;
 
 private:
+    /// The low-rank part and the residual.
+    [[nodiscard]] Result encode_rows(AnalysedBlock& block) const;
+    [[nodiscard]] arma::mat decode_rows(std::span<const std::uint8_t> bytes, std::size_t rows) const;
+
     std::optional<SpectralMethod> spectral_;
+    bool centred_;
     RowQuantizer quantizer_;
     NumberFormat norm_;
     std::size_t dimension_;

@@ -39,6 +39,10 @@ Enter reject_positions(const NameOptions& named, const KnownNoise&) {
         named.text());
 }
 
+Enter reject_means(const NameOptions& named, const KnownNoise&) {
+    throw usage_error("\"{}\": means are stored by a method, not by an estimator: write mean+svd:rd+tcq", named.text());
+}
+
 const Registry<TransformFamily>& transform_families() {
     static const Registry<TransformFamily> table(
         "transform", {
@@ -65,6 +69,12 @@ const Registry<TransformFamily>& transform_families() {
                             {},
                             "Hooper et al. 2024 (KVQuant)"}},
                           reject_positions},
+                         {{{"mean",
+                            "in front of a method, as in unrope+mean+svd:rd+tcq: the means of a block's columns are "
+                            "stored in fp16 and subtracted first; for keys of models with a key bias",
+                            {},
+                            "ours"}},
+                          reject_means},
                      });
     return table;
 }

@@ -57,52 +57,60 @@ void normalise_heads(arma::fmat& rows, const arma::fvec& weight, double epsilon)
 
 /// The first cached row that the queries of tokens `first`, `first` + 1, ... see when each sees `window` tokens, its
 /// own included.
-std::vector<arma::uword> oldest_rows(const CachedHead& cached, std::size_t first, std::size_t queries,
+std::vector<arma::uword> oldest_rows(const HeadCache& cached, std::size_t first, std::size_t queries,
                                      std::size_t window) {
     std::vector<arma::uword> oldest;
     for (std::size_t t = first; t < first + queries; ++t) {
         const std::size_t token = t + 1 - std::min(window, t + 1);
-        const auto at = std::lower_bound(cached.tokens.begin(), cached.tokens.end(), token);
-        oldest.push_back(static_cast<arma::uword>(at - cached.tokens.begin()));
+        const auto at = std::lower_bound(cached.tokens().begin(), cached.tokens().end(), token);
+        oldest.push_back(static_cast<arma::uword>(at - cached.tokens().begin()));
     }
     return oldest;
 }
 
 /// Appends the keys and values of a block of tokens, which begins with token `first`, to the cache of a layer.
-void cache_rows(std::vector<CachedHead>& cache, const arma::fmat& keys, const arma::fmat& values, std::size_t first) {
+void cache_rows(std::vector<HeadCache>& cache, const arma::fmat& keys, const arma::fmat& values, std::size_t first) {
     const std::size_t head_dim = keys.n_cols / cache.size();
-    for (std::size_t h = 0; h < cache.size(); ++h) {
-        CachedHead& cached = cache[h];
-        cached.keys = arma::join_cols(cached.keys, of_head(keys, h, head_dim));
-        cached.values = arma::join_cols(cached.values, of_head(values, h, head_dim));
-        for (std::size_t t = first; t < first + keys.n_rows; ++t) cached.tokens.push_back(t);
-    }
+    for (std::size_t h = 0; h < cache.size(); ++h)
+        cache[h].append(of_head(keys, h, head_dim), of_head(values, h, head_dim), first);
 }
 
 /// Replaces the cached blocks of a layer from token `from` to token `end`, or evicts.
-void replace_rows(std::vector<CachedHead>& cache, std::size_t layer, std::size_t from, std::size_t end,
+void replace_rows(std::vector<HeadCache>& cache, std::size_t layer, std::size_t from, std::size_t end,
                   const ForwardOptions& options) {
     for (std::size_t h = 0; h < cache.size(); ++h) {
-        CachedHead& cached = cache[h];
+        HeadCache& cached = cache[h];
         if (options.evict) {
-            options.evict(layer, h, end, cached);
+            const std::size_t rows = cached.rows();
+            CachedHead left{cached.copied(Side::key, 0, rows), cached.copied(Side::value, 0, rows), cached.tokens()};
+            options.evict(layer, h, end, left);
+            cached.assign(left);
             continue;
         }
         for (const Side side : {Side::key, Side::value})
             for (std::size_t at = from; at < end; at += options.block_tokens) {
-                arma::fmat& rows = side == Side::key ? cached.keys : cached.values;
-                const std::size_t last = std::min(at + options.block_tokens, end) - 1;
-                rows.rows(at, last) = options.keep({layer, side, h, at}, arma::fmat(rows.rows(at, last)));
+                const std::size_t rows = std::min(options.block_tokens, end - at);
+                cached.overwrite(side, at, options.keep({layer, side, h, at}, cached.copied(side, at, rows)));
             }
     }
 }
 
 }  // namespace
 
+PassMemory pass_memory(const LlamaConfig& model, std::uint64_t weight_bytes, std::size_t tokens,
+                       std::size_t block_tokens, bool logits) {
+    constexpr double bytes = sizeof(float);
+    const auto rows = static_cast<double>(std::min(tokens, block_tokens));
+    const std::size_t cached = 2 * model.layers * model.kv_heads * model.head_dim;
+    const std::size_t arrays = 4 * model.hidden + 2 * model.intermediate + (logits ? model.vocabulary : 0);
+    return {static_cast<double>(weight_bytes), bytes * static_cast<double>(cached) * static_cast<double>(tokens),
+            bytes * static_cast<double>(arrays) * rows};
+}
+
 LlamaSession::LlamaSession(const Llama& model, ForwardOptions options)
     : model_(&model),
       options_(std::move(options)),
-      caches_(model.config().layers, std::vector<CachedHead>(model.config().kv_heads)) {
+      caches_(model.config().layers, std::vector<HeadCache>(model.config().kv_heads)) {
     if (options_.block_tokens == 0) throw usage_error("blocks of 0 tokens: give 1 or more");
     if (options_.evict && options_.keep_own)
         throw precondition_error("evict and keep_own are combined (nothing has attended to the tokens of a block yet)");
@@ -115,21 +123,15 @@ std::size_t LlamaSession::block_end() const {
 }
 
 void LlamaSession::require_memory(std::size_t tokens) const {
-    const auto& c = model_->config();
-    const auto gigabytes = [](double numbers) { return 4.0 * numbers / 1e9; };
-    const double rows = static_cast<double>(std::min(tokens, options_.block_tokens));
-    const double weights = static_cast<double>(model_->weight_bytes()) / 1e9;
-    const double cache =
-        gigabytes(2.0 * static_cast<double>(c.layers * c.kv_heads * c.head_dim) * static_cast<double>(tokens));
-    const double block = gigabytes(
-        rows * static_cast<double>(4 * c.hidden + 2 * c.intermediate + (options_.predicted ? c.vocabulary : 0)));
-    const double allowed = static_cast<double>(allowed_memory()) / 1e9;
-    if (weights + cache + block > allowed)
+    const PassMemory needed = pass_memory(model_->config(), model_->weight_bytes(), tokens, options_.block_tokens,
+                                          static_cast<bool>(options_.predicted));
+    const auto allowed = static_cast<double>(allowed_memory());
+    if (needed.total() > allowed)
         throw Error(
             ErrorKind::memory,
             fmt::format("out of memory (the weights take {:.2f} GB, the cache of {} tokens {:.2f} GB, the arrays of a "
                         "block {:.2f} GB; {:.2f} GB are allowed): cut the sequence or make the blocks smaller",
-                        weights, tokens, cache, block, allowed));
+                        needed.weights / 1e9, tokens, needed.cache / 1e9, needed.block / 1e9, allowed / 1e9));
 }
 
 void LlamaSession::append(std::span<const std::int32_t> tokens) {
@@ -144,6 +146,9 @@ void LlamaSession::append(std::span<const std::int32_t> tokens) {
     if (options_.keep_own && tokens_ != block_)
         throw precondition_error("tokens are appended within a block that keep_own has replaced");
     require_memory(total);
+    if (!options_.evict)
+        for (auto& layer : caches_)
+            for (auto& head : layer) head.reserve(total, c.head_dim);
     while (!tokens.empty()) {
         const std::size_t count = std::min(tokens.size(), block_end() - tokens_);
         append_part(tokens.first(count));
@@ -164,17 +169,17 @@ arma::fmat LlamaSession::attended(std::size_t layer, const arma::fmat& queries) 
     const std::size_t group = c.heads / c.kv_heads;
     arma::fmat result(queries.n_rows, c.heads * c.head_dim);
     for (std::size_t h = 0; h < c.kv_heads; ++h) {
-        const CachedHead& cached = caches_[layer][h];
+        const HeadCache& cached = caches_[layer][h];
         const arma::span columns(h * group * c.head_dim, (h + 1) * group * c.head_dim - 1);
         const arma::fmat of_group = queries.cols(columns.a, columns.b);
         std::vector<arma::uword> oldest;
         if (slides) oldest = oldest_rows(cached, tokens_, queries.n_rows, window);
         std::vector<arma::fmat> weights;
-        result.cols(columns.a, columns.b) =
-            attend(of_group, cached.keys, cached.values, oldest, options_.attention ? &weights : nullptr);
+        result.cols(columns.a, columns.b) = attend(of_group, cached.view(Side::key), cached.view(Side::value), oldest,
+                                                   options_.attention ? &weights : nullptr);
         if (options_.attention)
             for (std::size_t g = 0; g < group; ++g)
-                options_.attention({layer, h * group + g, tokens_, weights[g], cached.tokens});
+                options_.attention({layer, h * group + g, tokens_, weights[g], cached.tokens()});
     }
     return result;
 }

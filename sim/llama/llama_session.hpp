@@ -5,9 +5,23 @@
 #include <span>
 #include <vector>
 
+#include "sim/llama/head_cache.hpp"
 #include "sim/llama/llama.hpp"
 
 namespace spiked::sim {
+
+/// The bytes that a forward pass takes.
+struct PassMemory {
+    double weights = 0.0;  ///< once, however many passes run beside each other
+    double cache = 0.0;    ///< in full, of one sequence
+    double block = 0.0;    ///< the arrays of one block
+
+    [[nodiscard]] double total() const { return weights + cache + block; }
+};
+/// A forecast for sequences of this many tokens in blocks of at most `block_tokens`. `logits`: all of a block are kept,
+/// as for ForwardOptions::predicted.
+[[nodiscard]] PassMemory pass_memory(const LlamaConfig& model, std::uint64_t weight_bytes, std::size_t tokens,
+                                     std::size_t block_tokens, bool logits = false);
 
 /// The cache of one sequence of a model, to which tokens are appended in any number of calls, so that a model can
 /// continue a text over a compressed cache. Calls of append give the same as one call with all tokens, up to rounding
@@ -43,7 +57,7 @@ private:
 
     const Llama* model_;
     ForwardOptions options_;
-    std::vector<std::vector<CachedHead>> caches_;  ///< by layer and kv head
+    std::vector<std::vector<HeadCache>> caches_;  ///< by layer and kv head
     std::size_t tokens_ = 0;
     std::size_t block_ = 0;                ///< first token of the block that the next token belongs to
     std::optional<std::size_t> due_from_;  ///< the tokens from here to block_ are to be replaced

@@ -80,6 +80,11 @@ void exponentials(arma::fmat& scores, const Seen& seen, float* largest, double* 
     });
 }
 
+/// Columns `first` to `last`, not copied.
+arma::fmat columns_of(const arma::fmat& all, arma::uword first, arma::uword last) {
+    return {const_cast<float*>(all.colptr(first)), all.n_rows, last - first + 1, false, true};
+}
+
 }  // namespace
 
 arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double epsilon) {
@@ -111,11 +116,11 @@ arma::fmat attend(const arma::fmat& queries, const arma::fmat& keys, const arma:
                   std::span<const arma::uword> oldest, std::vector<arma::fmat>* weights) {
     // The scores of this many rows stay in the cache of a processor core for contexts of thousands of tokens.
     constexpr arma::uword rows_at_once = 192;
-    const arma::uword dim = keys.n_cols;
+    const arma::uword dim = keys.n_rows;
     const arma::uword heads = queries.n_cols / dim;
-    const arma::uword before = keys.n_rows - queries.n_rows;
+    const arma::uword before = keys.n_cols - queries.n_rows;
     const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
-    if (weights != nullptr) weights->assign(heads, arma::fmat(queries.n_rows, keys.n_rows, arma::fill::zeros));
+    if (weights != nullptr) weights->assign(heads, arma::fmat(queries.n_rows, keys.n_cols, arma::fill::zeros));
     arma::fmat attended(queries.n_rows, queries.n_cols, arma::fill::none);
     const arma::uword step = std::max<arma::uword>(rows_at_once / heads, 16);
     for (arma::uword first = 0; first < queries.n_rows; first += step) {
@@ -128,14 +133,14 @@ arma::fmat attend(const arma::fmat& queries, const arma::fmat& keys, const arma:
         for (arma::uword h = 0; h < heads; ++h)
             joined.rows(h * tokens, (h + 1) * tokens - 1) =
                 scale * queries.submat(first, h * dim, first + tokens - 1, (h + 1) * dim - 1);
-        // A part of the cache is copied by a product, the whole is not.
-        const bool whole = from == 0 && last + 1 == keys.n_rows;
-        arma::fmat scores = whole ? arma::fmat(joined * keys.t()) : arma::fmat(joined * keys.rows(from, last).t());
+        const arma::fmat seen_keys = columns_of(keys, from, last);
+        const arma::fmat seen_values = columns_of(values, from, last);
+        arma::fmat scores = joined * seen_keys;
         arma::fvec factors(heads * tokens);
         arma::vec sums(heads * tokens);
         exponentials(scores, {tokens, before + first - from, own_oldest}, factors.memptr(), sums.memptr());
         for (arma::uword t = 0; t < factors.n_elem; ++t) factors(t) = static_cast<float>(1.0 / sums(t));
-        joined = whole ? arma::fmat(scores * values) : arma::fmat(scores * values.rows(from, last));
+        joined = scores * seen_values.t();
         joined.each_col() %= factors;
         for (arma::uword h = 0; h < heads; ++h) {
             attended.submat(first, h * dim, first + tokens - 1, (h + 1) * dim - 1) =

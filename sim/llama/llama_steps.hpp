@@ -15,7 +15,7 @@ namespace spiked::sim {
 [[nodiscard]] arma::fmat rms_norm(const arma::fmat& rows, const arma::fvec& weight, double epsilon);
 
 /// softmax(Q K^T / sqrt(d)) V for the query heads that share one kv head. `queries`: tokens x (heads * d), `keys` and
-/// `values`: cached rows x d, the last of which belong to the queries' own tokens; attention to these is causal.
+/// `values`: d x cached rows, the last of which belong to the queries' own tokens; attention to these is causal.
 /// Returns tokens x (heads * d). `weights`, if given, becomes the weights of each head, tokens x cached rows; the
 /// result is the same with and without. `oldest`: the first cached row that each query sees, ascending (a sliding
 /// window); empty: all see the first. Cost: 4 d operations and one exponential for each query and row that it sees.

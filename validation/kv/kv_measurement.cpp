@@ -122,7 +122,21 @@ void add_inputs(Experiment& experiment, const DumpStudy& study) {
     }
 }
 
+/// Says of each dump whether cache methods that may take the rotary embedding off keys do so.
+void note_derotated_keys(DumpStudy& study) {
+    if (study.plan.side == Side::value) return;
+    const auto& caches = study.plan.caches;
+    const auto found = std::find_if(caches.begin(), caches.end(), [](const auto& at) { return at.method.derotates; });
+    if (found == caches.end()) return;
+    for (std::size_t i = 0; i < study.open.dumps.size(); ++i)
+        study.open.notes.push_back(fmt::format("{}: {} codes keys {}", study.open.name_of(i), found->method.own.name(),
+                                               sim::has_rotary(*study.open.dumps[i])
+                                                   ? "without their rotary embedding, which the metadata state"
+                                                   : "as they are (the metadata state no rotary embedding)"));
+}
+
 void add_caches(Experiment& experiment, DumpStudy& study) {
+    note_derotated_keys(study);
     const auto& caches = study.plan.caches;
     const auto calibrated = [](const NamedCache& cache) { return cache.method.calibrated; };
     if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))

@@ -8,7 +8,6 @@
 
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
-#include "sim/llama/llama_session.hpp"
 #include "validation/statistics/clustered.hpp"
 
 namespace spiked::validation {
@@ -160,6 +159,12 @@ GeneratedAnswers measure_answers(const AnswerPlan& asked) {
     std::size_t shortest = file.prompts.front().question_at;
     for (const auto& prompt : file.prompts) shortest = std::min(shortest, prompt.question_at);
     const auto versions = codec::cache_versions(shape, plan.methods, plan.quantizer, part, plan.block_tokens, shortest);
+    if (plan.forecast) {
+        std::size_t longest = 0;
+        for (const auto& prompt : file.prompts) longest = std::max(longest, prompt.tokens.size() + prompt.most_tokens);
+        plan.forecast(sim::pass_memory(shape, sim::LlamaWeights(plan.model).bytes(), longest, plan.block_tokens),
+                      longest);
+    }
     const sim::Llama model(plan.model);
 
     const std::size_t count = file.prompts.size();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codec/cache/compressed_cache.hpp"
+#include "sim/llama/llama_session.hpp"
 #include "validation/model/needle_prompts_file.hpp"
 #include "validation/statistics/paired.hpp"
 #include "validation/statistics/statistics.hpp"
@@ -28,6 +29,8 @@ struct AnswerPlan {
     estimators::QuantizerOptions quantizer;
     std::size_t threads = 0;
     std::function<void(std::size_t done, std::size_t of)> progress = {};
+    /// Receives what one pass takes at most, before the weights are read.
+    std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};
 };
 
 /// What a model writes after a prompt.

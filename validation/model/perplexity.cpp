@@ -35,22 +35,24 @@ std::vector<std::vector<std::int32_t>> read_documents(const std::string& path, c
 }
 
 Documents open_documents(const PerplexityPlan& plan) {
-    Documents documents{sim::Llama(plan.model), {}};
     if (plan.block_tokens == 0) throw precondition_error("blocks of 0 tokens");
+    const sim::LlamaConfig shape = sim::read_llama_config(plan.model);
     // The last token is only predicted, so a document may be one token longer than the context.
-    const auto& shape = documents.model.config();
-    documents.tokens = read_documents(plan.tokens, shape, shape.context + 1);
-    if (plan.documents > documents.tokens.size())
+    auto documents = read_documents(plan.tokens, shape, shape.context + 1);
+    if (plan.documents > documents.size())
         throw usage_error("--documents {} is not possible ({} has {}): give fewer, or leave it out", plan.documents,
-                          plan.tokens, documents.tokens.size());
-    if (plan.documents > 0) documents.tokens.resize(plan.documents);
-    if (documents.tokens.empty() || documents.tokens.front().size() < plan.block_tokens + 2)
+                          plan.tokens, documents.size());
+    if (plan.documents > 0) documents.resize(plan.documents);
+    if (documents.empty() || documents.front().size() < plan.block_tokens + 2)
         throw input_error(
             "{}: documents of {} tokens (expected {} or more for blocks of {}, else no token attends to a compressed "
             "block): choose a smaller --block or longer documents",
-            plan.tokens, documents.tokens.empty() ? 0 : documents.tokens.front().size(), plan.block_tokens + 2,
-            plan.block_tokens);
-    return documents;
+            plan.tokens, documents.empty() ? 0 : documents.front().size(), plan.block_tokens + 2, plan.block_tokens);
+    const std::size_t tokens = documents.front().size() - 1;
+    if (plan.forecast)
+        plan.forecast(sim::pass_memory(shape, sim::LlamaWeights(plan.model).bytes(), tokens, plan.block_tokens),
+                      tokens);
+    return {sim::Llama(plan.model), std::move(documents)};
 }
 
 double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codec/cache/compressed_cache.hpp"
+#include "sim/llama/llama_session.hpp"
 
 namespace spiked::validation {
 
@@ -19,6 +20,8 @@ struct PerplexityPlan {
     estimators::QuantizerOptions quantizer;
     std::size_t threads = 0;  ///< 0: all of the machine; results do not depend on it
     std::function<void(std::size_t done, std::size_t of)> progress = {};
+    /// Receives what one pass takes at most, before the weights are read.
+    std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};
 };
 
 struct PerplexityRow {

@@ -7,6 +7,7 @@
 #include "codec/cache/compressed_cache.hpp"
 #include "sim/kv/needle.hpp"
 #include "sim/llama/llama_readout.hpp"
+#include "sim/llama/llama_session.hpp"
 
 namespace spiked::validation {
 
@@ -50,6 +51,8 @@ struct RetrievalPlan {
     estimators::QuantizerOptions quantizer;  ///< its seed also draws the prompts
     std::size_t threads = 0;
     std::function<void(std::size_t done, std::size_t of)> progress = {};
+    /// Receives what one pass takes at most, before the weights are read.
+    std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};
 };
 
 /// Results of the questions of one prompt: means over the questions.

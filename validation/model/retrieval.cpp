@@ -74,8 +74,7 @@ Questions questions_of_dumps(const RetrievalPlan& plan) {
 }
 
 Questions questions_of_model(const RetrievalPlan& plan) {
-    const auto model = std::make_shared<const sim::Llama>(plan.model);
-    const auto& shape = model->config();
+    const sim::LlamaConfig shape = sim::read_llama_config(plan.model);
     const auto& vocabulary = plan.vocabulary;
     for (const std::int32_t token : {vocabulary.bos, vocabulary.ask, vocabulary.first_key, vocabulary.last_key,
                                      vocabulary.first_value, vocabulary.last_value})
@@ -88,8 +87,14 @@ Questions questions_of_model(const RetrievalPlan& plan) {
                           vocabulary.last_key, vocabulary.first_value, vocabulary.last_value);
     if (plan.prompts == 0) throw precondition_error("retrieval without a prompt");
     const auto filler = read_documents(plan.filler, shape, std::numeric_limits<std::size_t>::max());
-    const std::size_t context = needle_prompt(plan, shape, filler, 0).context;
+    const NeedlePrompt first = needle_prompt(plan, shape, filler, 0);
+    const std::size_t context = first.context;
+    const std::size_t tokens = first.tokens.size();
     const std::size_t asked = std::min(plan.asked, plan.needles);
+    if (plan.forecast)
+        plan.forecast(sim::pass_memory(shape, sim::LlamaWeights(plan.model).bytes(), tokens, plan.block_tokens, true),
+                      tokens);
+    const auto model = std::make_shared<const sim::Llama>(plan.model);
     return {
         .shape = shape,
         .prompts = plan.prompts,

@@ -174,7 +174,7 @@ std::string coding_unsupported_reason(const estimators::MethodSpec& method, cons
                                       estimators::Shape shape, double bits) {
     const auto groups = method.spectral ? std::nullopt : estimators::kivi_options(method.quantizer, options);
     const DeviceQuantizer* const quantizer = device_quantizers().find(method.quantizer.text);
-    if (method.spectral || (!groups && quantizer == nullptr)) return method.text;
+    if (method.spectral || method.centred || (!groups && quantizer == nullptr)) return method.text;
     if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
     if (groups && groups->runs_on && shape.columns % groups->group != 0)
         return fmt::format("kivi-hf whose groups go on in the next row ({} entries in groups of {})", shape.columns,

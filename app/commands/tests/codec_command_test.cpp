@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <random>
 
 #include "app/tests/process.hpp"
@@ -160,6 +161,39 @@ TEST(CodecCommands, RestoreTheWholeDumpInAnotherProcessWithoutTheOriginal) {
                 EXPECT_EQ(before, after) << layout << " " << a.name;
         }
     }
+}
+
+TEST(CodecCommands, CodeWholeHeadsByACausalTransform) {
+    const std::string file = scratch("causal.spkv");
+    const Json json = encoded(sample_dump, file, "--method causal-klt --bits 2.5");
+    expect_size_is_the_ledger(json, file, "causal-klt");
+    EXPECT_EQ(number(json, "window_tokens"), 0.0);
+    const std::string back = scratch("causal-back.safetensors");
+    const Outcome decoded = spiked("kv decode '" + file + "' -o '" + back + "' --json");
+    ASSERT_EQ(decoded.code, 0) << decoded.err;
+    EXPECT_EQ(*decoded.json().find("method")->string(), "causal-klt");
+    // The error that the encoder reports is that of the decoded dump, up to its rounding to half precision.
+    const sim::KvDump original(sample_dump);
+    const sim::KvDump again(back);
+    std::map<sim::Side, std::vector<double>> errors;
+    std::size_t heads = 0;
+    for (const auto& tensor : original.tensors()) {
+        if (tensor.side == sim::Side::query) continue;
+        for (std::size_t head = 0; head < tensor.heads; ++head, ++heads) {
+            const arma::mat rows = original.read_block(tensor, head, 0, tensor.tokens);
+            const arma::mat found = again.read_block(*again.find(tensor.layer, tensor.side), head, 0, tensor.tokens);
+            errors[tensor.side].push_back(arma::norm(found - rows, "fro") / arma::norm(rows, "fro"));
+        }
+    }
+    EXPECT_EQ(number(json, "blocks"), static_cast<double>(heads));
+    const Json& reported = *json.find("relative_l2");
+    EXPECT_NEAR(number(reported, "key"), arma::mean(arma::vec(errors[sim::Side::key])), 1e-3);
+    EXPECT_NEAR(number(reported, "value"), arma::mean(arma::vec(errors[sim::Side::value])), 1e-3);
+    EXPECT_LT(number(reported, "value"), 0.5);
+
+    EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + file + "' --method causal-klt --block 64").code, 2);
+    EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + file + "' --method causal-klt:heads=2").code, 2);
+    EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + file + "' --method causal-klt-joint").code, 2);
 }
 
 TEST(CodecCommands, KeepTheLastTokensInHalfPrecision) {

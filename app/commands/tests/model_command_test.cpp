@@ -66,6 +66,18 @@ TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
     EXPECT_NE(number(rows[0], "added_nats"), number(rows[2], "added_nats"));
 }
 
+TEST(PerplexityCommand, SaysHowMuchMemoryItTakes) {
+    const std::string words =
+        "kv perplexity" + model().words("tokens.npy") + "--block 16 --method tq-mse --bits 2 --threads 2";
+    // 39 tokens of keys and values in 3 layers of 2 heads of 8, 4 bytes each; blocks of 16 rows of 4 * 24 + 2 * 40.
+    const Outcome found = spiked(words);
+    EXPECT_EQ(found.code, 0);
+    EXPECT_NE(found.err.find("for each of at most 2 threads 15 kB of cache (39 tokens) and 11 kB of arrays"),
+              std::string::npos)
+        << found.err;
+    EXPECT_EQ(spiked(words + " --quiet").err.find("memory"), std::string::npos);
+}
+
 TEST(PerplexityCommand, OnlyTheNamedSidesAreCompressed) {
     const auto all = added("--method tq-mse --bits 2");
     const auto keys = added("--method tq-mse --bits 2 --only 0:key,1:key,2:key");

@@ -98,7 +98,7 @@ int run_recipes(const std::string& page, const std::string& folder) {
 
 TEST(Readme, RecipesRun) {
     const std::string folder = reader_folder("reader");
-    EXPECT_EQ(run_recipes("README.md", folder), 24);
+    EXPECT_EQ(run_recipes("README.md", folder), 26);
     EXPECT_TRUE(std::filesystem::exists(folder + "/clean.npy"));
 }
 

@@ -329,6 +329,45 @@ TEST(CompressedCache, EachSequenceHasItsOwnRotations) {
             EXPECT_FALSE(arma::approx_equal(different[i], different[j], "absdiff", 0.1F)) << i << j;
 }
 
+TEST(CompressedCache, StreamsACausalTransformOfEachHead) {
+    const sim::LlamaConfig model = shape();
+    const CachePlan plan{estimators::parse_kept_and_coded("causal-klt"), 3.0, 1.0, {}, {}, 128};
+    arma::fmat exact = gaussian_rows(384, dim, 7);
+    exact.col(3) *= 20.0F;
+    // Two sequences through one object give what two objects give.
+    CompressedCache own(model, plan);
+    std::vector<arma::fmat> decoded;
+    std::vector<double> bits;
+    for (std::size_t sequence = 0; sequence < 2; ++sequence) {
+        sim::ForwardOptions options;
+        own.attach(options);
+        const double before = own.stored_bits().total();
+        arma::fmat all;
+        for (std::size_t t = 0; t < 384; t += 128) {
+            const arma::fmat queries = gaussian_rows(128, 2 * dim, 9);
+            const arma::fmat rows = exact.rows(t, t + 127);
+            options.layer({0, t, queries, rows, rows});
+            all = arma::join_cols(all, options.keep({0, sim::Side::key, 0, t}, rows));
+            (void)options.keep({0, sim::Side::value, 0, t}, rows);
+        }
+        decoded.push_back(all);
+        bits.push_back(own.stored_bits().total() - before);
+    }
+    EXPECT_EQ(bits[0], bits[1]);
+    EXPECT_TRUE(arma::approx_equal(decoded[0], decoded[1], "absdiff", 0.0));
+    EXPECT_EQ(own.entries(), 2.0 * 2 * 384 * dim);
+    EXPECT_NEAR(bits[0] / (2.0 * 384 * dim), 3.0, 0.4);
+    EXPECT_LT(arma::norm(decoded[0] - exact, "fro") / arma::norm(exact, "fro"), 0.1);
+    sim::expect_error(
+        ErrorKind::usage,
+        [&] {
+            CompressedCache(model, {estimators::parse_kept_and_coded("causal-klt"), 3.0, 1.0, {}, {}, 64});
+        },
+        {"blocks of 128 tokens", "leave --block out"});
+    sim::expect_error(ErrorKind::usage, [] { (void)cache_requests({"causal-klt"}, {9.0}); }, {"0.25 to 8"});
+    sim::expect_error(ErrorKind::usage, [] { (void)cache_requests({"causal-klt-joint"}, {2.0}); }, {"joins heads"});
+}
+
 TEST(CompressedCache, RejectsInvalidBudgetsAndCacheParts) {
     const auto rejected = [](auto action, std::string_view part) {
         sim::expect_error(ErrorKind::usage, action, {part});

@@ -151,6 +151,16 @@ TEST_F(LlamaSessions, GreedyTextOverACompressedCacheEqualsRepeatedPasses) {
     }
 }
 
+TEST_F(LlamaSessions, MemoryIsThatOfWeightsCacheAndABlock) {
+    const PassMemory bytes = pass_memory(model_.config(), 1000, 40, 8);
+    EXPECT_EQ(bytes.weights, 1000.0);
+    EXPECT_EQ(bytes.cache, 40.0 * 3.0 * 2.0 * 2.0 * 8.0 * 4.0);  // tokens, layers, sides, heads, channels, bytes
+    EXPECT_EQ(bytes.block, 8.0 * (4.0 * 24.0 + 2.0 * 40.0) * 4.0);
+    EXPECT_EQ(bytes.total(), 1000.0 + bytes.cache + bytes.block);
+    EXPECT_EQ(pass_memory(model_.config(), 1000, 40, 8, true).block, bytes.block + 8.0 * 50.0 * 4.0);
+    EXPECT_EQ(pass_memory(model_.config(), 1000, 4, 8).block, bytes.block / 2.0);  // fewer tokens than a block
+}
+
 TEST_F(LlamaSessions, RejectsIllegalUse) {
     LlamaSession session(model_, {.block_tokens = 8});
     expect_error(ErrorKind::internal, [&] { (void)session.log_probabilities(); }, {"before the first token"});

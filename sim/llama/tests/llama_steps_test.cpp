@@ -107,9 +107,12 @@ TEST(LlamaStepsReference, AttentionAgreesWithItsDefinition) {
             oldest.push_back(end - std::min(end, s.window));
         }
         std::vector<arma::fmat> weights;
-        const arma::fmat found = attend(queries, keys, values, oldest, &weights);
+        const arma::fmat keys_by_row = keys.t();
+        const arma::fmat values_by_row = values.t();
+        const arma::fmat found = attend(queries, keys_by_row, values_by_row, oldest, &weights);
         const std::string what = std::to_string(s.tokens) + " of " + std::to_string(s.cached);
-        EXPECT_TRUE(arma::approx_equal(found, attend(queries, keys, values, oldest), "absdiff", 0.0)) << what;
+        EXPECT_TRUE(arma::approx_equal(found, attend(queries, keys_by_row, values_by_row, oldest), "absdiff", 0.0))
+            << what;
         ASSERT_EQ(weights.size(), s.heads);
         for (arma::uword h = 0; h < s.heads; ++h) {
             const arma::fmat own = queries.cols(h * s.dim, (h + 1) * s.dim - 1);
