@@ -117,7 +117,7 @@ spiked_matrix block_of(const spiked_blocks& blocks, std::int64_t index) {
 }
 
 std::size_t count_of(std::int64_t count, std::int64_t least, const char* name) {
-    if (count < least) throw usage_error("{} is {} (at least {}): pass the length of the array", name, count, least);
+    if (count < least) throw usage_error("{} is {} (too small): pass at least {}", name, count, least);
     return static_cast<std::size_t>(count);
 }
 

@@ -1,5 +1,7 @@
 #include "app/c/border.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -7,6 +9,7 @@
 #include <filesystem>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <string_view>
 
 #include "app/cli/exit_code.hpp"
@@ -47,15 +50,39 @@ int remember_text(int status, const std::string& message) noexcept {
     }
 }
 
+int out_of_memory() noexcept {
+    return remember(SPIKED_MEMORY, "out of memory (the call needs more than there is): pass less data at once");
+}
+
 struct BlasThreads {
     std::mutex guard;
     std::size_t calls = 0;
     int before = 0;
 };
 
+BlasThreads& blas_threads();
+
+/// The child of a fork has only the thread that forked, so calls of other threads never end there.
+void forget_calls_in_child() {
+    BlasThreads& blas = blas_threads();
+#ifdef SPIKED_OPENBLAS
+    if (blas.calls > 0 && blas.before != 1) openblas_set_num_threads(blas.before);
+#endif
+    blas.calls = 0;
+    blas.guard.unlock();
+}
+
+BlasThreads* made_blas_threads() {
+    auto* const state = new BlasThreads;
+    // Without memory for it, a child keeps the number of threads that it has.
+    (void)pthread_atfork([] { blas_threads().guard.lock(); }, [] { blas_threads().guard.unlock(); },
+                         forget_calls_in_child);
+    return state;
+}
+
 /// Never destroyed, so that calls may come from destructors at the end of the program.
 BlasThreads& blas_threads() {
-    static auto* const state = new BlasThreads;
+    static auto* const state = made_blas_threads();
     return *state;
 }
 
@@ -69,7 +96,9 @@ int record_failure() noexcept {
     } catch (const Error& error) {
         return remember_text(static_cast<int>(app::exit_code(error.kind())), error.what());
     } catch (const std::bad_alloc&) {
-        return remember(SPIKED_MEMORY, "out of memory (the call needs more than there is): pass less data at once");
+        return out_of_memory();
+    } catch (const std::length_error&) {
+        return out_of_memory();
     } catch (const std::filesystem::filesystem_error& error) {
         return remember_text(SPIKED_INPUT, error.what());
     } catch (const std::exception& error) {
@@ -95,6 +124,7 @@ OneBlasThread::OneBlasThread() {
 OneBlasThread::~OneBlasThread() {
     BlasThreads& blas = blas_threads();
     const std::lock_guard lock(blas.guard);
+    if (blas.calls == 0) return;  // this call began before a fork
     --blas.calls;
 #ifdef SPIKED_OPENBLAS
     if (blas.calls == 0 && blas.before != 1) openblas_set_num_threads(blas.before);

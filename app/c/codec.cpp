@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <span>
 #include <string>
 
@@ -70,12 +71,15 @@ QuantizerOptions parse_codec_options(std::string text, const MethodSpec& method)
     QuantizerOptions options;
     options.seed = stream::StudySeed::parse("0x5eed");
     std::replace(text.begin(), text.end(), ',', ' ');
+    std::set<std::string> given;
     for (const auto& part : split(text, ' ')) {
         if (part.empty()) continue;
         const std::size_t sign = part.find('=');
         if (sign == std::string::npos) throw usage_error("options: \"{}\" has no value: write {}=VALUE", part, part);
         std::string key = part.substr(0, sign);
         std::replace(key.begin(), key.end(), '_', '-');
+        if (!given.insert(key).second)
+            throw usage_error("options: {} is given twice (one value counts): leave one out", key);
         set_from_text(options, method, key, part.substr(sign + 1));
     }
     return options;

@@ -84,6 +84,7 @@ static std::vector<OptionSpec> options_of(const std::string& name) {
     std::vector<OptionSpec> all = method->quantizer.entry().options;
     const auto& composition = estimators::composition_entry().options;
     if (method->spectral) all.insert(all.end(), composition.begin(), composition.end());
+    if (method->centred) all.push_back(estimators::quantizer_option("--axis"));
     return all;
 }
 

@@ -41,6 +41,9 @@ int run(const Arguments& arguments) {
     auto options = read_quantizer_options(arguments);
     options.axis = estimators::group_axis(arguments.text("--axis"));
     options.residual = arguments.count("--residual");
+    if (method.centred && options.axis != estimators::GroupAxis::key)
+        throw usage_error("\"{}\" stores means of the columns of keys (the axis is {}): add --axis key", method.text,
+                          arguments.text("--axis"));
     const std::string& file = arguments.positionals.front();
     keep_apart(arguments.text("--output"), file);
 

@@ -343,6 +343,10 @@ void KvContainerReader::read_header() {
         reject_checksum("the header");
     at_ = preamble.size() + length;
     Json header = Json::parse(text, path() + ": the header", 8);
+    // The checksum does not cover the number in front of it.
+    if (const Json* stated = header.find("version");
+        stated != nullptr && stated->integer() != nullptr && static_cast<std::uint64_t>(*stated->integer()) != version)
+        reject_checksum("the header");
     if (version == 1) rename_kivi_hf(header);
     header_ = KvContainerHeader::parse(header, path());
 }

@@ -199,7 +199,7 @@ void reject_lost_block(const arma::mat& block, NumberFormat format) {
 
 Compressor::Compressor(const MethodSpec& method, std::size_t dimension, double bits, const QuantizerOptions& options)
     : spectral_(method.spectral),
-      centred_(method.centred),
+      centred_(method.centred && options.axis == GroupAxis::key),
       quantizer_(method.quantizer.make(dimension, bits, for_residuals(options, spectral_ || centred_))),
       norm_(options.norm),
       dimension_(dimension),

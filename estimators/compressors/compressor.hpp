@@ -17,7 +17,9 @@ inline constexpr std::string_view unrope_prefix = "unrope+";
     return method.starts_with(unrope_prefix) ? method.substr(unrope_prefix.size()) : method;
 }
 
-/// Prefix of a method: the means of a block's columns are stored and subtracted first. Follows `unrope+`.
+/// Prefix of a method: the means of the columns of keys (axis key) are stored and subtracted first. Values are coded as
+/// without it: where tokens that all others attend to have values near zero, the error of the means would be theirs.
+/// Follows `unrope+`.
 inline constexpr std::string_view means_prefix = "mean+";
 
 /// A method as users write it, parsed once and passed on: a row quantizer, alone or after a spectral method,

@@ -43,12 +43,15 @@ double kritchman_nadler_variance(std::span<const double> eigenvalues, std::size_
 }
 
 std::size_t kritchman_nadler_rank(const RelativeSpectrum& spectrum, double level) {
+    // Data that are centred, or have a column twice, have few values of 0, and the others are noise of p dimensions; data
+    // with many are of low rank without noise.
     const std::size_t p = spectrum.above_rounding;
-    if (p < spectrum.shape.short_side()) return p;
+    if (2 * p <= spectrum.shape.short_side()) return p;
     const std::size_t long_side = spectrum.shape.long_side();
     const double n = static_cast<double>(long_side);
     const double quantile = tracy_widom_at(level);
     std::vector<double> eigenvalues = spectrum.eigenvalues;
+    eigenvalues.resize(p);
     for (double& l : eigenvalues) l /= n;
     std::size_t rank = 0;
     for (; rank + 1 < p; ++rank) {

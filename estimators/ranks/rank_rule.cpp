@@ -59,7 +59,7 @@ const Registry<Row>& rows() {
              }},
             {{"kn",
               "counts components by sequential Tracy-Widom tests under white noise of unknown level",
-              {{"alpha", number("P", {.above = 0.0, .below = 1.0}), "false-alarm rate of each test", "0.005"}},
+              {{"alpha", number("P", {.above = 0.0, .below = 1.0}), "nominal false-alarm rate of each test; the true one is two to four times as large", "0.005"}},
               "Kritchman & Nadler 2009"},
              [](const NameOptions& named) -> RankRule {
                  return [level = named.number_or_default("alpha")](const RelativeSpectrum& spectrum) {

@@ -60,6 +60,10 @@ SpectralMethod::Factors through(std::span<const Transform> transforms, const Spe
 }  // namespace
 
 void SpectralMethod::check_room(std::size_t rows, std::size_t columns) const {
+    if (estimator.least_side > 0 && std::min(rows, columns) == 0)
+        throw usage_error(
+            "\"{}\" is not possible for data of zeros alone (it needs {} on the shorter side): check them", name,
+            estimator.least_side);
     if (estimator.least_side > std::min(rows, columns))
         throw usage_error(
             "\"{}\" is not possible for a block of {} x {} (it needs {} on the shorter side): lower the rank", name,

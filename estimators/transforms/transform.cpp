@@ -70,8 +70,8 @@ const Registry<TransformFamily>& transform_families() {
                             "Hooper et al. 2024 (KVQuant)"}},
                           reject_positions},
                          {{{"mean",
-                            "in front of a method, as in unrope+mean+svd:rd+tcq: the means of a block's columns are "
-                            "stored in fp16 and subtracted first; for keys of models with a key bias",
+                            "in front of a method, as in unrope+mean+svd:rd+tcq: the means of the columns of keys (--axis key) "
+                            "are stored in fp16 and subtracted first; for models with a key bias",
                             {},
                             "ours"}},
                           reject_means},

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any, Tuple
 
 import numpy as np
 
-from .errors import InputError
+from .errors import InputError, OutOfMemory
 
 _KINDS = {
     "c": "complex numbers: pass its real part, or columns of real and imaginary parts",
@@ -28,6 +29,8 @@ def is_torch(value: Any) -> bool:
 
 def _from_torch(tensor: Any, name: str) -> np.ndarray:
     tensor = tensor.detach()
+    if getattr(tensor, "is_quantized", False):
+        raise InputError(f"{name} is a quantized tensor (its numbers have scales): pass {name}.dequantize()")
     if tensor.layout != sys.modules["torch"].strided:
         raise InputError(f"{name} is a sparse tensor (its zeros count here): pass {name}.to_dense()")
     if tensor.is_complex():
@@ -36,7 +39,32 @@ def _from_torch(tensor: Any, name: str) -> np.ndarray:
         tensor = tensor.cpu()
     if tensor.is_floating_point() and tensor.element_size() < 4:
         tensor = tensor.float()
-    return np.asarray(tensor.numpy())
+    return np.asarray(tensor.resolve_conj().resolve_neg().numpy())
+
+
+def _numbers_of(value: Any, name: str) -> Any:
+    """`value` in a form that NumPy reads: tensors, also those of a list, and tables of pandas with their own dtypes."""
+    if is_torch(value):
+        try:
+            return _from_torch(value, name)
+        except (RuntimeError, TypeError, NotImplementedError) as problem:
+            raise InputError(f"{name} is a tensor that NumPy cannot read ({problem}): pass its numbers") from problem
+    if isinstance(value, (list, tuple)) and any(is_torch(entry) for entry in value):
+        return [_numbers_of(entry, f"{name}[{i}]") for i, entry in enumerate(value)]
+    if hasattr(value, "toarray") and hasattr(value, "nnz"):
+        raise InputError(f"{name} is a sparse matrix (its zeros count here): pass {name}.toarray()")
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(value, (getattr(pandas, "DataFrame", ()), getattr(pandas, "Series", ()))):
+        return value
+    columns = list(value.items()) if value.ndim == 2 else [(value.name, value)]
+    is_number = pandas.api.types.is_numeric_dtype
+    other = [repr(label) for label, column in columns if not is_number(column.dtype)]
+    if other:
+        raise InputError(f"{name} has columns without numbers ({', '.join(other[:5])}): drop or convert them")
+    dtypes = {column.dtype for _, column in columns}
+    if any(dtype.kind == "c" for dtype in dtypes) or (len(dtypes) < 2 and all(isinstance(d, np.dtype) for d in dtypes)):
+        return value
+    return value.to_numpy(dtype=float, na_value=np.nan)
 
 
 def array(value: Any, name: str = "X") -> np.ndarray:
@@ -55,10 +83,7 @@ def array(value: Any, name: str = "X") -> np.ndarray:
     InputError
         Complex numbers, texts, objects, records, masked values, sparse matrices and ragged lists.
     """
-    if is_torch(value):
-        value = _from_torch(value, name)
-    elif hasattr(value, "toarray") and hasattr(value, "nnz"):
-        raise InputError(f"{name} is a sparse matrix (its zeros count here): pass {name}.toarray()")
+    value = _numbers_of(value, name)
     if isinstance(value, np.ma.MaskedArray):
         if np.ma.is_masked(value):
             raise InputError(
@@ -109,6 +134,34 @@ def vector(value: Any, name: str) -> np.ndarray:
     if found.ndim != 1:
         raise InputError(f"{name} has {found.ndim} dimensions (shape {found.shape}): pass a list of numbers")
     return np.ascontiguousarray(found, dtype=np.float64)
+
+
+def whole(value: Any, name: str) -> int:
+    """`value` as an integer; 2.5 and "3" are none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} is {value!r} (of type {type(value).__name__}): pass a whole number") from None
+
+
+def shape(value: Any, name: str) -> Tuple[int, int]:
+    """`value` as numbers of rows and columns."""
+    try:
+        rows, cols = value
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}: pass the numbers of rows and columns") from None
+    found = whole(rows, f"{name}[0]"), whole(cols, f"{name}[1]")
+    if min(found) < 1:
+        raise InputError(f"{name} is {found[0]} x {found[1]}: pass at least one row and one column")
+    return found
+
+
+def room(wanted: Tuple[int, ...], name: str) -> np.ndarray:
+    """An array of float64 that a call fills, of a size that the caller chose."""
+    try:
+        return np.empty(wanted)
+    except (MemoryError, ValueError, OverflowError):
+        raise OutOfMemory(f"{name}: an array of shape {wanted} does not fit into memory: pass a smaller one") from None
 
 
 def with_whole_strides(found: np.ndarray) -> np.ndarray:

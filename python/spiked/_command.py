@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any, Dict, List, Sequence, Tuple
 
-from .errors import LibraryNotFound, error_of
+from .errors import InternalError, LibraryNotFound, error_of
 
 COMMAND_VARIABLE = "SPIKED_COMMAND"
 
@@ -117,4 +117,17 @@ def _message_of(text: str, last_note: str, code: int) -> str:
 def run_json(arguments: Sequence[str], show: bool = False) -> Tuple[int, Dict[str, Any]]:
     """Runs the command with ``--json``; returns its exit code and its document."""
     code, text = run_command([*arguments, "--json"], show)
-    return code, json.loads(text)
+    return code, document_of(text)
+
+
+def document_of(text: str) -> Dict[str, Any]:
+    """The JSON document that the command printed."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InternalError(
+            f"{command_path()} printed no JSON document ({text[:60]!r}): is it the command of Spiked, of this version?"
+        )
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import re
 import threading
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from typing import Any, Callable, List, Optional, Tuple, TypeVar
@@ -161,8 +162,9 @@ _FUNCTIONS = {
     ),
 }
 
-# Names in messages of the library, and what they are called here.
-_NAMES_IN_C = {"row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None", "--bits ": "bits "}
+# Names in messages of the library, and what they are called here; options of the command are named as arguments.
+_NAMES_IN_C = {"row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None"}
+_OPTION = re.compile(r"--([a-z][a-z-]*)")
 
 _loading = threading.Lock()
 _loaded: Optional[ctypes.CDLL] = None
@@ -215,6 +217,7 @@ def check(status: int) -> None:
         message = text_of(library().spiked_last_error())
         for name_in_c, name in _NAMES_IN_C.items():
             message = message.replace(name_in_c, name)
+        message = _OPTION.sub(lambda found: found.group(1).replace("-", "_"), message)
         raise InternalError(message) if status == TOO_SMALL else error_of(status, message)
 
 

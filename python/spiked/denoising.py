@@ -325,7 +325,7 @@ def shrink(
     True
     """
     values = _arrays.vector(singular_values, "singular_values")
-    rows, cols = (int(size) for size in shape)
+    rows, cols = _arrays.shape(shape, "shape")
     buffers = _Buffers(max(1, values.size))
     check(
         library().spiked_shrink(

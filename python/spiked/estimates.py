@@ -69,10 +69,10 @@ class Estimate:
     def _lines(self) -> List[str]:
         lines = [f"  {self.note}"] if self.note else []
         if self.rank > 0:
-            lines.append("    observed    strength      shrunk   overlaps left, right")
+            lines.append("    observed     strength       shrunk   overlaps left, right")
         for i in range(min(self.rank, 8)):
             lines.append(
-                f"{self.singular_values[i]:12.6g}{self.strengths[i]:12.6g}{self.shrunk[i]:12.6g}"
+                f"{self.singular_values[i]:12.6g} {self.strengths[i]:>12.6g} {self.shrunk[i]:>12.6g}"
                 f"{self.overlap_left[i]:12.4f}{self.overlap_right[i]:8.4f}"
             )
         if self.rank > 8:
@@ -136,7 +136,11 @@ class Denoised(Estimate):
 
     @property
     def residual(self) -> Any:
-        data = self._data.detach() if _arrays.is_torch(self._data) else _arrays.array(self._data)
+        if not _arrays.is_torch(self._data):
+            return _arrays.array(self._data) - self.signal
+        data = self._data.detach()
+        if not data.is_floating_point():
+            data = data.to(device=data.device, dtype=self.signal.dtype)
         return data - self.signal
 
     def _head(self) -> str:

@@ -13,12 +13,15 @@ import numpy as np
 
 from . import _arrays, _library
 from ._command import run_json
-from ._library import check, library, words
+from ._library import check, library, run_long, words
 from .errors import InputError
 
 __all__ = ["Theory", "theory"]
 
 Spectrum = Union[str, Any]
+
+# About how many multiplications a point of a density takes, whose equation is solved by iterations.
+_POINT = 1e5
 
 
 class _Law:
@@ -26,11 +29,26 @@ class _Law:
 
     def __init__(self, row: Spectrum, col: Spectrum, aspect: float) -> None:
         self.handle = ctypes.c_void_p()
-        row_described, row_kept = _spectrum(row, "row")
-        col_described, col_kept = _spectrum(col, "col")
-        check(library().spiked_law_create(row_described, col_described, aspect, self.handle))
-        del row_kept, col_kept
-        self._free = weakref.finalize(self, library().spiked_law_free, self.handle)
+        self.row, self.col, self.aspect = _own(row, "row"), _own(col, "col"), aspect
+        row_described, row_kept = _spectrum(self.row, "row")
+        col_described, col_kept = _spectrum(self.col, "col")
+
+        def call() -> None:
+            check(library().spiked_law_create(row_described, col_described, aspect, self.handle))
+            self._free = weakref.finalize(self, library().spiked_law_free, self.handle)
+
+        run_long(_library.LONG_CALL, call, keep=(row_kept, col_kept))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _Law, (self.row, self.col, self.aspect)
+
+
+def _own(value: Spectrum, name: str) -> Spectrum:
+    """A copy of a spectrum, which its owner cannot change."""
+    if isinstance(value, str):
+        return value
+    values, weights = _atoms(value, name)
+    return values.copy() if weights is None else (values.copy(), weights.copy())
 
 
 def _spectrum(value: Spectrum, name: str) -> Tuple[_library.Spectrum, Any]:
@@ -113,10 +131,10 @@ class Theory:
             f"detection threshold {self.detection_threshold:.6g}>"
         ]
         if self.strengths.size:
-            lines.append("    strength     outlier      shrunk   overlaps left, right")
+            lines.append("    strength      outlier       shrunk   overlaps left, right")
         for i, strength in enumerate(self.strengths):
             lines.append(
-                f"{strength:12.6g}{self.outliers[i]:12.6g}{self.shrunk['frobenius'][i]:12.6g}"
+                f"{strength:12.6g} {self.outliers[i]:>12.6g} {self.shrunk['frobenius'][i]:>12.6g}"
                 f"{self.overlap_left[i]:12.4f}{self.overlap_right[i]:8.4f}"
                 + ("" if self.detectable[i] else "   not detectable")
             )
@@ -134,21 +152,36 @@ class Theory:
         points = np.array(_arrays.array(x, "x"), dtype=np.float64, order="C")
         found = np.empty(points.shape)
         outputs = [found.ctypes.data if i == which else None for i in range(2)]
-        check(library().spiked_law_density(self._law.handle, points.ctypes.data, points.size, *outputs))
+
+        def call() -> None:
+            check(library().spiked_law_density(self._law.handle, points.ctypes.data, points.size, *outputs))
+
+        if points.size:
+            run_long(_POINT * points.size, call, keep=(self._law, points, found))
         return found[()]
 
     def quantiles(self, probabilities: Any) -> np.ndarray:
         """The smallest eigenvalue with at least each probability at or below it, in the shape of `probabilities`."""
         given = np.array(_arrays.array(probabilities, "probabilities"), dtype=np.float64, order="C")
         found = np.empty(given.shape)
-        check(library().spiked_law_quantiles(self._law.handle, given.ctypes.data, given.size, found.ctypes.data))
+
+        def call() -> None:
+            check(library().spiked_law_quantiles(self._law.handle, given.ctypes.data, given.size, found.ctypes.data))
+
+        if given.size:
+            run_long(10 * _POINT * given.size, call, keep=(self._law, given, found))
         return found[()]
 
     def curve(self, points: int = 200) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Points from edge to edge, and density and distribution function there: what a plot needs."""
-        found = np.empty((3, max(0, int(points))))
+        count = _arrays.whole(points, "points")
+        found = _arrays.room((3, max(0, count)), "points")
         starts = [row.ctypes.data for row in found]
-        check(library().spiked_law_curve(self._law.handle, int(points), *starts))
+
+        def call() -> None:
+            check(library().spiked_law_curve(self._law.handle, count, *starts))
+
+        run_long(_POINT * count, call, keep=(self._law, found))
         return found[0], found[1], found[2]
 
 
@@ -199,12 +232,14 @@ def theory(
     >>> round(float(found.cdf(4.0)), 6)
     1.0
     """
+    if size is not None:
+        size = _arrays.shape(size, "size")
     if aspect is None:
         aspect = 1.0 if size is None else size[0] / size[1]
     law = _Law(row, col, float(aspect))
     bulk = _library.Bulk()
     check(library().spiked_law_bulk(law.handle, bulk))
-    given = _arrays.vector(list(strengths) if not isinstance(strengths, np.ndarray) else strengths, "strengths")
+    given = _arrays.vector(strengths, "strengths").copy()
     spikes = np.zeros(given.size, dtype=_library.SPIKE)
     if given.size:
         check(library().spiked_law_spikes(law.handle, given.ctypes.data, given.size, spikes.ctypes.data))

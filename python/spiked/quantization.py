@@ -43,6 +43,8 @@ class Encoded:
         By the paper's formula, which leaves out norms and singular values.
     rank : int
         Of the low-rank part; 0 where the method has none.
+    codec : tuple
+        Method, dim, bits and options of the codec that made it; empty where none did.
     """
 
     bytes: bytes
@@ -51,6 +53,7 @@ class Encoded:
     bits_per_entry: float
     paper_bits: float
     rank: int
+    codec: Tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         return (
@@ -188,17 +191,22 @@ class Codec:
         index: int = 0,
         **options: Any,
     ) -> None:
-        self.method, self.dim, self.bits = method, int(dim), float(bits)
+        self.method, self.dim, self.bits = method, _arrays.whole(dim, "dim"), float(bits)
         given = {"axis": axis, "seed": seed, **({"index": index} if index else {}), **options}
         self.options = {key: value for key, value in given.items() if value is not None}
         self._handle = ctypes.c_void_p()
-        text = " ".join(_option(key, value) for key, value in self.options.items())
-        check(
-            library().spiked_codec_create(
-                words(method, "method"), self.dim, self.bits, words(text, "options") if text else None, self._handle
-            )
-        )
-        self._free = weakref.finalize(self, library().spiked_codec_free, self._handle)
+        texts = [_option(key, value) for key, value in self.options.items()]
+        name, text = words(method, "method"), words(" ".join(texts), "options") if texts else None
+        drawn = [] if "seed" in self.options else ["seed=0x5eed"]
+        self._identity = (method, self.dim, self.bits, *sorted(texts + drawn))
+        # Encoders that search take far longer than a product of matrices.
+        self._cost = 200.0 if any(part in method for part in _SEARCHING) else 1.0
+
+        def call() -> None:
+            check(library().spiked_codec_create(name, self.dim, self.bits, text, self._handle))
+            self._free = weakref.finalize(self, library().spiked_codec_free, self._handle)
+
+        run_long(self._cost * float(max(self.dim, 0)) ** 3, call, keep=(self,))
 
     def __repr__(self) -> str:
         options = "".join(f", {key}={value!r}" for key, value in self.options.items())
@@ -248,7 +256,7 @@ class Codec:
                     return buffer.raw[: length.value]
                 capacity = length.value
 
-        code = run_long(float(array.size) * self.dim, call, keep=(array,))
+        code = run_long(self._cost * float(array.size) * self.dim, call, keep=(self, array))
         return Encoded(
             code,
             array.shape[0],
@@ -256,6 +264,7 @@ class Codec:
             found.bits_per_entry,
             found.paper_bits,
             int(found.rank),
+            self._identity,
         )
 
     def decode(self, code: Union[Encoded, bytes], rows: Optional[int] = None) -> np.ndarray:
@@ -266,7 +275,7 @@ class Codec:
         code : Encoded or bytes
             What an equal codec encoded.
         rows : int
-            Rows of the block; needed with bytes.
+            Rows of the block; needed with bytes, and those of the code otherwise.
 
         Returns
         -------
@@ -275,18 +284,44 @@ class Codec:
         Raises
         ------
         InputError
-            Bytes that are no code of so many rows. Bytes may come from anyone.
+            Bytes that are no code of so many rows, or the code of another codec. Bytes may come from anyone.
         """
-        given = code.bytes if isinstance(code, Encoded) else bytes(code)
         if isinstance(code, Encoded):
+            given = code.bytes
+            if code.codec and code.codec != self._identity:
+                raise InputError(
+                    f"the code is of another codec ({_codec_text(code.codec)}; this one is "
+                    f"{_codec_text(self._identity)}): decode it with its own, or pass code.bytes and code.rows"
+                )
+            if rows is not None and _arrays.whole(rows, "rows") != code.rows:
+                raise InputError(f"rows is {rows} (the code has {code.rows}): leave it out")
             rows = code.rows
+        elif isinstance(code, (bytes, bytearray, memoryview)):
+            given = bytes(code)
+        else:
+            raise InputError(f"the code is of type {type(code).__name__}: pass an Encoded, or bytes and their rows")
         if rows is None:
             raise TypeError("decode needs the number of rows with bytes (they do not say it): pass rows")
-        if int(rows) < 1:
+        count = _arrays.whole(rows, "rows")
+        if count < 1:
             raise InputError(f"rows is {rows}: pass at least 1")
-        decoded = np.empty((int(rows), self.dim))
-        check(library().spiked_codec_decode(self._handle, given, len(given), matrix_of(decoded)))
+        decoded = _arrays.room((count, self.dim), "rows")
+        described = matrix_of(decoded)
+
+        def call() -> None:
+            check(library().spiked_codec_decode(self._handle, given, len(given), described))
+
+        run_long(self._cost * float(decoded.size) * self.dim, call, keep=(self, given, decoded))
         return decoded
+
+
+# Parts of the names of methods whose encoders search: a trellis, or codebooks that they learn.
+_SEARCHING = ("tcq", "qtip", "trellis", "pq")
+
+
+def _codec_text(identity: Tuple[Any, ...]) -> str:
+    method, dim, bits, *options = identity
+    return " ".join([f"{method} dim={dim} bits={bits:g}", *options])
 
 
 def _option(key: str, value: Any) -> str:
@@ -294,8 +329,11 @@ def _option(key: str, value: Any) -> str:
     if isinstance(value, bool):
         value = "true" if value else "false"
     elif key == "seed" and isinstance(value, (int, np.integer)):
-        value = hex(value)
-    return f"{name}={value}"
+        value = hex(int(value))
+    text = str(value)
+    if not text or any(sign in text for sign in " ,"):
+        raise UsageError(f"{key} is {value!r} (blanks and commas separate options): pass one value")
+    return f"{name}={text}"
 
 
 def _codec_again(method: str, dim: int, bits: float, options: Dict[str, Any]) -> Codec:
@@ -310,12 +348,13 @@ def _run_blocks(codecs: Sequence[Codec], blocks: np.ndarray, decoded: np.ndarray
     given = _library.blocks_of(blocks)
     output = _library.blocks_of(decoded.reshape(-1, rows, cols))
     stop = threading.Event()
-    work = float(blocks.size) * min(rows, cols) * len(codecs)
+    workers = _arrays.whole(threads, "threads")
+    work = float(blocks.size) * min(rows, cols) * sum(codec._cost for codec in codecs)
     poll = Poll(lambda _: int(stop.is_set())) if work >= _library.LONG_CALL else Poll()
 
     def call() -> None:
         check(
-            library().spiked_roundtrip(handles, len(codecs), given, int(threads), poll, None, output, codes.ctypes.data)
+            library().spiked_roundtrip(handles, len(codecs), given, workers, poll, None, output, codes.ctypes.data)
         )
 
     run_long(work, call, keep=(codecs, blocks, decoded), stop=stop.set)
@@ -420,6 +459,9 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     array = _arrays.blocks(blocks)
     alone = isinstance(codecs, Codec)
     chosen: List[Codec] = [codecs] if isinstance(codecs, Codec) else list(codecs)
+    for codec in chosen:
+        if not isinstance(codec, Codec):
+            raise UsageError(f"codecs has {codec!r} (no codec): pass spiked.Codec(method, dim, bits)")
     if not chosen:
         raise UsageError("codecs is empty: pass at least one codec")
     for codec in chosen:

@@ -12,7 +12,8 @@ from typing import Any, Dict, List, Mapping, Optional, Union
 
 import numpy as np
 
-from ._command import run_command, run_json
+from ._arrays import whole
+from ._command import document_of, run_command, run_json
 from .errors import InputError
 
 __all__ = ["Store", "run"]
@@ -20,6 +21,12 @@ __all__ = ["Store", "run"]
 PathLike = Union[str, "os.PathLike[str]"]
 
 TABLES = ("summary", "methods", "values", "cells", "failures", "bits", "checks", "theory")
+
+
+def _word(path: PathLike) -> str:
+    """A path as a word of the command, which would take one that begins with a dash for an option."""
+    text = os.fspath(path)
+    return f"./{text}" if text.startswith("-") else text
 
 
 def _structured(columns: List[str], rows: List[Dict[str, Any]]) -> np.ndarray:
@@ -92,8 +99,8 @@ class Store:
         return bool(verdicts) and all(verdict == "pass" for verdict in verdicts)
 
     def _rows(self, table: str) -> List[Dict[str, Any]]:
-        _, text = run_command(["export", str(self.path), "--table", table, "--format", "json"])
-        rows: List[Dict[str, Any]] = json.loads(text)["rows"]
+        _, text = run_command(["export", _word(self.path), "--table", table, "--format", "json"])
+        rows: List[Dict[str, Any]] = document_of(text)["rows"]
         return rows
 
     def table(self, name: str = "summary") -> Any:
@@ -122,7 +129,7 @@ class Store:
         if rows:
             columns = list(rows[0])
         else:
-            _, text = run_command(["export", str(self.path), "--table", name, "--format", "csv"])
+            _, text = run_command(["export", _word(self.path), "--table", name, "--format", "csv"])
             columns = next(csv.reader(io.StringIO(text)), [])
         try:
             import pandas
@@ -151,7 +158,7 @@ class Store:
             It cannot be written.
         """
         page = pathlib.Path(output) if output is not None else self.path.with_suffix(".html")
-        run_command(["report", str(self.path), "-o", str(page)])
+        run_command(["report", _word(self.path), "-o", _word(page)])
         if show:
             try:
                 webbrowser.open(page.resolve().as_uri())
@@ -235,13 +242,13 @@ def run(
     >>> sorted(set(store.table("summary")["method"].tolist()))
     ['eoptshrink', 'sample']
     """
-    arguments = ["run", str(study), "--threads", str(threads), "--device", device]
+    arguments = ["run", _word(study), "--threads", str(whole(threads, "threads")), "--device", device]
     if output is not None:
-        arguments += ["-o", str(output)]
+        arguments += ["-o", _word(output)]
     if seed is not None:
-        arguments += ["--seed", hex(seed) if isinstance(seed, int) else seed]
+        arguments += ["--seed", hex(int(seed)) if isinstance(seed, (int, np.integer)) else str(seed)]
     if max_time is not None:
-        arguments += ["--max-time", max_time]
+        arguments += ["--max-time", str(max_time)]
     if not report:
         arguments.append("--no-report")
     arguments += ["--progress", "lines"] if progress else ["--quiet"]

@@ -82,8 +82,13 @@ class Accepted(unittest.TestCase):
         except ImportError:
             self.skipTest("pandas is not installed")
         self.check(pandas.DataFrame(self.X))
-        with self.assertRaisesRegex(ValueError, "objects"):
+        with self.assertRaisesRegex(ValueError, "columns without numbers .'b'"):
             spiked.denoise(pandas.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
+        self.check(pandas.DataFrame(self.X).astype("Float64"))
+        truth = pandas.DataFrame({"a": [True, False], "b": [1, 2]})
+        np.testing.assert_array_equal(_arrays.matrix(truth), [[1.0, 1.0], [0.0, 2.0]])
+        with self.assertRaisesRegex(ValueError, "NaN"):
+            spiked.denoise(pandas.DataFrame({"a": [1, None], "b": [3, 4]}, dtype="Int64"))
 
 
 class Rejected(unittest.TestCase):
@@ -185,6 +190,12 @@ class _Tensor:
     def cpu(self):
         return _Tensor(self.values, self.dtype)
 
+    def resolve_conj(self):
+        return self
+
+    def resolve_neg(self):
+        return self
+
     def float(self):
         return _Tensor(self.values.astype(np.float32), "float32")
 
@@ -226,9 +237,14 @@ class Tensors(unittest.TestCase):
             blocks = _Tensor(np.stack([values, values]), dtype, device)
             self.assertEqual(spiked.roundtrip(spiked.Codec("tq-mse", 60, 2), blocks).decoded.dtype, dtype)
 
+    def test_a_list_of_tensors_is_stacked(self):
+        X = matrix()
+        rows = [_Tensor(row, "float64", "cuda", requires_grad=True) for row in X]
+        np.testing.assert_array_equal(spiked.denoise(rows).signal, spiked.denoise(X).signal)
+
     def test_integers_become_doubles_and_complex_ones_are_rejected(self):
         found = spiked.denoise(_Tensor(np.round(9 * matrix()).astype("i8"), "int64"))
-        self.assertEqual(found.signal.dtype, "float64")
+        self.assertEqual((found.signal.dtype, found.residual.dtype), ("float64", "float64"))
         with self.assertRaisesRegex(ValueError, "complex numbers"):
             spiked.denoise(_Tensor(np.ones((2, 2), complex), "complex64"))
         sparse = _Tensor(matrix(), "float64")

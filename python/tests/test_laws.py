@@ -1,5 +1,7 @@
 """Limits: closed forms of white noise, and the command."""
 
+import copy
+import pickle
 import unittest
 
 import numpy as np
@@ -96,6 +98,26 @@ class Errors(unittest.TestCase):
         ):
             with self.subTest(arguments=arguments), self.assertRaisesRegex(ValueError, text):
                 spiked.theory(**arguments)
+
+    def test_a_law_can_be_pickled_and_copied(self):
+        for row in ("ar1:0.5", [1.0, 2.0], ([1.0, 2.0], [0.25, 0.75])):
+            law = spiked.theory(row=row, aspect=0.5, strengths=[3.0])
+            for again in (pickle.loads(pickle.dumps(law)), copy.deepcopy(law)):
+                self.assertEqual(again.bulk_edge, law.bulk_edge)
+                self.assertEqual(again.cdf(1.0), law.cdf(1.0))
+
+    def test_sizes_and_strengths_of_other_kinds(self):
+        self.assertEqual(spiked.theory(strengths=3.0).strengths.tolist(), [3.0])
+        self.assertEqual(spiked.theory().density([]).shape, (0,))
+        for size in ((100, 0), (100, 2.5), 100):
+            with self.assertRaisesRegex(ValueError, "^size"):
+                spiked.theory(size=size)
+
+    def test_columns_of_repr_are_apart(self):
+        head, row = repr(spiked.theory(strengths=[1.23456e-100])).splitlines()[1:]
+        self.assertEqual(len(row.split()[:3]), 3)
+        self.assertEqual(float(row.split()[0]), 1.23456e-100)
+        self.assertEqual(head.index("outlier") + len("outlier"), 25)
 
     def test_repr_names_what_is_not_detectable(self):
         self.assertIn("not detectable", repr(spiked.theory(strengths=[0.5])))

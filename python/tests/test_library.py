@@ -104,6 +104,38 @@ class Fork(unittest.TestCase):
             os._exit(0 if same else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
+    def test_a_child_has_the_number_of_threads_from_before(self):
+        done = run_python(FORKED)
+        if done.returncode == 77:
+            self.skipTest("there is no OpenBLAS with threads")
+        self.assertEqual(done.stdout, "2 2 2\n", done.stderr)
+
+
+FORKED = """
+import ctypes, os, threading, time
+import numpy as np, spiked
+try:
+    blas = ctypes.CDLL("libopenblas.so.0")
+except OSError:
+    os._exit(77)
+spiked.denoise(np.eye(3))
+blas.openblas_set_num_threads(2)
+before = blas.openblas_get_num_threads()
+X = np.random.default_rng(0).standard_normal((1000, 1000))
+thread = threading.Thread(target=spiked.denoise, args=(X,))
+thread.start()
+while before > 1 and blas.openblas_get_num_threads() != 1 and thread.is_alive():
+    time.sleep(0.001)
+if before == 1 or not thread.is_alive():
+    os._exit(77)
+child = os.fork()
+if child == 0:
+    os._exit(blas.openblas_get_num_threads())
+status = os.waitpid(child, 0)[1]
+thread.join()
+print(before, status >> 8, blas.openblas_get_num_threads())
+"""
+
 
 INTERRUPTED = """
 import os, signal, sys, threading, time
@@ -131,6 +163,9 @@ class Interruption(unittest.TestCase):
             "spiked.roundtrip(spiked.Codec('svd:8+tq-mse', 128, 2), np.broadcast_to(np.eye(128, dtype='f4'), (10000, 128, 128)))",
             10.0,
         )
+
+    def test_ctrl_c_returns_from_an_encoder_that_searches(self):
+        self.check("spiked.Codec('tcq', 64, 4).encode(np.random.default_rng(0).standard_normal((6000, 64)))", 1.0)
 
     def test_ctrl_c_returns_from_a_decomposition(self):
         self.check("spiked.denoise(np.random.default_rng(0).standard_normal((1200, 1200)))", 10.0)

@@ -123,6 +123,32 @@ class Codecs(unittest.TestCase):
         codec = spiked.Codec("tq-mse", 64, 2, seed=3, rotation="rht1")
         self.assertEqual(pickle.loads(pickle.dumps(codec)).encode(X).bytes, codec.encode(X).bytes)
 
+    def test_a_code_is_decoded_by_its_own_codec_alone(self):
+        X = matrix(8, 16)
+        codec = spiked.Codec("tq-mse", 16, 3)
+        code = codec.encode(X)
+        for other in (spiked.Codec("tq-mse", 16, 3, seed=7), spiked.Codec("eden", 16, 3), spiked.Codec("tq-mse", 16, 2)):
+            with self.assertRaisesRegex(spiked.errors.InputError, "another codec"):
+                other.decode(code)
+        with self.assertRaisesRegex(spiked.errors.InputError, "rows is 7"):
+            codec.decode(code, 7)
+        again = spiked.Codec("tq-mse", 16, 3, seed=np.int64(0x5EED))
+        np.testing.assert_array_equal(again.decode(pickle.loads(pickle.dumps(code)), 8), codec.decode(code))
+        for wrong in (5, "code"):
+            with self.assertRaisesRegex(spiked.errors.InputError, "of type"):
+                codec.decode(wrong, 64)
+        with self.assertRaises(MemoryError):
+            codec.decode(code.bytes, 2**60)
+
+    def test_arguments_that_would_be_cut_off_or_split(self):
+        with self.assertRaisesRegex(ValueError, "dim is 16.5"):
+            spiked.Codec("tq-mse", 16.5, 3)
+        for value in ("fp16,seed=1", "fp16 seed=1", ""):
+            with self.assertRaisesRegex(spiked.errors.UsageError, "norm"):
+                spiked.Codec("tq-mse", 16, 3, norm=value)
+        with self.assertRaisesRegex(spiked.errors.UsageError, "no codec"):
+            spiked.roundtrip("tq-mse", np.ones((1, 4, 4)))
+
     def test_bad_bytes_and_arguments_are_clear_exceptions(self):
         codec = spiked.Codec("eoptshrink+tq-mse", 64, 2)
         code = codec.encode(matrix(48, 64)).bytes

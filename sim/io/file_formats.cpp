@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,7 +15,6 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/dtype.hpp"
 #include "sim/io/tensor_container.hpp"
 
 namespace spiked::sim {
@@ -25,6 +23,7 @@ namespace {
 
 constexpr std::string_view zip_beginning = "PK\x03\x04";
 constexpr std::string_view gzip_beginning = "\x1f\x8b";
+constexpr std::string_view hdf5_beginning = "\x89HDF";
 constexpr std::string_view xz_beginning{"\xfd\x37zXZ\0", 6};
 
 /// Formats that are not read.
@@ -62,6 +61,10 @@ constexpr const char* from_netcdf =
 constexpr const char* from_image =
     "python3 -c \"import PIL.Image,numpy; numpy.save('x.npy', numpy.asarray(PIL.Image.open('FILE').convert('F')))\"";
 
+constexpr const char* from_llama =
+    "its form is another in each version and is not read; run the model in transformers and write its cache with "
+    "tools/export-kv";
+
 constexpr ForeignFormat foreign_formats[] = {
     {0, "<!DOCTYPE", "a web page", fetch_itself},
     {0, "<!doctype", "a web page", fetch_itself},
@@ -72,8 +75,9 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "GGUF", "a GGUF model",
      "convert one of its tensors: python3 -c \"import gguf,numpy; t={t.name: t for t in "
      "gguf.GGUFReader('FILE').tensors}['NAME']; numpy.save('x.npy', gguf.quants.dequantize(t.data, t.tensor_type))\""},
-    {0, "\x89HDF", "an HDF5 file",
-     "python3 -c \"import h5py,numpy; numpy.save('x.npy', h5py.File('FILE')['NAME'][()])\""},
+    {0, hdf5_beginning, "an HDF5 file",
+     "its names: python3 -c \"import h5py; h5py.File('FILE').visit(print)\"; then one of its arrays: python3 -c "
+     "\"import h5py,numpy; numpy.save('x.npy', h5py.File('FILE')['NAME'][()])\""},
     {0, "PAR1", "a Parquet table",
      "python3 -c \"import pandas; pandas.read_parquet('FILE').to_csv('x.csv', index=False)\""},
     {0, "ARROW1", "an Arrow (Feather) table", from_feather},
@@ -111,6 +115,11 @@ constexpr ForeignFormat foreign_formats[] = {
      "a database of SQLite",
      "a store of this program is shown by spiked show; a table of another is exported with: sqlite3 -csv FILE \"SELECT "
      "* FROM NAME\""},
+    // The magic numbers of a session and of a sequence, in either order of bytes.
+    {0, "nsgg", "a state of llama.cpp", from_llama},
+    {0, "ggsn", "a state of llama.cpp", from_llama},
+    {0, "qsgg", "a state of llama.cpp", from_llama},
+    {0, "ggsq", "a state of llama.cpp", from_llama},
     {0, "SPIKEDKV", "a dump that kv encode compressed", "decode it first: spiked kv decode FILE -o x.safetensors"},
     {0, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first: zstd -dc FILE > NEW"},
     {0, "BZh", "bzip2-compressed", "unpack it first: bzip2 -dc FILE > NEW"},
@@ -127,6 +136,24 @@ constexpr ForeignFormat foreign_archives[] = {
     {30, "mimetypeapplication/vnd.oasis.opendocument", "an OpenDocument table", from_excel},
 };
 
+/// Programs that write HDF5, by the name of an attribute.
+constexpr ForeignFormat hdf5_programs[] = {
+    {0, "OCTAVE_NEW_FORMAT", "",
+     "python3 -c \"import h5py,numpy; numpy.save('x.npy', h5py.File('FILE')['NAME/value'][()].T)\""},
+    {0, "pandas_type", "", "python3 -c \"import pandas; pandas.read_hdf('FILE').to_csv('x.csv', index=False)\""},
+    {0, "encoding-type", "",
+     "python3 -c \"import anndata,numpy; x=anndata.read_h5ad('FILE').X; numpy.save('x.npy', x.toarray() if hasattr(x, "
+     "'toarray') else x)\""},
+};
+
+/// The name of the first file in a zip archive.
+std::string_view first_in_archive(std::string_view head) {
+    constexpr std::size_t length_at = 26, name_at = 30;
+    if (head.size() < name_at) return {};
+    const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(head[at])); };
+    return head.substr(name_at, byte(length_at) + 256 * byte(length_at + 1));
+}
+
 /// Null where the bytes begin no format of the tables above.
 const ForeignFormat* foreign_format(std::string_view head) {
     const auto tells = [&](const ForeignFormat& format) {
@@ -135,6 +162,9 @@ const ForeignFormat* foreign_format(std::string_view head) {
     if (head.starts_with(zip_beginning)) {
         for (const auto& archive : foreign_archives)
             if (tells(archive)) return &archive;
+        static constexpr ForeignFormat table{0, "", "a zip archive of a table", "unzip -p FILE > x.csv"};
+        const std::string_view inside = first_in_archive(head);
+        if (inside.ends_with(".csv") || inside.ends_with(".tsv")) return &table;
         // PyTorch's archives begin with FOLDER/data.pkl.
         static constexpr ForeignFormat torch{0, "", "a PyTorch file", from_torch};
         constexpr std::size_t longest_name = 256;
@@ -243,6 +273,32 @@ bool begins_json(std::string_view head) {
     return next == inside.npos || inside[next] != ',' || (next > 0 && !inside.substr(next).starts_with(",]"));
 }
 
+/// Objects are tables, as pandas writes them in three ways, and lists are arrays.
+std::string json_advice(std::string_view head) {
+    if (head.find('{') == head.npos)
+        return "python3 -c \"import json,numpy; numpy.save('x.npy', numpy.array(json.load(open('FILE')), "
+               "dtype=float))\"";
+    const bool lines = head.find("}\n{") != head.npos || head.find("}\r\n{") != head.npos;
+    const bool split = head.starts_with("{\"columns\":");
+    return fmt::format("python3 -c \"import pandas; pandas.read_json('FILE'{}).to_csv('x.csv', index=False)\"",
+                       lines   ? ", lines=True"
+                       : split ? ", orient='split'"
+                               : "");
+}
+
+/// The line that converts an HDF5 file whose attributes name the program that wrote it; null where none does.
+const char* hdf5_advice(const ByteFile& file) {
+    constexpr std::uint64_t looked_at = 1 << 18;
+    const std::uint64_t part = std::min(looked_at, file.size());
+    for (const std::uint64_t offset : {std::uint64_t{0}, file.size() - part}) {
+        std::string bytes(part, '\0');
+        file.read(offset, std::as_writable_bytes(std::span(bytes)));
+        for (const auto& program : hdf5_programs)
+            if (bytes.find(program.bytes) != bytes.npos) return program.advice;
+    }
+    return nullptr;
+}
+
 /// What a file is that should have the format `expected`; nothing where it may have it.
 std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& expected) {
     // The first bytes of a safetensors file are a length and may equal those of another format. So a file that begins
@@ -260,10 +316,7 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
     }
     if (const ForeignFormat* foreign = foreign_format(head)) return OtherFormat{foreign->what, foreign->advice};
     if (const FileFormat* other = own_format(head)) return OtherFormat{other->found, other->advice};
-    if (begins_json(head))
-        return OtherFormat{"JSON",
-                           "python3 -c \"import json,numpy; numpy.save('x.npy', "
-                           "numpy.array(json.load(open('FILE')), dtype=float))\""};
+    if (begins_json(head)) return OtherFormat{"JSON", json_advice(head)};
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
         return OtherFormat{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
     return std::nullopt;
@@ -297,36 +350,6 @@ std::vector<std::string> suffixes_of(bool dumps_only) {
 }
 
 }  // namespace
-
-std::optional<Mat4Head> read_mat4_head(std::string_view head) {
-    constexpr std::size_t words = 5, most_name = 64;
-    if (head.size() < words * sizeof(std::uint32_t)) return std::nullopt;
-    for (const std::endian order : {std::endian::little, std::endian::big}) {
-        std::array<double, words> values{};
-        decode(std::as_bytes(std::span(head.substr(0, words * sizeof(std::uint32_t)))), DType::u32, values, order);
-        const auto [type, rows, columns, complex, name] = values;
-        // Thousands state the order of bytes; hundreds are always 0.
-        constexpr double big_endian = 1000, most_size = 0x1p31;
-        const double kind = type - (order == std::endian::big ? big_endian : 0);
-        if (!(kind >= 0 && kind < 60) || std::fmod(kind, 10) > 2 || rows > most_size || columns > most_size ||
-            complex > 1 || name < 2 || name > most_name)
-            continue;
-        Mat4Head found{order,
-                       static_cast<std::uint32_t>(kind),
-                       static_cast<std::uint32_t>(rows),
-                       static_cast<std::uint32_t>(columns),
-                       complex != 0,
-                       "",
-                       static_cast<std::uint32_t>(name)};
-        found.name = head.substr(words * sizeof(std::uint32_t)).substr(0, found.name_bytes);
-        if (found.name.size() != found.name_bytes || found.name.back() != '\0') continue;
-        found.name.pop_back();
-        const auto names = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-        if (std::isalpha(static_cast<unsigned char>(found.name.front())) != 0 && std::ranges::all_of(found.name, names))
-            return found;
-    }
-    return std::nullopt;
-}
 
 bool begins_octave_text(std::string_view head) {
     const bool begins = head.starts_with("# Created by Octave") || head.starts_with("# name:");
@@ -378,6 +401,8 @@ void reject_other_format(const ByteFile& file, std::string_view suffix) {
         if (is_object || has_suffix(file.path(), ".rdata") || has_suffix(file.path(), ".rda"))
             found->advice = is_object ? from_rds : from_rdata;
     }
+    if (found && head.starts_with(hdf5_beginning))
+        if (const char* advice = hdf5_advice(file)) found->advice = advice;
     if (found)
         throw input_error("{}: not a {} file (its {} are {}): {}", file.path(), expected->name, bytes_text(file.size()),
                           found->what, found->advice);

@@ -181,7 +181,10 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
             spec.path, format->name);
     const auto file = format->open(spec.path);
     for (const auto& note : file->notes()) notes.push_back(fmt::format("{}: {}", spec.path, note));
-    return {.matrix = read_tensor(*file, select(*file, spec.selector), reading.layout), .notes = std::move(notes)};
+    const Selected selected = select(*file, spec.selector);
+    if (file->tensors()[selected.tensor].shape.size() == 1)
+        notes.push_back(fmt::format("{}: its array has one axis and is read as one column", spec.path));
+    return {.matrix = read_tensor(*file, selected, reading.layout), .notes = std::move(notes)};
 }
 
 }  // namespace

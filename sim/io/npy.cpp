@@ -16,6 +16,22 @@ constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::uint64_t largest_header = 1 << 16;  // a header describes one array; NumPy itself warns at 10000
 constexpr std::size_t chunk_bytes = 1 << 16;
 
+std::optional<DType> dtype_of_code(std::string_view code) {
+    struct CodeEntry {
+        std::string_view code;
+        DType dtype;
+    };
+    constexpr std::array table{
+        CodeEntry{"f2", DType::f16},     CodeEntry{"f4", DType::f32}, CodeEntry{"f8", DType::f64},
+        CodeEntry{"b1", DType::boolean}, CodeEntry{"i1", DType::i8},  CodeEntry{"i2", DType::i16},
+        CodeEntry{"i4", DType::i32},     CodeEntry{"i8", DType::i64}, CodeEntry{"u1", DType::u8},
+        CodeEntry{"u2", DType::u16},     CodeEntry{"u4", DType::u32}, CodeEntry{"u8", DType::u64},
+    };
+    for (const auto& entry : table)
+        if (entry.code == code) return entry.dtype;
+    return std::nullopt;
+}
+
 /// Parses the Python dict that NumPy writes: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderText {
 public:
@@ -84,12 +100,32 @@ private:
     }
     std::string descr() {
         skip_blanks();
-        if (at_ < text_.size() && text_[at_] == '[')
+        if (at_ < text_.size() && text_[at_] == '[') {
+            if (only_numbers())
+                throw input_error(
+                    "{}: holds records with named fields (one number per element is needed): where they are columns, "
+                    "save numpy.lib.recfunctions.structured_to_unstructured(a), with import numpy.lib.recfunctions",
+                    where_);
             throw input_error(
                 "{}: holds records with named fields (one number per element is needed): save the field "
                 "you want, for example with np.save(FILE, a[\"field\"])",
                 where_);
+        }
         return quoted_text();
+    }
+    /// Whether each field in [('a', '<f8'), ('b', '<i4')] is of a type of numbers.
+    [[nodiscard]] bool only_numbers() const {
+        bool is_type = false;
+        for (std::size_t at = text_.find('\'', at_); at != text_.npos && at < text_.find(']', at_);
+             at = text_.find('\'', at + 1)) {
+            const std::size_t end = text_.find('\'', at + 1);
+            if (end == text_.npos) return false;
+            if (is_type && !dtype_of_code(text_.substr(at, end - at).substr(std::min<std::size_t>(2, end - at))))
+                return false;
+            is_type = !is_type;
+            at = end;
+        }
+        return true;
     }
     bool boolean() {
         skip_blanks();
@@ -131,22 +167,6 @@ private:
     const std::string& where_;
     std::size_t at_ = 0;
 };
-
-std::optional<DType> dtype_of_code(std::string_view code) {
-    struct CodeEntry {
-        std::string_view code;
-        DType dtype;
-    };
-    constexpr std::array table{
-        CodeEntry{"f2", DType::f16},     CodeEntry{"f4", DType::f32}, CodeEntry{"f8", DType::f64},
-        CodeEntry{"b1", DType::boolean}, CodeEntry{"i1", DType::i8},  CodeEntry{"i2", DType::i16},
-        CodeEntry{"i4", DType::i32},     CodeEntry{"i8", DType::i64}, CodeEntry{"u1", DType::u8},
-        CodeEntry{"u2", DType::u16},     CodeEntry{"u4", DType::u32}, CodeEntry{"u8", DType::u64},
-    };
-    for (const auto& entry : table)
-        if (entry.code == code) return entry.dtype;
-    return std::nullopt;
-}
 
 void set_dtype(NpyHeader& header) {
     if (header.descr.size() < 2) return;
@@ -236,6 +256,11 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
         throw input_error(
             "{}: holds raw two-byte elements (dtype {}, which is how NumPy saves bfloat16): save "
             "a.astype(np.float32), or write BF16 safetensors",
+            where, in_quotes(header.descr));
+    if (code == "V1")
+        throw input_error(
+            "{}: holds raw one-byte elements (dtype {}, which is how NumPy saves FP8): save a.astype(np.float32), or "
+            "for a dump a.view(np.uint8), which is read with --codes e4m3 or e5m2",
             where, in_quotes(header.descr));
     if (code.starts_with('c'))
         throw input_error("{}: holds complex numbers (dtype {}): {}", where, in_quotes(header.descr), complex_advice);

@@ -27,23 +27,6 @@ namespace {
 constexpr std::size_t sample_lines = 64;
 constexpr std::size_t sample_bytes = 1 << 20;
 
-/// What the numbers of the first column may be.
-struct FirstColumn {
-    bool counts = true;  ///< 0, 1, 2, ... or 1, 2, 3, ..., written with digits
-    bool whole = true;   ///< written with digits
-    bool increases = true;
-    double first = 0.0;
-    double last = 0.0;
-
-    void add(std::size_t row, double value, bool digits) {
-        if (row == 0) first = value;
-        counts = counts && digits && first <= 1.0 && value == first + static_cast<double>(row);
-        whole = whole && digits;
-        increases = increases && (row == 0 || value > last);
-        last = value;
-    }
-};
-
 class TableReader {
 public:
     TableReader(std::string path, const TableReading& reading)
@@ -73,6 +56,12 @@ public:
         else
             found.matrix = lines.t();
         found.notes = notes(counted);
+        if (counted || form_->index > 0)
+            for (const std::size_t column : counting_columns(found.matrix))
+                found.notes.push_back(fmt::format(
+                    "{}: its column {} counts the rows, besides the index, and is read as data (leave it out where it "
+                    "is none)",
+                    path_, column + 1 + std::max<std::size_t>(form_->index, 1)));
         return found;
     }
 
@@ -255,6 +244,7 @@ private:
         if (value && std::isfinite(*value)) return *value;
         if (!value && !is_missing(cell.text)) reject_text(cell, i, number, line);
         if (missing_++ == 0) {
+            missing_corner_ = rows_ == 0 && i == 0 && cell.text.empty() && !dialect_.header && !dialect_.index;
             missing_place_ = fmt::format("{}:{}:{}", path_, number, cell.column);
             missing_text_ = cell.text.empty() ? "an empty cell" : in_quotes(cell.text);
         }
@@ -264,10 +254,11 @@ private:
     void reject_missing() const {
         if (missing_ == 0) return;
         throw input_error(
-            "{}: {} missing or infinite {} in {} {} (the first, here, is {}): leave out the rows or columns that hold "
-            "them, or fill them in",
+            "{}: {} missing or infinite {} in {} {} (the first, here, is {}): {}leave out the rows or columns that "
+            "hold them, or fill them in",
             missing_place_, missing_, missing_ == 1 ? "value" : "values", rows_, rows_ == 1 ? "row" : "rows",
-            missing_text_);
+            missing_text_,
+            missing_corner_ ? "say --header yes --index yes where the first line names the columns, otherwise " : "");
     }
 
     [[noreturn]] void reject_text(const TableCell& cell, std::size_t i, std::size_t number,
@@ -351,6 +342,8 @@ private:
     }
     /// Whether the first column may identify the rows.
     [[nodiscard]] bool may_identify() const {
+        if (rows_ >= 2 && names_an_axis(form_->first_name)) return true;
+        if (rows_ >= 4 && first_.even) return true;
         if (names_a_column(form_->first_name)) return first_.whole && rows_ >= 2;
         return first_.whole && first_.increases && rows_ >= 3 && (first_.counts || has_fractions());
     }
@@ -397,9 +390,12 @@ private:
                             "they part two tables, give each its own file)",
                             path_, gaps, a_gap_));
         if (form_->may_count && !counted && may_identify())
-            found.push_back(fmt::format(
-                "{}: its first column{} holds whole numbers and is read as data (--index yes leaves it out)", path_,
-                form_->first_name.empty() ? "" : ", " + in_quotes(form_->first_name) + ","));
+            found.push_back(fmt::format("{}: its first column{} {} and is read as data (--index yes leaves it out)",
+                                        path_,
+                                        form_->first_name.empty() ? "" : ", " + in_quotes(form_->first_name) + ",",
+                                        first_.whole                ? "holds whole numbers"
+                                        : first_.even && rows_ >= 4 ? "is evenly spaced"
+                                                                    : "may name the rows"));
         return found;
     }
 
@@ -431,6 +427,7 @@ private:
     std::size_t first_line_ = 0;
     std::size_t rows_ = 0;
     std::size_t missing_ = 0;
+    bool missing_corner_ = false;  ///< the first of them is the first cell
     std::string missing_place_;
     std::string missing_text_;
     std::vector<double> values_;

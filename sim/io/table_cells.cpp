@@ -136,13 +136,34 @@ std::string unread_notation(std::string_view text) {
 
 bool names_a_column(std::string_view text) {
     static constexpr std::string_view names[] = {
-        "#",       "product", "variable", "compound", "protein", "year",       "month",    "day",   "group",  "class",
-        "model",   "user",    "id",       "index",    "row",     "rownum",     "number",   "no",    "nr",     "key",
-        "subject", "sample",  "code",     "case",     "name",    "names",      "gene",     "genes", "symbol", "probe",
-        "country", "region",  "city",     "state",    "species", "feature",    "label",    "date",  "time",   "word",
-        "token",   "item",    "patient",  "station",  "ticker",  "wavelength", "frequency"};
+        "#",      "product", "variable", "compound", "protein", "year",       "month",     "day",
+        "group",  "class",   "model",    "user",     "id",      "index",      "row",       "rownum",
+        "number", "no",      "nr",       "key",      "subject", "sample",     "code",      "case",
+        "name",   "names",   "gene",     "genes",    "symbol",  "probe",      "country",   "region",
+        "city",   "state",   "species",  "feature",  "label",   "date",       "time",      "word",
+        "token",  "item",    "patient",  "station",  "ticker",  "wavelength", "frequency", "wavenumber"};
     const std::string name = lower_case(text);
     return std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with("_id");
+}
+
+bool names_an_axis(std::string_view text) {
+    static constexpr std::string_view words[] = {"time", "wavelength", "wavenumber", "frequency", "t", "date"};
+    const std::string word = lower_case(text.substr(0, text.find_first_of(" ([_/")));
+    const bool known = std::find(std::begin(words), std::end(words), word) != std::end(words);
+    return known || text.ends_with("ID") || text.ends_with("Id");
+}
+
+bool is_unnamed(std::string_view cell) { return cell.empty() || cell.starts_with("Unnamed: "); }
+
+void FirstColumn::add(std::size_t row, double value, bool digits) {
+    constexpr double rounding = 0.05;  // of a step
+    if (row == 0) first = value;
+    if (row == 1) step = value - first;
+    counts = counts && digits && first <= 1.0 && value == first + static_cast<double>(row);
+    whole = whole && digits;
+    increases = increases && (row == 0 || value > last);
+    even = even && (row == 0 || (step != 0.0 && std::abs(value - last - step) <= rounding * std::abs(step)));
+    last = value;
 }
 
 bool is_empty_line(std::string_view text) { return text.find_first_not_of(" \t,;|") == text.npos; }
@@ -200,6 +221,7 @@ LineSummary summary_of(std::string_view line, char delimiter, std::optional<char
         }
         const auto value = decimal == ',' ? number_with_comma(cell.text) : number_with_point(cell.text);
         found.increases = found.increases && value && (found.cells == 0 || *value > found.last_number);
+        found.decreases = found.decreases && value && (found.cells == 0 || *value < found.last_number);
         found.years = found.increases && found.years && digits && *value >= 1800 && *value <= 2100 &&
                       (found.cells == 0 || *value == found.last_number + 1.0);
         if (value) found.last_number = *value;

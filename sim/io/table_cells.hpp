@@ -69,6 +69,10 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 [[nodiscard]] std::string unread_notation(std::string_view text);
 /// Whether people write the word above a column of names, of numbers of rows, or of places on an axis.
 [[nodiscard]] bool names_a_column(std::string_view text);
+/// Whether people write the word above the places of an axis, fractions too, or above numbers that identify rows.
+[[nodiscard]] bool names_an_axis(std::string_view text);
+/// Whether pandas, or the absence of a name, shows that a column has no name: the cell is empty or "Unnamed: 0".
+[[nodiscard]] bool is_unnamed(std::string_view cell);
 
 /// Whether the line holds nothing, or only delimiters, as spreadsheets write empty rows.
 [[nodiscard]] bool is_empty_line(std::string_view line);
@@ -95,13 +99,27 @@ struct LineSummary {
     std::size_t digits = 0;        ///< numbers written with digits only
     std::size_t missing = 0;       ///< but not empty
     bool increases = true;         ///< each cell is a number above the one before
+    bool decreases = true;         ///< each cell is a number below the one before
     bool years = true;             ///< the cells are consecutive years
-    double last_number = 0.0;      ///< of the cells that increase
+    double last_number = 0.0;      ///< of the cells so far
     bool counts = true;            ///< the cells are 0, 1, 2, ... or 1, 2, 3, ...
     double first_number = -1;      ///< of the cells that count
     std::string first;             ///< the first cell
     CellKind first_kind = CellKind::missing;
     bool first_quoted = false;
+};
+
+/// What the numbers of the first column may be.
+struct FirstColumn {
+    bool counts = true;  ///< 0, 1, 2, ... or 1, 2, 3, ..., written with digits
+    bool whole = true;   ///< written with digits
+    bool increases = true;
+    bool even = true;  ///< the steps are equal to within rounding, and not 0
+    double first = 0.0;
+    double last = 0.0;
+    double step = 0.0;  ///< the first
+
+    void add(std::size_t row, double value, bool digits);
 };
 
 /// The line from its cell `from` on. `limit` is for lines of data, of which some cells tell the form.

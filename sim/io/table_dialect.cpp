@@ -160,7 +160,7 @@ public:
         const std::size_t cells = whole.cells;
         const std::size_t name_cells = name_columns(data_lines(lines_), form_.delimiter, form_.decimal, form_.columns);
         const bool names = name_cells > 0;
-        const bool unnamed = whole.first.empty() || whole.first.starts_with("Unnamed: ");
+        const bool unnamed = is_unnamed(whole.first);
         const bool lacks_one = cells + 1 == form_.columns && lines_.size() > 1;
         const auto rest = (names && !lacks_one) || unnamed
                               ? summary_of(line, form_.delimiter, form_.decimal, std::max<std::size_t>(name_cells, 1))
@@ -171,6 +171,11 @@ public:
             form_.header = lines_.size() > 1 ? is_header(whole, rest, unnamed, names)
                                              : whole.words == whole.cells && whole.like_numbers == 0;
         if (form_.header) form_.first_name = whole.first;
+        if (form_.header && form_.delimiter == ' ' && cells + 2 <= form_.columns)
+            throw input_error(
+                "{}:{}: the header has {} {} (line {} has {}; a blank within a name parts it): write the names in "
+                "quotes or tabs between cells, or leave the line out where it is a title",
+                path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_second(), form_.columns);
         if (form_.header && cells != form_.columns && !lacks_one)
             throw input_error("{}:{}: the header has {} {} (line {} has {}): correct the header, or leave it out",
                               path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_second(),
@@ -181,6 +186,7 @@ public:
             given_.index.value_or(names || (form_.header && (lacks_one || (unnamed && form_.columns > 1))));
         form_.index = index ? std::max<std::size_t>(name_cells, 1) : 0;
         if (form_.index == 1 && form_.header && !lacks_one) reject_second_index(line);
+        if (index && form_.header && !given_.index) reject_second_header();
         form_.may_count = !given_.index && !index && counts_ && form_.columns > 1;
     }
 
@@ -208,7 +214,10 @@ private:
         const bool below = seen_.numbers > 0;
         if (rest.quoted == rest.numbers && rest.missing == 0 && below && !form_.quoted) return true;
         if (unnamed && rest.digits == rest.cells) return true;
-        if (whole.first.empty() && rest.numbers == rest.cells && (names || first_column_counts())) return true;
+        if (unnamed && rest.numbers == rest.cells) {
+            if (names || first_column_counts()) return true;
+            return numbers_behind_no_name(rest);
+        }
         if (!counts_ || !below) return false;
         return counting_header(rest, names) || axis_header(whole, rest, names);
     }
@@ -216,7 +225,9 @@ private:
     [[nodiscard]] bool mixed_header(const LineSummary& whole, const LineSummary& rest, bool names) const {
         if (rest.missing > 0) return false;
         const bool corner = whole.first_kind == CellKind::text && !begins_number(whole.first);
-        if (!names && corner && rest.cells > 3 && rest.words == 1 && axis_of(1)) return true;
+        if (!names && corner && rest.cells > 3 && rest.words == 1 &&
+            (axis_of(1) || axis_of(1, &LineSummary::decreases)))
+            return true;
         if (rest.digits < rest.numbers) return false;
         return 2 * rest.words > rest.cells || (!names && whole.first_kind == CellKind::text && rest.cells > 2);
     }
@@ -247,11 +258,28 @@ private:
         return true;
     }
 
-    /// Whether the cells from this one on are numbers that increase, unlike those of most other lines.
-    [[nodiscard]] bool axis_of(std::size_t from) const {
-        if (!summary_of(first_line(), form_.delimiter, form_.decimal, from).increases) return false;
+    /// An empty cell and numbers above rows that all have a first cell: the names of columns, and an index.
+    bool numbers_behind_no_name(const LineSummary& rest) {
+        const std::size_t rows = lines_.size() - 1;
+        if (rows < 2 || rows_without_index(1) > 0) return false;
+        form_.guessed = true;
+        form_.header_note = fmt::format(
+            "numbers from {} on behind an empty cell, which --header no reads as a missing value", rest.first);
+        return true;
+    }
+    /// The number of lines from this one on whose first cell is empty.
+    [[nodiscard]] std::size_t rows_without_index(std::size_t from) const {
+        return static_cast<std::size_t>(
+            std::count_if(lines_.begin() + static_cast<std::ptrdiff_t>(from), lines_.end(), [&](const TextLine& line) {
+                return summary_of(line.text, form_.delimiter, form_.decimal, 0, 1).first.empty();
+            }));
+    }
+
+    /// Whether the cells from this one on are numbers that increase, or decrease, unlike those of most other lines.
+    [[nodiscard]] bool axis_of(std::size_t from, bool LineSummary::*runs = &LineSummary::increases) const {
+        if (!(summary_of(first_line(), form_.delimiter, form_.decimal, from).*runs)) return false;
         return few_below([&](std::string_view line) {
-            return summary_of(line, form_.delimiter, form_.decimal, from, cells_looked_at).increases;
+            return summary_of(line, form_.delimiter, form_.decimal, from, cells_looked_at).*runs;
         });
     }
     template <class Holds>
@@ -292,11 +320,14 @@ private:
                 fmt::format("{} from {} on, --header no reads them as data", years ? "years" : "numbers", rest.first);
             return true;
         }
-        if (form_.header_note.empty() && rest.cells > (names ? 2 : 3) && axis_of(names ? 1 : 0))
+        const std::size_t from = names ? 1 : 0;
+        const std::size_t least = names ? 3 : 4;
+        const bool up = rest.cells >= least && axis_of(from);
+        const bool down = rest.cells > least && axis_of(from, &LineSummary::decreases);
+        if (form_.header_note.empty() && (up || down))
             form_.header_note = fmt::format(
-                "its first line increases from {} on, unlike the others, and is read as data (--header yes: as a "
-                "header)",
-                rest.first);
+                "its first line {} from {} on, unlike the others, and is read as data (--header yes: as a header)",
+                up ? "increases" : "decreases", rest.first);
         return false;
     }
 
@@ -318,11 +349,21 @@ private:
     void reject_second_index(std::string_view line) const {
         if (form_.columns < 3) return;
         const auto rest = summary_of(line, form_.delimiter, form_.decimal, 1, 1);
-        if (!rest.first.empty()) return;
+        if (!is_unnamed(rest.first)) return;
         throw input_error(
-            "{}:{}: the header has no name for column 2 (perhaps a second index, as pandas writes of a MultiIndex): "
-            "name it where it is data, otherwise leave that column out",
+            "{}:{}: the header has no name for column 2 (perhaps a second index, as pandas writes of a MultiIndex or "
+            "when it saves a table again): name it where it is data, otherwise leave that column out",
             path_, lines_.front().number);
+    }
+
+    /// Throws where the first lines below the header, and no others, have no index.
+    void reject_second_header() const {
+        const std::size_t missing = rows_without_index(1);
+        if (missing == 0 || missing + 1 == lines_.size() || rows_without_index(1 + missing) > 0) return;
+        throw input_error(
+            "{}:{}: a second header line (its index is empty, unlike those of the rows, as where pandas writes levels "
+            "of columns): leave it out, or join the levels: df.columns = df.columns.map(str)",
+            path_, number_of_second());
     }
 
     /// Of two columns under one name the first may be an index, or both one number with a decimal comma, or the name a
@@ -346,51 +387,7 @@ private:
     TableForm& form_;
 };
 
-/// A line in front of the rows whose first cell is '#' names the columns.
-void take_hash_header(std::vector<TextLine>& sample, std::vector<TextLine>& hashed) {
-    if (hashed.empty() || hashed.back().number + 1 != sample.front().number) return;
-    const std::string_view text = hashed.back().text;
-    const std::size_t end = text.find_first_of("\t,;|");
-    if (end == text.npos || text.substr(0, end) != "#" || sample.front().text.find(text[end]) == std::string::npos)
-        return;
-    if (count_cells(text, text[end]) != count_cells(sample.front().text, text[end])) return;
-    sample.insert(sample.begin(), hashed.back());
-    hashed.pop_back();
-}
-
-/// Where all names begin like comments, only the header is in the sample.
-void take_hash_rows(std::vector<TextLine>& sample, std::vector<TextLine>& hashed) {
-    if (sample.size() != 1 || begins_number(sample.front().text)) return;
-    for (const char delimiter : {'\t', ';', '|', ','}) {
-        const std::size_t cells = count_cells(sample.front().text, delimiter);
-        const auto is_row = [&](const TextLine& line) {
-            return line.number < sample.front().number || count_cells(line.text, delimiter) == cells;
-        };
-        if (cells < 2 || !std::all_of(hashed.begin(), hashed.end(), is_row)) continue;
-        const auto behind = std::find_if(hashed.begin(), hashed.end(),
-                                         [&](const TextLine& line) { return line.number > sample.front().number; });
-        sample.insert(sample.end(), behind, hashed.end());
-        hashed.erase(behind, hashed.end());
-        return;
-    }
-}
-
 }  // namespace
-
-void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed) {
-    take_hash_rows(sample, hashed);
-    take_hash_header(sample, hashed);
-}
-
-bool strip_row_ends(std::vector<TextLine>& lines) {
-    const auto has_end = [](const TextLine& line) {
-        const std::size_t at = line.text.find(';');
-        return at != line.text.npos && line.text.find_first_not_of(" \t", at + 1) == line.text.npos;
-    };
-    if (!std::all_of(lines.begin(), lines.end(), has_end)) return false;
-    for (auto& line : lines) line.text.erase(line.text.find(';'));
-    return true;
-}
 
 void reject_thousands(const std::string& where, std::string_view text, char mark) {
     const char* name = mark == ',' ? "comma" : "point";

@@ -35,11 +35,14 @@ struct TableForm {
 [[nodiscard]] TableForm recognise_table(const std::string& path, const std::vector<TextLine>& lines,
                                         const TableDialect& given, bool counts);
 
-/// Moves lines that begin like comments to the sample where they belong there: a line in front of it that names the
-/// columns and whose first cell is '#', and the lines behind where it holds but a header and they have its cells.
+/// Moves lines that begin like comments to the sample where they belong there: the last line in front of it where it
+/// names the columns, and the lines behind where it holds but a header and they have its cells.
 void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed);
 /// Strips the semicolon that ends each line and stands nowhere else, as between the rows of MATLAB; false without.
 [[nodiscard]] bool strip_row_ends(std::vector<TextLine>& lines);
+/// The columns, from 0, that hold 0, 1, 2, ... or 1, 2, 3, ... and so only count the rows, of which there are 3 or
+/// more.
+[[nodiscard]] std::vector<std::size_t> counting_columns(const arma::mat& rows);
 /// Throws input_error for a number whose mark, a comma or a point, may separate decimals or thousands.
 [[noreturn]] void reject_thousands(const std::string& where, std::string_view text, char mark);
 

@@ -1,5 +1,8 @@
 #include "sim/io/tensor_layout.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 
@@ -54,6 +57,10 @@ std::vector<std::string> legal_layouts(std::span<const std::size_t> shape, std::
     for (const auto& layout : all_layouts())
         if (layout.fits(shape) && (!decides || shape[layout.token] == *tokens)) legal.push_back(layout.text());
     return legal;
+}
+
+std::string choices_of(const std::vector<std::string>& legal) {
+    return legal.empty() ? "none of the known layouts" : fmt::format("{}", fmt::join(legal, " or "));
 }
 
 std::vector<std::uint64_t> steps_between(std::span<const std::size_t> shape, bool fortran_order) {

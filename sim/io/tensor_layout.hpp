@@ -33,6 +33,8 @@ struct TensorLayout {
 /// only those whose token axis has it.
 [[nodiscard]] std::vector<std::string> legal_layouts(std::span<const std::size_t> shape,
                                                      std::optional<std::size_t> tokens = std::nullopt);
+/// The layouts in an error message: "A or B", or that there is none.
+[[nodiscard]] std::string choices_of(const std::vector<std::string>& legal);
 
 /// The sizes of a tensor's axes and their strides in elements.
 struct TensorAxes {

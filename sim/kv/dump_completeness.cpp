@@ -60,9 +60,13 @@ std::string incomplete_note(const FoundTensors& found, const TensorContainer& fi
 std::string reading_note(const FoundTensors& found) {
     if (found.tensors.empty()) return {};
     const DumpTensor& first = found.tensors.front();
-    return fmt::format("read as {}: {} {}, {} {}, {} channels", found.layout, first.heads,
-                       first.heads == 1 ? "head" : "heads", first.tokens, first.tokens == 1 ? "token" : "tokens",
-                       first.dim);
+    std::string text = fmt::format("read as {}: {} {}, {} {}, {} channels", found.layout, first.heads,
+                                   first.heads == 1 ? "head" : "heads", first.tokens,
+                                   first.tokens == 1 ? "token" : "tokens", first.dim);
+    if (found.tensors.size() > 1)
+        if (const DumpTensor& next = found.tensors[1]; next.side == Side::value && next.dim != first.dim)
+            text += fmt::format(" of keys and {} of values", next.dim);
+    return text;
 }
 
 }  // namespace spiked::sim

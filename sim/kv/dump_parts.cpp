@@ -1,5 +1,7 @@
 #include "sim/kv/dump_parts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -63,6 +65,31 @@ DumpTensor join_parts(const std::string& path, std::size_t layer, Side side, boo
     }
     tensor.tokens += tokens;
     return tensor;
+}
+
+UnequalLayers take_unequal_layers(std::vector<DumpTensor>& tensors, const std::string& layout) {
+    UnequalLayers found;
+    for (std::size_t i = 1; i < tensors.size(); ++i) {
+        const auto& a = tensors[i - 1];
+        const auto& b = tensors[i];
+        if (a.layer != b.layer || b.side != Side::value || (a.heads == b.heads && a.tokens == b.tokens)) continue;
+        found.layers.insert(a.layer);
+        if (found.reason.empty())
+            found.reason = fmt::format(
+                "tensors {} and {} disagree (in layout {} they have {} and {} heads, {} and {} tokens): correct the "
+                "layout with --layout, or dump the layer again",
+                in_quotes(a.name), in_quotes(b.name), layout, a.heads, b.heads, a.tokens, b.tokens);
+    }
+    const auto is_unequal = [&](const DumpTensor& tensor) { return found.layers.contains(tensor.layer); };
+    for (const auto& tensor : tensors) {
+        if (!is_unequal(tensor)) continue;
+        found.names.push_back(tensor.name);
+        for (const auto& part : tensor.parts) found.indexes.insert(part.index);
+    }
+    std::erase_if(tensors, is_unequal);
+    for (const auto& tensor : tensors)
+        for (const auto& part : tensor.parts) found.indexes.erase(part.index);
+    return found;
 }
 
 }  // namespace spiked::sim

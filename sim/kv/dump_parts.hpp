@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,5 +22,15 @@ struct NamedPart {
 /// that are missing, stored twice, or of different sizes.
 [[nodiscard]] DumpTensor join_parts(const std::string& path, std::size_t layer, Side side, bool has_heads,
                                     std::vector<NamedPart>& parts);
+
+/// Layers whose keys and values differ in heads or tokens.
+struct UnequalLayers {
+    std::set<std::size_t> layers;
+    std::vector<std::string> names;  ///< of their tensors
+    std::set<std::size_t> indexes;   ///< of the stored tensors that hold nothing else
+    std::string reason;              ///< of the first
+};
+/// Takes such layers out of `tensors`, in which values follow the keys of their layer.
+[[nodiscard]] UnequalLayers take_unequal_layers(std::vector<DumpTensor>& tensors, const std::string& layout);
 
 }  // namespace spiked::sim

@@ -300,8 +300,11 @@ bool holds_numbers_or_codes(const StoredTensor& held) {
 std::string unread_type_text(const StoredTensor& held) {
     return fmt::format(
         "tensor {} has dtype {} (a cache is read from F16, BF16, F32 or F64, or with scales from F8_E4M3, F8_E5M2, "
-        "I8 or U8): convert it first",
-        in_quotes(held.name), in_quotes(held.dtype_text));
+        "I8 or U8): {}",
+        in_quotes(held.name), in_quotes(held.dtype_text),
+        held.dtype == DType::i32 || held.dtype == DType::u32
+            ? "where it holds packed codes, as of KIVI, dequantize them in the program that wrote them"
+            : "convert it first");
 }
 
 DType CacheScales::number_type(const StoredTensor& held) {

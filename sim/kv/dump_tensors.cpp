@@ -20,10 +20,6 @@
 namespace spiked::sim {
 namespace {
 
-std::string choices_of(const std::vector<std::string>& legal) {
-    return legal.empty() ? "none of the known layouts" : fmt::format("{}", fmt::join(legal, " or "));
-}
-
 /// Why a tensor cannot belong to the cache: an error about it, without the path of the file.
 struct Unfit {
     std::string reason;
@@ -254,7 +250,7 @@ private:
                 unfit_.push_back(place.index);
             }
         std::erase_if(places, unfit);
-        note(fmt::format("layers that do not fit are left out: {} ({})", list_text(names), first->reason));
+        note_left_out(names, first->reason);
     }
 
     /// Throws Unfit.
@@ -301,6 +297,10 @@ private:
                               batch, in_quotes(held.name), sequences);
         auto slices =
             cache_slices(layout, held.shape, held.fortran_order, options_.head_dim, batch, !found_.block_table.empty());
+        if (layout.size(CacheAxis::side, held.shape) == all_sides.size())
+            note(
+                "the axis side of size 3 is read as keys, values, queries: a tensor of queries, keys, values is "
+                "another");
         stored_alone_ = stored_alone_ && held.dtype == dtype;
         for (std::size_t i = 0; i < slices.size(); ++i) {
             auto& slice = slices[i];
@@ -395,18 +395,16 @@ private:
         if (!empty_.empty()) note(fmt::format("empty tensors are left out: {}", list_text(empty_)));
     }
 
-    void check_sides() const {
-        for (std::size_t i = 1; i < found_.tensors.size(); ++i) {
-            const auto& a = found_.tensors[i - 1];
-            const auto& b = found_.tensors[i];
-            if (a.layer == b.layer && b.side == Side::value && (a.heads != b.heads || a.tokens != b.tokens))
-                throw input_error(
-                    "{}: tensors {} and {} disagree (in layout {} they have {} and {} heads, {} and {} tokens): "
-                    "correct "
-                    "the layout with --layout, or dump the layer again",
-                    path(), in_quotes(a.name), in_quotes(b.name), side_layouts_text(used_), a.heads, b.heads, a.tokens,
-                    b.tokens);
-        }
+    /// Leaves out the layers whose keys and values disagree, where others agree and none was asked for.
+    void check_sides() {
+        const auto unequal = take_unequal_layers(found_.tensors, side_layouts_text(used_));
+        for (const std::size_t layer : unequal.layers)
+            if (found_.tensors.empty() || options_.layers.contains(layer)) throw Unfit("{}", unequal.reason);
+        if (!unequal.layers.empty()) note_left_out(unequal.names, unequal.reason);
+        unfit_.insert(unfit_.end(), unequal.indexes.begin(), unequal.indexes.end());
+    }
+    void note_left_out(const std::vector<std::string>& names, const std::string& reason) {
+        note(fmt::format("layers that do not fit are left out: {} ({})", list_text(names), reason));
     }
 
     void set_layout() {

@@ -1,15 +1,21 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
+#include "sim/io/dtype.hpp"
+#include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
 #include "sim/programs/mat_versions.hpp"
 
@@ -127,6 +133,36 @@ private:
 };
 
 }  // namespace
+
+std::optional<Mat4Head> read_mat4_head(std::string_view head) {
+    constexpr std::size_t words = 5, most_name = 64;
+    if (head.size() < words * sizeof(std::uint32_t)) return std::nullopt;
+    for (const std::endian order : {std::endian::little, std::endian::big}) {
+        std::array<double, words> values{};
+        decode(std::as_bytes(std::span(head.substr(0, words * sizeof(std::uint32_t)))), DType::u32, values, order);
+        const auto [type, rows, columns, complex, name] = values;
+        // Thousands state the order of bytes; hundreds are always 0.
+        constexpr double big_endian = 1000, most_size = 0x1p31;
+        const double kind = type - (order == std::endian::big ? big_endian : 0);
+        if (!(kind >= 0 && kind < 60) || std::fmod(kind, 10) > 2 || rows > most_size || columns > most_size ||
+            complex > 1 || name < 2 || name > most_name)
+            continue;
+        Mat4Head found{order,
+                       static_cast<std::uint32_t>(kind),
+                       static_cast<std::uint32_t>(rows),
+                       static_cast<std::uint32_t>(columns),
+                       complex != 0,
+                       "",
+                       static_cast<std::uint32_t>(name)};
+        found.name = head.substr(words * sizeof(std::uint32_t)).substr(0, found.name_bytes);
+        if (found.name.size() != found.name_bytes || found.name.back() != '\0') continue;
+        found.name.pop_back();
+        const auto names = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+        if (std::isalpha(static_cast<unsigned char>(found.name.front())) != 0 && std::ranges::all_of(found.name, names))
+            return found;
+    }
+    return std::nullopt;
+}
 
 std::unique_ptr<TensorContainer> open_mat4(const std::string& path) {
     const auto file = std::make_shared<const Mat4File>(path);

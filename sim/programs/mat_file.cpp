@@ -278,6 +278,13 @@ std::optional<DType> mat_dtype(const Hdf5Type& type) {
     return is_signed ? DType::i64 : DType::u64;
 }
 
+/// Whether arrays of a class of version 7.3 hold its numbers; the arrays of all other classes hold references to them.
+bool is_number_class(std::string_view name) {
+    if (name.empty() || name == "logical") return true;
+    return std::any_of(mat_classes.begin() + sparse_class + 1, mat_classes.end(),
+                       [&](const MatClass& known) { return known.dtype && known.name == name; });
+}
+
 /// The variables of a file of version 7.3.
 class MatHdf5File {
 public:
@@ -323,6 +330,9 @@ private:
         StoredTensor stored{name, std::nullopt, "", {}, true, std::nullopt};
         const auto text = object.texts.find("MATLAB_class");
         stored.dtype_text = text != object.texts.end() ? printable(text->second) : object.is_group ? "struct" : "";
+        // Tables, dates and other objects.
+        const bool opaque = object.numbers.contains("MATLAB_object_decode");
+        if (opaque) stored.dtype_text = fmt::format("opaque, {}", stored.dtype_text);
         stored.shape.assign(object.shape.rbegin(), object.shape.rend());
         if (object.is_group) {
             const auto rows = object.numbers.find("MATLAB_sparse");
@@ -336,7 +346,7 @@ private:
             }
         } else if (object.type && object.type->kind == Hdf5Type::Kind::compound) {  // of a real and an imaginary part
             stored.dtype_text = complex_prefix + stored.dtype_text;
-        } else if (object.type && stored.dtype_text != "char") {
+        } else if (object.type && !opaque && is_number_class(stored.dtype_text)) {
             stored.dtype = stored.dtype_text == "logical" ? DType::boolean : mat_dtype(*object.type);
             if (stored.dtype && stored.dtype_text.empty()) stored.dtype_text = dtype_name(*stored.dtype);
             if (object.numbers.contains("MATLAB_empty")) stored.shape.assign(2, 0);  // the data are then the shape

@@ -162,9 +162,11 @@ static void codecs(void) {
     FAILS(made("svd:1+tq-mse", 2, "open-loop=yes"), SPIKED_USAGE, "open-loop=true");
     FAILS(made("tq-mse", 2, "seed=green"), SPIKED_USAGE, "green");
     FAILS(made("tq-mse", 2, "index=-1"), SPIKED_USAGE, "index=-1");
+    FAILS(made("tq-mse", 2, "norm=fp16,norm=fp32"), SPIKED_USAGE, "norm is given twice");
+    FAILS(made("svd:1+tq-mse", 2, "factor_bits=5 factor-bits=5"), SPIKED_USAGE, "factor-bits is given twice");
     CHECK_OK(
         made("svd:1+tq-mse", 2, "factor_bits=5, factor-codebook=lloyd open_loop=true,seed=0x1 index=3 residual=0"));
-    FAILS(spiked_codec_create("tq-mse", 0, 2, NULL, &codec), SPIKED_USAGE, "dim is 0");
+    FAILS(spiked_codec_create("tq-mse", 0, 2, NULL, &codec), SPIKED_USAGE, "dim is 0 (too small): pass at least 1");
     FAILS(spiked_codec_create("tq-mse", INT64_C(1) << 60, 2, NULL, &codec), SPIKED_INPUT, "at most 4096");
     FAILS(spiked_codec_create("tq-mse", 8, 2, NULL, NULL), SPIKED_USAGE, "codec is NULL");
 

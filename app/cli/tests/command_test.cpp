@@ -849,6 +849,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "--rotation has no effect on xkv"},
         Diagnostic{"unused_tail", "kv run '" + sample_dump + "' --method tq-mse --residual 8", 2,
                    "has no effect on tq-mse"},
+        Diagnostic{"means_of_values", "quantize data.npy --method mean+tq-mse --bits 2", 2, "add --axis key"},
         Diagnostic{"kind_of_file", "run data.npy", 2, "STUDY.toml is expected (.npy is read by spectrum, pca, quantize"},
         Diagnostic{"coded_dump", "kv run dump.spkv", 4, ".spkv is read by kv decode"},
         Diagnostic{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},

@@ -525,9 +525,16 @@ TEST(DecodeCommand, ReadsTheKiviHfOfVersionOneAsGroupsAlongTokens) {
     Container made{contents(file), 0};
     made.data = 24 + number_at(made.bytes, 16, 8);
     const auto expected = decode(made.bytes);
-    std::string old = forged(made, "kivi:axis=key", "kivi-hf:residual=0");
+    Container renamed{forged(made, "kivi:axis=key", "kivi-hf:residual=0"), 0};
+    renamed.data = 24 + number_at(renamed.bytes, 16, 8);
+    std::string old = forged(renamed, "\"version\":2", "\"version\":1");
     put_number(old, 8, 1, 4);
     EXPECT_EQ(decode(old), expected);
+    // The number in front is part of what the header states: alone, it is damage.
+    std::string damaged = made.bytes;
+    put_number(damaged, 8, 1, 4);
+    write(file, damaged);
+    EXPECT_EQ(spiked("kv decode '" + file + "' -o '" + back + "'").code, 4);
     // In version 2 the name means groups along channels.
     const auto now = decode(forged(made, "kivi:axis=key", "kivi-hf"));
     EXPECT_NE(now.first, expected.first);

@@ -28,7 +28,7 @@ struct Coded {
     double bits = 0.0, error = 0.0;  ///< per entry
 };
 
-Coded coded(const std::string& method, double bits, const arma::mat& block, const QuantizerOptions& options = {}) {
+Coded coded(const std::string& method, double bits, const arma::mat& block, const QuantizerOptions& options = {.axis = GroupAxis::key}) {
     const Compressor codec(parse_method(method), block.n_cols, bits, options);
     AnalysedBlock analysed(block);
     const auto encoded = codec.encode(analysed).encoded;
@@ -67,6 +67,14 @@ TEST(ColumnMeansLaw, KeepTheErrorThatOfTheSpreadWhateverTheMeans) {
         EXPECT_GT(without.error, 10.0 * with.error) << method;
         EXPECT_LT(with.bits, without.bits + 0.13) << method;
     }
+}
+
+TEST(ColumnMeans, AreThoseOfKeysOnly) {
+    const arma::mat block = biased_block(64, 64);
+    const Coded with = coded("mean+tq-mse", 2, block, {.axis = GroupAxis::value});
+    const Coded without = coded("tq-mse", 2, block, {.axis = GroupAxis::value});
+    EXPECT_TRUE(arma::approx_equal(with.decoded, without.decoded, "absdiff", 0.0));
+    EXPECT_EQ(with.bits, without.bits);
 }
 
 TEST(ColumnMeans, OfEdgeCases) {

@@ -78,6 +78,19 @@ TEST(KritchmanNadlerLaw, KeepsItsLevelAndFindsComponents) {
     EXPECT_EQ(strict_alarms, 0) << "the control passes";
 }
 
+TEST(KritchmanNadler, TakesCentredDataForNoiseOfLowerDimension) {
+    for (std::uint64_t replicate = 1; replicate <= 20; ++replicate) {
+        arma::mat noise = gaussian(30, 60, 100 * replicate);
+        noise.each_row() -= arma::rowvec(arma::mean(noise, 0));
+        const arma::vec values = arma::svd(noise);
+        EXPECT_LE(kritchman_nadler_rank(RelativeSpectrum({values.begin(), values.end()}, {30, 60}), 0.005), 2U);
+        arma::mat twice = gaussian(100, 20, 100 * replicate + 50);
+        twice.col(19) = twice.col(3);
+        const arma::vec others = arma::svd(twice);
+        EXPECT_LE(kritchman_nadler_rank(RelativeSpectrum({others.begin(), others.end()}, {100, 20}), 0.005), 2U);
+    }
+}
+
 TEST(KritchmanNadler, HandlesExactAndZeroBlocks) {
     const std::vector<double> zero(8, 0.0);
     EXPECT_EQ(kritchman_nadler_rank(RelativeSpectrum(zero, {8, 8}), 0.05), 0U);

@@ -73,6 +73,30 @@ TEST(MatFile, WhatIsNoNumberIsListedAndNotRead) {
                            {"complex numbers", "[real(x) -imag(x); imag(x) real(x)]"});
 }
 
+TEST(MatFile, ObjectsOfVersionSevenPointThreeAreNotTheirReferences) {
+    const ScratchFolder scratch;
+    const std::string bytes = bytes_of_file(data_file("hdf5.mat"));
+    for (const std::string name : {"string", "table*", "sparse"}) {
+        std::string object = bytes;
+        for (std::size_t at = 0; (at = object.find("double", at)) != object.npos;) object.replace(at, 6, name);
+        expect_rejected_matrix(scratch.write("o.mat", object) + ":x", {"is of class \"" + name, "save the numbers"});
+    }
+    if (std::system("/usr/bin/python3 -c 'import h5py' 2>/dev/null") != 0) GTEST_SKIP() << "no h5py";
+    ASSERT_EQ(std::system(("cd '" + scratch.path(".") + R"(' && /usr/bin/python3 -c '
+import h5py, numpy as np
+with h5py.File("t.mat", "w", userblock_size=512) as f:
+    for name, kind, data in (("T", "table", np.array([[0xdd000000, 2, 1, 1, 1, 1]], "u4")), ("i", "int8", np.eye(2, dtype="i1"))):
+        d = f.create_dataset(name, data=data)
+        d.attrs["MATLAB_class"] = np.bytes_(kind)
+    f["T"].attrs["MATLAB_object_decode"] = np.int32(3)
+with open("t.mat", "r+b") as f: f.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM")
+')")
+                              .c_str()),
+              0);
+    expect_rejected_matrix(scratch.path("t.mat") + ":T", {"is of class \"opaque, table\""});
+    expect_matrix(scratch.path("t.mat") + ":i", arma::mat{{1, 0}, {0, 1}});
+}
+
 /// Level 4: one variable, type and numbers as given.
 std::string mat4_bytes(unsigned type, unsigned rows, unsigned columns, unsigned complex, const std::string& numbers) {
     std::string bytes;
@@ -330,7 +354,13 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
     const std::string rds("X\n\0\0\0\3\0\4\3", 9);
     const std::string nifti = little_endian(348, 4) + std::string(340, '\0') + std::string("n+1\0", 4);
     const std::vector<std::pair<std::string, std::string>> cases = {
-        {std::string("\x89HDF\r\n\x1a\n", 8), "h5py"},
+        {std::string("\x89HDF\r\n\x1a\n", 8), "h5py.File('FILE').visit(print)"},
+        {std::string("\x89HDF\r\n\x1a\n", 8) + std::string(9000, '\0') + "OCTAVE_NEW_FORMAT", "['NAME/value'][()].T"},
+        {std::string("\x89HDF\r\n\x1a\n", 8) + std::string(9000, '\0') + "pandas_type" + std::string(9000, '\0'),
+         "pandas.read_hdf('FILE')"},
+        {std::string("\x89HDF\r\n\x1a\n", 8) + std::string(600, '\0') + "encoding-type", "anndata.read_h5ad('FILE')"},
+        {zip("a.csv"), "unzip -p FILE > x.csv"},
+        {std::string("nsgg\x09\0\0\0", 8), "run the model in transformers"},
         {"PAR1xxxx", "read_parquet"},
         {"ARROW1\0\0", "read_feather"},
         {std::string("\x80\x04\x95\0\0\0\0", 7), "pickle"},
@@ -355,7 +385,10 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {std::string("\xfd\x37zXZ\0\0", 7), "xz -dc FILE > NEW"},
         {"<?xml version=\"1.0\"?>", "an XML file"},
         {"%PDF-1.7", "a PDF document"},
-        {R"({"a": [1, 2]})", "json.load"},
+        {R"({"a": [1, 2]})", "pandas.read_json('FILE').to_csv"},
+        {R"([{"a": 1, "b": 2}, {"a": 3, "b": 4}])", "pandas.read_json('FILE').to_csv"},
+        {"{\"a\": 1}\n{\"a\": 2}\n", "pandas.read_json('FILE', lines=True).to_csv"},
+        {R"({"columns":["a"],"index":[0],"data":[[1]]})", "pandas.read_json('FILE', orient='split').to_csv"},
         {"[[1, 2], [3, 4]]", "json.load"},
     };
     for (const auto& [bytes, advice] : cases)

@@ -112,6 +112,15 @@ TEST(NpyBadInput, MalformedArraysAreRejected) {
     expect_array_rejected(npy_bytes(header("<f8", "(0, 3)"), ""), {"is empty", "[0, 3]"});
 }
 
+TEST(Npy, AnArrayOfOneAxisIsOneColumnWithANote) {
+    const ScratchFolder scratch;
+    const auto column = read_noted_matrix(scratch.write("a.npy", npy_bytes(header("<f8", "(6,)"), six)));
+    EXPECT_EQ(column.matrix.n_cols, 1U);
+    ASSERT_EQ(column.notes.size(), 1U);
+    EXPECT_NE(column.notes[0].find("one axis and is read as one column"), std::string::npos) << column.notes[0];
+    EXPECT_TRUE(read_noted_matrix(scratch.write("b.npy", npy_bytes(header("<f8", "(6, 1)"), six))).notes.empty());
+}
+
 TEST(NpyBadInput, HeaderLength) {
     expect_array_rejected(std::string("\x93NUMPY\x01\x00\xff\xff", 10) + "{}",
                           {"truncated in its .npy header", "65545"});
@@ -126,7 +135,11 @@ TEST(NpyBadInput, UnsupportedDtypesNameAnAlternative) {
     expect_array_rejected(npy_bytes(header("<U3", "(1,)"), std::string(12, 'a')), {"\"<U3\"", "is not read"});
     expect_array_rejected(npy_bytes(header("", "(1,)"), "a"), {"is not read"});
     expect_array_rejected(npy_bytes("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", six),
-                          {"named fields"});
+                          {"named fields", "structured_to_unstructured(a)"});
+    expect_array_rejected(
+        npy_bytes("{'descr': [('a', '<f8'), ('b', '|S8')], 'fortran_order': False, 'shape': (3,), }", six),
+        {"named fields", "a[\"field\"]"});
+    expect_array_rejected(npy_bytes(header("|V1", "(6,)"), "abcdef"), {"FP8", "a.view(np.uint8)", "--codes e4m3"});
 }
 
 TEST(NpyBadInput, HeaderText) {

@@ -160,6 +160,92 @@ TEST(TableSurroundings, SecondMatricesAreNotStacked) {
     expect_matrix({"1,2.5\n\n3,4.5\n\n5,6.5\n\n7,8\n", four, "!empty lines"});
 }
 
+/// pandas saves its index as a column without a name, and calls that "Unnamed: 0" when it reads it again.
+TEST(TableSurroundings, OldIndexesOfPandasAreNoDataInSilence) {
+    for (const std::string header : {",Unnamed: 0,a", "Unnamed: 0.1,Unnamed: 0,a"})
+        expect_rejected(header + "\n0,0,.5\n1,1,.7\n2,2,.2\n", {":1: ", "no name for column 2", "saves a table again"});
+    const arma::mat rows{{0, .5}, {1, .7}, {2, .2}};
+    expect_matrix({",index,a\n0,0,.5\n1,1,.7\n2,2,.2\n", rows, "its column 2 counts the rows, besides the index"});
+    expect_matrix({"no,index,a\n0,0,.5\n1,1,.7\n2,2,.2\n", rows, "its column 2 counts the rows, besides the index"});
+    expect_matrix({",a,level\ns,.5,1\nt,.7,2\nu,.2,3\n", arma::mat{{.5, 1}, {.7, 2}, {.2, 3}}, "its column 3 counts"});
+    expect_matrix({",b,a\n0,2,.5\n1,3,.7\n2,4,.2\n", arma::mat{{2, .5}, {3, .7}, {4, .2}}, "!besides"});
+    expect_matrix({"a,b\n.5,0\n.7,1\n.2,2\n", arma::mat{{.5, 0}, {.7, 1}, {.2, 2}}, "!besides"});
+}
+
+TEST(TableSurroundings, NumbersBehindAnEmptyCellNameColumns) {
+    const arma::mat rows{{.1, .2}, {.4, .3}};
+    for (const std::string header : {",-0.5,1.25", "Unnamed: 0,-0.5,1.25"})
+        expect_matrix(
+            {header + "\n0.3,.1,.2\n0.7,.4,.3\n", rows, "a header line (numbers from -0.5 on behind an empty"});
+    const ScratchFolder scratch;
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(scratch.write("t.csv", ",.5,1.5\n.3,.1,.2\n.7,.4,.3\n")); },
+                 {"a guess"});
+    // Others lack their first cell too, or one row does not tell: the advice works.
+    for (const std::string text : {",0.5,0.25\n0.3,0.2,0.1\n,0.4,0.3\n0.1,.2,.3\n", ",0.5,0.25\n0.3,0.2,0.1\n"})
+        expect_rejected(text, {":1:1: ", " missing", "say --header yes --index yes"});
+    expect_matrix({",0.5,0.25\n0.3,0.2,0.1\n", arma::mat{{.2, .1}}, "a header line", {.header = true, .index = true}});
+    expect_rejected("1,2\n,3\n4,5\n",
+                    {":2:1: 1 missing or infinite value in 3 rows (the first, here, is an empty cell): leave out"});
+}
+
+TEST(TableSurroundings, BlanksWithinNamesAreNamed) {
+    expect_rejected("mpg cyl\nMazda RX4 Wag 21 6\nHornet Sportabout V8 18 8\n",
+                    {":1: the header has 2 cells (line 2 has 5", "names in quotes or tabs"}, {}, "t.txt");
+}
+
+TEST(TableSurroundings, AFirstColumnThatMayBeAnAxisIsNoted) {
+    const auto table = [](const std::string& name, const std::string& cells) {
+        std::string text = name + ",a\n";
+        std::size_t at = 0;
+        for (const double value : {.31, .17, .54, .22}) {
+            const std::size_t end = cells.find(' ', at);
+            text += cells.substr(at, end - at) + fmt::format(",{}\n", value);
+            at = end + 1;
+        }
+        return text;
+    };
+    const auto noted = [&](const std::string& name, const std::string& cells) {
+        const ScratchFolder scratch;
+        const auto found = read_noted_matrix(scratch.write("t.csv", table(name, cells)));
+        EXPECT_EQ(found.matrix.n_cols, 2U) << name << cells;
+        return fmt::format("{}", fmt::join(found.notes, "\n"));
+    };
+    const std::string kept = "is read as data (--index yes leaves it out)";
+    EXPECT_NE(noted("x", "0.5 0.75 1.0 1.25").find("\"x\", is evenly spaced and " + kept), std::string::npos);
+    EXPECT_NE(noted("x", "0.033 0.067 0.1 0.133").find("is evenly"), std::string::npos);
+    EXPECT_NE(noted("x", "9.5 9.0 8.5 8.0").find("is evenly"), std::string::npos);
+    EXPECT_NE(noted("x", "400 300 200 100").find("holds whole numbers and " + kept), std::string::npos);
+    EXPECT_EQ(noted("x", "0.5 0.75 1.0 1.3").find(kept), std::string::npos);
+    EXPECT_EQ(noted("x", "0.5 0.5 0.5 0.5").find(kept), std::string::npos);
+    for (const char* name : {"time (s)", "Wavenumber", "t", "Date", "PatientID", "rowId", "frequency_Hz"})
+        EXPECT_NE(noted(name, "0.5 0.71 0.9 1.3").find("may name the rows and " + kept), std::string::npos) << name;
+    EXPECT_EQ(noted("times", "0.5 0.71 0.9 1.3").find(kept), std::string::npos);
+    const auto spectra = [](const std::string& first) { return first + "\n.1,.5,.2,.4,.1\n.3,.2,.1,.7,.2\n"; };
+    expect_matrix(
+        {spectra("s,4000,3999,3998,3997"), arma::mat{{.1, .5, .2, .4, .1}, {.3, .2, .1, .7, .2}}, "a header line"});
+    expect_matrix({spectra("900.5,800,700.5,600,500"),
+                   arma::mat{{900.5, 800, 700.5, 600, 500}, {.1, .5, .2, .4, .1}, {.3, .2, .1, .7, .2}},
+                   "its first line decreases from 900.5 on"});
+}
+
+TEST(TableSurroundings, ACommentInFrontOfTheRowsMayNameTheColumns) {
+    const arma::mat rows{{.5, 2}, {3, 4}};
+    expect_matrix({"##x\n#FID IID PC1 PC2\nF1 I1 .5 2\nF2 I2 3 4\n", rows, "a header line and 2 index", {}, "t.txt"});
+    expect_matrix({"# time, b\n.5,2\n3,4\n", rows, "its first column, \"time\", may name the rows"});
+    expect_matrix({"#chrom\tstart\tend\nchr1\t.5\t2\nchr2\t3\t4\n", rows, "a header line and an index", {}, "t.tsv"});
+    // Not with another number of cells, a number, a line between, or a header of its own.
+    for (const std::string front : {"# a b c\n", "# a 2\n", "# a b\n# 5\n", "# c d\na b\n"})
+        expect_matrix(
+            {front + ".5 2\n3 4\n", rows, front.ends_with("a b\n") ? "a header line" : "!a header", {}, "t.txt"});
+}
+
+TEST(TableSurroundings, SecondHeadersOfPandasAreNoData) {
+    for (const std::string second : {",1,2\n", ",1,2\n,3,4\n"})
+        expect_rejected(",q,q\n" + second + "0,.5,.6\n1,.7,.8\n2,.2,.1\n",
+                        {":2: a second header line (its index is empty", "df.columns.map(str)"});
+    expect_matrix({",q,r\n,1,2\nb,.5,.6\n,.7,.8\n", arma::mat{{1, 2}, {.5, .6}, {.7, .8}}, "an index column"});
+}
+
 TEST(TableSurroundings, SecondIndexOfPandasIsNoData) {
     expect_rejected(",,a,b\nx,1,.5,.6\nx,2,.7,.8\ny,1,.9,1\n",
                     {":1: ", "no name for column 2", "leave that column out"});

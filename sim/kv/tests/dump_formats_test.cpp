@@ -199,6 +199,13 @@ TEST_F(Formats, ANamedFormatSaysHowItWasRead) {
     EXPECT_EQ(KvDump(path, {.layout = "batch,head,token,dim", .tensor_pattern = "{layer}.{side}"}).reading(), "");
 }
 
+TEST_F(Formats, TheReadingNamesBothDims) {
+    auto all = separate_sides("{layer}.{side}", {"0", "1"});
+    for (std::size_t i = 1; i < all.size(); i += 2)
+        all[i] = stored_cache(all[i].name, {1, cache_heads, cache_tokens, 3}, [](const CacheIndex&) { return 1.0; });
+    EXPECT_TRUE(KvDump(write(all), {.format = "hf"}).reading().ends_with("4 channels of keys and 3 of values"));
+}
+
 TEST_F(Formats, OptionsWithoutEffectAreRejected) {
     const auto path = write(separate_sides("{layer}.{side}", {"0", "1"}));
     expect_error(ErrorKind::usage, [&] { KvDump dump(path, {.format = "hf", .head_dim = 4}); }, {"--head-dim out"});

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "core/device/float16.hpp"
@@ -338,6 +339,43 @@ TEST(KvDumpBadInput, Tensors) {
                     {"\"layers.0.key\" has dtype \"I8\"", "scale is not known", "--scale"});
     expect_rejected(scratch.write("dump.bin", "abcdefghijkl"), {}, {"unknown kind of file"});
     expect_rejected(scratch.path("none.safetensors"), {}, {"no such file"});
+}
+
+TEST(KvDump, LayersWhoseSidesDisagreeAreLeftOut) {
+    const ScratchFolder scratch;
+    const auto dump_of = [&](std::vector<std::size_t> second, std::set<std::size_t> layers = {}) {
+        return KvDump(write_dump(scratch, {{"layout", "head,token,dim"}},
+                                 {filled("layers.0.key", {2, 3, 4}), filled("layers.0.value", {1, 3, 4}),
+                                  filled("layers.1.key", {2, 3, 4}), filled("layers.1.value", std::move(second))}),
+                      {.layers = {layers.begin(), layers.end()}});
+    };
+    const KvDump dump = dump_of({2, 3, 4});
+    EXPECT_EQ(dump.tensors().size(), 2U);
+    EXPECT_EQ(dump.find(0, Side::key), nullptr);
+    EXPECT_NE(dump.find(1, Side::value), nullptr);
+    ASSERT_EQ(dump.notes().size(), 1U);
+    for (const char* part : {"layers that do not fit are left out", "\"layers.0.key\"", "2 and 1 heads"})
+        EXPECT_NE(dump.notes()[0].find(part), std::string::npos) << dump.notes()[0];
+    expect_error(ErrorKind::input, [&] { (void)dump_of({2, 2, 4}); }, {"\"layers.0.value\" disagree"});
+    expect_error(ErrorKind::input, [&] { (void)dump_of({2, 3, 4}, {0}); }, {"\"layers.0.value\" disagree"});
+    EXPECT_EQ(dump_of({2, 3, 4}, {1}).notes().size(), 0U);
+}
+
+TEST(KvDump, ASideAxisOfThreeIsReadAsKeysValuesAndQueries) {
+    const ScratchFolder scratch;
+    const KvDump dump(write_dump(scratch, {{"layout", "side,head,token,dim"}, {"pattern", "layers.{layer}"}},
+                                 {filled("layers.0", {3, 2, 5, 4})}));
+    EXPECT_EQ(dump.tensors().size(), 3U);
+    ASSERT_EQ(dump.notes().size(), 1U);
+    EXPECT_NE(dump.notes()[0].find("keys, values, queries"), std::string::npos) << dump.notes()[0];
+}
+
+TEST(KvDumpBadInput, PackedCodesAreLeftToTheirProgram) {
+    const ScratchFolder scratch;
+    const std::string codes = R"({"layers.0.key":{"dtype":"I32","shape":[1,1,1],"data_offsets":[0,4]},)"
+                              R"("__metadata__":{"layout":"head,token,dim"}})";
+    expect_rejected(scratch.write("i.safetensors", safetensors_bytes(codes, "abcd")), {},
+                    {"\"I32\"", "packed codes", "dequantize them in the program that wrote them"});
 }
 
 TEST(KvDumpBadInput, TextsThatEveryHeadRepeatsAreLimited) {
