@@ -256,6 +256,22 @@ Experiment::Worker head_worker(const std::shared_ptr<const DumpStudy>& study, co
     return [work](std::uint64_t block) { return work_on(*work, block); };
 }
 
+/// What a user says about the file's contents decides the numbers; --format and --pattern only choose names of tensors,
+/// which the cells hold.
+void set_reading(Json& science, const sim::DumpOptions& dump) {
+    const auto set = [&](const char* key, const std::string& text) {
+        if (!text.empty()) science.set(key, text);
+    };
+    set("tokens", dump.tokens);
+    if (dump.skip_empty) science.set("skip_empty", true);
+    if (dump.batch) science.set("batch", *dump.batch);
+    set("layout", dump.layout);
+    set("block_table", dump.block_table);
+    set("codes", dump.codes);
+    set("scale", dump.scale);
+    set("zero_point", dump.zero_point);
+}
+
 }  // namespace
 
 std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
@@ -303,10 +319,7 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
     Json files = Json::array();
     for (const auto& input : experiment.inputs) files.push(input.sha256);
     experiment.science.set("inputs", std::move(files));
-    // Which tokens are read decides the numbers; other options only say how a file stores them.
-    if (!plan.dump.tokens.empty()) experiment.science.set("tokens", plan.dump.tokens);
-    if (plan.dump.skip_empty) experiment.science.set("skip_empty", true);
-    if (plan.dump.batch) experiment.science.set("batch", *plan.dump.batch);
+    set_reading(experiment.science, plan.dump);
     add_cells(experiment, *study);
 
     experiment.worker = [study](std::size_t cell, ReplicateRange range) {

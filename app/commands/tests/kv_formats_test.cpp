@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <optional>
 
 #include "app/tests/process.hpp"
+#include "core/files/tests/scratch.hpp"
 #include "sim/io/safetensors.hpp"
 #include "sim/kv/kv_dump.hpp"
 #include "sim/random/normal.hpp"
@@ -222,6 +224,31 @@ TEST(KvFormats, OtherCommandsReadThemToo) {
                     }
             }
         EXPECT_LT(std::sqrt(error / size), 0.02);
+    }
+}
+
+TEST(KvFormats, AStoreKeepsHowItsDumpIsRead) {
+    std::string codes;
+    for (std::size_t i = 0; i < 2 * 32 * 16; ++i) codes += static_cast<char>(i * i % 120);
+    const std::string bytes = scratch("bytes.safetensors");
+    std::ofstream(bytes, std::ios::binary) << sim::safetensors_bytes(
+        R"({"__metadata__":{"layout":"head,token,dim"},"layers.0.key":{"dtype":"U8","shape":[2,32,16],"data_offsets":[0,1024]}})",
+        codes);
+    struct Reading {
+        std::string file, first, other, key;
+    };
+    for (const Reading& one :
+         {Reading{kv_forms()[0].file, kv_forms()[0].options, "--format vllm --block-table 0,1,2", "block_table"},
+          Reading{bytes, "--codes e4m3 --scale 0.5", "--codes e5m2 --scale 0.5", "codes"},
+          Reading{bytes, "--codes e4m3 --scale 0.5", "--codes e4m3 --scale 0.25", "scale"}}) {
+        SCOPED_TRACE(one.key);
+        const std::string run = "kv run '" + one.file + "' -o '" + scratch(one.key + ".db") + "' " + kv_methods;
+        const Outcome made = spiked(run + one.first);
+        ASSERT_EQ(made.code, 0) << made.err;
+        EXPECT_EQ(spiked(run + one.first).code, 0) << "the same command goes on with its store";
+        const Outcome other = spiked(run + one.other);
+        EXPECT_EQ(other.code, 2) << other.err;
+        EXPECT_NE(other.err.find(one.key), std::string::npos) << other.err;
     }
 }
 
