@@ -2,7 +2,7 @@
 # build/release/bin/spiked. Each of them first installs the Debian packages that are missing.
 PRESET ?= dev
 
-.PHONY: all setup demo check paper-tables task-tables cache-tables real-tables check-hf fuzz lint clean
+.PHONY: all setup demo check docs paper-tables task-tables cache-tables real-tables check-hf fuzz lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -58,6 +58,11 @@ check-hf: setup
 MINUTES ?= 10
 fuzz: setup
 	tools/fuzz --minutes $(MINUTES)
+
+# Renders docs/ into build/site, which needs no network, with what Debian has for it.
+docs:
+	@tools/setup mkdocs mkdocs-material python3-pymdownx libjs-katex
+	tools/make-site
 
 # Checks format and runs clang-tidy. Needs clang-format and clang-tidy, which `make setup` does not install.
 lint:

@@ -85,7 +85,7 @@ endforeach()
 add_custom_target(completions ALL DEPENDS ${COMPLETIONS})
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 # The documents keep their places relative to each other, so that their links work.
-set(PAGE_FOLDERS docs docs/explanation docs/reference core theory sim estimators estimators/svd/bench estimators/svd/cuda codec
+set(PAGE_FOLDERS docs docs/explanation docs/how-to docs/reference docs/tutorials core theory sim estimators estimators/svd/bench estimators/svd/cuda codec
                  validation reports app tools)
 foreach(FOLDER ${PAGE_FOLDERS})
   file(GLOB PAGES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${FOLDER}/*.md ${PROJECT_SOURCE_DIR}/${FOLDER}/*.png)
@@ -103,6 +103,7 @@ foreach(PAGE ${PAGES})
     message(FATAL_ERROR "cmake/Packaging.cmake installs no pages of ${FOLDER} (${PAGE} is there): add the folder to PAGE_FOLDERS")
   endif()
 endforeach()
+install(DIRECTORY docs/data docs/pictures DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT program)
 install(PROGRAMS tools/export-kv DESTINATION ${CMAKE_INSTALL_DOCDIR}/tools COMPONENT program)
 # In the same places as in the source tree, because studies name the sample dump by a path relative to their own.
 install(DIRECTORY validation/studies DESTINATION ${CMAKE_INSTALL_DATADIR}/spiked/validation COMPONENT program)

@@ -6,7 +6,9 @@
 
 #include "app/c/arrays.hpp"
 #include "app/c/border.hpp"
+#include "app/c/preparation.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/inference/spike_intervals.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "sim/spiked/covariance_spec.hpp"
 
@@ -17,35 +19,86 @@ theory::Loss loss_named(const char* loss) {
     return loss == nullptr ? theory::Loss::frobenius : enum_named<theory::Loss>(loss, "loss");
 }
 
-/// Checks that the arrays of an estimate have room for a rows x cols matrix.
+/// Checks that arrays of this capacity have room for the values of a rows x columns matrix.
+void check_capacity(std::int64_t capacity, std::size_t rows, std::size_t columns, const char* name) {
+    const auto values = static_cast<std::int64_t>(std::min(rows, columns));
+    if (capacity < values)
+        throw BufferTooSmall{fmt::format("{} has room for {} values (a {} x {} matrix has {}): pass longer arrays",
+                                         name, capacity, rows, columns, values)};
+}
+
 void check_estimate(spiked_estimate* estimate, std::size_t rows, std::size_t columns) {
     if (estimate == nullptr) return;
     estimate->values = static_cast<std::int64_t>(std::min(rows, columns));
-    if (estimate->capacity < estimate->values)
-        throw BufferTooSmall{
-            fmt::format("estimate has room for {} values (a {} x {} matrix has {}): pass longer arrays",
-                        estimate->capacity, rows, columns, estimate->values)};
+    check_capacity(estimate->capacity, rows, columns, "estimate");
+}
+
+/// How intervals are made, as it was asked for.
+struct IntervalRequest {
+    spiked_intervals* to = nullptr;
+    estimators::IntervalMethod method = estimators::IntervalMethod::none;
+    double confidence = 0.95;
+};
+
+IntervalRequest checked_intervals(spiked_intervals* intervals, std::size_t rows, std::size_t columns) {
+    if (intervals == nullptr) return {};
+    IntervalRequest request{intervals, estimators::IntervalMethod::theory};
+    if (intervals->method != nullptr)
+        request.method = enum_named<estimators::IntervalMethod>(intervals->method, "intervals");
+    if (intervals->confidence != 0.0) request.confidence = intervals->confidence;
+    if (!(request.confidence > 0.0 && request.confidence < 1.0))
+        throw usage_error("confidence is {} (it is above 0 and below 1): pass for example 0.95", request.confidence);
+    check_capacity(intervals->capacity, rows, columns, "intervals");
+    return request;
 }
 
 void fill_array(double* to, const std::vector<double>& values) {
     if (to != nullptr) std::copy(values.begin(), values.end(), to);
 }
 
-void fill_estimate(spiked_estimate* estimate, const std::vector<double>& singular_values,
+void fill_estimate(spiked_estimate& estimate, const std::vector<double>& singular_values,
                    const estimators::Shrinkage& found) {
-    if (estimate == nullptr) return;
     constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    fill_array(estimate->singular_values, singular_values);
-    fill_array(estimate->strengths, found.strengths);
-    fill_array(estimate->overlap_left, found.overlap_left);
-    fill_array(estimate->overlap_right, found.overlap_right);
-    fill_array(estimate->shrunk, found.shrunk);
-    write_cut(estimate->note, static_cast<std::size_t>(std::max<std::int64_t>(estimate->note_capacity, 0)), found.note);
-    estimate->values = static_cast<std::int64_t>(singular_values.size());
-    estimate->rank = static_cast<std::int64_t>(found.rank);
-    estimate->bulk_edge = found.bulk_edge ? found.bulk_edge->value : none;
-    estimate->expected_error = found.expected_error ? found.expected_error->squared : none;
-    estimate->expected_relative_error = found.expected_error ? found.expected_error->relative : none;
+    fill_array(estimate.singular_values, singular_values);
+    fill_array(estimate.strengths, found.strengths);
+    fill_array(estimate.overlap_left, found.overlap_left);
+    fill_array(estimate.overlap_right, found.overlap_right);
+    fill_array(estimate.shrunk, found.shrunk);
+    write_cut(estimate.note, static_cast<std::size_t>(std::max<std::int64_t>(estimate.note_capacity, 0)), found.note);
+    estimate.values = static_cast<std::int64_t>(singular_values.size());
+    estimate.rank = static_cast<std::int64_t>(found.rank);
+    estimate.bulk_edge = found.bulk_edge ? found.bulk_edge->value : none;
+    estimate.expected_error = found.expected_error ? found.expected_error->squared : none;
+    estimate.expected_relative_error = found.expected_error ? found.expected_error->relative : none;
+}
+
+void write_ends(double* to, std::size_t component, const std::optional<estimators::Interval>& interval) {
+    constexpr double none = std::numeric_limits<double>::quiet_NaN();
+    if (to == nullptr) return;
+    to[2 * component] = interval ? interval->low : none;
+    to[2 * component + 1] = interval ? interval->high : none;
+}
+
+void fill_intervals(const IntervalRequest& request, const estimators::Shrinkage& found,
+                    const std::vector<double>& singular_values, estimators::Shape shape) {
+    if (request.to == nullptr) return;
+    spiked_intervals& to = *request.to;
+    to.count = 0;
+    to.next_value = std::numeric_limits<double>::quiet_NaN();
+    const auto intervals =
+        estimators::spike_intervals(found, singular_values, shape, request.method, request.confidence);
+    if (request.method != estimators::IntervalMethod::none)
+        to.next_value = estimators::next_component_p_value(found, singular_values, shape).value_or(to.next_value);
+    if (!intervals) return;
+    const auto room = static_cast<std::size_t>(std::max<std::int64_t>(to.reason_capacity, 0));
+    for (std::size_t i = 0; i < intervals->size(); ++i) {
+        const estimators::SpikeIntervals& component = (*intervals)[i];
+        write_ends(to.strength, i, component.strength);
+        write_ends(to.overlap_left, i, component.overlap_left);
+        write_ends(to.overlap_right, i, component.overlap_right);
+        if (to.reasons != nullptr) write_cut(to.reasons + i * room, room, component.reason);
+    }
+    to.count = static_cast<std::int64_t>(intervals->size());
 }
 
 /// The known noise covariance of one side, restricted to the rows or columns that were kept.
@@ -70,6 +123,71 @@ estimators::KnownNoise known_noise(const spiked_covariance* row, const spiked_co
             noise_of(column, block.block().n_cols, block.kept_columns(), "col_noise")};
 }
 
+void denoise(const spiked_matrix* data, const char* method, const char* loss, const spiked_covariance* row_noise,
+             const spiked_covariance* col_noise, bool keep_empty, const sim::Preparation& preparation,
+             const spiked_matrix* signal, spiked_estimate* estimate, spiked_intervals* intervals) {
+    auto chosen = estimators::parse_estimator(required_array(method, "method"), loss_named(loss));
+    arma::mat read = read_matrix(data, "data");
+    if (signal != nullptr) check_output(*signal, data->rows, data->cols, "signal");
+    check_estimate(estimate, read.n_rows, read.n_cols);
+    const IntervalRequest request = checked_intervals(intervals, read.n_rows, read.n_cols);
+    if (!preparation.empty()) read = sim::prepared(std::move(read), preparation).matrix;
+    using EmptyLines = estimators::AnalysedBlock::EmptyLines;
+    estimators::AnalysedBlock block(std::move(read), keep_empty ? EmptyLines::keep : EmptyLines::strip);
+    const auto known = known_noise(row_noise, col_noise, block);
+    if ((known.row || known.column) && !chosen.takes_noise_law())
+        throw usage_error("row_noise and col_noise are not used by {} (only {} use them): pass NULL", chosen.name,
+                          estimators::users_of_noise_law());
+    chosen = chosen.knowing(known);
+    // Methods that need the matrix itself see all its rows.
+    const estimators::Shape independent = independent_shape(block.shape(), preparation);
+    chosen.check_room(independent.rows, independent.columns);
+    const bool needs_block = !chosen.transforms.empty() || chosen.estimator.estimate_block;
+    const estimators::Shape shape = needs_block ? block.shape() : independent;
+    const std::vector<double>& all = block.singular_values();
+    const std::vector<double> values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shape.short_side()));
+    estimators::Shrinkage found;
+    if (signal != nullptr && !chosen.transforms.empty()) {
+        auto applied = chosen.apply(block);
+        write_matrix(*signal, applied.signal);
+        found = std::move(applied.shrinkage);
+    } else {
+        found = needs_block ? chosen.estimate(block) : chosen.estimator.estimate(values, shape);
+        if (signal != nullptr) write_matrix(*signal, block.denoised(found.shrunk));
+    }
+    fill_intervals(request, found, values, shape);
+    if (estimate == nullptr) return;
+    fill_estimate(*estimate, block.singular_values(), found);
+    estimate->stripped_rows = static_cast<std::int64_t>(block.block().n_rows - block.shape().rows);
+    estimate->stripped_cols = static_cast<std::int64_t>(block.block().n_cols - block.shape().columns);
+}
+
+void shrink(const double* singular_values, std::int64_t count, std::int64_t rows, std::int64_t cols, const char* method,
+            const char* loss, spiked_estimate* estimate, spiked_intervals* intervals) {
+    const auto chosen = estimators::parse_estimator(required_array(method, "method"), loss_named(loss));
+    if (!chosen.transforms.empty() || chosen.estimator.estimate_block)
+        throw usage_error(
+            "{} needs the matrix (here are its singular values alone): choose one that needs singular values only, "
+            "such as eoptshrink",
+            chosen.name);
+    const estimators::Shape shape{count_of(rows, 1, "rows"), count_of(cols, 1, "cols")};
+    if (count != std::min(rows, cols))
+        throw usage_error("{} singular values (a {} x {} matrix has {}): pass all of them, zeros too", count, rows,
+                          cols, std::min(rows, cols));
+    const double* const first = required_array(singular_values, "singular_values");
+    const std::vector<double> values(first, first + count);
+    if (!std::is_sorted(values.rbegin(), values.rend()))
+        throw input_error("singular_values are not in descending order (or NaN): sort them, largest first");
+    check_estimate(estimate, shape.rows, shape.columns);
+    const IntervalRequest request = checked_intervals(intervals, shape.rows, shape.columns);
+    chosen.check_room(shape.rows, shape.columns);
+    const estimators::Shrinkage found = chosen.estimator.estimate(values, shape);
+    fill_intervals(request, found, values, shape);
+    if (estimate == nullptr) return;
+    fill_estimate(*estimate, values, found);
+    estimate->stripped_rows = estimate->stripped_cols = 0;
+}
+
 }  // namespace
 }  // namespace spiked::c
 
@@ -80,55 +198,29 @@ extern "C" {
 int spiked_denoise(const spiked_matrix* data, const char* method, const char* loss, const spiked_covariance* row_noise,
                    const spiked_covariance* col_noise, int keep_empty, const spiked_matrix* signal,
                    spiked_estimate* estimate) {
+    return spiked_denoise_intervals(data, method, loss, row_noise, col_noise, keep_empty, nullptr, nullptr, signal,
+                                    estimate, nullptr);
+}
+
+int spiked_denoise_intervals(const spiked_matrix* data, const char* method, const char* loss,
+                             const spiked_covariance* row_noise, const spiked_covariance* col_noise, int keep_empty,
+                             const char* center, const char* standardize, const spiked_matrix* signal,
+                             spiked_estimate* estimate, spiked_intervals* intervals) {
     return c::computed([&] {
-        auto chosen = estimators::parse_estimator(c::required_array(method, "method"), c::loss_named(loss));
-        arma::mat read = c::read_matrix(data, "data");
-        if (signal != nullptr) c::check_output(*signal, data->rows, data->cols, "signal");
-        c::check_estimate(estimate, read.n_rows, read.n_cols);
-        using EmptyLines = estimators::AnalysedBlock::EmptyLines;
-        estimators::AnalysedBlock block(std::move(read), keep_empty != 0 ? EmptyLines::keep : EmptyLines::strip);
-        const auto known = c::known_noise(row_noise, col_noise, block);
-        if ((known.row || known.column) && !chosen.takes_noise_law())
-            throw usage_error("row_noise and col_noise are not used by {} (only {} use them): pass NULL", chosen.name,
-                              estimators::users_of_noise_law());
-        chosen = chosen.knowing(known);
-        chosen.check_room(block.shape().rows, block.shape().columns);
-        if (signal != nullptr) {
-            const auto applied = chosen.apply(block);
-            c::write_matrix(*signal, applied.signal);
-            c::fill_estimate(estimate, block.singular_values(), applied.shrinkage);
-        } else {
-            const auto found = chosen.estimate(block);
-            c::fill_estimate(estimate, block.singular_values(), found);
-        }
-        if (estimate == nullptr) return;
-        estimate->stripped_rows = static_cast<std::int64_t>(block.block().n_rows - block.shape().rows);
-        estimate->stripped_cols = static_cast<std::int64_t>(block.block().n_cols - block.shape().columns);
+        c::denoise(data, method, loss, row_noise, col_noise, keep_empty != 0, c::preparation_of(center, standardize),
+                   signal, estimate, intervals);
     });
 }
 
 int spiked_shrink(const double* singular_values, int64_t count, int64_t rows, int64_t cols, const char* method,
                   const char* loss, spiked_estimate* estimate) {
-    return c::computed([&] {
-        const auto chosen = estimators::parse_estimator(c::required_array(method, "method"), c::loss_named(loss));
-        if (!chosen.transforms.empty() || chosen.estimator.estimate_block)
-            throw usage_error(
-                "{} needs the matrix (here are its singular values alone): choose one that needs singular values only, "
-                "such as eoptshrink",
-                chosen.name);
-        const estimators::Shape shape{c::count_of(rows, 1, "rows"), c::count_of(cols, 1, "cols")};
-        if (count != std::min(rows, cols))
-            throw usage_error("{} singular values (a {} x {} matrix has {}): pass all of them, zeros too", count, rows,
-                              cols, std::min(rows, cols));
-        const double* const first = c::required_array(singular_values, "singular_values");
-        const std::vector<double> values(first, first + count);
-        if (!std::is_sorted(values.rbegin(), values.rend()))
-            throw input_error("singular_values are not in descending order (or NaN): sort them, largest first");
-        c::check_estimate(estimate, shape.rows, shape.columns);
-        chosen.check_room(shape.rows, shape.columns);
-        c::fill_estimate(estimate, values, chosen.estimator.estimate(values, shape));
-        if (estimate != nullptr) estimate->stripped_rows = estimate->stripped_cols = 0;
-    });
+    return spiked_shrink_intervals(singular_values, count, rows, cols, method, loss, estimate, nullptr);
+}
+
+int spiked_shrink_intervals(const double* singular_values, int64_t count, int64_t rows, int64_t cols,
+                            const char* method, const char* loss, spiked_estimate* estimate,
+                            spiked_intervals* intervals) {
+    return c::computed([&] { c::shrink(singular_values, count, rows, cols, method, loss, estimate, intervals); });
 }
 
 }  // extern "C"

@@ -5,6 +5,7 @@
 #include "core/text/registry.hpp"
 #include "estimators/coding/ledger.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/pca/covariance_loss.hpp"
 #include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/spectral/spectral_estimator.hpp"
 #include "estimators/transforms/transform.hpp"
@@ -53,6 +54,12 @@ Json spectra_listed() {
     return list;
 }
 
+Json pca_losses_listed() {
+    Json list = Json::array();
+    for (const auto& loss : estimators::covariance_losses()) list.push(described_entry(loss.entry, loss.entry.name));
+    return list;
+}
+
 struct ListedTopic {
     RegistryEntry entry;
     Json (*list)();
@@ -62,7 +69,8 @@ const Registry<ListedTopic>& listed_topics() {
     static const Registry<ListedTopic> topics("topic", {{{"estimators", ""}, estimators_listed},
                                                         {{"transforms", ""}, transforms_listed},
                                                         {{"quantizers", ""}, quantizers_listed},
-                                                        {{"spectra", ""}, spectra_listed}});
+                                                        {{"spectra", ""}, spectra_listed},
+                                                        {{"pca-losses", ""}, pca_losses_listed}});
     return topics;
 }
 

@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "app/cli/exit_code.hpp"
 #include "core/runtime/error.hpp"
@@ -18,16 +20,47 @@
 namespace spiked::app {
 namespace {
 
+constexpr std::size_t help_width = 80;
+constexpr std::size_t help_indent = 32;  ///< column in which the description of an option begins
+
+/// An option and its description, broken between words.
+std::string option_lines(const OptionSpec& option) {
+    std::string line = "  " + option.key + (option.value.shown.empty() ? "" : " " + option.value.shown);
+    std::string text;
+    if (line.size() > help_indent - 2) text = std::exchange(line, "") + "\n";
+    line.resize(help_indent, ' ');
+    const std::string fallback = option.fallback.empty() ? "" : fmt::format(" [{}]", option.fallback);
+    for (const auto& word : split(option.help + fallback, ' ')) {
+        const bool first = line.size() == help_indent;
+        if (!first && line.size() + 1 + word.size() > help_width) {
+            text += line + "\n";
+            line.assign(help_indent, ' ');
+        } else if (!first) {
+            line += ' ';
+        }
+        line += word;
+    }
+    return text + line + "\n";
+}
+
 std::string option_lines(const std::vector<OptionSpec>& options) {
     std::string text;
-    for (const auto& option : options) {
-        std::string left = "  " + option.key + (option.value.shown.empty() ? "" : " " + option.value.shown);
-        const std::string fallback = option.fallback.empty() ? "" : fmt::format(" [{}]", option.fallback);
-        if (left.size() > 30) {
-            text += left + "\n";
-            left.clear();
-        }
-        text += fmt::format("{:<32}{}{}\n", left, option.help, fallback);
+    for (const auto& option : options) text += option_lines(option);
+    return text;
+}
+
+/// The options under their headings; those without one come first.
+std::string grouped_options(const std::vector<OptionSpec>& options) {
+    std::vector<std::string> headings{""};
+    for (const auto& option : options)
+        if (std::find(headings.begin(), headings.end(), option.group) == headings.end())
+            headings.push_back(option.group);
+    std::string text;
+    for (const auto& heading : headings) {
+        std::string lines;
+        for (const auto& option : options)
+            if (option.group == heading) lines += option_lines(option);
+        if (!lines.empty()) text += (heading.empty() ? "Options" : heading) + "\n" + lines + "\n";
     }
     return text;
 }
@@ -42,8 +75,7 @@ std::string own_help(const Command& command) {
     std::string text = command.summary + "\n\nExamples\n";
     for (const auto& example : command.examples) text += "  " + example + "\n";
     text += "\nUsage\n  " + usage(command) + "\n\n";
-    if (!command.options.empty()) text += "Options\n" + option_lines(command.options) + "\n";
-    return text;
+    return text + grouped_options(command.options);
 }
 
 [[noreturn]] void reject_option(const Command& command, const std::string& written) {

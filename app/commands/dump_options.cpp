@@ -7,40 +7,48 @@
 #include "sim/kv/dump_formats.hpp"
 
 namespace spiked::app {
+
+constexpr const char* part_of_a_cache = "Which part of a cache";
+
 const std::vector<OptionSpec>& storage_options() {
-    static const std::vector<OptionSpec> options = {
-        {"--format", one_of(sim::dump_formats().names()),
-         "the program that wrote the file, whose names and layouts are known (docs/YOUR_DUMP.md)", "", false},
-        {"--tensor,--pattern", any_text("PATTERN"),
-         "names of the tensors, with {layer}, {side}, {head} and {chunk} where they stand [layers.{layer}.{side}]", "",
-         false},
-        {"--layout", any_text("head,token,dim"),
-         "order of the axes, if the file does not say: head, token, dim, and batch, layer, side, block (pages) or "
-         "hidden "
-         "(heads and dim in one); for each side: 'key=head,dim,token value=head,token,dim'",
-         "", false},
-        {"--head-dim", whole("D", 1), "channels of a head, where one axis holds all heads", "", false},
-        {"--batch", whole("B"), "which sequence of a batch, from 0", "", false},
-        {"--block-table", any_text("PAGE[,PAGE...]"), "pages of a paged cache in the order of the sequence", "", false},
-        {"--scale", any_text("PATTERN|NUMBER"),
-         "scale of FP8 or int8 codes: a number, or names of tensors as in layers.{layer}.{side}_scale", "", false},
-        {"--zero-point", any_text("PATTERN|NUMBER"), "code of the number 0, likewise", "", false},
-        {"--codes", one_of<sim::CodeType>(), "what bytes (dtype U8 or I8) are: FP8 of two kinds, or signed integers",
-         "", false},
-    };
+    static const std::vector<OptionSpec> options = in_group(
+        "How the file stores a cache",
+        {
+            {"--format", one_of(sim::dump_formats().names()),
+             "the program that wrote the file, whose names and layouts are known (docs/how-to/dumps.md)", "", false},
+            {"--tensor,--pattern", any_text("PATTERN"),
+             "names of the tensors, with {layer}, {side}, {head} and {chunk} where they stand [layers.{layer}.{side}]",
+             "", false},
+            {"--layout", any_text("head,token,dim"),
+             "order of the axes, if the file does not say: head, token, dim, and batch, layer, side, block (pages) or "
+             "hidden "
+             "(heads and dim in one); for each side: 'key=head,dim,token value=head,token,dim'",
+             "", false},
+            {"--head-dim", whole("D", 1), "channels of a head, where one axis holds all heads", "", false},
+            {"--batch", whole("B"), "which sequence of a batch, from 0", "", false},
+            {"--block-table", any_text("PAGE[,PAGE...]"), "pages of a paged cache in the order of the sequence", "",
+             false},
+            {"--scale", any_text("PATTERN|NUMBER"),
+             "scale of FP8 or int8 codes: a number, or names of tensors as in layers.{layer}.{side}_scale", "", false},
+            {"--zero-point", any_text("PATTERN|NUMBER"), "code of the number 0, likewise", "", false},
+            {"--codes", one_of<sim::CodeType>(),
+             "what bytes (dtype U8 or I8) are: FP8 of two kinds, or signed integers", "", false},
+        });
     return options;
 }
 
 const std::vector<OptionSpec>& token_options() {
-    static const std::vector<OptionSpec> options = {
-        {"--tokens", any_text("FIRST:LAST"),
-         "only the tokens from FIRST (counted from 0) up to LAST, without LAST; either may be left out", "", false},
-        {"--skip-empty",
-         {},
-         "leave out tokens that are zero in every head: padding, unused parts of a cache",
-         "",
-         false},
-    };
+    static const std::vector<OptionSpec> options = in_group(
+        part_of_a_cache,
+        {
+            {"--tokens", any_text("FIRST:LAST"),
+             "only the tokens from FIRST (counted from 0) up to LAST, without LAST; either may be left out", "", false},
+            {"--skip-empty",
+             {},
+             "leave out tokens that are zero in every head: padding, unused parts of a cache",
+             "",
+             false},
+        });
     return options;
 }
 
@@ -64,15 +72,17 @@ sim::DumpOptions read_dump_options(const Arguments& arguments) {
 
 const std::vector<OptionSpec>& dump_options() {
     static const std::vector<OptionSpec> options = [] {
-        std::vector<OptionSpec> all = {
-            block_option(),
-            {"--layers", several(whole("L")), "only these layers", "", true},
-            {"--heads", several(whole("H")), "only these heads", "", true},
-            {"--side", one_of({sim::Side::key, sim::Side::value}), "only this side", "", false},
-        };
+        std::vector<OptionSpec> all = in_group(
+            part_of_a_cache, {
+                                 {"--layers", several(whole("L")), "only these layers", "", true},
+                                 {"--heads", several(whole("H")), "only these heads", "", true},
+                                 {"--side", one_of({sim::Side::key, sim::Side::value}), "only this side", "", false},
+                             });
+        all.insert(all.begin(), block_option());
         all.insert(all.end(), token_options().begin(), token_options().end());
         all.insert(all.end(), storage_options().begin(), storage_options().end());
-        all.push_back({"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id", false});
+        all.push_back({"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id"});
+        all.back().group = part_of_a_cache;
         return all;
     }();
     return options;

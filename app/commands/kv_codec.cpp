@@ -85,6 +85,7 @@ int encode(const Arguments& arguments) {
     plan.output = required_output(arguments, "dump.spkv");
     const std::string method = one_method(arguments);
     reject_unused_options(arguments, {method});
+    reject_unused_seed(arguments, method);
     plan.bits = arguments.number("--bits");
     plan.block_tokens = arguments.count("--block");
     plan.threads = arguments.count("--threads");
@@ -101,14 +102,14 @@ int encode(const Arguments& arguments) {
     if (plan.cache)
         plan.method.text = method;
     else
-        plan.method = estimators::method_named(method);
+        plan.method = estimators::method_named(method, estimators::and_caches_of_heads());
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = codec::encode_dump(plan);
     if (plan.coder && found.device_blocks < found.blocks)
         print_note(arguments,
                    fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
-                               "and kivi, numbers in fp16, no token kept in full)",
+                               "and kivi, alone or after an estimator, numbers in fp16, no token kept in full)",
                                found.blocks - found.device_blocks, found.blocks));
     for (const auto& note : found.notes) print_note(arguments, note);
     if (arguments.json())
@@ -181,14 +182,15 @@ Command kv_encode_command() {
     std::vector<OptionSpec> options = {
         {"-o,--output", file_with({".spkv"}), "the coded dump to write", "", false},
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
-         "method: a quantizer, or an estimator and a quantizer; spiked list shows all", "tq-mse", false},
-        bits_option("4"),
+         "method: a quantizer, an estimator and a quantizer, or causal-klt; spiked list shows all", "tq-mse", false},
+        bits_option("4", estimators::and_caches_of_heads()),
         block_option("tokens in a block; last tokens that do not fill a block stay in fp16"),
         residual_option(),
         threads_option("the file does"),
         {"--device", any_text("cpu|cuda:0|emulated"),
-         "device that codes the blocks of the methods with kernels: tq-mse, tq-prod, eden, kivi, in float", "cpu",
-         false},
+         "device that codes the blocks of the methods with kernels: tq-mse, tq-prod, eden, kivi, alone or after an "
+         "estimator, in float",
+         "cpu", false},
     };
     options.insert(options.begin() + 4, storage_options().begin(), storage_options().end());
     options.insert(options.begin() + 4, token_options().begin(), token_options().end());
@@ -197,7 +199,8 @@ Command kv_encode_command() {
             "compress the keys and values of a dump into one file, with an account of every bit",
             {"spiked kv encode dump.safetensors -o dump.spkv --method tq-mse --bits 4",
              "spiked kv encode dump.safetensors -o dump.spkv --method eoptshrink+tq-mse --bits 2 --json",
-             "spiked kv encode dump.npz -o dump.spkv --method kivi --bits 2 --group 32 --layout head,token,dim"},
+             "spiked kv encode dump.npz -o dump.spkv --method kivi --bits 2 --group 32 --layout head,token,dim",
+             "spiked kv encode dump.safetensors -o dump.spkv --method causal-klt --bits 2.5"},
             dump_value("DUMP"),
             1,
             1,

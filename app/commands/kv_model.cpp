@@ -49,7 +49,7 @@ int perplexity(const Arguments& arguments) {
     if (arguments.has("--output")) return perplexity_study(arguments, plan);
     validation::Perplexity found;
     {
-        ProgressDisplay display(arguments, "documents");
+        ProgressDisplay display(arguments, "passes");
         plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
         found = validation::measure_perplexity(plan);
     }
@@ -114,7 +114,7 @@ int retrieve(const Arguments& arguments) {
         throw usage_error("--layers all needs the model (a dump redoes its last layer only): give --model");
     validation::Retrieval found;
     {
-        ProgressDisplay display(arguments, "prompts");
+        ProgressDisplay display(arguments, "passes");
         plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
         found = validation::measure_retrieval(plan);
     }

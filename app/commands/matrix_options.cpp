@@ -1,6 +1,7 @@
 #include "app/commands/matrix_options.hpp"
 
 #include "core/runtime/error.hpp"
+#include "sim/spiked/covariance_spec.hpp"
 
 namespace spiked::app {
 namespace {
@@ -27,14 +28,18 @@ std::optional<bool> read_yes_or_no(const Arguments& arguments, const std::string
 }  // namespace
 
 const std::vector<OptionSpec>& matrix_options() {
-    static const std::vector<OptionSpec> options = {
-        {"--delimiter", character_value(sim::delimiter_names()),
-         "what separates the cells of a table; blank: any number", "", false},
-        {"--decimal", character_value(sim::decimal_names()), "decimal mark of a table", "", false},
-        {"--header", one_of({"yes", "no"}), "whether the first line of a table names its columns", "", false},
-        {"--index", one_of({"yes", "no"}), "whether the first column of a table names or counts its rows", "", false},
-        {"--layout", any_text("head,token,dim"), "order of the axes of a tensor, if the file does not say", "", false},
-    };
+    static const std::vector<OptionSpec> options = in_group(
+        "How a file is read",
+        {
+            {"--delimiter", character_value(sim::delimiter_names()),
+             "what separates the cells of a table; blank: any number", "", false},
+            {"--decimal", character_value(sim::decimal_names()), "decimal mark of a table", "", false},
+            {"--header", one_of({"yes", "no"}), "whether the first line of a table names its columns", "", false},
+            {"--index", one_of({"yes", "no"}), "whether the first column of a table names or counts its rows", "",
+             false},
+            {"--layout", any_text("head,token,dim"), "order of the axes of a tensor, if the file does not say", "",
+             false},
+        });
     return options;
 }
 
@@ -68,6 +73,23 @@ sim::Preparation read_preparation(const Arguments& arguments) {
                           enum_name(preparation.standardize));
     preparation.check();
     return preparation;
+}
+
+estimators::Shape independent_shape(estimators::Shape shape, const sim::Preparation& preparation) {
+    const sim::Lines centred = preparation.centered();
+    const bool both = centred == sim::Lines::both;
+    if (shape.rows > 0 && (both || centred == sim::Lines::columns)) --shape.rows;
+    if (shape.columns > 0 && (both || centred == sim::Lines::rows)) --shape.columns;
+    return shape;
+}
+
+std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
+                                                            const arma::uvec& kept) {
+    if (spec.empty()) return std::nullopt;
+    const arma::mat covariance = sim::covariance_matrix(spec, size);
+    const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
+                                              : estimators::NoiseCovariance::full(covariance);
+    return whole.restricted(kept);
 }
 
 }  // namespace spiked::app

@@ -1,5 +1,12 @@
 #pragma once
+#include <armadillo>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "app/cli/command.hpp"
+#include "estimators/svd/shape.hpp"
+#include "estimators/transforms/noise_covariance.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/preparation.hpp"
 
@@ -14,5 +21,14 @@ namespace spiked::app {
 /// other.
 [[nodiscard]] const std::vector<OptionSpec>& preparation_options();
 [[nodiscard]] sim::Preparation read_preparation(const Arguments& arguments);
+
+/// The shape without the dimensions that centring takes: noise of n rows with centred columns has the singular values
+/// of n - 1 rows of noise, and one that is 0 where n <= d.
+[[nodiscard]] estimators::Shape independent_shape(estimators::Shape shape, const sim::Preparation& preparation);
+
+/// The noise covariance of one side that `--row-spectrum` or `--col-spectrum` gives, a name with parameters or a file,
+/// restricted to the rows or columns that were kept; nothing for an empty text.
+[[nodiscard]] std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
+                                                                          const arma::uvec& kept);
 
 }  // namespace spiked::app

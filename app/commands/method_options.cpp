@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "core/runtime/error.hpp"
@@ -20,7 +21,7 @@ const std::vector<OptionSpec>& quantizer_options() {
         std::vector<OptionSpec> all;
         for (const auto key : common_quantizer_options) all.push_back(command_option(key));
         all.push_back({"--seed", any_text("HEX"), "seed of everything random, such as rotations", "0x5eed"});
-        return all;
+        return in_group("Details of quantizers", std::move(all));
     }();
     return options;
 }
@@ -35,18 +36,21 @@ OptionSpec command_option(std::string_view key) {
     return option;
 }
 
-OptionSpec bits_option(std::string fallback) {
+OptionSpec bits_option(std::string fallback, const std::vector<std::string>& caches) {
     std::vector<std::string> with_fractions;
     for (const auto& entry : estimators::row_quantizers())
         if (entry.fractions) with_fractions.push_back(entry.name);
+    for (const auto& entry : estimators::cache_methods())
+        if (entry.fractions && std::ranges::find(caches, entry.name) != caches.end())
+            with_fractions.push_back(entry.name);
     return {"--bits", number("B", {.above = 0.0, .most = 8.0}),
-            fmt::format("bits of the index of an entry, norms and scales not counted; {} also takes fractions",
+            fmt::format("bits of the index of an entry, norms and scales not counted; fractions with {}",
                         fmt::join(with_fractions, ", ")),
             std::move(fallback)};
 }
 
 OptionSpec several_bits_option(std::string fallback) {
-    OptionSpec option = bits_option(std::move(fallback));
+    OptionSpec option = bits_option(std::move(fallback), estimators::and_caches());
     option.value = several(std::move(option.value));
     option.repeatable = true;
     return option;
@@ -105,6 +109,12 @@ void reject_unused_options(const Arguments& arguments, const std::vector<std::st
         throw usage_error("{} has no effect on {} (it applies to {}): leave it out", option, fmt::join(methods, ", "),
                           fmt::join(of, ", "));
     }
+}
+
+void reject_unused_seed(const Arguments& arguments, const std::string& method) {
+    const bool cache = estimators::is_cache_method(method);
+    if (cache && arguments.has("--seed") && !estimators::cache_method(method).latents)
+        throw usage_error("--seed has no effect on {} (it draws no random numbers): leave it out", method);
 }
 
 std::string one_method(const Arguments& arguments) {

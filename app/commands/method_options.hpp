@@ -11,11 +11,15 @@ namespace spiked::app {
 /// Throws usage_error for a given option that has no effect on any of the methods.
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
 
+/// Throws usage_error for a given --seed where the method draws nothing: a cache method without a quantizer in it.
+void reject_unused_seed(const Arguments& arguments, const std::string& method);
+
 /// An option of quantizers, whose help names those on which it has an effect where they also take it in their names.
 [[nodiscard]] OptionSpec command_option(std::string_view key);
 
-/// `--bits` with one number, or with several.
-[[nodiscard]] OptionSpec bits_option(std::string fallback);
+/// `--bits` with one number, and with several where all cache methods are accepted; `caches`: the names of those that
+/// are.
+[[nodiscard]] OptionSpec bits_option(std::string fallback, const std::vector<std::string>& caches = {});
 [[nodiscard]] OptionSpec several_bits_option(std::string fallback);
 
 /// `--residual` of commands on whole sequences.

@@ -6,6 +6,7 @@
 #include "app/commands/dump_options.hpp"
 #include "app/commands/matrix_options.hpp"
 #include "core/runtime/error.hpp"
+#include "estimators/pca/sample_checks.hpp"
 #include "estimators/pca/spiked_pca.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
 #include "estimators/svd/decomposition.hpp"
@@ -24,6 +25,7 @@ struct SampleSpectrum {
     std::size_t samples = 0;                      ///< as given
     std::size_t features = 0;                     ///< as given
     std::optional<sim::Preparation> preparation;  ///< none for covariances
+    arma::mat prepared = {};                      ///< none for covariances
     std::vector<std::string> notes;
 
     void add(const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); }
@@ -31,20 +33,19 @@ struct SampleSpectrum {
 
 SampleSpectrum of_covariances(const sim::NotedMatrix& read, std::size_t samples) {
     const auto found = estimators::covariance_spectrum(read.matrix, samples);
-    SampleSpectrum data{found.singular_values, found.shape, samples, read.matrix.n_cols, std::nullopt, read.notes};
+    SampleSpectrum data{found.singular_values, found.shape, samples, read.matrix.n_cols, std::nullopt, {}, read.notes};
     data.add(found.notes);
     return data;
 }
 
 SampleSpectrum of_samples(sim::NotedMatrix read, const sim::Preparation& preparation) {
-    SampleSpectrum data{{}, {}, read.matrix.n_rows, read.matrix.n_cols, preparation, read.notes};
+    SampleSpectrum data{{}, {}, read.matrix.n_rows, read.matrix.n_cols, preparation, {}, read.notes};
     sim::NoteContext context{read.of_text, std::nullopt};
     if (!preparation.empty()) data.add(sim::data_notes(read.matrix, context));
     sim::NotedMatrix ready = sim::prepared(std::move(read.matrix), preparation);
     data.add(ready.notes);
-    const arma::mat kept = ready.matrix.cols(arma::find(arma::any(ready.matrix != 0.0, 0)));
-    const bool centred = preparation.centered() == sim::Lines::columns;
-    data.shape = {data.samples - (centred ? 1 : 0), kept.n_cols};
+    arma::mat kept = ready.matrix.cols(arma::find(arma::any(ready.matrix != 0.0, 0)));
+    data.shape = independent_shape({data.samples, kept.n_cols}, preparation);
     if (kept.n_cols > 0) data.singular_values = estimators::singular_values(kept);
     // Centred samples have rank n - 1, so the last value of wide data is a rounding error.
     data.singular_values.resize(data.shape.short_side());
@@ -52,6 +53,7 @@ SampleSpectrum of_samples(sim::NotedMatrix read, const sim::Preparation& prepara
         context.largest_value = data.singular_values.front();
         data.add(sim::data_notes(ready.matrix, context));
     }
+    data.prepared = std::move(kept);
     return data;
 }
 
@@ -111,6 +113,7 @@ Json pca_json(const SampleSpectrum& data, const estimators::SpikedPca& found, co
                          {"components", found.components},
                          {"debiased", found.debiased},
                          {"debiased_errors", found.debiased_errors},
+                         {"score_cumulants", data.preparation ? Json(found.score_cumulants) : Json()},
                          {"cosines", found.cosines},
                          {"cosine_errors", found.cosine_errors},
                          {"shrinker", enum_name(options.shrinker)},
@@ -149,7 +152,14 @@ int run_pca(const Arguments& arguments) {
     SampleSpectrum data = read_samples(arguments);
     const estimators::SpikedPca found =
         located([&] { return arguments.positionals.front(); },
-                [&] { return estimators::spiked_pca(data.singular_values, data.shape, options); });
+                [&] {
+                    auto components = estimators::spiked_pca(data.singular_values, data.shape, options);
+                    if (data.preparation)
+                        estimators::check_samples(components, data.prepared, data.shape);
+                    else
+                        estimators::note_unchecked(components);
+                    return components;
+                });
     if (!found.note.empty()) data.notes.push_back(found.note);
     for (const auto& note : data.notes) print_note(arguments, note);
     if (arguments.json())

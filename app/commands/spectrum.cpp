@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "app/cli/command.hpp"
 #include "app/commands/dump_options.hpp"
@@ -19,7 +20,6 @@
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/io/preparation.hpp"
-#include "sim/spiked/covariance_spec.hpp"
 
 namespace spiked::app {
 namespace {
@@ -28,12 +28,13 @@ namespace {
 struct Uncertainty {
     estimators::IntervalMethod method = estimators::IntervalMethod::none;
     double confidence = 0.0;
-    std::optional<std::vector<estimators::SpikeIntervals>> components;  ///< none: the estimator has no noise law
+    std::optional<std::vector<estimators::SpikeIntervals>> components;  ///< none: they were not asked for
     std::optional<double> next_p_value;
 };
 
 struct Estimate {
     std::string name;
+    estimators::Shape shape;  ///< by which the spectrum was judged
     estimators::Shrinkage shrinkage;
     Uncertainty uncertainty = {};
 };
@@ -78,6 +79,11 @@ Json estimate_json(const Estimate& estimate, theory::Loss loss) {
          {"intervals", intervals_json(estimate.uncertainty)},
          {"next_component_p_value",
           estimate.uncertainty.next_p_value ? Json(*estimate.uncertainty.next_p_value) : Json()},
+         {"next_component_note",
+          estimate.uncertainty.next_p_value
+              ? Json(fmt::format("under white noise (Tracy-Widom), conditional on the rank {} that the same data chose",
+                                 found.rank))
+              : Json()},
          {"note", found.note.empty() ? Json() : Json(found.note)}});
 }
 
@@ -86,13 +92,19 @@ struct Data {
     std::string file;
     std::optional<estimators::AnalysedBlock> block;  ///< none for covariances
     std::vector<double> singular_values;
-    estimators::Shape whole;  ///< as given
-    estimators::Shape shape;  ///< without zero rows and columns
+    estimators::Shape whole;        ///< as given
+    estimators::Shape shape;        ///< without zero rows and columns
+    estimators::Shape independent;  ///< without the dimensions that centring takes
     arma::uvec kept_columns;
     std::optional<std::size_t> covariance_of;  ///< the number of samples
     sim::Preparation preparation;
     std::vector<std::string> notes;
 };
+
+/// The singular values that noise of this shape has.
+std::span<const double> judged_values(const Data& data, estimators::Shape shape) {
+    return std::span(data.singular_values).first(shape.short_side());
+}
 
 /// Adds notes on rows and columns that are left out.
 void note_stripped(Data& data) {
@@ -126,7 +138,7 @@ Data read_data(const Arguments& arguments) {
         });
         data.singular_values = found.singular_values;
         data.whole = {*data.covariance_of, read.matrix.n_cols};
-        data.shape = found.shape;
+        data.shape = data.independent = found.shape;
         data.kept_columns = found.kept;
         add(found.notes);
         note_stripped(data);
@@ -140,6 +152,7 @@ Data read_data(const Arguments& arguments) {
     data.singular_values = data.block->singular_values();
     data.whole = {data.block->block().n_rows, data.block->block().n_cols};
     data.shape = data.block->shape();
+    data.independent = independent_shape(data.shape, data.preparation);
     data.kept_columns = data.block->kept_columns();
     if (data.preparation.empty()) {
         if (!data.singular_values.empty()) context.largest_value = data.singular_values.front();
@@ -158,8 +171,11 @@ std::string value_cell(double value, const std::vector<double>& singular_values)
 /// The size of the matrix and its largest singular values.
 std::string head_text(const Data& data) {
     std::string text =
-        fmt::format("{}: {}{} x {}, aspect ratio {:.6g}\n", data.file, data.covariance_of ? "covariances of data " : "",
+        fmt::format("{}: {}{} x {}, aspect ratio {:.6g}", data.file, data.covariance_of ? "covariances of data " : "",
                     data.whole.rows, data.whole.columns, AspectRatio::of(data.whole.rows, data.whole.columns).value());
+    if (data.independent.rows < data.shape.rows || data.independent.columns < data.shape.columns)
+        text += fmt::format(", centred: {} x {} degrees of freedom", data.independent.rows, data.independent.columns);
+    text += "\n";
     text += "largest singular values:";
     for (std::size_t i = 0; i < std::min<std::size_t>(8, data.singular_values.size()); ++i)
         text += " " + value_cell(data.singular_values[i], data.singular_values);
@@ -170,7 +186,13 @@ std::string head_text(const Data& data) {
 /// One line for each component.
 std::string intervals_text(const Uncertainty& of) {
     if (!of.components || of.components->empty()) return "";
-    std::string text = fmt::format("  {:g} % intervals ({}):\n", 100.0 * of.confidence, enum_name(of.method));
+    const estimators::SpikeIntervals& first = of.components->front();
+    const bool none = std::all_of(of.components->begin(), of.components->end(), [&](const auto& component) {
+        return !component.strength && component.reason == first.reason;
+    });
+    if (none) return fmt::format("  no intervals: {}\n", first.reason);
+    std::string text =
+        fmt::format("  {} % intervals ({}):\n", reports::percentage(of.confidence), enum_name(of.method));
     for (std::size_t i = 0; i < of.components->size(); ++i) {
         const estimators::SpikeIntervals& component = (*of.components)[i];
         std::vector<std::string> parts;
@@ -198,8 +220,11 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
                             found.expected_error->squared, 100.0 * found.expected_error->relative);
     if (!found.note.empty()) text += "  " + found.note + "\n";
     if (estimate.uncertainty.next_p_value)
-        text += fmt::format("  one more component: p = {:.2g} under white noise (Tracy-Widom)\n",
-                            *estimate.uncertainty.next_p_value);
+        text += fmt::format(
+            "  one more component: p = {:.2g} under white noise (Tracy-Widom), conditional on the rank {} that the "
+            "same "
+            "data chose\n",
+            *estimate.uncertainty.next_p_value, found.rank);
     if (found.rank == 0) return text;
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
     const auto overlap = [](double value) { return reports::with_error(value, 0.0, 6); };
@@ -208,16 +233,6 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
         table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]),
                    overlap(found.overlap_left[i]), overlap(found.overlap_right[i]), cell(found.shrunk[i])});
     return text + table.text() + intervals_text(estimate.uncertainty);
-}
-
-/// The known noise covariance of one side, restricted to the rows or columns that were kept.
-std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
-                                                            const arma::uvec& kept) {
-    if (spec.empty()) return std::nullopt;
-    const arma::mat covariance = sim::covariance_matrix(spec, size);
-    const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
-                                              : estimators::NoiseCovariance::full(covariance);
-    return whole.restricted(kept);
 }
 
 /// A note on a gap in the bulk of the spectrum; nothing where there is none.
@@ -300,34 +315,39 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
         known_covariance(arguments.text("--col-spectrum"), data.whole.columns, data.kept_columns)};
     for (auto& method : chosen) {
         method = method.knowing(known);
-        method.check_room(data.shape.rows, data.shape.columns);
+        method.check_room(data.independent.rows, data.independent.columns);
     }
     std::vector<Estimate> estimates;
-    for (const auto& method : chosen)
-        estimates.push_back({method.name, located([&] { return data.file; },
-                                                  [&] {
-                                                      return data.block ? method.estimate(*data.block)
-                                                                        : method.estimator.estimate(
-                                                                              data.singular_values, data.shape);
-                                                  })});
+    for (const auto& method : chosen) {
+        // Methods that need the matrix itself see all its rows.
+        const bool needs_block = !method.transforms.empty() || method.estimator.estimate_block;
+        const estimators::Shape shape = needs_block ? data.shape : data.independent;
+        const auto estimate = [&] {
+            return needs_block ? method.estimate(*data.block)
+                               : method.estimator.estimate(judged_values(data, shape), shape);
+        };
+        estimates.push_back({method.name, shape, located([&] { return data.file; }, estimate)});
+    }
     return estimates;
 }
 
-/// Adds the intervals of every estimate.
+/// Adds the intervals of every estimate, and the p-value of one more component.
 void add_intervals(const Arguments& arguments, std::vector<Estimate>& estimates, const Data& data) {
     const auto method = enum_named<estimators::IntervalMethod>(arguments.text("--intervals"), "intervals");
-    if (method == estimators::IntervalMethod::none) return;
     const double confidence = arguments.number("--confidence");
     for (Estimate& estimate : estimates)
-        estimate.uncertainty = {
-            method, confidence,
-            estimators::spike_intervals(estimate.shrinkage, data.singular_values, data.shape, method, confidence),
-            estimators::next_component_p_value(estimate.shrinkage, data.singular_values, data.shape)};
+        estimate.uncertainty = {method, confidence,
+                                estimators::spike_intervals(estimate.shrinkage, judged_values(data, estimate.shape),
+                                                            estimate.shape, method, confidence),
+                                estimators::next_component_p_value(
+                                    estimate.shrinkage, judged_values(data, estimate.shape), estimate.shape)};
 }
 
 /// Writes the estimated signal and the rest.
-void write_parts(const Arguments& arguments, const estimators::SpectralMethod& method, Data& data) {
-    const arma::mat denoised = method.apply(*data.block).signal;
+void write_parts(const Arguments& arguments, const estimators::SpectralMethod& method, const Estimate& estimate,
+                 Data& data) {
+    const arma::mat denoised =
+        method.transforms.empty() ? data.block->denoised(estimate.shrinkage.shrunk) : method.apply(*data.block).signal;
     if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
     if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), data.block->block() - denoised);
     if (!data.preparation.empty())
@@ -342,6 +362,8 @@ Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, the
                          {"cols", data.whole.columns},
                          {"centered", enum_name(data.preparation.centered())},
                          {"standardized", enum_name(data.preparation.standardize)},
+                         {"independent_rows", data.independent.rows},
+                         {"independent_cols", data.independent.columns},
                          {"covariance_of", data.covariance_of ? Json(*data.covariance_of) : Json()},
                          {"stripped_rows", data.whole.rows - data.shape.rows},
                          {"stripped_cols", data.whole.columns - data.shape.columns},
@@ -361,7 +383,8 @@ int run(const Arguments& arguments) {
     Data data = read_data(arguments);
     std::vector<Estimate> estimates = estimate_all(arguments, chosen, data);
     add_intervals(arguments, estimates, data);
-    if (arguments.has("--denoised") || arguments.has("--residual")) write_parts(arguments, chosen.front(), data);
+    if (arguments.has("--denoised") || arguments.has("--residual"))
+        write_parts(arguments, chosen.front(), estimates.front(), data);
     std::string picture;
     if (arguments.has("--plot"))
         picture = plot(arguments, estimates, data.singular_values, std::max(data.shape.rows, data.shape.columns));

@@ -57,7 +57,7 @@ struct CacheBits {
 /// Copies share the codecs and count separately.
 ///
 /// A cache method that codes heads apart (causal-klt) codes the blocks of a head as they fill, each from those before
-/// it, with the step that its first block gives (causal_stream.hpp), keys without their rotary embedding and weighted
+/// it, with a step of its own for each block (causal_stream.hpp), keys without their rotary embedding and weighted
 /// by the queries of the first block. It needs blocks of 128 tokens, and a copy for each sequence.
 ///
 /// Eviction: after each block of tokens, and for each kv head, the eviction selects among the rows that are still kept

@@ -12,18 +12,16 @@
 namespace spiked::codec {
 namespace {
 
-constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;       ///< most entries of the blocks of a batch
-constexpr std::uint64_t compressor_entries = std::uint64_t{1} << 22;  ///< most entries of the rotations of a batch
-
 std::uint64_t square(std::uint64_t dim) { return dim * dim; }
 
 }  // namespace
 
-std::vector<BlockPlace> next_batch(BlockOrder& order, const KvContainerHeader& header, std::size_t most) {
+std::vector<BlockPlace> next_batch(BlockOrder& order, const KvContainerHeader& header, std::size_t most,
+                                   std::uint64_t most_entries) {
     std::vector<BlockPlace> batch;
     std::uint64_t entries = 0;
     std::uint64_t rotations = 0;
-    while (!order.at_end() && batch.size() < most && entries < batch_entries && rotations < compressor_entries) {
+    while (!order.at_end() && batch.size() < most && entries < most_entries && rotations < most_entries) {
         const std::uint64_t dim = header.tensors[order.place().tensor].coded->dim;
         entries += order.place().tokens(header) * dim;
         rotations += dim * dim;
@@ -60,7 +58,7 @@ void Compressors::prepare(const std::vector<BlockPlace>& batch, std::size_t thre
     std::erase_if(made_, [&](const auto& entry) { return entry.first.first < batch.front().tensor; });
     std::uint64_t held = 0;
     for (const auto& [key, compressor] : made_) held += square(header_.tensors[key.first].coded->dim);
-    if (held > 4 * compressor_entries) made_.clear();
+    if (held > 4 * batch_entries) made_.clear();
     std::vector<std::pair<Key, std::unique_ptr<estimators::HeadCodec>*>> missing;
     for (const auto& place : batch) {
         if (!place.full(header_)) continue;

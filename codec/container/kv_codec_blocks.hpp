@@ -42,9 +42,12 @@ private:
     BlockPlace at_;
 };
 
-/// The next blocks to be coded as one batch: at most `most`, and fewer if their entries or rotations would take too
-/// much memory.
-[[nodiscard]] std::vector<BlockPlace> next_batch(BlockOrder& order, const KvContainerHeader& header, std::size_t most);
+/// Most entries of the blocks of a batch, and of their rotations.
+inline constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;
+/// The next blocks to be coded as one batch: at most `most`, and fewer if their entries or rotations would be more than
+/// `most_entries`.
+[[nodiscard]] std::vector<BlockPlace> next_batch(BlockOrder& order, const KvContainerHeader& header, std::size_t most,
+                                                 std::uint64_t most_entries = batch_entries);
 /// Largest number of blocks in a batch: for each thread, twice the batch size of the decomposition.
 [[nodiscard]] std::size_t most_blocks(std::size_t threads);
 [[nodiscard]] std::uint64_t block_count(const KvContainerHeader& header);

@@ -122,6 +122,9 @@ ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, 
     if (header.cache && coded.tokens > header.block_tokens)
         fields.reject(fmt::format("has {} tokens and a block {} (the method codes whole sequences)", coded.tokens,
                                   header.block_tokens));
+    // The options of the method may not suit the number of channels.
+    if (header.cache)
+        fields.parsed([&] { return estimators::cache_coder(*header.cache, coded.dim, header.bits, {}, {}).rank; });
     coded.rotations = parse_rotations(fields);
     if (coded.rotations.size() != coded.heads)
         fields.reject(fmt::format("has {} heads and {} rotations", coded.heads, coded.rotations.size()));

@@ -21,7 +21,9 @@ namespace {
 using estimators::Compressor;
 using sim::Side;
 
-constexpr std::size_t coder_batch = 4096;  ///< most blocks of a batch for a block coder
+/// Most blocks of a batch for a block coder, and most entries of them and of their rotations.
+constexpr std::size_t coder_batch = 4096;
+constexpr std::uint64_t coder_entries = 8 * batch_entries;
 
 /// Runs the work on groups of at most the batch size of the decomposition, smaller if that leaves threads without work.
 void for_each_group(std::size_t count, std::size_t threads,
@@ -152,8 +154,9 @@ public:
         std::uint64_t done = 0;
         std::size_t tensor = 0;
         while (!order.at_end()) {
-            const auto batch =
-                next_batch(order, container_.header, plan_.coder ? coder_batch : most_blocks(plan_.threads));
+            const bool has_coder = plan_.coder && !plan_.cache;
+            const auto batch = has_coder ? next_batch(order, container_.header, coder_batch, coder_entries)
+                                         : next_batch(order, container_.header, most_blocks(plan_.threads));
             const auto coded = encode(batch);
             for (std::size_t i = 0; i < batch.size(); ++i) {
                 finish_tensors(writer, tensor, batch[i].tensor);
@@ -214,42 +217,67 @@ private:
                        [&] { return rotary_.derotated(place, std::move(block)); });
     }
 
-    /// Codes the full blocks of a batch that the block coder supports, all blocks of a head in one call. Returns which
-    /// blocks were coded; the entries of `coded` for the others are unchanged.
+    /// Blocks of a batch, of one side and width, that the block coder codes in one call.
+    struct Part {
+        const CodedTensor* tensor = nullptr;   ///< of the first block
+        std::vector<std::size_t> blocks = {};  ///< indices in the batch
+    };
+    /// The full blocks of a batch that the block coder supports. Heads and layers are together, in a part for each
+    /// thread where that leaves enough blocks.
+    [[nodiscard]] std::vector<Part> parts_for_block_coder(const std::vector<BlockPlace>& batch) const {
+        constexpr std::size_t least_blocks = 128;
+        std::map<std::pair<Side, std::size_t>, std::vector<std::size_t>> by_shape;
+        for (std::size_t i = 0; i < batch.size(); ++i) {
+            const CodedTensor& tensor = *container_.header.tensors[batch[i].tensor].coded;
+            if (batch[i].full(container_.header)) by_shape[{tensor.side, tensor.dim}].push_back(i);
+        }
+        std::vector<Part> parts;
+        for (const auto& [shape, blocks] : by_shape) {
+            const CodedTensor& tensor = *container_.header.tensors[batch[blocks.front()].tensor].coded;
+            if (!plan_.coder
+                     ->unsupported_reason({container_.header.method,
+                                           container_.header.quantizer,
+                                           {container_.header.block_tokens, tensor.dim},
+                                           container_.header.bits})
+                     .empty())
+                continue;
+            const std::size_t each = std::max(least_blocks, blocks.size() / thread_count(plan_.threads) + 1);
+            for (std::size_t first = 0; first < blocks.size(); first += each) {
+                const auto begin = blocks.begin() + static_cast<std::ptrdiff_t>(first);
+                const std::size_t some = std::min(each, blocks.size() - first);
+                parts.push_back({&tensor, {begin, begin + static_cast<std::ptrdiff_t>(some)}});
+            }
+        }
+        return parts;
+    }
+
+    /// Codes the full blocks of a batch that the block coder supports. Returns which blocks were coded; the entries of
+    /// `coded` for the others are unchanged.
     std::vector<bool> encode_with_block_coder(const std::vector<BlockPlace>& batch, std::vector<Coded>& coded) {
         std::vector<bool> done(batch.size(), false);
         if (!plan_.coder) return done;
-        std::map<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>> by_head;
-        for (std::size_t i = 0; i < batch.size(); ++i)
-            if (batch[i].full(container_.header) &&
-                plan_.coder
-                    ->unsupported_reason(
-                        {container_.header.method,
-                         container_.header.quantizer,
-                         {container_.header.block_tokens, container_.header.tensors[batch[i].tensor].coded->dim},
-                         container_.header.bits})
-                    .empty())
-                by_head[{batch[i].tensor, batch[i].head}].push_back(i);
-        const std::vector<std::pair<std::pair<std::size_t, std::size_t>, std::vector<std::size_t>>> heads(
-            by_head.begin(), by_head.end());
+        const std::vector<Part> parts = parts_for_block_coder(batch);
         std::vector<char> by_coder(batch.size(), 0);  // char, not bool: several threads write different elements
-        for_each_parallel(heads.size(), plan_.threads, [&](std::size_t h) {
-            const auto& [key, blocks] = heads[h];
-            const CodedTensor& tensor = *container_.header.tensors[key.first].coded;
-            const auto options = options_of(container_.header, tensor, key.second);
+        for_each_parallel(parts.size(), plan_.threads, [&](std::size_t p) {
+            const auto& [tensor, blocks] = parts[p];
+            const auto options = options_of(container_.header, *tensor, 0);
+            std::vector<std::uint64_t> rotations;
+            for (const std::size_t block : blocks)
+                rotations.push_back(container_.header.tensors[batch[block].tensor].coded->rotations[batch[block].head]);
             auto found = plan_.coder->code(
                 {container_.header.method,
                  options,
-                 {container_.header.block_tokens, tensor.dim},
+                 {container_.header.block_tokens, tensor->dim},
                  container_.header.bits},
-                blocks.size(), [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 needs the explicit capture
+                rotations, [&, &blocks = blocks](std::size_t b, float* to) {  // clang 14 needs the explicit capture
                     const arma::mat rows = rows_at(batch[blocks[b]]);
                     std::transform(rows.begin(), rows.end(), to,
                                    [](double entry) { return static_cast<float>(entry); });
                 });
             for (std::size_t b = 0; b < blocks.size(); ++b) {
                 if (!found[b]) continue;
-                coded[blocks[b]] = {std::move(found[b]->encoded), 0, container_.header.bits, found[b]->relative_l2};
+                coded[blocks[b]] = {std::move(found[b]->encoded), found[b]->rank, found[b]->paper_bits,
+                                    found[b]->relative_l2};
                 by_coder[blocks[b]] = 1;
             }
         });

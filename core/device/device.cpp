@@ -47,14 +47,18 @@ bool is_device(std::string_view name) {
                               all([](const std::string& part) { return number_of(part).has_value(); }));
 }
 
-Device choose_device(std::string_view name) {
+std::string name_of(Backend backend, int number) {
+    return backend == Backend::cuda ? fmt::format("cuda:{}", number) : std::string(name_of(backend));
+}
+
+Device choose_device(std::string_view name, const Driver& driver) {
     if (!is_device(name))
         throw usage_error("device \"{}\" is not known (auto, cpu, cuda:0 and so on, or emulated): give one of these",
                           name);
     if (name == "cpu") return {};
     if (name == "auto") {
-        const DeviceCount found = device_count();
-        const std::string problem = found.count > 0 ? device_problem(0) : found.problem;
+        const DeviceCount found = driver.count();
+        const std::string problem = found.count > 0 ? driver.problem(0) : found.problem;
         if (problem.empty()) return {Backend::cuda, {0}, ""};
         return {Backend::cpu, {}, fmt::format("no GPU is used ({}): computing on the CPU", problem)};
     }
@@ -64,12 +68,12 @@ Device choose_device(std::string_view name) {
         device.backend = number ? Backend::cuda : Backend::emulated;
         device.numbers.push_back(number.value_or(static_cast<int>(device.numbers.size())));
         if (!number) continue;
-        const DeviceCount found = device_count();
+        const DeviceCount found = driver.count();
         if (found.count > 0 && *number >= found.count)
             throw usage_error(
                 "device \"{}\" does not exist (the driver reports {} in all, counted from 0): give a smaller number",
                 part, found.count);
-        const std::string problem = found.count > 0 ? device_problem(*number) : found.problem;
+        const std::string problem = found.count > 0 ? driver.problem(*number) : found.problem;
         if (!problem.empty())
             throw usage_error("device \"{}\" cannot be used ({}): leave --device out, or --device cpu", part, problem);
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device/global_watch.hpp"
 #include "core/runtime/error.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -82,6 +83,7 @@ public:
     }
 
     void run(const std::function<void(EmulatedTeam&)>& body) {
+        GlobalWatch::begin_block();
         // The stacks (32 MB) are reused; otherwise they would be mapped anew for each block.
         static thread_local boost::context::pooled_fixedsize_stack stacks(stack_bytes);
         for (unsigned rank = 0; rank < threads_; ++rank) {
@@ -143,7 +145,7 @@ public:
     }
     void warp_barrier(unsigned rank, const SourceLine& where) {
         exchange(rank, 0, 0, where);
-        ++threads_of_[rank].warp_interval;
+        running_thread.warp_interval = ++threads_of_[rank].warp_interval;
     }
 
     void note_read(unsigned rank, std::size_t byte, std::size_t bytes) {
@@ -215,7 +217,10 @@ private:
     void resume(Thread& thread) {
         void* kept = nullptr;
         leave_for(&kept, thread.stack_bottom, stack_bytes);
+        running_thread = {true, static_cast<std::uint32_t>(&thread - threads_of_.data()), interval_,
+                          thread.warp_interval};
         thread.fibre = std::move(thread.fibre).resume();
+        running_thread.runs = false;
         arrive(kept, nullptr, nullptr);
     }
 

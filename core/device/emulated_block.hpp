@@ -4,7 +4,9 @@
 #include <cstring>
 #include <functional>
 #include <type_traits>
+#include <typeinfo>
 
+#include "core/device/global_watch.hpp"
 #include "core/device/team.hpp"
 
 /// Runs the blocks of a GPU kernel on the host for tests; every thread is a fibre with its own stack.
@@ -28,7 +30,8 @@ struct SourceLine {
 ///   - one thread writes shared memory that another reads or writes with no barrier between (a warp barrier is enough
 ///     within its warp; a shuffle is not a barrier, as on the device);
 ///   - shared memory is read that no thread has written, or an index lies outside an array.
-/// Accesses through raw pointers (`data`) are not checked.
+/// Accesses through raw pointers (`data`) are not checked. Races in global memory are found by GlobalWatch
+/// (global_watch.hpp) in code that is compiled for it.
 class EmulatedTeam {
 public:
     /// A shared array whose accesses are checked.
@@ -155,8 +158,10 @@ void run_block(unsigned threads, std::size_t shared_bytes, const std::function<v
 struct EmulatedExecutor {
     template <class Kernel>
     void launch(const Kernel& kernel, unsigned blocks) const {
+        GlobalWatch::begin_launch();
         for (unsigned block = 0; block < blocks; ++block)
             run_block(Kernel::threads, kernel.shared_bytes(), [&](EmulatedTeam& team) { kernel(team, block); });
+        GlobalWatch::end_launch(typeid(Kernel).name());
     }
 };
 

@@ -54,6 +54,7 @@ Json option_schema(const OptionSpec& option) {
     set_texts(schema, "suffixes", value.suffixes);
     if (option.repeatable) schema.set("repeatable", true);
     if (!option.also_option.empty()) schema.set("command_option", option.also_option);
+    if (!option.group.empty()) schema.set("group", option.group);
     return schema;
 }
 

@@ -87,6 +87,11 @@ ValueSpec several(ValueSpec value, std::string shown) {
     return value;
 }
 
+std::vector<OptionSpec> in_group(const std::string& heading, std::vector<OptionSpec> options) {
+    for (OptionSpec& option : options) option.group = heading;
+    return options;
+}
+
 ValueSpec names_from(std::vector<std::string> topics, ValueSpec value) {
     value.topics = std::move(topics);
     return value;

@@ -56,6 +56,7 @@ struct OptionSpec {
     bool repeatable = false;       ///< for a command: may be given more than once
     std::string also_option = {};  ///< for a name: the option of commands with the same meaning, `--group`
     std::string neutral = {};      ///< for a command: the value that changes nothing, whatever it is applied to
+    std::string group = {};        ///< for a command: the heading under which its help lists the option
 };
 
 // Functions that make a ValueSpec.
@@ -88,6 +89,9 @@ requires std::is_enum_v<E>
 [[nodiscard]] ValueSpec names_from(std::vector<std::string> topics, ValueSpec value);
 /// A file with one of these suffixes; the help shows `FILE` with the first suffix, or `shown`.
 [[nodiscard]] ValueSpec file_with(std::vector<std::string> suffixes, std::string shown = {});
+
+/// The options under this heading in the help, behind those without one.
+[[nodiscard]] std::vector<OptionSpec> in_group(const std::string& heading, std::vector<OptionSpec> options);
 
 /// Whether the number is within the limits.
 [[nodiscard]] bool contains(const NumberRange& range, double number);

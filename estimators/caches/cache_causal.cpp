@@ -84,10 +84,9 @@ void check_cache_causal(const CacheMethod& method, double bits) {
     if (!(bits >= 0.25 && bits <= 8.0))
         throw usage_error("\"{}\": {} bits are not possible (a mean rate is 0.25 to 8): choose --bits 0.25 to 8",
                           method.own.text(), bits);
-    // A coder checks its options, the first token aside.
-    const CausalOptions options = causal_options(method.own);
+    // The least number of tokens between two bases is that of the channels, which are not known here.
     spiked::located([&] { return '"' + method.own.text() + '"'; },
-                    [&] { return CausalEncoder({1}, options, {}, arma::rowvec(1)); });
+                    [&] { check_causal({1}, causal_options(method.own, 1)); });
 }
 
 CacheCoder cache_causal(const CacheMethod& method, const CacheInput& input) {
@@ -96,9 +95,10 @@ CacheCoder cache_causal(const CacheMethod& method, const CacheInput& input) {
     const std::size_t heads = given.keys + given.values;
     if (heads == 0 || input.channels % heads != 0)
         throw precondition_error("{} channels of {} heads", input.channels, heads);
-    CausalGroup group{causal_options(own), {given.keys, given.values, input.channels / heads}, {}};
+    CausalGroup group{causal_options(own, input.channels), {given.keys, given.values, input.channels / heads}, {}};
     if (own.choice_or_default("weights") == "queries")
         for (const arma::mat& queries : given.queries) group.weights.push_back(query_exponents(queries));
+    spiked::located([&] { return '"' + own.text() + '"'; }, [&] { check_causal({input.channels}, group.options); });
     const double bits = input.bits;
     RowQuantizer coder = in_double(
         own.text(), [=](const arma::mat& rows) { return encode_group(group, bits, rows); },

@@ -74,7 +74,9 @@ std::vector<OptionSpec> causal_specs(const char* freeze, const char* update) {
         {"freeze", one_of_or({"never"}, whole("TOKENS", 128)),
          "tokens after which the basis is final, so that later blocks decode alone: a multiple of 128, or never",
          freeze},
-        {"update", whole("TOKENS", 8), "tokens between two bases: a multiple of 8", update},
+        {"update", whole("TOKENS", 8),
+         "tokens between two bases: a multiple of 8, at least m^2 / 4096 for m channels, which then is the default",
+         update},
         {"lambda", number("L", {.least = 0.0, .most = 10.0}),
          "weight of bits in the encoder's search; default 0.3, with dependent=off 0.12"},
     };
@@ -186,6 +188,17 @@ const std::vector<QuantizerEntry>& cache_methods() {
 }
 
 bool is_cache_method(std::string_view text) { return find_maker(text) != nullptr; }
+
+std::vector<std::string> and_caches(std::vector<std::string> names) {
+    for (auto& name : makers().names()) names.push_back(std::move(name));
+    return names;
+}
+
+std::vector<std::string> and_caches_of_heads(std::vector<std::string> names) {
+    for (auto& name : makers().names())
+        if (cache_method(name).heads_apart()) names.push_back(std::move(name));
+    return names;
+}
 
 CacheMethod cache_method(std::string_view text) {
     const CacheMaker* maker = find_maker(text);

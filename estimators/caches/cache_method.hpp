@@ -38,6 +38,10 @@ struct CacheMethod {
 [[nodiscard]] const std::vector<QuantizerEntry>& cache_methods();
 /// Whether the name, with or without `unrope+`, is that of a cache method.
 [[nodiscard]] bool is_cache_method(std::string_view text);
+/// The names and those of all cache methods, or of those that code heads apart unless their options say otherwise: for
+/// the messages that list what a command accepts.
+[[nodiscard]] std::vector<std::string> and_caches(std::vector<std::string> names = {});
+[[nodiscard]] std::vector<std::string> and_caches_of_heads(std::vector<std::string> names = {});
 /// Throws usage_error for an unknown option or quantizer, and precondition_error for an unknown name.
 [[nodiscard]] CacheMethod cache_method(std::string_view text);
 /// The cache method of this name if it codes heads apart. Throws usage_error for its options.

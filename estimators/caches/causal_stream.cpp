@@ -1,13 +1,19 @@
 #include "estimators/caches/causal_stream.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/runtime/error.hpp"
 #include "estimators/causal/causal_scales.hpp"
 
 namespace spiked::estimators {
 namespace {
+
+// Stored beside the header and the bytes of blocks: whether there are scales, the length of each block, the step of
+// each but the first.
+constexpr double flag_bits = 8.0;
+constexpr double length_bits = 32.0;
+constexpr double step_bits = 16.0;
+constexpr double rate_tolerance = 0.005;
 
 bool is_on(const NameOptions& own, const char* key) { return own.choice_or_default(key) == "on"; }
 
@@ -18,26 +24,11 @@ CausalShape shape_of(const CacheMethod& method, std::size_t channels, const Cach
     return joined_shape({1, 0, channels});
 }
 
-/// The step at which the rows after `known` take `bits` per entry.
-int step_for(double bits, const arma::mat& rows, std::size_t known, const CausalShape& shape,
-             const CausalOptions& options, CausalSettings settings) {
-    const auto stored = [&](const arma::mat& some) {
-        CausalEncoder encoder(shape, options, settings, some.row(0));
-        return 8.0 * static_cast<double>(encoder.encode(some).size());
-    };
-    const auto entries = static_cast<double>((rows.n_rows - known) * rows.n_cols);
-    // 2^(step / 256): the rate falls with the step; ten halvings of 16 octaves reach 1/64 of an octave.
-    const double spread = std::sqrt(arma::accu(arma::square(rows)) / static_cast<double>(rows.n_elem));
-    const double middle = std::clamp(std::log2(std::max(spread, 0x1p-40)), -40.0, 40.0);
-    auto low = static_cast<int>(std::lround(256.0 * (middle - 12.0)));
-    int high = low + 16 * 256;
-    for (int trial = 0; trial < 10; ++trial) {
-        settings.step = (low + high) / 2;
-        const double whole = stored(rows);
-        const double rate = (whole - (known == 0 ? 0.0 : stored(rows.head_rows(known)))) / entries;
-        (rate > bits ? low : high) = settings.step;
-    }
-    return high;
+/// Bits per entry that are left for the bytes of a block of rows, of which `overhead` bits are stored beside them. A
+/// block of fewer than 128 tokens bears its part of the overhead only, which could be all of its bits.
+double rate_left(double bits, double overhead, const arma::mat& rows) {
+    const double part = static_cast<double>(rows.n_rows) / static_cast<double>(causal_block);
+    return std::max(0.0, bits - part * overhead / static_cast<double>(rows.n_elem));
 }
 
 /// Settings of a sequence, chosen on its first block.
@@ -49,7 +40,8 @@ CausalSettings settings_of(const CacheMethod& method, double bits, const arma::m
         throw input_error(
             "a block of {} tokens is empty or holds NaN or infinity (it cannot be coded): check the model",
             rows.n_rows);
-    settings.step = step_for(bits, rows, 3 * rows.n_rows / 4, shape, options, settings);
+    settings.step =
+        encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, options, settings, rate_tolerance).step();
     return settings;
 }
 
@@ -60,7 +52,7 @@ CausalShape shape_of(const CacheMethod& method, std::size_t channels, const Cach
 
 }  // namespace
 
-CausalOptions causal_options(const NameOptions& own) {
+CausalOptions causal_options(const NameOptions& own, std::size_t columns) {
     CausalOptions options;
     options.sink = is_on(own, "sink");
     options.basis = own.choice_or_default("basis") == "past";
@@ -69,24 +61,28 @@ CausalOptions causal_options(const NameOptions& own) {
     options.adapt = is_on(own, "adapt");
     options.live = own.choice_or_default("freeze") == "never";
     if (!options.live) options.freeze = own.whole_or_default("freeze");
-    options.update = own.whole_or_default("update");
+    options.update = own.whole("update").value_or(
+        std::max<std::size_t>(own.whole_or_default("update"), least_causal_update(columns)));
     options.lambda = own.number("lambda").value_or(options.dependent ? 0.3 : 0.12);
     return options;
 }
 
 CausalStream::CausalStream(const CacheMethod& method, double bits, const arma::mat& first_block,
                            const CacheGroup& group)
-    : options_(causal_options(method.own)),
+    : bits_(bits),
+      options_(causal_options(method.own, first_block.n_cols)),
       shape_(shape_of(method, first_block.n_cols, group)),
       encoder_(shape_, options_, settings_of(method, bits, first_block, group, options_), first_block.row(0)),
       decoder_(shape_, options_, encoder_.header()) {}
 
 arma::mat CausalStream::code(const arma::mat& rows, double& bits) {
-    const std::vector<std::uint8_t> bytes = encoder_.encode(rows);
-    // The flag before the header, and a length before each block, as in the bytes of a whole sequence.
-    if (first_) bits += 8.0 * static_cast<double>(1 + encoder_.header().size());
+    const double beside = first_ ? flag_bits + 8.0 * static_cast<double>(encoder_.header().size()) + length_bits
+                                 : step_bits + length_bits;
+    const std::vector<std::uint8_t> bytes =
+        first_ ? encoder_.encode(rows) : encoder_.encode_at(rate_left(bits_, beside, rows), rows, rate_tolerance);
+    if (!first_) decoder_.set_step(encoder_.step());
     first_ = false;
-    bits += 32.0 + 8.0 * static_cast<double>(bytes.size());
+    bits += beside + 8.0 * static_cast<double>(bytes.size());
     return decoder_.next(bytes, rows.n_rows);
 }
 

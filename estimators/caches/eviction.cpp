@@ -156,9 +156,16 @@ KeptAndCoded parse_kept_and_coded(std::string_view text) {
                 "{} or {}+tq-mse",
                 text, name, name, name);
     if (result.eviction == nullptr)
-        result.method = method_named(text, evictions().names());
-    else if (plus != std::string_view::npos)
-        result.method = method_named(text.substr(plus + 1));
+        result.method = method_named(text, and_caches_of_heads(evictions().names()));
+    else if (plus != std::string_view::npos) {
+        const std::string_view coding = text.substr(plus + 1);
+        if (is_cache_method(coding))
+            throw usage_error(
+                "\"{}\": {} codes all tokens in their order (an eviction leaves some out): write {} alone, or "
+                "{}+tq-mse",
+                text, coding, coding, parts.front());
+        result.method = method_named(coding);
+    }
     return result;
 }
 

@@ -27,6 +27,7 @@ public:
     /// Costs 2 m^2 multiplications a row.
     void add(const RowMatrix& rows);
     [[nodiscard]] std::size_t tokens() const { return tokens_; }
+    void set_step(double step) { step_ = step; }
     /// Before any row: the identity and a variance of 4 D^2. Without `rotate` the channels stay the columns; without
     /// `correlate`, and before 16 rows, the correlations are 0. Costs an eigendecomposition and m^3 multiplications.
     [[nodiscard]] ChannelBasis basis() const;

@@ -20,12 +20,16 @@ struct CausalOptions {
     bool adapt = true;         ///< variances and counts follow what was decoded
     bool live = false;         ///< the basis never freezes, and blocks decode only in order
     std::size_t freeze = 256;  ///< tokens after which the basis is final: a multiple of 128
-    std::size_t update = 32;   ///< tokens between two bases, more often before 2 updates: a multiple of 8
+    std::size_t update = 32;   ///< tokens between two bases, more often before 2 updates: least_causal_update or more
     double lambda = 0.3;       ///< weight of bits in the encoder's search (.12 is better without `dependent`)
 };
 /// The note's settings for one head (m = d) and for all keys and values of a layer (m = 2 heads d).
 [[nodiscard]] inline CausalOptions causal_head() { return {}; }
 [[nodiscard]] inline CausalOptions causal_layer() { return {.freeze = 512, .update = 64}; }
+
+/// The fewest tokens between two bases of m columns: m^2 / 4096, rounded up to a multiple of 8 and at least 8. With
+/// fewer, the time for bases would grow faster than the number of entries: one of 1024 columns takes half a second.
+[[nodiscard]] std::size_t least_causal_update(std::size_t columns);
 
 /// The columns of a matrix of m columns, and the scale that each is multiplied by before it is coded.
 struct CausalShape {
@@ -33,6 +37,9 @@ struct CausalShape {
     std::vector<std::uint16_t> scale_of{};  ///< of each column, the number of its scale; empty for no scales
     [[nodiscard]] std::size_t scales() const;
 };
+
+/// Throws usage_error for options that are out of range for this shape.
+void check_causal(const CausalShape& shape, const CausalOptions& options);
 
 /// What a sequence needs beside its blocks, chosen by the encoder and stored in 2 + scales bytes.
 struct CausalSettings {
@@ -48,6 +55,8 @@ struct CausalCode {
     std::size_t tokens = 0;
     /// Header, blocks and 32 bits for the length of each block.
     [[nodiscard]] std::size_t stored_bits() const;
+    /// CausalSettings::step in the header.
+    [[nodiscard]] int step() const;
 };
 
 /// What encoder and decoder share (causal_codec.cpp).
@@ -80,11 +89,17 @@ public:
     /// The next 128 rows, or fewer at the end. Throws input_error for entries that are not finite, and usage_error for
     /// entries beyond 2^40 steps.
     [[nodiscard]] std::vector<std::uint8_t> encode(const arma::mat& rows);
+    /// The same with a step of their own, which a decoder must be told: of at most 10 that are tried, the one whose
+    /// bytes come nearest to `bits` per entry; the search ends within `tolerance`. Throws input_error also for rows
+    /// whose root mean square is not 0 and not 2^-40 to 2^50.
+    [[nodiscard]] std::vector<std::uint8_t> encode_at(double bits, const arma::mat& rows, double tolerance = 0.005);
+    [[nodiscard]] int step() const { return step_; }
     /// The rows of the last block as a decoder has them.
     [[nodiscard]] const arma::mat& decoded() const { return decoded_; }
 
 private:
     std::unique_ptr<CausalState> state_;
+    int step_ = 0;
     std::vector<std::uint8_t> header_;
     arma::mat decoded_;
 };
@@ -96,6 +111,8 @@ public:
     ~CausalDecoder();
     CausalDecoder(CausalDecoder&&) noexcept;
 
+    /// The step of the blocks that follow, where it is not that of the header. Throws input_error out of range.
+    void set_step(int step);
     /// The next block of the sequence. Damaged bytes give an input_error or other numbers.
     [[nodiscard]] arma::mat next(std::span<const std::uint8_t> bytes, std::size_t rows);
     /// Whether `frozen_block` can be called: the blocks up to the freeze have been decoded.
@@ -113,7 +130,9 @@ private:
 [[nodiscard]] arma::mat decode_causal(const CausalCode& code, const CausalShape& shape, const CausalOptions& options);
 
 /// The code whose stored bits an entry are nearest to `bits` among those tried, at most 10 steps; most matrices come
-/// within `tolerance` after four. settings.step is ignored.
+/// within `tolerance` after four. Of fewer than 128 rows, a part n / 128 of the header and the length is counted,
+/// because all of it could exceed `bits`. settings.step is ignored. Throws input_error for entries that are not finite,
+/// or whose root mean square is not 0 and not 2^-40 to 2^50.
 [[nodiscard]] CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShape& shape,
                                           const CausalOptions& options, CausalSettings settings,
                                           double tolerance = 0.01);

@@ -29,6 +29,11 @@ public:
 
     [[nodiscard]] arma::mat encode(const arma::mat& rows, std::vector<std::uint8_t>& bytes);
     [[nodiscard]] arma::mat decode(std::span<const std::uint8_t> bytes, std::size_t rows);
+    /// The step of the blocks that follow.
+    void set_step(double step) {
+        step_ = step;
+        moments_.set_step(step);
+    }
     [[nodiscard]] bool frozen() const { return !options_.live && tokens_ >= options_.freeze; }
     [[nodiscard]] arma::mat decode_frozen(std::span<const std::uint8_t> bytes, std::size_t rows) const;
 

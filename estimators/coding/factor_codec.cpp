@@ -113,9 +113,9 @@ void FactorCodec::write(BitWriter& writer, const LowRank& signal) const {
     writer.align();
 }
 
-FactorCodec::Read FactorCodec::read(std::span<const std::uint8_t> bytes, std::size_t rows, std::size_t columns) const {
+FactorCodec::ReadFactors FactorCodec::read_factors(std::span<const std::uint8_t> bytes, std::size_t rows,
+                                                   std::size_t columns) const {
     BitReader reader(bytes);
-    arma::mat low_rank(rows, columns);
     std::vector<double> values(reader.read(rank_bits));
     if (values.size() > std::min(rows, columns))
         throw input_error("a coded block has rank {} for {} x {}: the data is damaged", values.size(), rows, columns);
@@ -127,12 +127,23 @@ FactorCodec::Read FactorCodec::read(std::span<const std::uint8_t> bytes, std::si
         read_levels(reader, right);
     }
     const bool coded = kind_ != FactorCodebook::fp16;
-    for (const double value : values) {
-        const arma::vec u = read_vector(reader, rows, coded ? &left : nullptr);
-        const arma::vec v = read_vector(reader, columns, coded ? &right : nullptr);
-        low_rank += value * u * v.t();
+    LowRank signal{arma::mat(rows, values.size()), arma::vec(values), arma::mat(columns, values.size())};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        signal.left.col(i) = read_vector(reader, rows, coded ? &left : nullptr);
+        signal.right.col(i) = read_vector(reader, columns, coded ? &right : nullptr);
     }
-    return {std::move(low_rank), reader.bytes_read()};
+    return {std::move(signal), reader.bytes_read()};
+}
+
+FactorCodec::Read FactorCodec::read(std::span<const std::uint8_t> bytes, std::size_t rows, std::size_t columns) const {
+    const auto [signal, read] = read_factors(bytes, rows, columns);
+    arma::mat low_rank(rows, columns);
+    for (std::size_t i = 0; i < signal.values.n_elem; ++i) {
+        const arma::vec u = signal.left.col(i);
+        const arma::vec v = signal.right.col(i);
+        low_rank += signal.values(i) * u * v.t();
+    }
+    return {std::move(low_rank), read};
 }
 
 }  // namespace spiked::estimators

@@ -39,6 +39,13 @@ public:
         std::size_t bytes;  ///< number of bytes read, rounded up
     };
     [[nodiscard]] Read read(std::span<const std::uint8_t> bytes, std::size_t rows, std::size_t columns) const;
+    struct ReadFactors {
+        LowRank signal;     ///< its columns are only nearly orthonormal
+        std::size_t bytes;  ///< as in Read
+    };
+    /// The same in factors.
+    [[nodiscard]] ReadFactors read_factors(std::span<const std::uint8_t> bytes, std::size_t rows,
+                                           std::size_t columns) const;
 
     /// Bits per entry of a vector.
     [[nodiscard]] unsigned entry_bits() const;

@@ -1,5 +1,7 @@
 #include "estimators/inference/estimated_noise.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numbers>
 
@@ -37,6 +39,18 @@ std::optional<EstimatedNoise> estimated_noise(const Shrinkage& found, Shape shap
     noise.width = fall / std::pow(1.5 * std::numbers::pi, 2.0 / 3.0);
     if (!(noise.width > 0.0)) return std::nullopt;
     return noise;
+}
+
+std::string why_no_noise(const Shrinkage& found, Shape shape) {
+    const bool white = found.noise_level.has_value();
+    if (!white && found.noise_eigenvalues.empty() && shape.short_side() >= fewest_noise_values)
+        return "this method estimates no noise law here";
+    const std::size_t left =
+        white || found.noise_eigenvalues.empty() ? shape.short_side() : found.noise_eigenvalues.size();
+    if (left < fewest_noise_values)
+        return fmt::format("the noise has only {} singular values ({} are needed)", left, fewest_noise_values);
+    if (white ? *found.noise_level == 0.0 : !(found.noise_eigenvalues.front() > 0.0)) return "the noise is zero";
+    return "the largest noise values are alike, which shows no edge";
 }
 
 theory::SpikeCurve curve_at(const EstimatedNoise& noise, Shape shape, Eigenvalue z) {

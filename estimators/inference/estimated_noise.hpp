@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "estimators/spectral/shrinkage.hpp"
@@ -26,6 +27,8 @@ struct EstimatedNoise {
 /// Nothing where the estimator knows no noise law: kept singular values, a known covariance, a transform before it, or
 /// fewer than 8 noise eigenvalues.
 [[nodiscard]] std::optional<EstimatedNoise> estimated_noise(const Shrinkage& found, Shape shape);
+/// Why there is none, in words that end a sentence.
+[[nodiscard]] std::string why_no_noise(const Shrinkage& found, Shape shape);
 
 /// The curve of outliers over this noise at z, from sums over the eigenvalues. Source: t = -1 - z m(z), m the Stieltjes
 /// transform of the side of length d, and derivatives with respect to log z of sums of (mu / (z - mu))^j. Requires z

@@ -23,6 +23,11 @@ double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 /// Estimates of overlaps may be 0 or 1, where the logistic scale ends.
 double inside(double overlap) { return std::clamp(overlap, 1e-12, 1.0 - 1e-12); }
 
+/// The number of deviations within which a normal variable lies at this confidence, also next to 1.
+double normal_quantile(double confidence) {
+    return boost::math::quantile(boost::math::complement(boost::math::normal(), 0.5 * (1.0 - confidence)));
+}
+
 /// What both methods know of a block.
 struct Seen {
     const EstimatedNoise& noise;
@@ -99,7 +104,7 @@ OverlapErrors overlap_errors(const Seen& seen, double z) {
 }
 
 SpikeIntervals by_theory(const Seen& seen, const Component& of) {
-    const double q = boost::math::quantile(boost::math::normal(), 0.5 + seen.confidence / 2.0);
+    const double q = normal_quantile(seen.confidence);
     const double z = of.outlier.value;
     const double here = estimate_on(curve_at(seen.noise, seen.shape, {z}), seen.shape).strength;
     const auto strength_at = [&](double other) {
@@ -135,7 +140,7 @@ Interval bias_corrected(std::vector<double> draws, double confidence) {
     const boost::math::normal law;
     const auto smaller = static_cast<double>(std::lower_bound(draws.begin(), draws.end(), 0.0) - draws.begin());
     const double shift = boost::math::quantile(law, (smaller + 0.5) / (static_cast<double>(draws.size()) + 1.0));
-    const double q = boost::math::quantile(law, 0.5 + confidence / 2.0);
+    const double q = normal_quantile(confidence);
     return {quantile_of(draws, boost::math::cdf(law, 2.0 * shift - q)),
             quantile_of(draws, boost::math::cdf(law, 2.0 * shift + q))};
 }
@@ -179,12 +184,17 @@ std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& foun
     if (!(confidence > 0.0 && confidence < 1.0))
         throw usage_error("a confidence of {} is not possible: give a number between 0 and 1", confidence);
     if (method == IntervalMethod::none) return std::nullopt;
+    std::vector<SpikeIntervals> intervals(found.rank);
+    const auto without = [&](const std::string& reason) {
+        for (SpikeIntervals& of : intervals) of.reason = reason;
+        return intervals;
+    };
     const auto noise = estimated_noise(found, shape);
-    if (!noise) return std::nullopt;
+    if (!noise) return without(why_no_noise(found, shape));
     EstimatedNoise observed = *noise;
     observed.eigenvalues.clear();
     for (const double value : singular_values.subspan(found.rank)) observed.eigenvalues.push_back(value * value);
-    if (observed.eigenvalues.empty()) return std::nullopt;
+    if (observed.eigenvalues.empty()) return without("no singular value is left for the noise");
     const Seen seen{*noise, observed, shape, confidence};
     const std::string_view bytes(reinterpret_cast<const char*>(singular_values.data()), singular_values.size_bytes());
     static const stream::StudySeed seed = stream::StudySeed::parse("0x5170");
@@ -195,7 +205,6 @@ std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& foun
         const theory::SpikeVariances at = seen.variances_at(curve_at(*noise, shape, z));
         deviations.push_back(found.strengths[i] * at.strength_response * std::sqrt(at.log.outlier));
     }
-    std::vector<SpikeIntervals> intervals(found.rank);
     for (std::size_t i = 0; i < found.rank; ++i) {
         SpikeIntervals& of = intervals[i];
         const Component component{{singular_values[i] * singular_values[i]},

@@ -54,8 +54,8 @@ struct SpikeIntervals {
 ///
 /// Coverage: table in docs/METHODS.md. Cost: theory some hundred passes over the noise values for each
 /// component; bootstrap some 15 ms for each component at 128 x 128, in proportion to n + d.
-/// Returns one entry for each component, or nothing where no noise law is estimated. Source: ours; theory.md 1.2 for
-/// the fluctuations.
+/// Returns one entry for each component, or nothing for `none`. Where no noise law is estimated (estimated_noise.hpp),
+/// the reason says why. Source: ours; theory.md 1.2 for the fluctuations.
 [[nodiscard]] std::optional<std::vector<SpikeIntervals>> spike_intervals(const Shrinkage& found,
                                                                          std::span<const double> singular_values,
                                                                          Shape shape, IntervalMethod method,
@@ -67,8 +67,10 @@ inline constexpr std::size_t bootstrap_replicates = 999;
 
 /// The probability that white noise of the estimated level has a largest eigenvalue at least as large as the one behind
 /// the components found, by the Tracy-Widom law for a block with as many rows and columns less: whether there is one
-/// more component. Nothing unless the estimator assumes white noise, or where no value is left. It is of its nominal
-/// size for Gaussian and lighter entries; heavy tails make it too small (tracy_widom_rank.hpp). Cost: 2 ms.
+/// more component. It is conditional on the rank, which the same data chose: behind a test that has just stopped it
+/// cannot be small, and behind a rule that counts too few components it always is. Nothing unless the estimator assumes
+/// white noise, or where no value is left. It is of its nominal size for Gaussian and lighter entries; heavy tails make
+/// it too small (tracy_widom_rank.hpp). Cost: 2 ms.
 [[nodiscard]] std::optional<double> next_component_p_value(const Shrinkage& found,
                                                            std::span<const double> singular_values, Shape shape);
 

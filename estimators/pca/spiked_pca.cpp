@@ -97,7 +97,7 @@ void append_component(SpikedPca& result, const theory::SpikedCovariance& law, do
     result.debiased_errors.push_back(spread ? spread->population_eigenvalue / root_samples * unit : 0.0);
     result.cosines.push_back(cosine);
     result.cosine_errors.push_back(
-        spread && cosine > 0.0 ? std::min(1.0, spread->squared_cosine / root_samples / (2.0 * cosine)) : 0.0);
+        spread && cosine > 0.0 ? std::min(1.0, spread->estimated_squared_cosine / root_samples / (2.0 * cosine)) : 0.0);
     result.shrunk.push_back(shrunk_by(options, sample, population, squared, noise_level) * unit);
 }
 

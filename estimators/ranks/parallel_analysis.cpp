@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/runtime/error.hpp"
+#include "estimators/svd/relative_spectrum.hpp"
 #include "sim/random/address.hpp"
 
 namespace spiked::estimators {
@@ -14,6 +15,8 @@ namespace {
 
 /// Rounding must not remove a draw from level (draws + 1), which is often meant to be a whole number.
 constexpr double flip_rounding = 1e-9;
+/// Columns are taken for centred where their means hold at most this fraction of the energy.
+constexpr double centred_below = 1e-20;
 
 /// One bit of the stream for each entry.
 void flip_signs(const arma::mat& from, const stream::Stream& stream, std::uint16_t draw, arma::mat& to) {
@@ -46,6 +49,37 @@ bool reaches_one(const arma::mat& matrix) {
     return !arma::chol(factor, rest);
 }
 
+/// The matrix without the stripped lines of the block.
+arma::mat kept_lines(arma::mat matrix, const AnalysedBlock& block) {
+    const Shape shape = block.shape();
+    if (shape.rows == matrix.n_rows && shape.columns == matrix.n_cols) return matrix;
+    return matrix.submat(block.kept_rows(), block.kept_columns());
+}
+
+/// The residual behind `rank` components as copies are made of it. Noise behind r components has the edge of a block
+/// with r fewer rows and columns, one row fewer where columns are centred; its copies have the same energy in more rows
+/// and columns. The factor makes the edges equal. Permuted copies are those of centred columns.
+arma::mat prepared_for_copies(arma::mat residual, ResidualCopies copies, std::size_t rank) {
+    const double all_rows = static_cast<double>(residual.n_rows);
+    const double columns = static_cast<double>(residual.n_cols);
+    const arma::rowvec means = arma::mean(residual, 0);
+    const bool centred =
+        all_rows * arma::accu(arma::square(means)) <= centred_below * arma::accu(arma::square(residual));
+    double rows_of_copies = all_rows;
+    double rows_of_energy = all_rows;
+    if (copies == ResidualCopies::permutations) {
+        residual.each_row() -= means;
+        rows_of_copies -= 1.0;
+        if (centred) rows_of_energy -= 1.0;
+    }
+    const double left_rows = all_rows - (centred ? 1.0 : 0.0) - static_cast<double>(rank);
+    const double left_columns = columns - static_cast<double>(rank);
+    if (left_rows <= 0.0 || left_columns <= 0.0) return residual;
+    const double edges =
+        (std::sqrt(left_rows) + std::sqrt(left_columns)) / (std::sqrt(rows_of_copies) + std::sqrt(columns));
+    return residual * (edges * std::sqrt(rows_of_energy / left_rows * columns / left_columns));
+}
+
 }  // namespace
 
 std::size_t ParallelAnalysis::least_draws(double level) {
@@ -62,8 +96,10 @@ ParallelAnalysis::ParallelAnalysis(AnalysedBlock& block, double level, std::size
 
 bool ParallelAnalysis::significant(std::size_t rank) const {
     const std::vector<double>& values = block_.singular_values();
-    if (rank >= values.size() || values[rank] == 0.0) return false;
-    const arma::mat residual = block_.residual(std::span(values).first(rank)) / values[rank];
+    if (rank >= values.size() || relative_value(values[rank], values.front(), block_.shape().long_side()) == 0.0)
+        return false;
+    const arma::mat residual = prepared_for_copies(
+        kept_lines(block_.residual(std::span(values).first(rank)) / values[rank], block_), copies_, rank);
     const arma::mat& block = block_.block();
     const std::string_view bytes(reinterpret_cast<const char*>(block.memptr()), block.n_elem * sizeof(double));
     static const stream::StudySeed seed = stream::StudySeed::parse("0x5169");

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/runtime/error.hpp"
+#include "estimators/ranks/bi_cross_validation.hpp"
+#include "estimators/ranks/deterministic_parallel_analysis.hpp"
 #include "estimators/ranks/eigenvalue_gaps.hpp"
 #include "estimators/ranks/kritchman_nadler.hpp"
 #include "estimators/ranks/parallel_analysis.hpp"
@@ -32,7 +34,30 @@ BlockRankRule parallel_analysis(const NameOptions& named) {
         throw usage_error("\"{}\": {} draws are not possible at level {}: give {} or more", named.text(), draws, level,
                           least);
     const auto copies = named.choice_or_default<ResidualCopies>("copies");
+    if (named.choice_or_default("center") == "yes")
+        return [=](AnalysedBlock& block) {
+            arma::mat matrix = block.core();
+            matrix.each_row() -= arma::rowvec(arma::mean(matrix, 0));
+            AnalysedBlock centred(std::move(matrix));
+            return ParallelAnalysis(centred, level, draws, copies).rank();
+        };
     return [=](AnalysedBlock& block) { return ParallelAnalysis(block, level, draws, copies).rank(); };
+}
+
+BlockRankRule bi_cross_validation(const NameOptions& named) {
+    const std::size_t folds = named.whole_or_default("folds");
+    return [=](AnalysedBlock& block) { return bi_cross_validation_rank(block.core(), folds); };
+}
+
+BlockRankRule deterministic_parallel_analysis(const NameOptions& named) {
+    const double level = named.number_or_default("alpha");
+    const auto variances = named.choice_or_default<NoiseVariances>("variances");
+    return [=](AnalysedBlock& block) { return deflated_deterministic_rank(block, level, variances); };
+}
+
+/// The option of the rules with Tracy-Widom tests.
+OptionSpec test_level() {
+    return {"alpha", number("P", {.above = 0.0, .below = 1.0}), "nominal false-alarm rate of each test", "0.005"};
 }
 
 const Registry<Row>& rows() {
@@ -59,8 +84,8 @@ const Registry<Row>& rows() {
              }},
             {{"kn",
               "counts components by sequential Tracy-Widom tests under white noise of unknown level",
-              {{"alpha", number("P", {.above = 0.0, .below = 1.0}), "nominal false-alarm rate of each test; the true one is two to four times as large", "0.005"}},
-              "Kritchman & Nadler 2009"},
+              {test_level()},
+              "Kritchman & Nadler 2009; Nadler 2011"},
              [](const NameOptions& named) -> RankRule {
                  return [level = named.number_or_default("alpha")](const RelativeSpectrum& spectrum) {
                      return kritchman_nadler_rank(spectrum, level);
@@ -72,11 +97,28 @@ const Registry<Row>& rows() {
               {{"copies", one_of<ResidualCopies>(),
                 "permute the entries of each column, or give every entry a random sign",
                 std::string(enum_name(ResidualCopies::permutations))},
+               {"center", one_of({"yes", "no"}), "centre the columns first, so that their means are not a component",
+                "no"},
                {"level", number("P", {.above = 0.0, .below = 1.0}), "false-alarm rate of each component", "0.05"},
                {"draws", whole("N", 1, ParallelAnalysis::most_draws), "number of copies", "1/level - 1"}},
               "Horn 1965; Buja & Eyuboglu 1992; Hong, Sheng & Dobriban 2020; Dobriban & Owen 2019"},
              nullptr,
              parallel_analysis},
+            {{"ddpa",
+              "counts components above the edge of noise with the variances of the residual's rows and columns; needs "
+              "the matrix",
+              {test_level(),
+               {"variances", one_of<NoiseVariances>(), "lines whose noise variances may differ",
+                std::string(enum_name(NoiseVariances::both))}},
+              "Dobriban & Owen 2019"},
+             nullptr,
+             deterministic_parallel_analysis},
+            {{"bcv",
+              "bi-cross-validation: the rank that predicts blocks of entries best from the others; needs the matrix",
+              {{"folds", whole("K", 2, 100), "number of parts of the rows, and of the columns", "3"}},
+              "Owen & Perry 2009"},
+             nullptr,
+             bi_cross_validation},
         });
     return table;
 }
@@ -107,6 +149,12 @@ std::vector<OptionSpec> options_of_rank_rules(const std::string& before) {
     std::vector<OptionSpec> all;
     for (const auto& row : rows())
         for (OptionSpec option : row.entry.options) {
+            const auto shared =
+                std::find_if(all.begin(), all.end(), [&](const OptionSpec& other) { return other.key == option.key; });
+            if (shared != all.end()) {
+                shared->help.insert(shared->help.find(": "), " or " + before + row.entry.name);
+                continue;
+            }
             option.help = "with " + before + row.entry.name + ": " + option.help;
             all.push_back(std::move(option));
         }
@@ -123,13 +171,17 @@ std::vector<OptionSpec> rank_options() {
 
 GivenRank given_rank(const NameOptions& named, const std::string& word, const std::vector<std::string>& own) {
     GivenRank given;
+    std::vector<std::string> allowed = own;
+    for (const auto& row : rows())
+        if (row.entry.name == word)
+            for (const auto& option : row.entry.options) allowed.push_back(option.key);
     for (const auto& row : rows()) {
         if (row.entry.name == word) {
             given.rule = row.make != nullptr ? row.make(named) : needs_the_block(row.entry.name);
             if (row.make_for_blocks != nullptr) given.block_rule = row.make_for_blocks(named);
             continue;
         }
-        if (const auto key = option_of(row, named, own))
+        if (const auto key = option_of(row, named, allowed))
             throw usage_error("\"{}\": {}= belongs to the rank rule {}: leave it out or write {} in the place of {}",
                               named.text(), *key, row.entry.name, row.entry.name, word);
     }

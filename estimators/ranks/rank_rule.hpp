@@ -27,7 +27,8 @@ struct GivenRank {
 };
 
 [[nodiscard]] const std::vector<RegistryEntry>& rank_rules();
-/// The options of all rules, as `spiked list` shows them; `before` is printed before the name of the rule.
+/// The options of all rules, as `spiked list` shows them; `before` is printed before the name of the rule. Rules that
+/// share a key share the option, with the same value and default.
 [[nodiscard]] std::vector<OptionSpec> options_of_rank_rules(const std::string& before = "");
 /// A rank or the name of a rule.
 [[nodiscard]] ValueSpec rank_value();

@@ -3,6 +3,8 @@
 ====================================================  =================================================================
 `denoise`, `eoptshrink`, `gavish_donoho`, `screenot`  the low-rank signal of a noisy matrix
 `shrink`                                              the same from singular values
+`pca`                                                 noise level and components of a sample covariance
+`prepare`                                             centred and standardized matrices
 `theory`                                              edges, detection thresholds, overlaps, optimal shrinkage
 `quantize`, `Codec`, `roundtrip`                      compressed matrices
 `run`, `Store`                                        studies
@@ -15,11 +17,13 @@ Matrices are NumPy arrays or PyTorch tensors of real numbers; rows are observati
 """
 
 from . import errors
+from .components import PrincipalComponents, pca
 from .denoising import denoise, eoptshrink, gavish_donoho, screenot, shrink
 from .errors import SpikedError
-from .estimates import Denoised, Estimate
+from .estimates import Denoised, Estimate, Intervals
 from .laws import Theory, theory
 from .methods import list_methods
+from .preparation import prepare
 from .quantization import Codec, Encoded, Quantized, Roundtrip, quantize, roundtrip
 from .store import Store, run
 
@@ -28,6 +32,8 @@ __all__ = [
     "Denoised",
     "Encoded",
     "Estimate",
+    "Intervals",
+    "PrincipalComponents",
     "Quantized",
     "Roundtrip",
     "SpikedError",
@@ -38,6 +44,8 @@ __all__ = [
     "errors",
     "gavish_donoho",
     "list_methods",
+    "pca",
+    "prepare",
     "quantize",
     "roundtrip",
     "run",

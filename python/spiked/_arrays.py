@@ -10,6 +10,7 @@ import numpy as np
 
 from .errors import InputError, OutOfMemory
 
+_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _KINDS = {
     "c": "complex numbers: pass its real part, or columns of real and imaginary parts",
     "O": "Python objects: convert it, for example with numpy.asarray(X, dtype=float)",
@@ -83,6 +84,8 @@ def array(value: Any, name: str = "X") -> np.ndarray:
     InputError
         Complex numbers, texts, objects, records, masked values, sparse matrices and ragged lists.
     """
+    if type(value) is np.ndarray and value.dtype in _DTYPES:
+        return value
     value = _numbers_of(value, name)
     if isinstance(value, np.ma.MaskedArray):
         if np.ma.is_masked(value):
@@ -166,14 +169,11 @@ def room(wanted: Tuple[int, ...], name: str) -> np.ndarray:
 
 def with_whole_strides(found: np.ndarray) -> np.ndarray:
     """The same array; a copy where its strides are no multiples of an entry's size, as in a field of a record."""
+    if found.flags.forc and found.flags.aligned:
+        return found
     if all(stride % found.itemsize == 0 for stride in found.strides) and found.flags.aligned:
         return found
     return np.ascontiguousarray(found)
-
-
-def entry_strides(found: np.ndarray) -> Tuple[int, ...]:
-    """Strides in entries, as the C interface takes them."""
-    return tuple(stride // found.itemsize for stride in found.strides)
 
 
 def like(result: np.ndarray, original: Any) -> Any:

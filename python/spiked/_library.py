@@ -61,6 +61,56 @@ class Estimate(ctypes.Structure):
     ]
 
 
+class Intervals(ctypes.Structure):
+    _fields_ = [
+        ("method", c_char_p),
+        ("confidence", c_double),
+        ("capacity", c_int64),
+        ("strength", c_void_p),
+        ("overlap_left", c_void_p),
+        ("overlap_right", c_void_p),
+        ("reasons", c_void_p),
+        ("reason_capacity", c_int64),
+        ("count", c_int64),
+        ("next_value", c_double),
+    ]
+
+
+class PcaOptions(ctypes.Structure):
+    _fields_ = [
+        ("center", c_char_p),
+        ("standardize", c_int64),
+        ("covariance_of", c_int64),
+        ("shrinker", c_char_p),
+        ("loss", c_char_p),
+        ("noise", c_char_p),
+        ("noise_level", c_double),
+        ("level", c_double),
+    ]
+
+
+class Components(ctypes.Structure):
+    _fields_ = [
+        ("capacity", c_int64),
+        ("eigenvalues", c_void_p),
+        ("debiased", c_void_p),
+        ("debiased_errors", c_void_p),
+        ("cosines", c_void_p),
+        ("cosine_errors", c_void_p),
+        ("score_cumulants", c_void_p),
+        ("shrunk", c_void_p),
+        ("notes", c_void_p),
+        ("notes_capacity", c_int64),
+        ("values", c_int64),
+        ("components", c_int64),
+        ("cumulants", c_int64),
+        ("degrees_of_freedom", c_int64),
+        ("stripped_features", c_int64),
+        ("noise_level", c_double),
+        ("bulk_edge", c_double),
+    ]
+
+
 class Covariance(ctypes.Structure):
     _fields_ = [("spec", c_char_p), ("matrix", POINTER(Matrix))]
 
@@ -130,7 +180,7 @@ _FUNCTIONS = {
     "spiked_abi_version": (c_int, []),
     "spiked_last_error": (c_char_p, []),
     "spiked_list": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(c_size_t)]),
-    "spiked_denoise": (
+    "spiked_denoise_intervals": (
         c_int,
         [
             POINTER(Matrix),
@@ -139,11 +189,19 @@ _FUNCTIONS = {
             POINTER(Covariance),
             POINTER(Covariance),
             c_int,
+            c_char_p,
+            c_char_p,
             POINTER(Matrix),
             POINTER(Estimate),
+            POINTER(Intervals),
         ],
     ),
-    "spiked_shrink": (c_int, [c_void_p, c_int64, c_int64, c_int64, c_char_p, c_char_p, POINTER(Estimate)]),
+    "spiked_shrink_intervals": (
+        c_int,
+        [c_void_p, c_int64, c_int64, c_int64, c_char_p, c_char_p, POINTER(Estimate), POINTER(Intervals)],
+    ),
+    "spiked_prepare": (c_int, [POINTER(Matrix), c_char_p, c_char_p, POINTER(Matrix), c_char_p, c_int64]),
+    "spiked_pca": (c_int, [POINTER(Matrix), POINTER(PcaOptions), POINTER(Components)]),
     "spiked_law_create": (c_int, [POINTER(Spectrum), POINTER(Spectrum), c_double, POINTER(c_void_p)]),
     "spiked_law_free": (None, [c_void_p]),
     "spiked_law_bulk": (c_int, [c_void_p, POINTER(Bulk)]),
@@ -232,19 +290,18 @@ def words(value: Any, name: str) -> bytes:
 
 def matrix_of(array: np.ndarray) -> Matrix:
     """Describes a matrix of float32 or float64; the caller keeps the array while the description is used."""
-    row_stride, col_stride = _arrays.entry_strides(array)
-    return Matrix(
-        array.ctypes.data, 1 if array.dtype == np.float32 else 2, array.shape[0], array.shape[1], row_stride, col_stride
-    )
+    rows, cols = array.shape
+    down, right = array.strides
+    width = array.itemsize
+    return Matrix(array.ctypes.data, width // 4, rows, cols, down // width, right // width)
 
 
 def blocks_of(array: np.ndarray) -> Blocks:
     """Describes blocks (number, rows, columns)."""
-    strides = _arrays.entry_strides(array)
-    first = Matrix(
-        array.ctypes.data, 1 if array.dtype == np.float32 else 2, array.shape[1], array.shape[2], strides[1], strides[2]
-    )
-    return Blocks(first, array.shape[0], strides[0])
+    count, rows, cols = array.shape
+    width = array.itemsize
+    apart, down, right = (stride // width for stride in array.strides)
+    return Blocks(Matrix(array.ctypes.data, width // 4, rows, cols, down, right), count, apart)
 
 
 def run_long(

@@ -10,7 +10,8 @@ import numpy as np
 from . import _arrays, _library
 from ._library import Covariance, check, library, matrix_of, run_long, words
 from .errors import UsageError
-from .estimates import Denoised, Estimate
+from .estimates import Denoised, Estimate, Intervals
+from .preparation import prepared
 
 __all__ = ["denoise", "eoptshrink", "gavish_donoho", "screenot", "shrink"]
 
@@ -53,6 +54,33 @@ class _Buffers:
         }
 
 
+class _IntervalBuffers:
+    """What a call fills about intervals: three arrays of `capacity` pairs, and a reason of 256 bytes for each."""
+
+    def __init__(self, capacity: int, method: str, confidence: float) -> None:
+        if method not in ("theory", "bootstrap"):
+            raise UsageError(f"intervals is {method!r}: use theory or bootstrap, or None for none")
+        self.ends = np.full((3, capacity, 2), np.nan)
+        self.reasons = ctypes.create_string_buffer(256 * capacity)
+        self.method, self.confidence = method, float(confidence)
+        if not 0.0 < self.confidence < 1.0:
+            raise UsageError(f"confidence is {confidence} (a probability): pass a number above 0 and below 1")
+        first = self.ends.ctypes.data
+        arrays = (first, first + 16 * capacity, first + 32 * capacity, ctypes.addressof(self.reasons))
+        self.described = _library.Intervals(method.encode(), self.confidence, capacity, *arrays, 256)
+
+    def fields(self) -> Dict[str, Any]:
+        count = self.described.count
+        p_value = self.described.next_value
+        first = ctypes.addressof(self.reasons)
+        texts = [_library.text_of(ctypes.string_at(first + 256 * i)) or None for i in range(count)]
+        ends = self.ends[:, :count].copy()
+        return {
+            "intervals": Intervals(ends[0], ends[1], ends[2], tuple(texts), self.method, self.confidence),
+            "next_component_p_value": p_value if p_value == p_value else None,
+        }
+
+
 def _covariance(value: Any, name: str) -> Tuple[Optional[Covariance], Any]:
     """The description of a noise covariance, and what must be kept while it is used."""
     if value is None:
@@ -73,6 +101,10 @@ def denoise(
     row_spectrum: Union[None, str, Any] = None,
     col_spectrum: Union[None, str, Any] = None,
     keep_empty: bool = False,
+    center: Optional[str] = None,
+    standardize: Optional[str] = None,
+    intervals: Optional[str] = None,
+    confidence: float = 0.95,
 ) -> Denoised:
     """Estimates the low-rank signal in a noisy matrix.
 
@@ -90,6 +122,15 @@ def denoise(
         ``tw-test``): a covariance matrix, its diagonal as a vector, or a name such as ``"ar1:0.5"``.
     keep_empty : bool
         Keep rows and columns of zeros in the spectrum.
+    center : {"rows", "columns", "both"}, optional
+        Subtract their means first, which takes a dimension of rows or columns; the signal is that of the centred matrix.
+    standardize : {"rows", "columns"}, optional
+        Centre them and divide each by its standard deviation first; see `prepare`.
+    intervals : {"theory", "bootstrap"}, optional
+        Make intervals of strengths and overlaps, by the first-order theory of their fluctuations or by drawing the
+        signal anew. None by default; the theory costs 1 ms at most, the bootstrap 15 ms a component at 128 x 128.
+    confidence : float
+        Of the intervals.
 
     Returns
     -------
@@ -115,12 +156,21 @@ def denoise(
     >>> import numpy as np, spiked
     >>> rng = np.random.default_rng(0)
     >>> u, v = np.linalg.qr(rng.standard_normal((100, 1)))[0], np.linalg.qr(rng.standard_normal((150, 1)))[0]
-    >>> found = spiked.denoise(3.0 * u @ v.T + rng.standard_normal((100, 150)) / 150**0.5)
+    >>> X = 3.0 * u @ v.T + rng.standard_normal((100, 150)) / 150**0.5
+    >>> found = spiked.denoise(X)
     >>> found.rank, found.signal.shape
     (1, (100, 150))
     >>> bool(abs(found.strengths[0] - 3.0) < 0.3)
     True
+    >>> low, high = spiked.denoise(X, intervals="theory").intervals.strength[0]
+    >>> bool(low < 3.0 < high)
+    True
     """
+    notes: Tuple[str, ...] = ()
+    data = X
+    if center is not None or standardize is not None:
+        result, notes = prepared(X, center, standardize)
+        data = _arrays.like(result, X)
     array = _arrays.matrix(X)
     rows, cols = array.shape
     name, loss_name = words(method, "method"), words(loss, "loss")
@@ -130,19 +180,28 @@ def denoise(
     signal = np.empty((rows, cols))
     output = matrix_of(signal)
     buffers = _Buffers(min(rows, cols))
+    asked = None if intervals is None else _IntervalBuffers(min(rows, cols), intervals, confidence)
+    to = None if asked is None else asked.described
+    empty = bool(keep_empty)
+    centring = None if center is None else words(center, "center")
+    scaling = None if standardize is None else words(standardize, "standardize")
 
     def call() -> None:
         check(
-            library().spiked_denoise(described, name, loss_name, row, col, bool(keep_empty), output, buffers.estimate)
+            library().spiked_denoise_intervals(
+                described, name, loss_name, row, col, empty, centring, scaling, output, buffers.estimate, to
+            )
         )
 
-    run_long(float(rows) * cols * min(rows, cols), call, keep=(array, row_kept, col_kept, signal))
+    run_long(float(rows) * cols * min(rows, cols), call, keep=(array, row_kept, col_kept, signal, asked))
     return Denoised(
         **buffers.fields(method, loss),
+        **({} if asked is None else asked.fields()),
         signal=_arrays.like(signal, X),
         stripped_rows=buffers.estimate.stripped_rows,
         stripped_cols=buffers.estimate.stripped_cols,
-        _data=X,
+        notes=notes,
+        _data=data,
     )
 
 
@@ -288,7 +347,13 @@ def screenot(X: Any, max_rank: int, *, impute: str = "i") -> Denoised:
 
 
 def shrink(
-    singular_values: Any, shape: Tuple[int, int], method: str = "eoptshrink", *, loss: str = "frobenius"
+    singular_values: Any,
+    shape: Tuple[int, int],
+    method: str = "eoptshrink",
+    *,
+    loss: str = "frobenius",
+    intervals: Optional[str] = None,
+    confidence: float = 0.95,
 ) -> Estimate:
     """What `denoise` finds, from singular values alone.
 
@@ -300,6 +365,8 @@ def shrink(
         Rows and columns of the matrix.
     method, loss : str
         As in `denoise`; methods that need the matrix itself are errors.
+    intervals, confidence
+        As in `denoise`.
 
     Returns
     -------
@@ -327,9 +394,17 @@ def shrink(
     values = _arrays.vector(singular_values, "singular_values")
     rows, cols = _arrays.shape(shape, "shape")
     buffers = _Buffers(max(1, values.size))
+    asked = None if intervals is None else _IntervalBuffers(max(1, values.size), intervals, confidence)
     check(
-        library().spiked_shrink(
-            values.ctypes.data, values.size, rows, cols, words(method, "method"), words(loss, "loss"), buffers.estimate
+        library().spiked_shrink_intervals(
+            values.ctypes.data,
+            values.size,
+            rows,
+            cols,
+            words(method, "method"),
+            words(loss, "loss"),
+            buffers.estimate,
+            None if asked is None else asked.described,
         )
     )
-    return Estimate(**buffers.fields(method, loss))
+    return Estimate(**buffers.fields(method, loss), **({} if asked is None else asked.fields()))

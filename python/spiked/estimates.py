@@ -3,13 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
 from . import _arrays
 
-__all__ = ["Denoised", "Estimate"]
+__all__ = ["Denoised", "Estimate", "Intervals"]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Intervals of the components that a method finds. An interval that does not exist is a row of NaN.
+
+    Attributes
+    ----------
+    strength : ndarray, (r, 2)
+        Low and high end for the singular value of the clean signal; the low end is 0 where the data do not bound it.
+    overlap_left, overlap_right : ndarray, (r, 2)
+        The same for the squared inner products of true and observed singular vectors.
+    reasons : tuple of (str or None), (r,)
+        Why something is missing or one-sided.
+    method : {"theory", "bootstrap"}
+        How they were made.
+    confidence : float
+        The probability that an interval holds the true value.
+    """
+
+    strength: np.ndarray
+    overlap_left: np.ndarray
+    overlap_right: np.ndarray
+    reasons: Tuple[Optional[str], ...]
+    method: str
+    confidence: float
+
+    def __repr__(self) -> str:
+        lines = [f"<spiked.Intervals at {100 * self.confidence:g} % by {self.method}>"]
+        for i, reason in enumerate(self.reasons):
+            parts = [
+                f"{name} {ends[i, 0]:.4g} to {ends[i, 1]:.4g}"
+                for name, ends in (
+                    ("strength", self.strength),
+                    ("overlap left", self.overlap_left),
+                    ("right", self.overlap_right),
+                )
+                if ends[i, 0] == ends[i, 0]
+            ]
+            lines.append(f"  {i + 1}: " + "; ".join(part for part in (", ".join(parts), reason) if part))
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +79,11 @@ class Estimate:
         Why the result is empty or limited.
     method, loss : str
         As given.
+    intervals : Intervals or None
+        Where they were asked for. Transforms and methods that keep values have none, and say so in the reasons.
+    next_component_p_value : float or None
+        The probability that white noise has a largest singular value like the one behind the components, with
+        intervals; None where the method does not assume white noise.
     """
 
     rank: int
@@ -52,6 +98,8 @@ class Estimate:
     note: Optional[str]
     method: str
     loss: str
+    intervals: Optional[Intervals] = None
+    next_component_p_value: Optional[float] = None
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -124,14 +172,18 @@ class Denoised(Estimate):
     signal : ndarray of float64 or torch.Tensor, (rows, cols)
         The estimated signal; a tensor has the dtype and the device of the data.
     residual : ndarray or torch.Tensor, (rows, cols)
-        Data minus signal. It is computed from the array that was given, which must not have been changed since.
+        Data minus signal, where data that were centred or standardized are meant as they were then. It is computed
+        from the array that was given, which must not have been changed since.
     stripped_rows, stripped_cols : int
         Number of rows and columns of zeros that were left out of the spectrum.
+    notes : tuple of str
+        On the preparation: lines that centring made zero, and lines of zeros that it took for data.
     """
 
     signal: Any = None
     stripped_rows: int = 0
     stripped_cols: int = 0
+    notes: Tuple[str, ...] = ()
     _data: Any = field(default=None, repr=False)
 
     @property

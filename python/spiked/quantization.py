@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import struct
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -17,8 +19,16 @@ from .errors import InputError, UsageError
 __all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
 
 
-def _ledger(items: np.ndarray) -> Dict[str, float]:
-    return {text_of(library().spiked_ledger_item(i)): float(items[i]) for i in range(_library.LEDGER_ITEMS)}
+@functools.lru_cache(maxsize=None)
+def _ledger_names() -> Tuple[str, ...]:
+    return tuple(text_of(library().spiked_ledger_item(i)) for i in range(_library.LEDGER_ITEMS))
+
+
+def _ledger(items: Sequence[float]) -> Dict[str, float]:
+    return dict(zip(_ledger_names(), items))
+
+
+_LEDGER = struct.Struct(f"{_library.LEDGER_ITEMS}d")  # the first field of struct spiked_code
 
 
 def _ledger_text(ledger: Dict[str, float]) -> str:
@@ -139,6 +149,25 @@ class Roundtrip:
         return f"<spiked.Roundtrip of {blocks} blocks by {len(self.rank)} codecs, means>\n{lines}"
 
 
+class _Room(threading.local):
+    """Memory of a thread for codes. It is kept for the next call when it is less than a mebibyte: an allocator that gives
+    it back to the system each time takes longer than to encode a small block."""
+
+    kept: Optional[np.ndarray] = None
+
+    def take(self, capacity: int) -> np.ndarray:
+        """Memory of at least so many bytes, which no other call uses, of a handler of signals for example."""
+        room, self.kept = self.kept, None
+        return np.empty(capacity, dtype=np.uint8) if room is None or room.size < capacity else room
+
+    def keep(self, room: np.ndarray) -> None:
+        if room.size < 1 << 20:
+            self.kept = room
+
+
+_room = _Room()
+
+
 class Codec:
     """A method at one width for rows of one length; rotations, codebooks and projections are made once.
 
@@ -244,23 +273,26 @@ class Codec:
         described = matrix_of(array)
         found = _library.Code()
         length = ctypes.c_size_t()
-        capacity = 8 * array.size + 65536
 
         def call() -> bytes:
-            nonlocal capacity
+            capacity = 8 * array.size + 65536
             while True:
-                buffer = ctypes.create_string_buffer(capacity)
-                status = library().spiked_codec_encode(self._handle, described, buffer, capacity, length, found)
+                room = _room.take(capacity)
+                status = library().spiked_codec_encode(
+                    self._handle, described, room.ctypes.data, capacity, length, found
+                )
                 if status != _library.TOO_SMALL or length.value <= capacity:
                     check(status)
-                    return buffer.raw[: length.value]
+                    code = room[: length.value].tobytes()
+                    _room.keep(room)
+                    return code
                 capacity = length.value
 
         code = run_long(self._cost * float(array.size) * self.dim, call, keep=(self, array))
         return Encoded(
             code,
             array.shape[0],
-            _ledger(np.array(found.ledger)),
+            _ledger(_LEDGER.unpack_from(found)),
             found.bits_per_entry,
             found.paper_bits,
             int(found.rank),
@@ -347,17 +379,15 @@ def _run_blocks(codecs: Sequence[Codec], blocks: np.ndarray, decoded: np.ndarray
     handles = (ctypes.c_void_p * len(codecs))(*[codec._handle for codec in codecs])
     given = _library.blocks_of(blocks)
     output = _library.blocks_of(decoded.reshape(-1, rows, cols))
-    stop = threading.Event()
+    stopped: List[bool] = []
     workers = _arrays.whole(threads, "threads")
     work = float(blocks.size) * min(rows, cols) * sum(codec._cost for codec in codecs)
-    poll = Poll(lambda _: int(stop.is_set())) if work >= _library.LONG_CALL else Poll()
+    poll = Poll(lambda _: len(stopped)) if work >= _library.LONG_CALL else Poll()
 
     def call() -> None:
-        check(
-            library().spiked_roundtrip(handles, len(codecs), given, workers, poll, None, output, codes.ctypes.data)
-        )
+        check(library().spiked_roundtrip(handles, len(codecs), given, workers, poll, None, output, codes.ctypes.data))
 
-    run_long(work, call, keep=(codecs, blocks, decoded), stop=stop.set)
+    run_long(work, call, keep=(codecs, blocks, decoded), stop=lambda: stopped.append(True))
     return codes
 
 
@@ -411,7 +441,7 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
     return Quantized(
         decoded=_arrays.like(decoded[0, 0], X),
         bits_per_entry=float(found["bits_per_entry"]),
-        ledger=_ledger(found["ledger"]),
+        ledger=_ledger(found["ledger"].tolist()),
         relative_l2=float(found["relative_l2"]),
         paper_bits=float(found["paper_bits"]),
         bytes=int(found["bytes"]),
@@ -470,8 +500,6 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     codes = _run_blocks(chosen, array, decoded, threads)
     if alone:
         decoded, codes = decoded[0], codes[0]
-    ledger = {
-        text_of(library().spiked_ledger_item(i)): codes["ledger"][..., i].copy() for i in range(_library.LEDGER_ITEMS)
-    }
+    ledger = dict(zip(_ledger_names(), np.ascontiguousarray(np.moveaxis(codes["ledger"], -1, 0))))
     columns = {name: codes[name].copy() for name in ("bits_per_entry", "paper_bits", "relative_l2", "bytes", "rank")}
     return Roundtrip(decoded=_arrays.like(decoded, blocks), ledger=ledger, **columns)

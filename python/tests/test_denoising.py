@@ -95,8 +95,137 @@ class EqualsTheCommand(unittest.TestCase):
         kept = self.compare(X, "eoptshrink", arguments=("--keep-empty",), keep_empty=True)
         self.assertEqual(len(kept.singular_values), 40)
 
+    def test_intervals_and_preparation_are_those_of_the_command(self):
+        X = matrix() + np.linspace(0, 3, 60)
+        np.save(self.folder / "data.npy", X)
+        for name, how, confidence, prepare in (
+            ("eoptshrink", "theory", 0.95, {"center": "columns"}),
+            ("gd-shrink", "bootstrap", 0.8, {"center": "both"}),
+            ("gd-shrink", "theory", 0.5, {"standardize": "columns"}),
+            ("svd:2", "theory", 0.95, {"standardize": "rows"}),
+        ):
+            words = [word for key, value in prepare.items() for word in (f"--{key}", value)]
+            document = command(
+                "spectrum",
+                self.folder / "data.npy",
+                "--estimator",
+                name,
+                "--intervals",
+                how,
+                "--confidence",
+                confidence,
+                *words,
+            )
+            found = spiked.denoise(X, name, intervals=how, confidence=confidence, **prepare)
+            self.assertEqual(found.singular_values.tolist(), document["singular_values"])
+            expected = document["estimators"][0]
+            self.assertEqual(found.next_component_p_value, expected["next_component_p_value"])
+            for key in ("strength", "overlap_left", "overlap_right"):
+                ends = [[np.nan, np.nan] if pair is None else pair for pair in expected["intervals"][key]]
+                np.testing.assert_array_equal(getattr(found.intervals, key), np.reshape(ends, (-1, 2)), f"{name} {key}")
+            self.assertEqual(list(found.intervals.reasons), expected["intervals"]["reasons"])
+            self.assertEqual((found.intervals.method, found.intervals.confidence), (how, confidence))
+            self.assertIn("intervals", repr(found.intervals).lower())
+
+    def test_components_are_those_of_the_command(self):
+        X = np.random.default_rng(3).standard_normal((80, 30)) * np.linspace(0.5, 3, 30) ** 0.1
+        X[:, 4] = 7.0
+        X[:, 9] *= 4.0
+        np.save(self.folder / "data.npy", X)
+        kept = np.delete(X, 4, axis=1)
+        np.save(self.folder / "kept.npy", kept)
+        np.save(self.folder / "covariance.npy", np.cov(kept, rowvar=False))
+        for given, words, options in (
+            ("data", (), {}),
+            ("data", ("--center", "none", "--noise", "median"), {"center": False, "noise": "median"}),
+            ("kept", ("--standardize", "columns", "--level", 0.2), {"standardize": True, "level": 0.2}),
+            ("data", ("--loss", "stein", "--noise-level", 1.5), {"loss": "stein", "noise_level": 1.5}),
+            ("data", ("--shrinker", "debiased"), {"shrinker": "debiased"}),
+            ("covariance", ("--covariance", 79), {"covariance_of": 79}),
+        ):
+            document = command("pca", self.folder / f"{given}.npy", *words)
+            found = spiked.pca(np.load(self.folder / f"{given}.npy"), **options)
+            for key in (
+                "samples",
+                "features",
+                "degrees_of_freedom",
+                "stripped_features",
+                "components",
+                "noise_level",
+                "bulk_edge",
+            ):
+                self.assertEqual(getattr(found, key), document[key], (words, key))
+            for key in ("eigenvalues", "debiased", "debiased_errors", "cosines", "cosine_errors", "shrunk"):
+                self.assertEqual(getattr(found, key).tolist(), document[key], (words, key))
+            cumulants = found.score_cumulants
+            self.assertEqual(None if cumulants is None else cumulants.tolist(), document["score_cumulants"], words)
+            self.assertIn(f"{document['components']} above the noise", repr(found))
+        self.assertIn("1 constant feature left out", spiked.pca(X).notes)
+
 
 class Meaning(unittest.TestCase):
+    def test_preparation_is_that_of_numpy(self):
+        X = matrix() + 3.0
+        centred = X - X.mean(axis=0)
+        np.testing.assert_allclose(spiked.prepare(X, center="columns"), centred, atol=1e-12)
+        np.testing.assert_allclose(
+            spiked.prepare(X, center="both"), centred - centred.mean(axis=1)[:, None], atol=1e-12
+        )
+        np.testing.assert_allclose(
+            spiked.prepare(X, standardize="columns"), centred / X.std(axis=0, ddof=1), rtol=1e-9, atol=1e-12
+        )
+        found = spiked.denoise(X, center="columns")
+        np.testing.assert_allclose(found.residual + found.signal, centred, atol=1e-12)
+        X[:, 2] = 5.0
+        with self.assertWarnsRegex(UserWarning, "1 constant column became zero"):
+            spiked.prepare(X, center="columns")
+        self.assertEqual(spiked.denoise(X, center="columns").notes, ("1 constant column became zero by centring",))
+        for wrong in ({"center": "column"}, {"standardize": "both"}, {"center": "rows", "standardize": "columns"}):
+            with self.assertRaises(spiked.errors.UsageError):
+                spiked.prepare(X, **wrong)
+        with self.assertRaisesRegex(spiked.errors.InputError, "constant"):
+            spiked.prepare(X, standardize="columns")
+
+    def test_pca_finds_eigenvalues_of_the_covariance(self):
+        rng = np.random.default_rng(5)
+        X = rng.standard_normal((400, 40)) * np.r_[4.0, np.ones(39)]
+        found = spiked.pca(X)
+        np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(np.cov(X, rowvar=False))[::-1], rtol=1e-9)
+        self.assertEqual(found.components, 1)
+        self.assertLess(abs(found.debiased[0] - 16.0), 4 * found.debiased_errors[0])
+        for wrong in (
+            {"noise_level": -1.0},
+            {"level": 2.0},
+            {"shrinker": "x"},
+            {"noise": "x"},
+            {"loss": "x"},
+            {"covariance_of": 1},
+        ):
+            with self.assertRaises(spiked.errors.UsageError, msg=str(wrong)):
+                spiked.pca(X, **wrong)
+        with self.assertRaises(spiked.errors.InputError):
+            spiked.pca(X[:1])
+
+    def test_intervals_that_are_no_intervals_are_errors(self):
+        X = matrix()
+        self.assertIsNone(spiked.denoise(X).intervals)
+        for wrong in (
+            {"intervals": "guess"},
+            {"intervals": "theory", "confidence": 1.0},
+            {"intervals": "theory", "confidence": np.nan},
+        ):
+            with self.assertRaises(spiked.errors.UsageError):
+                spiked.denoise(X, **wrong)
+
+    def test_intervals_hold_the_truth_as_often_as_they_say(self):
+        """40 matrices with 2 strengths at 90 %: fewer than 60 of 80 would be 4.5 deviations below 72."""
+        inside = 0
+        for seed in range(40):
+            ends = spiked.denoise(matrix(seed=seed), intervals="theory", confidence=0.9).intervals.strength
+            inside += sum(low <= truth <= high for (low, high), truth in zip(ends, (4.0, 3.0)))
+        self.assertGreaterEqual(inside, 60)
+        self.assertLess(inside, 80)
+
     def test_signal_is_the_sum_of_shrunk_components(self):
         X = matrix()
         found = spiked.denoise(X)
@@ -150,7 +279,7 @@ class Meaning(unittest.TestCase):
     def test_repr_tells_the_rank_and_every_component(self):
         found = spiked.denoise(matrix())
         text = repr(found)
-        self.assertIn(f"40 x 60, rank 2, bulk edge at singular value {found.bulk_edge ** 0.5:.6g}", text)
+        self.assertIn(f"40 x 60, rank 2, bulk edge at singular value {found.bulk_edge**0.5:.6g}", text)
         self.assertEqual(len(text.splitlines()), 4)
         self.assertIn("and 2 more", repr(spiked.denoise(matrix(), "svd:10")))
 

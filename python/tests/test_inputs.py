@@ -65,6 +65,23 @@ class Accepted(unittest.TestCase):
             X = self.X.astype(dtype)
             self.assertTrue(np.shares_memory(_arrays.matrix(X), X))
 
+    def test_matrices_of_all_shapes_are_read_and_written_whole(self):
+        rng = np.random.default_rng(2)
+        for rows, cols in ((1, 1), (1, 2), (2, 1), (3, 3), (16, 17), (17, 16), (33, 5), (5, 33), (18, 34)):
+            X = rng.standard_normal((rows, cols))
+            wide = np.full((rows, 2 * cols), np.nan)
+            wide[:, :cols] = X
+            for given in (X, wide[:, :cols], np.asfortranarray(X), X[::-1, ::-1], X.astype(np.float32)):
+                np.testing.assert_array_equal(spiked.prepare(given), given)
+                for at in {0, given.size // 2, given.size - 1, cols - 1, (rows - 1) * cols}:
+                    row, column = divmod(at, cols)
+                    bad = given.copy(order="K")
+                    bad[row, column] = (np.nan, np.inf, -np.inf)[at % 3]
+                    with self.assertRaisesRegex(
+                        ValueError, f"1 NaN or infinite entry .first at row {row}, column {column},"
+                    ):
+                        spiked.prepare(bad)
+
     def test_a_column_and_a_row_are_matrices(self):
         for X in (self.X[:, :1], self.X[:1]):
             self.assertEqual(spiked.denoise(X, "svd:1").rank, 1)
@@ -116,7 +133,7 @@ class Rejected(unittest.TestCase):
 
     def test_by_one_clear_exception_each(self):
         for name, value, text in self.CASES:
-            for call in (spiked.denoise, spiked.quantize):
+            for call in (spiked.denoise, spiked.quantize, spiked.pca, spiked.prepare):
                 with self.subTest(name, call=call.__name__):
                     with self.assertRaisesRegex(spiked.errors.InputError, text) as caught:
                         call(value)

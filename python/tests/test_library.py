@@ -76,7 +76,9 @@ class Threads(unittest.TestCase):
         output = _library.matrix_of(values)
 
         def call():
-            library.spiked_denoise(described, b"eoptshrink", None, None, None, 0, output, None)
+            library.spiked_denoise_intervals(
+                described, b"eoptshrink", None, None, None, 0, None, None, output, None, None
+            )
             ended.set()
 
         thread = threading.Thread(target=call)
@@ -140,6 +142,7 @@ print(before, status >> 8, blas.openblas_get_num_threads())
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np, spiked
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it runs in the background ignore it
 started = time.monotonic()
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
@@ -199,6 +202,9 @@ class Loading(unittest.TestCase):
         for name, fields in (
             ("matrix", [field for field, _ in _library.Matrix._fields_]),
             ("estimate", [field for field, _ in _library.Estimate._fields_]),
+            ("intervals", [field for field, _ in _library.Intervals._fields_]),
+            ("pca_options", [field for field, _ in _library.PcaOptions._fields_]),
+            ("components", [field for field, _ in _library.Components._fields_]),
             ("covariance", [field for field, _ in _library.Covariance._fields_]),
             ("spectrum", [field for field, _ in _library.Spectrum._fields_]),
             ("bulk", [field for field, _ in _library.Bulk._fields_]),

@@ -130,7 +130,8 @@ class Studies(unittest.TestCase):
         """Ctrl-C reaches Python alone, as in a notebook."""
         store = self.folder / "long.spiked"
         program = """
-import spiked, sys
+import signal, spiked, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it runs in the background ignore it
 try:
     spiked.run(sys.argv[1], output=sys.argv[2], set={"run.reps": {"min": 1000000, "max": 1000000, "batch": 20}})
 except KeyboardInterrupt:

@@ -102,7 +102,8 @@ std::string clusters_text(const validation::KvTable& table) {
         most = std::fmax(most, row.degrees());
     }
     const std::string limits = limits_text(fewest, most);
-    return fmt::format("{} ({}){}{}", cluster_name(table.cluster), counted(table.clusters, "cluster"),
+    return fmt::format("{} ({}{}){}{}", cluster_name(table.cluster), counted(table.clusters, "cluster"),
+                       table.partial ? fmt::format(" of {}, the store is partial", table.planned_clusters) : "",
                        limits.empty() ? "" : ", ", limits);
 }
 
@@ -298,6 +299,8 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
     return Json::object({{"schema", "spiked.frontier/1"},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
+                         {"planned_clusters", table.planned_clusters},
+                         {"partial", table.partial},
                          {"metric", metric},
                          {"rows", std::move(rows)},
                          {"at", std::move(best)}});
@@ -401,6 +404,8 @@ Json kv_json(const validation::KvTable& table, const validation::EqualBitsTable&
                          {"inputs", inputs_json(table.inputs)},
                          {"cluster", table.cluster},
                          {"clusters", table.clusters},
+                         {"planned_clusters", table.planned_clusters},
+                         {"partial", table.partial},
                          {"rows", std::move(rows)},
                          {"equal_bits", std::move(at_equal_bits)},
                          {"equal_bits_outside", std::move(outside)}});

@@ -28,7 +28,17 @@ std::string eviction_note(const Rows& rows) {
                : "";
 }
 
-Json budget_json(const std::optional<double>& budget) { return budget ? Json(*budget) : Json(); }
+/// A row of any of these documents: its method with what that stores, then the other members.
+template <class Row>
+Json coded_row_json(const Row& row, const Json::Object& others) {
+    Json json = Json::object({{"method", row.method},
+                              {"bits", row.bits},
+                              {"budget", row.budget ? Json(*row.budget) : Json()},
+                              {"bits_per_entry", row.ledger.total()},
+                              {"ledger", ledger_json(row.ledger)}});
+    for (const auto& [key, value] : others) json.set(key, value);
+    return json;
+}
 
 /// The degrees of freedom of errors over documents, which all count the same; NaN for one document.
 double degrees_of(const validation::Perplexity& found) {
@@ -68,14 +78,9 @@ std::string perplexity_text(const validation::Perplexity& found) {
 Json perplexity_json(const validation::Perplexity& found) {
     Json rows = Json::array();
     for (const auto& row : found.rows)
-        rows.push(Json::object({{"method", row.method},
-                                {"bits", row.bits},
-                                {"budget", budget_json(row.budget)},
-                                {"bits_per_entry", row.ledger.total()},
-                                {"ledger", ledger_json(row.ledger)},
-                                {"added_nats", row.added_nats},
-                                {"mcse_added_nats", row.mcse_added_nats},
-                                {"df", degrees_of(found)}}));
+        rows.push(coded_row_json(
+            row,
+            {{"added_nats", row.added_nats}, {"mcse_added_nats", row.mcse_added_nats}, {"df", degrees_of(found)}}));
     return Json::object({{"schema", "spiked.perplexity/1"},
                          {"nats", found.nats},
                          {"mcse_nats", found.mcse_nats},
@@ -153,31 +158,26 @@ Json retrieval_json(const validation::Retrieval& found) {
                                      {"mcse_attention_mass", at.mass.mcse},
                                      {"peaks", at.peaks.mean},
                                      {"mcse_peaks", at.peaks.mcse}}));
-        rows.push(Json::object({{"method", row.method},
-                                {"bits", row.bits},
-                                {"budget", budget_json(row.budget)},
-                                {"bits_per_entry", row.ledger.total()},
-                                {"ledger", ledger_json(row.ledger)},
-                                {"questions_exact", found.exact_questions},
-                                {"layers", found.last_layer_only ? "last" : "all"},
-                                {"right", row.right.mean},
-                                {"mcse_right", row.right.mcse},
-                                {"lost", row.lost.mean},
-                                {"mcse_lost", row.lost.mcse},
-                                {"log_probability", row.log_probability.mean},
-                                {"mcse_log_probability", row.log_probability.mcse},
-                                {"right_over_first", row.right_over_first.mean},
-                                {"mcse_right_over_first", row.right_over_first.mcse},
-                                {"log_probability_over_first", row.log_probability_over_first.mean},
-                                {"mcse_log_probability_over_first", row.log_probability_over_first.mcse},
-                                {"df", row.right.df},
-                                {"right_by_prompt", numbers(row.right_by_prompt)},
-                                {"log_probability_by_prompt", numbers(row.log_probability_by_prompt)},
-                                {"attention_mass", row.mass.mean},
-                                {"mcse_attention_mass", row.mass.mcse},
-                                {"prompts", found.prompts},
-                                {"questions", found.questions},
-                                {"heads", std::move(heads)}}));
+        rows.push(coded_row_json(row, {{"questions_exact", found.exact_questions},
+                                       {"layers", found.last_layer_only ? "last" : "all"},
+                                       {"right", row.right.mean},
+                                       {"mcse_right", row.right.mcse},
+                                       {"lost", row.lost.mean},
+                                       {"mcse_lost", row.lost.mcse},
+                                       {"log_probability", row.log_probability.mean},
+                                       {"mcse_log_probability", row.log_probability.mcse},
+                                       {"right_over_first", row.right_over_first.mean},
+                                       {"mcse_right_over_first", row.right_over_first.mcse},
+                                       {"log_probability_over_first", row.log_probability_over_first.mean},
+                                       {"mcse_log_probability_over_first", row.log_probability_over_first.mcse},
+                                       {"df", row.right.df},
+                                       {"right_by_prompt", numbers(row.right_by_prompt)},
+                                       {"log_probability_by_prompt", numbers(row.log_probability_by_prompt)},
+                                       {"attention_mass", row.mass.mean},
+                                       {"mcse_attention_mass", row.mass.mcse},
+                                       {"prompts", found.prompts},
+                                       {"questions", found.questions},
+                                       {"heads", std::move(heads)}}));
     }
     return Json::object({{"schema", "spiked.retrieve/1"},
                          {"dumps", std::move(dumps)},
@@ -240,22 +240,17 @@ Json answer_row_json(const validation::AnswerRow& row) {
                                    {"ended", answer.ended},
                                    {"found", std::move(stated)}}));
     }
-    return Json::object({{"method", row.method},
-                         {"bits", row.bits},
-                         {"budget", budget_json(row.budget)},
-                         {"bits_per_entry", row.ledger.total()},
-                         {"ledger", ledger_json(row.ledger)},
-                         {"recall", row.recall.fraction},
-                         {"low", row.recall.low},
-                         {"high", row.recall.high},
-                         {"lost", row.lost.mean},
-                         {"mcse_lost", row.lost.mcse},
-                         {"df", row.lost.df},
-                         {"control", row.control ? recall_json(*row.control) : Json()},
-                         {"answer_tokens", row.tokens},
-                         {"ended", row.ended},
-                         {"parts", std::move(parts)},
-                         {"answers", std::move(answers)}});
+    return coded_row_json(row, {{"recall", row.recall.fraction},
+                                {"low", row.recall.low},
+                                {"high", row.recall.high},
+                                {"lost", row.lost.mean},
+                                {"mcse_lost", row.lost.mcse},
+                                {"df", row.lost.df},
+                                {"control", row.control ? recall_json(*row.control) : Json()},
+                                {"answer_tokens", row.tokens},
+                                {"ended", row.ended},
+                                {"parts", std::move(parts)},
+                                {"answers", std::move(answers)}});
 }
 
 }  // namespace

@@ -48,12 +48,28 @@ std::string with_error(double value, double standard_error, int digits, double s
     constexpr double rounding = 1e-13;
     if (!(standard_error > rounding * std::abs(value)) || !std::isfinite(standard_error))
         return fmt::format("{:.{}g}", value, digits);
+    const double size = std::max(std::abs(value), standard_error);
+    if (size >= 1e9 && std::isfinite(size)) {
+        const int power = static_cast<int>(std::floor(std::log10(size)));
+        const auto scaled = [&](double x) { return x / std::pow(10.0, power); };
+        return fmt::format("{}e+{}", with_error(scaled(value), scaled(standard_error), digits), power);
+    }
     int exponent = static_cast<int>(std::floor(std::log10(standard_error)));
     // An error of 0.0996 rounds to 0.10, so one place fewer leaves two digits.
     if (std::round(standard_error * std::pow(10.0, 1 - exponent)) >= 100.0) ++exponent;
     const int places = std::max(0, 1 - exponent);
     const double units = std::round(standard_error * std::pow(10.0, places));
     return fmt::format("{:.{}f}({:.0f})", value, places, units);
+}
+
+std::string percentage(double probability) {
+    const double percent = 100.0 * probability;
+    for (int digits = 6; digits < 17; ++digits) {
+        std::string text = fmt::format("{:.{}g}", percent, digits);
+        const bool whole = text == "100" && probability < 1.0;
+        if (!whole && std::abs(std::stod(text) - percent) <= 1e-13 * percent) return text;
+    }
+    return fmt::format("{:.17g}", percent);
 }
 
 std::string number(double value, int digits) { return std::isnan(value) ? "-" : fmt::format("{:.{}g}", value, digits); }

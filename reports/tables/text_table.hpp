@@ -30,10 +30,13 @@ private:
 /// `0.7525(22)`: the value with its standard error in units of the last digit, rounded to two digits. Where the error
 /// is NaN, zero or within the rounding of the value, the value stands alone with `digits` significant digits. A value
 /// of NaN is shown as `-`. Where value and error are below rounding_level times `scale`, the usual size of such a
-/// number, they are rounding errors, shown as `0`; without a scale nothing is.
+/// number, they are rounding errors, shown as `0`; without a scale nothing is. Where the larger of the two is 1e9 or
+/// more, both have a common power of ten: `1.234(56)e+12`.
 [[nodiscard]] std::string with_error(double value, double standard_error, int digits = 4, double scale = 0.0);
 inline constexpr double rounding_level = 1e-12;
 
+/// A probability below 1 in per cent, with as many digits as keep it below 100: 95, 99.99.
+[[nodiscard]] std::string percentage(double probability);
 /// A number with `digits` significant digits; NaN is shown as `-`.
 [[nodiscard]] std::string number(double value, int digits = 4);
 /// `3.2 standard errors`, or `more than 100 standard errors` where the digits would be meaningless.

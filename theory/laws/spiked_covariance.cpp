@@ -85,8 +85,12 @@ std::optional<SpikedCovariance::Spread> SpikedCovariance::spread(Eigenvalue popu
     const double of_logarithm = 2.0 * slope * slope * first - 2.0 * slope * curvature * first + first * turn / 3.0 +
                                 score_cumulant * (slope * first + 1.0) * (slope * first + 1.0);
     const double deviation = noise_level_ * spike * std::sqrt(std::max(0.0, of_eigenvalue));
-    return Spread{deviation, deviation / first,
-                  squared_cosine(population).value * std::sqrt(std::max(0.0, of_logarithm))};
+    // The log of the estimate moves by -(slope + 1/first) where that of the true cosine moves by -slope, so that the
+    // variance of the difference is of_logarithm with -1/first in place of the slope. Most terms cancel.
+    const double of_error = 2.0 * gamma_ * (1.0 + gamma_ / (excess * excess)) / (first * first * first);
+    const double cosine = squared_cosine(population).value;
+    return Spread{deviation, deviation / first, cosine * std::sqrt(std::max(0.0, of_logarithm)),
+                  cosine * spike / (excess * excess) * std::sqrt(of_error)};
 }
 
 }  // namespace spiked::theory

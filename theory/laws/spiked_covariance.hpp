@@ -44,14 +44,19 @@ public:
         double sample_eigenvalue = 0.0;
         double population_eigenvalue = 0.0;  ///< computed from the sample eigenvalue, noise level known
         double squared_cosine = 0.0;         ///< the true one of that sample, around its limit
+        /// The estimate from the sample eigenvalue, noise level known, minus the true one of that sample.
+        double estimated_squared_cosine = 0.0;
     };
     /// The fluctuations are Gaussian (Paul 2007 for the eigenvalue). With m(z) the limit of the trace of
     /// (z - Z Z^T / n)^(-1) / n, the sample eigenvalue solves h(z) = 1/l and the squared cosine is -1 / (l z h'(z))
     /// there, where h is the quadratic form of that resolvent in the n scores on the spike, m + O(n^(-1/2)).
     /// Covariances of h and h' follow from the traces of powers of the resolvent, that is from m', m'' and m'''.
-    /// `score_cumulant` is the fourth cumulant of a standardised score (kurtosis - 3), 0 for Gaussian data and, at
-    /// first order, for any independent entries when the eigenvector is spread over many features. Nothing where the
-    /// spike is not detectable.
+    /// The estimated cosine rises with the eigenvalue as the true one does, so that its error is smaller than the
+    /// spread of either for large gamma, and free of the fourth cumulant: a sample whose scores are large by chance has
+    /// the cosine of a larger spike, and looks like one. With e = l - 1 the error of log cosine^2 has the variance (2
+    /// gamma l^2 / e^4) (1 + gamma / e^2) / (1 - gamma / e^2)^3 / n. `score_cumulant` is the fourth cumulant of a
+    /// standardised score (kurtosis - 3), 0 for Gaussian data and, at first order, for any independent entries when the
+    /// eigenvector is spread over many features. Nothing where the spike is not detectable.
     [[nodiscard]] std::optional<Spread> spread(Eigenvalue population, double score_cumulant = 0.0) const;
 
 private:

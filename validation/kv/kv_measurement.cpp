@@ -276,7 +276,8 @@ void set_reading(Json& science, const sim::DumpOptions& dump) {
 
 std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
     std::vector<NamedCodec> codecs;
-    for (const auto& method : methods) codecs.push_back({method, estimators::method_named(method), bits});
+    for (const auto& method : methods)
+        codecs.push_back({method, estimators::method_named(method, estimators::and_caches()), bits});
     return codecs;
 }
 

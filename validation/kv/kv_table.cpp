@@ -55,7 +55,8 @@ double KvRow::degrees() const {
 KvTable kv_table(Database& store) {
     KvTable table;
     Statement inputs(store,
-                     "SELECT i.path, i.sha256, i.model, sum(c.reps_target), sum(s.num) FROM input i"
+                     "SELECT i.path, i.sha256, i.model, coalesce(sum((SELECT sum(b.reps - b.failed) FROM batch b"
+                     " WHERE b.cell_id = c.cell_id)), 0), sum(s.num) FROM input i"
                      " JOIN factor f ON f.name = 'input' AND f.num = i.input_id JOIN cell c USING(cell_id)"
                      " JOIN factor s ON s.cell_id = c.cell_id AND s.name = 'tokens_skipped' GROUP BY i.input_id ORDER "
                      "BY i.input_id");
@@ -65,8 +66,14 @@ KvTable kv_table(Database& store) {
                                 static_cast<std::uint64_t>(inputs.integer(4))});
     Statement cluster(store, "SELECT min(txt) FROM factor WHERE name = 'cluster_by'");
     if (cluster.step()) table.cluster = cluster.text(0);
-    table.clusters =
+    table.clusters = static_cast<std::size_t>(
+        store.integer("SELECT count(DISTINCT txt) FROM factor f WHERE name = 'cluster' AND EXISTS"
+                      " (SELECT 1 FROM moment m WHERE m.cell_id = f.cell_id AND m.n > 0)"));
+    table.planned_clusters =
         static_cast<std::size_t>(store.integer("SELECT count(DISTINCT txt) FROM factor WHERE name = 'cluster'"));
+    table.partial = store.integer(
+                        "SELECT count(*) FROM cell c WHERE c.reps_target > coalesce((SELECT sum(b.reps) FROM"
+                        " batch b WHERE b.cell_id = c.cell_id), 0)") > 0;
 
     std::pair<std::string, std::int64_t> current;
     for (const auto& mean : block_means(store)) {

@@ -50,15 +50,17 @@ struct KvRow {
 
 struct KvInput {
     std::string file, sha256, model;
-    std::uint64_t blocks = 0;          ///< full blocks measured, of both sides
+    std::uint64_t blocks = 0;          ///< full blocks measured so far, of both sides
     std::uint64_t tokens_skipped = 0;  ///< tokens of partial last blocks, over layers, heads and sides
 };
 
 struct KvTable {
     std::vector<KvInput> inputs;
     std::string cluster;       ///< "prompt" from 8 prompts on, otherwise "head" (layer and head of a model)
-    std::size_t clusters = 0;  ///< number of clusters
-    std::vector<KvRow> rows;   ///< keys, then values; by method and bits, in the order requested
+    std::size_t clusters = 0;  ///< number of clusters measured so far
+    std::size_t planned_clusters = 0;
+    bool partial = false;     ///< the store lacks a part of what was planned, as after an interruption
+    std::vector<KvRow> rows;  ///< keys, then values; by method and bits, in the order requested
 };
 
 /// Reads the table of a dump study from its store.

@@ -19,6 +19,7 @@ struct PerplexityPlan {
     codec::CachePart only;  ///< the layers and sides that are compressed
     estimators::QuantizerOptions quantizer;
     std::size_t threads = 0;  ///< 0: all of the machine; results do not depend on it
+    /// Receives numbers of passes: one of each document in full precision and one under each method.
     std::function<void(std::size_t done, std::size_t of)> progress = {};
     /// Receives what one pass takes at most, before the weights are read.
     std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};

@@ -50,6 +50,7 @@ struct RetrievalPlan {
     std::size_t block_tokens = 128;
     estimators::QuantizerOptions quantizer;  ///< its seed also draws the prompts
     std::size_t threads = 0;
+    /// Receives numbers of passes: one of each prompt in full precision and one under each method.
     std::function<void(std::size_t done, std::size_t of)> progress = {};
     /// Receives what one pass takes at most, before the weights are read.
     std::function<void(const sim::PassMemory& bytes, std::size_t tokens)> forecast = {};

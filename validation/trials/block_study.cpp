@@ -37,7 +37,8 @@ struct CellSetup {
     std::optional<std::size_t> detectable;       ///< number of spikes above the threshold; empty without a law
     bool on_device = false;
     cuda::TrialPlan plan = {};                     ///< used if on_device: estimators and codecs
-    std::vector<estimators::Ledger> ledgers = {};  ///< of each codec, the same for every block
+    std::vector<estimators::Ledger> ledgers = {};  ///< of the rows of each codec, the same for every block
+    std::vector<PaperBits> paper_bits = {};        ///< of each codec
 };
 
 struct StudySetup {
@@ -85,8 +86,7 @@ estimators::QuantizerOptions coding(const StudySetup& study, const CellSetup& ce
 }
 
 /// Converts the results of kernels into the observations that `measure` returns.
-std::vector<Observation> observations_of(const StudySetup& study, const CellSetup& cell,
-                                         const cuda::TrialResult& trial) {
+std::vector<Observation> observations_of(const CellSetup& cell, const cuda::TrialResult& trial) {
     const std::size_t spikes = cell.spikes;
     SampleResult result{.detectable = cell.detectable, .spikes = spikes, .truth = cell.truth};
     double gain = 0.0;
@@ -126,7 +126,9 @@ std::vector<Observation> observations_of(const StudySetup& study, const CellSetu
     for (std::size_t c = 0; c < trial.codes.size(); ++c) {
         const auto& code = trial.codes[c];
         const double entries = static_cast<double>(cell.plan.rows) * cell.plan.columns;
-        observe_bits(0, study.codecs[c].second, cell.ledgers[c], entries, ++method, found);
+        estimators::Ledger ledger = cell.ledgers[c];
+        ledger += code.factors;
+        observe_bits(code.rank, cell.paper_bits[c].of(code.rank), ledger, entries, ++method, found);
         observe_metrics({.relative_l2 = std::sqrt(code.error / code.energy),
                          .linear_gain = code.across / code.energy,
                          .other = errors(code.other),
@@ -215,7 +217,7 @@ Experiment::Worker device_worker(const std::shared_ptr<StudySetup>& study, const
     return [study, &cell, lazy, trials](std::uint64_t replicate) {
         const cuda::TrialResult& trial = trials->get(replicate);
         if (trial.status != cuda::TrialStatus::fine) return host_worker(study, lazy, cell, {replicate, 1})(replicate);
-        return observations_of(*study, cell, trial);
+        return observations_of(cell, trial);
     };
 }
 
@@ -228,6 +230,8 @@ std::string unsupported_reason(const StudySetup& study, CellSetup& cell, estimat
         if (const std::string why = coding_unsupported_reason(codec, options, shape, bits); !why.empty())
             return fmt::format("codec {}", why);
         plan.codecs.push_back(trial_codec(codec.quantizer, options, shape, bits));
+        plan.codecs.back().low_rank = low_rank_part(codec, options, shape);
+        cell.paper_bits.emplace_back(codec, options, shape, bits);
         cell.ledgers.push_back(ledger_of(codec.quantizer, options, shape, bits));
     }
     if (plan.takes_rotations()) plan.rotation = drawn_rotation(coding(study, cell, 0));

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "core/device/device_count.hpp"
 #include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/registry.hpp"
+#include "estimators/coding/factor_codec.hpp"
 #include "estimators/coding/row_scale.hpp"
 #include "estimators/quantizers/kivi.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "estimators/svd/cuda/decomposition_pipeline.hpp"
 #include "theory/quantization/lloyd_max.hpp"
 
 namespace spiked::validation {
@@ -60,8 +64,10 @@ arma::mat root_of(const sim::Covariance& covariance) {
 
 }  // namespace
 
-TrialSlots::TrialSlots(const spiked::cuda::Device& device, std::size_t threads)
-    : backend_(device.backend), batch_size_(device.backend == Backend::cuda ? gpu_batch_size : 8) {
+TrialSlots::TrialSlots(const spiked::cuda::Device& device, std::size_t threads, MakeDevice make)
+    : backend_(device.backend),
+      make_(std::move(make)),
+      batch_size_(device.backend == Backend::cuda ? gpu_batch_size : 8) {
     const std::size_t each =
         std::clamp<std::size_t>((threads + device.numbers.size() - 1) / device.numbers.size(), 1, most_slots);
     for (std::size_t device_index = 0; device_index < device.numbers.size(); ++device_index) {
@@ -103,15 +109,17 @@ auto TrialSlots::with_slot(const Work& work) {
         freed_.notify_one();
     };
     try {
-        if (!slot.device) slot.device = cuda::trial_device(backend_, slot.number, slot.memory);
+        if (!slot.device) slot.device = make_(backend_, slot.number, slot.memory);
         auto found = work(*slot.device);
         give_back();
         return found;
     } catch (const spiked::cuda::DeviceFailure& failure) {
+        const std::string name = spiked::cuda::name_of(backend_, slot.number);
         give_back();
         throw Error(failure.out_of_memory() ? ErrorKind::memory : ErrorKind::internal,
-                    fmt::format("{}{}: go on with --device cpu, and with --mixed where a store was begun",
-                                failure.what(), failure.out_of_memory() ? ", also for half as many blocks" : ""));
+                    fmt::format("{}: {}{}: go on with another device, or --device cpu (with --mixed where a store was "
+                                "begun)",
+                                name, failure.what(), failure.out_of_memory() ? ", also for half as many blocks" : ""));
     } catch (...) {
         give_back();
         throw;
@@ -170,11 +178,81 @@ cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options) {
     return {one.key(), one.counter(0)[1]};
 }
 
+namespace {
+
+/// Leading vectors to compute for blocks of this shape. An estimator that keeps more of a block leaves it to the CPU.
+std::uint32_t low_rank_vectors(const estimators::SpectralEstimator& estimator, estimators::Shape shape) {
+    std::size_t most = 16;
+    const auto* const options = estimators::eoptshrink_options(estimator);
+    if (estimator.least_side > 0)
+        most = estimator.least_side;
+    else if (options != nullptr)
+        most = estimators::cuda::SpectralRule(estimators::eoptshrink_rule(shape, *options)).most();
+    return static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(most, 1, std::min<std::size_t>(shape.short_side(), estimators::cuda::most_vectors)));
+}
+
+/// Why kernels cannot compute the low-rank part of a method.
+std::string low_rank_unsupported_reason(const estimators::MethodSpec& method,
+                                        const estimators::QuantizerOptions& options, estimators::Shape shape) {
+    const estimators::SpectralMethod& spectral = *method.spectral;
+    if (!spectral.transforms.empty() || spectral.estimator.estimate_block) return method.text;
+    if (options.open_loop) return "a low-rank part that is subtracted before it is coded";
+    if (!estimators::cuda::fits(shape.long_side(), shape.short_side()))
+        return fmt::format("blocks of {} x {} (kernels take 256 x 256)", shape.rows, shape.columns);
+    if (spectral.estimator.least_side > std::min<std::size_t>(shape.short_side(), estimators::cuda::most_vectors))
+        return fmt::format("{} for blocks of {} x {} (kernels find {} vectors)", method.text, shape.rows, shape.columns,
+                           estimators::cuda::most_vectors);
+    return "";
+}
+
+/// The factors of a block: what FactorCodec writes, and what it reads from that.
+std::optional<cuda::StoredFactors> stored_factors(const estimators::SpectralEstimator& estimator,
+                                                  const estimators::FactorCodec& codec, estimators::Shape shape,
+                                                  std::size_t vectors, const cuda::FoundFactors& found) {
+    // The CPU rejects a block whose row norms are all too small for fp16. The largest row norm of this block is at
+    // least 2^-8, far above that.
+    if (!(found.values.front() >= 0x1p-8 * std::sqrt(static_cast<double>(shape.rows)))) return std::nullopt;
+    try {
+        const estimators::Shrinkage shrinkage = estimator.estimate(found.values, shape);
+        const std::size_t rank = shrinkage.rank;
+        if (rank > vectors) return std::nullopt;
+        estimators::BitWriter writer;
+        codec.write(writer, {arma::mat(found.left.data(), shape.rows, rank), arma::vec(shrinkage.shrunk),
+                             arma::mat(found.right.data(), shape.columns, rank)});
+        const estimators::LowRank read = codec.read_factors(writer.bytes(), shape.rows, shape.columns).signal;
+        cuda::StoredFactors stored;
+        stored.values.assign(read.values.begin(), read.values.end());
+        stored.left.assign(read.left.begin(), read.left.end());
+        stored.right.assign(read.right.begin(), read.right.end());
+        stored.ledger = writer.ledger();
+        stored.bytes = writer.take_bytes();
+        return stored;
+    } catch (const Error&) {
+        return std::nullopt;  // the CPU codes the block again and reports the reason
+    }
+}
+
+}  // namespace
+
+std::optional<cuda::LowRankPart> low_rank_part(const estimators::MethodSpec& method,
+                                               const estimators::QuantizerOptions& options, estimators::Shape shape) {
+    if (!method.spectral) return std::nullopt;
+    const std::uint32_t vectors = low_rank_vectors(method.spectral->estimator, shape);
+    return cuda::LowRankPart{vectors, [estimator = method.spectral->estimator,
+                                       codec = estimators::FactorCodec(estimators::factor_options(options)), shape,
+                                       vectors](const cuda::FoundFactors& found) {
+                                 return stored_factors(estimator, codec, shape, vectors, found);
+                             }};
+}
+
 std::string coding_unsupported_reason(const estimators::MethodSpec& method, const estimators::QuantizerOptions& options,
                                       estimators::Shape shape, double bits) {
-    const auto groups = method.spectral ? std::nullopt : estimators::kivi_options(method.quantizer, options);
+    const auto groups = estimators::kivi_options(method.quantizer, options);
     const DeviceQuantizer* const quantizer = device_quantizers().find(method.quantizer.text);
-    if (method.spectral || method.centred || (!groups && quantizer == nullptr)) return method.text;
+    if (method.centred || (!groups && quantizer == nullptr)) return method.text;
+    if (method.spectral)
+        if (const std::string why = low_rank_unsupported_reason(method, options, shape); !why.empty()) return why;
     if (options.norm != estimators::NumberFormat::fp16) return "norms that are not fp16";
     if (groups && groups->runs_on && shape.columns % groups->group != 0)
         return fmt::format("kivi-hf whose groups go on in the next row ({} entries in groups of {})", shape.columns,
@@ -230,36 +308,88 @@ estimators::Ledger ledger_of(const estimators::QuantizerSpec& quantizer, estimat
         .ledger;
 }
 
-cuda::RowCoding row_coding(const estimators::QuantizerSpec& quantizer, const estimators::QuantizerOptions& options,
-                           estimators::Shape shape, double bits) {
-    cuda::RowCoding coding{static_cast<std::uint32_t>(shape.rows),
-                           static_cast<std::uint32_t>(shape.columns),
-                           trial_codec(quantizer, options, shape, bits),
-                           {}};
-    if (options.rotation == estimators::RotationKind::haar && coding.codec.takes_matrix()) {
-        const arma::fmat unit(shape.columns, shape.columns, arma::fill::eye);
+cuda::RowCoding row_coding(const estimators::QuantizerSpec& quantizer, estimators::QuantizerOptions options,
+                           estimators::Shape shape, double bits, std::span<const std::uint64_t> rotations) {
+    cuda::RowCoding coding;
+    coding.rows = static_cast<std::uint32_t>(shape.rows);
+    coding.dimension = static_cast<std::uint32_t>(shape.columns);
+    coding.codec = trial_codec(quantizer, options, shape, bits);
+    if (rotations.empty()) coding.replicates = {options.rotation_index};
+    std::map<std::uint64_t, std::uint32_t> numbers;
+    for (const std::uint64_t rotation : rotations) {
+        const auto [found, added] = numbers.try_emplace(rotation, static_cast<std::uint32_t>(numbers.size()));
+        if (added) coding.replicates.push_back(rotation);
+        coding.which.push_back(found->second);
+    }
+    if (options.rotation != estimators::RotationKind::haar || !coding.codec.takes_matrix()) return coding;
+    const arma::fmat unit(shape.columns, shape.columns, arma::fill::eye);
+    for (const std::uint64_t rotation : coding.replicates) {
+        options.rotation_index = rotation;
         const arma::fmat matrix = estimators::row_rotation(options, shape.columns).rotate(unit).t();
-        coding.rotation.assign(matrix.begin(), matrix.end());
+        coding.rotations.insert(coding.rotations.end(), matrix.begin(), matrix.end());
     }
     return coding;
 }
+
+PaperBits::PaperBits(const estimators::MethodSpec& method, const estimators::QuantizerOptions& options,
+                     estimators::Shape shape, double bits)
+    : bits_(bits) {
+    const double entries = static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
+    if (method.spectral)
+        each_ = static_cast<double>(shape.rows + shape.columns) *
+                estimators::FactorCodec(estimators::factor_options(options)).entry_bits() / entries;
+}
+
+namespace {
+
+/// Whether a row or a column of a column-major block holds zeros alone.
+bool holds_zero_line(const float* block, estimators::Shape shape) {
+    std::vector<char> row_has_entry(shape.rows, 0);
+    bool zero_column = false;
+    for (std::size_t j = 0; j < shape.columns; ++j) {
+        bool column_has_entry = false;
+        for (std::size_t i = 0; i < shape.rows; ++i)
+            if (block[j * shape.rows + i] != 0.0F) {
+                row_has_entry[i] = 1;
+                column_has_entry = true;
+            }
+        zero_column = zero_column || !column_has_entry;
+    }
+    return zero_column || std::find(row_has_entry.begin(), row_has_entry.end(), 0) != row_has_entry.end();
+}
+
+}  // namespace
 
 std::string DeviceBlockCoder::unsupported_reason(const codec::BlockCode& code) const {
     return coding_unsupported_reason(code.method, code.options, code.shape, code.bits);
 }
 
-std::vector<std::optional<codec::CodedBlock>> DeviceBlockCoder::code(const codec::BlockCode& code, std::size_t count,
+std::vector<std::optional<codec::CodedBlock>> DeviceBlockCoder::code(const codec::BlockCode& code,
+                                                                     std::span<const std::uint64_t> rotations,
                                                                      const codec::FillRows& fill) {
+    const std::size_t count = rotations.size();
     const estimators::QuantizerSpec& quantizer = code.method.quantizer;
-    const auto coding = row_coding(quantizer, code.options, code.shape, code.bits);
+    auto coding = row_coding(quantizer, code.options, code.shape, code.bits, rotations);
     const estimators::Ledger ledger = ledger_of(quantizer, code.options, code.shape, code.bits);
+    std::vector<char> has_zero_line(count, 0);
+    if (auto part = low_rank_part(code.method, code.options, code.shape)) {
+        coding.codec.low_rank =
+            cuda::LowRankPart{part->vectors, [&, inner = part->code](const auto& factors) {
+                                  return has_zero_line[factors.block] != 0 ? std::nullopt : inner(factors);
+                              }};
+    }
     std::vector<std::optional<codec::CodedBlock>> blocks(count);
-    auto found = slots_.code_rows(coding, count, fill);
+    auto found = slots_.code_rows(coding, count, [&](std::size_t b, float* to) {
+        fill(b, to);
+        if (coding.codec.low_rank) has_zero_line[b] = holds_zero_line(to, code.shape) ? 1 : 0;
+    });
+    const PaperBits paper_bits(code.method, code.options, code.shape, code.bits);
     for (std::size_t b = 0; b < count; ++b) {
         auto& rows = found[b];
         if (!rows.coded) continue;
         const double error = rows.error == 0.0 ? 0.0 : std::sqrt(rows.error / rows.energy);
-        blocks[b] = {{std::move(rows.bytes), ledger}, error};
+        rows.factors += ledger;
+        blocks[b] = {{std::move(rows.bytes), rows.factors}, error, rows.rank, paper_bits.of(rows.rank)};
     }
     return blocks;
 }

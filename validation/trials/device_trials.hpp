@@ -1,8 +1,10 @@
 #pragma once
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,10 +33,13 @@ struct FreeSlot {
 /// the results of another are copied.
 class TrialSlots {
 public:
-    /// `threads`: how many threads share the slots. The memory of a slot is allocated when it is first used.
-    TrialSlots(const spiked::cuda::Device& device, std::size_t threads);
+    using MakeDevice = std::function<std::unique_ptr<cuda::TrialDevice>(spiked::cuda::Backend, int, std::size_t)>;
+    /// `threads`: how many threads share the slots. The memory of a slot is allocated when it is first used. A test
+    /// makes devices that fail.
+    TrialSlots(const spiked::cuda::Device& device, std::size_t threads, MakeDevice make = cuda::trial_device);
 
-    /// As TrialDevice::run. Throws Error if memory does not suffice even for half the trials, or if the GPU fails.
+    /// As TrialDevice::run. Throws Error that names the device if memory does not suffice even for half the trials, or
+    /// if the GPU fails.
     [[nodiscard]] std::vector<cuda::TrialResult> run(const cuda::TrialPlan& plan, std::uint64_t first,
                                                      std::size_t count, const cuda::DrawTrial& draw);
     /// As TrialDevice::code_rows; throws as `run`.
@@ -55,6 +60,7 @@ private:
     auto with_slot(const Work& work);
 
     spiked::cuda::Backend backend_;
+    MakeDevice make_;
     std::size_t batch_size_;
     std::mutex guard_;
     std::condition_variable freed_;
@@ -70,22 +76,40 @@ private:
 [[nodiscard]] std::string coding_unsupported_reason(const estimators::MethodSpec& method,
                                                     const estimators::QuantizerOptions& options,
                                                     estimators::Shape shape, double bits);
+/// The low-rank part of a method for which coding_unsupported_reason is empty; no value for a row quantizer alone.
+/// The estimator and the codec of the factors are those of the CPU: any estimator that sees only singular values.
+[[nodiscard]] std::optional<cuda::LowRankPart> low_rank_part(const estimators::MethodSpec& method,
+                                                             const estimators::QuantizerOptions& options,
+                                                             estimators::Shape shape);
 /// The codec of a row quantizer for which coding_unsupported_reason is empty.
 [[nodiscard]] cuda::TrialCodec trial_codec(const estimators::QuantizerSpec& quantizer,
                                            const estimators::QuantizerOptions& options, estimators::Shape shape,
                                            double bits);
-/// The ledger of the bits of one of its blocks. It is the same for every block.
+/// The ledger of the bits of the rows of one block. It is the same for every block.
 [[nodiscard]] estimators::Ledger ledger_of(const estimators::QuantizerSpec& quantizer,
                                            estimators::QuantizerOptions options, estimators::Shape shape, double bits);
+/// Bits per entry by the paper's formula, as Compressor::paper_bits.
+class PaperBits {
+public:
+    PaperBits(const estimators::MethodSpec& method, const estimators::QuantizerOptions& options,
+              estimators::Shape shape, double bits);
+    [[nodiscard]] double of(std::size_t rank) const { return bits_ + static_cast<double>(rank) * each_; }
+
+private:
+    double bits_;
+    double each_ = 0.0;  ///< for each component
+};
 /// The address from which kernels draw the Haar rotations of these options, one for each replicate.
 [[nodiscard]] cuda::DrawnFrames drawn_rotation(const estimators::QuantizerOptions& options);
 
-/// The coding of blocks of such rows, all rotated by the rotation of the options.
+/// The coding of blocks of such rows without a low-rank part: block b has the rotation of rotation_index
+/// `rotations`[b] or, where that is empty, all have that of the options.
 [[nodiscard]] cuda::RowCoding row_coding(const estimators::QuantizerSpec& quantizer,
-                                         const estimators::QuantizerOptions& options, estimators::Shape shape,
-                                         double bits);
+                                         estimators::QuantizerOptions options, estimators::Shape shape, double bits,
+                                         std::span<const std::uint64_t> rotations = {});
 
-/// Codes the blocks of containers on a device.
+/// Codes the blocks of containers on a device. A block with rows or columns of zeros alone, which an estimator does not
+/// count, is left to the CPU where the method has one.
 class DeviceBlockCoder : public codec::BlockCoder {
 public:
     /// As TrialSlots.
@@ -93,7 +117,8 @@ public:
 
     [[nodiscard]] std::string unsupported_reason(const codec::BlockCode& code) const override;
     /// Throws as TrialSlots::run.
-    [[nodiscard]] std::vector<std::optional<codec::CodedBlock>> code(const codec::BlockCode& code, std::size_t count,
+    [[nodiscard]] std::vector<std::optional<codec::CodedBlock>> code(const codec::BlockCode& code,
+                                                                     std::span<const std::uint64_t> rotations,
                                                                      const codec::FillRows& fill) override;
 
 private:

@@ -308,8 +308,7 @@ std::vector<ParityCheck> check_each_gpu(const spiked::cuda::Device& device, cons
     std::vector<ParityCheck> found;
     if (device.backend == Backend::cpu) return found;
     for (const int number : device.numbers) {
-        const std::string name = device.backend == Backend::cuda ? fmt::format("cuda:{}", number)
-                                                                 : std::string(spiked::cuda::name_of(device.backend));
+        const std::string name = spiked::cuda::name_of(device.backend, number);
         try {
             for (auto& one : check(number)) found.push_back({one.name, one.passed, name + ": " + one.detail});
         } catch (const spiked::cuda::DeviceFailure& failure) {

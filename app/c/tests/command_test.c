@@ -102,6 +102,84 @@ static void spectrum_equality(const char* command, const double* data, const cha
     for (i = 0; i < estimate.rank; ++i) CHECK(same(strengths[i], number_after(text, "strengths", i)));
 }
 
+/* The ends of an interval of component 0, after the key in the object of intervals. */
+static void same_interval(const double* found, const char* intervals, const char* key) {
+    CHECK(found[0] == number_after(intervals, key, 0));
+    CHECK(found[1] == number_after(intervals, key, 1));
+}
+
+static void intervals_equality(const char* command, const double* data, const char* method, const char* how) {
+    double strength[2 * ROWS], left[2 * ROWS], right[2 * ROWS];
+    char arguments[256];
+    const char *text, *intervals;
+    spiked_intervals found = {0};
+    spiked_estimate estimate = {0};
+    const spiked_matrix from = in_rows((double*)data, ROWS, COLS);
+    found.method = how;
+    found.confidence = 0.9;
+    found.capacity = estimate.capacity = ROWS;
+    found.strength = strength;
+    found.overlap_left = left;
+    found.overlap_right = right;
+    CHECK_OK(spiked_denoise_intervals(&from, method, NULL, NULL, NULL, 0, NULL, NULL, NULL, &estimate, &found));
+    CHECK(estimate.rank >= 1 && found.count == estimate.rank && strength[0] < strength[1]);
+    sprintf(arguments, "spectrum c_data.npy --estimator %s --intervals %s --confidence 0.9", method, how);
+    text = answer(command, arguments);
+    intervals = strstr(text, "\"intervals\"");
+    CHECK(intervals != NULL);
+    if (intervals == NULL) return;
+    same_interval(strength, intervals, "strength");
+    same_interval(left, intervals, "overlap_left");
+    same_interval(right, intervals, "overlap_right");
+    CHECK(same(found.next_value, number_after(text, "next_component_p_value", 0)));
+}
+
+static void preparation_equality(const char* command, const double* data) {
+    static double ready[ENTRIES], signal[ENTRIES], expected[ENTRIES];
+    const spiked_matrix from = in_rows((double*)data, ROWS, COLS), to = in_rows(ready, ROWS, COLS);
+    const spiked_matrix back = in_rows(signal, ROWS, COLS);
+    int i;
+    CHECK_OK(spiked_prepare(&from, NULL, "columns", &to, NULL, 0));
+    CHECK_OK(spiked_denoise(&to, "svd:2", NULL, NULL, NULL, 0, &back, NULL));
+    answer(command, "spectrum c_data.npy --standardize columns --estimator svd:2 --denoised c_back.npy");
+    CHECK(read_npy("c_back.npy", expected, ROWS, COLS));
+    for (i = 0; i < ENTRIES; ++i) CHECK(signal[i] == expected[i]);
+}
+
+static void pca_equality(const char* command, const double* data, const spiked_pca_options* options,
+                         const char* arguments, int components) {
+    double numbers[6][ROWS];
+    char call[256];
+    const char* text;
+    const spiked_matrix from = in_rows((double*)data, ROWS, COLS);
+    spiked_components found = {0};
+    int i;
+    found.capacity = ROWS;
+    found.eigenvalues = numbers[0];
+    found.debiased = numbers[1];
+    found.debiased_errors = numbers[2];
+    found.cosines = numbers[3];
+    found.cosine_errors = numbers[4];
+    found.shrunk = numbers[5];
+    CHECK_OK(spiked_pca(&from, options, &found));
+    CHECK(found.components == components);
+    sprintf(call, "pca c_data.npy %s", arguments);
+    text = answer(command, call);
+    CHECK((double)found.components == number_after(text, "components", 0));
+    CHECK((double)found.degrees_of_freedom == number_after(text, "degrees_of_freedom", 0));
+    CHECK(found.stripped_features == 0);
+    CHECK(found.noise_level == number_after(text, "noise_level", 0));
+    CHECK(found.bulk_edge == number_after(text, "bulk_edge", 0));
+    for (i = 0; i < found.values; ++i) CHECK(numbers[0][i] == number_after(text, "eigenvalues", i));
+    for (i = 0; i < found.components; ++i) {
+        CHECK(numbers[1][i] == number_after(text, "debiased", i));
+        CHECK(numbers[2][i] == number_after(text, "debiased_errors", i));
+        CHECK(numbers[3][i] == number_after(text, "cosines", i));
+        CHECK(numbers[4][i] == number_after(text, "cosine_errors", i));
+        CHECK(numbers[5][i] == number_after(text, "shrunk", i));
+    }
+}
+
 static void quantize_equality(const char* command, const double* data, const char* method, double bits) {
     static double decoded[ENTRIES], expected[ENTRIES];
     char arguments[256];
@@ -161,12 +239,22 @@ static void theory_equality(const char* command) {
 
 void command_equality(const char* command) {
     static double data[ENTRIES];
+    spiked_pca_options other = {0};
     fill_spiked(data, ROWS, COLS, 4.0, 7);
     write_npy("c_data.npy", data, ROWS, COLS);
     spectrum_equality(command, data, "eoptshrink");
     spectrum_equality(command, data, "gd-shrink");
     spectrum_equality(command, data, "screenot:5");
     spectrum_equality(command, data, "svd:2");
+    intervals_equality(command, data, "eoptshrink", "theory");
+    intervals_equality(command, data, "gd-shrink", "bootstrap");
+    preparation_equality(command, data);
+    pca_equality(command, data, NULL, "--center columns", 0); /* the component is a mean */
+    other.center = "none";
+    other.loss = "stein";
+    other.noise = "median";
+    other.level = 0.05;
+    pca_equality(command, data, &other, "--center none --loss stein --noise median --level 0.05", 1);
     quantize_equality(command, data, "tq-mse", 2.0);
     quantize_equality(command, data, "eoptshrink+tq-prod", 3.0);
     quantize_equality(command, data, "svd:1+kivi", 2.0);

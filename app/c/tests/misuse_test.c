@@ -96,6 +96,72 @@ static void estimates(void) {
     FAILS(spiked_shrink(NULL, 2, 2, 2, "svd:1", NULL, NULL), SPIKED_USAGE, "singular_values is NULL");
 }
 
+static void preparations(void) {
+    const spiked_matrix good = in_rows(data, ROWS, COLS), to = in_rows(room, ROWS, COLS);
+    spiked_matrix one = in_rows(data, 1, COLS), back = in_rows(room, 1, COLS);
+    spiked_intervals intervals = {0};
+    FAILS(spiked_prepare(&good, "column", NULL, &to, NULL, 0), SPIKED_USAGE, "did you mean \"columns\"");
+    FAILS(spiked_prepare(&good, NULL, "both", &to, NULL, 0), SPIKED_USAGE, "standardize is both");
+    FAILS(spiked_prepare(&good, "rows", "columns", &to, NULL, 0), SPIKED_USAGE, "undo");
+    FAILS(spiked_prepare(&good, "rows", NULL, NULL, NULL, 0), SPIKED_USAGE, "prepared is NULL");
+    FAILS(spiked_prepare(&good, "rows", NULL, &back, NULL, 0), SPIKED_USAGE, "it receives 12 x 8");
+    FAILS(spiked_prepare(&one, "columns", NULL, &back, NULL, 0), SPIKED_INPUT, "one entry each");
+    intervals.method = "guess";
+    FAILS(spiked_denoise_intervals(&good, "svd:1", NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, &intervals),
+          SPIKED_USAGE, "guess");
+    intervals.method = NULL;
+    FAILS(spiked_denoise_intervals(&good, "svd:1", NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, &intervals),
+          SPIKED_TOO_SMALL, "intervals has room for 0 values");
+    intervals.capacity = COLS;
+    intervals.confidence = 1.0;
+    FAILS(spiked_denoise_intervals(&good, "svd:1", NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, &intervals),
+          SPIKED_USAGE, "confidence is 1");
+    intervals.confidence = 0.0;
+    CHECK_OK(spiked_denoise_intervals(&good, "svd:1", NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, &intervals));
+}
+
+static void components(void) {
+    const spiked_matrix good = in_rows(data, ROWS, COLS), one = in_rows(data, 1, COLS);
+    spiked_pca_options options = {0};
+    spiked_components found = {0};
+    FAILS(spiked_pca(&good, NULL, NULL), SPIKED_USAGE, "found is NULL");
+    FAILS(spiked_pca(&good, NULL, &found), SPIKED_TOO_SMALL, "room for 0 values (12 samples of 8 features have 8)");
+    CHECK(found.values == COLS);
+    found.capacity = COLS;
+    CHECK_OK(spiked_pca(&good, NULL, &found));
+    options.center = "none";
+    FAILS(spiked_pca(&one, &options, &found), SPIKED_INPUT, "1 samples of 8 features");
+    options.standardize = 1;
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "centres nothing");
+    options.covariance_of = 20;
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "need the samples");
+    options.center = NULL;
+    options.standardize = 0;
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_INPUT, "12 x 8");
+    options.covariance_of = -1;
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "covariance_of is -1");
+    options.covariance_of = 0;
+    options.center = "rows";
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "center is rows");
+    options.center = NULL;
+    options.shrinker = "sample";
+    options.loss = "stein";
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "loss has no effect");
+    options.shrinker = NULL;
+    options.loss = "steam";
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "steam");
+    options.loss = NULL;
+    options.noise = "mean";
+    options.noise_level = 1.0;
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "noise has no effect");
+    options.noise = NULL;
+    options.noise_level = -1.0;
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "-1");
+    options.noise_level = 0.0;
+    options.level = 1.5;
+    FAILS(spiked_pca(&good, &options, &found), SPIKED_USAGE, "level is 1.5");
+}
+
 static void laws(void) {
     const double one = 1.0, minus = -1.0, nan = (one - one) / (one - one);
     spiked_spectrum bad = {0};
@@ -216,6 +282,8 @@ void misuse(const char* command) {
     fill_spiked(data, ROWS, COLS, 4.0, 5);
     matrices();
     estimates();
+    preparations();
+    components();
     laws();
     codecs();
     lists();

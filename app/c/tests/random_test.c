@@ -177,6 +177,52 @@ static void code_anything(void) {
     spiked_codec_free(codec);
 }
 
+static void prepare_anything(void) {
+    static const char* const lines[] = {NULL, "rows", "columns", "both", "none", "all", ""};
+    static const char* const shrinkers[] = {NULL, "optimal", "debiased", "sample", "least"};
+    static const char* const losses[] = {NULL, "stein", "frobenius:covariance", "operator", "x"};
+    double space[SPACE], out[SPACE], numbers[6][SIDE], ends[2 * SIDE];
+    char notes[40], reasons[8 * SIDE], name[256];
+    spiked_pca_options options = {0};
+    spiked_components found = {0};
+    spiked_intervals intervals = {0};
+    spiked_matrix from, to;
+    any_entries(space);
+    any_name(name);
+    from = any_matrix(space);
+    to = any_matrix(out);
+    if (below(4)) to.rows = from.rows, to.cols = from.cols, to.row_stride = 1, to.col_stride = SIDE, to.data = out;
+    checked(
+        spiked_prepare(&from, ANY(lines), ANY(lines), &to, below(2) ? notes : NULL, (int64_t)below(sizeof notes + 1)),
+        "prepare");
+    options.center = ANY(lines);
+    options.standardize = (int64_t)below(2);
+    options.covariance_of = below(4) ? 0 : (int64_t)below(2 * SIDE) - 1;
+    options.shrinker = ANY(shrinkers);
+    options.loss = ANY(losses);
+    options.noise = below(2) ? NULL : "median";
+    options.noise_level = below(3) ? 0.0 : any_number();
+    options.level = below(3) ? 0.0 : any_number();
+    found.capacity = below(4) ? SIDE : (int64_t)below(SIDE);
+    found.eigenvalues = numbers[0];
+    if (below(2)) found.debiased = numbers[1], found.debiased_errors = numbers[2];
+    if (below(2)) found.cosines = numbers[3], found.cosine_errors = numbers[4];
+    if (below(2)) found.shrunk = numbers[5];
+    if (below(2)) found.notes = notes;
+    found.notes_capacity = (int64_t)below(sizeof notes + 1) - (below(9) == 0);
+    checked(spiked_pca(&from, below(4) ? &options : NULL, &found), "pca");
+    intervals.method = below(4) ? (below(9) ? NULL : "bootstrap") : ANY(words);
+    intervals.confidence = below(2) ? 0.0 : any_number();
+    intervals.capacity = below(4) ? SIDE : (int64_t)below(SIDE);
+    if (below(2)) intervals.strength = ends;
+    if (below(2)) intervals.overlap_left = intervals.overlap_right = ends;
+    if (below(2)) intervals.reasons = reasons;
+    intervals.reason_capacity = (int64_t)below(sizeof reasons / SIDE + 1) - (below(9) == 0);
+    checked(spiked_denoise_intervals(&from, below(2) ? ANY(words) : name, NULL, NULL, NULL, (int)below(2), ANY(lines),
+                                     ANY(lines), NULL, NULL, &intervals),
+            name);
+}
+
 static void ask_anything(void) {
     double numbers[6], out[6];
     spiked_spectrum row = {0}, col = {0};
@@ -208,6 +254,7 @@ void random_arguments(const char* command) {
     for (i = 0; i < 3000 && failures < 10; ++i) {
         denoise_anything();
         code_anything();
+        prepare_anything();
         if (i % 10 == 0) ask_anything();
     }
 }

@@ -60,6 +60,61 @@ static void shrinkage(void) {
     CHECK(estimate.bulk_edge != estimate.bulk_edge);
 }
 
+/* Columns (1, 3), (2, 6) and (5, 5): means 2, 4, 5, standard deviations sqrt 2 and sqrt 8. */
+static void preparation(void) {
+    double data[2][3] = {{1, 2, 5}, {3, 6, 5}}, ready[2][3];
+    char notes[64];
+    spiked_matrix from = in_rows(data[0], 2, 3), to = in_rows(ready[0], 2, 3);
+    CHECK_OK(spiked_prepare(&from, "columns", NULL, &to, notes, sizeof notes));
+    CHECK(ready[0][0] == -1 && ready[0][1] == -2 && ready[1][0] == 1 && ready[1][1] == 2);
+    CHECK(ready[0][2] == 0 && ready[1][2] == 0 && strstr(notes, "1 constant column became zero") != NULL);
+    CHECK_OK(spiked_prepare(&from, "none", NULL, &from, notes, sizeof notes));
+    CHECK(data[1][1] == 6 && *notes == '\0');
+    from.cols = to.cols = 2;
+    CHECK_OK(spiked_prepare(&from, NULL, "columns", &to, NULL, 0));
+    CHECK(near(ready[0][0], -0.7071067811865475) && near(ready[0][1], -0.7071067811865475));
+    CHECK(near(ready[1][0], 0.7071067811865475) && near(ready[1][1], 0.7071067811865475));
+}
+
+/* 8 samples of 2 features that are sqrt(2) times orthogonal columns of signs, one of them times 4: the covariance is
+ * diag(32, 2). With a noise level of 2 and gamma = 1/4 the population eigenvalue l = 2 s of the sample eigenvalue
+ * 16 * 2 solves s (1 + gamma / (s - 1)) = 16, and the squared cosine is (1 - gamma/(s-1)^2) / (1 + gamma/(s-1)). */
+static void components(void) {
+    static const double signs[8][2] = {{1, 1}, {1, -1}, {1, 1}, {1, -1}, {-1, 1}, {-1, -1}, {-1, 1}, {-1, -1}};
+    const double root = 1.4142135623730951, s = 15.733031326380718; /* of s^2 - 16.75 s + 16 = 0 */
+    double data[8][2], eigenvalues[2], debiased[2], cosines[2], shrunk[2];
+    const spiked_matrix from = in_rows(data[0], 8, 2);
+    spiked_pca_options options = {0};
+    spiked_components found = {0};
+    int i;
+    for (i = 0; i < 8; ++i) {
+        data[i][0] = 4 * root * signs[i][0];
+        data[i][1] = root * signs[i][1];
+    }
+    options.center = "none";
+    options.noise_level = 2.0;
+    options.shrinker = "debiased";
+    found.capacity = 2;
+    found.eigenvalues = eigenvalues;
+    found.debiased = debiased;
+    found.cosines = cosines;
+    found.shrunk = shrunk;
+    CHECK_OK(spiked_pca(&from, &options, &found));
+    CHECK(found.values == 2 && found.components == 1 && found.degrees_of_freedom == 8 && found.stripped_features == 0);
+    CHECK(near(eigenvalues[0], 32.0) && near(eigenvalues[1], 2.0));
+    CHECK(near(found.bulk_edge, 4.5) && found.noise_level == 2.0); /* 2 (1 + 1/2)^2 */
+    CHECK(near(debiased[0], 2 * s) && near(shrunk[0], 2 * s));
+    CHECK(near(cosines[0] * cosines[0], (1 - 0.25 / ((s - 1) * (s - 1))) / (1 + 0.25 / (s - 1))));
+    {
+        static const double covariances[2][2] = {{32, 0}, {0, 2}};
+        const spiked_matrix known = in_rows((double*)covariances[0], 2, 2);
+        options.center = NULL;
+        options.covariance_of = 8;
+        CHECK_OK(spiked_pca(&known, &options, &found));
+        CHECK(found.components == 1 && near(eigenvalues[0], 32.0) && near(debiased[0], 2 * s));
+    }
+}
+
 /* Rows of 1 to 8 at 2 and 3 bits: indices and values of the prototype in quantizer_golden.json. */
 static void turboquant(void) {
     static const unsigned indices[2][8] = {{2, 2, 2, 2, 3, 3, 3, 3}, {4, 4, 5, 5, 5, 6, 6, 6}};
@@ -98,6 +153,8 @@ void hand_values(const char* command) {
     CHECK(spiked_ledger_item(-1) == NULL && spiked_ledger_item(SPIKED_LEDGER_ITEMS) == NULL);
     white_law();
     shrinkage();
+    preparation();
+    components();
     turboquant();
 }
 

@@ -194,6 +194,16 @@ TEST(CodecCommands, CodeWholeHeadsByACausalTransform) {
     EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + file + "' --method causal-klt --block 64").code, 2);
     EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + file + "' --method causal-klt:heads=2").code, 2);
     EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o '" + file + "' --method causal-klt-joint").code, 2);
+    const std::string begun = "kv encode '" + sample_dump + "' -o '" + file + "' --method ";
+    for (const auto& [words, said] :
+         {std::pair("causal-klt --seed 7", "--seed has no effect on causal-klt (it draws no random numbers)"),
+          std::pair("causal-klr", "did you mean \"causal-klt\"?"), std::pair("zzzzzzzz", ", causal-klt")}) {
+        const Outcome rejected = spiked(begun + words);
+        EXPECT_EQ(rejected.code, 2);
+        EXPECT_NE(rejected.err.find(said), std::string::npos) << rejected.err;
+    }
+    const std::string help = spiked("kv encode --help").out;
+    EXPECT_NE(help.find("fractions with ecsq, causal-klt"), std::string::npos) << help;
 }
 
 TEST(CodecCommands, KeepTheLastTokensInHalfPrecision) {

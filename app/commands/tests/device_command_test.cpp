@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <set>
 
@@ -94,7 +95,8 @@ TEST(DeviceCommand, AStudyOnAnEmulatedDeviceAgreesWithTheCpu) {
         SCOPED_TRACE(precision);
         const std::string all_kernels =
             "[[estimator]]\nname = 'gd-hard'\n[[estimator]]\nname = 'gd-shrink'\n[[codec]]\nname = 'eden'\nbits = [2]\n"
-            "[[codec]]\nname = 'tq-prod'\nbits = [2]\n[[codec]]\nname = 'kivi:group=8'\nbits = [2]\n";
+            "[[codec]]\nname = 'tq-prod'\nbits = [2]\n[[codec]]\nname = 'kivi:group=8'\nbits = [2]\n"
+            "[[codec]]\nname = 'eoptshrink+tq-mse'\nbits = [2]\n[[codec]]\nname = 'svd:1+tq-prod'\nbits = [2]\n";
         const auto folder = [&, precision = precision](const std::string& name) {
             return blocks_folder(name + "-" + precision, precision, "eoptshrink:edgefit", all_kernels);
         };
@@ -252,6 +254,22 @@ TEST(DeviceCommand, ADumpIsCodedOnADevice) {
         EXPECT_LT(static_cast<double>(differing), 2e-3 * static_cast<double>(one.size()));
         EXPECT_EQ(spiked("kv decode device.spkv -o back.safetensors", in(folder)).code, 0);
     }
+    // The signs of singular vectors are arbitrary, and with them the bits of their entries.
+    for (const char* how : {"eoptshrink+tq-mse", "unrope+svd:1+tq-prod --rotation rht2"}) {
+        SCOPED_TRACE(how);
+        const std::string words = "kv encode '" + sample_dump + "' --bits 3 --json --method " + how;
+        const Outcome cpu = spiked(words + " -o cpu.spkv", in(folder));
+        const Outcome device = spiked(words + " -o device.spkv --device emulated --threads 2", in(folder));
+        ASSERT_EQ(device.code, 0) << device.err;
+        EXPECT_EQ(number(device.json(), "device_blocks"), number(device.json(), "blocks"));
+        for (const char* same : {"ledger_bits", "mean_rank", "paper_bits"})
+            EXPECT_EQ(device.json().find(same)->text(), cpu.json().find(same)->text()) << same;
+        for (const char* side : {"key", "value"})
+            EXPECT_NEAR(
+                number(*device.json().find("relative_l2"), side) / number(*cpu.json().find("relative_l2"), side), 1.0,
+                1e-3);
+        EXPECT_EQ(spiked("kv decode device.spkv -o back.safetensors", in(folder)).code, 0);
+    }
     const Outcome none =
         spiked("kv encode '" + sample_dump + "' --method rabitq --bits 2 -o none.spkv --device emulated", in(folder));
     EXPECT_EQ(none.code, 0);
@@ -319,6 +337,38 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     EXPECT_NE(contents(folder + "/late.md").find("stopped after 0.01 seconds"), std::string::npos);
     EXPECT_NE(std::system((run + "--device cuda:99 --only doctor -o none.md 2> /dev/null").c_str()), 0);
     EXPECT_NE(contents(folder + "/none.md").find("| doctor | failed |"), std::string::npos);
+}
+
+/// What ncu prints for two batches, of 3 and of 100 trials, read by the functions of the script.
+TEST(GpuCheck, ReadsTheMeasurementsOfNcu) {
+    const std::string folder = scratch("gpu-check-ncu");
+    fs::create_directories(folder);
+    std::ofstream(folder + "/check.py") << R"py(
+import importlib.machinery, importlib.util, sys
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("gpu_check", sys.argv[1])
+script = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+loader.exec_module(script)
+def run_kernel(name):
+    return f"void spiked::cuda::run_kernel<spiked::estimators::cuda::{name}>(const T1)"
+columns = ["ID", "Kernel Name", "Grid Size", "gpu__time_duration.sum", "dram__bytes.sum"]
+rows = [["", "", "", "us", "Kbyte"],
+        ["0", run_kernel("Bidiagonalise<float, (unsigned int)8, (unsigned int)16>"), "(3, 1, 1)", "1.0", "5"],
+        ["1", run_kernel("PairSums<float>"), "(3, 1, 1)", "1.0", "5"],
+        ["2", run_kernel("Bidiagonalise<float, 8u, 16u>"), "(100, 1, 1)", "1,250.5", "7"],
+        ["3", run_kernel("PairSums<float>"), "(400, 1, 1)", "2.0", "1"],
+        ["4", run_kernel("PairSums<float>"), "(200, 1, 1)", "3.0", "1"],
+        ["5", run_kernel("Narrow"), "(9, 1, 1)", "4.0", "1"]]
+text = "==PROF== Connected\n" + "\n".join(",".join(f'"{cell}"' for cell in row) for row in [columns] + rows)
+launches = script.launches_of(text)
+assert len(launches) == 6, launches
+assert abs(launches[2]["time"] - 1250.5e-6) < 1e-12 and launches[2]["bytes"] == 7000 and launches[2]["issue"] == 0, launches[2]
+trials, batch = script.largest_batch(launches)
+assert trials == 100, trials
+names = [launch["kernel"] for launch in batch]
+assert names == ["Bidiagonalise<float, 8, 16>", "PairSums<float>", "PairSums<float>"], names
+)py";
+    EXPECT_EQ(std::system(("python3 '" + folder + "/check.py' '" SPIKED_SOURCE_DIR "/tools/gpu-check'").c_str()), 0);
 }
 
 }  // namespace

@@ -69,8 +69,26 @@ TEST(SpectrumIntervals, SurroundEveryEstimateOrSayWhyNot) {
         EXPECT_LT(number(ends[0]), strength);
         EXPECT_GT(number(ends[1]), strength);
         EXPECT_TRUE(estimators[0].find("next_component_p_value"));
-        EXPECT_EQ(estimators[1].find("intervals")->items(), nullptr) << "svd has no noise law";
+        EXPECT_TRUE(estimators[1].find("intervals")->find("strength")->items()->front().is_null());
+        EXPECT_NE(estimators[1].find("intervals")->find("reasons")->items()->front().string()->find("no noise law"),
+                  std::string::npos);
+        EXPECT_TRUE(estimators[1].find("next_component_note")->is_null());
     }
+    EXPECT_NE(
+        spiked("spectrum " + path + " --estimator svd:1").out.find("no intervals: this method estimates no noise"),
+        std::string::npos);
+    const Json bare = spectrum_of(path + " --estimator gd-shrink --intervals none");
+    const Json& without = bare.find("estimators")->items()->front();
+    EXPECT_TRUE(without.find("intervals")->is_null());
+    EXPECT_GT(number(without, "next_component_p_value"), 0.0);
+    EXPECT_NE(without.find("next_component_note")->string()->find("conditional on the rank"), std::string::npos);
+    EXPECT_NE(spiked("spectrum " + path + " --estimator gd-shrink --confidence 0.99999999").out.find("99.999999 % int"),
+              std::string::npos);
+    arma::mat narrow = offset_data().head_cols(7);
+    narrow.col(0) *= 30.0;
+    EXPECT_NE(spiked("spectrum " + stored_matrix("narrow.npy", narrow) + " --estimator gd-shrink --center columns")
+                  .out.find("no intervals: the noise has only 7 singular values (8 are needed)"),
+              std::string::npos);
     const std::string text = spiked("spectrum " + path + " --estimator gd-shrink").out;
     EXPECT_NE(text.find("95 % intervals (theory)"), std::string::npos) << text;
     EXPECT_EQ(spiked("spectrum " + path + " --intervals none").out.find("% intervals"), std::string::npos);
@@ -142,6 +160,41 @@ TEST(PreparedSpectrum, WritesPartsOfThePreparedMatrix) {
     EXPECT_NE(constant.err.find("ones.npy: 4 constant columns"), std::string::npos) << constant.err;
 }
 
+TEST(PreparedSpectrum, LosesADegreeOfFreedomToEveryMean) {
+    // Rows orthogonal to the vector of ones turn n centred rows into n - 1 rows of the same law and spectrum.
+    const auto without_mean = [](const arma::mat& data) {
+        const arma::uword n = data.n_rows;
+        arma::mat contrasts(n - 1, n, arma::fill::zeros);
+        for (arma::uword i = 1; i < n; ++i) {
+            contrasts.row(i - 1).head(i).fill(1.0 / std::sqrt(static_cast<double>(i * (i + 1))));
+            contrasts(i - 1, i) = -static_cast<double>(i) / std::sqrt(static_cast<double>(i * (i + 1)));
+        }
+        return arma::mat(contrasts * data);
+    };
+    const arma::mat wide = offset_data().head_rows(12);
+    const std::string names = " --estimator tw-test:level=0.3 --estimator gd-shrink --estimator eoptshrink:rank=2";
+    for (const auto& [centred, reduced] : {std::pair{"columns", without_mean(wide)},
+                                           {"rows", arma::mat(without_mean(wide.t()).t())},
+                                           {"both", without_mean(without_mean(wide.t()).t())}}) {
+        const Json found = spectrum_of(stored_matrix("centred.npy", wide) + " --center " + centred + names);
+        const Json expected = spectrum_of(stored_matrix("reduced.npy", reduced) + names);
+        EXPECT_EQ(number(found, "independent_rows"), number(expected, "rows"));
+        EXPECT_EQ(number(found, "independent_cols"), number(expected, "cols"));
+        for (std::size_t i = 0; i < 3; ++i) {
+            const Json& one = (*found.find("estimators")->items())[i];
+            const Json& other = (*expected.find("estimators")->items())[i];
+            ASSERT_EQ(number(one, "rank"), number(other, "rank")) << centred << i;
+            EXPECT_NEAR(number(one, "bulk_edge"), number(other, "bulk_edge"), 1e-10) << centred << i;
+            if (i < 2) {
+                EXPECT_NEAR(number(one, "next_component_p_value"), number(other, "next_component_p_value"), 1e-9);
+            }
+            for (const char* key : {"strengths", "overlap_left", "overlap_right", "shrunk"})
+                for (std::size_t k = 0; k < one.find(key)->items()->size(); ++k)
+                    EXPECT_NEAR(number((*one.find(key)->items())[k]), number((*other.find(key)->items())[k]), 1e-9);
+        }
+    }
+}
+
 TEST(CovarianceSpectrumCommand, AgreesWithTheDataItself) {
     const std::string names = " --estimator eoptshrink --estimator gd-shrink --estimator tw-test --estimator svd:2";
     const Json data = spectrum_of(stored_matrix("rows.npy", offset_data()) + " --center columns" + names);
@@ -155,6 +208,7 @@ TEST(CovarianceSpectrumCommand, AgreesWithTheDataItself) {
     for (std::size_t i = 0; i < 4; ++i)
         EXPECT_EQ(number((*found.find("estimators")->items())[i], "rank"),
                   number((*data.find("estimators")->items())[i], "rank"));
+    EXPECT_EQ(number(data, "independent_rows"), 59);
     const Json bare = spectrum_of(scratch("cov.npy"));
     EXPECT_NE(notes_in(bare).find("looks like a covariance matrix"), std::string::npos);
     EXPECT_EQ(spiked("spectrum " + scratch("rows.npy") + " --covariance 59").code, 4) << "not square";

@@ -132,6 +132,15 @@ TEST(PerplexityCommand, RejectsInvalidOptionsAndData) {
     EXPECT_NE(elsewhere.err.find("use spiked kv perplexity, kv retrieve or kv frontier --model"), std::string::npos);
 }
 
+TEST(PerplexityCommand, ProgressCountsPassesNotDocuments) {
+    const Outcome ran = spiked("kv perplexity" + model().words("documents.npy") +
+                               "--block 16 --method tq-mse --bits 2 --documents 2 --progress bar");
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.err.find("passes"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find(" 4/4 "), std::string::npos) << ran.err;  // 2 documents, in full precision and coded
+    EXPECT_EQ(ran.err.find("documents  "), std::string::npos) << ran.err;
+}
+
 TEST(PerplexityCommand, UsesTheFirstDocuments) {
     const std::string words = "kv perplexity" + model().words("documents.npy") + "--block 16 --method tq-mse --bits 2 ";
     const Outcome two = spiked(words + "--json --documents 2");

@@ -93,8 +93,17 @@ TEST(PcaCommand, GivesTheSameNumbersForDataAndTheirCovariances) {
         const Json data = pca_of(scratch(of_data) + " --loss stein");
         const Json found = pca_of(scratch(of_covariances) + " --covariance 79 --loss stein");
         EXPECT_TRUE(found.find("centered")->is_null());
-        for (const char* key : {"eigenvalues", "debiased", "debiased_errors", "cosines", "cosine_errors", "shrunk"})
+        for (const char* key : {"eigenvalues", "debiased", "cosines", "cosine_errors", "shrunk"})
             EXPECT_LE(arma::abs(pca_numbers(found, key) - pca_numbers(data, key)).max(), 1e-10) << key;
+        // Covariances do not show the law of the scores: errors are those of cumulant 0 there.
+        EXPECT_TRUE(found.find("score_cumulants")->is_null());
+        EXPECT_NE(pca_notes(found).find("errors of debiased eigenvalues are those of Gaussian scores"),
+                  std::string::npos);
+        const arma::vec gaussian = pca_numbers(found, "debiased_errors");
+        const arma::vec spikes = pca_numbers(data, "debiased");
+        const arma::vec added = arma::square(spikes) % pca_numbers(data, "score_cumulants") / 79.0;
+        EXPECT_LE(arma::abs(arma::square(pca_numbers(data, "debiased_errors")) - arma::square(gaussian) - added).max(),
+                  1e-9 * arma::max(arma::square(gaussian)));
         for (const char* key : {"noise_level", "bulk_edge", "components", "degrees_of_freedom"})
             EXPECT_NEAR(number(found, key), number(data, key), 1e-12) << key;
     }
@@ -139,6 +148,14 @@ TEST(PcaCommand, PrintsATableAndLeavesConstantFeaturesOut) {
     const Json known = pca_of(scratch("pca_data.npy") + " --noise-level 0.25");
     EXPECT_NEAR(number(known, "noise_level"), 0.25, 1e-15);
     EXPECT_TRUE(pca_notes(known).empty()) << pca_notes(known);
+}
+
+TEST(PcaCommand, NotesFeaturesOfUnequalNoise) {
+    arma::mat unequal = pca_samples();
+    unequal.tail_cols(15) *= 1.6;
+    sim::write_npy(scratch("pca_unequal.npy"), unequal);
+    EXPECT_NE(pca_notes(pca_of(scratch("pca_unequal.npy"))).find("noise variances of features differ"),
+              std::string::npos);
 }
 
 TEST(PcaCommand, ExplainsWhatItCannotUse) {

@@ -1,9 +1,10 @@
-// Every command of the README runs and prints the output that the README shows.
+// Every command of the README, the tutorials and the how-to pages runs and prints the output that they show.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 
@@ -96,36 +97,99 @@ int run_recipes(const std::string& page, const std::string& folder) {
     return count;
 }
 
-TEST(Readme, RecipesRun) {
-    const std::string folder = reader_folder("reader");
-    EXPECT_EQ(run_recipes("README.md", folder), 26);
-    EXPECT_TRUE(std::filesystem::exists(folder + "/clean.npy"));
+struct Page {
+    const char* name;
+    int recipes;
+};
+
+std::string stem(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+void PrintTo(const Page& page, std::ostream* out) { *out << page.name; }
+
+class Recipes : public testing::TestWithParam<Page> {};
+
+TEST_P(Recipes, Run) {
+    const std::string page = GetParam().name;
+    const std::string folder = reader_folder("reader of " + stem(page));
+    EXPECT_EQ(run_recipes(page, folder), GetParam().recipes);
+    for (const char* made :
+         {"clean.npy", "back.safetensors", "results/dump.html", "results/study.html", "whole.spiked"})
+        EXPECT_EQ(std::filesystem::exists(folder + "/" + made),
+                  contents(SPIKED_SOURCE_DIR "/" + page).find(made) != std::string::npos)
+            << made;
+}
+INSTANTIATE_TEST_SUITE_P(Pages, Recipes,
+                         testing::Values(Page{"docs/tutorials/matrix.md", 8}, Page{"docs/tutorials/cache.md", 8},
+                                         Page{"docs/tutorials/study.md", 6}, Page{"docs/how-to/model.md", 3},
+                                         Page{"docs/how-to/cluster.md", 6}, Page{"docs/how-to/gpu.md", 1}),
+                         [](const auto& page) { return stem(page.param.name); });
+
+TEST(Readme, TheStudyForCiPasses) {
+    const std::string folder = reader_folder("ci");
+    int studies = 0;
+    for (const auto& snippet : snippets("docs/how-to/ci.md")) {
+        if (snippet.language != "toml") continue;
+        std::ofstream file(folder + "/overlaps.toml");
+        for (const auto& line : snippet.lines) file << line << "\n";
+        file.close();
+        const Outcome found =
+            spiked("run overlaps.toml --no-report --strict --junit overlaps.xml", "cd '" + folder + "' &&");
+        EXPECT_EQ(found.code, 0) << found.err;
+        EXPECT_TRUE(std::filesystem::exists(folder + "/overlaps.xml"));
+        ++studies;
+    }
+    EXPECT_EQ(studies, 1);
 }
 
-TEST(Readme, TheTutorialOnDumpsRuns) {
-    const std::string folder = reader_folder("tutorial");
-    EXPECT_EQ(run_recipes("docs/YOUR_DUMP.md", folder), 7);
-    EXPECT_TRUE(std::filesystem::exists(folder + "/back.safetensors"));
-    EXPECT_TRUE(std::filesystem::exists(folder + "/results/dump.html"));
+/// Whether the lines are shown: a line `...` stands for any number of others.
+testing::AssertionResult shown(const std::vector<std::string>& page, const std::vector<std::string>& printed) {
+    const auto differs = [](const std::string& expected, const std::string& found) -> std::string {
+        const auto a = words(expected);
+        const auto b = words(found);
+        if (a.size() != b.size()) return expected;
+        for (std::size_t i = 0; i < a.size(); ++i)
+            if (!agree(a[i], b[i])) return a[i];
+        return "";
+    };
+    std::size_t at = 0;
+    bool anywhere = false;
+    for (const auto& line : page) {
+        if (line == "...") {
+            anywhere = true;
+            continue;
+        }
+        while (anywhere && at < printed.size() && !differs(line, printed[at]).empty()) ++at;
+        if (at == printed.size()) return testing::AssertionFailure() << "\"" << line << "\" is not printed";
+        if (const auto word = differs(line, printed[at]); !word.empty())
+            return testing::AssertionFailure() << word << " of \"" << line << "\" is not printed: " << printed[at];
+        anywhere = false;
+        ++at;
+    }
+    if (!anywhere && at < printed.size()) return testing::AssertionFailure() << "not shown: " << printed[at];
+    return testing::AssertionSuccess();
 }
 
 TEST(Readme, ShowsThePrintedOutput) {
     int count = 0;
-    for (const auto& snippet : snippets("README.md")) {
-        if (snippet.language != "console") continue;
-        ASSERT_TRUE(snippet.lines.front().starts_with("$ spiked "));
-        std::string shown;
-        for (std::size_t i = 1; i < snippet.lines.size(); ++i) shown += snippet.lines[i] + "\n";
-        const Outcome found = spiked(snippet.lines.front().substr(9), "cd '" SPIKED_SOURCE_DIR "' &&");
-        ASSERT_EQ(found.code, 0) << found.err;
-        const auto expected = words(shown);
-        const auto printed = words(found.out);
-        ASSERT_EQ(expected.size(), printed.size()) << found.out;
-        for (std::size_t i = 0; i < expected.size(); ++i)
-            EXPECT_TRUE(agree(expected[i], printed[i])) << expected[i] << " is shown, " << printed[i] << " is printed";
-        ++count;
-    }
-    EXPECT_GE(count, 1);
+    for (const char* page : {"README.md", "docs/tutorials/matrix.md", "docs/tutorials/cache.md"})
+        for (const auto& snippet : snippets(page)) {
+            if (snippet.language != "console") continue;
+            ASSERT_TRUE(snippet.lines.front().starts_with("$ spiked "));
+            const Outcome found = spiked(snippet.lines.front().substr(9), "cd '" SPIKED_SOURCE_DIR "' &&");
+            ASSERT_EQ(found.code, 0) << found.err;
+            auto printed = split(found.out, '\n');
+            if (!printed.empty() && printed.back().empty()) printed.pop_back();
+            EXPECT_TRUE(shown({snippet.lines.begin() + 1, snippet.lines.end()}, printed)) << page << "\n" << found.out;
+            ++count;
+        }
+    EXPECT_EQ(count, 4);
+}
+
+TEST(ReadmeControl, OtherOutputIsNotShown) {
+    EXPECT_TRUE(shown({"a  1", "...", "b 2.00(3)"}, {"a 1", "x", "y", "b 2.005(30)"}));
+    EXPECT_FALSE(shown({"a 1", "b 2"}, {"a 1", "x", "b 2"}));
+    EXPECT_FALSE(shown({"a 1"}, {"a 1", "x"}));
+    EXPECT_FALSE(shown({"...", "b 2.5", "..."}, {"a 1", "b 2.4"}));
 }
 
 /// The README of the module or of a folder in it must name every file.

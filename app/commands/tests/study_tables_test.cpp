@@ -126,6 +126,10 @@ TEST(StudyTableLaw, FalseAlarmsOfTheRankRulesAgreeWithTheTable) {
         const Mean& mean = found[cell].at({"rank", "eoptshrink:pilot=d"});
         EXPECT_NEAR(mean.value, rank, within_rank(mean, z)) << "cell " << cell + 1;
     }
+    // The rule of Kritchman and Nadler keeps its level in white noise, and counts every AR(.5) and AR(.7) block.
+    const Mean& white_rule = found[0].at({"rank_over", "svd:kn"});
+    EXPECT_NEAR(white_rule.value, 0.005, within(white_rule, 0.005, z));
+    for (const std::size_t cell : {3U, 7U, 8U}) EXPECT_GT(found[cell].at({"rank_over", "svd:kn"}).value, 0.95);
     const Mean& author = found[0].at({"rank_over", "eoptshrink:author"});
     EXPECT_NEAR(author.value, 0.43, z * std::sqrt(0.25 * (1.0 / author.count + 0.01)));
     // Negative control: exchanged white and coloured noise are rejected.
@@ -141,6 +145,12 @@ TEST(StudyTableLaw, RatesOfMissedSignalsAgreeWithTheTable) {
     for (std::size_t cell = 0; cell < 6; ++cell) {
         const Mean& mean = found[cell].at({"rank_right", "eoptshrink"});
         EXPECT_NEAR(mean.value, table[cell], within(mean, table[cell], z)) << "cell " << cell + 1;
+        // With the noise level estimated and at half the level, the rule kn finds almost as many as the test that
+        // knows.
+        const double known = found[cell].at({"rank_right", "tw-test told the law"}).value;
+        const double estimated = found[cell].at({"rank_right", "svd:kn"}).value;
+        EXPECT_GE(estimated, mean.value) << "cell " << cell + 1;
+        EXPECT_NEAR(estimated, known, 0.2) << "cell " << cell + 1;
     }
     // Negative control: a signal of 1.2 thresholds is not found as often as one of 1.5.
     const Mean& weakest = found[0].at({"rank_right", "eoptshrink"});

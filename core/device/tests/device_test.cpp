@@ -8,9 +8,9 @@
 namespace spiked::cuda {
 namespace {
 
-std::string rejection(std::string_view name) {
+std::string rejection(std::string_view name, const Driver& driver = {}) {
     try {
-        (void)choose_device(name);
+        (void)choose_device(name, driver);
     } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::usage);
         return error.what();
@@ -43,6 +43,26 @@ TEST(Device, BackendsHaveTheNamesThatChooseThem) {
 TEST(Device, AnAbsentGpuIsRejectedWhenNamed) {
     EXPECT_NE(rejection("cuda:99"), "");
     EXPECT_EQ(rejection("cuda:0").empty(), device_count().count > 0);
+}
+
+/// Drivers with a problem: too old for the runtime, without a GPU, with a GPU for which the build has no code.
+TEST(Device, ADriverThatCannotRunTheKernelsIsReportedAndAutoTakesTheCpu) {
+    const std::string too_old = "CUDA driver version is insufficient for CUDA runtime version";
+    const std::string no_code = "no kernel image is available for execution on the device";
+    const Driver old{[&] { return DeviceCount{0, too_old}; }, [](int) { return std::string("not asked"); }};
+    const Driver new_gpu{[] { return DeviceCount{2, ""}; }, [&](int number) { return number == 1 ? no_code : ""; }};
+    const auto expect_reason = [](const std::string& text, const std::string& reason) {
+        EXPECT_NE(text.find(reason), std::string::npos) << text;
+    };
+    EXPECT_EQ(choose_device("auto", old).backend, Backend::cpu);
+    expect_reason(choose_device("auto", old).note, too_old);
+    expect_reason(rejection("cuda:0", old), "\"cuda:0\" cannot be used (" + too_old + ")");
+    EXPECT_EQ(choose_device("auto", new_gpu).numbers, std::vector<int>{0});
+    EXPECT_EQ(choose_device("cuda:0", new_gpu).backend, Backend::cuda);
+    expect_reason(rejection("cuda:0,cuda:1", new_gpu), "\"cuda:1\" cannot be used (" + no_code + ")");
+    expect_reason(rejection("cuda:2", new_gpu), "reports 2 in all");
+    EXPECT_EQ(choose_device("cpu", old).note, "") << "nobody asks the driver";
+    EXPECT_EQ(choose_device("emulated", old).backend, Backend::emulated);
 }
 
 TEST(Device, OtherNamesAreRejected) {

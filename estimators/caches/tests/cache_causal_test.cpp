@@ -166,27 +166,73 @@ TEST(CacheCausal, HeadsOfUnlikeSpreadAreScaled) {
     EXPECT_GT(relative_error(one.head_cols(4), rows.head_cols(4)), 3.0 * small);
 }
 
-TEST(CausalStream, CodesAsAWholeSequenceWithTheStepOfItsFirstBlock) {
-    constexpr std::size_t channels = 16;
-    const arma::mat rows = mixture(900, channels, 13);
+TEST(CausalStream, EachBlockTakesTheBitsThatAreAskedWithAllThatIsStored) {
+    constexpr std::size_t channels = 64;
+    const arma::mat rows = mixture(640, channels, 13);
     const arma::mat queries = gaussian(50, channels, 14) * arma::diagmat(arma::logspace(-1, 1, channels));
-    for (const CacheGroup& head : {CacheGroup{1, 0, {queries}}, CacheGroup{}}) {
-        CausalStream stream(cache_method("causal-klt"), 2.5, rows.head_rows(128), head);
-        arma::mat decoded;
-        double bits = 0.0;
-        for (std::size_t t = 0; t < rows.n_rows; t += 128)
-            decoded = arma::join_cols(decoded, stream.code(rows.rows(t, std::min<std::size_t>(t + 127, 899)), bits));
-        CausalSettings settings{(stream.header()[0] | stream.header()[1] << 8) - 16384, {}};
-        CausalShape shape{channels};
-        if (!head.queries.empty()) {
-            settings.exponents = query_exponents(queries);
-            shape = joined_shape({1, 0, channels});
+    for (const CacheGroup& head : {CacheGroup{1, 0, {queries}}, CacheGroup{}})
+        for (const double asked : {2.0, 3.0}) {
+            CausalStream stream(cache_method("causal-klt"), asked, rows.head_rows(128), head);
+            arma::mat decoded;
+            double bits = 0.0;
+            for (std::size_t t = 0; t < rows.n_rows; t += 128) {
+                const double before = bits;
+                decoded = arma::join_cols(decoded, stream.code(rows.rows(t, t + 127), bits));
+                EXPECT_NEAR((bits - before) / (128.0 * channels), asked, 0.01 * asked) << t;
+            }
+            EXPECT_NEAR(bits / static_cast<double>(rows.n_elem), asked, 0.01 * asked);
+            EXPECT_LT(relative_error(decoded, rows), asked == 2.0 ? 0.25 : 0.13);
         }
-        const CausalCode code = encode_causal(rows, shape, causal_head(), settings);
-        EXPECT_EQ(bits, 8.0 + static_cast<double>(code.stored_bits()));
-        EXPECT_TRUE(arma::approx_equal(decoded, decode_causal(code, shape, causal_head()), "absdiff", 0.0));
-        EXPECT_NEAR(bits / static_cast<double>(rows.n_elem), 2.5, 0.3);
+}
+
+TEST(CausalStream, CountsTheBytesOfAnEncoderWithTheStepsOfItsBlocks) {
+    constexpr std::size_t channels = 16;
+    const arma::mat rows = mixture(300, channels, 16);
+    CausalStream stream(cache_method("causal-klt:freeze=128"), 2.5, rows.head_rows(128), {});
+    CausalOptions options;
+    options.freeze = 128;
+    CausalEncoder encoder({channels}, options, {(stream.header()[0] | stream.header()[1] << 8) - 16384, {}},
+                          rows.row(0));
+    CausalDecoder decoder({channels}, options, encoder.header());
+    double bits = 0.0;
+    double counted = 8.0 + 8.0 * static_cast<double>(encoder.header().size());
+    std::vector<std::vector<std::uint8_t>> blocks;
+    std::vector<int> steps;
+    for (const std::size_t t : {0UL, 128UL, 256UL}) {
+        const arma::mat block = rows.rows(t, std::min<std::size_t>(t + 127, 299));
+        const arma::mat found = stream.code(block, bits);
+        const double part = 48.0 * static_cast<double>(block.n_rows) / 128.0 / static_cast<double>(block.n_elem);
+        blocks.push_back(t == 0 ? encoder.encode(block) : encoder.encode_at(2.5 - part, block));
+        steps.push_back(encoder.step());
+        counted += 8.0 * static_cast<double>(blocks.back().size()) + (t == 0 ? 32.0 : 48.0);
+        EXPECT_EQ(bits, counted);
+        EXPECT_TRUE(arma::approx_equal(found, encoder.decoded(), "absdiff", 0.0));
+        decoder.set_step(steps.back());
+        EXPECT_TRUE(arma::approx_equal(found, decoder.next(blocks.back(), block.n_rows), "absdiff", 0.0));
     }
+    EXPECT_NE(steps[0], steps[1]);
+    // A block after the freeze decodes alone, with its step.
+    decoder.set_step(steps[1]);
+    EXPECT_LT(relative_error(decoder.frozen_block(blocks[1], 128), rows.rows(128, 255)), 0.3);
+    message_of([&] { decoder.set_step(16385); }, ErrorKind::input);
+}
+
+TEST(CausalStream, CodesBlocksOfZerosAndOfOtherSizeThanTheFirst) {
+    constexpr std::size_t channels = 8;
+    arma::mat rows = mixture(512, channels, 17);
+    rows.rows(128, 255).zeros();
+    rows.rows(256, 383) *= 1000.0;
+    CausalStream stream(cache_method("causal-klt"), 3.0, rows.head_rows(128), {});
+    double bits = 0.0;
+    for (std::size_t t = 0; t < rows.n_rows; t += 128) {
+        const arma::mat block = rows.rows(t, t + 127);
+        const arma::mat found = stream.code(block, bits);
+        if (t == 128)
+            EXPECT_LT(arma::abs(found).max(), 0.3);
+        else
+            EXPECT_LT(relative_error(found, block), 0.25) << t;
+    }
+    EXPECT_LT(bits / static_cast<double>(rows.n_elem), 3.05);
 }
 
 TEST(CausalStream, AFirstBlockOfFewTokensIsCoded) {
@@ -219,6 +265,60 @@ TEST(CacheCausal, ShortAndConstantSequences) {
     EXPECT_LT(arma::abs(through(causal_coder("causal-klt", 2, 6).sequence, zero)).max(), 1e-9);
     const CacheCoder coder = causal_coder("causal-klt", 2, 6);
     EXPECT_EQ(coder.sequence.decode(coder.sequence.encode(arma::mat(0, 6)).bytes, 0).n_rows, 0U);
+}
+
+TEST(CacheCausal, DegenerateDataIsCodedOrRejectedInOneLine) {
+    const auto decoded = [](const char* name, const arma::mat& rows) {
+        return through(causal_coder(name, 2, rows.n_cols).sequence, rows);
+    };
+    // Unlike channels that are all constant, and channels of which one is constant.
+    arma::mat constant(200, 6);
+    for (std::size_t i = 0; i < 6; ++i) constant.col(i).fill(100.0 * static_cast<double>(i) - 250.0);
+    EXPECT_LT(relative_error(decoded("causal-klt", constant), constant), 0.1);
+    EXPECT_LT(relative_error(decoded("causal-klt:sink=off", constant), constant), 0.1);
+    const arma::mat rows = gaussian(200, 6, 20);
+    arma::mat partly = rows;
+    partly.col(2).fill(7.0);
+    EXPECT_LT(relative_error(decoded("causal-klt", partly), partly), 0.15);
+    for (const char* name : {"causal-klt", "causal-klt:sink=off", "causal-klt-joint:sink=off"})
+        for (const double factor : {1e-20, 1e25, 1e200, std::nan("")}) {
+            const std::string message = message_of([&] { (void)decoded(name, rows * factor); }, ErrorKind::input);
+            EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+            if (!std::isnan(factor) && std::string_view(name).ends_with("off")) {
+                EXPECT_NE(message.find("root mean square"), std::string::npos) << message;
+                EXPECT_NE(message.find("scale the data"), std::string::npos) << message;
+            }
+        }
+    // As far as the bounds, the error is that of other scales.
+    const double error = relative_error(decoded("causal-klt:sink=off", rows), rows);
+    for (const double factor : {0x1p-38, 0x1p48})
+        EXPECT_NEAR(relative_error(decoded("causal-klt:sink=off", rows * factor), rows * factor), error, 1e-6);
+    // A first token that fp16 would lose.
+    message_of([&] { (void)decoded("causal-klt", rows * 1e-9); }, ErrorKind::input);
+    // All zeros, one token, one channel.
+    for (const std::size_t tokens : {1UL, 300UL})
+        EXPECT_EQ(arma::abs(decoded("causal-klt", arma::mat(tokens, 6, arma::fill::zeros))).max(), 0.0);
+    EXPECT_LT(relative_error(through(causal_coder("causal-klt:sink=off", 6, 6).sequence, rows.row(0)), rows.row(0)),
+              0.2);
+    EXPECT_LT(relative_error(decoded("causal-klt", rows.col(0)), rows.col(0)), 0.55);
+}
+
+TEST(CacheCausal, BasesOfManyChannelsAreFew) {
+    EXPECT_EQ(least_causal_update(1), 8U);
+    EXPECT_EQ(least_causal_update(181), 8U);
+    EXPECT_EQ(least_causal_update(256), 16U);
+    EXPECT_EQ(least_causal_update(512), 64U);
+    EXPECT_EQ(least_causal_update(1024), 256U);
+    EXPECT_EQ(causal_options(cache_method("causal-klt").own, 256).update, 32U);
+    EXPECT_EQ(causal_options(cache_method("causal-klt").own, 1024).update, 256U);
+    EXPECT_EQ(causal_options(cache_method("causal-klt:update=8").own, 1024).update, 8U);
+    // Writer and reader.
+    const CausalOptions often{.live = true, .update = 8};
+    for (const auto& made :
+         {message_of([&] { (void)CausalEncoder({1024}, often, {}, arma::rowvec(1024)); }, ErrorKind::usage),
+          message_of([&] { (void)CausalDecoder({1024}, often, std::vector<std::uint8_t>(2050)); }, ErrorKind::usage)})
+        EXPECT_NE(made.find("update=8 is not possible with 1024 channels"), std::string::npos) << made;
+    EXPECT_NO_THROW((void)CausalEncoder({128}, often, {}, arma::rowvec(128)));
 }
 
 TEST(CacheCausal, RejectsWhatItCannotDo) {

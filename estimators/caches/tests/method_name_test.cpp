@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "estimators/caches/cache_method.hpp"
+#include "estimators/caches/eviction.hpp"
 #include "estimators/tests/quantizer_samples.hpp"
 
 namespace spiked::estimators {
@@ -20,6 +22,17 @@ TEST(MethodName, CachesAndEvictionsAreNamedInTheMessage) {
         EXPECT_NE(said(name).find("evicts tokens"), std::string::npos) << said(name);
     for (const char* name : {"palu+", "palu:rank=4+", "unrope+"})
         EXPECT_NE(said(name).find("names no quantizer"), std::string::npos) << said(name);
+    EXPECT_NE(said("causal-klt").find("\"causal-klt\" codes whole sequences (not a block)"), std::string::npos);
+    EXPECT_NE(said("causal-klt-joint").find("joins heads and"), std::string::npos);
+    EXPECT_EQ(and_caches_of_heads({"x"}), (std::vector<std::string>{"x", "causal-klt"}));
+    for (const char* name : {"causal-klt", "causal-klt-joint"}) {
+        const std::string listed = message_of([&] { (void)method_named("zzzzzzzz", and_caches()); }, ErrorKind::usage);
+        EXPECT_NE(listed.find(name), std::string::npos) << listed;
+    }
+    EXPECT_NE(
+        message_of([] { (void)parse_kept_and_coded("snapkv+causal-klt"); }, ErrorKind::usage)
+            .find("causal-klt codes all tokens in their order (an eviction leaves some out): write causal-klt alone"),
+        std::string::npos);
     EXPECT_EQ(method_named("unrope+svd:1+tq-mse").quantizer.text, "tq-mse");
     EXPECT_NE(message_of([&] { (void)method_named("snapvk", std::vector<std::string>{"snapkv"}); }, ErrorKind::usage)
                   .find("did you mean \"snapkv\""),

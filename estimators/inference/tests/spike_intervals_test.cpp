@@ -198,7 +198,28 @@ TEST(SpikeIntervals, SayWhereTheyFail) {
 
     Shrinkage no_law = near_edge;
     no_law.noise_level.reset();
-    EXPECT_FALSE(spike_intervals(no_law, values, shape, method, 0.95));
+    const auto reason = [&](const Shrinkage& of, const std::vector<double>& all, Shape block) {
+        const auto none = spike_intervals(of, all, block, method, 0.95);
+        EXPECT_TRUE(none && none->size() == 1 && !none->front().strength && !none->front().overlap_right);
+        return none && !none->empty() ? none->front().reason : "";
+    };
+    EXPECT_NE(reason(no_law, values, shape).find("no noise law"), std::string::npos);
+    no_law.noise_eigenvalues = {3.0, 2.0, 1.5, 1.0, 0.5};
+    EXPECT_NE(reason(no_law, values, shape).find("only 5 singular values (8 are needed)"), std::string::npos);
+    EXPECT_NE(reason(near_edge, {2.02, 1, 1, 1, 1, 1, 1}, {7, 128}).find("only 7 singular values"), std::string::npos);
+    no_law.noise_eigenvalues.assign(8, 0.0);
+    EXPECT_EQ(reason(no_law, values, shape), "the noise is zero");
+    no_law.noise_eigenvalues.assign(20, 1.0);
+    EXPECT_NE(reason(no_law, values, shape).find("are alike"), std::string::npos);
+    // Next to 1, 0.5 + confidence / 2 is 1, where the normal quantile is infinite.
+    Shrinkage clear = near_edge;
+    clear.strengths = {3.0}, clear.overlap_left = clear.overlap_right = {0.88};
+    values[0] = 3.34, values[1] = 1.98;
+    const auto surest = spike_intervals(clear, values, shape, method, std::nextafter(1.0, 0.0));
+    ASSERT_TRUE(surest && surest->front().strength);
+    EXPECT_LT(surest->front().strength->low, 2.9);
+    EXPECT_GT(surest->front().strength->high, 3.1);
+    EXPECT_TRUE(std::isfinite(surest->front().strength->high));
     EXPECT_FALSE(spike_intervals(near_edge, values, shape, IntervalMethod::none, 0.95));
     for (const double confidence : {0.0, 1.0, -1.0, std::nan("")})
         EXPECT_THROW((void)spike_intervals(near_edge, values, shape, method, confidence), Error);

@@ -126,6 +126,67 @@ TEST(SpikedPcaLaw, FindsThePopulationBehindTheSample) {
     }
 }
 
+TEST(SpikedPcaLaw, HasErrorsOfTheEstimatedCosineAndNotItsSpread) {
+    // Estimate minus true squared cosine of the same sample, noise level known, over its standard error. A variance of
+    // the first order in 1/sqrt(n) is off by a few per cent at these sizes; `allowed` is for that.
+    constexpr int replicates = 60;
+    constexpr double allowed = 1.2;
+    const auto limits = [](double degrees) {
+        const boost::math::chi_squared law(degrees);
+        return std::pair(
+            boost::math::quantile(law, pca_false_alarm / 2.0) / degrees / allowed,
+            boost::math::quantile(boost::math::complement(law, pca_false_alarm / 2.0)) / degrees * allowed);
+    };
+    const auto [least, most] = limits(replicates - 1);
+    const auto [least_of_three, most_of_three] = limits(3 * (replicates - 1));
+    for (const auto& [samples, features] :
+         {std::pair<std::size_t, std::size_t>{500, 50}, {240, 120}, {160, 160}, {90, 360}}) {
+        double of_three = 0.0;
+        double control = 0.0;
+        for (const double distance : {4.0, 7.0, 12.0}) {
+            const double gamma = static_cast<double>(features) / static_cast<double>(samples);
+            const double spike = 1.0 + distance * std::sqrt(gamma);
+            const auto law = theory::SpikedCovariance(AspectRatio::of(samples, features)).spread({spike});
+            const double spread = law->squared_cosine / std::sqrt(static_cast<double>(samples));
+            arma::vec scores(replicates);
+            arma::vec of_spread(replicates);
+            for (int r = 0; r < replicates; ++r) {
+                const auto drawn =
+                    covariance_samples(samples, features, {spike}, 1.0, fmt::format("cosine {} {}", samples, distance),
+                                       static_cast<std::uint64_t>(r));
+                const arma::mat& x = drawn.data;
+                arma::vec values;
+                arma::mat vectors;
+                arma::eig_sym(values, vectors, features < samples ? arma::mat(x.t() * x) : arma::mat(x * x.t()));
+                arma::vec right = vectors.tail_cols(1);
+                if (features >= samples) right = arma::normalise(x.t() * right);
+                const double truth = std::pow(arma::dot(right, drawn.vectors.col(0)), 2);
+                const arma::vec roots = arma::sqrt(arma::reverse(arma::clamp(values, 0.0, values.max())));
+                const auto found = spiked_pca({roots.memptr(), roots.n_elem}, {samples, features},
+                                              {.noise_level = 1.0, .level = 1e-6});
+                ASSERT_GE(found.components, 1U);
+                const double cosine = found.cosines[0];
+                scores[r] = (cosine * cosine - truth) / (2.0 * cosine * found.cosine_errors[0]);
+                of_spread[r] = (cosine * cosine - truth) / spread;
+            }
+            std::cout << fmt::format(
+                "gamma {:.1f}, distance {}: variance of errors over predicted {:.2f}, over the spread {:.2f}; {:.2f} "
+                "to "
+                "{:.2f} allowed, {:.2f} to {:.2f} for the mean of three\n",
+                gamma, distance, arma::var(scores), arma::var(of_spread), least, most, least_of_three, most_of_three);
+            EXPECT_GT(arma::var(scores), least);
+            EXPECT_LT(arma::var(scores), most);
+            of_three += arma::var(scores) / 3.0;
+            control += arma::var(of_spread) / 3.0;
+        }
+        EXPECT_GT(of_three, least_of_three);
+        EXPECT_LT(of_three, most_of_three);
+        if (features == 4 * samples) {
+            EXPECT_LT(control, least_of_three) << "the spread around the limit passes";
+        }
+    }
+}
+
 TEST(SpikedPcaLaw, KeepsItsLevelWithoutComponents) {
     constexpr int blocks = 300;
     const auto found_at = [&](double level, VarianceRule rule) {

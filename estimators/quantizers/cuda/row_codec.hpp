@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "estimators/quantizers/cuda/min_max_groups.hpp"
 #include "estimators/quantizers/cuda/turboquant.hpp"
@@ -38,17 +39,21 @@ struct RowCodecArrays {
     std::uint32_t count = 0;
     std::uint32_t rows = 0;
     std::uint32_t dimension = 0;
-    /// Whether each block has its own rotation and sketch, in streams of successive replicates, or all share one.
+    /// Whether each block has its own rotation and sketch, in streams of successive replicates, or all share one, or a
+    /// few of them.
     bool each_its_own = false;
-    const float* thresholds = nullptr;  ///< of the codebook
-    const float* levels = nullptr;      ///< of the codebook
-    const float* signs = nullptr;       ///< 0, then -1, 1: threshold and levels of a sketch
-    const float* matrix = nullptr;      ///< R, if the rotation is a product with a matrix
-    float* sketch = nullptr;            ///< transpose of the sketch, dimension squared each
-    float* projected = nullptr;         ///< rows dimension per block
-    double* norms = nullptr;            ///< norms of rows
-    float* factors = nullptr;           ///< factors of rows
-    float* rotated = nullptr;           ///< rotated rows: rows dimension per block, as the following arrays
+    std::vector<std::uint64_t> shared = {};     ///< the replicates of those few, on the host
+    const std::uint32_t* which = nullptr;       ///< their number for each block: the place in `shared` and `matrix`
+    const std::uint64_t* replicates = nullptr;  ///< their replicate for each block
+    const float* thresholds = nullptr;          ///< of the codebook
+    const float* levels = nullptr;              ///< of the codebook
+    const float* signs = nullptr;               ///< 0, then -1, 1: threshold and levels of a sketch
+    const float* matrix = nullptr;              ///< R, if the rotation is a product with a matrix
+    float* sketch = nullptr;                    ///< transpose of the sketch, dimension squared each
+    float* projected = nullptr;                 ///< rows dimension per block
+    double* norms = nullptr;                    ///< norms of rows
+    float* factors = nullptr;                   ///< factors of rows
+    float* rotated = nullptr;                   ///< rotated rows: rows dimension per block, as the following arrays
     float* decoded = nullptr;
     const float* from = nullptr;
     CodingStatus* status = nullptr;
@@ -57,7 +62,9 @@ struct RowCodecArrays {
 
     [[nodiscard]] double unit() const { return std::sqrt(static_cast<double>(dimension)); }
     [[nodiscard]] std::uint64_t entries() const { return std::uint64_t{count} * rows * dimension; }
-    [[nodiscard]] std::uint32_t sketches() const { return each_its_own ? count : 1; }
+    [[nodiscard]] std::uint32_t sketches() const {
+        return each_its_own ? count : shared.empty() ? 1 : static_cast<std::uint32_t>(shared.size());
+    }
     [[nodiscard]] StoredNorms stored(bool after_others, std::uint8_t* to, bool all_may_vanish) const {
         return {rows, all_may_vanish, after_others, status, to, stride};
     }
@@ -93,7 +100,7 @@ public:
         launch(
             ScaleRows{on_.count, on_.dimension, on_.unit(), on_.decoded, on_.stored(true, signs(), true), on_.factors});
         launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.sketch, on_.decoded, on_.projected,
-                                   on_.each_its_own, true});
+                                   on_.each_its_own, true, on_.which});
         launch(pack(1, on_.signs, on_.projected, signs()));
     }
 
@@ -107,7 +114,7 @@ public:
         if (codec_.sketch) {
             launch(unpack(1, codec_.sketch->factor, on_.signs + 1, signs(), on_.projected));
             launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.sketch, on_.projected,
-                                       rotates() ? on_.decoded : on_.rotated, on_.each_its_own});
+                                       rotates() ? on_.decoded : on_.rotated, on_.each_its_own, false, on_.which});
         }
         launch(unpack(codec_.bits, 1.0 / on_.unit(), on_.levels, on_.bytes, coordinates));
         if (codec_.sketch) launch(AddEntries{on_.entries(), rotates() ? on_.decoded : on_.rotated, coordinates});
@@ -135,15 +142,21 @@ private:
     }
     void rotate(bool back, const float* from, float* to) {
         if (codec_.hadamard)
-            launch(TurnByHadamard<float>{*codec_.hadamard, back, on_.each_its_own, on_.count, on_.rows, from, to});
+            launch(TurnByHadamard<float>{*codec_.hadamard, back, on_.each_its_own, on_.count, on_.rows, from, to,
+                                         on_.replicates});
         else if (on_.matrix != nullptr)
-            launch(
-                TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.matrix, from, to, on_.each_its_own, back});
+            launch(TurnByMatrix<float>{on_.count, on_.rows, on_.dimension, on_.matrix, from, to, on_.each_its_own, back,
+                                       on_.which});
     }
     void draw_sketch() {
         const std::uint32_t square = on_.dimension * on_.dimension;
-        launch(stream::FillNormals<double, float>{codec_.sketch->key, codec_.sketch->role, codec_.sketch->replicate,
-                                                  on_.sketches(), square, on_.sketch});
+        const auto draw = [&](std::uint64_t replicate, std::uint32_t count, float* to) {
+            launch(stream::FillNormals<double, float>{codec_.sketch->key, codec_.sketch->role, replicate, count, square,
+                                                      to});
+        };
+        if (on_.shared.empty()) return draw(codec_.sketch->replicate, on_.sketches(), on_.sketch);
+        for (std::size_t i = 0; i < on_.shared.size(); ++i)
+            draw(on_.shared[i], 1, on_.sketch + i * std::size_t{square});
     }
 
     Executor& executor_;

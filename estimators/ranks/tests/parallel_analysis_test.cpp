@@ -158,6 +158,69 @@ TEST(PermutationsLaw, KeepTheirLevelForSkewedColumnsOfAnyVariance) {
     EXPECT_GT(control, most) << "the control, a rule for white noise, passes";
 }
 
+TEST(ParallelAnalysisLaw, KeepsItsLevelBehindComponentsSoThatItsRankIsALowerLimit) {
+    constexpr int blocks = 250;
+    const SpectralEstimator permuted = spectral_estimator("svd:pa");
+    const SpectralEstimator flipped = spectral_estimator("svd:pa:copies=signs");
+    int by_permutation = 0, by_signs = 0, above_weak = 0, control = 0;
+    for (std::uint64_t r = 0; r < blocks; ++r) {
+        arma::mat matrix = gaussian(30, 40, 5000 + 9 * r) / std::sqrt(40.0);
+        for (std::uint64_t i = 0; i < 4; ++i)
+            matrix += (8.0 - static_cast<double>(i)) *
+                      arma::normalise(arma::vec(gaussian(30, 1, 5001 + 9 * r + 2 * i))) *
+                      arma::normalise(arma::vec(gaussian(40, 1, 5002 + 9 * r + 2 * i))).t();
+        AnalysedBlock block(matrix);
+        by_permutation += permuted.of(block).rank > 4 ? 1 : 0;
+        by_signs += flipped.of(block).rank > 4 ? 1 : 0;
+        // Control: the residual against its shuffled copies, whose energy fills four rows and four columns more.
+        const std::span four(block.singular_values().data(), 4);
+        control += fraction_of_larger_copies(block.residual(four), 19) == 0.0 ? 1 : 0;
+        // A lower limit holds for components of any strength.
+        const arma::vec weak = arma::normalise(arma::vec(gaussian(30, 1, 5001 + 9 * r)));
+        AnalysedBlock with_weak(arma::mat(gaussian(30, 40, 5000 + 9 * r) / std::sqrt(40.0) +
+                                          1.1 * weak * arma::normalise(arma::vec(gaussian(40, 1, 5002 + 9 * r))).t()));
+        above_weak += flipped.of(with_weak).rank > 1 ? 1 : 0;
+    }
+    const boost::math::binomial law(blocks, 0.05);
+    const double most = boost::math::quantile(boost::math::complement(law, flip_false_alarm / 2.0));
+    std::cout << fmt::format(
+        "a fifth component in {} by permutations, {} by signs and {} without a factor, of {}; {} to "
+        "{} are allowed at .05\n",
+        by_permutation, by_signs, control, blocks, boost::math::quantile(law, flip_false_alarm / 2.0), most);
+    for (const int alarms : {by_permutation, by_signs}) {
+        EXPECT_GE(alarms, boost::math::quantile(law, flip_false_alarm / 2.0));
+        EXPECT_LE(alarms, most);
+    }
+    EXPECT_LE(above_weak, most);
+    EXPECT_GT(control, most) << "the control passes";
+}
+
+TEST(Permutations, CountColumnMeansOnlyWhereTheseAreNotCentred) {
+    for (std::uint64_t r = 0; r < 6; ++r) {
+        const arma::mat noise = gaussian(50, 40, 8000 + 10 * r) / std::sqrt(40.0);
+        const arma::mat means =
+            arma::vec(50, arma::fill::ones) * arma::rowvec(gaussian(1, 40, 8001 + 10 * r)) * (8.0 / std::sqrt(2000.0));
+        const arma::mat spike = 4.0 * arma::normalise(arma::vec(gaussian(50, 1, 8002 + 10 * r))) *
+                                arma::normalise(arma::vec(gaussian(40, 1, 8003 + 10 * r))).t();
+        const auto rank = [](const char* name, const arma::mat& matrix) {
+            AnalysedBlock block(matrix);
+            return spectral_estimator(name).of(block).rank;
+        };
+        EXPECT_EQ(rank("svd:pa:level=0.002", noise + means), 1U) << r;
+        EXPECT_EQ(rank("svd:pa:level=0.002:center=yes", noise + means), 0U) << r;
+        // A large mean does not hide the component below it.
+        EXPECT_EQ(rank("svd:pa:level=0.002", noise + means + spike), 2U) << r;
+        EXPECT_EQ(rank("svd:pa:level=0.002:center=yes", noise + means + spike), 1U) << r;
+        arma::mat centred = noise + means + spike;
+        centred.each_row() -= arma::rowvec(arma::mean(centred, 0));
+        EXPECT_EQ(rank("svd:pa:level=0.002", centred), 1U) << r;
+        // Zero rows, which no noise has, do not make the others stand out.
+        arma::mat padded(150, 40, arma::fill::zeros);
+        padded.rows(40, 89) = noise;
+        EXPECT_EQ(rank("svd:pa:level=0.002", padded), 0U) << r;
+    }
+}
+
 TEST(Permutations, CountComponentsInTurnWhereverARankIsTaken) {
     arma::mat matrix = gaussian(60, 40, 5) / std::sqrt(40.0);
     matrix += 6.0 * arma::normalise(arma::vec(gaussian(60, 1, 6))) * arma::normalise(arma::vec(gaussian(40, 1, 7))).t();
@@ -169,7 +232,8 @@ TEST(Permutations, CountComponentsInTurnWhereverARankIsTaken) {
         }
     AnalysedBlock zero(arma::mat(8, 8, arma::fill::zeros));
     EXPECT_EQ(spectral_estimator("svd:pa").of(zero).rank, 0U);
-    for (const char* name : {"svd:pa:draws=18", "svd:pa:copies=flip", "svd:pa:level=1", "svd:2:draws=30"})
+    for (const char* name : {"svd:pa:draws=18", "svd:pa:copies=flip", "svd:pa:level=1", "svd:2:draws=30",
+                             "svd:pa:center=maybe", "svd:kn:center=yes"})
         message_of([&] { (void)spectral_estimator(name); }, ErrorKind::usage);
 }
 

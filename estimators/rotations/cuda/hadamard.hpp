@@ -40,7 +40,7 @@ struct HadamardPlan {
 
 /// Kernel: rotates the rows x of column-major blocks, rows x dimension each, to R x or, with `back`, to R^T x;
 /// bit-identical to HadamardRotation. Block b is rotated by the rotation of replicate `plan.replicate` or, with
-/// `each_its_own`, of `plan.replicate` + b. It works in place where to == from.
+/// `each_its_own`, of `plan.replicate` + b, or of `replicates` of its own. It works in place where to == from.
 ///
 /// A thread block holds 32 rows in shared memory, column by column, as the CPU does. Up to three stages are done
 /// between two barriers, no two lanes use the same bank, and 32 neighbouring numbers are read and written at once.
@@ -60,6 +60,7 @@ struct TurnByHadamard {
     std::uint32_t rows;  ///< of each block
     const Real* from;
     Real* to;
+    const std::uint64_t* replicates = nullptr;  ///< of each block, in place of `plan.replicate`
 
     [[nodiscard]] SPIKED_DEVICE std::uint32_t strips() const { return (rows + strip_rows - 1) / strip_rows; }
     [[nodiscard]] unsigned blocks() const { return count * strips(); }
@@ -76,7 +77,8 @@ struct TurnByHadamard {
         const std::size_t corner = std::size_t{block} * rows * plan.dimension + row;
         auto signs = team.template take<std::uint32_t>(sign_words());
         auto strip = team.template take<Real>(std::size_t{plan.dimension} * strip_rows);
-        draw_signs(team, signs, plan.replicate + (each_its_own ? block : 0));
+        draw_signs(team, signs,
+                   replicates != nullptr ? replicates[block] : plan.replicate + (each_its_own ? block : 0));
         team.barrier();
 
         const auto scale = static_cast<Real>(plan.scale);

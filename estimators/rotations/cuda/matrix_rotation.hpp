@@ -20,8 +20,9 @@ struct TurnByMatrix {
     const Real* matrix;  ///< R, column-major
     const Real* from;
     Real* to;
-    bool each_its_own = false;  ///< each block has its own matrix; these are stored one after the other
-    bool transposed = false;    ///< whether to compute R^T x
+    bool each_its_own = false;             ///< each block has its own matrix; these are stored one after the other
+    bool transposed = false;               ///< whether to compute R^T x
+    const std::uint32_t* which = nullptr;  ///< the number of the matrix of each block; in place of each_its_own
 
     [[nodiscard]] SPIKED_DEVICE unsigned tiles() const { return Product::tiles(rows, dimension); }
     [[nodiscard]] unsigned blocks() const { return count * tiles(); }
@@ -31,8 +32,9 @@ struct TurnByMatrix {
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
         const std::size_t corner = std::size_t{part / tiles()} * rows * dimension;
         Product product(rows, dimension, part % tiles());
-        const std::size_t own = each_its_own ? std::size_t{part / tiles()} * dimension * dimension : 0;
-        product.multiply(team, from + corner, matrix + own, dimension, transposed);
+        const unsigned block = part / tiles();
+        const std::size_t own = which != nullptr ? which[block] : each_its_own ? block : 0;
+        product.multiply(team, from + corner, matrix + own * dimension * dimension, dimension, transposed);
         product.each_entry(team, [&](unsigned row, unsigned column, Real sum) {
             to[corner + std::size_t{column} * rows + row] = sum;
         });

@@ -28,6 +28,24 @@ TEST(WithError, ShowsOnlyTheValueWithoutAUsableError) {
     EXPECT_EQ(with_error(std::nan(""), 0.1), "-");
 }
 
+TEST(WithError, ShowsHugeNumbersWithAPowerOfTen) {
+    EXPECT_EQ(with_error(1.2345e12, 5.6e9), "1.2345(56)e+12");
+    EXPECT_EQ(with_error(-1.2345e300, 5.6e297), "-1.2345(56)e+300");
+    EXPECT_EQ(with_error(0.5, 1e20), "0.0(10)e+20") << "an error that grows without limit";
+    EXPECT_EQ(with_error(1.7e308, 9.96e306), "1.70(10)e+308");
+    EXPECT_EQ(with_error(123456789.0, 1200.0), "123456789(1200)");
+    EXPECT_EQ(with_error(9.99e8, 1e7), "999000000(10000000)");
+}
+
+TEST(Percentage, StaysBelowAHundred) {
+    EXPECT_EQ(percentage(0.95), "95");
+    EXPECT_EQ(percentage(0.57), "57");
+    EXPECT_EQ(percentage(0.9999), "99.99");
+    EXPECT_EQ(percentage(0.99999999), "99.999999");
+    EXPECT_EQ(percentage(1e-5), "0.001");
+    EXPECT_LT(std::stod(percentage(std::nextafter(1.0, 0.0))), 100.0);
+}
+
 TEST(WithError, ShowsRoundingErrorsAsZero) {
     EXPECT_EQ(with_error(1.06e-14, 2.0e-15, 4, 1.0), "0");
     EXPECT_EQ(with_error(1.388e-17, 0.0, 4, 1.0), "0");

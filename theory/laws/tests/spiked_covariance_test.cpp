@@ -114,6 +114,14 @@ TEST(SpikedCovarianceReference, AgreesWithTheResolventByQuadrature) {
         const double slope =
             (law.sample_eigenvalue({spike + step}).value - law.sample_eigenvalue({spike - step}).value) / (2.0 * step);
         EXPECT_NEAR(spread->population_eigenvalue, spread->sample_eigenvalue / slope, 1e-5 * z);
+        // The estimate moves with the eigenvalue alone, by form / trace[2] times its slope; the cumulant has to cancel.
+        const double estimate =
+            (std::log(law.squared_cosine({spike + step}).value) - std::log(law.squared_cosine({spike - step}).value)) /
+            (2.0 * step) / slope / trace[2];
+        const double per_error = estimate + per_form;
+        const double error =
+            per_error * per_error * form + 2.0 * per_error * per_slope * both + per_slope * per_slope * slope_form;
+        EXPECT_NEAR(spread->estimated_squared_cosine, cosine * std::sqrt(error), 2e-5 * cosine);
     }
 }
 

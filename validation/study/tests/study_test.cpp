@@ -472,6 +472,23 @@ TEST(KvTable, ClusteredMeansOfTheStoreAgreeWithTheFormula) {
         }
         EXPECT_NEAR(row.ledger[estimators::Item::indices], 2.0, 1e-12);
     }
+
+    // What an interruption leaves: the cells of one cluster are not there yet.
+    EXPECT_FALSE(table.partial);
+    EXPECT_EQ(table.planned_clusters, 4U);
+    ASSERT_EQ(table.inputs.size(), 1U);
+    EXPECT_EQ(table.inputs[0].blocks, 32U);  // 16 of each side
+    const std::string first =
+        "cell_id IN (SELECT cell_id FROM factor WHERE name = 'cluster' AND txt = "
+        "(SELECT min(txt) FROM factor WHERE name = 'cluster'))";
+    for (const std::string rows : {"value", "moment", "batch"})
+        store.database().execute("DELETE FROM " + rows + " WHERE " + first);
+    const KvTable cut = kv_table(store.database());
+    EXPECT_TRUE(cut.partial);
+    EXPECT_EQ(cut.clusters, 3U);
+    EXPECT_EQ(cut.planned_clusters, 4U);
+    EXPECT_EQ(cut.inputs[0].blocks, 24U);
+    EXPECT_EQ(cut.rows[0].blocks, 12U);
 }
 
 // The reference interpolates weighted means of clusters and differentiates them numerically in the weights.

@@ -119,7 +119,7 @@ public:
         put_rows(coding_, row_arrays(staged_, coding_, count), 0, count, fill);
         machine_.clear(first() + device_arrays_.results, device_arrays_.out.used);
         send();
-        code_once(machine_, coding_, device_arrays_);
+        (void)code_once(machine_, coding_, device_arrays_);
         fetch();
         const auto count_bad = [&](const auto* array, auto fine) {
             return std::count_if(array, array + count, [&](auto one) { return one != fine; });

@@ -14,6 +14,7 @@
 #include "validation/metrics/cuda/inner_products.hpp"
 #include "validation/metrics/cuda/squared_error.hpp"
 #include "validation/metrics/cuda/vector_products.hpp"
+#include "validation/trials/cuda/low_rank_rows.hpp"
 #include "validation/trials/cuda/row_batch.hpp"
 #include "validation/trials/cuda/trial_device.hpp"
 #include "validation/trials/cuda/trial_memory.hpp"
@@ -134,15 +135,16 @@ private:
             estimate(plan, plan.estimators[e], batch, left_vectors, right_vectors, constant.weights[e],
                      out.estimates[e], on);
         append_stages(stages, plan, count, on, left_vectors, right_vectors);
+        std::vector<StoredParts> factors(plan.codecs.size());
         for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
-            code(plan, c, first, count, constant, vectors, out.codes[c], on, stages);
+            factors[c] = code(plan, c, first, batch, constant, vectors, out.codes[c], on, stages);
             measure_inner_products(plan, c, first, count, right_vectors, out.codes[c], on);
         }
 
         machine_.download(staged + constant.bytes, memory + constant.bytes + in.bytes, out.bytes);
         machine_.wait();
         const Results back = results(staged + constant.bytes, plan, count);
-        for (std::size_t t = 0; t < count; ++t) found.push_back(result(plan, back, t));
+        for (std::size_t t = 0; t < count; ++t) found.push_back(result(plan, back, factors, t));
     }
 
     template <class Kernel>
@@ -248,11 +250,13 @@ private:
     }
 
     template <class Real>
-    void code(const TrialPlan& plan, std::size_t which, std::uint64_t first, std::size_t count,
-              const Constants& constant, const Vectors& vectors, const typename Results::Code& to, const Work<Real>& on,
-              TrialStages* stages) {
+    StoredParts code(const TrialPlan& plan, std::size_t which, std::uint64_t first,
+                     const estimators::cuda::DecompositionBatch<Real>& batch, const Constants& constant,
+                     const Vectors& vectors, const typename Results::Code& to, const Work<Real>& on,
+                     TrialStages* stages) {
         using namespace estimators::cuda;
         const TrialCodec& codec = plan.codecs[which];
+        const std::size_t count = batch.size.count;
         const std::size_t entries = count * plan.rows * plan.columns;
         if constexpr (sizeof(Real) == sizeof(double))
             if (which == 0) launch(Narrow{entries, on.white, on.rows});
@@ -265,13 +269,22 @@ private:
         arrays.signs = constant.signs;
         arrays.status = to.status;
         if (codec.takes_matrix()) arrays.matrix = vectors.rotations;
+        StoredParts stored;
+        LowRankRows low_rank(
+            machine_, plan.rows, plan.columns,
+            factor_arrays(on.factors, codec.low_rank ? codec.low_rank->vectors : 0, count, plan.rows, plan.columns));
+        if (codec.low_rank) {
+            stored = low_rank.subtract(*codec.low_rank, first, batch, on.rows, on.rest);
+            arrays.from = on.rest;
+        }
         CodecKernels coder(machine_, rows, arrays);
         coder.encode();
         if (stages != nullptr) append(stages->rotated[which], arrays.rotated, entries);
         coder.decode();
+        if (codec.low_rank) low_rank.add(batch.status, arrays.count, arrays.decoded);
         launch(SquaredErrors<float>{arrays.count, plan.rows * plan.columns, on.rows, arrays.decoded, to.measured,
                                     to.errors, to.energies, to.relative});
-        if (stages == nullptr) return;
+        if (stages == nullptr) return stored;
         append(stages->decoded[which], arrays.decoded, entries);
         std::vector<std::uint8_t> strided;
         append(strided, arrays.bytes, count * arrays.stride);
@@ -279,6 +292,7 @@ private:
         for (std::size_t t = 0; t < count; ++t)
             stages->bytes[which].insert(stages->bytes[which].end(), strided.data() + t * arrays.stride,
                                         strided.data() + t * arrays.stride + bytes);
+        return stored;
     }
 
     template <class Real>
@@ -333,18 +347,28 @@ private:
         machine_.clear(memory + on.results, on.used - on.results);
         put_rows(coding, here, first, count, fill);
         machine_.upload(memory, staged, on.sent);
-        code_once(machine_, coding, on);
+        auto factors = code_once(machine_, coding, on, first);
+        factors.resize(count);
         machine_.download(staged + on.sent, memory + on.results, on.used - on.results);
         machine_.wait();
         const std::size_t bytes = on.code.stride;
-        for (std::size_t b = 0; b < count; ++b)
-            found.push_back({back.status[b] == CodingStatus::coded && back.measured[b] == BlockStatus::fine,
-                             {back.bytes + b * bytes, back.bytes + (b + 1) * bytes},
-                             back.errors[b],
-                             back.energies[b]});
+        for (std::size_t b = 0; b < count; ++b) {
+            CodedRows& one = found.emplace_back();
+            one.coded = back.status[b] == CodingStatus::coded && back.measured[b] == BlockStatus::fine &&
+                        (!coding.codec.low_rank || factors[b]);
+            if (factors[b]) {
+                one.rank = factors[b]->rank();
+                one.factors = factors[b]->ledger;
+                one.bytes = std::move(factors[b]->bytes);
+            }
+            one.bytes.insert(one.bytes.end(), back.bytes + b * bytes, back.bytes + (b + 1) * bytes);
+            one.error = back.errors[b];
+            one.energy = back.energies[b];
+        }
     }
 
-    [[nodiscard]] static TrialResult result(const TrialPlan& plan, const Results& back, std::size_t t) {
+    [[nodiscard]] static TrialResult result(const TrialPlan& plan, const Results& back,
+                                            const std::vector<StoredParts>& factors, std::size_t t) {
         using estimators::cuda::BlockStatus;
         using estimators::cuda::CodingStatus;
         const auto part = [&](const double* array, std::size_t each) {
@@ -376,13 +400,18 @@ private:
             estimate.error = from.errors[t];
             found.energy = from.energies[t];
         }
-        for (const auto& from : back.codes) {
+        for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
+            const auto& from = back.codes[c];
+            if (plan.codecs[c].low_rank && !factors[c][t]) set_status(TrialStatus::for_the_host);
             if (from.status[t] != CodingStatus::coded || from.measured[t] != BlockStatus::fine ||
                 from.query_status[t] != BlockStatus::fine || plan.rows < 2)
                 set_status(TrialStatus::for_the_host);
             const auto& rows = from.rows[t];
+            const bool has_rank = plan.codecs[c].low_rank && factors[c][t];
             found.codes.push_back(
-                {from.errors[t],
+                {has_rank ? factors[c][t]->rank() : 0,
+                 has_rank ? factors[c][t]->ledger : estimators::Ledger{},
+                 from.errors[t],
                  from.energies[t],
                  rows.across,
                  products(plan, from, 0, t),

@@ -18,6 +18,8 @@ bool TrialPlan::has_host_draws() const {
 std::uint32_t TrialPlan::vectors() const {
     std::size_t most = std::max<std::size_t>(spikes(), codecs.empty() ? 0 : 1);
     for (const auto& rule : estimators) most = std::max(most, rule.most());
+    for (const auto& codec : codecs)
+        if (codec.low_rank) most = std::max<std::size_t>(most, codec.low_rank->vectors);
     return static_cast<std::uint32_t>(
         std::min<std::size_t>({most, std::min(rows, columns), estimators::cuda::most_vectors}));
 }

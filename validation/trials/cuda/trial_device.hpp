@@ -4,10 +4,12 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/device/device.hpp"
+#include "estimators/coding/ledger.hpp"
 #include "estimators/quantizers/cuda/row_codec.hpp"
 #include "estimators/spectral/cuda/shrinkage.hpp"
 
@@ -18,12 +20,38 @@ namespace spiked::validation::cuda {
 /// Random query directions per block for the inner products of a coded block.
 inline constexpr std::uint32_t random_queries = 128;
 
+/// The decomposition of a block by kernels.
+struct FoundFactors {
+    std::uint64_t block = 0;         ///< the index of the block; of a trial, its replicate
+    std::span<const double> values;  ///< all, descending
+    std::span<const double> left;    ///< the leading vectors: rows x vectors, column-major
+    std::span<const double> right;   ///< columns x vectors
+};
+/// The low-rank part of a block as it is stored, and as a decoder reads it.
+struct StoredFactors {
+    std::vector<std::uint8_t> bytes;
+    estimators::Ledger ledger;
+    std::vector<float> values;       ///< as many as the rank
+    std::vector<float> left, right;  ///< rows x rank, columns x rank
+
+    [[nodiscard]] std::size_t rank() const { return values.size(); }
+};
+/// A low-rank part that is stored in front of the rows, and subtracted from them before they are coded. Kernels
+/// decompose the block, the host chooses its rank and codes the factors by the functions of the CPU, and kernels code
+/// the remaining rows. `code` returns nothing for a block that is left to the host; it is called by one thread for each
+/// batch, for several batches at once.
+struct LowRankPart {
+    std::uint32_t vectors = 0;  ///< leading vectors to compute: the largest rank
+    std::function<std::optional<StoredFactors>(const FoundFactors&)> code;
+};
+
 /// A row quantizer and its codebook. In trials each replicate has its own rotation and sketch. The rotation is a
 /// Hadamard rotation or a matrix; groups of min-max quantizers are not rotated.
 struct TrialCodec {
     estimators::cuda::RowCodec rows;
     std::vector<float> thresholds = {};
     std::vector<float> levels = {};
+    std::optional<LowRankPart> low_rank = {};
 
     [[nodiscard]] bool takes_matrix() const { return !rows.hadamard && !rows.groups; }
 };
@@ -55,8 +83,8 @@ struct TrialPlan {
     [[nodiscard]] bool dense() const { return !row_root.empty(); }
     [[nodiscard]] bool takes_rotations() const;  ///< whether a codec rotates by a matrix
     [[nodiscard]] bool has_host_draws() const;   ///< whether the host draws vectors or rotations
-    /// Leading vectors to compute for each block: enough for the spikes and for the largest rank of each estimator, up
-    /// to the limit of the kernels.
+    /// Leading vectors to compute for each block: enough for the spikes and for the largest rank of each estimator and
+    /// codec, up to the limit of the kernels.
     [[nodiscard]] std::uint32_t vectors() const;
     /// Why the trials cannot be computed on a device; empty if they can.
     [[nodiscard]] std::string unsupported_reason() const;
@@ -100,7 +128,9 @@ struct TrialResult {
         BiasAndDeviation renormalised, plain;
     };
     struct Code {
-        double error = 0.0;  ///< ||X^ - X||_F^2
+        std::size_t rank = 0;        ///< of a low-rank part
+        estimators::Ledger factors;  ///< the bits of a low-rank part
+        double error = 0.0;          ///< ||X^ - X||_F^2
         double energy = 0.0;
         double across = 0.0;  ///< sum of <x_t, x^_t>
         Products other, random, aligned, own;
@@ -114,21 +144,26 @@ struct TrialStages {
     std::vector<double> left_vectors, right_vectors;   ///< vectors() of each block
     std::vector<double> estimate;                      ///< of the last estimator
     std::vector<std::vector<float>> rotated, decoded;  ///< for each codec: rotated rows and decoded rows
-    std::vector<std::vector<std::uint8_t>> bytes;      ///< for each codec: the stored bytes
+    std::vector<std::vector<std::uint8_t>> bytes;      ///< for each codec: the stored bytes of the rows
 };
 
-/// How blocks of rows are coded: one codec and one rotation for all of them.
+/// How blocks of rows are coded: one codec for all of them, and a rotation for some of them each, such as those of a
+/// head.
 struct RowCoding {
     std::uint32_t rows = 0;  ///< rows of a block
     std::uint32_t dimension = 0;
-    TrialCodec codec;             ///< all blocks share its Hadamard rotation and its sketch
-    std::vector<float> rotation;  ///< R if it is a matrix; without either there is no rotation
+    TrialCodec codec;
+    std::vector<float> rotations;           ///< R of each rotation if it is a matrix, one after the other
+    std::vector<std::uint64_t> replicates;  ///< of each rotation and its sketch
+    std::vector<std::uint32_t> which;       ///< the number of the rotation of each block; empty: the first
 };
 struct CodedRows {
     bool coded = false;  ///< false: left to the host, which codes in double and reports the reason
     std::vector<std::uint8_t> bytes;
     double error = 0.0;  ///< ||X^ - X||_F^2
     double energy = 0.0;
+    std::size_t rank = 0;        ///< of a low-rank part, whose bytes are the first
+    estimators::Ledger factors;  ///< the bits of a low-rank part
 };
 /// Writes a block, column-major, into host memory from which it is sent to the device.
 using FillBlock = std::function<void(std::size_t block, float* to)>;
@@ -142,7 +177,7 @@ public:
     /// plan that is not supported.
     [[nodiscard]] virtual std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count,
                                                        const DrawTrial& draw, TrialStages* stages = nullptr) = 0;
-    /// Codes and decodes blocks 0, .., count - 1, in chunks as for trials.
+    /// Codes and decodes blocks 0, .., count - 1, in chunks as for trials; a low-rank part is decomposed in float.
     [[nodiscard]] virtual std::vector<CodedRows> code_rows(const RowCoding& coding, std::size_t count,
                                                            const FillBlock& fill) = 0;
     /// Largest number of trials in a chunk of the last run.

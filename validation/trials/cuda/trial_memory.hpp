@@ -52,6 +52,8 @@ struct TrialMemory {
         double* shrink;
         double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< drawn by kernels
         float *rows, *rotations;
+        float* rest;             ///< the rows without their low-rank part
+        unsigned char* factors;  ///< factor_arrays of one codec at a time
         estimators::cuda::RowCodecArrays code;
         Real *queries, *query_scales, *row_scales;
         unsigned char* decomposition;
@@ -169,6 +171,13 @@ struct TrialMemory {
             for (const auto& codec : plan.codecs)
                 on.code.stride = std::max(on.code.stride, codec.rows.bytes(plan.rows, plan.columns));
             on.code.bytes = layout.take<std::uint8_t>(count * on.code.stride);
+            std::size_t factors = 0;
+            for (const auto& codec : plan.codecs)
+                if (codec.low_rank)
+                    factors = std::max(
+                        factors, factor_arrays(nullptr, codec.low_rank->vectors, count, plan.rows, plan.columns).bytes);
+            on.factors = layout.take<unsigned char>(factors);
+            on.rest = layout.take<float>(factors > 0 ? entries : 0);
             on.code.from = on.rows;
             on.queries = layout.take<Real>(count * random_queries * plan.columns);
             on.query_scales = layout.take<Real>(count * random_queries);

@@ -8,6 +8,7 @@
 
 #include "core/device/emulated_machine.hpp"
 #include "core/runtime/error.hpp"
+#include "estimators/compressors/compressor.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "validation/trials/cuda/trial_batch.hpp"
 #include "validation/trials/parity.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 using spiked::cuda::DeviceFailure;
 using spiked::cuda::EmulatedMachine;
+using spiked::cuda::InjectedFailure;
 
 const auto device_seed = stream::StudySeed::parse("0x5eed");
 constexpr std::size_t plenty = std::size_t{64} << 20;
@@ -118,7 +120,128 @@ TEST(DeviceTrials, QuantizersHaveKernelsOrAReason) {
     EXPECT_NE(unsupported_reason("kivi-hf:group=4"), "") << "groups of 4 go on in the next row of 10";
     EXPECT_NE(unsupported_reason("tq-mse", {.norm = estimators::NumberFormat::bf16}), "");
     EXPECT_EQ(unsupported_reason("tq-prod:projection=orthogonal"), "tq-prod:projection=orthogonal");
-    EXPECT_EQ(unsupported_reason("eoptshrink+tq-mse"), "eoptshrink+tq-mse");
+    // Estimators that see only singular values run on the host between kernels; others and transforms do not.
+    for (const char* name : {"eoptshrink+tq-mse", "eoptshrink:edgefit+tq-prod", "svd:1+tq-mse", "gd-hard+eden",
+                             "optshrink:2+kivi:group=5", "unrope+eoptshrink+tq-mse"})
+        EXPECT_EQ(unsupported_reason(name), "") << name;
+    for (const char* name : {"whiten+gd-shrink+tq-mse", "tw-test:null=signflip+tq-mse", "mean+eoptshrink+tq-mse",
+                             "mean+tq-mse", "eoptshrink+rabitq", "svd:11+tq-mse"})
+        EXPECT_NE(unsupported_reason(name), "") << name;
+    EXPECT_NE(unsupported_reason("svd:1+tq-mse", {.open_loop = true}), "");
+    EXPECT_NE(coding_unsupported_reason(estimators::parse_method("eoptshrink+tq-mse"), {}, {257, 10}, 2), "");
+}
+
+/// Blocks with three signals, and some that kernels leave to the CPU.
+std::vector<arma::mat> blocks_with_signals(estimators::Shape shape) {
+    sim::SpikedModel model{sim::Covariance::ar1(0.3, shape.rows), sim::Covariance::exponential(1.0, shape.columns), {}};
+    model.strengths = {SignalStrength{12.0}, SignalStrength{8.0}, SignalStrength{5.0}};
+    std::vector<arma::mat> blocks;
+    for (std::uint64_t b = 0; b < 6; ++b) blocks.push_back(sim::sample(model, device_seed, "low rank", b).observed);
+    blocks[1].row(3).zeros();
+    blocks[2].col(shape.columns - 1).zeros();
+    blocks[3] *= 1e-9;
+    blocks[4](2, 1) = std::numeric_limits<double>::quiet_NaN();
+    return blocks;
+}
+
+/// Blocks of two heads, each with its own rotation, are coded together. The bytes are decoded by the compressor of the
+/// CPU, which has no code in common with the kernels.
+void expect_coding_as_on_the_cpu(const char* name, estimators::Shape shape, estimators::RotationKind rotation,
+                                 const std::vector<std::size_t>& coded) {
+    SCOPED_TRACE(testing::Message() << name << ", " << shape.rows << " x " << shape.columns);
+    const auto method = estimators::parse_method(name);
+    estimators::QuantizerOptions options{.rotation = rotation, .seed = device_seed};
+    const codec::BlockCode code{method, options, shape, 3};
+    DeviceBlockCoder coder({spiked::cuda::Backend::emulated, {0}}, 1);
+    ASSERT_EQ(coder.unsupported_reason(code), "");
+    const auto blocks = blocks_with_signals(shape);
+    const std::vector<std::uint64_t> rotations = {9, 9, 4, 4, 9, (std::uint64_t{1} << 40) + 4};
+    const auto found = coder.code(code, rotations, [&](std::size_t b, float* to) {
+        std::transform(blocks[b].begin(), blocks[b].end(), to, [](double entry) { return static_cast<float>(entry); });
+    });
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+        const bool expected_here = std::find(coded.begin(), coded.end(), b) != coded.end();
+        ASSERT_EQ(found[b].has_value(), expected_here) << b;
+        if (!found[b]) continue;
+        options.rotation_index = rotations[b];
+        const estimators::Compressor cpu(method, shape.columns, 3, options);
+        estimators::AnalysedBlock block(blocks[b]);
+        const auto expected = cpu.encode(block);
+        EXPECT_EQ(expected.rank > 0, method.spectral.has_value());
+        EXPECT_EQ(found[b]->rank, expected.rank);
+        EXPECT_DOUBLE_EQ(found[b]->paper_bits, cpu.paper_bits(expected.rank, shape.rows));
+        EXPECT_EQ(found[b]->encoded.bytes.size(), expected.encoded.bytes.size());
+        for (const auto& item : EnumNames<estimators::Item>::table)
+            EXPECT_EQ(found[b]->encoded.ledger.bits(item.value), expected.encoded.ledger.bits(item.value)) << item.name;
+        const auto error = [&](const std::vector<std::uint8_t>& bytes) {
+            return arma::norm(cpu.decode(bytes, shape.rows) - blocks[b], "fro") / arma::norm(blocks[b], "fro");
+        };
+        // The signs of singular vectors are arbitrary, and with them the bits of the factors.
+        EXPECT_NEAR(found[b]->relative_l2, error(found[b]->encoded.bytes), 1e-5);
+        EXPECT_NEAR(error(found[b]->encoded.bytes) / error(expected.encoded.bytes), 1.0, 5e-3);
+        EXPECT_GT(error(found[b]->encoded.bytes), 1e-3) << "control: the block is not kept whole";
+        EXPECT_LT(error(found[b]->encoded.bytes), 0.4) << "control: the rotation is that of the block";
+    }
+}
+
+TEST(DeviceTrialsReference, BlocksOfSeveralHeadsAreCodedTogether) {
+    using estimators::RotationKind;
+    for (const char* name : {"tq-mse", "tq-prod"}) {
+        expect_coding_as_on_the_cpu(name, {16, 32}, RotationKind::haar, {0, 1, 2, 5});
+        expect_coding_as_on_the_cpu(name, {40, 24}, RotationKind::fht_kac, {0, 1, 2, 5});
+    }
+}
+
+TEST(DeviceTrialsReference, LowRankPartsAreCodedAsOnTheCpu) {
+    using estimators::RotationKind;
+    // Blocks 1 to 4 have a row or a column of zeros, are tiny, or hold NaN.
+    expect_coding_as_on_the_cpu("eoptshrink:edgefit+tq-mse", {40, 24}, RotationKind::haar, {0, 5});
+    expect_coding_as_on_the_cpu("eoptshrink:edgefit+tq-prod", {16, 32}, RotationKind::haar, {0, 5});
+    expect_coding_as_on_the_cpu("svd:2+tq-prod", {40, 24}, RotationKind::fht_kac, {0, 5});
+    expect_coding_as_on_the_cpu("gd-shrink+eden", {16, 32}, RotationKind::rht2, {0, 5});
+    expect_coding_as_on_the_cpu("optshrink:1+kivi", {40, 24}, RotationKind::identity, {0, 5});
+}
+
+/// In trials every replicate has its own rotation, and the block is decomposed once for all methods.
+TEST(DeviceTrialsReference, TrialsWithLowRankPartsAgreeWithTheCpu) {
+    const sim::SpikedModel model = small_model();
+    for (const auto precision : {estimators::Precision::float64, estimators::Precision::float32}) {
+        auto plan = small_plan(model, precision);
+        const char* const names[] = {"eoptshrink+tq-mse", "tq-mse", "svd:2+tq-prod"};
+        const estimators::QuantizerOptions shared{.seed = device_seed};
+        for (const char* name : names) {
+            const auto method = estimators::parse_method(name);
+            plan.codecs.push_back(trial_codec(method.quantizer, shared, {12, 10}, 2));
+            plan.codecs.back().low_rank = low_rank_part(method, shared, {12, 10});
+        }
+        plan.rotation = drawn_rotation(shared);
+        constexpr std::uint64_t first = 40;
+        const auto device = cuda::emulated_trials(std::size_t{100} << 10, plenty);  // several chunks
+        const auto found = device->run(plan, first, 6, draw_of(model), nullptr);
+        ASSERT_LT(device->chunk(), 6U);
+        for (std::uint64_t t = 0; t < 6; ++t)
+            for (std::size_t c = 0; c < std::size(names); ++c) {
+                SCOPED_TRACE(testing::Message() << names[c] << ", trial " << t);
+                ASSERT_EQ(found[t].status, cuda::TrialStatus::fine);
+                const arma::mat observed = sim::sample(model, device_seed, "device trials", first + t).observed;
+                auto options = shared;
+                options.rotation_index = first + t;
+                const auto method = estimators::parse_method(names[c]);
+                const estimators::Compressor cpu(method, 10, 2, options);
+                estimators::AnalysedBlock block(observed, estimators::AnalysedBlock::EmptyLines::strip, precision);
+                const auto expected = cpu.encode(block);
+                const auto& code = found[t].codes[c];
+                EXPECT_EQ(code.rank, expected.rank);
+                EXPECT_EQ(code.rank, c == 0 ? found[t].estimates[0].rank : c == 1 ? 0U : 2U);
+                estimators::Ledger ledger = ledger_of(method.quantizer, options, {12, 10}, 2);
+                ledger += code.factors;
+                EXPECT_EQ(ledger.total(), expected.encoded.ledger.total());
+                EXPECT_EQ(ledger.total(), 8 * expected.encoded.bytes.size());
+                const arma::mat decoded = cpu.decode(expected.encoded.bytes, 12);
+                EXPECT_NEAR(code.error / arma::accu(arma::square(decoded - observed)), 1.0, 5e-3);
+                EXPECT_NEAR(code.across / arma::dot(decoded, observed), 1.0, 1e-3);
+            }
+    }
 }
 
 TEST(DeviceTrials, BatchesGoToTheDeviceWithTheFewestRunning) {
@@ -212,6 +335,89 @@ TEST(DeviceTrials, UnsupportedPlansHaveAReasonAndAreRejected) {
     EXPECT_EQ(plan.unsupported_reason(), "");
     plan.row_roots[4] = 0.0;
     EXPECT_NE(plan.unsupported_reason(), "");
+}
+
+std::unique_ptr<cuda::TrialDevice> device_with(const std::shared_ptr<InjectedFailure>& failure) {
+    return std::make_unique<cuda::TrialBatch<EmulatedMachine>>(0, plenty, plenty, failure);
+}
+
+/// A plan with all parts of a trial: a low-rank part, a rotation by a matrix, a sketch.
+cuda::TrialPlan whole_plan(const sim::SpikedModel& model) {
+    auto plan = small_plan(model, estimators::Precision::float32);
+    const estimators::QuantizerOptions options{.seed = device_seed};
+    const auto method = estimators::parse_method("eoptshrink+tq-prod");
+    plan.codecs.push_back(trial_codec(method.quantizer, options, {12, 10}, 2));
+    plan.codecs.back().low_rank = low_rank_part(method, options, {12, 10});
+    plan.rotation = drawn_rotation(options);
+    return plan;
+}
+
+TEST(DeviceFailures, EveryOperationMayFailAndTheNextRunIsAsIfNothingHadHappened) {
+    const sim::SpikedModel model = small_model();
+    const auto plan = whole_plan(model);
+    const auto failure = std::make_shared<InjectedFailure>();
+    failure->after = std::numeric_limits<std::size_t>::max();
+    const auto device = device_with(failure);
+    const auto expected = device->run(plan, 0, 1, draw_of(model), nullptr);
+    const std::size_t operations = failure->operations;
+    ASSERT_GT(operations, 30U);
+    for (std::size_t after = 0; after < operations; ++after) {
+        *failure = {.after = after, .lasts = false};
+        try {
+            (void)device->run(plan, 0, 1, draw_of(model), nullptr);
+            ADD_FAILURE() << "operation " << after << " failed in silence";
+        } catch (const DeviceFailure& lost) {
+            EXPECT_FALSE(lost.out_of_memory());
+        }
+        if (after % 8 != 0) continue;
+        const auto again = device->run(plan, 0, 1, draw_of(model), nullptr);
+        ASSERT_EQ(numbers(again[0]), numbers(expected[0])) << after;
+        ASSERT_EQ(again[0].codes[0].error, expected[0].codes[0].error) << after;
+    }
+}
+
+TEST(DeviceFailures, AFullDeviceHalvesTheBatchWhereItAllocates) {
+    const sim::SpikedModel model = small_model();
+    const auto plan = whole_plan(model);
+    const auto expected = cuda::emulated_trials(plenty, plenty)->run(plan, 0, 4, draw_of(model), nullptr);
+    for (std::size_t after = 0; after < 4; ++after) {
+        const auto device = device_with(
+            std::make_shared<InjectedFailure>(InjectedFailure{.after = after, .lasts = false, .of_memory = true}));
+        if (after < 2) {  // pinned host memory, then memory of the device
+            const auto found = device->run(plan, 0, 4, draw_of(model), nullptr);
+            EXPECT_EQ(device->chunk(), 2U);
+            for (std::size_t t = 0; t < 4; ++t) EXPECT_EQ(numbers(found[t]), numbers(expected[t]));
+        } else {
+            EXPECT_THROW((void)device->run(plan, 0, 4, draw_of(model), nullptr), DeviceFailure);
+        }
+    }
+}
+
+TEST(DeviceFailures, SlotsNameTheDeviceAndSayWhatToDo) {
+    const sim::SpikedModel model = small_model();
+    const auto plan = whole_plan(model);
+    for (const bool of_memory : {false, true}) {
+        const auto failure =
+            std::make_shared<InjectedFailure>(InjectedFailure{.after = of_memory ? 0U : 9U, .of_memory = of_memory});
+        TrialSlots slots({spiked::cuda::Backend::cuda, {3}}, 1,
+                         [&](spiked::cuda::Backend, int, std::size_t) { return device_with(failure); });
+        for (int run = 0; run < 2; ++run) {
+            try {
+                (void)slots.run(plan, 0, 4, draw_of(model));
+                ADD_FAILURE() << "a lost device stays lost";
+            } catch (const Error& error) {
+                const std::string text = error.what();
+                EXPECT_EQ(error.kind(), of_memory ? ErrorKind::memory : ErrorKind::internal);
+                EXPECT_EQ(text.find("cuda:3: "), 0U) << text;
+                EXPECT_NE(text.find(of_memory ? "(out of memory), also for half as many blocks: go on with another"
+                                              : "failed on the GPU (unspecified launch failure): go on with another"),
+                          std::string::npos)
+                    << text;
+            }
+        }
+        *failure = {.after = std::numeric_limits<std::size_t>::max()};
+        EXPECT_EQ(slots.run(plan, 0, 4, draw_of(model)).size(), 4U) << "the slot was given back";
+    }
 }
 
 /// An emulated machine that plants a defect in the output of one kernel.

@@ -1,0 +1,147 @@
+// All kernels on emulated blocks, with their accesses to global memory watched for races. This file is compiled with
+// -fsanitize=thread, whose hooks access_hooks.cpp defines.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+
+#include "core/device/emulated_machine.hpp"
+#include "core/runtime/error.hpp"
+#include "estimators/spectral/eoptshrink.hpp"
+#include "validation/trials/cuda/batch_passes.hpp"
+#include "validation/trials/cuda/trial_batch.hpp"
+#include "validation/trials/device_trials.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using spiked::cuda::EmulatedExecutor;
+using spiked::cuda::EmulatedMachine;
+using spiked::cuda::GlobalWatch;
+
+std::size_t watched_accesses = 0;
+
+/// An emulated machine whose device memory is watched.
+class WatchedMachine : public EmulatedMachine {
+public:
+    WatchedMachine(int number, std::size_t memory) : EmulatedMachine(number, memory) {}
+    WatchedMachine(const WatchedMachine&) = delete;
+    ~WatchedMachine() { count(); }
+    unsigned char* reserve(std::size_t bytes) {
+        count();
+        unsigned char* const memory = EmulatedMachine::reserve(bytes);
+        watch_ = std::make_unique<GlobalWatch>(memory, bytes);
+        return memory;
+    }
+
+private:
+    void count() {
+        if (watch_) watched_accesses += watch_->accesses();
+        watch_.reset();
+    }
+    std::unique_ptr<GlobalWatch> watch_;
+};
+
+constexpr std::size_t watched_memory = std::size_t{64} << 20;
+
+/// Adds up the accesses of the machines that `work` makes.
+template <class Work>
+std::size_t accesses_of(const Work& work) {
+    watched_accesses = 0;
+    work();
+    return watched_accesses;
+}
+
+TEST(GlobalMemory, NoKernelOfATrialHasARace) {
+    const auto seed = stream::StudySeed::parse("0x5eed");
+    for (const estimators::Shape shape : {estimators::Shape{20, 16}, estimators::Shape{12, 32}})
+        for (const auto precision : {estimators::Precision::float32, estimators::Precision::float64}) {
+            sim::SpikedModel model{
+                sim::Covariance::ar1(0.4, shape.rows), sim::Covariance::exponential(1.0, shape.columns), {}};
+            model.strengths = {SignalStrength{6.0}, SignalStrength{4.0}};
+            model.colouring = shape.rows > shape.columns ? sim::Colouring::dense : sim::Colouring::eigenbasis;
+            auto plan = trial_plan(model, seed, "watched", precision,
+                                   {estimators::eoptshrink_rule(shape, estimators::EOptShrinkOptions::edge_fit())});
+            for (const auto& [name, rotation] : {std::pair{"eoptshrink+tq-prod", estimators::RotationKind::haar},
+                                                 std::pair{"eden", estimators::RotationKind::rht2},
+                                                 std::pair{"kivi:group=8", estimators::RotationKind::identity}}) {
+                const auto method = estimators::parse_method(name);
+                const estimators::QuantizerOptions options{.rotation = rotation, .seed = seed};
+                plan.codecs.push_back(trial_codec(method.quantizer, options, shape, 3));
+                plan.codecs.back().low_rank = low_rank_part(method, options, shape);
+                if (rotation == estimators::RotationKind::haar) plan.rotation = drawn_rotation(options);
+            }
+            EXPECT_GT(accesses_of([&] {
+                          cuda::TrialBatch<WatchedMachine> device(0, watched_memory);
+                          for (const auto& trial : device.run(plan, 3, 3, {}, nullptr))
+                              EXPECT_EQ(trial.status, cuda::TrialStatus::fine);
+                      }),
+                      100'000U);
+        }
+}
+
+/// A shape for every tile of registers, and one that they do not hold; wide blocks are transposed when they are read.
+TEST(GlobalMemory, NoDecompositionHasARace) {
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> normal;
+    for (const bool in_float : {true, false})
+        for (const auto& [rows, columns] : {std::pair{20U, 32U}, std::pair{64U, 40U}, std::pair{90U, 66U},
+                                            std::pair{128U, 64U}, std::pair{100U, 98U}, std::pair{20U, 130U}}) {
+            cuda::BlocksToDecompose blocks{rows, columns, 3, in_float, {}};
+            for (std::size_t i = 0; i < std::size_t{rows} * columns; ++i) blocks.blocks.push_back(normal(random));
+            EXPECT_GT(accesses_of([&] {
+                          const auto pass = cuda::decomposition_pass_on<WatchedMachine>(
+                              0, watched_memory, blocks, 2, cuda::DecompositionPart::vectors);
+                          pass->run();
+                          (void)pass->outcome();
+                      }),
+                      std::size_t{rows} * columns);
+        }
+}
+
+/// A kernel with a race that the watch must find, and the same without it.
+struct Shift {
+    static constexpr unsigned threads = 64;
+    enum class Barrier { none, of_the_block, of_the_warp } barrier;
+    unsigned distance;  ///< between the number that a thread writes and the one that it reads
+    float* numbers;
+    float* to;
+
+    [[nodiscard]] static std::size_t shared_bytes() { return 0; }
+    template <class Team>
+    void operator()(Team& team, unsigned block) const {
+        const unsigned at = block * threads + team.rank();
+        numbers[at] = static_cast<float>(at);
+        if (barrier == Barrier::of_the_block) team.barrier();
+        if (barrier == Barrier::of_the_warp) team.warp_barrier();
+        to[at] = numbers[(at + distance) % (2 * threads)];
+    }
+};
+
+std::string race_of(Shift::Barrier barrier, unsigned distance, unsigned blocks) {
+    std::vector<float> memory(4 * Shift::threads);
+    const GlobalWatch watch(memory.data(), memory.size() * sizeof(float));
+    const Shift kernel{barrier, distance, memory.data(), memory.data() + 2 * Shift::threads};
+    try {
+        for (int launch = 0; launch < 2; ++launch) EmulatedExecutor().launch(kernel, blocks);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    EXPECT_EQ(watch.accesses(), 2U * 3U * blocks * Shift::threads);
+    return "";
+}
+
+TEST(GlobalMemoryControl, RacesWithinABlockAndBetweenBlocksAreFound) {
+    using Barrier = Shift::Barrier;
+    EXPECT_EQ(race_of(Barrier::none, 0, 2), "") << "every thread has its own number";
+    EXPECT_NE(race_of(Barrier::none, 2 * Shift::threads - 1, 1).find("with no barrier between"), std::string::npos);
+    EXPECT_EQ(race_of(Barrier::of_the_block, 2 * Shift::threads - 1, 1), "") << "launches are in order";
+    EXPECT_EQ(race_of(Barrier::of_the_block, 1, 1), "");
+    EXPECT_NE(race_of(Barrier::of_the_warp, 2 * Shift::threads - 1, 1), "") << "thread 32 reads from another warp";
+    const std::string between = race_of(Barrier::of_the_block, 2 * Shift::threads - 1, 2);
+    EXPECT_NE(between.find("with no barrier between"), std::string::npos) << "no barrier orders blocks";
+    EXPECT_NE(between.find("Shift"), std::string::npos) << between;
+}
+
+}  // namespace
+}  // namespace spiked::validation
