@@ -15,6 +15,7 @@
 #include "estimators/svd/gram_reduction.hpp"
 #include "estimators/svd/scaling_exponent.hpp"
 #include "estimators/svd/transposition.hpp"
+#include "estimators/svd/two_stage/two_stage_reduction.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -37,15 +38,6 @@ Path<Real> path(Instructions wanted) {
     throw input_error("this processor lacks the requested instructions (AVX2 or AVX-512): use the best it has");
 }
 
-/// Distance between stored columns of this length. It is not a multiple of 1 KiB: such columns would share few cache
-/// sets, and the processor would take stores to one for loads of the next.
-template <class Real>
-std::size_t padded(std::size_t length) {
-    constexpr std::size_t line = kernels::alignment / sizeof(Real);
-    const std::size_t stride = (length + line - 1) / line * line;
-    return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
-}
-
 }  // namespace
 
 template <class Real>
@@ -56,18 +48,24 @@ public:
           long_side_(shape.long_side()),
           short_side_(shape.short_side()),
           path_(path<Real>(instructions)),
-          stride_(padded<Real>(long_side_)),
+          stride_(kernels::padded<Real>(long_side_)),
           left_size_(kernels::Packed<Real>(long_side_).size(short_side_)),
           right_size_(kernels::Packed<Real>(short_side_).size(short_side_)),
           entries_(stride_ * (short_side_ + kernels::reduction_strip - 1)),
           row_work_(2 * stride_),
-          column_work_(2 * padded<Real>(short_side_ + kernels::reduction_strip)),
+          column_work_(2 * kernels::padded<Real>(short_side_ + kernels::reduction_strip)),
           bidiagonal_(*path_.kernels, short_side_) {
         if (short_side_ == 0)
             throw input_error("a {} x {} block has no singular values (a side is zero): leave it out", shape.rows,
                               shape.columns);
         if (std::is_same_v<Real, double> && GramReduction::serves(long_side_, short_side_))
             gram_.emplace(path_.kernels->tridiagonalise, long_side_, short_side_);
+        else if (TwoStageReduction<Real>::serves(short_side_)) {
+            two_stage_.emplace(*path_.kernels, long_side_, short_side_,
+                               TwoStageReduction<Real>::best_width(short_side_));
+            left_size_ = two_stage_->stored();
+            right_size_ = 0;
+        }
     }
 
     void decompose(std::span<const Real> blocks) {
@@ -122,15 +120,12 @@ public:
             scores.set_size(short_side_, wanted);
             right = &scores;
         }
-        if (right != nullptr)
-            transform_back(&BidiagonalSvd<Real>::right, wanted, right_.data() + place * right_size_,
-                           right_scale_.data() + place * short_side_, short_side_ - 1, short_side_, *right);
+        if (right != nullptr) transform_back(&BidiagonalSvd<Real>::right, wanted, place, short_side_, *right);
         if (left == nullptr) return;
         if constexpr (std::is_same_v<Real, double>)
             if (by_gram)
                 return gram_->left_vectors(kept_.data() + block * stride_ * short_side_, stride_, *right, *left);
-        transform_back(&BidiagonalSvd<Real>::left, wanted, left_.data() + (gram_ ? 0 : block) * left_size_,
-                       left_scale_.data() + place * short_side_, short_side_, long_side_, *left);
+        transform_back(&BidiagonalSvd<Real>::left, wanted, place, long_side_, *left);
     }
 
     void check(std::size_t block) const {
@@ -184,12 +179,18 @@ private:
 
     /// Reduces the block in `entries_` and stores the result at index `place`.
     void bidiagonalise(std::size_t place) {
-        path_.kernels->bidiagonalise(
-            {long_side_, short_side_, entries_.data(), stride_, left_.data() + (gram_ ? 0 : place) * left_size_,
-             right_.data() + place * right_size_, left_scale_.data() + place * short_side_,
-             right_scale_.data() + place * short_side_, diagonal_.data() + place * short_side_,
-             off_diagonal_.data() + place * short_side_, row_work_.data(), column_work_.data()});
+        double* const diagonal = diagonal_.data() + place * short_side_;
+        double* const off_diagonal = off_diagonal_.data() + place * short_side_;
+        if (two_stage_)
+            two_stage_->reduce(entries_.data(), stride_, left_reflectors(place), diagonal, off_diagonal);
+        else
+            path_.kernels->bidiagonalise({long_side_, short_side_, entries_.data(), stride_, left_reflectors(place),
+                                          right_.data() + place * right_size_, left_scale_.data() + place * short_side_,
+                                          right_scale_.data() + place * short_side_, diagonal, off_diagonal,
+                                          row_work_.data(), column_work_.data()});
     }
+    /// With two stages these are the reflectors of both sides.
+    [[nodiscard]] Real* left_reflectors(std::size_t place) { return left_.data() + (gram_ ? 0 : place) * left_size_; }
     /// Reduces a block again, from its saved copy, where its Gram matrix is not accurate enough.
     void bidiagonalise_again(std::size_t block, std::size_t place) {
         const std::size_t size = stride_ * short_side_;
@@ -202,10 +203,10 @@ private:
                 {off_diagonal_.data() + block * short_side_, short_side_ - 1}};
     }
 
+    using Side = void (BidiagonalSvd<Real>::*)(std::size_t, Real*) const;
+
     /// Transforms vectors of the bidiagonal matrix into those of the block.
-    void transform_back(void (BidiagonalSvd<Real>::*side)(std::size_t, Real*) const, std::size_t wanted,
-                        const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
-                        arma::Mat<Real>& to) {
+    void transform_back(Side side, std::size_t wanted, std::size_t place, std::size_t length, arma::Mat<Real>& to) {
         constexpr std::size_t batch_size = kernels::applied_lanes;
         if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(batch_size * long_side_);
         Real* const lane = vectors_.data();
@@ -213,9 +214,27 @@ private:
             const std::size_t some = std::min(batch_size, wanted - first);
             (bidiagonal_.*side)(first, lane);
             std::fill(lane + short_side_ * batch_size, lane + length * batch_size, Real(0));
-            path_.kernels->apply_reflectors(reflectors, scales, count, length, lane, some);
+            if (side == &BidiagonalSvd<Real>::left)
+                apply_left(place, lane, some);
+            else
+                apply_right(place, lane, some);
             copy_transposed(lane, batch_size, some, length, to.colptr(first), length);
         }
+    }
+    void apply_left(std::size_t place, Real* vectors, std::size_t wanted) {
+        if (two_stage_)
+            two_stage_->transform_left(left_reflectors(place), vectors, wanted);
+        else
+            path_.kernels->apply_reflectors(left_reflectors(place), left_scale_.data() + place * short_side_,
+                                            short_side_, long_side_, vectors, wanted);
+    }
+    void apply_right(std::size_t place, Real* vectors, std::size_t wanted) {
+        if (two_stage_)
+            two_stage_->transform_right(left_reflectors(place), vectors, wanted);
+        else
+            path_.kernels->apply_reflectors(right_.data() + place * right_size_,
+                                            right_scale_.data() + place * short_side_, short_side_ - 1, short_side_,
+                                            vectors, wanted);
     }
 
     Shape shape_;
@@ -228,6 +247,7 @@ private:
     AlignedArray<Real> left_, right_;  ///< reflectors, one block after the other
     AlignedArray<Real> left_scale_, right_scale_;
     AlignedArray<Real> entries_;  ///< entries of the block that is being reduced
+    std::optional<TwoStageReduction<Real>> two_stage_;
     std::optional<GramReduction> gram_;
     AlignedArray<Real> kept_;  ///< scaled blocks, from which Gram matrices and left vectors are computed
     std::vector<bool> by_gram_;

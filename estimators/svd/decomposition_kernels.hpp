@@ -3,7 +3,8 @@
 
 /// The inner loops of batch_decomposition.hpp as a table of functions for each instruction set. All tables are compiled
 /// from the same templates (bidiagonalisation.hpp, tridiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp,
-/// twisted_vectors.hpp), each with its own registers.
+/// twisted_vectors.hpp; two_stage/panel_factorisation.hpp and two_stage/bulge_chasing.hpp), each with its own
+/// registers.
 namespace spiked::estimators::kernels {
 
 /// Columns start at multiples of this number of bytes, so that every register load is aligned; the padding is zero.
@@ -18,6 +19,15 @@ inline constexpr std::size_t reflector_group = 4;
 inline constexpr std::size_t reduction_strip = 8;
 /// Number of vectors to which reflectors are applied at once.
 inline constexpr std::size_t applied_lanes = vector_lanes;
+
+/// Distance between stored columns of this length. It is not a multiple of 1 KiB: such columns would share few cache
+/// sets, and the processor would take stores to one for loads of the next.
+template <class Real>
+[[nodiscard]] std::size_t padded(std::size_t length) {
+    constexpr std::size_t line = alignment / sizeof(Real);
+    const std::size_t stride = (length + line - 1) / line * line;
+    return stride * sizeof(Real) % 1024 == 0 ? stride + line : stride;
+}
 
 /// Positions of packed reflectors of vectors of `length` entries. The reflectors of a group are stored without gaps,
 /// each from the cache line of the first entry of the group on. Entry i of reflector k is at column(k) + i.
@@ -78,6 +88,55 @@ struct SymmetricReduction {
     double* work;  ///< zero at first; 2 stride numbers
 };
 
+/// A panel of columns = H_0 H_1 .. R with R upper triangular (trapezoidal where rows < columns), H as above.
+template <class Real>
+struct Panel {
+    std::size_t rows, columns;
+    Real* entries;  ///< becomes u_0, u_1, .. with zeros before their heads; zero rows follow up to a multiple of
+                    ///< `alignment` bytes
+    std::size_t stride;
+    Real* scales;    ///< min(rows, columns)
+    Real* triangle;  ///< R, columns x columns, column-major; entries below the diagonal are left alone
+    Real* work;      ///< `columns` numbers
+};
+
+/// Positions in an upper triangular band matrix of `size` columns with `width` entries beside the diagonal, a power of
+/// two and at least `alignment` bytes. Columns have room for what the reduction to bidiagonal form fills in for a time.
+struct BandShape {
+    std::size_t size, width;
+
+    /// Entry (row, column) is at column_start(column) + row.
+    [[nodiscard]] std::size_t column_start(std::size_t column) const {
+        return column * stride() + 2 * width - (column & ~(width - 1));
+    }
+    [[nodiscard]] std::size_t stride() const { return 4 * width + alignment / sizeof(float); }
+    [[nodiscard]] std::size_t entries() const { return (size + 3 * width) * stride(); }
+
+    /// Reflectors of a side: sweep i leaves one of `width` entries from entry i + 1 + s width on, for every s with
+    /// which this is inside the matrix. The reflectors with equal s of `reflector_group` sweeps are stored as one tile,
+    /// each by a place lower than the one before, and their scales behind them.
+    [[nodiscard]] std::size_t tile_stride() const { return width + reflector_group; }
+    [[nodiscard]] std::size_t tile() const { return reflector_group * (tile_stride() + 1); }
+    [[nodiscard]] std::size_t steps(std::size_t sweep) const { return (size - 1 - sweep + width - 1) / width; }
+    [[nodiscard]] std::size_t tiles() const {
+        std::size_t count = 0;
+        for (std::size_t sweep = 0; sweep + 1 < size; sweep += reflector_group) count += steps(sweep);
+        return count;
+    }
+};
+
+/// A band matrix = (L_0 L_1 ..) B (R_0 R_1 ..)^T with B upper bidiagonal.
+template <class Real>
+struct BandReduction {
+    BandShape shape;
+    Real* entries;  ///< overwritten; zero outside the band
+    Real* left;     ///< tiles of reflectors
+    Real* right;
+    double* diagonal;
+    double* off_diagonal;
+    Real* work;  ///< zero at first; 9 width numbers
+};
+
 /// `value_lanes` symmetric tridiagonal matrices side by side: entry i of matrix `lane` at i * value_lanes + lane.
 struct TridiagonalBatch {
     std::size_t size;
@@ -106,6 +165,12 @@ struct Kernels {
     /// begin later than at entry k.
     void (*apply_reflectors)(const Real* reflectors, const Real* scales, std::size_t count, std::size_t length,
                              Real* vectors, std::size_t wanted);
+    void (*factor_panel)(const Panel<Real>& panel);
+    /// As apply_reflectors, for the reflectors of a panel.
+    void (*apply_panel)(const Panel<Real>& panel, Real* vectors, std::size_t wanted);
+    void (*chase_bulges)(const BandReduction<Real>& band);
+    /// vectors <- (L_0 L_1 ..) vectors, as apply_reflectors, or the same with R.
+    void (*apply_chase)(const BandShape& shape, const Real* tiles, Real* vectors, std::size_t wanted);
     /// to <- factor from, entry by entry; both may be the same matrix. Returns the largest magnitude of an entry of
     /// `from`, or NaN when an entry is NaN or infinite.
     double (*scale)(const Real* from, std::size_t from_stride, std::size_t rows, std::size_t columns, Real factor,

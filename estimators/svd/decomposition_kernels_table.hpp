@@ -4,6 +4,8 @@
 #include "estimators/svd/reflectors.hpp"
 #include "estimators/svd/tridiagonalisation.hpp"
 #include "estimators/svd/twisted_vectors.hpp"
+#include "estimators/svd/two_stage/bulge_chasing.hpp"
+#include "estimators/svd/two_stage/panel_factorisation.hpp"
 
 /// The table of kernels for given registers. It is included by one source file for each instruction set.
 namespace spiked::estimators::kernels {
@@ -55,7 +57,8 @@ template <class Pack>
 SPIKED_KERNEL void apply_reflectors(const typename Pack::Real* reflectors, const typename Pack::Real* scales,
                                     std::size_t count, std::size_t length, typename Pack::Real* vectors,
                                     std::size_t wanted) {
-    Reflectors<Pack>::apply_all(reflectors, scales, count, length, vectors, wanted);
+    using Real = typename Pack::Real;
+    Reflectors<Pack>::template apply_all<0>(reflectors, Packed<Real>(length), scales, count, length, vectors, wanted);
 }
 
 /// A single register of lanes is faster than all of them and is used where it suffices.
@@ -94,6 +97,10 @@ const Kernels<typename Pack::Real>& kernels_for() {
     static constexpr Kernels<typename Pack::Real> kernels{
         bidiagonalise<Pack>,
         apply_reflectors<Pack>,
+        PanelFactorisation<Pack>::factor,
+        PanelFactorisation<Pack>::apply,
+        BulgeChasing<Pack>::reduce,
+        BulgeChasing<Pack>::apply,
         scale<Pack>,
         Tridiagonalisation<DoublePack>::reduce,
         RootFreeQl<DoublePack>::solve,

@@ -23,8 +23,9 @@ struct Reflectors {
         std::size_t first, end;
     };
 
-    SPIKED_KERNEL static void gather(const Real* reflectors, const Packed<Real>& place, const Real* scales,
-                                     std::size_t start, std::size_t count, std::size_t length, Group& current) {
+    template <class Place>
+    SPIKED_KERNEL static void gather(const Real* reflectors, const Place& place, const Real* scales, std::size_t start,
+                                     std::size_t count, std::size_t length, Group& current) {
         static_assert(group == 4);
         current.first = start;
         current.end = length;
@@ -45,6 +46,11 @@ struct Reflectors {
         Real overlap[8];
         Pack::sums({sum[0], sum[1], sum[2], sum[3]}, overlap);
         Pack::sums({sum[4], sum[5], sum[5], sum[5]}, overlap + 4);
+        make_triangle(scale, overlap, current);
+    }
+
+    /// T from the products y_l^T y_j of the reflectors, in the order (0, 1), (0, 2), (1, 2), (0, 3), ..
+    SPIKED_KERNEL static void make_triangle(const Real (&scale)[group], const Real* overlap, Group& current) {
         for (std::size_t j = 0, at = 0; j < group; at += j, ++j) {
             for (std::size_t i = 0; i < j; ++i) {
                 Real product = 0;
@@ -72,22 +78,43 @@ struct Reflectors {
         }
     }
 
-    /// Applies a group to `registers` registers of lanes. Even and odd rows have separate sums.
+    /// The products of rows `from` to `end` of Y and x. Even and odd rows have separate sums.
     template <std::size_t registers>
-    SPIKED_KERNEL static void apply(const Group& current, Real* x) {
-        Vector sum[group][registers];
+    SPIKED_KERNEL static inline __attribute__((always_inline)) void multiply(const Group& current, const Real* x,
+                                                                             std::size_t from, std::size_t end,
+                                                                             Vector (&sum)[group][registers]) {
         Vector odd[group][registers];
         for (std::size_t j = 0; j < group; ++j)
             for (std::size_t g = 0; g < registers; ++g) sum[j][g] = odd[j][g] = Pack::set(0);
-        std::size_t i = current.first;
-        for (; i + 2 <= current.end; i += 2) {
+        std::size_t i = from;
+        for (; i + 2 <= end; i += 2) {
             add_row<registers>(current, x, i, sum);
             add_row<registers>(current, x, i + 1, odd);
         }
-        if (i < current.end) add_row<registers>(current, x, i, sum);
+        if (i < end) add_row<registers>(current, x, i, sum);
+        for (std::size_t j = 0; j < group; ++j)
+            for (std::size_t g = 0; g < registers; ++g) sum[j][g] = sum[j][g] + odd[j][g];
+    }
+
+    /// Applies a group to `registers` registers of lanes. Sums over more than `part` rows are made of parts, which
+    /// keeps the rounding errors of many equal terms small; 0 means all rows.
+    template <std::size_t registers, std::size_t part>
+    SPIKED_KERNEL static void apply(const Group& current, Real* x) {
+        Vector sum[group][registers];
+        std::size_t i = current.end;
+        if (part > 0 && current.first + part < current.end) i = current.first + part;
+        multiply<registers>(current, x, current.first, i, sum);
+        if constexpr (part > 0)
+            while (i < current.end) {
+                const std::size_t end = i + part < current.end ? i + part : current.end;
+                Vector more[group][registers];
+                multiply<registers>(current, x, i, end, more);
+                for (std::size_t j = 0; j < group; ++j)
+                    for (std::size_t g = 0; g < registers; ++g) sum[j][g] = sum[j][g] + more[j][g];
+                i = end;
+            }
         Vector weight[group][registers];
         for (std::size_t g = 0; g < registers; ++g) {
-            for (std::size_t j = 0; j < group; ++j) sum[j][g] = sum[j][g] + odd[j][g];
             for (std::size_t j = 0; j < group; ++j) {
                 weight[j][g] = Pack::set(current.triangle[j][j]) * sum[j][g];
                 for (std::size_t l = j + 1; l < group; ++l)
@@ -105,18 +132,24 @@ struct Reflectors {
         }
     }
 
-    SPIKED_KERNEL static void apply_all(const Real* reflectors, const Real* scales, std::size_t count,
-                                        std::size_t length, Real* vectors, std::size_t wanted) {
-        const Packed<Real> place(length);
+    template <std::size_t part>
+    SPIKED_KERNEL static void apply_to_lanes(const Group& current, Real* vectors, std::size_t wanted) {
+        std::size_t lane = 0;
+        if constexpr (Pack::many_registers && 2 * width <= lanes)
+            for (; lane + width < wanted; lane += 2 * width) apply<2, part>(current, vectors + lane);
+        for (; lane < wanted; lane += width) apply<1, part>(current, vectors + lane);
+    }
+
+    /// Reflector k is stored from place.column(k) on.
+    template <std::size_t part, class Place>
+    SPIKED_KERNEL static void apply_all(const Real* reflectors, const Place& place, const Real* scales,
+                                        std::size_t count, std::size_t length, Real* vectors, std::size_t wanted) {
         for (std::size_t start = (count + group - 1) / group * group; start > 0;) {
             start -= group;
             Group current;
             gather(reflectors, place, scales, start, count, length, current);
             if (start > 0) prefetch(reflectors + place.column(start - group) + start - group, group * (length - start));
-            std::size_t lane = 0;
-            if constexpr (Pack::many_registers && 2 * width <= lanes)
-                for (; lane + width < wanted; lane += 2 * width) apply<2>(current, vectors + lane);
-            for (; lane < wanted; lane += width) apply<1>(current, vectors + lane);
+            apply_to_lanes<part>(current, vectors, wanted);
         }
     }
 };
