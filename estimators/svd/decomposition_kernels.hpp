@@ -3,8 +3,8 @@
 
 /// The inner loops of batch_decomposition.hpp as a table of functions for each instruction set. All tables are compiled
 /// from the same templates (bidiagonalisation.hpp, tridiagonalisation.hpp, reflectors.hpp, bidiagonal_values.hpp,
-/// twisted_vectors.hpp; two_stage/panel_factorisation.hpp and two_stage/bulge_chasing.hpp), each with its own
-/// registers.
+/// twisted_vectors.hpp; two_stage/panel_factorisation.hpp, two_stage/panel_products.hpp and
+/// two_stage/bulge_chasing.hpp), each with its own registers.
 namespace spiked::estimators::kernels {
 
 /// Columns start at multiples of this number of bytes, so that every register load is aligned; the padding is zero.
@@ -100,6 +100,20 @@ struct Panel {
     Real* work;      ///< `columns` numbers
 };
 
+/// A product of a block with a panel of `width` columns, a multiple of `alignment` bytes. Blocks and results start at
+/// cache lines in every column, and zero rows follow the block up to such a line.
+template <class Real>
+struct PanelProduct {
+    std::size_t rows, columns;  ///< of the block
+    std::size_t width;
+    const Real* block;
+    std::size_t block_stride;
+    const Real* panel;
+    std::size_t panel_stride;
+    Real* result;
+    std::size_t result_stride;
+};
+
 /// Positions in an upper triangular band matrix of `size` columns with `width` entries beside the diagonal, a power of
 /// two and at least `alignment` bytes. Columns have room for what the reduction to bidiagonal form fills in for a time.
 struct BandShape {
@@ -168,6 +182,10 @@ struct Kernels {
     void (*factor_panel)(const Panel<Real>& panel);
     /// As apply_reflectors, for the reflectors of a panel.
     void (*apply_panel)(const Panel<Real>& panel, Real* vectors, std::size_t wanted);
+    /// result <- V^T block, width x columns, with V^T stored by columns: width x rows.
+    void (*project_on_panel)(const PanelProduct<Real>& product);
+    /// result <- block U, rows x width, with U columns x width.
+    void (*multiply_by_panel)(const PanelProduct<Real>& product);
     void (*chase_bulges)(const BandReduction<Real>& band);
     /// vectors <- (L_0 L_1 ..) vectors, as apply_reflectors, or the same with R.
     void (*apply_chase)(const BandShape& shape, const Real* tiles, Real* vectors, std::size_t wanted);

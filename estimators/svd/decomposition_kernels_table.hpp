@@ -6,6 +6,7 @@
 #include "estimators/svd/twisted_vectors.hpp"
 #include "estimators/svd/two_stage/bulge_chasing.hpp"
 #include "estimators/svd/two_stage/panel_factorisation.hpp"
+#include "estimators/svd/two_stage/panel_products.hpp"
 
 /// The table of kernels for given registers. It is included by one source file for each instruction set.
 namespace spiked::estimators::kernels {
@@ -99,6 +100,8 @@ const Kernels<typename Pack::Real>& kernels_for() {
         apply_reflectors<Pack>,
         PanelFactorisation<Pack>::factor,
         PanelFactorisation<Pack>::apply,
+        PanelProducts<Pack>::project,
+        PanelProducts<Pack>::multiply,
         BulgeChasing<Pack>::reduce,
         BulgeChasing<Pack>::apply,
         scale<Pack>,

@@ -92,6 +92,13 @@ struct ArmadilloSvd {
     }
 };
 
+/// As many blocks as the fast decomposition prefers, but no more than 64 MiB of them: large blocks come one by one.
+template <class Real>
+std::size_t blocks_in_batch(Shape shape) {
+    const std::size_t most = (std::size_t{64} << 20) / (shape.rows * shape.columns * sizeof(Real));
+    return std::clamp<std::size_t>(most, 1, BatchDecomposition<Real>::lanes);
+}
+
 template <class Real>
 Job product_job(std::size_t n) {
     const arma::Mat<Real> a(n, n, arma::fill::randn);
@@ -140,7 +147,7 @@ double operations(Shape shape, std::size_t wanted) {
 
 template <class Real>
 DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double seconds) {
-    constexpr std::size_t lanes = BatchDecomposition<Real>::lanes;
+    const std::size_t lanes = blocks_in_batch<Real>(shape);
     const auto blocks = benchmark_blocks<Real>(shape, lanes);
     const arma::Mat<Real>& first = blocks.front();
     std::vector<Real> contiguous;

@@ -44,12 +44,12 @@ void multiply(std::size_t rows, std::size_t columns, std::size_t inner, Real sig
 
 template <class Real>
 bool TwoStageReduction<Real>::serves(std::size_t short_side) {
-    return short_side >= (sizeof(Real) == 8 ? 700 : 1000);
+    return short_side >= (sizeof(Real) == 8 ? 640 : 960);
 }
 
 template <class Real>
 std::size_t TwoStageReduction<Real>::best_width(std::size_t short_side) {
-    return sizeof(Real) == 4 && short_side >= 1500 ? 64 : 32;
+    return sizeof(Real) == 8 && short_side < 1000 ? 16 : 32;
 }
 
 template <class Real>
@@ -63,6 +63,7 @@ TwoStageReduction<Real>::TwoStageReduction(const kernels::Kernels<Real>& kernels
       tall_(2 * width * kernels::padded<Real>(long_side)),
       wide_(2 * width * kernels::padded<Real>(short_side)),
       product_(width * kernels::padded<Real>(short_side)),
+      transposed_(width * long_side),
       squares_(4 * width * width),
       work_(9 * width) {
     const auto add = [&](std::vector<Place>& to, std::size_t first, std::size_t rows, std::size_t columns) {
@@ -136,8 +137,9 @@ void TwoStageReduction<Real>::factor_columns(const Place& place, const Real* ent
                     entries_.data() + band_.column_start(place.first + j) + place.first);
 }
 
-/// Applies the reflectors V of a panel of columns to the rows of this panel, (I - V T^T V^T) C = C - V W^T with W = C^T
-/// V T, and makes the reflectors of these rows.
+/// Applies the reflectors V of a panel of columns to the rows of this panel, (I
+/// - V T^T V^T) C = C - V W^T with W = C^T V T, and makes the reflectors of
+/// these rows.
 template <class Real>
 void TwoStageReduction<Real>::factor_rows(const Place& left, const Place& right, const Real* entries,
                                           std::size_t stride, Real* reflectors) {
@@ -149,9 +151,10 @@ void TwoStageReduction<Real>::factor_rows(const Place& left, const Place& right,
     const Real* const rest = entries + right.first * stride + left.first;
     Real* const triangle = squares_.data() + 2 * width * width;
     make_triangle(columns, triangle);
-    multiply<Real>(right.rows, width, left.rows, 1, {rest, stride, true}, {columns.entries, columns.stride}, 0,
-                   product_.data(), right.stride);
-    multiply<Real>(right.rows, width, width, 1, {product_.data(), right.stride}, {triangle, width}, 0, wide_.data(),
+    copy_transposed(columns.entries, columns.stride, left.rows, width, transposed_.data(), width);
+    kernels_.project_on_panel(
+        {left.rows, right.rows, width, rest, stride, transposed_.data(), width, product_.data(), width});
+    multiply<Real>(right.rows, width, width, 1, {product_.data(), width, true}, {triangle, width}, 0, wide_.data(),
                    right.stride);
     copy_transposed(rest, stride, width, right.rows, rows.entries, rows.stride);
     for (std::size_t j = 0; j < width; ++j)
@@ -164,8 +167,8 @@ void TwoStageReduction<Real>::factor_rows(const Place& left, const Place& right,
             entries_[band_.column_start(right.first + j) + left.first + i] = rows.triangle[i * width + j];
 }
 
-/// Applies the reflectors of both panels to the rest D of the block: (D - V W^T) (I - U S U^T) = D - V (W - U Z^T)^T -
-/// (D U S) U^T with Z = W^T U S.
+/// Applies the reflectors of both panels to the rest D of the block: (D - V
+/// W^T) (I - U S U^T) = D - V (W - U Z^T)^T - (D U S) U^T with Z = W^T U S.
 template <class Real>
 void TwoStageReduction<Real>::update(const Place& left, const Place& right, Real* entries, std::size_t stride,
                                      Real* reflectors) {
@@ -187,8 +190,13 @@ void TwoStageReduction<Real>::update(const Place& left, const Place& right, Real
                    right.stride);
     std::copy_n(rows.entries, count * right.stride, w + width * right.stride);
     std::copy_n(columns.entries, width * columns.stride, tall_.data());
-    multiply<Real>(below, count, right.rows, 1, {rest, stride}, {product_.data(), right.stride}, 0,
-                   tall_.data() + width * columns.stride + width, columns.stride);
+    Real* const x = tall_.data() + width * columns.stride + width;
+    if (count == width)
+        kernels_.multiply_by_panel(
+            {below, right.rows, width, rest, stride, product_.data(), right.stride, x, columns.stride});
+    else
+        multiply<Real>(below, count, right.rows, 1, {rest, stride}, {product_.data(), right.stride}, 0, x,
+                       columns.stride);
     multiply<Real>(below, right.rows, width + count, -1, {tall_.data() + width, columns.stride},
                    {w, right.stride, true}, 1, rest, stride);
 }
