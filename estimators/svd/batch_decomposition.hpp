@@ -13,8 +13,9 @@ enum class Instructions { best, avx512, avx2, generic };
 
 /// All singular values and leading singular vectors of batches of blocks of one shape, in `Real` = float or double.
 ///
-/// A block is scaled by a power of two and reduced to bidiagonal form B by Householder reflectors, in one fused pass
-/// per column (bidiagonalisation.hpp). The singular values of 16 blocks are computed at once, in double, by root-free
+/// A block is scaled by a power of two and reduced to bidiagonal form B by Householder reflectors: in one fused pass
+/// per column (bidiagonalisation.hpp), or, where its short side has at least 640 (float: 960) entries, in two stages
+/// (two_stage/two_stage_reduction.hpp). The singular values of 16 blocks are computed at once, in double, by root-free
 /// QL on B B^T; values of double blocks that are too small for this method are computed by bisection
 /// (bidiagonal_values.hpp). Vectors of B are computed by twisted factorisations of its Golub-Kahan matrix, made
 /// orthogonal where their values are close, and multiplied by the reflectors (twisted_vectors.hpp, reflectors.hpp).
@@ -36,10 +37,11 @@ enum class Instructions { best, avx512, avx2, generic };
 /// entries and several hundred rows have up to three times the error above. Values of a float block below 1e-7 s1 are
 /// meaningless.
 ///
-/// The cost on one core, for 128 x 128 and 16 vectors, stands in bench/README.md.
+/// The cost on one core, for 128 x 128 and 16 vectors and for larger blocks, stands in bench/README.md.
 ///
-/// The results for a block are the same, bit for bit, in any batch and at any position in it, but depend on the
-/// instruction set. Objects are independent of each other; one object may be used by one thread only.
+/// The results for a block are the same, bit for bit, in any batch, at any position in it and in any thread, but depend
+/// on the instruction set and, where products or LAPACK take part (two stages, Gram matrices), on the BLAS. Objects are
+/// independent of each other; one object may be used by one thread only.
 template <class Real>
 class BatchDecomposition {
 public:
@@ -52,8 +54,9 @@ public:
     BatchDecomposition& operator=(BatchDecomposition&&) noexcept;
 
     /// Reduces blocks, stored column-major one after the other, and computes all their singular values. A call with
-    /// more blocks than any before allocates memory for them: about 2 rows columns numbers per block. Throws
-    /// input_error that names the index of the block in the batch when it holds NaN or infinity.
+    /// more blocks than any before allocates memory for them: about 2 rows columns numbers per block, with two
+    /// stages 2.3 for a square one, besides a copy of one block. Throws input_error that names the index of the block
+    /// in the batch when it holds NaN or infinity.
     void decompose(std::span<const Real> blocks);
     /// Number of blocks in the last call.
     [[nodiscard]] std::size_t count() const;
