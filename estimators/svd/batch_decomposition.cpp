@@ -120,12 +120,12 @@ public:
             scores.set_size(short_side_, wanted);
             right = &scores;
         }
-        if (right != nullptr) transform_back(&BidiagonalSvd<Real>::right, wanted, place, short_side_, *right);
+        if (right != nullptr) transform_back(Side::right, wanted, place, short_side_, *right);
         if (left == nullptr) return;
         if constexpr (std::is_same_v<Real, double>)
             if (by_gram)
                 return gram_->left_vectors(kept_.data() + block * stride_ * short_side_, stride_, *right, *left);
-        transform_back(&BidiagonalSvd<Real>::left, wanted, place, long_side_, *left);
+        transform_back(Side::left, wanted, place, long_side_, *left);
     }
 
     void check(std::size_t block) const {
@@ -203,38 +203,39 @@ private:
                 {off_diagonal_.data() + block * short_side_, short_side_ - 1}};
     }
 
-    using Side = void (BidiagonalSvd<Real>::*)(std::size_t, Real*) const;
+    using Side = typename TwoStageReduction<Real>::Side;
 
     /// Transforms vectors of the bidiagonal matrix into those of the block.
     void transform_back(Side side, std::size_t wanted, std::size_t place, std::size_t length, arma::Mat<Real>& to) {
         constexpr std::size_t batch_size = kernels::applied_lanes;
         if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(batch_size * long_side_);
         Real* const lane = vectors_.data();
+        const bool many = two_stage_ && wanted > TwoStageReduction<Real>::many;
         for (std::size_t first = 0; first < wanted; first += batch_size) {
             const std::size_t some = std::min(batch_size, wanted - first);
-            (bidiagonal_.*side)(first, lane);
-            std::fill(lane + short_side_ * batch_size, lane + length * batch_size, Real(0));
-            if (side == &BidiagonalSvd<Real>::left)
-                apply_left(place, lane, some);
+            if (side == Side::left)
+                bidiagonal_.left(first, lane);
             else
-                apply_right(place, lane, some);
+                bidiagonal_.right(first, lane);
+            std::fill(lane + short_side_ * batch_size, lane + length * batch_size, Real(0));
+            if (many)
+                two_stage_->transform_to_band(side, left_reflectors(place), lane, some);
+            else
+                apply(side, place, length, lane, some);
             copy_transposed(lane, batch_size, some, length, to.colptr(first), length);
         }
+        if (many) two_stage_->transform_from_band(side, left_reflectors(place), to.memptr(), length, wanted);
     }
-    void apply_left(std::size_t place, Real* vectors, std::size_t wanted) {
+    void apply(Side side, std::size_t place, std::size_t length, Real* vectors, std::size_t wanted) {
         if (two_stage_)
-            two_stage_->transform_left(left_reflectors(place), vectors, wanted);
-        else
+            two_stage_->transform(side, left_reflectors(place), vectors, wanted);
+        else if (side == Side::left)
             path_.kernels->apply_reflectors(left_reflectors(place), left_scale_.data() + place * short_side_,
-                                            short_side_, long_side_, vectors, wanted);
-    }
-    void apply_right(std::size_t place, Real* vectors, std::size_t wanted) {
-        if (two_stage_)
-            two_stage_->transform_right(left_reflectors(place), vectors, wanted);
+                                            short_side_, length, vectors, wanted);
         else
             path_.kernels->apply_reflectors(right_.data() + place * right_size_,
-                                            right_scale_.data() + place * short_side_, short_side_ - 1, short_side_,
-                                            vectors, wanted);
+                                            right_scale_.data() + place * short_side_, short_side_ - 1, length, vectors,
+                                            wanted);
     }
 
     Shape shape_;

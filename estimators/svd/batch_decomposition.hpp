@@ -14,7 +14,7 @@ enum class Instructions { best, avx512, avx2, generic };
 /// All singular values and leading singular vectors of batches of blocks of one shape, in `Real` = float or double.
 ///
 /// A block is scaled by a power of two and reduced to bidiagonal form B by Householder reflectors: in one fused pass
-/// per column (bidiagonalisation.hpp), or, where its short side has at least 640 (float: 960) entries, in two stages
+/// per column (bidiagonalisation.hpp), or, where its short side has at least 700 (float: 1000) entries, in two stages
 /// (two_stage/two_stage_reduction.hpp). The singular values of 16 blocks are computed at once, in double, by root-free
 /// QL on B B^T; values of double blocks that are too small for this method are computed by bisection
 /// (bidiagonal_values.hpp). Vectors of B are computed by twisted factorisations of its Golub-Kahan matrix, made

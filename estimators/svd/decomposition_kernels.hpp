@@ -128,9 +128,9 @@ struct BandShape {
 
     /// Reflectors of a side: sweep i leaves one of `width` entries from entry i + 1 + s width on, for every s with
     /// which this is inside the matrix. The reflectors with equal s of `reflector_group` sweeps are stored as one tile,
-    /// each by a place lower than the one before, and their scales behind them.
+    /// each by a place lower than the one before; behind them are their scales and the matrix T of their product.
     [[nodiscard]] std::size_t tile_stride() const { return width + reflector_group; }
-    [[nodiscard]] std::size_t tile() const { return reflector_group * (tile_stride() + 1); }
+    [[nodiscard]] std::size_t tile() const { return reflector_group * (tile_stride() + 1 + reflector_group); }
     [[nodiscard]] std::size_t steps(std::size_t sweep) const { return (size - 1 - sweep + width - 1) / width; }
     [[nodiscard]] std::size_t tiles() const {
         std::size_t count = 0;

@@ -202,34 +202,40 @@ struct BulgeChasing {
                 keep(shape, band.right + at, sweep % group, step.v + step.start - step.first, right.scale);
                 keep(shape, band.left + at, sweep % group, step.w + step.start - step.middle, left.scale);
             }
-            if (sweep % group == group - 1) tiles += shape.steps(sweep + 1 - group);
+            if (sweep % group != group - 1 && sweep + 2 != shape.size) continue;
+            const std::size_t made = shape.steps(sweep / group * group);
+            make_triangles(shape, band.left + tiles * shape.tile(), made);
+            make_triangles(shape, band.right + tiles * shape.tile(), made);
+            tiles += made;
         }
         band.diagonal[shape.size - 1] = band.entries[shape.column_start(shape.size - 1) + shape.size - 1];
     }
 
-    SPIKED_KERNEL static void gather(const BandShape& shape, const Real* tile, std::size_t rows,
-                                     typename Applied::Group& current) {
+    /// Computes the matrices T of tiles.
+    SPIKED_KERNEL static void make_triangles(const BandShape& shape, Real* tiles, std::size_t count) {
         const std::size_t stride = shape.tile_stride();
-        current.first = 0;
-        current.end = rows < shape.width + group - 1 ? rows : shape.width + group - 1;
-        for (std::size_t j = 0; j < group; ++j) current.y[j] = tile + j * stride;
-        Vector sum[8];
-        for (Vector& some : sum) some = Pack::set(0);
-        for (std::size_t i = 0; i < shape.width; i += width) {
-            Vector y[group];
-            for (std::size_t j = 0; j < group; ++j) y[j] = Pack::load_anywhere(current.y[j] + i);
-            for (std::size_t j = 1, at = 0; j < group; ++j)
-                for (std::size_t l = 0; l < j; ++l, ++at) sum[at] = Pack::fma(y[l], y[j], sum[at]);
+        for (Real* tile = tiles; tile != tiles + count * shape.tile(); tile += shape.tile()) {
+            Vector sum[8];
+            for (Vector& some : sum) some = Pack::set(0);
+            for (std::size_t i = 0; i < shape.width; i += width) {
+                Vector y[group];
+                for (std::size_t j = 0; j < group; ++j) y[j] = Pack::load_anywhere(tile + j * stride + i);
+                for (std::size_t j = 1, at = 0; j < group; ++j)
+                    for (std::size_t l = 0; l < j; ++l, ++at) sum[at] = Pack::fma(y[l], y[j], sum[at]);
+            }
+            Real overlap[8];
+            Pack::sums({sum[0], sum[1], sum[2], sum[3]}, overlap);
+            Pack::sums({sum[4], sum[5], sum[6], sum[7]}, overlap + 4);
+            for (std::size_t i = shape.width; i < stride; ++i)
+                for (std::size_t j = 1, at = 0; j < group; ++j)
+                    for (std::size_t l = 0; l < j; ++l, ++at)
+                        overlap[at] += tile[l * stride + i] * tile[j * stride + i];
+            Real scale[group];
+            for (std::size_t j = 0; j < group; ++j) scale[j] = tile[group * stride + j];
+            typename Applied::Group made;
+            Applied::make_triangle(scale, overlap, made);
+            __builtin_memcpy(tile + group * (stride + 1), made.triangle, sizeof made.triangle);
         }
-        Real overlap[8];
-        Pack::sums({sum[0], sum[1], sum[2], sum[3]}, overlap);
-        Pack::sums({sum[4], sum[5], sum[6], sum[7]}, overlap + 4);
-        for (std::size_t i = shape.width; i < shape.width + group; ++i)
-            for (std::size_t j = 1, at = 0; j < group; ++j)
-                for (std::size_t l = 0; l < j; ++l, ++at) overlap[at] += current.y[l][i] * current.y[j][i];
-        Real scale[group];
-        for (std::size_t j = 0; j < group; ++j) scale[j] = tile[group * stride + j];
-        Applied::make_triangle(scale, overlap, current);
     }
 
     /// The reflectors of a group of sweeps are applied from the first step on:
@@ -242,9 +248,14 @@ struct BulgeChasing {
             const std::size_t steps = shape.steps(sweep);
             at -= steps;
             for (std::size_t s = 0; s < steps; ++s) {
-                typename Applied::Group current;
                 const std::size_t start = sweep + 1 + s * shape.width;
-                gather(shape, tiles + (at + s) * shape.tile(), shape.size - start, current);
+                const std::size_t rows = shape.size - start;
+                const Real* const tile = tiles + (at + s) * shape.tile();
+                typename Applied::Group current;
+                current.first = 0;
+                current.end = rows < shape.width + group - 1 ? rows : shape.width + group - 1;
+                for (std::size_t j = 0; j < group; ++j) current.y[j] = tile + j * shape.tile_stride();
+                __builtin_memcpy(current.triangle, tile + group * (shape.tile_stride() + 1), sizeof current.triangle);
                 Applied::template apply_to_lanes<0>(current, vectors + start * Applied::lanes, wanted);
             }
             if (sweep == 0) break;

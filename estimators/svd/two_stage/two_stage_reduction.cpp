@@ -44,7 +44,7 @@ void multiply(std::size_t rows, std::size_t columns, std::size_t inner, Real sig
 
 template <class Real>
 bool TwoStageReduction<Real>::serves(std::size_t short_side) {
-    return short_side >= (sizeof(Real) == 8 ? 640 : 960);
+    return short_side >= (sizeof(Real) == 8 ? 700 : 1000);
 }
 
 template <class Real>
@@ -202,20 +202,35 @@ void TwoStageReduction<Real>::update(const Place& left, const Place& right, Real
 }
 
 template <class Real>
-void TwoStageReduction<Real>::transform(const std::vector<Place>& places, std::size_t tiles, Real* reflectors,
-                                        Real* vectors, std::size_t wanted) const {
-    kernels_.apply_chase(band_, reflectors + tiles, vectors, wanted);
-    for (auto place = places.rbegin(); place != places.rend(); ++place)
-        kernels_.apply_panel(panel(*place, reflectors), vectors + place->first * kernels::applied_lanes, wanted);
+void TwoStageReduction<Real>::transform_to_band(Side side, Real* reflectors, Real* vectors, std::size_t wanted) const {
+    kernels_.apply_chase(band_, reflectors + (side == Side::left ? left_tiles_ : right_tiles_), vectors, wanted);
 }
 
 template <class Real>
-void TwoStageReduction<Real>::transform_left(Real* reflectors, Real* vectors, std::size_t wanted) const {
-    transform(left_, left_tiles_, reflectors, vectors, wanted);
+void TwoStageReduction<Real>::transform(Side side, Real* reflectors, Real* vectors, std::size_t wanted) const {
+    transform_to_band(side, reflectors, vectors, wanted);
+    for (auto place = places(side).rbegin(); place != places(side).rend(); ++place)
+        kernels_.apply_panel(panel(*place, reflectors), vectors + place->first * kernels::applied_lanes, wanted);
 }
+
+/// x <- x - V (T (V^T x)) for one panel after the other, from the last.
 template <class Real>
-void TwoStageReduction<Real>::transform_right(Real* reflectors, Real* vectors, std::size_t wanted) const {
-    transform(right_, right_tiles_, reflectors, vectors, wanted);
+void TwoStageReduction<Real>::transform_from_band(Side side, Real* reflectors, Real* columns, std::size_t stride,
+                                                  std::size_t wanted) {
+    const std::size_t width = band_.width;
+    Real* const triangle = squares_.data() + 2 * width * width;
+    std::vector<Real> products(2 * width * wanted);
+    Real* const weights = products.data() + width * wanted;
+    for (auto place = places(side).rbegin(); place != places(side).rend(); ++place) {
+        const kernels::Panel<Real> one = panel(*place, reflectors);
+        const std::size_t count = std::min(one.rows, one.columns);
+        Real* const rows = columns + place->first;
+        make_triangle(one, triangle);
+        multiply<Real>(count, wanted, one.rows, 1, {one.entries, one.stride, true}, {rows, stride}, 0, products.data(),
+                       width);
+        multiply<Real>(count, wanted, count, 1, {triangle, width}, {products.data(), width}, 0, weights, width);
+        multiply<Real>(one.rows, wanted, count, -1, {one.entries, one.stride}, {weights, width}, 1, rows, stride);
+    }
 }
 
 template class TwoStageReduction<float>;

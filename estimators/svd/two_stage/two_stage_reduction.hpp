@@ -39,11 +39,16 @@ public:
     /// cache line.
     void reduce(Real* entries, std::size_t stride, Real* reflectors, double* diagonal, double* off_diagonal);
 
-    /// Transforms vectors of B, of the short side's length, into those of the
-    /// block; a left vector is followed by zeros up to the long side's length.
-    /// Layout of vectors and `wanted` as in kernels::Kernels::apply_reflectors.
-    void transform_left(Real* reflectors, Real* vectors, std::size_t wanted) const;
-    void transform_right(Real* reflectors, Real* vectors, std::size_t wanted) const;
+    enum class Side { left, right };
+    /// Transforms vectors of B, of the short side's length, into those of the block; a left vector is followed by
+    /// zeros up to the long side's length. Layout of vectors and `wanted` as in kernels::Kernels::apply_reflectors.
+    void transform(Side side, Real* reflectors, Real* vectors, std::size_t wanted) const;
+
+    /// The same in two parts, which is faster for many vectors and, in float, less accurate for blocks of equal
+    /// entries: first vectors side by side, then all of them as columns.
+    static constexpr std::size_t many = sizeof(Real) == 8 ? 64 : ~std::size_t{0};
+    void transform_to_band(Side side, Real* reflectors, Real* vectors, std::size_t wanted) const;
+    void transform_from_band(Side side, Real* reflectors, Real* columns, std::size_t stride, std::size_t wanted);
 
 private:
     /// A panel of one side: its columns begin at row `first` of the vectors of
@@ -53,8 +58,7 @@ private:
     };
 
     [[nodiscard]] kernels::Panel<Real> panel(const Place& place, Real* reflectors) const;
-    void transform(const std::vector<Place>& places, std::size_t tiles, Real* reflectors, Real* vectors,
-                   std::size_t wanted) const;
+    [[nodiscard]] const std::vector<Place>& places(Side side) const { return side == Side::left ? left_ : right_; }
     void factor_columns(const Place& place, const Real* entries, std::size_t stride, Real* reflectors);
     void factor_rows(const Place& left, const Place& right, const Real* entries, std::size_t stride, Real* reflectors);
     void update(const Place& left, const Place& right, Real* entries, std::size_t stride, Real* reflectors);

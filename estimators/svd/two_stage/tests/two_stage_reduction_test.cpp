@@ -47,7 +47,7 @@ arma::mat gathered(std::size_t size, std::size_t length, std::size_t wanted, Tak
 /// Values and leading vectors of a block by the reduction alone. The block is scaled as in BatchDecomposition.
 template <class Real>
 Decomposed<Real> decomposed(const kernels::Kernels<Real>& kernels, std::size_t width, const arma::mat& given,
-                            std::size_t wanted) {
+                            std::size_t wanted, bool by_columns = false) {
     const bool wide = given.n_rows < given.n_cols;
     const arma::mat block = wide ? arma::mat(given.t()) : given;
     const std::size_t m = block.n_rows;
@@ -68,14 +68,24 @@ Decomposed<Real> decomposed(const kernels::Kernels<Real>& kernels, std::size_t w
     found.values.resize(n);
     svd.values(std::vector<Bidiagonal>{bidiagonal}, sizeof(Real) == 8, found.values.data());
     svd.vectors(bidiagonal, found.values, wanted);
-    found.left = gathered<Real>(n, m, wanted, [&](std::size_t first, Real* vectors, std::size_t some) {
-        svd.left(first, vectors);
-        reduction.transform_left(reflectors.data(), vectors, some);
-    });
-    found.right = gathered<Real>(n, n, wanted, [&](std::size_t first, Real* vectors, std::size_t some) {
-        svd.right(first, vectors);
-        reduction.transform_right(reflectors.data(), vectors, some);
-    });
+    using Side = typename TwoStageReduction<Real>::Side;
+    const auto transformed = [&](Side side, std::size_t length) {
+        return gathered<Real>(n, length, wanted, [&](std::size_t first, Real* vectors, std::size_t some) {
+            if (side == Side::left)
+                svd.left(first, vectors);
+            else
+                svd.right(first, vectors);
+            if (!by_columns) return reduction.transform(side, reflectors.data(), vectors, some);
+            constexpr std::size_t lanes = kernels::applied_lanes;
+            reduction.transform_to_band(side, reflectors.data(), vectors, some);
+            std::vector<Real> columns(lanes * length);
+            copy_transposed(vectors, lanes, lanes, length, columns.data(), length);
+            reduction.transform_from_band(side, reflectors.data(), columns.data(), length, some);
+            copy_transposed(columns.data(), length, length, lanes, vectors, lanes);
+        });
+    };
+    found.left = transformed(Side::left, m);
+    found.right = transformed(Side::right, n);
     if (wide) std::swap(found.left, found.right);
     for (double& value : found.values) value /= scale;
     return found;
@@ -85,7 +95,8 @@ template <class Real>
 void judge_two_stages(const Batch& batch, const kernels::Kernels<Real>& kernels, std::size_t width, Found& found) {
     for (std::size_t i = 0; i < batch.blocks.size(); ++i) {
         const arma::mat& block = batch.blocks[i];
-        const Decomposed<Real> ours = decomposed<Real>(kernels, width, block, batch.wanted);
+        const bool by_columns = sizeof(Real) == 8 && i % 2 == 1;
+        const Decomposed<Real> ours = decomposed<Real>(kernels, width, block, batch.wanted, by_columns);
         Errors errors = value_errors(ours.values, batch.expected[i]);
         errors.widen(vector_errors(block, ours.values, ours.left, ours.right));
         found[batch.kinds[i]].widen(errors);
