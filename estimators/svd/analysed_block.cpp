@@ -9,7 +9,8 @@
 namespace spiked::estimators {
 namespace {
 
-constexpr std::size_t largest_short_side = 1024;
+/// Blocks with a longer short side are decomposed one by one, and always in double.
+constexpr std::size_t longest_in_batches = 1024;
 
 arma::mat scatter_rows(const arma::mat& vectors, const arma::uvec& kept, std::size_t length) {
     arma::mat full(length, vectors.n_cols);
@@ -80,11 +81,15 @@ private:
 void AnalysedBlock::prepare_decompositions(std::vector<AnalysedBlock*> blocks, Precision precision) {
     std::map<std::pair<std::size_t, std::size_t>, std::vector<AnalysedBlock*>> by_shape;
     std::vector<std::vector<AnalysedBlock*>> alone;
+    std::vector<AnalysedBlock*> large;
     for (AnalysedBlock* block : blocks) {
         const Shape shape = block->shape();
-        // Blocks that are skipped here have nothing to decompose, are rejected when a result is requested, or are
-        // decomposed by LAPACK.
-        if (shape.short_side() == 0 || shape.short_side() > largest_short_side || !block->block_.is_finite()) continue;
+        // Blocks that are skipped here have nothing to decompose, or are rejected when a result is requested.
+        if (shape.short_side() == 0 || !block->block_.is_finite()) continue;
+        if (shape.short_side() > longest_in_batches) {
+            large.push_back(block);
+            continue;
+        }
         const bool fits = precision == Precision::float64 ||
                           arma::abs(block->block_).max() <= static_cast<double>(std::numeric_limits<float>::max());
         // A block that does not fit float is decomposed separately, so that it alone is rejected when a result is
@@ -97,6 +102,7 @@ void AnalysedBlock::prepare_decompositions(std::vector<AnalysedBlock*> blocks, P
             members[i]->place_ = {decomposition, i};
         }
     };
+    for (AnalysedBlock* block : large) join(std::make_shared<Decomposition::In<double>>(block->shape(), 1), {block});
     std::vector<std::vector<AnalysedBlock*>> groups = std::move(alone);
     for (auto& [sides, members] : by_shape) groups.push_back(std::move(members));
     for (const auto& members : groups) {

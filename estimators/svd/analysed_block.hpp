@@ -19,7 +19,7 @@ enum class Precision { float32, float64 };
 /// they are first requested. Rows and columns that are exactly zero are left out of the spectrum, because they would
 /// change the shape that the spectrum is judged by.
 ///
-/// Blocks are decomposed by BatchDecomposition up to a short side of 1024, and beyond it by LAPACK in double. Objects
+/// Blocks are decomposed by BatchDecomposition, those with a short side beyond 1024 one by one and in double. Objects
 /// that come from the same call of as_batch share a workspace and must be used by one thread.
 class AnalysedBlock {
 public:

@@ -60,11 +60,11 @@ public:
                               shape.columns);
         if (std::is_same_v<Real, double> && GramReduction::serves(long_side_, short_side_))
             gram_.emplace(path_.kernels->tridiagonalise, long_side_, short_side_);
-        else if (TwoStageReduction<Real>::serves(short_side_)) {
+        if (TwoStageReduction<Real>::serves(short_side_)) {
             two_stage_.emplace(*path_.kernels, long_side_, short_side_,
                                TwoStageReduction<Real>::best_width(short_side_));
             left_size_ = two_stage_->stored();
-            right_size_ = 0;
+            if (!gram_) right_size_ = 0;
         }
     }
 
@@ -210,7 +210,7 @@ private:
         constexpr std::size_t batch_size = kernels::applied_lanes;
         if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(batch_size * long_side_);
         Real* const lane = vectors_.data();
-        const bool many = two_stage_ && wanted > TwoStageReduction<Real>::many;
+        const bool many = in_two_stages(place) && wanted > TwoStageReduction<Real>::many;
         for (std::size_t first = 0; first < wanted; first += batch_size) {
             const std::size_t some = std::min(batch_size, wanted - first);
             if (side == Side::left)
@@ -226,8 +226,11 @@ private:
         }
         if (many) two_stage_->transform_from_band(side, left_reflectors(place), to.memptr(), length, wanted);
     }
+    /// Whether the reflectors at this index are of both stages: with the Gram matrix, only those of a block that is
+    /// reduced again for its vectors.
+    [[nodiscard]] bool in_two_stages(std::size_t place) const { return two_stage_ && (!gram_ || place == room_); }
     void apply(Side side, std::size_t place, std::size_t length, Real* vectors, std::size_t wanted) {
-        if (two_stage_)
+        if (in_two_stages(place))
             two_stage_->transform(side, left_reflectors(place), vectors, wanted);
         else if (side == Side::left)
             path_.kernels->apply_reflectors(left_reflectors(place), left_scale_.data() + place * short_side_,

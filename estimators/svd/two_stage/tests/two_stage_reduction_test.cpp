@@ -213,6 +213,39 @@ void judge_batches() {
     EXPECT_TRUE(within(errors, bounds<Real>(shape))) << text(errors);
 }
 
+TEST(TwoStageReductionReference, LargeTallBlocksWithSmallValuesAgreeWithLapack) {
+    // Their values are too small for the Gram matrix, which tall blocks try first.
+    Random random(54);
+    const Shape shape{1080, 720};
+    const arma::mat block = random_gaussian(random, shape.rows, 5) * random_gaussian(random, 5, shape.columns);
+    BatchDecomposition<double> decomposition(shape);
+    decomposition.decompose({block.memptr(), block.n_elem});
+    const auto values = decomposition.singular_values(0);
+    for (const std::size_t wanted : {4, 6}) {
+        arma::mat left;
+        arma::mat right;
+        decomposition.leading_vectors(0, wanted, &left, &right);
+        Errors errors = value_errors(values, singular_values(block));
+        errors.widen(vector_errors(block, values, left, right));
+        EXPECT_TRUE(within(errors, bounds<double>(shape))) << wanted << " vectors: " << text(errors);
+    }
+}
+
+TEST(TwoStageReductionReference, LargeTallBlocksAgreeWithLapack) {
+    Random random(55);
+    const Shape shape{1100, 710};
+    const arma::mat block = random_gaussian(random, shape.rows, shape.columns);
+    BatchDecomposition<double> decomposition(shape);
+    decomposition.decompose({block.memptr(), block.n_elem});
+    arma::mat left;
+    arma::mat right;
+    decomposition.leading_vectors(0, 6, &left, &right);
+    const auto values = decomposition.singular_values(0);
+    Errors errors = value_errors(values, singular_values(block));
+    errors.widen(vector_errors(block, values, left, right));
+    EXPECT_TRUE(within(errors, bounds<double>(shape))) << text(errors);
+}
+
 TEST(TwoStageReductionIdentity, LargeBlocksAreTheSameInAnyBatchAndAgreeWithLapack) {
     judge_batches<double>();
     judge_batches<float>();
