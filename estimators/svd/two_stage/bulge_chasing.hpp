@@ -2,15 +2,13 @@
 #include "estimators/svd/bidiagonalisation.hpp"
 #include "estimators/svd/reflectors.hpp"
 
-/// Reduction of an upper triangular band matrix to bidiagonal form (Murata and
-/// Horikoshi 1975, Lang 1996). Sweep i reduces row i by a reflector from the
-/// right, which fills a square on the diagonal; a reflector from the left
-/// clears the first column of this square and fills the square to its right, a
-/// reflector from the right clears the first row of that one, and so on to the
-/// end of the matrix. What remains of the squares is left to the next sweep.
+/// Reduction of an upper triangular band matrix to bidiagonal form (Murata and Horikoshi 1975, Lang 1996). Sweep i
+/// reduces row i by a reflector from the right, which fills a square on the diagonal; a reflector from the left clears
+/// the first column of this square and fills the square to its right, a reflector from the right clears the first row
+/// of that one, and so on to the end of the matrix. What remains of the squares is left to the next sweep.
 ///
-/// Registers start at multiples of their width in every column. Reflectors,
-/// which start anywhere, are copied to such registers with zeros around them.
+/// Registers start at multiples of their width in every column. Reflectors, which start anywhere, are copied to such
+/// registers with zeros around them.
 namespace spiked::estimators::kernels {
 
 template <class Pack>
@@ -25,11 +23,9 @@ struct BulgeChasing {
 
     SPIKED_KERNEL static std::size_t floor(std::size_t i) { return i / width * width; }
 
-    /// A reflector v from the right on columns `start` .. start + b - 1 and a
-    /// reflector w from the left on the same rows. Columns are processed in
-    /// strips that start at multiples of their width: the entries of v around it
-    /// are zero, and so are the rows of w in columns before and after those that
-    /// it changes.
+    /// A reflector v from the right on columns `start` .. start + b - 1 and a reflector w from the left on the same
+    /// rows. Columns are processed in strips that start at multiples of their width. A strip's columns beside those
+    /// that a reflector changes stay as they are: their entries of v, or their own entries in the rows of w, are zero.
     struct Step {
         const BandReduction<Real>& band;
         std::size_t source;  ///< row that the reflector from the right reduces
@@ -59,8 +55,7 @@ struct BulgeChasing {
         }
     };
 
-    /// Computes the reflector that reduces the source row, and y = scale (rows
-    /// after it) v.
+    /// Computes the reflector that reduces the source row, and y = scale (rows after it) v.
     SPIKED_KERNEL static typename Bidiagonal::Reflector make_right(const Step& step) {
         const std::size_t b = step.band.shape.width;
         const std::size_t stride = step.band.shape.stride();
@@ -97,8 +92,7 @@ struct BulgeChasing {
         return right;
     }
 
-    /// Computes the reflector w that clears the first column once the reflector
-    /// from the right has been applied to it.
+    /// Computes the reflector w that clears the first column once the reflector from the right has been applied to it.
     SPIKED_KERNEL static typename Bidiagonal::Reflector make_left(const Step& step) {
         const Real* const a = step.column(step.start);
         const Vector by = Pack::set(step.v[step.start - step.first]);
@@ -117,9 +111,8 @@ struct BulgeChasing {
         return left;
     }
 
-    /// Applies both reflectors to a strip of columns: a <- a - y v, then a <- a -
-    /// w (scale w^T a) for the rows from `middle` on. Without `v`, only the
-    /// second.
+    /// Applies both reflectors to a strip of columns: a <- a - y v, then a <- a - w (scale w^T a) for the rows from
+    /// `middle` on. Without `v`, only the second.
     template <bool both>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void apply_to_strip(const Step& step, Real* columns,
                                                                                    const Real* v, Real scale) {
@@ -238,9 +231,8 @@ struct BulgeChasing {
         }
     }
 
-    /// The reflectors of a group of sweeps are applied from the first step on:
-    /// those of one sweep act on different rows, and the reflector of a step acts
-    /// on no row of later steps of earlier sweeps.
+    /// The reflectors of a group of sweeps are applied from the first step on: those of one sweep act on different
+    /// rows, and the reflector of a step acts on no row of later steps of earlier sweeps.
     SPIKED_KERNEL static void apply(const BandShape& shape, const Real* tiles, Real* vectors, std::size_t wanted) {
         if (shape.size < 2) return;
         std::size_t at = shape.tiles();

@@ -2,9 +2,8 @@
 #include "estimators/svd/bidiagonalisation.hpp"
 #include "estimators/svd/reflectors.hpp"
 
-/// Householder factorisation of a panel of columns with one pass over the panel
-/// per column: while the previous reflector is applied to a column, its product
-/// with the next one is formed. Reflectors are made as in
+/// Householder factorisation of a panel of columns with one pass over the panel per column: while the previous
+/// reflector is applied to a column, its product with the next one is formed. Reflectors are made as in
 /// bidiagonalisation.hpp.
 namespace spiked::estimators::kernels {
 
@@ -22,8 +21,7 @@ struct PanelFactorisation {
             Pack::store(a + i, Pack::fnma(Pack::load(u + i), by, Pack::load(a + i)));
     }
 
-    /// The reflectors of a step: `u` of the previous one, not yet applied, and
-    /// `w` with its scale.
+    /// The reflectors of a step: `u` of the previous one, not yet applied, and `w` with its scale.
     struct Step {
         const Real* u;
         const Real* w;
@@ -31,8 +29,7 @@ struct PanelFactorisation {
         std::size_t first, end;
     };
 
-    /// Updates `wide` columns, a <- a - u y, and computes y = scale a^T w for the
-    /// next step.
+    /// Updates `wide` columns, a <- a - u y, and computes y = scale a^T w for the next step.
     template <bool pending, std::size_t wide>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void pass(const Step& step, Real* a, std::size_t stride,
                                                                          Real* y) {

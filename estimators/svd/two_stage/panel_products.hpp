@@ -5,9 +5,8 @@
 #define SPIKED_KERNEL
 #endif
 
-/// Products of a large block with a panel. A general matrix product copies both
-/// factors, and with so few columns the copy of the block costs as much as half
-/// of the operations; here the block is read where it is. Sums are made of
+/// Products of a large block with a panel. A general matrix product copies both factors, and with so few columns the
+/// copy of the block costs as much as half of the operations; here the block is read where it is. Sums are made of
 /// parts, so that the block's part and the panel's stay in the L1 cache.
 namespace spiked::estimators::kernels {
 
@@ -20,8 +19,7 @@ struct PanelProducts {
     static constexpr std::size_t part = 1024 / sizeof(Real);  ///< rows of the block in a part of V^T C
     static constexpr std::size_t columns_at_once = Pack::many_registers ? 12 : 6;
 
-    /// Adds a part of V^T C: `wide` registers of rows of the product for `count`
-    /// columns of C.
+    /// Adds a part of V^T C: `wide` registers of rows of the product for `count` columns of C.
     template <std::size_t wide, std::size_t count>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void add_part(const PanelProduct<Real>& product,
                                                                              std::size_t from, std::size_t end,
@@ -67,8 +65,8 @@ struct PanelProducts {
     static constexpr std::size_t inner_part = 512 / sizeof(Real);  ///< columns of the block in a part of D U
     static constexpr std::size_t panel_columns = Pack::many_registers ? 8 : 4;
 
-    /// Adds a part of D U: `high` registers of rows for `panel_columns` columns.
-    /// The columns of the block for the next part are prefetched.
+    /// Adds a part of D U: `high` registers of rows for `panel_columns` columns. The columns of the block for the next
+    /// part are prefetched.
     template <std::size_t high, bool first>
     SPIKED_KERNEL static inline __attribute__((always_inline)) void add_inner(const PanelProduct<Real>& product,
                                                                               std::size_t from, std::size_t end,

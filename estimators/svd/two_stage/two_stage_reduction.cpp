@@ -137,9 +137,8 @@ void TwoStageReduction<Real>::factor_columns(const Place& place, const Real* ent
                     entries_.data() + band_.column_start(place.first + j) + place.first);
 }
 
-/// Applies the reflectors V of a panel of columns to the rows of this panel, (I
-/// - V T^T V^T) C = C - V W^T with W = C^T V T, and makes the reflectors of
-/// these rows.
+/// Applies the reflectors V of a panel of columns to the rows of this panel, (I - V T^T V^T) C = C - V W^T with W = C^T
+/// V T, and makes the reflectors of these rows.
 template <class Real>
 void TwoStageReduction<Real>::factor_rows(const Place& left, const Place& right, const Real* entries,
                                           std::size_t stride, Real* reflectors) {
@@ -167,8 +166,8 @@ void TwoStageReduction<Real>::factor_rows(const Place& left, const Place& right,
             entries_[band_.column_start(right.first + j) + left.first + i] = rows.triangle[i * width + j];
 }
 
-/// Applies the reflectors of both panels to the rest D of the block: (D - V
-/// W^T) (I - U S U^T) = D - V (W - U Z^T)^T - (D U S) U^T with Z = W^T U S.
+/// Applies the reflectors of both panels to the rest D of the block: (D - V W^T) (I - U S U^T) = D - V (W - U Z^T)^T -
+/// (D U S) U^T with Z = W^T U S.
 template <class Real>
 void TwoStageReduction<Real>::update(const Place& left, const Place& right, Real* entries, std::size_t stride,
                                      Real* reflectors) {
