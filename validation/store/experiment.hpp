@@ -15,6 +15,8 @@
 
 namespace spiked::validation {
 
+class Database;
+
 /// Most bytes of texts that are repeated in many rows of a store.
 inline constexpr std::size_t longest_label = 2000;    ///< label of a cell
 inline constexpr std::size_t longest_factor = 5000;   ///< value of a factor of the design
@@ -155,11 +157,14 @@ struct NamedArray {
 /// clustered and reported by side, and their blocks are fixed data, not random draws.
 [[nodiscard]] bool of_dumps_or_models(std::string_view kind);
 
+/// The kind of a study whose cells are trials of claims.
+inline constexpr std::string_view claims_kind = "claims";
+
 /// Everything that the engine needs to run a study, for blocks from any source.
 struct Experiment {
     std::string name;
     std::string title;
-    std::string kind;                 ///< spiked | kv_like | matrix | kv_dump | kv_model
+    std::string kind;                 ///< spiked | kv_like | matrix | kv_dump | kv_model | claims
     std::string config_source;        ///< the study file, or the command line
     Json config_set = Json::array();  ///< [key, value] pairs of the keys that --set changed
     Json science;                     ///< all settings that can change a number
@@ -192,6 +197,11 @@ struct Experiment {
     bool mixed = false;           ///< whether a store of another backend may be resumed
     /// Preferred number of replicates per worker: consecutive batches of a cell are joined up to it. 0: a batch each.
     std::size_t replicates_per_worker = 0;
+    /// For a study whose later cells depend on the results of earlier ones: takes notice of the cells of the store,
+    /// which may be more than `cells`, and returns those that the results call for and the store lacks. It depends on
+    /// the contents of the store alone, and returns nothing while a cell that it needs is not done. Called between
+    /// batches only. Empty: the study has the cells that it begins with.
+    std::function<std::vector<ExperimentCell>(Database& store)> grow;
     /// Returns the block of one replicate, for inspection; may be empty.
     std::function<arma::mat(std::size_t cell, std::uint64_t replicate)> block;
     /// Returns the arrays of replicate 0 of a cell that are stored; may be empty.

@@ -253,14 +253,17 @@ std::span<const std::uint8_t> Statement::blob(int column) const {
     return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
-Transaction::Transaction(Database& database) : database_(database) { database_.execute("BEGIN IMMEDIATE"); }
+Transaction::Transaction(Database& database)
+    : database_(database), open_(sqlite3_get_autocommit(database.handle()) != 0) {
+    if (open_) database_.execute("BEGIN IMMEDIATE");
+}
 
 Transaction::~Transaction() {
     if (open_) sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 void Transaction::commit() {
-    database_.execute("COMMIT");
+    if (open_) database_.execute("COMMIT");
     open_ = false;
 }
 

@@ -116,7 +116,8 @@ private:
     std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
 };
 
-/// BEGIN IMMEDIATE ... COMMIT. The destructor rolls back unless commit() was called.
+/// BEGIN IMMEDIATE ... COMMIT. The destructor rolls back unless commit() was called. A transaction within another is a
+/// part of it, which the outer one commits.
 class Transaction {
 public:
     explicit Transaction(Database& database);
@@ -127,7 +128,7 @@ public:
 
 private:
     Database& database_;
-    bool open_ = true;
+    bool open_;
 };
 
 }  // namespace spiked::validation

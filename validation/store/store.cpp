@@ -164,6 +164,33 @@ void Store::write_expectations(const Experiment& experiment) {
     for (const auto& spec : experiment.figures) figure.bind(1, *spec.find("kind")->string()).bind(2, spec.text()).run();
 }
 
+void Store::insert_cells(const std::vector<ExperimentCell>& cells) {
+    auto number = static_cast<std::size_t>(database_.integer("SELECT count(*) FROM cell"));
+    Statement cell(database_, "INSERT INTO cell VALUES(?,?,?,?,?,?,?,?,'todo',NULL)");
+    Statement factor(database_, "INSERT INTO factor VALUES(?,?,?,?)");
+    for (const ExperimentCell& at : cells) {
+        cell.bind(1, ++number)
+            .bind(2, at.hash())
+            .bind(3, at.label)
+            .bind(4, at.rows)
+            .bind(5, at.columns)
+            .bind(6, at.params.text())
+            .bind(7, at.least())
+            .bind(8, at.replicates)
+            .run();
+        for (const auto& [name, value, text] : at.factors)
+            factor.bind(1, number).bind(2, name).bind_real(3, value.value_or(std::nan(""))).bind(4, text).run();
+    }
+}
+
+std::size_t Store::add_cells(const std::vector<ExperimentCell>& cells) {
+    if (cells.empty()) return 0;
+    Transaction transaction(database_);
+    insert_cells(cells);
+    transaction.commit();
+    return cells.size();
+}
+
 void Store::create(const Experiment& experiment) {
     Transaction transaction(database_);
     create_schema(database_);
@@ -194,22 +221,7 @@ void Store::create(const Experiment& experiment) {
             .bind(6, file.model)
             .bind(7, file.meta.text())
             .run();
-    Statement cell(database_, "INSERT INTO cell VALUES(?,?,?,?,?,?,?,?,'todo',NULL)");
-    Statement factor(database_, "INSERT INTO factor VALUES(?,?,?,?)");
-    for (std::size_t c = 0; c < experiment.cells.size(); ++c) {
-        const auto& at = experiment.cells[c];
-        cell.bind(1, id(c))
-            .bind(2, at.hash())
-            .bind(3, at.label)
-            .bind(4, at.rows)
-            .bind(5, at.columns)
-            .bind(6, at.params.text())
-            .bind(7, at.least())
-            .bind(8, at.replicates)
-            .run();
-        for (const auto& [name, number, text] : at.factors)
-            factor.bind(1, id(c)).bind(2, name).bind_real(3, number.value_or(std::nan(""))).bind(4, text).run();
-    }
+    insert_cells(experiment.cells);
     Statement method(database_, "INSERT INTO method VALUES(?,?,?,?,?,?)");
     for (std::size_t m = 0; m < experiment.methods.size(); ++m) {
         const auto& of = experiment.methods[m];
@@ -229,7 +241,7 @@ void Store::create(const Experiment& experiment) {
 }
 
 void Store::require_same_study(const Experiment& experiment) {
-    StudyIdentity stored = identity_of(database_);
+    StudyIdentity stored = experiment.grow ? identity_of(database_, experiment.cells.size()) : identity_of(database_);
     const StudyIdentity wanted = identity_of(experiment);
     const bool mixes = stored.backend != wanted.backend && stored.backend != mixed_backend;
     if (mixes && !experiment.mixed)

@@ -49,11 +49,14 @@ public:
     [[nodiscard]] bool resumed() const { return resumed_; }
     /// Commits a batch in one transaction. `end` is the reason why the cell is done, if this batch completes it.
     void commit(const Batch& batch, std::optional<CellEnd> end = std::nullopt);
+    /// Adds cells behind those that there are; returns their number.
+    std::size_t add_cells(const std::vector<ExperimentCell>& cells);
     /// Ends the session. For the values of `status` see store_schema.sql.
     void finish(const std::string& status, int exit_code, const std::string& stop_reason);
 
 private:
     void create(const Experiment& experiment);
+    void insert_cells(const std::vector<ExperimentCell>& cells);
     void require_same_study(const Experiment& experiment);
     void write_expectations(const Experiment& experiment);
     void begin_session(const std::string& command_line, std::size_t threads, const std::string& backend,

@@ -4,7 +4,7 @@
 CREATE TABLE study(            -- exactly one row
   id INTEGER PRIMARY KEY CHECK(id = 1),
   name TEXT NOT NULL, title TEXT NOT NULL,
-  kind TEXT NOT NULL,                 -- spiked | kv_like | matrix | kv_dump | kv_model
+  kind TEXT NOT NULL,                 -- spiked | kv_like | matrix | kv_dump | kv_model | claims
   config_source TEXT NOT NULL,        -- text of the study file, or the command line
   config_resolved TEXT NOT NULL,      -- canonical JSON of all settings that can change a number, after defaults and --set
   science_hash TEXT NOT NULL,         -- sha256 of config_resolved
@@ -23,7 +23,7 @@ CREATE TABLE session(          -- one row per process start; resuming adds a row
 CREATE TABLE input(
   input_id INTEGER PRIMARY KEY, path TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, format TEXT NOT NULL,
   layout TEXT NOT NULL, model TEXT NOT NULL, meta TEXT NOT NULL);
-CREATE TABLE cell(             -- a design point of the study; for a dump: a file, layer, side and head
+CREATE TABLE cell(             -- a design point of the study; for a dump: a file, layer, side and head; for claims: a criterion at a size
   cell_id INTEGER PRIMARY KEY, cell_hash TEXT NOT NULL UNIQUE, label TEXT NOT NULL,
   n INTEGER NOT NULL, d INTEGER NOT NULL, params TEXT NOT NULL,
   reps_least INTEGER NOT NULL,        -- replicates before the first check of the rules of table stop_rule

@@ -67,7 +67,7 @@ StudyIdentity identity_of(const Experiment& experiment) {
     return identity;
 }
 
-StudyIdentity identity_of(Database& store) {
+StudyIdentity identity_of(Database& store, std::size_t cells) {
     Statement study(store, "SELECT config_resolved, science_hash, seed, backend, batch_reps FROM study");
     if (!study.step())
         throw input_error("{}: the store holds no study (its creation was never finished): delete it", store.path());
@@ -79,7 +79,9 @@ StudyIdentity identity_of(Database& store) {
     auto& plan = identity.plan;
     plan.push_back(fmt::format("batches of {}", study.integer(4)));
     const auto index = [](const Statement& row) { return static_cast<std::size_t>(row.integer(0) - 1); };
-    Statement cell(store, "SELECT cell_id, cell_hash, reps_least, reps_target FROM cell ORDER BY cell_id");
+    Statement cell(store,
+                   "SELECT cell_id, cell_hash, reps_least, reps_target FROM cell WHERE cell_id <= ? ORDER BY cell_id");
+    cell.bind(1, cells);
     while (cell.step())
         plan.push_back(cell_line(index(cell), cell.text(1), static_cast<std::size_t>(cell.integer(2)),
                                  static_cast<std::size_t>(cell.integer(3))));

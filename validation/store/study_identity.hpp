@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +22,8 @@ struct StudyIdentity {
 };
 
 [[nodiscard]] StudyIdentity identity_of(const Experiment& experiment);
-/// Throws input_error if the store holds no study.
-[[nodiscard]] StudyIdentity identity_of(Database& store);
+/// Only the first `cells` cells count, because a study may grow. Throws input_error if the store holds no study.
+[[nodiscard]] StudyIdentity identity_of(Database& store, std::size_t cells = std::numeric_limits<std::int64_t>::max());
 
 /// The first few differences, for example `n: 128, now 256; seed: 0x1, now 0x2` if `between` is ", now "; empty if
 /// there are none.
