@@ -17,11 +17,13 @@
 #include "reports/figures/figures.hpp"
 #include "reports/page/html_report.hpp"
 #include "reports/page/printed_values.hpp"
+#include "reports/tables/claim_report.hpp"
 #include "reports/tables/export.hpp"
 #include "reports/tables/kv_report.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/store_text.hpp"
 #include "reports/tables/text_table.hpp"
+#include "validation/claims/claim_study.hpp"
 #include "validation/kv/kv_table.hpp"
 #include "validation/store/open_store.hpp"
 #include "validation/study/study.hpp"
@@ -65,6 +67,17 @@ Json run_json(validation::Database& store, const std::string& path) {
                          {"checks", reports::counts_json(count_verdicts(store))}});
 }
 
+std::string claims_text_of(const validation::Validation& found, bool details) {
+    std::string text = reports::claims_text(found, details);
+    if (found.lacking > 0)
+        text += fmt::format(
+            "{} cells that these verdicts ask for are not in the store: the command that made it draws those of its "
+            "own "
+            "false-alarm rate\n",
+            found.lacking);
+    return text;
+}
+
 std::string results_text(validation::Database& store) {
     validation::Statement study(store, "SELECT kind, status FROM study");
     if (!study.step()) throw validation::damaged_store(store.path(), "it has no study");
@@ -74,6 +87,7 @@ std::string results_text(validation::Database& store) {
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
+    if (validation::holds_claims(store)) return partial + claims_text_of(validation::stored_verdicts(store), false);
     if (reports::replicate_name(store) == "block")
         return partial + reports::kv_text(kv_table(store), equal_bits(store));
     if (validation::of_dumps_or_models(study.text(0)))
@@ -92,19 +106,6 @@ std::string beginning_of(const std::string& text, const std::string& store_path)
     for (std::ptrdiff_t line = 0; line < most; ++line) end = text.find('\n', end) + 1;
     return text.substr(0, end) +
            fmt::format("... {} more lines: spiked show {}\n", lines - most, shell_word(store_path));
-}
-
-/// Seconds in `90`, `90s`, `10m` or `4h`.
-unsigned read_duration(const std::string& text) {
-    if (text.empty()) return 0;
-    const std::map<char, double> scales = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
-    const auto scale = scales.find(text.back());
-    const auto number = to_number(scale == scales.end() ? text : text.substr(0, text.size() - 1));
-    const double seconds = number.value_or(0.0) * (scale == scales.end() ? 1.0 : scale->second);
-    if (!(seconds >= 1.0 && seconds < 1e9))
-        throw usage_error("--max-time \"{}\" is not a time of a second or more: write for example 90s, 10m or 4h",
-                          text);
-    return static_cast<unsigned>(seconds);
 }
 
 /// NAME.html beside NAME.spiked. Because the user did not name this file, it may only replace a report of this program.
@@ -129,16 +130,6 @@ void reject_path_outside(const std::string& study, const std::string& path) {
         "{}: [store] path \"{}\" leads out of the current folder (a study file may come from elsewhere): if that is "
         "intended, give it as -o {}",
         study, one_line(path), shell_word(path));
-}
-
-/// The settings of a run that the options alone determine.
-StudyRun run_options(const Arguments& arguments) {
-    StudyRun run{.strict = arguments.has("--strict"),
-                 .junit_path = arguments.text("--junit"),
-                 .seconds = read_duration(arguments.text("--max-time")),
-                 .label = "replicates"};
-    if (arguments.has("--shard")) run.shard = validation::Shard::parse(arguments.text("--shard"));
-    return run;
 }
 
 int run_into_store(const Arguments& arguments, validation::Study study) {
@@ -283,12 +274,29 @@ int report(const Arguments& arguments) {
     return 0;
 }
 
+std::optional<double> false_alarm_of(const Arguments& arguments) {
+    if (!arguments.has("--false-alarm")) return std::nullopt;
+    const auto rate = to_number(arguments.text("--false-alarm"));
+    if (!rate || !(*rate > 0.0 && *rate < 1.0))
+        throw usage_error("--false-alarm \"{}\" is no probability between 0 and 1: write for example 1e-3",
+                          arguments.text("--false-alarm"));
+    return rate;
+}
+
 int show(const Arguments& arguments) {
     validation::Database store = validation::open_store(arguments.positionals.front());
     const std::string table =
         arguments.text("--table").empty() && arguments.has("--metric") ? "methods" : arguments.text("--table");
     const std::string format = arguments.json() ? "json" : "text";
-    if (arguments.has("--against")) {
+    const bool verdicts = validation::holds_claims(store) && table.empty() && !arguments.has("--against");
+    if (arguments.has("--false-alarm") && !verdicts)
+        throw usage_error(
+            "--false-alarm is about the verdicts on claims: show a store of spiked validate without --table");
+    if (verdicts && (arguments.json() || arguments.verbose() || arguments.has("--false-alarm"))) {
+        const auto found = validation::stored_verdicts(store, false_alarm_of(arguments));
+        print_text(arguments.json() ? reports::claims_json(found).text(2) + "\n"
+                                    : claims_text_of(found, arguments.verbose()));
+    } else if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
         print_text(reports::against_printed(store, arguments.text("--against"), format));
         reject_uncompared(arguments, arguments.positionals.front());
@@ -366,8 +374,8 @@ Command run_command() {
           "", false},
          {"--set", any_text("KEY=VALUE"), "set a key of the study file, written with dots", "", true},
          {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide", "", false},
-         {"--shard", any_text("I/K"), "run part I of K into a store of its own; spiked merge joins them", "", false},
-         {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again resumes", "", false},
+         shard_option(),
+         max_time_option(),
          {"--device", any_text("auto|cpu|cuda:0|emulated"),
           "device for computations that have GPU kernels: a GPU, several (cuda:0,cuda:1), or emulated, which runs the "
           "kernels on the CPU, slowly, for checks",
@@ -416,11 +424,16 @@ Command show_command() {
     return {"show",
             "print a store: its checks, the paper's table for dumps, or any table",
             {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
-             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv"},
+             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv",
+             "spiked show claims.spiked --false-alarm 1e-6"},
             file_with({".spiked"}, "STORE.spiked"),
             1,
             1,
-            {{"--table", one_table(), "table to print in place of the overview", "", false}, metric, against},
+            {{"--table", one_table(), "table to print in place of the overview", "", false},
+             metric,
+             {"--false-alarm", any_text("RATE"), "judge the claims of a store again at this rate, without new draws",
+              "", false},
+             against},
             show};
 }
 

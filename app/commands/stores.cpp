@@ -10,6 +10,7 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/npy.hpp"
+#include "validation/claims/claim_study.hpp"
 #include "validation/engine/compare.hpp"
 #include "validation/engine/engine.hpp"
 #include "validation/engine/judge.hpp"
@@ -152,13 +153,20 @@ int replay(const Arguments& arguments) {
         if (!arguments.has(option))
             throw usage_error("replay: {} is missing: add for example --cell 1 --rep 0", option);
     validation::Database store = validation::open_store(path);
-    validation::Study study = validation::stored_study(store);
+    validation::Study study;
+    if (validation::holds_claims(store))
+        study.experiment = validation::stored_claims(store);
+    else
+        study = validation::stored_study(store);
     const std::size_t cell = validation::find_cell(store, arguments.text("--cell"));
     const std::size_t replicate = arguments.count("--rep");
-    if (replicate >= study.experiment.cells[cell].replicates)
+    validation::Statement of_cell(store, "SELECT reps_target, label FROM cell WHERE cell_id = ?");
+    of_cell.bind(1, cell + 1);
+    (void)of_cell.step();
+    if (replicate >= static_cast<std::size_t>(of_cell.integer(0)))
         throw usage_error(
             "--rep {} is not in the study (cell {} has at most {} replicates, from 0): give a smaller one", replicate,
-            cell + 1, study.experiment.cells[cell].replicates);
+            cell + 1, of_cell.integer(0));
     if (arguments.has("--block")) {
         if (!study.experiment.block)
             throw usage_error("--block: a dump study reads its blocks from {}: use spiked kv inspect to find them",
@@ -171,7 +179,7 @@ int replay(const Arguments& arguments) {
     if (allowed > 0.0)
         print_note(arguments, fmt::format("the store was computed on {}, this on {}: values within {} are the same",
                                           backend, study.experiment.backend, allowed));
-    const std::string& label = study.experiment.cells[cell].label;
+    const std::string label = of_cell.text(1);
     const validation::Replay found = validation::replay(store, study.experiment, cell, replicate, allowed);
     return found.failure.empty() ? report_comparison(arguments, study.experiment, label, replicate, found)
                                  : report_failure(arguments, label, replicate, found);

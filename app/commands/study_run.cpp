@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <new>
 
 #include "app/cli/build_info.hpp"
@@ -48,6 +49,19 @@ void make_folder(const std::string& path) {
 StudyExecutor& chosen_executor() {
     static StudyExecutor executor;
     return executor;
+}
+
+/// Seconds in `90`, `90s`, `10m` or `4h`.
+unsigned read_duration(const std::string& text) {
+    if (text.empty()) return 0;
+    const std::map<char, double> scales = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}};
+    const auto scale = scales.find(text.back());
+    const auto number = to_number(scale == scales.end() ? text : text.substr(0, text.size() - 1));
+    const double seconds = number.value_or(0.0) * (scale == scales.end() ? 1.0 : scale->second);
+    if (!(seconds >= 1.0 && seconds < 1e9))
+        throw usage_error("--max-time \"{}\" is not a time of a second or more: write for example 90s, 10m or 4h",
+                          text);
+    return static_cast<unsigned>(seconds);
 }
 
 ExitCode exit_code_of(validation::RunOutcome outcome, const validation::VerdictCounts& verdicts, bool strict) {
@@ -124,6 +138,23 @@ validation::BatchExecutor executor_for(const validation::Study& study) {
     };
 }
 
+OptionSpec shard_option() {
+    return {"--shard", any_text("I/K"), "run part I of K into a store of its own; spiked merge joins them", "", false};
+}
+
+OptionSpec max_time_option() {
+    return {"--max-time", any_text("TIME"), "stop after 90s, 10m, 4h; the same command again resumes", "", false};
+}
+
+StudyRun run_options(const Arguments& arguments) {
+    StudyRun run{.strict = arguments.has("--strict"),
+                 .junit_path = arguments.text("--junit"),
+                 .seconds = read_duration(arguments.text("--max-time")),
+                 .label = "replicates"};
+    if (arguments.has("--shard")) run.shard = validation::Shard::parse(arguments.text("--shard"));
+    return run;
+}
+
 void move_to_device(const Arguments& arguments, validation::Experiment& experiment, const StudyRun& run,
                     const std::string& requested) {
     experiment.mixed = arguments.has("--mixed");
@@ -187,7 +218,7 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
                                 .shard = run.shard,
                                 .executor = run.executor});
         }
-        code = exit_code_of(outcome, count_verdicts(store.database()), run.strict);
+        code = exit_code_of(outcome, run.verdicts(store.database()), run.strict);
         status = status_of(outcome, run.shard);
         store.finish(status, static_cast<int>(code), outcome == validation::RunOutcome::stopped ? "asked to stop" : "");
         if (finished) finished(store.database());

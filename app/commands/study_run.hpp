@@ -19,7 +19,14 @@ struct StudyRun {
     std::string label;       ///< label of the progress display
     validation::Shard shard = {};
     validation::BatchExecutor executor = {};  ///< empty: threads of this process
+    /// The verdicts that the exit code follows.
+    std::function<validation::VerdictCounts(validation::Database&)> verdicts = validation::count_verdicts;
 };
+
+/// The settings that --strict, --junit, --max-time and --shard determine.
+[[nodiscard]] StudyRun run_options(const Arguments& arguments);
+[[nodiscard]] OptionSpec shard_option();
+[[nodiscard]] OptionSpec max_time_option();
 
 /// Moves an experiment to the requested device; an empty name and `auto` mean the device on which the store was begun.
 /// Prints notes on what stays on the CPU. Throws usage_error for a device that cannot be used.

@@ -11,13 +11,18 @@
 #include "app/cli/command.hpp"
 #include "app/cli/exit_code.hpp"
 #include "app/cli/progress.hpp"
+#include "app/cli/stop_requests.hpp"
 #include "app/commands/dump_options.hpp"
+#include "app/commands/study_run.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "reports/page/claim_page.hpp"
 #include "reports/tables/claim_report.hpp"
 #include "reports/tables/claim_summary.hpp"
-#include "validation/claims/claim_verdicts.hpp"
+#include "validation/claims/claim_study.hpp"
+#include "validation/claims/selftest.hpp"
+#include "validation/store/open_store.hpp"
+#include "validation/study/command_studies.hpp"
 
 namespace spiked::app {
 namespace {
@@ -35,8 +40,12 @@ std::string origin(const Arguments& arguments, const validation::Validation& fou
                        line.substr(0, line.find('\n')));
 }
 
-/// The seed of --seed. A fresh seed is printed, because the same command with it gives the same verdicts.
-stream::StudySeed seed_from(const Arguments& arguments) {
+/// The seed of --seed, or that of the store that is resumed. A fresh seed is printed, because the same command with it
+/// gives the same verdicts.
+stream::StudySeed seed_from(const Arguments& arguments, const std::string& store = ":memory:") {
+    const bool resumes = store != ":memory:" && !arguments.has("--seed");
+    if (const std::string stored = resumes ? validation::stored_seed(store) : ""; !stored.empty())
+        return stream::StudySeed::parse(stored);
     const std::string text = arguments.text("--seed");
     if (text != "fresh") return stream::StudySeed::parse(text);
     const auto seed = stream::StudySeed::fresh();
@@ -55,11 +64,18 @@ void finish(const Output& output, const Text& text) {
     output->commit();
 }
 
+/// The store that -o names; results are kept in memory without one.
+std::string store_of(const Arguments& arguments) {
+    const std::string path = arguments.text("--output");
+    return path.ends_with(".spiked") ? path : ":memory:";
+}
+
 /// Whether the name of the page that an option gives is that of an HTML file.
 bool as_html(std::string_view option, const std::string& path) {
     if (path.ends_with(".html")) return true;
     if (path.ends_with(".md")) return false;
-    throw usage_error("{} {}: the format of the page is unclear: let the name end in .md or .html", option, path);
+    throw usage_error("{} {}: the format of the page is unclear: let the name end in .md or .html{}", option, path,
+                      option == "-o" ? ", or in .spiked for a store" : "");
 }
 
 /// The page of what was found on dumps, beside the page `path`: `CLAIMS-dumps.md` for `CLAIMS.md`.
@@ -73,16 +89,16 @@ struct Pages {
     using Found = validation::Validation;
 
     explicit Pages(const Arguments& arguments)
-        : html(arguments.has("--output") && as_html("-o", arguments.text("--output"))),
+        : page_path(store_of(arguments) == ":memory:" ? arguments.text("--output") : ""),
+          html(!page_path.empty() && as_html("-o", page_path)),
           summary_html(arguments.has("--summary") && as_html("--summary", arguments.text("--summary"))) {
-        if (arguments.has("--output") && !arguments.positionals.empty())
-            dumps_path = dumps_page_of(arguments.text("--output"));
+        if (!page_path.empty() && !arguments.positionals.empty()) dumps_path = dumps_page_of(page_path);
         const std::string paths[] = {arguments.text("--output"), dumps_path, arguments.text("--summary"),
                                      arguments.text("--junit")};
         for (const auto& path : paths)
             for (const auto* other = paths; other != &path; ++other) keep_apart(path, *other);
         // Opened first, so that the work of minutes is not lost because a folder does not exist.
-        page = output_of(arguments, "--output");
+        if (!page_path.empty()) page = std::make_unique<OutputFile>(page_path, 0);
         if (!dumps_path.empty()) dumps_page = std::make_unique<OutputFile>(dumps_path, 0);
         summary = output_of(arguments, "--summary");
         junit = output_of(arguments, "--junit");
@@ -106,6 +122,7 @@ struct Pages {
         });
     }
 
+    std::string page_path;  ///< empty: no page
     bool html;
     bool summary_html;
     std::string dumps_path = {};  ///< empty without dumps
@@ -154,39 +171,66 @@ void print_notes_on_untested(const Arguments& arguments, const std::vector<valid
         }
 }
 
+/// The options that were given of those that say how dumps are read.
+Json dump_settings(const Arguments& arguments) {
+    Json settings = Json::object();
+    for (const auto& option : dump_options())
+        if (const std::string name = long_name(option); arguments.has(name))
+            settings.set(name, fmt::format("{}", fmt::join(arguments.list(name), ",")));
+    return settings;
+}
+
+validation::VerdictCounts counts_of(const validation::Validation& found) {
+    validation::VerdictCounts counts;
+    for (const auto& claim : found.claims)
+        ++(claim.failed ? counts.failed : claim.open() ? counts.inconclusive : counts.passed);
+    return counts;
+}
+
 int validate(const Arguments& arguments) {
     const Pages pages(arguments);
+    StudyRun run = run_options(arguments);
+    run.junit_path.clear();  // the claims' own, with the pages
+    run.store_path = store_of(arguments);
+    run.threads = arguments.count("--threads");
+    run.label = "validate";
+    if (run.shard.of > 1 && run.store_path == ":memory:")
+        throw usage_error("--shard {}: the part would be lost (it is kept in memory): add -o PART.spiked",
+                          run.shard.text());
     validation::ValidationPlan plan;
     plan.tier = *find_enum<validation::Tier>(arguments.text("--tier"));
-    plan.seed = seed_from(arguments);
+    plan.seed = seed_from(arguments, run.store_path);
     plan.claims = arguments.list("--claim");
-    plan.threads = arguments.count("--threads");
     auto claims = validation::claims().rows();
+    validation::KvPlan kv;
     if (arguments.positionals.empty()) {
         for (const auto& option : dump_options())
             if (const std::string name = long_name(option); arguments.has(name))
                 throw usage_error("{} is about dumps, and none is given: name one or more files", name);
     } else {
-        auto of_dumps = validation::claims_on_dumps(read_dump_plan(arguments));
+        kv = read_dump_plan(arguments);
+        auto of_dumps = validation::claims_on_dumps(kv);
         print_notes_on_untested(arguments, of_dumps);
         std::move(of_dumps.begin(), of_dumps.end(), std::back_inserter(claims));
     }
+    const auto experiment = validation::validation_experiment(plan, claims, kv, dump_settings(arguments),
+                                                              {command_line(), arguments.has("--seed")});
     validation::Validation found;
-    {
-        ProgressDisplay display(arguments, "validate");
-        plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
-        found = validation::validate_claims(plan, claims);
-    }
-    pages.write(found, origin(arguments, found));
-    if (arguments.json())
-        print_json(reports::claims_json(found));
-    else
-        print_text(reports::claims_text(found, arguments.verbose()));
-    const auto any = [&](auto test) { return std::any_of(found.claims.begin(), found.claims.end(), test); };
-    if (any([](const auto& claim) { return claim.failed; })) return static_cast<int>(ExitCode::check_failed);
-    if (arguments.has("--strict") && any([](const auto& claim) { return claim.open(); }))
-        return static_cast<int>(ExitCode::inconclusive);
-    return static_cast<int>(ExitCode::fine);
+    run.verdicts = [&](validation::Database& database) {
+        validation::ClaimStore store(database);
+        found = judge_claims(store, claims, plan.false_alarm);
+        return counts_of(found);
+    };
+    return run_study(arguments, experiment, run, [&](validation::Database& store) {
+        validation::Statement study(store, "SELECT status FROM study");
+        (void)study.step();
+        if (study.text(0) != "complete") return;
+        pages.write(found, origin(arguments, found));
+        if (arguments.json())
+            print_json(reports::claims_json(found));
+        else
+            print_text(reports::claims_text(found, arguments.verbose()));
+    });
 }
 
 int selftest(const Arguments& arguments) {
@@ -232,14 +276,15 @@ Command validate_command() {
          "only these claims; spiked list claims names them", "", true},
         seed_option,
         threads_option("verdicts do"),
-        {"-o,--output", file_with({".md", ".html"}, "FILE.md|FILE.html"),
-         "also write statement, verdict and evidence as a page; with dumps, what was found on them as FILE-dumps "
-         "beside "
-         "it",
+        {"-o,--output", file_with({".spiked", ".md", ".html"}, "STORE.spiked|FILE.md|FILE.html"),
+         "keep the trials in a store, with which the same command resumes; or write statement, verdict and evidence as "
+         "a page (with dumps, what was found on them as FILE-dumps beside it)",
          "", false},
         {"--summary", file_with({".md", ".html"}, "FILE.md|FILE.html"),
          "write a summary of two pages: a line for each claim, and what a user of the method loses", "", false},
         {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false},
+        shard_option(),
+        max_time_option(),
         {"--strict", {}, "exit 3 when a claim is inconclusive", "", false}};
     options.insert(options.end(), dump_options().begin(), dump_options().end());
     return {"validate",
@@ -247,7 +292,8 @@ Command validate_command() {
             "blocks on each dump too",
             {"spiked validate", "spiked validate --claim bits.formula,prop.norm -v",
              "spiked validate --claim one-bit-saved,rope.cost dump.safetensors",
-             "spiked validate --tier full --seed fresh -o CLAIMS.md --summary SUMMARY.md"},
+             "spiked validate --tier full --seed fresh -o CLAIMS.md --summary SUMMARY.md",
+             "spiked validate --tier full -o claims.spiked"},
             dump_value("DUMP"),
             0,
             1 << 20,

@@ -12,8 +12,8 @@
 
 namespace spiked::reports {
 
-std::string claims_html(const validation::Validation& validation, std::string_view origin) {
-    std::string page = page_head("The paper, statement by statement", "spiked validate");
+std::string claims_html(const validation::Validation& validation, std::string_view origin, std::string_view generator) {
+    std::string page = page_head("The paper, statement by statement", generator);
     page += fmt::format("<h1>The paper, statement by statement</h1>\n{}", paragraph(origin));
     HtmlTable verdicts("", {"claim", "statement", "kind", "printed", "corrected"});
     std::string sections;

@@ -7,8 +7,10 @@
 
 namespace spiked::reports {
 
-/// The content of claims_markdown as one self-contained HTML page. `origin` names the program and command that made it.
-[[nodiscard]] std::string claims_html(const validation::Validation& validation, std::string_view origin);
+/// The content of claims_markdown as one self-contained HTML page. `origin` names the program and command that made the
+/// verdicts, and `generator` the command that made the page.
+[[nodiscard]] std::string claims_html(const validation::Validation& validation, std::string_view origin,
+                                      std::string_view generator = "spiked validate");
 
 /// The content of summary_markdown as one self-contained HTML page. Printed, the losses begin a page.
 [[nodiscard]] std::string summary_html(const ClaimSummary& summary, std::string_view origin);

@@ -18,6 +18,7 @@
 #include "core/text/printable.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/page/check_sections.hpp"
+#include "reports/page/claim_page.hpp"
 #include "reports/page/figure_section.hpp"
 #include "reports/page/html.hpp"
 #include "reports/page/origin_sections.hpp"
@@ -25,6 +26,7 @@
 #include "reports/page/result_sections.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
+#include "validation/claims/claim_study.hpp"
 #include "validation/store/experiment.hpp"
 #include "validation/store/open_store.hpp"
 
@@ -323,6 +325,15 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     for (const auto& path : store_paths) {
         stores.push_back(validation::open_store(path));
         stores.back().execute("BEGIN");  // a consistent state of the store, even while a study writes to it
+    }
+    if (stores.size() == 1 && validation::holds_claims(stores.front())) {
+        Statement made(stores.front(), "SELECT config_source, created_utc, status FROM study");
+        (void)made.step();
+        return claims_html(
+            validation::stored_verdicts(stores.front()),
+            fmt::format("From a store of `{}`, begun {}{}.", made.text(0), made.text(1),
+                        made.text(2) == "complete" ? "" : ", which is not complete (" + made.text(2) + ")"),
+            generator);
     }
     if (stores.size() == 1) {
         StorePart part(stores.front(), options, {});

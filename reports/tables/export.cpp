@@ -16,6 +16,7 @@
 #include "reports/tables/metric_words.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/npy.hpp"
+#include "validation/claims/claim_study.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -213,8 +214,49 @@ std::string formatted(Statement& rows, const std::string& table, const std::stri
     return formatted(rows, table, table_format(format));
 }
 
+namespace {
+
+/// The table of checks of a store of claims: every comparison of every criterion and control.
+std::string checks_of_claims(Database& store, const std::string& format) {
+    Database made(":memory:", Database::Mode::trusted);
+    made.execute(
+        "CREATE TABLE finding(claim TEXT, form TEXT, criterion TEXT, control TEXT, size INTEGER, estimate REAL, mcse "
+        "REAL, lo REAL, hi REAL, allowed_lo REAL, allowed_hi REAL, detectable REAL, n INTEGER, verdict TEXT)");
+    Statement insert(made, "INSERT INTO finding VALUES(?,?,?,nullif(?,''),nullif(?,0),?,?,?,?,?,?,?,?,?)");
+    const auto number = [](double value) { return std::isfinite(value) ? value : std::nan(""); };
+    for (const auto& claim : validation::stored_verdicts(store).claims)
+        for (const auto& one : claim.criteria) {
+            const auto add = [&](const std::string& control, const validation::Outcome& outcome) {
+                for (const auto& [size, interval, region, detectable, verdict] : outcome.findings)
+                    insert.bind(1, claim.claim->id)
+                        .bind(2, name_of(one.criterion->form))
+                        .bind(3, one.criterion->name)
+                        .bind(4, control)
+                        .bind(5, size)
+                        .bind_real(6, number(interval.estimate))
+                        .bind_real(7, number(interval.error))
+                        .bind_real(8, number(interval.low))
+                        .bind_real(9, number(interval.high))
+                        .bind_real(10, number(region.low))
+                        .bind_real(11, number(region.high))
+                        .bind_real(12, number(detectable))
+                        .bind(13, static_cast<std::int64_t>(interval.count))
+                        .bind(14, name_of(verdict))
+                        .run();
+            };
+            add("", one.outcome);
+            for (const auto* controls : {&one.controls, &one.positive_controls})
+                for (const auto& control : *controls) add(control.definition.name, control.outcome);
+        }
+    Statement rows(made, "SELECT * FROM finding ORDER BY rowid");
+    return formatted(rows, "checks", format);
+}
+
+}  // namespace
+
 std::string export_table(Database& store, const std::string& table, const std::string& format,
                          const std::vector<std::string>& metrics) {
+    if (table == "checks" && validation::holds_claims(store)) return checks_of_claims(store, format);
     const std::string& query = find_table(table).query;
     const TableFormat as = table_format(format);
     if (!query.empty() && !metrics.empty())

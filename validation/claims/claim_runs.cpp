@@ -1,24 +1,29 @@
 #include "validation/claims/claim_runs.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 
-#include "core/runtime/parallel.hpp"
 #include "validation/statistics/moments.hpp"
 
 namespace spiked::validation {
 namespace {
 
-Interval summarise(const Criterion& criterion, const SizeRun& run, double alpha) {
-    const std::vector<double>& values = run.values();
-    if (criterion.summary == Summary::distance) return distance_interval(values, criterion.law(run.size()), alpha);
+/// Criterion::reach, which is 0 for a control whose trials are constant.
+double reach_of(const TrialRun& run) {
+    const Criterion& criterion = *run.criterion;
+    for (const auto* controls : {&criterion.negative_controls, &criterion.positive_controls})
+        for (const Control& control : *controls)
+            if (control.name == run.control && control.constant) return 0.0;
+    return criterion.reach;
+}
+
+Interval summarise(const Criterion& criterion, const SizeTrials& trials, double reach, double alpha) {
+    const std::vector<double>& values = trials.values;
+    if (criterion.summary == Summary::distance) return distance_interval(values, criterion.law(trials.size), alpha);
     if (criterion.summary == Summary::mean) {
         const Interval interval = mean_interval(values, alpha);
         return all_equal(interval.estimate, interval.error)
-                   ? equal_values_interval(interval.estimate, interval.count, run.reach(), alpha)
+                   ? equal_values_interval(interval.estimate, interval.count, reach, alpha)
                    : interval;
     }
     const auto ones = std::count(values.begin(), values.end(), 1.0);
@@ -40,12 +45,12 @@ std::vector<SizeLevel> levels_of(const TrialRun& run) {
     std::vector<SizeLevel> levels;
     if (!one_slope(*run.criterion)) return levels;
     for (const auto& at : run.sizes) {
-        std::vector<double> values = at->values();
+        std::vector<double> values = at.values;
         if (values.empty()) continue;
         Moments moments;
         for (const double value : values) moments.add(value);
         const double n = static_cast<double>(values.size());
-        SizeLevel level{at->size(), std::sqrt(moments.mean * moments.mean + moments.m2 / n), moments.mean};
+        SizeLevel level{at.size, std::sqrt(moments.mean * moments.mean + moments.m2 / n), moments.mean};
         if (run.criterion->summary == Summary::growth) {
             const auto rank = static_cast<std::ptrdiff_t>(std::llround(run.criterion->level * (n - 1.0)));
             std::nth_element(values.begin(), values.begin() + rank, values.end());
@@ -66,69 +71,22 @@ bool one_slope(const Criterion& criterion) {
     return criterion.summary == Summary::rate || criterion.summary == Summary::growth;
 }
 
-SizeRun::SizeRun(const SizeRun& sound, const SizeRun& faulty, double share)
-    : criterion_(sound.criterion_), place_(sound.place_), values_(sound.values_) {
-    constexpr double golden_ratio = 0.6180339887498949;
-    for (std::size_t i = 0; i < values_.size(); ++i)
-        if (std::fmod((static_cast<double>(i) + 0.5) * golden_ratio, 1.0) < share) values_[i] = faulty.values_[i];
-}
-
-double SizeRun::reach() const {
-    for (const auto* controls : {&criterion_->negative_controls, &criterion_->positive_controls})
-        for (const Control& control : *controls)
-            if (place_.control_is(control.name) && control.constant) return 0.0;
-    return criterion_->reach;
-}
-
 double work_of(const TrialRun& run) {
     double work = 0.0;
     for (const auto& at : run.sizes)
-        work += static_cast<double>(at->drawn()) * std::pow(static_cast<double>(at->size()), 3);
+        work += static_cast<double>(at.values.size()) * std::pow(static_cast<double>(at.size), 3);
     return work;
 }
 
-TrialRun make_run(const Claim& claim, const Criterion& criterion, const std::string& control,
-                  const ValidationPlan& plan, double fault) {
-    TrialRun run{&criterion, {}};
-    for (const auto& [size, trials] : plan_of(criterion, plan.tier))
-        run.sizes.push_back(std::make_unique<SizeRun>(
-            criterion, TrialPlace{size, control, plan.seed,
-                                  fmt::format("claim {} {} {}", claim.id, criterion.name, size), fault}));
+TrialRun mixed(const TrialRun& sound, const TrialRun& faulty, double share) {
+    constexpr double golden_ratio = 0.6180339887498949;
+    // The name is that of the sound trials: whether a mixture is constant is not known of its control.
+    TrialRun run = sound;
+    for (std::size_t size = 0; size < run.sizes.size(); ++size)
+        for (std::size_t i = 0; i < run.sizes[size].values.size(); ++i)
+            if (std::fmod((static_cast<double>(i) + 0.5) * golden_ratio, 1.0) < share)
+                run.sizes[size].values[i] = faulty.sizes[size].values[i];
     return run;
-}
-
-void draw_all(const std::vector<RunGroup>& run_groups, const ValidationPlan& plan, std::uint64_t times) {
-    struct Task {
-        std::vector<SizeRun*> runs;
-        std::size_t first;
-        std::size_t end;
-    };
-    std::vector<Task> tasks;
-    for (const RunGroup& run_group : run_groups) {
-        const auto& sizes = plan_of(*run_group.front()->criterion, plan.tier);
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            std::vector<SizeRun*> runs;
-            for (TrialRun* run : run_group) runs.push_back(run->sizes[i].get());
-            const std::size_t from = runs.front()->drawn();
-            const std::size_t to = sizes[i].trials * times;
-            for (SizeRun* run : runs) run->make_room(to);
-            const std::size_t chunk = std::max<std::size_t>(1, (to - from) / 16);
-            for (std::size_t first = from; first < to; first += chunk)
-                tasks.push_back({runs, first, std::min(first + chunk, to)});
-        }
-    }
-    // Large blocks come first, so that no thread is left with a large one at the end.
-    std::stable_sort(tasks.begin(), tasks.end(),
-                     [](const Task& a, const Task& b) { return a.runs.front()->size() > b.runs.front()->size(); });
-    std::mutex guard;
-    std::size_t done = 0;
-    for_each_parallel(tasks.size(), plan.threads, [&](std::size_t i) {
-        for (std::size_t at = tasks[i].first; at < tasks[i].end; ++at)
-            for (SizeRun* run : tasks[i].runs) run->draw(at);
-        if (!plan.progress) return;
-        const std::lock_guard lock(guard);
-        plan.progress(++done, tasks.size());
-    });
 }
 
 Outcome analyse(const TrialRun& run, double alpha) {
@@ -136,7 +94,7 @@ Outcome analyse(const TrialRun& run, double alpha) {
     Outcome outcome;
     if (one_slope(criterion)) {
         std::vector<SizeDraws> sweep;
-        for (const auto& at : run.sizes) sweep.push_back({at->size(), at->values()});
+        for (const auto& at : run.sizes) sweep.push_back({at.size, at.values});
         if (!sweep.empty())
             outcome.findings.push_back(find(criterion, 0,
                                             criterion.summary == Summary::rate
@@ -145,7 +103,7 @@ Outcome analyse(const TrialRun& run, double alpha) {
                                             alpha));
     } else {
         for (const auto& at : run.sizes)
-            outcome.findings.push_back(find(criterion, at->size(), summarise(criterion, *at, alpha), alpha));
+            outcome.findings.push_back(find(criterion, at.size, summarise(criterion, at, reach_of(run), alpha), alpha));
     }
     const auto any = [&](Verdict verdict) {
         return std::any_of(outcome.findings.begin(), outcome.findings.end(),

@@ -1,72 +1,56 @@
 #pragma once
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/runtime/call_once.hpp"
-#include "validation/claims/claim_verdicts.hpp"
+#include "validation/claims/claim_study.hpp"
 
-// Drawing the trials of claims and analysing them, for verdicts (claim_verdicts.cpp) and closest faults
-// (closest_fault.cpp).
+// The trials of claims and their analysis, for verdicts (claim_verdicts.cpp) and closest faults (closest_fault.cpp).
 namespace spiked::validation {
-
-/// Interim analyses of the same trials: the second one, with four times as many trials, only where the first one was
-/// inconclusive.
-inline constexpr std::uint64_t interim_analyses = 2;
-inline constexpr std::uint64_t extension = 4;
 
 [[nodiscard]] const std::vector<SizePlan>& plan_of(const Criterion& criterion, Tier tier);
 /// Whether one slope over all sizes is compared.
 [[nodiscard]] bool one_slope(const Criterion& criterion);
 
-/// The trials of one size with at most one control: prepared by the first thread that draws, drawn in any order.
-class SizeRun {
-public:
-    SizeRun(const Criterion& criterion, TrialPlace place) : criterion_(&criterion), place_(std::move(place)) {}
-    /// The trials of `sound`, where trial i is replaced by that of `faulty` if the fraction part of (i + 1/2) times the
-    /// golden ratio is below `share`. Larger shares replace more trials of those that smaller ones replace.
-    SizeRun(const SizeRun& sound, const SizeRun& faulty, double share);
-
-    [[nodiscard]] std::size_t size() const { return place_.size; }
-    [[nodiscard]] std::size_t drawn() const { return values_.size(); }
-    void make_room(std::size_t trials) { values_.resize(trials); }
-    void draw(std::size_t at) {
-        ready_([&] { trial_ = criterion_->prepare(place_); });
-        values_[at] = trial_(at);
-    }
-    [[nodiscard]] const std::vector<double>& values() const { return values_; }
-    /// The reach of the criterion; 0 for a control whose trials are constant.
-    [[nodiscard]] double reach() const;
-
-private:
-    const Criterion* criterion_;
-    TrialPlace place_;
-    CallOnce ready_;
-    Trial trial_;
-    std::vector<double> values_;
+struct SizeTrials {
+    std::size_t size = 0;
+    std::vector<double> values;
 };
 
-/// The trials of all sizes of a criterion, with one control or none.
+/// The trials of all sizes of a criterion, with one control or none (an empty name).
 struct TrialRun {
     const Criterion* criterion = nullptr;
-    std::vector<std::unique_ptr<SizeRun>> sizes;
+    std::string control;
+    std::vector<SizeTrials> sizes = {};
 };
 
-/// Measure of the work of the trials drawn: the sum of the cubes of their sizes.
+/// Measure of the work of the trials: the sum of the cubes of their sizes.
 [[nodiscard]] double work_of(const TrialRun& run);
 
-/// A run without trials. `fault` is the size of the control's fault as a part of the planted size.
-[[nodiscard]] TrialRun make_run(const Claim& claim, const Criterion& criterion, const std::string& control,
-                                const ValidationPlan& plan, double fault = 1.0);
+/// The trials of `sound`, where trial i is replaced by that of `faulty` if the fraction part of (i + 1/2) times the
+/// golden ratio is below `share`. Larger shares replace more trials of those that smaller ones replace.
+[[nodiscard]] TrialRun mixed(const TrialRun& sound, const TrialRun& faulty, double share);
 
-/// The runs of a criterion and its controls. They are drawn trial by trial together because a control often uses the
-/// block that its criterion has just decomposed.
-using RunGroup = std::vector<TrialRun*>;
-/// Draws the trials that are missing up to `times` the number in the plan of the tier.
-void draw_all(const std::vector<RunGroup>& run_groups, const ValidationPlan& plan, std::uint64_t times);
-
-/// Judges the trials drawn so far, each comparison at level alpha.
+/// Judges the trials, each comparison at level alpha.
 [[nodiscard]] Outcome analyse(const TrialRun& run, double alpha);
+
+/// A negative control of a criterion that holds, with the trials of both.
+struct FaultSearch {
+    const Claim* claim = nullptr;
+    const TrialRun* sound = nullptr;
+    const TrialRun* faulty = nullptr;
+    ControlOutcome* control = nullptr;  ///< its `closest` is set where the control fails
+};
+
+/// Finds for each control how large its fault may be before the criterion fails, each comparison at level alpha. A
+/// smaller fault is the planted one in a fraction of the trials, which are those already drawn. In the full tier,
+/// faults with a size are bisected in their own unit, on further trials of the store with the random numbers of the
+/// criterion, as far as it has them; the search of a claim needs at most as much work again as its verdict did,
+/// `drawn`, in the unit of work_of.
+void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
+                           double alpha, ClaimStore& store);
+
+/// Of the closest faults of a claim's controls, the one to show. A fault planted in several criteria counts where it is
+/// found soonest.
+[[nodiscard]] std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim);
 
 }  // namespace spiked::validation

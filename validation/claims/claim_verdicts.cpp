@@ -3,45 +3,58 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <memory>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
-#include "validation/claims/closest_fault.hpp"
+#include "validation/claims/claim_runs.hpp"
+#include "validation/engine/engine.hpp"
 
 namespace spiked::validation {
 namespace {
 
-std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
-    std::size_t count = 0;
-    for (const auto& claim : claims)
-        for (const auto& criterion : claim.criteria) {
-            const std::size_t sizes = plan_of(criterion, tier).size();
-            count += (one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes) *
-                     (1 + criterion.negative_controls.size() + criterion.positive_controls.size());
-        }
-    return std::max<std::size_t>(count, 1);
-}
-
 /// A criterion with its controls, all of which have the same number of trials.
 struct CriterionRuns {
     const Claim* claim = nullptr;
-    std::size_t at = 0;  ///< position of the claim in the result
     TrialRun run;
     std::vector<TrialRun> controls;
     std::vector<TrialRun> positive_controls;
     CriterionOutcome outcome;
 
-    [[nodiscard]] RunGroup run_group() {
-        RunGroup all{&run};
+    CriterionRuns(const Claim& of, const Criterion& criterion) : claim(&of), run{&criterion, ""} {
+        for (const Control& control : criterion.negative_controls) controls.push_back({&criterion, control.name});
+        for (const Control& control : criterion.positive_controls)
+            positive_controls.push_back({&criterion, control.name});
+    }
+    [[nodiscard]] std::vector<TrialRun*> all() {
+        std::vector<TrialRun*> runs{&run};
         for (auto* changed : {&controls, &positive_controls})
-            for (auto& one : *changed) all.push_back(&one);
-        return all;
+            for (auto& one : *changed) runs.push_back(&one);
+        return runs;
+    }
+    /// Adds the trials of an analysis, the first or the second one, at every size; false if the store lacks some.
+    [[nodiscard]] bool take(bool second, Tier tier, ClaimStore& store) {
+        const auto& sizes = plan_of(*run.criterion, tier);
+        std::vector<ClaimTrials> found;
+        for (const auto& [size, trials] : sizes) {
+            ClaimCell cell{.claim = claim, .criterion = run.criterion, .size = size, .first = 0, .trials = trials};
+            if (second) cell.first = trials, cell.trials = trials * (extension - 1);
+            if (auto of_size = store.trials(cell)) found.push_back(std::move(*of_size));
+        }
+        if (found.size() < sizes.size()) return false;
+        for (TrialRun* one : all()) {
+            one->sizes.resize(sizes.size());
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                one->sizes[i].size = sizes[i].size;
+                const auto& more = found[i].at(one->control);
+                one->sizes[i].values.insert(one->sizes[i].values.end(), more.begin(), more.end());
+            }
+        }
+        return true;
     }
     void judge(double alpha) {
-        outcome.criterion = run.criterion;
-        outcome.outcome = analyse(run, alpha);
+        outcome = {.criterion = run.criterion, .outcome = analyse(run, alpha)};
         const auto analyse_all = [alpha](const std::vector<Control>& changes, const std::vector<TrialRun>& runs) {
             std::vector<ControlOutcome> found;
             for (std::size_t i = 0; i < runs.size(); ++i) found.push_back({changes[i], analyse(runs[i], alpha)});
@@ -147,27 +160,30 @@ void decide(ClaimOutcome& claim) {
     if (claim.failed || claim.open()) claim.reason = reason_of(claim);
 }
 
-/// Searches the closest faults of the forms that hold.
-void find_closest_faults(const std::vector<std::unique_ptr<CriterionRuns>>& criteria, Validation& result,
-                         const ValidationPlan& plan, double alpha) {
+/// Searches the closest faults of the forms that hold. The criteria are those of result.claims in the same order.
+void find_closest_faults(std::vector<CriterionRuns>& criteria, Validation& result, double alpha, ClaimStore& store) {
     std::vector<FaultSearch> searches;
     std::map<const Claim*, double> drawn;
-    std::vector<std::size_t> next(result.claims.size());
-    for (const auto& one : criteria) {
-        for (const TrialRun* run : one->run_group()) drawn[one->claim] += work_of(*run);
-        ClaimOutcome& claim = result.claims[one->at];
-        CriterionOutcome& outcome = claim.criteria[next[one->at]++];
-        const bool printed = outcome.criterion->form == Form::printed;
-        if ((printed ? claim.printed : claim.corrected) != PrintedVerdict::holds) continue;
-        for (std::size_t i = 0; i < outcome.controls.size(); ++i)
-            searches.push_back(
-                {claim.claim, &one->run, &one->controls[i], &outcome.controls[i], outcome.extended ? extension : 1});
-    }
-    search_closest_faults(searches, drawn, plan, alpha);
+    auto one = criteria.begin();
+    for (ClaimOutcome& claim : result.claims)
+        for (CriterionOutcome& outcome : claim.criteria) {
+            for (const TrialRun* run : one->all()) drawn[claim.claim] += work_of(*run);
+            const bool printed = outcome.criterion->form == Form::printed;
+            if ((printed ? claim.printed : claim.corrected) == PrintedVerdict::holds)
+                for (std::size_t i = 0; i < outcome.controls.size(); ++i)
+                    searches.push_back({claim.claim, &one->run, &one->controls[i], &outcome.controls[i]});
+            ++one;
+        }
+    search_closest_faults(searches, drawn, result.tier, alpha, store);
     for (auto& claim : result.claims) claim.closest_fault = closest_fault_of(claim);
 }
 
 }  // namespace
+
+bool ValidationPlan::judges(const Claim& claim) const {
+    return !claim.criteria.empty() &&
+           (claims.empty() || std::find(claims.begin(), claims.end(), claim.id) != claims.end());
+}
 
 Rate rate_of(Summary summary) {
     return summary == Summary::share || summary == Summary::distance ? Rate::exact : Rate::nominal;
@@ -206,57 +222,64 @@ const CriterionOutcome& ClaimOutcome::shown() const {
                              [&](const CriterionOutcome& a, const CriterionOutcome& b) { return place(a) < place(b); });
 }
 
-Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>& all) {
-    std::vector<std::string> ids;
-    for (const auto& claim : all)
-        if (!claim.criteria.empty()) ids.push_back(claim.id);
-    for (const auto& id : plan.claims)
-        if (std::find(ids.begin(), ids.end(), id) == ids.end())
-            throw usage_error(
-                "unknown claim \"{}\"{}", id,
-                id.find(' ') != std::string::npos ? ": separate several with commas" : suggestion(id, ids));
-
-    Validation result{plan.tier, plan.seed, plan.false_alarm, comparisons_of(all, plan.tier), {}};
-    const double alpha =
-        plan.false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(interim_analyses);
-    std::vector<std::unique_ptr<CriterionRuns>> criteria;
-    for (const auto& claim : all) {
-        if (claim.criteria.empty()) continue;
-        if (!plan.claims.empty() && std::find(plan.claims.begin(), plan.claims.end(), claim.id) == plan.claims.end())
-            continue;
+Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm) {
+    const ValidationPlan& plan = store.plan();
+    Validation result{plan.tier, plan.seed, false_alarm, store.comparisons(), {}, 0};
+    const double alpha = false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(interim_analyses);
+    std::vector<CriterionRuns> criteria;
+    for (const Claim& claim : claims) {
+        if (!plan.judges(claim)) continue;
+        std::vector<CriterionRuns> own;
+        bool lacking = false;
+        for (const Criterion& criterion : claim.criteria) {
+            if (plan_of(criterion, plan.tier).empty()) continue;
+            CriterionRuns& one = own.emplace_back(claim, criterion);
+            if (!one.take(false, plan.tier, store)) lacking = true;
+        }
+        if (lacking) continue;
         ClaimOutcome outcome;
         outcome.claim = &claim;
-        for (const auto& criterion : claim.criteria) {
-            if (plan_of(criterion, plan.tier).empty()) continue;
-            auto runs = std::make_unique<CriterionRuns>();
-            runs->claim = &claim;
-            runs->at = result.claims.size();
-            runs->run = make_run(claim, criterion, "", plan);
-            for (const auto& control : criterion.negative_controls)
-                runs->controls.push_back(make_run(claim, criterion, control.name, plan));
-            for (const auto& positive_control : criterion.positive_controls)
-                runs->positive_controls.push_back(make_run(claim, criterion, positive_control.name, plan));
-            criteria.push_back(std::move(runs));
+        for (CriterionRuns& one : own) {
+            one.judge(alpha);
+            if (one.open() && one.take(true, plan.tier, store)) {
+                one.judge(alpha);
+                one.outcome.extended = true;
+            }
+            outcome.criteria.push_back(std::move(one.outcome));
         }
+        std::move(own.begin(), own.end(), std::back_inserter(criteria));
+        decide(outcome);
         result.claims.push_back(std::move(outcome));
     }
-
-    std::vector<CriterionRuns*> open;
-    for (auto& one : criteria) open.push_back(one.get());
-    for (std::uint64_t times = 1; !open.empty(); times *= extension) {
-        std::vector<RunGroup> run_groups;
-        for (CriterionRuns* one : open) run_groups.push_back(one->run_group());
-        draw_all(run_groups, plan, times);
-        for (CriterionRuns* one : open) {
-            one->judge(alpha);
-            one->outcome.extended = times > 1;
-        }
-        std::erase_if(open, [&](const CriterionRuns* one) { return times > 1 || !one->open(); });
-    }
-    for (auto& one : criteria) result.claims[one->at].criteria.push_back(std::move(one->outcome));
-    for (auto& claim : result.claims) decide(claim);
-    find_closest_faults(criteria, result, plan, alpha);
+    find_closest_faults(criteria, result, alpha, store);
+    result.lacking = static_cast<std::size_t>(
+        std::count_if(store.asked().begin(), store.asked().end(), [](const auto& one) { return !one.done; }));
     return result;
+}
+
+Validation validate_claims(const ValidationPlan& plan, const std::vector<Claim>& claims) {
+    const Experiment experiment = claim_experiment(plan, claims);
+    Store store(":memory:", experiment, "", plan.threads, Json::object());
+    run_experiment(experiment, store, {.threads = plan.threads, .progress = plan.progress});
+    ClaimStore trials(store.database());
+    return judge_claims(trials, claims, plan.false_alarm);
+}
+
+std::vector<CriterionOutcome> judge_once(const ValidationPlan& plan, const std::vector<Claim>& claims) {
+    Experiment experiment = claim_experiment(plan, claims);
+    experiment.grow = {};
+    Store store(":memory:", experiment, "", plan.threads, Json::object());
+    run_experiment(experiment, store, {.threads = plan.threads, .progress = plan.progress});
+    ClaimStore trials(store.database());
+    std::vector<CriterionOutcome> found;
+    for (const Claim& claim : claims)
+        for (const Criterion& criterion : claim.criteria) {
+            CriterionRuns one(claim, criterion);
+            (void)one.take(false, plan.tier, trials);
+            one.judge(plan.false_alarm / static_cast<double>(interim_analyses));
+            found.push_back(std::move(one.outcome));
+        }
+    return found;
 }
 
 Validation validate_claims(const ValidationPlan& plan) { return validate_claims(plan, claims().rows()); }
@@ -265,13 +288,6 @@ Validation claims_where(const Validation& validation, bool on_dumps) {
     Validation chosen = validation;
     std::erase_if(chosen.claims, [&](const ClaimOutcome& one) { return one.claim->on.empty() == on_dumps; });
     return chosen;
-}
-
-Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& control,
-                      const ValidationPlan& plan) {
-    TrialRun run = make_run(claim, criterion, control, plan);
-    draw_all({{&run}}, plan, 1);
-    return analyse(run, plan.false_alarm / static_cast<double>(interim_analyses));
 }
 
 }  // namespace spiked::validation

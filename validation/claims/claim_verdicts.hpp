@@ -101,7 +101,9 @@ struct ValidationPlan {
     double false_alarm = 1e-3;
     std::vector<std::string> claims;  ///< ids of the claims to judge; empty: all
     std::size_t threads = 0;
-    std::function<void(std::size_t done, std::size_t of)> progress;
+    std::function<void(std::size_t done, std::size_t of)> progress;  ///< in trials; the total grows
+
+    [[nodiscard]] bool judges(const Claim& claim) const;
 };
 
 struct Validation {
@@ -111,6 +113,9 @@ struct Validation {
     /// Number of comparisons of the whole tier, those of controls included, which share the false-alarm rate.
     std::size_t comparisons = 0;
     std::vector<ClaimOutcome> claims;
+    /// Number of cells that these verdicts ask for and the store lacks: of claims that are left out, of second
+    /// analyses, which are inconclusive without, and of closest faults.
+    std::size_t lacking = 0;
 };
 
 /// Judges claims. A criterion that is inconclusive at the first interim analysis is run once more with four times as
@@ -128,9 +133,9 @@ struct Validation {
 /// The claims of a result that are about dumps, or those that are not.
 [[nodiscard]] Validation claims_where(const Validation& validation, bool on_dumps);
 
-/// Runs one control of a criterion alone, with the criterion's own numbers of trials.
-[[nodiscard]] Outcome judge_control(const Claim& claim, const Criterion& criterion, const std::string& control,
-                                    const ValidationPlan& plan);
+/// Draws the trials of the first analysis of each criterion and judges it and its controls, each comparison at the
+/// level false_alarm / 2, in the order of the criteria.
+[[nodiscard]] std::vector<CriterionOutcome> judge_once(const ValidationPlan& plan, const std::vector<Claim>& claims);
 
 }  // namespace spiked::validation
 

@@ -1,9 +1,8 @@
-#include "validation/claims/closest_fault.hpp"
-
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
+
+#include "validation/claims/claim_runs.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -36,13 +35,8 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) 
 /// The fault in a fraction of the trials.
 PartBracket bisect_share(const FaultSearch& search, double alpha) {
     PartBracket bracket;
-    for (std::size_t step = 0; step < most_steps; ++step) {
-        TrialRun mixed{search.sound->criterion, {}};
-        for (std::size_t i = 0; i < search.sound->sizes.size(); ++i)
-            mixed.sizes.push_back(
-                std::make_unique<SizeRun>(*search.sound->sizes[i], *search.faulty->sizes[i], bracket.middle()));
-        bracket.narrow(analyse(mixed, alpha));
-    }
+    for (std::size_t step = 0; step < most_steps; ++step)
+        bracket.narrow(analyse(mixed(*search.sound, *search.faulty, bracket.middle()), alpha));
     return bracket;
 }
 
@@ -51,46 +45,63 @@ struct OwnSearch {
     FaultSearch* search = nullptr;
     PartBracket bracket = {};
     std::size_t steps = 0;
-    TrialRun run = {};
 };
 
-void bisect_together(std::vector<OwnSearch>& own, const ValidationPlan& plan, double alpha) {
+/// One step of the bisections of a criterion, which share their trials' blocks. They end where the store lacks trials.
+void bisect_criterion(const std::vector<OwnSearch*>& own, double alpha, ClaimStore& store) {
+    const FaultSearch& first = *own.front()->search;
+    std::vector<TrialRun> runs;
+    ClaimCell cell{.claim = first.claim, .criterion = first.sound->criterion};
+    for (const OwnSearch* one : own) {
+        const std::string& control = one->search->control->definition.name;
+        cell.faults.emplace(control, one->bracket.middle());
+        runs.push_back({cell.criterion, control});
+    }
+    bool lacking = false;
+    for (const SizeTrials& at : first.sound->sizes) {
+        cell.size = at.size;
+        cell.trials = at.values.size();
+        auto found = store.trials(cell);
+        lacking = lacking || !found;
+        if (found)
+            for (TrialRun& run : runs) run.sizes.push_back({at.size, std::move(found->at(run.control))});
+    }
+    for (std::size_t i = 0; i < own.size(); ++i)
+        if (lacking)
+            own[i]->steps = 0;
+        else
+            own[i]->bracket.narrow(analyse(runs[i], alpha));
+}
+
+void bisect_together(std::vector<OwnSearch>& own, double alpha, ClaimStore& store) {
     for (std::size_t step = 0; step < most_steps; ++step) {
-        for (const std::uint64_t times : {std::uint64_t{1}, extension}) {
-            // The searches of a criterion are drawn together, because they often share a decomposed block.
-            std::map<const TrialRun*, RunGroup> groups;
-            for (OwnSearch& one : own) {
-                if (step >= one.steps || one.search->times != times) continue;
-                one.run = make_run(*one.search->claim, *one.search->sound->criterion,
-                                   one.search->control->definition.name, plan, one.bracket.middle());
-                groups[one.search->sound].push_back(&one.run);
-            }
-            std::vector<RunGroup> all;
-            for (auto& [sound, group] : groups) all.push_back(std::move(group));
-            if (!all.empty()) draw_all(all, plan, times);
+        std::vector<std::vector<OwnSearch*>> groups;  // the searches of one criterion are neighbours
+        for (OwnSearch& one : own) {
+            if (step >= one.steps) continue;
+            if (groups.empty() || groups.back().front()->search->sound != one.search->sound) groups.emplace_back();
+            groups.back().push_back(&one);
         }
-        for (OwnSearch& one : own)
-            if (step < one.steps) one.bracket.narrow(analyse(std::exchange(one.run, {}), alpha));
+        for (const auto& group : groups) bisect_criterion(group, alpha, store);
     }
 }
 
 }  // namespace
 
-void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn,
-                           const ValidationPlan& plan, double alpha) {
+void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
+                           double alpha, ClaimStore& store) {
     std::erase_if(searches, [](const FaultSearch& one) { return !one.control->fails(); });
     std::vector<OwnSearch> own;
     std::map<const Claim*, double> step;  // work of one step of all bisections of a claim
     for (FaultSearch& one : searches) {
         keep_bracket(one, bisect_share(one, alpha), false);
-        if (plan.tier != Tier::full || !one.control->definition.size) continue;
+        if (tier != Tier::full || !one.control->definition.size) continue;
         own.push_back({&one});
         step[one.claim] += work_of(*one.faulty);
     }
     for (OwnSearch& one : own)
         one.steps = static_cast<std::size_t>(
             std::min(static_cast<double>(most_steps), drawn.at(one.search->claim) / step.at(one.search->claim)));
-    bisect_together(own, plan, alpha);
+    bisect_together(own, alpha, store);
     for (const OwnSearch& one : own) keep_bracket(*one.search, one.bracket, true);
 }
 

@@ -262,35 +262,75 @@ bool Selftest::passed() const {
                        [](const CalibrationOutcome& one) { return one.passed && one.control_rejected; });
 }
 
+namespace {
+
+/// The claims with the criteria in which defects are planted, and of their controls those that plant them.
+std::vector<Claim> claims_with(const std::vector<PlantedDefect>& defects) {
+    std::vector<Claim> chosen;
+    for (const PlantedDefect& defect : defects) {
+        const Claim* claim = find_claim(defect.claim);
+        const auto named = [](const std::string& name) {
+            return [&name](const auto& one) { return one.name == name; };
+        };
+        const auto criterion =
+            claim == nullptr ? std::vector<Criterion>::const_iterator{}
+                             : std::find_if(claim->criteria.begin(), claim->criteria.end(), named(defect.criterion));
+        if (claim == nullptr || criterion == claim->criteria.end())
+            throw data_error("the defect \"{}\" names no criterion ({}, {})", defect.name, defect.claim,
+                             defect.criterion);
+        auto of = std::find_if(chosen.begin(), chosen.end(), [&](const Claim& one) { return one.id == defect.claim; });
+        if (of == chosen.end()) {
+            chosen.push_back(*claim);
+            chosen.back().criteria.clear();
+            of = chosen.end() - 1;
+        }
+        auto kept = std::find_if(of->criteria.begin(), of->criteria.end(), named(defect.criterion));
+        if (kept == of->criteria.end()) {
+            of->criteria.push_back(*criterion);
+            of->criteria.back().negative_controls.clear();
+            of->criteria.back().positive_controls.clear();
+            kept = of->criteria.end() - 1;
+        }
+        const auto& all = criterion->negative_controls;
+        const auto control = std::find_if(all.begin(), all.end(), named(defect.control));
+        kept->negative_controls.push_back(control == all.end() ? Control{defect.control, ""} : *control);
+    }
+    return chosen;
+}
+
+}  // namespace
+
 Selftest run_selftest(const SelftestPlan& plan) {
     Selftest result;
     const std::size_t parts = plan.defects.size() + calibrations().size();
     const double alpha = plan.false_alarm / static_cast<double>(parts);
-    std::size_t done = 0;
-    const auto report_progress = [&] {
-        if (plan.progress) plan.progress(++done, parts);
-    };
-    const ValidationPlan trials{.seed = plan.seed, .false_alarm = alpha, .threads = plan.threads};
-    std::map<std::pair<std::string, std::string>, bool> intact;
+    const auto claims = claims_with(plan.defects);
+    const auto judged = judge_once({.seed = plan.seed,
+                                    .false_alarm = alpha,
+                                    .threads = plan.threads,
+                                    .progress =
+                                        [&](std::size_t done, std::size_t of) {
+                                            if (plan.progress) plan.progress(done * plan.defects.size() / of, parts);
+                                        }},
+                                   claims);
     for (const auto& defect : plan.defects) {
-        const Claim* claim = find_claim(defect.claim);
-        const auto criterion = claim == nullptr
-                                   ? std::vector<Criterion>::const_iterator{}
-                                   : std::find_if(claim->criteria.begin(), claim->criteria.end(),
-                                                  [&](const Criterion& one) { return one.name == defect.criterion; });
-        if (claim == nullptr || criterion == claim->criteria.end())
-            throw data_error("the defect \"{}\" names no criterion ({}, {})", defect.name, defect.claim,
-                             defect.criterion);
-        const Outcome outcome = judge_control(*claim, *criterion, defect.control, trials);
-        const auto [sound, fresh] = intact.try_emplace({defect.claim, defect.criterion});
-        if (fresh) sound->second = judge_control(*claim, *criterion, "", trials).verdict != Verdict::fail;
-        result.defects.push_back(
-            {defect, outcome.verdict == Verdict::fail && sound->second, sound->second, outcome.deciding()});
-        report_progress();
+        auto one = judged.begin();  // in the order of the criteria
+        for (const Claim& claim : claims)
+            for (const Criterion& criterion : claim.criteria) {
+                if (claim.id == defect.claim && criterion.name == defect.criterion) {
+                    const bool sound = one->outcome.verdict != Verdict::fail;
+                    const auto control = std::find_if(
+                        one->controls.begin(), one->controls.end(),
+                        [&](const ControlOutcome& each) { return each.definition.name == defect.control; });
+                    result.defects.push_back({defect, control->fails() && sound, sound, control->outcome.deciding()});
+                }
+                ++one;
+            }
     }
+    std::size_t done = plan.defects.size();
     for (const auto& calibration : calibrations()) {
         result.calibrations.push_back(calibrate(calibration, plan, alpha));
-        report_progress();
+        if (plan.progress) plan.progress(++done, parts);
     }
     return result;
 }

@@ -332,6 +332,14 @@ std::vector<Metric> model_metrics() {
     };
 }
 
+Metric claim_metric() {
+    return {.name = "trial",
+            .unit = "number",
+            .better = "none",
+            .definition = "number of one trial of a claim, which its criterion defines",
+            .of = "sample"};
+}
+
 /// The sizes of codes: in all, and one metric for each item of the ledger.
 std::vector<Metric> bit_metrics() {
     std::vector<Metric> all = {
@@ -421,6 +429,7 @@ const Registry<Metric>& metrics() {
             add(part);
         for (const auto& model : query_models()) add(inner_product_metrics(model));
         all.push_back(shared_bits());
+        all.push_back(claim_metric());
         return all;
     }());
     return table;

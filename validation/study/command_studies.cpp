@@ -6,6 +6,7 @@
 
 #include "core/text/json.hpp"
 #include "estimators/caches/cache_method.hpp"
+#include "validation/claims/claim_study.hpp"
 #include "validation/kv/kv_measurement.hpp"
 #include "validation/model/model_study.hpp"
 #include "validation/study/study.hpp"
@@ -74,6 +75,25 @@ Experiment perplexity_experiment(const PerplexityPlan& plan, const CommandOrigin
 Experiment retrieval_experiment(const RetrievalPlan& plan, const CommandOrigin& origin) {
     Experiment experiment = begun_model_experiment(plan.model, plan.quantizer.seed, origin);
     make_retrieval_experiment(experiment, plan);
+    return experiment;
+}
+
+Experiment validation_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims, const KvPlan& kv,
+                                 const Json& settings, const CommandOrigin& origin) {
+    Experiment experiment = claim_experiment(plan, claims);
+    experiment.config_source = origin.command;
+    experiment.seed_source = origin.seed_given ? "cli" : "config";
+    if (kv.dumps.empty()) return experiment;
+    const OpenDumps open = open_dumps(kv);
+    Json files = Json::array();
+    for (std::size_t i = 0; i < open.dumps.size(); ++i) {
+        files.push(open.sha256[i]);
+        const auto& dump = *open.dumps[i];
+        experiment.inputs.push_back({open.name_of(i), std::filesystem::file_size(dump.path()), open.sha256[i],
+                                     format_of(dump.path()), dump.layout().text(), dump.model()});
+    }
+    experiment.science.set("dumps", std::move(files));
+    experiment.science.set("dump_settings", settings);
     return experiment;
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "validation/claims/claim_verdicts.hpp"
 #include "validation/kv/open_dumps.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
@@ -30,5 +31,10 @@ struct CommandOrigin {
 /// plan.quantizer. Throws the errors of make_perplexity_experiment and make_retrieval_experiment.
 [[nodiscard]] Experiment perplexity_experiment(const PerplexityPlan& plan, const CommandOrigin& origin);
 [[nodiscard]] Experiment retrieval_experiment(const RetrievalPlan& plan, const CommandOrigin& origin);
+
+/// The study `validate` of claims, some of which may be about the blocks of the dumps of `kv`; `settings` are the
+/// options that say how these are read. Throws the errors of claim_experiment and open_dumps.
+[[nodiscard]] Experiment validation_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims,
+                                               const KvPlan& kv, const Json& settings, const CommandOrigin& origin);
 
 }  // namespace spiked::validation

@@ -160,6 +160,54 @@ TEST(ValidateCommand, WritesASummaryAndAPageOfDumps) {
     EXPECT_EQ(spiked("validate --claim qjl.mean --summary no/such/file.md").code, 6);
 }
 
+// The verdicts of a store are those that are drawn in memory, for any kills, and need no draws once they are made.
+TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
+    const std::string folder = scratch("validate-store");
+    std::filesystem::create_directories(folder);
+    const std::string claims = "validate --claim qjl.mean,bits.formula --json --progress none";
+    const std::string words = claims + " -o claims.spiked";
+    const std::string expected = spiked(claims).out;
+    int kills = 0;
+    Outcome last{.code = 137};
+    for (int attempt = 0; attempt < 100 && last.code == 137; ++attempt) {
+        // Killed later each time, so that some run makes progress.
+        last = spiked(words, in(folder) + "timeout -s KILL " + std::to_string(0.2 + 0.1 * attempt));
+        kills += last.code == 137 ? 1 : 0;
+    }
+    EXPECT_GE(kills, 1);
+    ASSERT_EQ(last.code, 0) << last.err;
+    EXPECT_EQ(last.out, expected);
+    const auto batches = [&] { return spiked("export claims.spiked --table values --format csv", in(folder)).out; };
+    const std::string drawn = batches();
+    const Outcome again = spiked(words + " --junit claims.xml", in(folder));
+    EXPECT_EQ(again.out, expected);
+    EXPECT_EQ(batches(), drawn);
+    EXPECT_NE(contents(folder + "/claims.xml").find("tests=\"2\" failures=\"0\""), std::string::npos);
+
+    EXPECT_EQ(spiked("show claims.spiked --json", in(folder)).out, expected);
+    EXPECT_NE(spiked("show claims.spiked", in(folder)).out.find("qjl.mean"), std::string::npos);
+    const auto width = [&](const std::string& rate) {
+        const Outcome found = spiked("show claims.spiked --json --false-alarm " + rate, in(folder));
+        const Json document = found.json();
+        const Json& finding =
+            (*(*(*document.find("claims")->items())[0].find("criteria")->items())[0].find("findings")->items())[0];
+        return number(*finding.find("high")) - number(*finding.find("low"));
+    };
+    EXPECT_GT(width("1e-9"), width("1e-3"));
+    EXPECT_EQ(spiked("show claims.spiked --false-alarm 2", in(folder)).code, 2);
+    const std::string checks = spiked("export claims.spiked --table checks", in(folder)).out;
+    EXPECT_NE(checks.find("qjl.mean,corrected,corrected,constant,32,0.67771913"), std::string::npos) << checks;
+    ASSERT_EQ(spiked("report claims.spiked", in(folder)).code, 0);
+    EXPECT_NE(contents(folder + "/claims.html").find("<h2>qjl.mean</h2>"), std::string::npos);
+    const Outcome replay = spiked("replay claims.spiked --cell 'qjl.mean corrected 32' --rep 7", in(folder));
+    EXPECT_EQ(replay.code, 0) << replay.err;
+    EXPECT_NE(replay.out.find("0 of 4 stored values differ"), std::string::npos) << replay.out;
+    const Outcome other = spiked("validate --claim qjl.mean -o claims.spiked", in(folder));
+    EXPECT_EQ(other.code, 2);
+    EXPECT_NE(other.err.find("the store holds another study (claims"), std::string::npos) << other.err;
+    EXPECT_EQ(spiked("validate --claim qjl.mean --shard 1/2").code, 2) << "the part would be lost";
+}
+
 TEST(ValidateCommand, RejectsInvalidOptions) {
     const Outcome claim = spiked("validate --claim outlier.locaton");
     EXPECT_EQ(claim.code, 2);

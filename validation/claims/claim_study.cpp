@@ -1,0 +1,286 @@
+#include "validation/claims/claim_study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/runtime/call_once.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "validation/claims/claim_runs.hpp"
+#include "validation/store/open_store.hpp"
+
+namespace spiked::validation {
+namespace {
+
+/// Trials in one commit.
+constexpr std::size_t batch = 16;
+
+/// The controls whose trials a cell has, with the size of their faults; the criterion itself has no name.
+std::vector<std::pair<std::string, double>> runs_of(const ClaimCell& cell) {
+    if (!cell.faults.empty()) return {cell.faults.begin(), cell.faults.end()};
+    std::vector<std::pair<std::string, double>> runs{{"", 1.0}};
+    for (const auto* controls : {&cell.criterion->negative_controls, &cell.criterion->positive_controls})
+        for (const Control& control : *controls) runs.emplace_back(control.name, 1.0);
+    return runs;
+}
+
+void reject_unknown_ids(const ValidationPlan& plan, const std::vector<Claim>& claims) {
+    std::vector<std::string> ids;
+    for (const auto& claim : claims)
+        if (!claim.criteria.empty()) ids.push_back(claim.id);
+    for (const auto& id : plan.claims)
+        if (std::find(ids.begin(), ids.end(), id) == ids.end())
+            throw usage_error(
+                "unknown claim \"{}\"{}", id,
+                id.find(' ') != std::string::npos ? ": separate several with commas" : suggestion(id, ids));
+}
+
+std::size_t comparisons_of(const std::vector<Claim>& claims, Tier tier) {
+    std::size_t count = 0;
+    for (const auto& claim : claims)
+        for (const auto& criterion : claim.criteria) {
+            const std::size_t sizes = plan_of(criterion, tier).size();
+            count += (one_slope(criterion) ? std::min<std::size_t>(sizes, 1) : sizes) *
+                     (1 + criterion.negative_controls.size() + criterion.positive_controls.size());
+        }
+    return std::max<std::size_t>(count, 1);
+}
+
+/// Large blocks come first, so that no thread is left with a large one at the end.
+std::vector<ClaimCell> large_first(std::vector<ClaimCell> cells) {
+    std::stable_sort(cells.begin(), cells.end(),
+                     [](const ClaimCell& a, const ClaimCell& b) { return a.size > b.size; });
+    return cells;
+}
+
+std::vector<ClaimCell> first_cells(const ValidationPlan& plan, const std::vector<Claim>& claims) {
+    std::vector<ClaimCell> cells;
+    for (const Claim& claim : claims) {
+        if (!plan.judges(claim)) continue;
+        for (const Criterion& criterion : claim.criteria)
+            for (const auto& [size, trials] : plan_of(criterion, plan.tier))
+                cells.push_back({.claim = &claim, .criterion = &criterion, .size = size, .first = 0, .trials = trials});
+    }
+    return large_first(std::move(cells));
+}
+
+/// The cells that a run draws, with their trials once a worker needs them.
+class DrawnCells {
+public:
+    DrawnCells(const ValidationPlan& plan, const std::vector<Claim>& claims, std::vector<ExperimentMethod>& methods)
+        : plan_(plan), claims_(claims) {
+        const auto number_of = [&](const std::string& name) {
+            const auto [found, fresh] = methods_.try_emplace(name, methods_.size());
+            if (fresh) methods.push_back({.name = name, .kind = "sample", .base = name, .bits = {}});
+            return found->second;
+        };
+        (void)number_of(as_stated);
+        for (const Claim& claim : claims_)
+            if (plan_.judges(claim))
+                for (const Criterion& criterion : claim.criteria)
+                    for (const auto& [control, fault] : runs_of({.claim = &claim, .criterion = &criterion}))
+                        (void)number_of(control.empty() ? as_stated : control);
+        for (ClaimCell& cell : first_cells(plan_, claims_)) first_.push_back(std::move(cell));
+        for (std::size_t i = 0; i < first_.size(); ++i) take(i, first_[i]);
+    }
+
+    [[nodiscard]] std::vector<ExperimentCell> cells() const {
+        std::vector<ExperimentCell> cells;
+        for (const ClaimCell& cell : first_) cells.push_back(experiment_cell(cell));
+        return cells;
+    }
+
+    [[nodiscard]] Experiment::Worker worker(std::size_t at) const {
+        const auto found = cells_.find(at);
+        if (found == cells_.end())
+            throw input_error(
+                "cell {} is of no claim on simulated blocks that this program has (it is about a dump, or another "
+                "version "
+                "made the store): run the command that made it",
+                at + 1);
+        return [this, drawn = found->second](std::uint64_t replicate) {
+            drawn->ready([&] { prepare(*drawn); });
+            std::vector<Observation> values;
+            values.reserve(drawn->trials.size());
+            for (const auto& [method, trial] : drawn->trials)
+                values.push_back({method, metric_index("trial"), 0, trial(drawn->cell.first + replicate)});
+            return values;
+        };
+    }
+
+    [[nodiscard]] std::vector<ExperimentCell> grow(Database& database) {
+        ClaimStore store(database);
+        (void)judge_claims(store, claims_, plan_.false_alarm);
+        auto next = static_cast<std::size_t>(database.integer("SELECT count(*) FROM cell"));
+        std::vector<ClaimCell> absent;
+        bool undone = false;
+        for (const ClaimStore::Asked& one : store.asked()) {
+            if (one.at)
+                take(*one.at, one.cell);
+            else
+                absent.push_back(one.cell);
+            undone = undone || (one.at && !one.done);
+        }
+        std::vector<ExperimentCell> added;
+        if (undone) return added;
+        // Bisections depend on second analyses.
+        if (std::any_of(absent.begin(), absent.end(), [](const ClaimCell& cell) { return cell.first > 0; }))
+            std::erase_if(absent, [](const ClaimCell& cell) { return cell.first == 0; });
+        for (const ClaimCell& cell : large_first(std::move(absent))) {
+            take(next++, cell);
+            added.push_back(experiment_cell(cell));
+        }
+        return added;
+    }
+
+private:
+    struct Drawn {
+        ClaimCell cell;
+        CallOnce ready = {};
+        std::vector<std::pair<std::size_t, Trial>> trials = {};  ///< by method
+    };
+
+    void take(std::size_t at, const ClaimCell& cell) {
+        auto drawn = std::make_shared<Drawn>();
+        drawn->cell = cell;
+        cells_[at] = std::move(drawn);
+    }
+    void prepare(Drawn& drawn) const {
+        const ClaimCell& cell = drawn.cell;
+        const std::string address = fmt::format("claim {} {} {}", cell.claim->id, cell.criterion->name, cell.size);
+        for (const auto& [control, fault] : runs_of(cell))
+            drawn.trials.emplace_back(methods_.at(control.empty() ? as_stated : control),
+                                      cell.criterion->prepare({cell.size, control, plan_.seed, address, fault}));
+    }
+
+    ValidationPlan plan_;
+    std::vector<Claim> claims_;
+    std::map<std::string, std::size_t> methods_;
+    std::vector<ClaimCell> first_;
+    std::map<std::size_t, std::shared_ptr<Drawn>> cells_;  ///< by position in the store
+};
+
+}  // namespace
+
+ExperimentCell experiment_cell(const ClaimCell& cell) {
+    ExperimentCell found;
+    found.label = fmt::format("{} {} {}", cell.claim->id, cell.criterion->name, cell.size);
+    if (!cell.claim->on.empty()) found.label += " on " + cell.claim->on;
+    found.rows = found.columns = cell.size;
+    found.params = Json::object(
+        {{"claim", cell.claim->id}, {"criterion", cell.criterion->name}, {"size", cell.size}, {"first", cell.first}});
+    if (!cell.claim->on.empty()) found.params.set("on", cell.claim->on);
+    if (cell.first > 0) found.label += " second analysis";
+    if (!cell.faults.empty()) {
+        Json faults = Json::object();
+        found.label += " with faults";
+        for (const auto& [control, part] : cell.faults) {
+            faults.set(control, part);
+            found.label += fmt::format(" {}={}", control, part);
+        }
+        found.params.set("faults", std::move(faults));
+    }
+    found.replicates = cell.trials;
+    found.factors = {{"claim", {}, cell.claim->id},
+                     {"criterion", {}, cell.criterion->name},
+                     {"size", static_cast<double>(cell.size), fmt::format("{}", cell.size)}};
+    return found;
+}
+
+ClaimStore::ClaimStore(Database& store)
+    : path_(store.path()),
+      values_(store,
+              "SELECT method_id, v FROM value WHERE cell_id = ? AND metric_id = (SELECT metric_id FROM metric WHERE "
+              "name = 'trial') AND k = 0 ORDER BY method_id, rep") {
+    Statement study(store, "SELECT kind, config_resolved, seed, false_alarm FROM study");
+    if (!study.step() || study.text(0) != claims_kind)
+        throw input_error("{}: not a store of claims: name one that spiked validate -o made", store.path());
+    const Json science = Json::parse(study.text(1), store.path() + ": config_resolved", 64);
+    const Json* tier = science.find("tier");
+    const Json* claims = science.find("claims");
+    const Json* comparisons = science.find("comparisons");
+    const auto known = tier != nullptr && tier->string() != nullptr ? find_enum<Tier>(*tier->string()) : std::nullopt;
+    if (!known || claims == nullptr || claims->items() == nullptr || comparisons == nullptr ||
+        comparisons->integer() == nullptr)
+        throw damaged_store(store.path(), "its settings are not those of claims");
+    plan_.tier = *known;
+    plan_.seed = stream::StudySeed::parse(study.text(2));
+    plan_.false_alarm = study.real(3);
+    comparisons_ = static_cast<std::size_t>(std::max<std::int64_t>(1, *comparisons->integer()));
+    for (const Json& id : *claims->items())
+        if (id.string() != nullptr) plan_.claims.push_back(*id.string());
+    Statement cell(store, "SELECT cell_id, params, state FROM cell");
+    while (cell.step()) cells_[cell.text(1)] = {static_cast<std::size_t>(cell.integer(0) - 1), cell.text(2) == "done"};
+    Statement method(store, "SELECT name FROM method ORDER BY method_id");
+    while (method.step()) methods_.push_back(method.text(0) == as_stated ? "" : method.text(0));
+}
+
+std::optional<ClaimTrials> ClaimStore::trials(const ClaimCell& cell) {
+    const std::string params = experiment_cell(cell).params.text();
+    const auto held = cells_.find(params);
+    Asked asked{cell};
+    if (held != cells_.end()) asked.at = held->second.at, asked.done = held->second.done;
+    asked_.push_back(asked);
+    if (!asked.done) return std::nullopt;
+    ClaimTrials found;
+    values_.bind(1, *asked.at + 1);
+    while (values_.step()) {
+        if (values_.is_text(1)) throw damaged_store(path_, "a trial is no number");
+        found[methods_.at(static_cast<std::size_t>(values_.integer(0) - 1))].push_back(values_.real(1));
+    }
+    values_.reset();
+    for (const auto& [control, fault] : runs_of(cell))
+        if (found[control].size() != cell.trials)
+            throw input_error(
+                "cell {} of the store has {} of the {} trials of {} (it was changed by hand, or another "
+                "version made it): start again with another store",
+                *asked.at + 1, found[control].size(), cell.trials, control.empty() ? as_stated : control);
+    return found;
+}
+
+Experiment claim_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims) {
+    reject_unknown_ids(plan, claims);
+    Experiment experiment;
+    experiment.name = "validate";
+    experiment.title = fmt::format("claims, {} tier", enum_name(plan.tier));
+    experiment.kind = claims_kind;
+    experiment.config_source = "spiked validate";
+    Json ids = Json::array();
+    for (const Claim& claim : claims)
+        if (plan.judges(claim)) ids.push(claim.id);
+    experiment.science = Json::object({{"spiked", 1},
+                                       {"kind", std::string(claims_kind)},
+                                       {"tier", std::string(enum_name(plan.tier))},
+                                       {"claims", std::move(ids)},
+                                       {"false_alarm", plan.false_alarm},
+                                       {"comparisons", comparisons_of(claims, plan.tier)}});
+    experiment.seed = plan.seed;
+    experiment.false_alarm = plan.false_alarm;
+    experiment.batch = batch;
+    experiment.failure_budget = 0.0;
+    const auto drawn = std::make_shared<DrawnCells>(plan, claims, experiment.methods);
+    experiment.cells = drawn->cells();
+    experiment.worker = [drawn](std::size_t cell, ReplicateRange) { return drawn->worker(cell); };
+    experiment.grow = [drawn](Database& store) { return drawn->grow(store); };
+    return experiment;
+}
+
+bool holds_claims(Database& store) {
+    Statement study(store, "SELECT kind FROM study");
+    return study.step() && study.text(0) == claims_kind;
+}
+
+Validation stored_verdicts(Database& store, std::optional<double> false_alarm) {
+    ClaimStore trials(store);
+    return judge_claims(trials, claims().rows(), false_alarm.value_or(trials.plan().false_alarm));
+}
+
+Experiment stored_claims(Database& store) {
+    Experiment experiment = claim_experiment(ClaimStore(store).plan(), claims().rows());
+    (void)experiment.grow(store);
+    return experiment;
+}
+
+}  // namespace spiked::validation
