@@ -203,7 +203,7 @@ void read_store(Section& root, const toml::table& file, Study& study, Diagnostic
 /// Rejects the tables that a study of dumps cannot have.
 void reject_tables_of_samples(Section& root, const toml::table* sweep, Diagnostics& diagnostics) {
     if (sweep != nullptr) diagnostics.add(*sweep, "a dump study has no sweep (its cells are the heads): leave it out");
-    for (const char* key : {"estimator", "check"})
+    for (const char* key : {"estimator", "check", "claim"})
         if (const toml::node* asked = root.raw().get(key))
             diagnostics.add(*asked, fmt::format("a dump study takes no [[{}]]: name codecs "
                                                 "(spiked spectrum estimates blocks of a dump)",
@@ -274,7 +274,8 @@ Json science_of(const toml::table& file, ModelKind kind, const Experiment& exper
         science.set("least_replicates", run.replicates.least);
         science.set("until", json_of(*file.at_path("run.until").node()));
     }
-    if (const toml::node* all = file.get("check")) science.set("check", json_of(*all));
+    for (const char* key : {"check", "claim"})
+        if (const toml::node* all = file.get(key)) science.set(key, json_of(*all));
     science.set("false_alarm", experiment.false_alarm);
     return science;
 }
@@ -304,7 +305,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
     const RunTable run = read_run(root, experiment, diagnostics);
     const auto estimators = read_estimators(root, diagnostics);
     const auto codecs = read_codecs(root, diagnostics);
-    const auto checks = read_checks(root, diagnostics);
+    auto checks = read_checks(root, diagnostics);
+    const auto claims = read_claims(root, checks, diagnostics);
     Section budget = root.below("checks");
     experiment.false_alarm = budget.number("false_alarm", 1e-6, 1e-300, 0.5);
     budget.no_other_keys();
@@ -349,6 +351,8 @@ Study parse_study(const std::string& text, const std::string& name, const StudyO
 
     check_stop_rules(file, experiment, diagnostics);
     reject_equal_cells(experiment, sweep == nullptr ? *model : *sweep, diagnostics);
+    diagnostics.throw_if_any();
+    add_claims(claims, checks, experiment, diagnostics);
     diagnostics.throw_if_any();
     add_checks(checks, experiment, diagnostics);
     diagnostics.throw_if_any();

@@ -9,9 +9,16 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "estimators/caches/method_name.hpp"
-#include "validation/claims/claims.hpp"
 
 namespace spiked::validation {
+void reject_long_name(const toml::table& table, const std::string& key, const std::string& name,
+                      Diagnostics& diagnostics) {
+    constexpr std::size_t longest = 200;
+    if (name.size() > longest)
+        diagnostics.add(table, fmt::format("{} has {} bytes (every cell stores it, at most {}): shorten it", key,
+                                           name.size(), longest));
+}
+
 namespace {
 
 StopRule read_stop_rule(const toml::table& table, Diagnostics& diagnostics) {
@@ -55,15 +62,6 @@ void check_value(const OptionSpec& option, const toml::node& value, const std::s
         for (const auto& one : *list) check(one);
     else
         check(value);
-}
-
-/// Rejects long names, because every cell stores the name of each method and check.
-void reject_long_name(const toml::table& table, const std::string& key, const std::string& name,
-                      Diagnostics& diagnostics) {
-    constexpr std::size_t longest = 200;
-    if (name.size() > longest)
-        diagnostics.add(table, fmt::format("{} has {} bytes (every cell stores it, at most {}): shorten it", key,
-                                           name.size(), longest));
 }
 
 template <class Methods>
@@ -140,82 +138,6 @@ std::vector<NamedCodec> read_codecs(Section& root, Diagnostics& diagnostics) {
     return codecs;
 }
 
-CheckTables read_checks(Section& root, Diagnostics& diagnostics) {
-    CheckTables checks;
-    each_table(root, "check", diagnostics, "[[check]]", [&](const toml::table& table) {
-        Section section(table, "[[check]]", diagnostics);
-        section.require("claim", "claim = \"overlap.left\"");
-        section.require("margin", "margin = { abs = 0.02, rate = \"n^-1/2\" }");
-        Check check;
-        check.claim = section.text("claim", "");
-        check.name = section.text("name", check.claim);
-        reject_long_name(table, table.contains("name") ? "name" : "claim", check.name, diagnostics);
-        const auto first = std::find_if(checks.begin(), checks.end(),
-                                        [&](const auto& other) { return other.first.name == check.name; });
-        if (first != checks.end())
-            diagnostics.add(
-                table, fmt::format("check \"{}\" is defined twice (first in line {}): give one of them another name",
-                                   check.name, first->second->source().begin.line));
-        const Claim* claim = find_claim(check.claim);
-        if (table.get("claim") != nullptr && (claim == nullptr || !claim->in_study)) {
-            std::vector<std::string> names;
-            for (const auto& one : claims())
-                if (one.in_study) names.push_back(one.id);
-            diagnostics.add(
-                *table.get("claim"),
-                claim == nullptr
-                    ? fmt::format("unknown claim \"{}\"{}", check.claim, suggestion(check.claim, names))
-                    : fmt::format("claim \"{0}\" cannot be checked in a study (it has its own trials): judge it with "
-                                  "spiked validate --claim {0}; studies check {1}",
-                                  check.claim, fmt::join(names, ", ")));
-        }
-        if (const toml::table* margin = section.table("margin", "{ rel = 0.05 }")) {
-            Section inside(*margin, "margin", diagnostics);
-            check.margin_absolute = inside.number("abs", 0.0, 0.0, 1e6);
-            check.margin_relative = inside.number("rel", 0.0, 0.0, 1.0);
-            const std::vector<std::string> rates = {"1", "n^-1/3", "n^-1/2", "n^-2/3", "n^-1"};
-            const double exponents[] = {0.0, -1.0 / 3.0, -0.5, -2.0 / 3.0, -1.0};
-            const std::string rate = inside.choice("rate", "1", rates);
-            const auto at = std::find(rates.begin(), rates.end(), rate);
-            if (at != rates.end()) check.rate_exponent = exponents[at - rates.begin()];
-            inside.no_other_keys();
-            if (check.margin_absolute + check.margin_relative <= 0.0)
-                diagnostics.add(*margin,
-                                "a margin needs abs or rel above 0 (limits are never exactly true at finite size)");
-        }
-        if (const toml::table* where = section.table("where", "{ n = { ge = 128 } }"))
-            for (const auto& [factor, condition] : *where) {
-                const toml::table* comparisons = condition.as_table();
-                if (comparisons == nullptr) {
-                    if (condition.is_number())
-                        check.where.push_back(
-                            {std::string(factor.str()), Relation::equal, *condition.value<double>(), ""});
-                    else if (const auto text = condition.value_exact<std::string>())
-                        check.where.push_back({std::string(factor.str()), std::nullopt, 0.0, *text});
-                    else
-                        diagnostics.add(condition, "a condition is a number, a text or a table such as { ge = 1.2 }");
-                    continue;
-                }
-                for (const auto& [relation, number] : read_comparisons(*comparisons, diagnostics))
-                    check.where.push_back({std::string(factor.str()), relation, number, ""});
-            }
-        section.no_other_keys();
-        checks.emplace_back(std::move(check), &table);
-    });
-    return checks;
-}
-
-void check_conditions(const CheckTables& checks, const std::vector<std::string>& factors, Diagnostics& diagnostics) {
-    for (const auto& [check, table] : checks)
-        if (const toml::table* where = (*table)["where"].as_table())
-            for (const auto& [key, value] : *where)
-                if (std::find(factors.begin(), factors.end(), key.str()) == factors.end())
-                    diagnostics.add(
-                        key.source(),
-                        fmt::format("where: no cell has a factor \"{}\" (only what cells differ in is one){}",
-                                    key.str(), suggestion(key.str(), factors)));
-}
-
 void check_figures(bool dumps, const std::vector<std::string>& factors, const std::vector<const toml::table*>& tables,
                    const std::vector<FigureKeys>& kinds, Diagnostics& diagnostics) {
     if (kinds.empty()) return;
@@ -245,72 +167,6 @@ void check_figures(bool dumps, const std::vector<std::string>& factors, const st
                 diagnostics.add(key.source(), fmt::format("unknown key \"{}\" in a [[figure]] of kind {}{}", key.str(),
                                                           found->kind, suggestion(key.str(), keys)));
         }
-    }
-}
-
-namespace {
-
-/// Notes what the theory does not know about the cells of a check: one note for each reason, with its first cell.
-void note_caveats(const Check& check, Experiment& experiment) {
-    struct Found {
-        Caveat caveat;
-        std::string first;
-        std::size_t cells = 0;
-    };
-    std::vector<Found> all;
-    for (const auto& cell : experiment.cells)
-        for (const Caveat& caveat : cell.caveats) {
-            if (caveat.claim != check.claim || !check.applies_to(cell)) continue;
-            auto found = std::find_if(all.begin(), all.end(), [&](const Found& one) { return one.caveat == caveat; });
-            if (found == all.end()) found = all.insert(all.end(), {caveat, cell.label});
-            ++found->cells;
-        }
-    for (const auto& [caveat, first, cells] : all)
-        experiment.notes.push_back(fmt::format(
-            "{}{}: check \"{}\" {} ({}): {}", first,
-            cells == 1 ? "" : fmt::format(" (and {} more of the cells)", cells - 1), check.name,
-            caveat.judged ? "compares with the theory of Gaussian entries" : "leaves a strength out", caveat.why,
-            caveat.judged ? "allow for their effect in the margin"
-                          : "for a verdict take a strength farther from the threshold, or larger blocks"));
-}
-
-/// Why a check finds nothing to judge in the cells that it matches.
-std::string nothing_to_judge(const Check& check, const Experiment& experiment) {
-    for (const auto& cell : experiment.cells)
-        for (const Caveat& caveat : cell.caveats)
-            if (caveat.claim == check.claim && !caveat.judged && check.applies_to(cell)) return caveat.why;
-    return "wrong side of the threshold, a component too close to one below the threshold, or its codec is missing";
-}
-
-}  // namespace
-
-void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& diagnostics) {
-    constexpr std::size_t most_pairs = 1'000'000;  // each check is evaluated in each cell
-    if (checks.size() * experiment.cells.size() > most_pairs) {
-        diagnostics.add(*checks.front().second,
-                        fmt::format("{} checks of {} cells are too many (at most {} pairs): split the "
-                                    "study",
-                                    checks.size(), experiment.cells.size(), most_pairs));
-        return;
-    }
-    for (const auto& [check, table] : checks) {
-        bool any = false;
-        bool predicted = false;
-        for (const auto& cell : experiment.cells) {
-            const bool applies = check.applies_to(cell);
-            any = any || applies;
-            for (const auto& prediction : cell.predictions)
-                predicted = predicted || (applies && prediction.claim == check.claim);
-        }
-        if (!any)
-            diagnostics.add(*table, fmt::format("check \"{}\" matches no cell: correct its \"where\"", check.name));
-        else if (!predicted)
-            diagnostics.add(*table,
-                            fmt::format("check \"{}\": the claim says nothing about the cells it matches ({}): correct "
-                                        "its \"where\" or the study",
-                                        check.name, nothing_to_judge(check, experiment)));
-        note_caveats(check, experiment);
-        experiment.checks.push_back(check);
     }
 }
 

@@ -14,8 +14,24 @@ namespace spiked::validation {
 [[nodiscard]] std::vector<NamedEstimator> read_estimators(Section& root, Diagnostics& diagnostics);
 [[nodiscard]] std::vector<NamedCodec> read_codecs(Section& root, Diagnostics& diagnostics);
 
+/// Rejects long names, because every cell stores the name of each method and check.
+void reject_long_name(const toml::table& table, const std::string& key, const std::string& name,
+                      Diagnostics& diagnostics);
+
 using CheckTables = std::vector<std::pair<Check, const toml::table*>>;
 [[nodiscard]] CheckTables read_checks(Section& root, Diagnostics& diagnostics);
+/// A claim that the study states itself, [[claim]]: what the mean of a metric of one method is in the cells of its
+/// check.
+struct OwnClaim {
+    ClaimText text;
+    std::string method;
+    Prediction prediction;
+};
+/// Adds the checks of these claims, of the same names, to `checks`.
+[[nodiscard]] std::vector<OwnClaim> read_claims(Section& root, CheckTables& checks, Diagnostics& diagnostics);
+/// Adds the claims to the experiment, and to its cells what they predict.
+void add_claims(const std::vector<OwnClaim>& claims, const CheckTables& checks, Experiment& experiment,
+                Diagnostics& diagnostics);
 /// Verifies that the conditions of the checks name only the given factors of the cells.
 void check_conditions(const CheckTables& checks, const std::vector<std::string>& factors, Diagnostics& diagnostics);
 /// Adds the checks to the experiment and verifies that each of them has a prediction in some cell.

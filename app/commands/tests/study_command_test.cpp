@@ -95,6 +95,34 @@ name = "eoptshrink"
     EXPECT_GT(std::count(shown.out.begin(), shown.out.end(), '\n'), 300);
 }
 
+// The example of the guide: exit codes and JUnit are what CI relies on.
+TEST(RunCommand, JudgesTheClaimsThatAStudyStatesItself) {
+    const std::string example = contents(SPIKED_SOURCE_DIR "/validation/studies/own-claims.toml");
+    const auto judged = [&](const std::string& name, const std::string& from, const std::string& to) {
+        std::string text = example;
+        if (!from.empty()) text.replace(text.find(from), from.size(), to);
+        const std::string folder = folder_with_study(name, text);
+        return spiked("run study.toml --strict --no-report --junit claims.xml -o own.spiked", in(folder));
+    };
+    const Outcome holds = judged("own-claims", "", "");
+    EXPECT_EQ(holds.code, 0) << holds.err;
+    EXPECT_NE(holds.out.find("denoising-helps"), std::string::npos) << holds.out;
+    const std::string junit = contents(scratch("own-claims") + "/claims.xml");
+    EXPECT_NE(junit.find("tests=\"3\" failures=\"0\""), std::string::npos) << junit;
+    EXPECT_EQ(judged("own-region", "between = [0.0, 0.3]", "between = [0.0, 0.1]").code, 1);
+    EXPECT_EQ(judged("own-value", "equals = 0.03454", "equals = 0.0425").code, 1);
+    EXPECT_EQ(judged("own-control", "control = 0.5\n", "control = 0.2\n").code, 1) << "the control passes";
+    const Outcome wrong = judged("own-wrong", "method = \"tq-mse B=3\"", "method = \"tq-mse B=2\"");
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_NE(wrong.err.find("no method \"tq-mse B=2\" measures distortion (methods that do: tq-mse B=3)"),
+              std::string::npos)
+        << wrong.err;
+    EXPECT_EQ(judged("own-both", "equals = 0.03454", "equals = 0.03454\nbetween = [0.0, 1.0]").code, 2);
+    EXPECT_EQ(judged("own-order", "[0.0, 0.3]", "[0.3, 0.0]").code, 2);
+    EXPECT_EQ(judged("own-id", "three-bits", "overlap.left").code, 2);
+    EXPECT_EQ(judged("own-metric", "\"distortion\"", "\"distorsion\"").code, 2);
+}
+
 TEST(RunCommand, StopsOnRequestAndResumes) {
     const std::string folder = study_folder("stopped");
     const std::string words = "run study.toml --no-report --set run.reps.min=20000";
