@@ -332,12 +332,13 @@ std::vector<Metric> model_metrics() {
     };
 }
 
+/// The number of studies of claims, whose methods are the criterion and its controls.
 Metric claim_metric() {
     return {.name = "trial",
             .unit = "number",
             .better = "none",
             .definition = "number of one trial of a claim, which its criterion defines",
-            .of = "sample"};
+            .of = "claim"};
 }
 
 /// The sizes of codes: in all, and one metric for each item of the ledger.
