@@ -67,17 +67,6 @@ Json run_json(validation::Database& store, const std::string& path) {
                          {"checks", reports::counts_json(count_verdicts(store))}});
 }
 
-std::string claims_text_of(const validation::Validation& found, bool details) {
-    std::string text = reports::claims_text(found, details);
-    if (found.lacking > 0)
-        text += fmt::format(
-            "{} cells that these verdicts ask for are not in the store: the command that made it draws those of its "
-            "own "
-            "false-alarm rate\n",
-            found.lacking);
-    return text;
-}
-
 std::string results_text(validation::Database& store) {
     validation::Statement study(store, "SELECT kind, status FROM study");
     if (!study.step()) throw validation::damaged_store(store.path(), "it has no study");
@@ -87,7 +76,8 @@ std::string results_text(validation::Database& store) {
                               store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
                               store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
                               store.integer("SELECT sum(reps_target) FROM cell"));
-    if (validation::holds_claims(store)) return partial + claims_text_of(validation::stored_verdicts(store), false);
+    if (validation::holds_claims(store))
+        return partial + reports::stored_claims_text(store, validation::stored_verdicts(store), false);
     if (reports::replicate_name(store) == "block")
         return partial + reports::kv_text(kv_table(store), equal_bits(store));
     if (validation::of_dumps_or_models(study.text(0)))
@@ -295,7 +285,7 @@ int show(const Arguments& arguments) {
     if (verdicts && (arguments.json() || arguments.verbose() || arguments.has("--false-alarm"))) {
         const auto found = validation::stored_verdicts(store, false_alarm_of(arguments));
         print_text(arguments.json() ? reports::claims_json(found).text(2) + "\n"
-                                    : claims_text_of(found, arguments.verbose()));
+                                    : reports::stored_claims_text(store, found, arguments.verbose()));
     } else if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
         print_text(reports::against_printed(store, arguments.text("--against"), format));

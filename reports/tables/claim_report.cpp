@@ -169,6 +169,22 @@ std::string claims_text(const Validation& validation, bool details) {
     return text;
 }
 
+std::string stored_claims_text(validation::Database& store, const Validation& validation, bool details) {
+    std::string text = claims_text(validation, details);
+    const std::size_t all = spiked::validation::ClaimStore(store).plan().claims.size();
+    if (validation.claims.size() < all)
+        text += fmt::format(
+            "{} more claims of this store are not shown (on dumps, which they need, or without all trials): see the "
+            "command that made it\n",
+            all - validation.claims.size());
+    if (validation.lacking > 0)
+        text += fmt::format(
+            "{} cells that these verdicts ask for are not in the store: the command that made it draws "
+            "those of its false-alarm rate\n",
+            validation.lacking);
+    return text;
+}
+
 Json claims_json(const Validation& validation) {
     Json list = Json::array();
     for (const auto& claim : validation.claims) {

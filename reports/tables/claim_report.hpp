@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/text/json.hpp"
-#include "validation/claims/claim_verdicts.hpp"
+#include "validation/claims/claim_study.hpp"
 #include "validation/claims/selftest.hpp"
 
 namespace spiked::reports {
@@ -12,6 +12,10 @@ namespace spiked::reports {
 /// Judged claims for a terminal: one row per claim, then the failed and the open ones with their reasons. `details`
 /// adds every criterion with its controls.
 [[nodiscard]] std::string claims_text(const validation::Validation& validation, bool details);
+
+/// The same for verdicts that were made from a store, and what it holds or lacks besides.
+[[nodiscard]] std::string stored_claims_text(validation::Database& store, const validation::Validation& validation,
+                                             bool details);
 
 /// JSON of schema `spiked.validate/1`.
 [[nodiscard]] Json claims_json(const validation::Validation& validation);

@@ -42,12 +42,13 @@ struct FaultSearch {
 };
 
 /// Finds for each control how large its fault may be before the criterion fails, each comparison at level alpha. A
-/// smaller fault is the planted one in a fraction of the trials, which are those already drawn. In the full tier,
+/// smaller fault is the planted one in a fraction of the trials (`share_faults`), which are those already drawn. In the
+/// full tier,
 /// faults with a size are bisected in their own unit, on further trials of the store with the random numbers of the
 /// criterion, as far as it has them; the search of a claim needs at most as much work again as its verdict did,
 /// `drawn`, in the unit of work_of.
 void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
-                           double alpha, ClaimStore& store);
+                           double alpha, bool share_faults, ClaimStore& store);
 
 /// Of the closest faults of a claim's controls, the one to show. A fault planted in several criteria counts where it is
 /// found soonest.

@@ -112,7 +112,7 @@ public:
 
     [[nodiscard]] std::vector<ExperimentCell> grow(Database& database) {
         ClaimStore store(database);
-        (void)judge_claims(store, claims_, plan_.false_alarm);
+        (void)judge_claims(store, claims_, plan_.false_alarm, false);
         auto next = static_cast<std::size_t>(database.integer("SELECT count(*) FROM cell"));
         std::vector<ClaimCell> absent;
         bool undone = false;

@@ -80,8 +80,10 @@ private:
 
 /// Judges those of the claims of which a store has trials, by these alone. A claim of which it lacks a first analysis
 /// is left out; second analyses and bisections are made as far as it has them, so that another false-alarm rate than
-/// that of the store needs no new draws and may leave more claims inconclusive.
-[[nodiscard]] Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm);
+/// that of the store needs no new draws and may leave more claims inconclusive. Without `share_faults` no closest
+/// faults are searched among the trials of the store, which asks for no others.
+[[nodiscard]] Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm,
+                                      bool share_faults = true);
 
 // A store alone, with the claims of this program. Claims on dumps are left out, because their criteria need the dumps.
 

@@ -161,7 +161,8 @@ void decide(ClaimOutcome& claim) {
 }
 
 /// Searches the closest faults of the forms that hold. The criteria are those of result.claims in the same order.
-void find_closest_faults(std::vector<CriterionRuns>& criteria, Validation& result, double alpha, ClaimStore& store) {
+void find_closest_faults(std::vector<CriterionRuns>& criteria, Validation& result, double alpha, bool share_faults,
+                         ClaimStore& store) {
     std::vector<FaultSearch> searches;
     std::map<const Claim*, double> drawn;
     auto one = criteria.begin();
@@ -174,7 +175,7 @@ void find_closest_faults(std::vector<CriterionRuns>& criteria, Validation& resul
                     searches.push_back({claim.claim, &one->run, &one->controls[i], &outcome.controls[i]});
             ++one;
         }
-    search_closest_faults(searches, drawn, result.tier, alpha, store);
+    search_closest_faults(searches, drawn, result.tier, alpha, share_faults, store);
     for (auto& claim : result.claims) claim.closest_fault = closest_fault_of(claim);
 }
 
@@ -222,7 +223,7 @@ const CriterionOutcome& ClaimOutcome::shown() const {
                              [&](const CriterionOutcome& a, const CriterionOutcome& b) { return place(a) < place(b); });
 }
 
-Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm) {
+Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm, bool share_faults) {
     const ValidationPlan& plan = store.plan();
     Validation result{plan.tier, plan.seed, false_alarm, store.comparisons(), {}, 0};
     const double alpha = false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(interim_analyses);
@@ -251,7 +252,7 @@ Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, dou
         decide(outcome);
         result.claims.push_back(std::move(outcome));
     }
-    find_closest_faults(criteria, result, alpha, store);
+    find_closest_faults(criteria, result, alpha, share_faults, store);
     result.lacking = static_cast<std::size_t>(
         std::count_if(store.asked().begin(), store.asked().end(), [](const auto& one) { return !one.done; }));
     return result;

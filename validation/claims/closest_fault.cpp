@@ -88,12 +88,12 @@ void bisect_together(std::vector<OwnSearch>& own, double alpha, ClaimStore& stor
 }  // namespace
 
 void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
-                           double alpha, ClaimStore& store) {
+                           double alpha, bool share_faults, ClaimStore& store) {
     std::erase_if(searches, [](const FaultSearch& one) { return !one.control->fails(); });
     std::vector<OwnSearch> own;
     std::map<const Claim*, double> step;  // work of one step of all bisections of a claim
     for (FaultSearch& one : searches) {
-        keep_bracket(one, bisect_share(one, alpha), false);
+        if (share_faults) keep_bracket(one, bisect_share(one, alpha), false);
         if (tier != Tier::full || !one.control->definition.size) continue;
         own.push_back({&one});
         step[one.claim] += work_of(*one.faulty);

@@ -403,6 +403,46 @@ TEST(Engine, ProgressReachesATotalThatGrowsWithTheCells) {
     EXPECT_EQ(static_cast<std::int64_t>(seen.back().first), store.database().integer("SELECT sum(reps) FROM batch"));
 }
 
+// Cells that results call for are added one after the other, by a resumed run too, and hold the numbers that they would
+// hold if the study began with them.
+TEST(Engine, AGrowingStudyAddsTheSameCellsAfterStops) {
+    const Experiment whole = FakeStudy{}.experiment();
+    Experiment growing = whole;
+    growing.cells.resize(2);
+    growing.grow = [&](Database& store) -> std::vector<ExperimentCell> {
+        const auto cells = static_cast<std::size_t>(store.integer("SELECT count(*) FROM cell"));
+        const bool done = store.integer("SELECT count(*) FROM cell WHERE state <> 'done'") == 0;
+        if (!done || cells == whole.cells.size()) return {};
+        return {whole.cells[cells]};
+    };
+    const auto means = [](const std::string& path) {
+        Database store = open_store(path);
+        Statement row(store, "SELECT cell, method, metric, k, n, mean, sd FROM v_summary ORDER BY 1, 2, 3, 4");
+        std::vector<std::pair<std::string, double>> all;
+        while (row.step())
+            for (const int number : {4, 5, 6})
+                if (!row.is_null(number)) all.emplace_back(row.text(0) + row.text(1) + row.text(2), row.real(number));
+        return all;
+    };
+    const std::string expected = scratch_path("growing-whole");
+    run_into(whole, expected);
+    const std::string path = scratch_path("growing");
+    int sessions = 0;
+    for (RunOutcome outcome = RunOutcome::stopped; outcome == RunOutcome::stopped; ++sessions) {
+        ASSERT_LT(sessions, 100);
+        std::atomic<bool> stop{false};
+        int batches = 0;
+        outcome = run_into(growing, path, {.threads = 2, .stop = &stop, .progress = [&](auto, auto) {
+                                               if (++batches == 7) stop = true;
+                                           }});
+    }
+    EXPECT_GT(sessions, 5);
+    EXPECT_EQ(means(path), means(expected));
+    growing.cells.resize(1);
+    growing.cells[0].replicates = 40;
+    EXPECT_NE(message_of([&] { run_into(growing, path); }, ErrorKind::usage).find("40 replicates"), std::string::npos);
+}
+
 TEST(Engine, TheFailureBudgetIsAFractionOfAllReplicatesOfACell) {
     FakeStudy study = adaptive_study();
     study.cells = {{"few", 1.0, 0.3, 0.02}, {"many", 1.0, 0.3, 0.3}};

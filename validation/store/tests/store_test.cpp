@@ -438,5 +438,24 @@ TEST(Judge, AStoreWithoutQuestionsHasNoVerdicts) {
     EXPECT_EQ(store.database().integer("SELECT count(*) FROM verdict"), 0);
 }
 
+TEST(Store, ATransactionWithinAnotherIsAPartOfIt) {
+    Database database(":memory:", Database::Mode::trusted);
+    database.execute("CREATE TABLE t(x INTEGER)");
+    const auto insert_twice = [&](bool commit) {
+        Transaction outer(database);
+        database.execute("INSERT INTO t VALUES(1)");
+        {
+            Transaction inner(database);
+            database.execute("INSERT INTO t VALUES(2)");
+            inner.commit();
+        }
+        if (commit) outer.commit();
+    };
+    insert_twice(false);
+    EXPECT_EQ(database.integer("SELECT count(*) FROM t"), 0);
+    insert_twice(true);
+    EXPECT_EQ(database.integer("SELECT count(*) FROM t"), 2);
+}
+
 }  // namespace
 }  // namespace spiked::validation
