@@ -35,7 +35,7 @@ cache-tables: all
 	mv results/CACHES.md docs/CACHES.md
 
 # The paper's tables for the real language models in MODELS=FOLDER, one folder each with config.json, model.safetensors and
-# tokens.npy. Takes hours; the same command goes on where it was stopped.
+# tokens.npy. Takes hours; the same command goes on where it was stopped, and keeps answers of earlier commits of a version.
 real-tables: all
 	mkdir -p results
 	tools/real-tables "$${MODELS:?name the folder of the models: make real-tables MODELS=FOLDER}" > results/REAL_MODELS.md

@@ -25,6 +25,7 @@
 #include "core/runtime/memory.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "core/text/terminal.hpp"
 
 namespace spiked::app {
 namespace {
@@ -186,6 +187,7 @@ int run_command_line(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     remember_command_line(argc, argv);
+    set_table_columns(terminal_columns(STDOUT_FILENO));
     use_one_blas_thread();
     try {
         allow_many_files();

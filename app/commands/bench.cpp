@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/cli/command.hpp"
-#include "app/commands/model_options.hpp"
+#include "app/options/model_options.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/timing/stopwatch.hpp"

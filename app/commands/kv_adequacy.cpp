@@ -2,7 +2,7 @@
 
 #include "app/cli/command.hpp"
 #include "app/cli/progress.hpp"
-#include "app/commands/dump_options.hpp"
+#include "app/options/dump_options.hpp"
 #include "reports/tables/adequacy_report.hpp"
 #include "validation/kv/adequacy.hpp"
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "app/cli/command.hpp"
-#include "app/commands/dump_options.hpp"
+#include "app/options/dump_options.hpp"
 #include "core/runtime/error.hpp"
 #include "sim/kv/kv_like.hpp"
 

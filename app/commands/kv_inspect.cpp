@@ -4,7 +4,7 @@
 #include <map>
 
 #include "app/cli/command.hpp"
-#include "app/commands/dump_options.hpp"
+#include "app/options/dump_options.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 #include "reports/tables/text_table.hpp"

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <memory>
 
 #include "app/cli/command.hpp"
 #include "app/cli/progress.hpp"
 #include "app/cli/stop_requests.hpp"
-#include "app/commands/dump_options.hpp"
-#include "app/commands/method_options.hpp"
-#include "app/commands/model_options.hpp"
 #include "app/commands/study_run.hpp"
+#include "app/options/dump_options.hpp"
+#include "app/options/method_options.hpp"
+#include "app/options/model_options.hpp"
 #include "core/runtime/error.hpp"
 #include "reports/figures/answer_figure.hpp"
 #include "reports/figures/gnuplot.hpp"
@@ -19,6 +20,7 @@
 #include "reports/tables/model_report.hpp"
 #include "sim/llama/llama_dump.hpp"
 #include "validation/kv/kv_table.hpp"
+#include "validation/model/model_study.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
 #include "validation/study/command_studies.hpp"
@@ -28,11 +30,19 @@
 namespace spiked::app {
 namespace {
 
+OptionSpec store_option(const char* help) {
+    return {"-o,--output", file_with({".spiked"}, "STORE.spiked"), help, "", false};
+}
+
+/// The run of a study whose store `-o` names; its cells, which `label` names, are made from the file `texts`.
+StudyRun kept_run(const Arguments& arguments, const std::string& texts, const char* label) {
+    keep_apart(arguments.text("--output"), texts);
+    return {.store_path = arguments.text("--output"), .threads = arguments.count("--threads"), .label = label};
+}
+
 /// `kv perplexity -o`: a study with a document in each batch, whose store `kv frontier --model` reads and resumes too.
 int perplexity_study(const Arguments& arguments, const validation::PerplexityPlan& plan) {
-    StudyRun study{
-        .store_path = arguments.text("--output"), .threads = arguments.count("--threads"), .label = "documents"};
-    keep_apart(study.store_path, plan.tokens);
+    const StudyRun study = kept_run(arguments, plan.tokens, "documents");
     const auto experiment = perplexity_experiment(plan, {command_line(), arguments.has("--seed")});
     return run_study(arguments, experiment, study, [&](validation::Database& store) {
         const validation::KvTable table = kv_table(store);
@@ -60,6 +70,28 @@ int perplexity(const Arguments& arguments) {
     return 0;
 }
 
+void show_answers(const Arguments& arguments, const validation::GeneratedAnswers& found) {
+    if (arguments.has("--plot"))
+        reports::write_picture(
+            reports::answer_figure(found, *find_enum<reports::AnswerRows>(arguments.text("--plot-rows"))),
+            arguments.text("--plot"));
+    if (arguments.json())
+        print_json(reports::answers_json(found));
+    else
+        print_text(reports::answers_text(found, arguments.verbose()));
+}
+
+/// `kv retrieve --prompts-file -o`: a study with a prompt in each batch.
+int answers_study(const Arguments& arguments, const validation::AnswerPlan& plan) {
+    const StudyRun study = kept_run(arguments, plan.prompts, "prompts");
+    keep_apart(arguments.text("--plot"), study.store_path);
+    const auto open = std::make_shared<const validation::OpenAnswers>(validation::open_answers(plan));
+    const auto experiment = answers_experiment(open, {command_line(), arguments.has("--seed")});
+    return run_study(arguments, experiment, study, [&](validation::Database& store) {
+        if (const auto found = stored_answers(store, *open)) show_answers(arguments, *found);
+    });
+}
+
 /// `kv retrieve --prompts-file`.
 int answer(const Arguments& arguments) {
     if (!arguments.positionals.empty())
@@ -70,20 +102,14 @@ int answer(const Arguments& arguments) {
         (void)reports::picture_format(arguments.text("--plot"));  // before anything runs
         keep_apart(arguments.text("--plot"), plan.prompts);
     }
+    if (arguments.has("--output")) return answers_study(arguments, plan);
     validation::GeneratedAnswers found;
     {
         ProgressDisplay display(arguments, "answers");
         plan.progress = [&](std::size_t done, std::size_t of) { display.show(done, of); };
         found = validation::measure_answers(plan);
     }
-    if (arguments.has("--plot"))
-        reports::write_picture(
-            reports::answer_figure(found, *find_enum<reports::AnswerRows>(arguments.text("--plot-rows"))),
-            arguments.text("--plot"));
-    if (arguments.json())
-        print_json(reports::answers_json(found));
-    else
-        print_text(reports::answers_text(found, arguments.verbose()));
+    show_answers(arguments, found);
     return 0;
 }
 
@@ -91,6 +117,8 @@ int retrieve(const Arguments& arguments) {
     if (arguments.has("--prompts-file")) return answer(arguments);
     if (arguments.has("--plot-rows"))
         throw usage_error("--plot-rows has no effect (it is for the heatmap of --prompts-file): leave it out");
+    if (arguments.has("--output"))
+        throw usage_error("--output has no effect (it keeps the answers to --prompts-file): leave it out");
     validation::RetrievalPlan plan;
     plan.dumps = arguments.positionals;
     if (plan.dumps.empty() && !arguments.has("--model"))
@@ -198,6 +226,7 @@ Command kv_retrieve_command() {
          "heatmap of the recall by context; as .svg, .png or .pdf",
          "", false},
         {"--plot-rows", one_of<reports::AnswerRows>(), "rows of that heatmap", "depth", false},
+        store_option("keep every answer to --prompts-file in a store; the same command again resumes"),
         threads_option(),
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
@@ -210,7 +239,8 @@ Command kv_retrieve_command() {
              "spiked kv retrieve needles-a.safetensors needles-b.safetensors --plot attention.svg",
              "spiked kv retrieve --model model/ --needles 240 --prompts 32 --method tq-mse,kivi --bits 2 -v",
              "spiked kv retrieve --model model/ --method tq-mse,snapkv,snapkv+tq-mse --bits 2 --budget 0.07",
-             "spiked kv retrieve --model instruct/ --prompts-file prompts.json --method tq-mse --plot recall.svg"},
+             "spiked kv retrieve --model instruct/ --prompts-file prompts.json --method tq-mse --plot recall.svg",
+             "spiked kv retrieve --model instruct/ --prompts-file prompts.json --bits 2,3 -o answers.spiked"},
             dump_value("DUMP"),
             0,
             1 << 20,
@@ -229,10 +259,9 @@ Command kv_perplexity_command() {
         {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
          "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
         block_option(),
-        {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
-         "keep every document's numbers in a store and print the table of kv frontier --model; the same command again "
-         "resumes",
-         "", false},
+        store_option(
+            "keep every document's numbers in a store and print the table of kv frontier --model; the same command "
+            "again resumes"),
         threads_option(),
     };
     options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());

@@ -8,10 +8,10 @@
 
 #include "app/cli/command.hpp"
 #include "app/cli/stop_requests.hpp"
-#include "app/commands/dump_options.hpp"
-#include "app/commands/method_options.hpp"
-#include "app/commands/model_options.hpp"
 #include "app/commands/study_run.hpp"
+#include "app/options/dump_options.hpp"
+#include "app/options/method_options.hpp"
+#include "app/options/model_options.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "reports/figures/figures.hpp"
@@ -196,7 +196,9 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
     std::vector<OptionSpec> options = {
         several_bits_option(bits),
         {"--calibrate", several(dump_value("DUMP")),
-         "other sequences of the same model, from which palu, cskv, ojakv and kvtc take their bases", "", true},
+         fmt::format("other sequences of the same model, from which {} take their bases",
+                     fmt::join(estimators::calibrated_caches(), ", ")),
+         "", true},
         residual_option(),
         {"--attention", one_of({"causal", "bidirectional", "none"}),
          "keys that a query attends to, for files that do not say it (without it, attention is not measured); none: do "

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "app/cli/command.hpp"
-#include "app/commands/dump_options.hpp"
-#include "app/commands/matrix_options.hpp"
+#include "app/options/dump_options.hpp"
+#include "app/options/matrix_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/pca/sample_checks.hpp"
 #include "estimators/pca/spiked_pca.hpp"

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include "app/cli/command.hpp"
-#include "app/commands/dump_options.hpp"
-#include "app/commands/matrix_options.hpp"
-#include "app/commands/method_options.hpp"
+#include "app/options/dump_options.hpp"
+#include "app/options/matrix_options.hpp"
+#include "app/options/method_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/relative_error.hpp"

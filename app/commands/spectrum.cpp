@@ -6,8 +6,8 @@
 #include <span>
 
 #include "app/cli/command.hpp"
-#include "app/commands/dump_options.hpp"
-#include "app/commands/matrix_options.hpp"
+#include "app/options/dump_options.hpp"
+#include "app/options/matrix_options.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/inference/spike_intervals.hpp"

@@ -78,12 +78,8 @@ arma::mat decode_group(const CausalGroup& group, std::span<const std::uint8_t> b
     return decode_causal(code, shape, group.options);
 }
 
-}  // namespace
-
 void check_cache_causal(const CacheMethod& method, double bits) {
-    if (!(bits >= 0.25 && bits <= 8.0))
-        throw usage_error("\"{}\": {} bits are not possible (a mean rate is 0.25 to 8): choose --bits 0.25 to 8",
-                          method.own.text(), bits);
+    check_rate(method, bits);
     // The least number of tokens between two bases is that of the channels, which are not known here.
     spiked::located([&] { return '"' + method.own.text() + '"'; },
                     [&] { check_causal({1}, causal_options(method.own, 1)); });
@@ -104,6 +100,66 @@ CacheCoder cache_causal(const CacheMethod& method, const CacheInput& input) {
         own.text(), [=](const arma::mat& rows) { return encode_group(group, bits, rows); },
         [=](std::span<const std::uint8_t> bytes, std::size_t tokens) { return decode_group(group, bytes, tokens); });
     return {with_kept_tokens(0, 0, input.channels, std::move(coder)), input.channels, 0};
+}
+
+/// The options of causal transform coding with these defaults.
+std::vector<OptionSpec> causal_specs(const char* freeze, const char* update) {
+    const ValueSpec on_or_off = one_of({"on", "off"});
+    return {
+        {"sink", on_or_off, "whether the first token is stored in fp16", "on"},
+        {"weights", one_of({"queries", "none"}),
+         "what weights rotary pairs of keys: the queries of the first 128 tokens, where a dump has them", "queries"},
+        {"basis", one_of({"past", "none"}), "eigenvectors of past tokens, or the channels as they are", "past"},
+        {"ar", on_or_off, "whether each coordinate is predicted from the token before", "on"},
+        {"dependent", on_or_off, "dependent quantization with 8 states, or a scalar quantizer", "on"},
+        {"adapt", on_or_off, "whether variances and counts follow the tokens within a basis", "on"},
+        {"freeze", one_of_or({"never"}, whole("TOKENS", 128)),
+         "tokens after which the basis is final, so that later blocks decode alone: a multiple of 128, or never",
+         freeze},
+        {"update", whole("TOKENS", 8),
+         "tokens between two bases: a multiple of 8, at least m^2 / 4096 for m channels, which then is the default",
+         update},
+        {"lambda", number("L", {.least = 0.0, .most = 10.0}),
+         "weight of bits in the encoder's search; default 0.3, with dependent=off 0.12"},
+    };
+}
+
+std::vector<OptionSpec> causal_head_specs() {
+    std::vector<OptionSpec> specs = causal_specs("256", "32");
+    specs.push_back({"heads", whole("G"), "number of heads of a side in a basis; 0: all of a layer", "1"});
+    return specs;
+}
+
+QuantizerEntry causal_entry(std::string name, std::string summary, std::vector<OptionSpec> options) {
+    return rate_entry({std::move(name), std::move(summary), std::move(options),
+                       "backward-adaptive transform coding with dependent quantization (Schwarz et al. 2021)"},
+                      "stored bits an entry that the step is searched for, also fractions: 0.25 to 8");
+}
+
+}  // namespace
+
+CacheMaker causal_klt_cache() {
+    return {
+        .entry = causal_entry("causal-klt",
+                              "codes each token in the eigenvectors of the decoded tokens before it, keys without "
+                              "their rotary embedding where it is known",
+                              causal_head_specs()),
+        .derotates = true,
+        .check = check_cache_causal,
+        .make = cache_causal,
+    };
+}
+
+CacheMaker causal_klt_joint_cache() {
+    return {
+        .entry = causal_entry("causal-klt-joint",
+                              "causal-klt with one basis for the keys and values of all heads of a layer",
+                              causal_specs("512", "64")),
+        .derotates = true,
+        .sides = true,
+        .check = check_cache_causal,
+        .make = cache_causal,
+    };
 }
 
 }  // namespace spiked::estimators

@@ -38,6 +38,8 @@ struct CacheMethod {
 [[nodiscard]] const std::vector<QuantizerEntry>& cache_methods();
 /// Whether the name, with or without `unrope+`, is that of a cache method.
 [[nodiscard]] bool is_cache_method(std::string_view text);
+/// The names of the calibrated ones.
+[[nodiscard]] std::vector<std::string> calibrated_caches();
 /// The names and those of all cache methods, or of those that code heads apart unless their options say otherwise: for
 /// the messages that list what a command accepts.
 [[nodiscard]] std::vector<std::string> and_caches(std::vector<std::string> names = {});

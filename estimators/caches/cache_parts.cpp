@@ -71,4 +71,16 @@ RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t
         });
 }
 
+QuantizerEntry rate_entry(RegistryEntry entry, std::string bits_mean) {
+    QuantizerEntry of_rate{std::move(entry), std::move(bits_mean)};
+    of_rate.fractions = true;
+    return of_rate;
+}
+
+void check_rate(const CacheMethod& method, double bits) {
+    if (!(bits >= 0.25 && bits <= 8.0))
+        throw usage_error("\"{}\": {} bits are not possible (a mean rate is 0.25 to 8): choose --bits 0.25 to 8",
+                          method.own.text(), bits);
+}
+
 }  // namespace spiked::estimators

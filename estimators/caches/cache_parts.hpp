@@ -18,14 +18,23 @@ struct CacheInput {
     const CacheGroup& group;
 };
 
+/// A row of the table of cache methods: its description for users, and the functions that check its bits and make the
+/// coder of a sequence. Each method defines its own in its own file; cache_method.cpp lists them.
 struct CacheMaker {
     QuantizerEntry entry;
-    bool calibrated;
+    bool calibrated = false;  ///< these three as in CacheMethod
+    bool derotates = false;
+    bool sides = false;
     void (*check)(const CacheMethod& method, double bits);
     CacheCoder (*make)(const CacheMethod& method, const CacheInput& input);
-    bool derotates = false;  ///< as in CacheMethod
-    bool sides = false;
 };
+
+/// The latent coordinates that are not quantized.
+inline constexpr const char* latents_in_fp16 = "fp16";
+
+/// The entry of a method whose bits are a mean rate, and the check of such bits.
+[[nodiscard]] QuantizerEntry rate_entry(RegistryEntry entry, std::string bits_mean);
+void check_rate(const CacheMethod& method, double bits);
 
 /// Write and read entries of tokens and bases in fp16, channel after channel.
 void write_tokens(BitWriter& writer, Item item, const arma::mat& rows);
@@ -39,15 +48,5 @@ void write_tokens(BitWriter& writer, Item item, const arma::mat& rows);
 /// Stores the first and last tokens of a sequence in fp16, and after them the data of `inner` for the other tokens.
 [[nodiscard]] RowQuantizer with_kept_tokens(std::size_t sinks, std::size_t window, std::size_t channels,
                                             RowQuantizer inner);
-
-// The methods: one function checks the bits, the other makes the coder of a sequence.
-
-void check_cache_projection(const CacheMethod& method, double bits);
-[[nodiscard]] CacheCoder cache_projection(const CacheMethod& method, const CacheInput& input);
-[[nodiscard]] CacheCoder online_projection(const CacheMethod& method, const CacheInput& input);
-void check_cache_transform(const CacheMethod& method, double bits);
-[[nodiscard]] CacheCoder cache_transform(const CacheMethod& method, const CacheInput& input);
-void check_cache_causal(const CacheMethod& method, double bits);
-[[nodiscard]] CacheCoder cache_causal(const CacheMethod& method, const CacheInput& input);
 
 }  // namespace spiked::estimators

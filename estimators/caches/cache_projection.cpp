@@ -48,8 +48,6 @@ arma::mat oja_step(const arma::mat& basis, const arma::mat& chunk, double rate) 
     return q;
 }
 
-}  // namespace
-
 void check_cache_projection(const CacheMethod& method, double bits) {
     if (method.latents) method.latents->check_bits(bits);
 }
@@ -100,6 +98,64 @@ CacheCoder online_projection(const CacheMethod& method, const CacheInput& input)
         });
     return {with_kept_tokens(own.whole_or_default("sinks"), own.whole_or_default("window"), channels, std::move(coder)),
             rank, 16 * std::uint64_t{start.n_elem}};
+}
+
+constexpr const char* bits_of_latents = "bits of a latent coordinate";
+
+OptionSpec latents_spec(std::string fallback) {
+    return {"latents", names_from({"quantizers"}, one_of_or({latents_in_fp16}, "QUANTIZER")),
+            "how latent coordinates are stored", std::move(fallback)};
+}
+
+}  // namespace
+
+CacheMaker palu_cache() {
+    return {
+        .entry = {{"palu",
+                   "projects groups of heads on a calibrated basis and quantizes the latent coordinates",
+                   {{"rank", whole("R", 1), "rank of a group of heads; default half its channels"},
+                    {"heads", whole("G"), "number of heads in a group; 0: all of a layer", "4"},
+                    latents_spec("rht-uniform")},
+                   "Chang et al. 2025 (Palu)"},
+                  bits_of_latents},
+        .calibrated = true,
+        .check = check_cache_projection,
+        .make = cache_projection,
+    };
+}
+
+CacheMaker cskv_cache() {
+    return {
+        .entry = {{"cskv",
+                   "projects the channels of a layer on a calibrated basis; a window of last tokens stays in fp16",
+                   {{"rank", whole("R", 1), "rank of a layer; default half its channels"},
+                    {"window", whole("W"), "number of last tokens that stay in fp16", "32"},
+                    latents_spec("kivi")},
+                   "Wang et al. 2024 (CSKV)"},
+                  bits_of_latents},
+        .calibrated = true,
+        .check = check_cache_projection,
+        .make = cache_projection,
+    };
+}
+
+CacheMaker ojakv_cache() {
+    return {
+        .entry = {{"ojakv",
+                   "projects on a calibrated basis that follows the sequence by Oja's rule; first and last tokens stay "
+                   "in fp16",
+                   {{"rank", whole("R", 1), "rank of a layer; default half its channels"},
+                    {"rate", number("ETA", {.least = 0.0}), "step size of Oja's rule", "0.05"},
+                    {"step", whole("S", 1), "number of tokens between updates", "64"},
+                    {"sinks", whole("S"), "number of first tokens that stay in fp16", "4"},
+                    {"window", whole("W"), "number of last tokens that stay in fp16", "32"},
+                    latents_spec("rht-uniform")},
+                   "Zhu et al. 2025 (OjaKV)"},
+                  bits_of_latents},
+        .calibrated = true,
+        .check = check_cache_projection,
+        .make = online_projection,
+    };
 }
 
 }  // namespace spiked::estimators

@@ -80,14 +80,6 @@ std::vector<std::uint8_t> inflated(std::span<const std::uint8_t> bytes, std::siz
 constexpr double largest_integer = 9e15;      // both a double and append can represent it
 constexpr std::size_t bytes_of_integer = 10;  // the most that append writes
 
-}  // namespace
-
-void check_cache_transform(const CacheMethod& method, double bits) {
-    if (!(bits >= 0.25 && bits <= 8.0))
-        throw usage_error("\"{}\": {} bits are not possible (a mean rate is 0.25 to 8): choose --bits 0.25 to 8",
-                          method.own.text(), bits);
-}
-
 CacheCoder cache_transform(const CacheMethod& method, const CacheInput& input) {
     const NameOptions& own = method.own;
     if (input.calibration.n_rows < 2)
@@ -130,6 +122,24 @@ CacheCoder cache_transform(const CacheMethod& method, const CacheInput& input) {
     return {with_kept_tokens(own.whole_or_default("sinks"), own.whole_or_default("window"), input.channels,
                              std::move(coder)),
             rank, 16 * (std::uint64_t{basis.n_elem} + means.n_elem) + 32};
+}
+
+}  // namespace
+
+CacheMaker kvtc_cache() {
+    return {
+        .entry = rate_entry(
+            {"kvtc",
+             "calibrated principal components of all heads, with bits by reverse water-filling and entropy coding",
+             {{"layers", whole("L"), "number of layers in a group; 0: all", "1"},
+              {"sinks", whole("S"), "number of first tokens that stay in fp16", "0"},
+              {"window", whole("W"), "number of last tokens that stay in fp16", "0"}},
+             "Staniszewski & Lancucki 2025 (KVTC)"},
+            "mean bits an entry that the calibration aims at, also fractions: 0.25 to 8"),
+        .calibrated = true,
+        .check = check_rate,
+        .make = cache_transform,
+    };
 }
 
 }  // namespace spiked::estimators

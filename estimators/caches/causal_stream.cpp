@@ -13,7 +13,15 @@ namespace {
 constexpr double flag_bits = 8.0;
 constexpr double length_bits = 32.0;
 constexpr double step_bits = 16.0;
-constexpr double rate_tolerance = 0.005;
+/// Over so many blocks the deviation of the blocks so far from B is repaid: evenly until the fourth, then over a
+/// quarter of their number.
+double repaid_over(std::size_t blocks) {
+    return blocks < 4 ? 4.0 - static_cast<double>(blocks) : static_cast<double>(blocks) / 4.0;
+}
+
+/// Of B: how far a block may be from the bits that are due to it.
+constexpr double block_tolerance = 0.03;
+constexpr double first_tolerance = 0.005;
 
 bool is_on(const NameOptions& own, const char* key) { return own.choice_or_default(key) == "on"; }
 
@@ -40,8 +48,15 @@ CausalSettings settings_of(const CacheMethod& method, double bits, const arma::m
         throw input_error(
             "a block of {} tokens is empty or holds NaN or infinity (it cannot be coded): check the model",
             rows.n_rows);
-    settings.step =
-        encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, options, settings, rate_tolerance).step();
+    if (rows.n_rows < causal_block) {
+        settings.step =
+            encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, options, settings, first_tolerance).step();
+        return settings;
+    }
+    const std::size_t header = 2 + shape.scales() + (options.sink ? 2 * shape.columns : 0);
+    const double once = flag_bits + 8.0 * static_cast<double>(header) - step_bits;
+    const double beside = once / planned_causal_blocks + length_bits + step_bits;
+    settings.step = expected_causal_step(rate_left(bits, beside, rows), rows, shape, options, settings);
     return settings;
 }
 
@@ -76,13 +91,22 @@ CausalStream::CausalStream(const CacheMethod& method, double bits, const arma::m
       decoder_(shape_, options_, encoder_.header()) {}
 
 arma::mat CausalStream::code(const arma::mat& rows, double& bits) {
-    const double beside = first_ ? flag_bits + 8.0 * static_cast<double>(encoder_.header().size()) + length_bits
-                                 : step_bits + length_bits;
-    const std::vector<std::uint8_t> bytes =
-        first_ ? encoder_.encode(rows) : encoder_.encode_at(rate_left(bits_, beside, rows), rows, rate_tolerance);
-    if (!first_) decoder_.set_step(encoder_.step());
-    first_ = false;
-    bits += beside + 8.0 * static_cast<double>(bytes.size());
+    const bool first = blocks_ == 0;
+    const double beside =
+        first ? flag_bits + 8.0 * static_cast<double>(encoder_.header().size()) + length_bits : step_bits + length_bits;
+    std::vector<std::uint8_t> bytes;
+    if (first) {
+        bytes = encoder_.encode(rows);
+    } else {
+        const auto entries = static_cast<double>(causal_block * rows.n_cols);
+        const double due = std::clamp(bits_ - debt_ / (repaid_over(blocks_) * entries), 0.5 * bits_, 1.5 * bits_);
+        bytes = encoder_.encode_at(rate_left(due, beside, rows), rows, block_tolerance * bits_);
+        decoder_.set_step(encoder_.step());
+    }
+    const double stored = beside + 8.0 * static_cast<double>(bytes.size());
+    ++blocks_;
+    debt_ += stored - bits_ * static_cast<double>(rows.n_elem);
+    bits += stored;
     return decoder_.next(bytes, rows.n_rows);
 }
 

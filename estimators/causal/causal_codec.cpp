@@ -275,4 +275,23 @@ CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShap
         .second;
 }
 
+int expected_causal_step(double bits, const arma::mat& first, const CausalShape& shape, const CausalOptions& options,
+                         CausalSettings settings) {
+    if (first.n_rows != causal_block) throw precondition_error("a first block of {} rows", first.n_rows);
+    constexpr double tolerance = 0.01;
+    const std::optional<double> spread = rms_octave(first);
+    const auto code_at = [&](int step) {
+        settings.step = step;
+        CausalEncoder half(shape, options, settings, first.row(0));
+        CausalEncoder twice(shape, options, settings, first.row(0));
+        const auto begin = static_cast<double>(half.encode(first.head_rows(causal_block / 2)).size());
+        const auto once = static_cast<double>(twice.encode(first).size());
+        const auto again = static_cast<double>(twice.encode(first).size());
+        const double later = (again + 2.0 * (once - begin)) / 2.0;
+        const double bytes = (once + (planned_causal_blocks - 1.0) * later) / planned_causal_blocks;
+        return std::pair(8.0 * bytes / static_cast<double>(first.n_elem), step);
+    };
+    return nearest_code(bits, spread.value_or(0.0) + 1.0 - bits, spread, tolerance, code_at).second;
+}
+
 }  // namespace spiked::estimators

@@ -218,6 +218,15 @@ class Results(Folder):
         self.assertIn("|2 of 3072 tokens|1.000 (0.000)|0.500 (0.000)|", out)
         self.assertAlmostEqual(coded["minus_exact"]["Avg"]["error"], 0, places=12)
 
+        path = self.results / "needles.jsonl"
+        whole = lines(path)
+        path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[:-3]))
+        code, out, err = self.needles(reply=reply)
+        self.assertEqual(code, 0, err)
+        self.assertTrue(out.startswith("3 prompts to answer, 7 answered before"), out)
+        timeless = [[{**row, "seconds": 0} for row in rows] for rows in (whole, lines(path))]
+        self.assertEqual(*timeless)
+
 
 class Tables(Folder):
     def test_errors_are_those_of_stratified_samples(self):

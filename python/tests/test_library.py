@@ -1,6 +1,7 @@
 """Calls: memory, threads, fork, Ctrl-C, what is loaded and when."""
 
 import os
+import re
 import signal
 import threading
 import unittest
@@ -171,7 +172,7 @@ class Interruption(unittest.TestCase):
         self.check("spiked.Codec('tcq', 64, 4).encode(np.random.default_rng(0).standard_normal((6000, 64)))", 1.0)
 
     def test_ctrl_c_returns_from_a_decomposition(self):
-        self.check("spiked.denoise(np.random.default_rng(0).standard_normal((1200, 1200)))", 10.0)
+        self.check("spiked.denoise(np.random.default_rng(0).standard_normal((2500, 2500)))", 30.0)
 
 
 class Loading(unittest.TestCase):
@@ -221,6 +222,13 @@ class Loading(unittest.TestCase):
                 if code.endswith(";"):
                     found.append(code[:-1].split("[")[0].split()[-1].lstrip("*"))
             self.assertEqual(found, fields, name)
+
+    def test_functions_are_those_of_the_header_and_all_are_exported(self):
+        header = re.sub(r"/\*.*?\*/", "", (ROOT / "app/c/spiked.h").read_text(), flags=re.S)
+        declared = set(re.findall(r"\b(spiked_\w+)\(", header))
+        exported = re.findall(r"^ +(spiked_\w+);$", (ROOT / "app/c/spiked.map").read_text(), re.M)
+        self.assertEqual(sorted(declared), sorted(exported))
+        self.assertEqual(set(_library._FUNCTIONS) - declared, set())
 
 
 class Errors(unittest.TestCase):

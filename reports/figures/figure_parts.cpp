@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
-#include "sim/io/matrix_file.hpp"
+#include "validation/store/open_store.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -176,13 +175,8 @@ std::optional<arma::mat> stored_array(validation::Database& store, std::int64_t 
         "?3 ORDER BY m.name <> ?4 AND m.base <> ?4, m.kind <> 'sample', method_id LIMIT 1");
     query.bind(1, cell).bind(2, rep).bind(3, name).bind(4, method);
     if (!query.step()) return std::nullopt;
-    const auto bytes = query.blob(0);
     if (used != nullptr) *used = query.text(1);
-    const sim::ByteSource source{fmt::format("{}: array {} of cell {}", store.path(), name, cell), bytes.size(),
-                                 [bytes](std::uint64_t offset, std::span<std::byte> out) {
-                                     std::memcpy(out.data(), bytes.data() + offset, out.size());
-                                 }};
-    return sim::read_matrix(*sim::open_npy(source, name));
+    return validation::stored_matrix(query, 0, fmt::format("{}: array {} of cell {}", store.path(), name, cell));
 }
 
 std::vector<std::string> varying_factors(const std::vector<CellRow>& cells) {

@@ -11,11 +11,17 @@ using validation::Database;
 using validation::Statement;
 
 constexpr std::size_t passes_unfolded = 20;
+constexpr const char* how_to_read =
+    "Each row compares the mean of a quantity over the replicates of a cell with what theory predicts. 0.7525(22) is "
+    "0.7525 with a standard error of 0.0022. Margin: how far the mean may be from theory. Interval: confidence limits "
+    "of the mean, at this check's part of the false-alarm rate (nominal). Detectable: the smallest deviation that "
+    "would have failed with probability 0.99. Control: the same data compared with a prediction that has a planted "
+    "error; it must fail, and a check whose control passes counts as failed.";
 
 HtmlTable check_table(std::string_view caption) {
-    return {
-        caption,
-        {"verdict", "check", "cell", "#estimate", "#theory", "#margin", "#interval", "#detectable", "#n", "#control"}};
+    return {caption,
+            {"verdict", "check", "cell", "#estimate", "#theory", "#margin", "#interval", "#detectable", "#replicates",
+             "#control"}};
 }
 
 void add_check(HtmlTable& table, const CheckRow& check, const PagePlace& place) {
@@ -26,8 +32,8 @@ void add_check(HtmlTable& table, const CheckRow& check, const PagePlace& place) 
     if (!details.empty()) name += "<small>" + details + "</small>";
     const std::string reason =
         check.reason.empty() ? "" : fmt::format("<small class=\"why\">{}</small>", escape(check.reason));
-    const std::string control = check.control == "fail"   ? "fails"
-                                : check.control == "pass" ? "passes!"
+    const std::string control = check.control == "fail"   ? "fails, as it should"
+                                : check.control == "pass" ? "passes: no power"
                                                           : "inconclusive";
     table.add({verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
                with_error(check.estimate, check.standard_error), predicted(check.expected),
@@ -53,7 +59,7 @@ std::string verdict_of(const validation::VerdictCounts& counts) {
 std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, const PagePlace& place,
                           const ShownCells& cells, std::size_t most_bytes) {
     if (checks.empty()) return "";
-    std::string markup = cells.note;
+    std::string markup = paragraph(how_to_read) + cells.note;
     auto open = check_table("");
     auto passed = check_table("");
     for (auto* table : {&open, &passed}) table->limit(most_bytes / 10, "spiked export STORE --table checks");
@@ -80,14 +86,6 @@ std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, 
         store, "SELECT id, place, statement, control FROM claim WHERE id IN (SELECT claim FROM verdict) ORDER BY id");
     while (query.step()) claims.add({code(query.text(0)), query.text(1), query.text(2), query.text(3)});
     markup += folded("The claims", claims.html());
-    markup += paragraph(
-        "Estimates carry their standard error in the last digits: 0.7525(22) is 0.7525 with an error of 0.0022. "
-        "Interval: of the mean, at "
-        "this check's part of the false-alarm rate, nominal. Detectable: the smallest deviation that would have failed "
-        "with probability 0.99. "
-        "Control: the same data compared with the prediction under a planted defect; it must fail, and a check whose "
-        "control passes counts as "
-        "failed.");
     return markup;
 }
 

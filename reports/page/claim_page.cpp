@@ -36,7 +36,9 @@ std::string claims_html(const validation::Validation& validation, std::string_vi
                                     escape(closest_fault_text(claim)));
         sections += evidence.html() + "</section>\n";
     }
-    return (page + verdicts.html() + paragraph(claims_legend(validation)) + sections).append(page_end);
+    return (page + verdicts.html() + folded("How to read the verdicts", paragraph(claims_legend(validation))) +
+            sections)
+        .append(page_end);
 }
 
 std::string summary_html(const ClaimSummary& summary, std::string_view origin) {

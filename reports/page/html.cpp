@@ -87,7 +87,18 @@ std::string subheading(const PagePlace& place, std::string_view title) {
 Html code(std::string_view text) { return Html::raw("<code>" + escape(text) + "</code>"); }
 
 std::string paragraph(std::string_view text, std::string_view css_class) {
-    return fmt::format("<p class=\"{}\">{}</p>\n", css_class, escape(text));
+    std::string markup;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t begin = text.find('`', at);
+        const std::size_t end = begin == text.npos ? begin : text.find('`', begin + 1);
+        if (end == text.npos) {
+            markup += escape(text.substr(at));
+            break;
+        }
+        markup += escape(text.substr(at, begin - at)) + code(text.substr(begin + 1, end - begin - 1)).markup;
+        at = end + 1;
+    }
+    return fmt::format("<p class=\"{}\">{}</p>\n", css_class, markup);
 }
 
 std::string folded(std::string_view summary, const std::string& markup) {

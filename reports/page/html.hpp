@@ -55,6 +55,7 @@ struct PagePlace {
 /// A heading one level below that of a section.
 [[nodiscard]] std::string subheading(const PagePlace& place, std::string_view title);
 [[nodiscard]] Html code(std::string_view text);
+/// A paragraph of plain text, in which two backticks enclose code.
 [[nodiscard]] std::string paragraph(std::string_view text, std::string_view css_class = "note");
 
 /// A block that opens on a click and in print.

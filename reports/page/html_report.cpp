@@ -12,6 +12,7 @@
 #include <set>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
@@ -21,6 +22,7 @@
 #include "reports/page/claim_page.hpp"
 #include "reports/page/figure_section.hpp"
 #include "reports/page/html.hpp"
+#include "reports/page/ledger_section.hpp"
 #include "reports/page/origin_sections.hpp"
 #include "reports/page/printed_values.hpp"
 #include "reports/page/result_sections.hpp"
@@ -110,12 +112,14 @@ public:
             {"results", "Results", std::move(result_tables)},
             {"printed", "Comparison with printed values",
              options_.against.empty() ? "" : printed_markup(store_, options_.against)},
-            {"ledger", "Bits ledger", ledger_markup(store_, place_, most_bytes_ / 10)},
+            {"ledger", "Stored bits, item by item", ledger_markup(store_, place_, most_bytes_ / 10)},
             {"failures", "Failures", failures()},
-            {"conventions", "Conventions", conventions()},
+            {"conventions", "Words and conventions", conventions()},
             {"reproduce", "Reproduce", reproduce_markup(store_, study_)},
             {"cite", "How to cite", cite_markup(store_, study_)},
         };
+        // The answer of a dump study is its table, before pictures of single blocks.
+        if (dump_) std::swap(sections[1], sections[2]);
         leave_out_the_largest(sections);
         std::string page =
             heading() + band() + fmt::format("<nav aria-label=\"{}\">\n", escape("Sections of " + title()));
@@ -180,7 +184,6 @@ private:
         facts.push_back(counted(static_cast<std::size_t>(progress_.cells), "cell"));
         facts.push_back(counted(static_cast<std::size_t>(progress_.replicates), replicate_));
         facts.push_back(fmt::format("{} failed", progress_.failed));
-        facts.push_back("seed " + study_.seed);
         facts.push_back(study_.backend);
         facts.push_back(study_.created);
         return fmt::format("<header>\n<h{0}>{1}</h{0}>\n<p class=\"facts\">{2}</p>\n</header>\n", place_.level - 1,
@@ -209,15 +212,13 @@ private:
         const auto counts = count_checks(checks_);
         if (checks_.empty())
             return markup + fmt::format("<div class=\"band\" id=\"{}verdict\"><p>{}</p></div>\n", place_.prefix,
-                                        questions_ == 0 ? "This study has no checks: nothing here was judged."
+                                        questions_ == 0 ? "Measurements without a verdict: this study has no checks."
                                                         : counted(questions_, "check") + ", none judged yet.");
         const std::string verdict = verdict_of(counts);
         markup += fmt::format(
-            "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>Nominal false-alarm rate "
-            "declared for "
-            "all "
-            "checks together: {:g}. A check passes when its interval lies inside the margin and fails when it lies "
-            "outside.</p>\n",
+            "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>A check passes when the "
+            "confidence interval of its mean lies inside the margin around theory, and fails when it lies outside. "
+            "False-alarm rate declared for all checks together: {:g} (nominal).</p>\n",
             verdict, place_.prefix, verdict_mark(verdict).markup,
             escape(counts_text(counts) + fmt::format(" of {}", checks_.size())), study_.false_alarm);
         return markup + worst_check_markup("") + "</div>\n";
@@ -251,13 +252,13 @@ private:
                 table.add(
                     {query.text(0), query.text(1), query.text(2), query.text(3), query.text(4) + ": " + query.text(5),
                      code(fmt::format("spiked replay STORE --cell {} --rep {}", query.integer(6), query.integer(1)))});
-            markup = paragraph(
-                         fmt::format("{}; a failed replicate is stored as missing, never as 0, and n counts only "
-                                     "those that did not fail. In a command STORE stands for the store of this page.{}",
-                                     counted(static_cast<std::size_t>(total), "failed replicate"),
-                                     total > static_cast<std::int64_t>(failures_shown)
-                                         ? fmt::format(" The first {} are shown.", failures_shown)
-                                         : "")) +
+            markup = paragraph(fmt::format(
+                         "{}; a failed replicate is stored as missing, never as 0, and replicates count only "
+                         "those that did not fail. In a command STORE stands for the store of this page.{}",
+                         counted(static_cast<std::size_t>(total), "failed replicate"),
+                         total > static_cast<std::int64_t>(failures_shown)
+                             ? fmt::format(" The first {} are shown.", failures_shown)
+                             : "")) +
                      table.html();
         }
         const auto all = static_cast<std::size_t>(store_.integer("SELECT COUNT(*) FROM event"));
@@ -274,7 +275,10 @@ private:
     }
 
     std::string conventions() {
-        HtmlTable fixed("", {"quantity", "convention"});
+        HtmlTable fixed("", {"word", "meaning"});
+        fixed.add({"cell", "one combination of the settings that a study varies; of a dump, one head of one layer"});
+        fixed.add({"replicate", "one repetition of a cell with random numbers of its own; of a dump, one block"});
+        fixed.add({"0.7525(22)", "a mean of 0.7525 with a standard error of 0.0022"});
         fixed.add({"block", "n rows (tokens) x d columns (features)"});
         fixed.add({"noise", "Z = A^{1/2} X B^{1/2}, entries of X of variance 1/d"});
         fixed.add({"edges and outliers", "eigenvalues of the block times its transpose: squared singular values"});

@@ -38,8 +38,8 @@ h4{font-size:.98rem;margin:1.2rem 0 .3rem;overflow-wrap:anywhere}
 article{margin-top:3rem;border-top:3px solid var(--line)}
 a{color:var(--link)}
 nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.92rem;margin:.6rem 0}
-.facts,.note,figcaption,caption{color:var(--soft)}
-.facts{margin:0 0 1rem}
+.facts,.note,figcaption{color:var(--soft)}
+.facts{margin:0 0 1rem;overflow-wrap:anywhere}
 .note,figcaption{font-size:.92rem}
 figcaption{max-width:75ch}
 code,pre{font:.86rem/1.45 ui-monospace,"DejaVu Sans Mono",Consolas,monospace}
@@ -57,8 +57,8 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 .v{font-weight:600;white-space:nowrap}
 .v.pass{color:var(--pass)}.v.fail{color:var(--fail)}.v.inconclusive{color:var(--open)}
 .scroll{overflow-x:auto;margin:.5rem 0}
-table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;padding:.2rem 0 .4rem}
+table{border-collapse:separate;border-spacing:0;font-size:.88rem;font-variant-numeric:tabular-nums}
+caption{text-align:left;padding:.2rem 0 .4rem;color:var(--ink);font-weight:600}
 th,td{padding:.25rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 thead th{border-bottom:2px solid var(--line);white-space:nowrap}
 tbody tr:nth-child(even){background:var(--stripe)}
@@ -76,10 +76,17 @@ svg.plot image{image-rendering:pixelated}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.6rem 0}
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}
-@media (max-width:600px){dl{grid-template-columns:1fr}}
+@media (max-width:600px){dl{grid-template-columns:1fr}
+/* a table that scrolls sideways keeps the names of its rows in sight, and its caption within the screen */
+caption{max-width:calc(100vw - 3rem)}thead th{white-space:normal}
+th:first-child,td:first-child{position:sticky;left:0;background:var(--paper)}
+td:first-child{max-width:9.5rem;overflow-wrap:anywhere}
+tbody tr:nth-child(even) td:first-child{background:var(--stripe)}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
-body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}figure,tr{break-inside:avoid}.losses{break-before:page}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
+body{max-width:none;padding:0;font-size:10pt}table{font-size:8pt}.wide+.scroll table{font-size:6pt}td code{font-size:inherit}
+th,td{padding:.15rem .3rem}thead th{white-space:normal}td:not(.num):not(:has(.v)){min-width:0}
+figure details:not([open]){display:none}.scroll{overflow:visible}figure,tr{break-inside:avoid}.losses{break-before:page}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
 details::details-content{content-visibility:visible;display:block}}
 )css";
 

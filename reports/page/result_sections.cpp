@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "reports/figures/figure_parts.hpp"
-#include "reports/tables/kv_report.hpp"
 #include "reports/tables/method_table.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
-#include "validation/kv/equal_bits.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -109,89 +108,104 @@ std::string partial(std::int64_t defined, std::int64_t measured) {
 }
 
 /// A mean of a metric with its standard error, in bold for the best method.
-Html shown_mean(const std::string& metric, const MethodMean& mean, std::int64_t measured, double scale = 1.0,
-                int digits = 4) {
+Html shown_mean(const std::string& metric, const MethodMean& mean, std::int64_t measured, double scale = 1.0) {
     if (mean.n + mean.failed == 0) return "-";
     const std::string text =
-        escape(with_error(scale * mean.mean, scale * mean.error, digits, scale * usual_size_of(metric)));
+        escape(with_error(scale * mean.mean, scale * mean.error, 4, scale * usual_size_of(metric)));
     return Html::raw((mean.best ? "<b>" + text + "</b>" : text) + partial(mean.n, measured));
 }
 
-/// The paper's table, one for each side.
-std::string paper_tables(Database& store, std::size_t most_bytes) {
-    std::vector<std::string> all;
-    for (const auto group : {MetricGroup::of_codecs, MetricGroup::of_attention, MetricGroup::of_models})
-        all.insert(all.end(), metrics_of(group).begin(), metrics_of(group).end());
-    const MethodTable table = method_table(store);
-    std::string markup;
+/// The paper's tables, and what their notes depend on.
+struct PaperTables {
+    std::string markup = {};
     std::size_t clusters = 0;
     bool attention = false;
     bool blockwise = false;
+};
+
+/// The tables of one side, which has rows `first` to `end`: one for each group of metrics, so that none is wide.
+void add_side(const MethodTable& table, std::size_t first, std::size_t end, std::size_t most_bytes, PaperTables& made) {
+    std::int64_t blocks = 0;
+    for (std::size_t r = first; r < end; ++r)
+        for (const auto& mean : table.rows[r].means) {
+            blocks = std::max(blocks, mean.n + mean.failed);
+            made.clusters = std::max(made.clusters, mean.parts.sums.size());
+        }
+    const std::string& side = table.rows[first].group;
+    const char* unit = side == "caches" ? "documents or prompts" : "blocks";
+    for (const auto group : {MetricGroup::of_codecs, MetricGroup::of_attention, MetricGroup::of_models}) {
+        std::vector<std::string> heads = {"method", "#bit width B"};
+        std::vector<std::size_t> columns;
+        for (const auto& metric : metrics_of(group))
+            for (std::size_t c = 0; c < table.columns.size(); ++c) {
+                bool measured = false;
+                for (std::size_t r = first; r < end; ++r) measured = measured || table.rows[r].means[c].n > 0;
+                if (!measured || table.columns[c].metric != metric) continue;
+                columns.push_back(c);
+                heads.push_back("#" + heading_of(metric));
+                made.blockwise = made.blockwise || metric == "relative_l2";
+            }
+        if (columns.empty()) continue;
+        const bool attention = group == MetricGroup::of_attention;
+        made.attention = made.attention || attention;
+        HtmlTable shown(fmt::format("{}, {} {}{}", side, blocks, unit, attention ? ": attention" : ""), heads);
+        shown.limit(most_bytes, all_means);
+        for (std::size_t r = first; r < end; ++r) {
+            const auto& row = table.rows[r];
+            std::vector<Html> cells = {row.method, row.bits};
+            for (const auto c : columns) {
+                const std::string& metric = table.columns[c].metric;
+                cells.push_back(shown_mean(metric, row.means[c], blocks, scale_of(metric)));
+            }
+            shown.add(cells);
+        }
+        made.markup += shown.html();
+    }
+}
+
+/// The paper's tables, by side and group of metrics, with their notes.
+std::string paper_tables(Database& store, std::size_t most_bytes) {
+    const MethodTable table = method_table(store);
+    PaperTables made;
     for (std::size_t first = 0; first < table.rows.size();) {
         std::size_t end = first;
         while (end < table.rows.size() && table.rows[end].group == table.rows[first].group) ++end;
-        const auto begin_row = table.rows.begin() + static_cast<std::ptrdiff_t>(first);
-        const auto end_row = table.rows.begin() + static_cast<std::ptrdiff_t>(end);
-        std::vector<std::string> heads = {"method", "#B"};
-        std::vector<std::size_t> columns;
-        for (const auto& metric : all)
-            for (std::size_t c = 0; c < table.columns.size(); ++c)
-                if (table.columns[c].metric == metric &&
-                    std::any_of(begin_row, end_row, [&](const auto& row) { return row.means[c].n > 0; })) {
-                    columns.push_back(c);
-                    heads.push_back("#" + heading_of(metric));
-                    attention = attention || metric == "attention_output";
-                    blockwise = blockwise || metric == "relative_l2";
-                }
-        std::int64_t blocks = 0;
-        for (auto row = begin_row; row != end_row; ++row)
-            for (const auto c : columns) {
-                blocks = std::max(blocks, row->means[c].n + row->means[c].failed);
-                clusters = std::max(clusters, row->means[c].parts.sums.size());
-            }
-        const bool of_model = begin_row->group == "caches";
-        HtmlTable side(fmt::format("{}, {} {}", begin_row->group, blocks, of_model ? "documents or prompts" : "blocks"),
-                       heads);
-        side.limit(most_bytes, all_means);
-        for (auto row = begin_row; row != end_row; ++row) {
-            std::vector<Html> cells = {row->method, row->bits};
-            for (const auto c : columns)
-                cells.push_back(
-                    shown_mean(table.columns[c].metric, row->means[c], blocks, scale_of(table.columns[c].metric), 5));
-            side.add(cells);
-        }
-        markup += side.html();
+        add_side(table, first, end, most_bytes, made);
         first = end;
     }
-    if (markup.empty()) return "";
+    if (made.markup.empty()) return "";
     Statement cluster(store, "SELECT min(txt) FROM factor WHERE name = 'cluster_by'");
     std::string random = cluster.step() ? errors_sentence(cluster.text(0)) : "";
     if (!random.empty()) random += " ";
-    const std::string limits = clusters_limits(table);
-    if (!blockwise)
-        return markup +
+    std::string limits = clusters_limits(table);
+    if (!limits.empty()) limits = "; " + limits;
+    if (!made.blockwise)
+        return made.markup +
                paragraph(fmt::format(
-                   "Means over documents or prompts, with standard errors over them ({}{}{}); losses are differences "
-                   "from full precision on the same document or prompt. {}{} bits: stored bits an entry.",
-                   clusters, limits.empty() ? "" : "; ", limits, random, meaning_of_bold));
-    return markup +
+                   "Means over documents or prompts, with standard errors over them ({}{}); losses are differences "
+                   "from full precision on the same document or prompt. {}{} Stored bits: bits an entry.",
+                   made.clusters, limits, random, meaning_of_bold));
+    return made.markup +
            paragraph(fmt::format(
-               "Means over blocks; standard errors clustered ({} clusters{}{}). {}{} bits: stored bits an entry, "
-               "counted "
-               "from "
-               "the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out. IP: error of the cosine of different "
-               "rows, decoded rows renormalised as in the paper; plain: not renormalised.{}",
-               clusters, limits.empty() ? "" : "; ", limits, random, meaning_of_bold,
-               attention ? " Attention over the whole sequence: root mean square error of a logit, divergence of the "
-                           "weights in nats, agreement of the largest and of the 8 largest weights; relative error of "
-                           "the output with "
-                           "this side coded, and with both."
-                         : ""));
+               "Means over blocks: 34.12(40) is 34.12 with a standard error of 0.40, clustered ({} clusters{}). {}{}",
+               made.clusters, limits, random, meaning_of_bold)) +
+           paragraph(
+               "Bit width B: bits of the index of an entry. Stored bits: all bits of a block divided by its "
+               "entries, counted from the bytes. Paper bits: b + r (n + d) b_s / (n d), norms left out. Cosine: "
+               "error of the cosine of two different rows, one of them decoded and renormalised as in the paper. "
+               "Product: the same without renormalising. The bias is the mean of such errors, std their standard "
+               "deviation.") +
+           (made.attention
+                ? paragraph("Attention over the whole sequence. Logit error: root mean square error of a logit. KL: "
+                            "divergence of the weights from the exact ones. Same top weight, same top 8: how many of "
+                            "the largest and of the 8 largest weights stay. Output error: of the attention output, "
+                            "relative, with this side coded, and with both.")
+                : "");
 }
 
 /// Relative error of every codec for each head.
 std::string heads_table(Database& store, const ShownCells& shown, std::size_t most_bytes) {
-    std::vector<std::string> columns = {"cell", "#n", "#d"};
+    std::vector<std::string> columns = {"cell", "#rows", "#columns"};
     std::map<std::int64_t, std::size_t> column;
     Statement methods(store,
                       "SELECT method_id, name FROM method WHERE kind = 'codec' AND method_id IN (SELECT method_id "
@@ -238,7 +252,7 @@ std::string heads_table(Database& store, const ShownCells& shown, std::size_t mo
 /// Metrics of the sample itself, which do not depend on a method: one row per cell, one column per metric, with theory
 /// below each mean.
 std::string sample_table(Database& store, const PagePlace& place, const ShownCells& shown, std::size_t most_bytes) {
-    std::vector<std::string> columns = {"cell", "#n"};
+    std::vector<std::string> columns = {"cell", "#replicates"};
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> column;
     Statement names(store,
                     "SELECT DISTINCT m.metric_id, m.k, mt.name FROM moment m JOIN metric mt USING(metric_id) JOIN "
@@ -283,13 +297,13 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
         cells[1] = replicates.html();
         table.add(cells);
     }
-    return titled(place, "Sample", table, left_out);
+    return titled(place, "The data beside theory", table, left_out);
 }
 
 /// The methods of one kind in all cells shown.
 std::string kind_table(Database& store, const MethodTable& methods, const PagePlace& place, const std::string& kind,
                        const std::string& title, std::size_t most_bytes) {
-    std::vector<std::string> columns = {"cell", kind, "#n"};
+    std::vector<std::string> columns = {"cell", kind, "#replicates"};
     std::vector<std::size_t> shown;
     std::vector<std::string> left_out;
     for (std::size_t c = 0; c < methods.columns.size(); ++c) {
@@ -320,103 +334,6 @@ std::string kind_table(Database& store, const MethodTable& methods, const PagePl
     return titled(place, title, table, left_out);
 }
 
-/// Stored bits by item: by side in a dump study, by cell where there are few cells, otherwise over all cells.
-std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
-    const auto cells = read_cells(store);
-    const bool by_cell = !dump && cells.size() > 1 && cells.size() <= most_panels;
-    const auto names = by_cell ? short_names(cells) : std::map<std::int64_t, std::string>();
-    std::map<std::string, std::size_t> column;
-    std::vector<std::string> columns = {"method"};
-    if (dump || by_cell) columns.emplace_back(dump ? "side" : "cell");
-    const std::size_t fixed = columns.size();
-    Statement items(store,
-                    "SELECT mt.name FROM moment m JOIN metric mt USING(metric_id) WHERE mt.name LIKE 'bits.%' AND "
-                    "m.n > 0 GROUP BY metric_id "
-                    "HAVING MAX(m.mean) > 0 ORDER BY metric_id");
-    while (items.step()) {
-        column[items.text(0)] = columns.size();
-        columns.push_back("#" + items.text(0).substr(5));
-    }
-    if (column.empty()) return "";
-    columns.emplace_back("#total");
-    HtmlTable table(
-        "Stored bits an entry, item by item, mean over blocks" +
-            (dump || by_cell || cells.size() == 1 ? std::string() : fmt::format(" of all {} cells", cells.size())),
-        columns);
-    table.limit(most_bytes, "spiked export STORE --table bits");
-    Statement query(
-        store,
-        fmt::format("SELECT me.method_id, me.name, {}, mt.name, SUM(m.n * m.mean) / SUM(m.n) FROM moment m JOIN metric "
-                    "mt USING(metric_id) JOIN method me USING(method_id) LEFT JOIN factor side ON side.cell_id = "
-                    "m.cell_id AND side.name = 'side' WHERE mt.name LIKE 'bits.%' AND m.n > 0 GROUP BY me.method_id, "
-                    "3, mt.metric_id ORDER BY me.method_id, 3, mt.metric_id",
-                    dump      ? "coalesce(side.txt, '')"
-                    : by_cell ? "m.cell_id"
-                              : "''"));
-    std::pair<std::int64_t, std::string> current{-1, ""};
-    std::vector<Html> row;
-    double total = 0.0;
-    const auto finish = [&] {
-        if (row.empty()) return;
-        row.back() = fmt::format("{:.4f}", total);
-        table.add(row);
-    };
-    while (query.step()) {
-        if (const std::pair key{query.integer(0), query.text(2)}; row.empty() || key != current) {
-            finish();
-            current = key;
-            total = 0.0;
-            row.assign(columns.size(), Html("0"));
-            row[0] = query.text(1);
-            if (fixed > 1) row[1] = dump ? query.text(2) : names.at(query.integer(2));
-        }
-        total += query.real(4);
-        if (const auto found = column.find(query.text(3)); found != column.end() && query.real(4) > 0.0)
-            row[found->second] = fmt::format("{:.4f}", query.real(4));
-    }
-    finish();
-    return (table.rows() > rows_unfolded
-                ? folded(fmt::format("Stored bits by item: {}", counted(table.rows(), "row")), table.html())
-                : table.html()) +
-           paragraph("Counted from the bytes a decoder reads; items that no method stores are left out.");
-}
-
-/// Errors at equal bits: one row per method, one column per number of bits, one table per side or cell.
-std::string equal_bits_tables(Database& store, bool dump) {
-    const auto equal = validation::equal_bits(store);
-    const auto groups = equal.groups();
-    std::map<std::string, std::string> names;  // by group
-    const auto cells = read_cells(store);
-    const auto short_name = short_names(cells);
-    for (const auto& cell : cells) {
-        const auto found = short_name.find(cell.id);
-        if (found != short_name.end()) names[cell.label] = found->second.empty() ? cell.label : found->second;
-    }
-    std::string markup;
-    for (std::size_t g = 0; g < std::min(groups.size(), most_panels); ++g) {
-        const auto& group = groups[g];
-        auto [header, rows, outside] = equal_bits_rows(equal, group);
-        for (std::size_t h = 1; h < header.size(); ++h) header[h] = "#" + header[h];  // numeric columns
-        HtmlTable table(
-            fmt::format("{}: relative L2 error in percent at equal stored bits", dump ? group + "s" : names[group]),
-            header);
-        for (const auto& row : rows) table.add(std::vector<Html>(row.begin(), row.end()));
-        if (table.rows() > 0) markup += table.html();
-        if (!outside.empty())
-            markup += paragraph(table.rows() > 0 ? outside : (dump ? group + "s" : names[group]) + ": " + outside);
-    }
-    if (markup.empty()) return "";
-    if (groups.size() > most_panels)
-        markup +=
-            paragraph(fmt::format("The first {} of {} cells; the bits and errors of the others are in spiked "
-                                  "export STORE --table methods.",
-                                  most_panels, groups.size()));
-    return markup + paragraph(fmt::format(
-                        "The logarithm of the mean error is interpolated between bit widths; ratios are to the first "
-                        "method, with paired {}.",
-                        dump ? "clusters" : "batches"));
-}
-
 }  // namespace
 
 std::string results_markup(Database& store, const PagePlace& place, const ShownCells& cells, std::size_t most_bytes) {
@@ -432,16 +349,10 @@ std::string results_markup(Database& store, const PagePlace& place, const ShownC
         by_cell += tables + (tables.empty() ? "" : paragraph(meaning_of_bold));
     }
     if (!by_cell.empty()) markup += stopping_note(store) + cells.note + by_cell;
+    if (!by_cell.empty() && !dump)
+        markup += paragraph("Columns are named after metrics, which are defined under Words and conventions.");
     if (markup.find("<small class=\"part\">") != std::string::npos) markup += paragraph(meaning_of_partial);
     return markup;
-}
-
-std::string ledger_markup(Database& store, const PagePlace& place, std::size_t most_bytes) {
-    const bool dump = is_dump_study(store);
-    const std::string ledger = ledger_table(store, dump, most_bytes);
-    if (ledger.empty()) return "";
-    const std::string equal = equal_bits_tables(store, dump);
-    return ledger + (equal.empty() ? "" : subheading(place, "At equal bits") + equal);
 }
 
 }  // namespace spiked::reports

@@ -22,7 +22,4 @@ struct ShownCells {
 [[nodiscard]] std::string results_markup(validation::Database& store, const PagePlace& place, const ShownCells& cells,
                                          std::size_t most_bytes);
 
-/// Stored bits by item, and methods at equal bits. Empty when nothing was coded.
-[[nodiscard]] std::string ledger_markup(validation::Database& store, const PagePlace& place, std::size_t most_bytes);
-
 }  // namespace spiked::reports

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/text/printable.hpp"
+#include "core/text/terminal.hpp"
 #include "validation/statistics/clustered.hpp"
 
 namespace spiked::reports {
@@ -22,18 +24,100 @@ void TextTable::add(std::vector<std::string> row) {
     rows_.push_back(std::move(row));
 }
 
-std::string TextTable::text() const {
+bool TextTable::left(std::size_t column) const { return column < left_aligned_ || left_columns_.contains(column); }
+
+namespace {
+
+using TableRows = std::vector<std::vector<std::string>>;
+constexpr std::size_t column_gap = 2;  // between two columns
+
+/// Breaks a cell at spaces into pieces of at most `room` characters; a longer word stays whole.
+std::vector<std::string> broken_cell(const std::string& cell, std::size_t room) {
+    std::vector<std::string> pieces(1);
+    for (std::size_t at = 0; at < cell.size();) {
+        const std::size_t end = std::min(cell.find(' ', at), cell.size());
+        const std::string word = cell.substr(at, end - at);
+        if (!pieces.back().empty() && pieces.back().size() + 1 + word.size() > room) pieces.emplace_back();
+        pieces.back() += (pieces.back().empty() ? "" : " ") + word;
+        at = end + 1;
+    }
+    return pieces;
+}
+
+/// The number of first columns that tell the rows apart; 0 where they are wider than `room`, or where none do.
+std::size_t telling_columns(const TableRows& rows, const std::vector<std::size_t>& width, std::size_t room) {
+    std::size_t used = 0;
+    for (std::size_t columns = 1; columns < width.size(); ++columns) {
+        used += width[columns - 1] + column_gap;
+        if (used > room) break;
+        std::set<std::vector<std::string>> seen;
+        for (const auto& row : rows)
+            seen.emplace(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(std::min(columns, row.size())));
+        if (seen.size() == rows.size()) return columns;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string TextTable::text() const { return text(table_columns()); }
+
+std::string TextTable::text(std::size_t columns) const {
     std::vector<std::size_t> width(rows_.front().size());
     for (const auto& row : rows_)
         for (std::size_t c = 0; c < row.size(); ++c) width[c] = std::max(width[c], row[c].size());
-    std::string text;
-    for (const auto& row : rows_) {
+    const auto line_of = [&](const std::vector<std::string>& row, const std::vector<std::size_t>& shown) {
         std::string line;
-        for (std::size_t c = 0; c < row.size(); ++c)
-            line += c < left_aligned_ || left_columns_.contains(c) ? fmt::format("{:<{}}  ", row[c], width[c])
-                                                                   : fmt::format("{:>{}}  ", row[c], width[c]);
+        for (const auto c : shown)
+            if (c < row.size())
+                line += left(c) ? fmt::format("{:<{}}  ", row[c], width[c]) : fmt::format("{:>{}}  ", row[c], width[c]);
         line.erase(line.find_last_not_of(' ') + 1);
-        text += line + "\n";
+        return line + "\n";
+    };
+    std::string text;
+    std::vector<std::size_t> all(width.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    const std::size_t whole = std::accumulate(width.begin(), width.end(), column_gap * (width.size() - 1));
+    if (columns == 0 || whole <= columns || width.size() == 1) {
+        for (const auto& row : rows_) text += line_of(row, all);
+        return text;
+    }
+
+    const std::size_t keys = telling_columns(rows_, width, columns / 2);
+    const std::size_t number_width = std::max<std::size_t>(3, std::to_string(rows_.size() - 1).size());
+    std::size_t key_width = keys > 0 ? 0 : number_width + column_gap;
+    for (std::size_t c = 0; c < keys; ++c) key_width += width[c] + column_gap;
+    const std::size_t room = std::max<std::size_t>(columns - std::min(columns, key_width), 10);
+    for (std::size_t c = keys; c < width.size(); ++c)
+        if (left(c)) width[c] = std::min(width[c], room);
+    // A row with cells that are wider than their columns takes several lines.
+    const auto lines_of = [&](std::size_t row, const std::vector<std::size_t>& shown) {
+        std::vector<std::vector<std::string>> lines(1, std::vector<std::string>(width.size()));
+        for (const auto c : shown) {
+            if (c >= rows_[row].size()) continue;
+            const auto pieces = left(c) ? broken_cell(rows_[row][c], width[c]) : std::vector{rows_[row][c]};
+            if (pieces.size() > lines.size()) lines.resize(pieces.size(), std::vector<std::string>(width.size()));
+            for (std::size_t piece = 0; piece < pieces.size(); ++piece) lines[piece][c] = pieces[piece];
+        }
+        std::string joined;
+        for (std::size_t line = 0; line < lines.size(); ++line) {
+            const std::string number = line > 0 ? "" : row == 0 ? "row" : std::to_string(row);
+            joined += (keys > 0 ? "" : fmt::format("{:>{}}  ", number, number_width)) + line_of(lines[line], shown);
+        }
+        return joined;
+    };
+    for (std::size_t first = keys; first < width.size();) {
+        std::vector<std::size_t> shown(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(keys));
+        std::size_t used = 0;
+        for (std::size_t c = first; c < width.size() && (c == first || used + width[c] <= room); ++c) {
+            used += width[c] + column_gap;
+            shown.push_back(c);
+        }
+        if (first > keys)
+            text +=
+                fmt::format("... same rows, further columns (one piece on a terminal of {}, or in a file)\n", whole);
+        for (std::size_t row = 0; row < rows_.size(); ++row) text += lines_of(row, shown);
+        first = shown.back() + 1;
     }
     return text;
 }

@@ -16,9 +16,16 @@ public:
     }
     void align_left(std::size_t column) { left_columns_.insert(column); }
     void add(std::vector<std::string> row);
+    /// The table in lines of at most `columns` characters where possible, or in one piece when `columns` is 0. A wider
+    /// table is folded into parts with the same rows, each under a line that says so. Every part begins with the first
+    /// columns that tell the rows apart, or with their numbers where these take over half the width; a cell of a
+    /// left-aligned column that is wider than a part continues on further lines.
+    [[nodiscard]] std::string text(std::size_t columns) const;
+    /// The same with the columns of set_table_columns: the program folds for a terminal, not for files and pipes.
     [[nodiscard]] std::string text() const;
 
 private:
+    [[nodiscard]] bool left(std::size_t column) const;
     std::vector<std::vector<std::string>> rows_;
     std::size_t left_aligned_;
     std::set<std::size_t> left_columns_;

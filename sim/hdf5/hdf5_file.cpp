@@ -78,8 +78,10 @@ void hdf5_filters(Hdf5Fields& fields, Hdf5Object& found) {
         fields.skip(2);
         const std::size_t values = fields.number(2);
         fields.skip(name + 4 * values + (version == 1 && values % 2 == 1 ? 4 : 0));
+        // Each is applied once, so that the work is that of the bytes.
+        const bool again = std::find(found.filters.begin(), found.filters.end(), filter) != found.filters.end();
+        if (filter < 1 || filter > 3 || again) found.is_unread = true;
         found.filters.push_back(filter);
-        if (filter < 1 || filter > 3) found.is_unread = true;
     }
 }
 

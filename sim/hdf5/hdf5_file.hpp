@@ -53,7 +53,7 @@ struct Hdf5Object {
 /// Format Specification Version 3.0": superblocks 0 and 1, groups as symbol tables, object headers of version 1, data
 /// that are compact, contiguous or in chunks under a B-tree of version 1, and the filters deflate, shuffle and
 /// fletcher32 (whose checksum is not compared). Links, references and data in other files are never followed. All
-/// structures together may be read from 8 times the bytes of the file plus 1 MiB, so that references in circles end.
+/// structures together may be read from 8 times the bytes of the file plus 64 KiB, so that references in circles end.
 /// Failures are input_errors. Not for several threads at once.
 class Hdf5File {
 public:
@@ -82,7 +82,7 @@ private:
 
     [[nodiscard]] std::vector<std::byte> read(std::uint64_t position, std::uint64_t count);
     [[nodiscard]] std::uint64_t position(std::uint64_t address) const;
-    [[nodiscard]] std::uint64_t budget() const { return (std::uint64_t{1} << 20U) + 8 * file_.size(); }
+    [[nodiscard]] std::uint64_t budget() const { return (std::uint64_t{1} << 16U) + 8 * file_.size(); }
     void each_leaf(std::uint64_t tree, std::uint64_t type, std::size_t key_bytes, const Leaf& use);
     [[nodiscard]] std::vector<std::byte> chunks(const Hdf5Object& data, std::uint64_t bytes);
 

@@ -10,7 +10,7 @@
 namespace spiked::sim {
 
 std::vector<std::byte> inflated(std::span<const std::byte> packed, std::size_t most, const std::string& where) {
-    constexpr std::size_t step = 1 << 20;
+    std::size_t step = 1 << 12;  // doubled, because `most` may be a forged size
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) throw input_error("{}: zlib cannot be used", where);
     const auto end = [](z_stream* used) { inflateEnd(used); };
@@ -26,6 +26,7 @@ std::vector<std::byte> inflated(std::span<const std::byte> packed, std::size_t m
         stream.avail_out = static_cast<uInt>(bytes.size() - before);
         status = inflate(&stream, Z_NO_FLUSH);
         bytes.resize(bytes.size() - stream.avail_out);
+        step *= 2;
         if (status == Z_DATA_ERROR || status == Z_NEED_DICT || status == Z_MEM_ERROR)
             throw input_error("{}: damaged (zlib: {}): fetch or save it again", where,
                               stream.msg != nullptr ? stream.msg : "it cannot be unpacked");

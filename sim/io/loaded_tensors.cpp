@@ -2,11 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 
 namespace spiked::sim {
+
+LoadedTensors::LoadedTensors(std::string path, std::vector<StoredTensor> tensors, Load load,
+                             std::vector<std::string> notes)
+    : path_(std::move(path)), tensors_(std::move(tensors)), load_(std::move(load)), notes_(std::move(notes)) {
+    std::set<std::string_view> names;
+    for (const auto& tensor : tensors_)
+        if (!names.insert(tensor.name).second)
+            throw input_error("{}: two variables named {} (names must be unique): save the file again", path_,
+                              in_quotes(tensor.name));
+}
 
 LoadedTensors::Values LoadedTensors::loaded(std::size_t index) const {
     constexpr std::size_t kept_tensors = 3;  // key, value and query of a layer

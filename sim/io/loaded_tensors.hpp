@@ -19,8 +19,8 @@ public:
     /// Returns all elements of a tensor in storage order, as many as its shape says; throws for one without numbers.
     using Load = std::function<std::vector<double>(std::size_t index)>;
 
-    LoadedTensors(std::string path, std::vector<StoredTensor> tensors, Load load, std::vector<std::string> notes = {})
-        : path_(std::move(path)), tensors_(std::move(tensors)), load_(std::move(load)), notes_(std::move(notes)) {}
+    /// Throws input_error where two tensors have one name.
+    LoadedTensors(std::string path, std::vector<StoredTensor> tensors, Load load, std::vector<std::string> notes = {});
 
     [[nodiscard]] const std::string& path() const override { return path_; }
     [[nodiscard]] const Metadata& metadata() const override { return metadata_; }
@@ -47,7 +47,7 @@ private:
 class DenseMatrix {
 public:
     /// All entries are 0. Throws input_error when they would take more than 32 MiB and more than 64 times `stored`, the
-    /// bytes of the sparse matrix in its file.
+    /// bytes of the sparse matrix in its file; where the file may be packed, callers count at most twice its bytes.
     DenseMatrix(std::uint64_t rows, std::uint64_t columns, std::uint64_t stored, std::string where);
 
     /// Adds to an entry; positions count from 0. Throws input_error for a position that is not a whole number or

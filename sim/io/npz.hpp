@@ -37,6 +37,7 @@ public:
     explicit NpzFile(std::string path);
 
     [[nodiscard]] const std::string& path() const { return file_.path(); }
+    [[nodiscard]] std::uint64_t file_bytes() const { return file_.size(); }
     [[nodiscard]] const std::vector<NpzMember>& members() const { return members_; }
     /// For messages: `FILE: member "name"`.
     [[nodiscard]] std::string where(const NpzMember& member) const;

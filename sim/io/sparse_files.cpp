@@ -233,7 +233,8 @@ private:
 std::vector<double> ScipySparse::dense() const {
     const auto shape = stored().shape;
     const auto values = numbers("data");
-    DenseMatrix matrix(shape[0], shape[1], 2 * values.size() * sizeof(double), file_->path());
+    const std::uint64_t stored = std::min(2 * values.size() * sizeof(double), 2 * file_->file_bytes());
+    DenseMatrix matrix(shape[0], shape[1], stored, file_->path());
     const std::string kind = format();
     if (kind == "csr" || kind == "csc") {
         matrix.add_lines(numbers("indptr"), numbers("indices"), values, kind == "csc");

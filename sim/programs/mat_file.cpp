@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -68,6 +69,20 @@ std::optional<DType> number_type(std::uint32_t element) {
         if (number == element) return type;
     return std::nullopt;
 }
+
+/// What the variables of a file that were read unpack to, each counted once: many may be packed strongly, and in HDF5
+/// many names may share the same bytes.
+class UnpackedVariables {
+public:
+    void add(std::uint64_t variable, std::uint64_t bytes, std::uint64_t file_bytes, const std::string& where) {
+        if (counted_.insert(variable).second) total_ += bytes;
+        reject_expansion(total_, file_bytes, mat_limit, where);
+    }
+
+private:
+    std::set<std::uint64_t> counted_;
+    std::uint64_t total_ = 0;
+};
 
 std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t offset, std::endian order) {
     std::array<double, 1> value{};
@@ -178,7 +193,7 @@ public:
     }
 
     /// All elements of a variable, in Fortran order.
-    [[nodiscard]] std::vector<double> load(const MatVariable& listed) const {
+    [[nodiscard]] std::vector<double> load(const MatVariable& listed) {
         const std::string where = fmt::format("{}: variable {}", file_.path(), in_quotes(listed.name));
         const MatClass& kind = mat_classes[listed.kind];
         if (!kind.dtype)
@@ -236,13 +251,14 @@ private:
     }
 
     /// The bytes of a variable, unpacked and without the tag.
-    [[nodiscard]] std::vector<std::byte> element(const MatVariable& variable, const std::string& where) const {
+    [[nodiscard]] std::vector<std::byte> element(const MatVariable& variable, const std::string& where) {
         std::vector<std::byte> bytes(variable.bytes);
         file_.read(variable.offset, bytes);
         if (!variable.compressed) return bytes;
         const auto tag = inflated(bytes, tag_bytes, where);
         const std::uint64_t size = tag.size() == tag_bytes ? word_at(tag, 4, order_) : 0;
         reject_expansion(size, variable.bytes, mat_limit, where);
+        unpacked_.add(variable.offset, size, file_.size(), where);
         auto whole = inflated(bytes, tag_bytes + size, where);
         if (whole.size() != tag_bytes + size)
             throw input_error("{}: damaged (it unpacks to {} instead of {}): fetch or save it again", where,
@@ -265,6 +281,7 @@ private:
     ByteFile file_;
     std::endian order_ = std::endian::little;
     std::vector<MatVariable> variables_;
+    UnpackedVariables unpacked_;
 };
 
 std::optional<DType> mat_dtype(const Hdf5Type& type) {
@@ -309,12 +326,17 @@ public:
                 in_quotes(tensor.dtype_text));
         if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return {};
         file_.renew_budget();
-        if (!object.is_group) return numbers(object, where);
+        if (!object.is_group) {
+            const std::uint64_t bytes = object.type ? object.type->bytes : 0;
+            unpacked_.add(index, file_.elements(object) * bytes, file_.size(), where);
+            return numbers(object, where);
+        }
         const auto starts = sparse_part(object, "jc", where);
         const auto rows = sparse_part(object, "ir", where);
         const auto values = sparse_part(object, "data", where);
-        DenseMatrix matrix(tensor.shape[0], tensor.shape[1], (starts.size() + 2 * values.size()) * sizeof(double),
-                           where);
+        const std::uint64_t stored = (starts.size() + 2 * values.size()) * sizeof(double);
+        unpacked_.add(index, stored, file_.size(), where);
+        DenseMatrix matrix(tensor.shape[0], tensor.shape[1], std::min(stored, 2 * file_.size()), where);
         matrix.add_lines(starts, rows, values, true);
         return matrix.take();
     }
@@ -377,6 +399,7 @@ private:
     Hdf5File file_;
     std::vector<StoredTensor> tensors_;
     std::vector<Hdf5Object> objects_;
+    UnpackedVariables unpacked_;
 };
 
 }  // namespace
@@ -404,7 +427,7 @@ std::unique_ptr<TensorContainer> open_mat(const std::string& path) {
         return std::make_unique<LoadedTensors>(path, file->tensors(),
                                                [file](std::size_t index) { return file->load(index); });
     }
-    const auto file = std::make_shared<const MatFile>(path);
+    const auto file = std::make_shared<MatFile>(path);
     std::vector<StoredTensor> tensors;
     for (const auto& variable : file->variables()) tensors.push_back(file->stored(variable));
     return std::make_unique<LoadedTensors>(path, std::move(tensors),

@@ -60,6 +60,7 @@ public:
 
     void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
         if (index >= packed_.size()) return file_->read(plain_[index - packed_.size()], first, out);
+        if (out.empty()) return;  // a shape without elements may have rows of any length
         const PackedCache& cache = packed_[index];
         std::vector<std::byte> packed(cache.row_words * sizeof(std::uint32_t));
         std::vector<double> words(cache.row_words), scales(cache.dim / cache.group), biases(scales.size());
@@ -122,8 +123,10 @@ private:
         auto shape = words.shape;
         const bool rows_agree = !shape.empty() && shape.size() == scales.shape.size() &&
                                 std::equal(shape.begin(), shape.end() - 1, scales.shape.begin());
+        std::size_t word_bits = 0, code_bits = 0;
         if (!rows_agree || scales.shape != biases.shape ||
-            shape.back() * 32 != scales.shape.back() * cache.group * cache.bits)
+            __builtin_mul_overflow(shape.back(), std::size_t{32}, &word_bits) ||
+            __builtin_mul_overflow(scales.shape.back(), cache.group * cache.bits, &code_bits) || word_bits != code_bits)
             reject(words.name,
                    fmt::format("shapes {}, {} and {} do not agree for groups of {} and {} bits", shape_text(shape),
                                shape_text(scales.shape), shape_text(biases.shape), cache.group, cache.bits));

@@ -28,17 +28,17 @@ struct OctaveVariable {
     bool sparse = false;
     std::uint64_t entries = 0;  ///< of a sparse matrix
     std::uint64_t bytes = 0;    ///< of the lines with its numbers
+    std::vector<double> numbers;
 };
 
-/// Reads the file line by line: all headers, and the numbers of one variable.
+/// Reads the file line by line: all headers, and the numbers of all variables or none. They are read at once because
+/// the lines of a variable are found only by reading all lines before them.
 class OctaveText {
 public:
-    /// `wanted`: the variable whose numbers are read.
-    OctaveText(const ByteFile& file, std::optional<std::size_t> wanted) : path_(file.path()), wanted_(wanted) {
+    OctaveText(const ByteFile& file, bool with_numbers) : path_(file.path()), with_numbers_(with_numbers) {
         each_line(file, [this](std::string_view text) { line(text); });
     }
     [[nodiscard]] const std::vector<OctaveVariable>& variables() const { return variables_; }
-    [[nodiscard]] std::vector<double> take() { return std::move(values_); }
     [[noreturn]] void damaged(std::string_view found) const {
         throw input_error("{}: line {}: damaged Octave text ({}): save it again", path_, line_, found);
     }
@@ -53,7 +53,7 @@ private:
         if (axes_ > 0) return sizes(variable, text);
         if (!variable.stored.dtype) return;
         variable.bytes += text.size() + 1;
-        if (wanted_ && *wanted_ + 1 == variables_.size()) numbers(text);
+        if (with_numbers_) numbers(text, variable.numbers);
     }
     void header(std::string_view text) {
         const std::size_t colon = text.find(':');
@@ -118,14 +118,14 @@ private:
         if (variable.stored.shape.size() != axes_) damaged("other axes than it says");
         axes_ = 0;
     }
-    void numbers(std::string_view text) {
+    void numbers(std::string_view text, std::vector<double>& values) const {
         each_word(text, [&](std::string_view word) {
             if (word == "NaN" || word == "NA")
-                values_.push_back(std::numeric_limits<double>::quiet_NaN());
+                values.push_back(std::numeric_limits<double>::quiet_NaN());
             else if (word == "Inf" || word == "-Inf")
-                values_.push_back(word == "Inf" ? HUGE_VAL : -HUGE_VAL);
+                values.push_back(word == "Inf" ? HUGE_VAL : -HUGE_VAL);
             else if (const auto number = to_number(word))
-                values_.push_back(*number);
+                values.push_back(*number);
             else
                 damaged(fmt::format("{} is no number", in_quotes(word)));
         });
@@ -140,23 +140,21 @@ private:
     }
 
     std::string path_;
-    std::optional<std::size_t> wanted_;
+    bool with_numbers_;
     std::vector<OctaveVariable> variables_;
     std::size_t axes_ = 0;  ///< that the next line has
     std::size_t line_ = 0;
-    std::vector<double> values_;
 };
 
-std::vector<double> load_octave(const ByteFile& file, std::size_t index) {
-    OctaveText text(file, index);
+std::vector<double> load_octave(const std::string& path, const OctaveText& text, std::size_t index) {
     if (index >= text.variables().size()) text.damaged("it changed while it was read");
     const OctaveVariable& variable = text.variables()[index];
     const auto& shape = variable.stored.shape;
-    const std::string where = fmt::format("{}: variable {}", file.path(), in_quotes(variable.stored.name));
+    const std::string where = fmt::format("{}: variable {}", path, in_quotes(variable.stored.name));
     if (!variable.stored.dtype)
         throw input_error("{} is of type {} (matrices and arrays of real numbers are read): save its numbers", where,
                           in_quotes(variable.stored.dtype_text));
-    std::vector<double> found = text.take();
+    const std::vector<double>& found = variable.numbers;
     std::uint64_t needed = variable.sparse ? 3 * variable.entries : 1;
     if (!variable.sparse)
         for (const std::uint64_t size : shape)
@@ -180,10 +178,13 @@ std::vector<double> load_octave(const ByteFile& file, std::size_t index) {
 std::unique_ptr<TensorContainer> open_octave_text(const std::string& path) {
     const auto file = std::make_shared<const ByteFile>(path);
     std::vector<StoredTensor> tensors;
-    const OctaveText text(*file, std::nullopt);
+    const OctaveText text(*file, false);
     for (const auto& variable : text.variables()) tensors.push_back(variable.stored);
     return std::make_unique<LoadedTensors>(path, std::move(tensors),
-                                           [file](std::size_t index) { return load_octave(*file, index); });
+                                           [file, all = std::optional<OctaveText>()](std::size_t index) mutable {
+                                               if (!all) all.emplace(*file, true);
+                                               return load_octave(file->path(), *all, index);
+                                           });
 }
 
 }  // namespace spiked::sim

@@ -1,6 +1,7 @@
 #include "validation/kv/kv_measurement.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -140,8 +141,8 @@ void add_caches(Experiment& experiment, DumpStudy& study) {
     const auto& caches = study.plan.caches;
     const auto calibrated = [](const NamedCache& cache) { return cache.method.calibrated; };
     if (!study.plan.calibration.empty() && std::none_of(caches.begin(), caches.end(), calibrated))
-        throw usage_error(
-            "--calibrate has no effect (no method is calibrated): add palu, cskv, ojakv or kvtc to --method");
+        throw usage_error("--calibrate has no effect (no method is calibrated): add one of {} to --method",
+                          fmt::join(estimators::calibrated_caches(), ", "));
     study.calibration =
         codec::Calibration(study.plan.calibration, study.plan.dump, study.open.dumps, study.open.sha256);
     for (const auto& cache : caches)

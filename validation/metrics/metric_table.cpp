@@ -245,7 +245,8 @@ std::vector<Metric> attention_errors_table() {
          .definition =
              "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it attends to",
          .of = "codec",
-         .text = {.heading = "logits",
+         .text = {.heading = "logit error",
+                  .narrow = "logits",
                   .long_name = "error of attention logits",
                   .group = MetricGroup::of_attention,
                   .frontier = true},
@@ -256,21 +257,21 @@ std::vector<Metric> attention_errors_table() {
          .definition = "mean over queries of the Kullback-Leibler divergence of attention over decoded keys from that "
                        "over exact ones",
          .of = "codec",
-         .text = {.heading = "KL", .group = MetricGroup::of_attention},
+         .text = {.heading = "KL, nats", .narrow = "KL", .group = MetricGroup::of_attention},
          .measure = {.attention = of_keys(&AttentionErrors::divergence)}},
         {.name = "attention_top1",
          .unit = "share",
          .better = "higher",
          .definition = "fraction of queries whose largest attention weight stays at the same token",
          .of = "codec",
-         .text = {.heading = "top-1", .group = MetricGroup::of_attention},
+         .text = {.heading = "same top weight", .narrow = "top-1", .group = MetricGroup::of_attention},
          .measure = {.attention = of_keys(&AttentionErrors::top1)}},
         {.name = "attention_top8",
          .unit = "share",
          .better = "higher",
          .definition = "fraction of a query's 8 largest attention weights that stay among its 8 largest",
          .of = "codec",
-         .text = {.heading = "top-8", .group = MetricGroup::of_attention},
+         .text = {.heading = "same top 8", .narrow = "top-8", .group = MetricGroup::of_attention},
          .measure = {.attention = of_keys(&AttentionErrors::top8)}},
         {.name = "attention_output",
          .unit = "share",
@@ -278,7 +279,8 @@ std::vector<Metric> attention_errors_table() {
          .definition = "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, with decoded keys (for "
                        "a block of values: with decoded values)",
          .of = "codec",
-         .text = {.heading = "attention",
+         .text = {.heading = "output error",
+                  .narrow = "attention",
                   .long_name = "relative error of attention output",
                   .group = MetricGroup::of_attention,
                   .frontier = true},
@@ -288,7 +290,7 @@ std::vector<Metric> attention_errors_table() {
          .better = "lower",
          .definition = "||O^ - O||_F / ||O||_F as attention_output, with decoded keys and values",
          .of = "codec",
-         .text = {.heading = "both", .group = MetricGroup::of_attention},
+         .text = {.heading = "output error, both sides", .narrow = "both", .group = MetricGroup::of_attention},
          .measure = {.attention =
                          [](const HeadAttention& of) {
                              return of.coded_keys ? std::optional<double>(of.errors.outputs.back()) : std::nullopt;
@@ -357,7 +359,7 @@ std::vector<Metric> bit_metrics() {
          .better = "lower",
          .definition = "all stored bits divided by the number of entries, counted from the bytes",
          .of = "codec",
-         .text = {.heading = "bits", .group = MetricGroup::of_codecs, .column = 2},
+         .text = {.heading = "stored bits", .narrow = "bits", .group = MetricGroup::of_codecs, .column = 2},
          .measure = {.size = [](const CodeSize& of) { return of.bits_per_entry; }}},
     };
     for (const auto& item : EnumNames<estimators::Item>::table) {
@@ -376,7 +378,7 @@ std::vector<Metric> bit_metrics() {
 /// of the block, are columns of the tables of codecs.
 std::vector<Metric> inner_product_metrics(const QueryModel& model) {
     const auto metric = [&](const std::string& name, const char* better, const std::string& definition,
-                            const char* heading, const char* heading_of_others,
+                            const char* heading, const char* narrow, const char* heading_of_others,
                             double InnerProductErrors::*number) -> Metric {
         const bool first = model.suffix.empty();
         return {.name = name + std::string(model.suffix),
@@ -385,6 +387,7 @@ std::vector<Metric> inner_product_metrics(const QueryModel& model) {
                 .definition = fmt::format("{}; q: {}", definition, model.queries),
                 .of = "codec",
                 .text = {.heading = first ? heading : heading_of_others,
+                         .narrow = first ? narrow : "",
                          .group = first ? MetricGroup::of_codecs : MetricGroup::none,
                          .column = 5},
                 .measure = {.errors = [errors = model.errors, number](const BlockMetrics& of) {
@@ -399,11 +402,11 @@ std::vector<Metric> inner_product_metrics(const QueryModel& model) {
     };
     const std::string queries(model.heading);
     return {
-        metric("ip_bias", "target", "mean of " + cosines, "IP bias", "", &InnerProductErrors::bias),
-        metric("ip_std", "lower", deviation_of(cosines), "IP std", "", &InnerProductErrors::deviation),
-        metric("ip_bias_plain", "target", "mean of " + products, "IP bias plain", queries.c_str(),
+        metric("ip_bias", "target", "mean of " + cosines, "cosine bias", "IP bias", "", &InnerProductErrors::bias),
+        metric("ip_std", "lower", deviation_of(cosines), "cosine std", "IP std", "", &InnerProductErrors::deviation),
+        metric("ip_bias_plain", "target", "mean of " + products, "product bias", "IP bias plain", queries.c_str(),
                &InnerProductErrors::bias_plain),
-        metric("ip_std_plain", "lower", deviation_of(products), "IP std plain", "std",
+        metric("ip_std_plain", "lower", deviation_of(products), "product std", "IP std plain", "std",
                &InnerProductErrors::deviation_plain),
     };
 }

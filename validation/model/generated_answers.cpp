@@ -13,36 +13,6 @@
 namespace spiked::validation {
 namespace {
 
-struct AnswerResult {
-    GeneratedAnswer answer;
-    codec::CacheBits bits;
-    double entries = 0.0;
-};
-
-/// Full precision if `cache` is null.
-AnswerResult answer_prompt(const sim::Llama& model, const FactPrompts& file, const FactPrompt& prompt,
-                           const AnswerPlan& plan, codec::CompressedCache* cache) {
-    sim::ForwardOptions options{.block_tokens = plan.block_tokens, .at_once = plan.at_once};
-    // The last token of the prompt stays out, because it predicts the first of the answer.
-    const std::size_t question_end = prompt.tokens.size() - 1;
-    if (plan.exact_questions || plan.at_once)
-        options.context = plan.observe_questions ? question_end : prompt.question_at;
-    if (cache != nullptr) {
-        if (plan.observe_questions) cache->observe_last(question_end - prompt.question_at);
-        cache->attach(options);
-    }
-    auto [tokens, ended] = generate_greedily(model, prompt.tokens, options, file.end_tokens, prompt.most_tokens);
-    AnswerResult result{{.tokens = std::move(tokens), .ended = ended}, {}, 0.0};
-    result.answer.text = file.text(result.answer.tokens);
-    for (const FactNeedle& needle : prompt.needles)
-        result.answer.found.push_back(states(result.answer.text, needle.answer));
-    if (cache != nullptr) {
-        result.bits = cache->stored_bits();
-        result.entries = cache->entries();
-    }
-    return result;
-}
-
 std::size_t tenth_of(double depth) { return std::min<std::size_t>(9, static_cast<std::size_t>(depth * 10.0)); }
 
 struct PartsBy {
@@ -90,7 +60,7 @@ Parts found_by_prompt(const FactPrompts& file, const std::vector<GeneratedAnswer
     return parts;
 }
 
-AnswerRow answer_row(const codec::CacheVersion& version, std::vector<AnswerResult> results, const FactPrompts& file,
+AnswerRow answer_row(const codec::CacheVersion& version, std::vector<MeasuredAnswer> results, const FactPrompts& file,
                      const Parts& exact) {
     AnswerRow row{.method = version.label, .bits = version.bits, .budget = version.budget};
     codec::CacheBits bits;
@@ -142,8 +112,7 @@ GreedyText generate_greedily(const sim::Llama& model, const std::vector<std::int
     return text;
 }
 
-GeneratedAnswers measure_answers(const AnswerPlan& asked) {
-    AnswerPlan plan = asked;
+OpenAnswers open_answers(AnswerPlan plan) {
     const bool evicts = std::any_of(plan.methods.begin(), plan.methods.end(),
                                     [](const codec::CacheRequest& request) { return request.how.eviction != nullptr; });
     if (evicts)
@@ -158,45 +127,79 @@ GeneratedAnswers measure_answers(const AnswerPlan& asked) {
     if (plan.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
     std::size_t shortest = file.prompts.front().question_at;
     for (const auto& prompt : file.prompts) shortest = std::min(shortest, prompt.question_at);
-    const auto versions = codec::cache_versions(shape, plan.methods, plan.quantizer, part, plan.block_tokens, shortest);
+    auto versions = codec::cache_versions(shape, plan.methods, plan.quantizer, part, plan.block_tokens, shortest);
     if (plan.forecast) {
         std::size_t longest = 0;
         for (const auto& prompt : file.prompts) longest = std::max(longest, prompt.tokens.size() + prompt.most_tokens);
         plan.forecast(sim::pass_memory(shape, sim::LlamaWeights(plan.model).bytes(), longest, plan.block_tokens),
                       longest);
     }
-    const sim::Llama model(plan.model);
+    sim::Llama model(plan.model);
+    return {std::move(plan), std::move(file), std::move(versions), std::move(model)};
+}
 
-    const std::size_t count = file.prompts.size();
-    std::vector<std::vector<AnswerResult>> found(versions.size(), std::vector<AnswerResult>(count));
-    std::size_t done = 0;
-    std::mutex progress_guard;
-    for_each_parallel(versions.size() * count, plan.threads, [&](std::size_t job) {
-        auto cache = versions[job / count].cache;
-        if (cache) cache->draw_rotations(job % count);
-        found[job / count][job % count] =
-            answer_prompt(model, file, file.prompts[job % count], plan, cache ? &*cache : nullptr);
-        const std::scoped_lock lock(progress_guard);
-        if (plan.progress) plan.progress(++done, versions.size() * count);
-    });
+MeasuredAnswer answer_prompt(const OpenAnswers& open, std::size_t number, codec::CompressedCache* cache) {
+    const FactPrompt& prompt = open.file.prompts[number];
+    const AnswerPlan& plan = open.plan;
+    sim::ForwardOptions options{.block_tokens = plan.block_tokens, .at_once = plan.at_once};
+    // The last token of the prompt stays out, because it predicts the first of the answer.
+    const std::size_t question_end = prompt.tokens.size() - 1;
+    if (plan.exact_questions || plan.at_once)
+        options.context = plan.observe_questions ? question_end : prompt.question_at;
+    if (cache != nullptr) {
+        if (plan.observe_questions) cache->observe_last(question_end - prompt.question_at);
+        cache->attach(options);
+    }
+    auto text = generate_greedily(open.model, prompt.tokens, options, open.file.end_tokens, prompt.most_tokens);
+    MeasuredAnswer result{.answer = spelled_answer(open, number, std::move(text))};
+    if (cache != nullptr) {
+        result.bits = cache->stored_bits();
+        result.entries = cache->entries();
+    }
+    return result;
+}
 
-    GeneratedAnswers result{.last_layer_only = plan.last_layer_only,
+GeneratedAnswer spelled_answer(const OpenAnswers& open, std::size_t prompt, GreedyText text) {
+    GeneratedAnswer answer{.tokens = std::move(text.tokens), .ended = text.ended};
+    answer.text = open.file.text(answer.tokens);
+    for (const FactNeedle& needle : open.file.prompts[prompt].needles)
+        answer.found.push_back(states(answer.text, needle.answer));
+    return answer;
+}
+
+GeneratedAnswers answers_table(const OpenAnswers& open, std::vector<std::vector<MeasuredAnswer>> found) {
+    const AnswerPlan& plan = open.plan;
+    GeneratedAnswers result{.file = open.file,
+                            .last_layer_only = plan.last_layer_only,
                             .exact_questions = plan.exact_questions || plan.at_once,
                             .at_once = plan.at_once,
                             .observe_questions = plan.observe_questions,
                             .block_tokens = plan.block_tokens};
-    Parts exact;
-    for (std::size_t v = 0; v < versions.size(); ++v) {
-        if (v == 0) {
-            std::vector<GeneratedAnswer> first;
-            for (const auto& one : found.front()) first.push_back(one.answer);
-            exact = found_by_prompt(file, first);
-        }
-        result.rows.push_back(answer_row(versions[v], std::move(found[v]), file, exact));
-    }
-    file.vocabulary.clear();
-    result.file = std::move(file);
+    result.file.vocabulary.clear();
+    std::vector<GeneratedAnswer> first;
+    for (const auto& one : found.front()) first.push_back(one.answer);
+    const Parts exact = found_by_prompt(open.file, first);
+    for (std::size_t v = 0; v < open.versions.size(); ++v)
+        result.rows.push_back(answer_row(open.versions[v], std::move(found[v]), open.file, exact));
     return result;
+}
+
+GeneratedAnswers measure_answers(const AnswerPlan& plan) {
+    const OpenAnswers open = open_answers(plan);
+    const std::size_t count = open.file.prompts.size();
+    const std::size_t jobs = open.versions.size() * count;
+    std::vector<std::vector<MeasuredAnswer>> found(open.versions.size(), std::vector<MeasuredAnswer>(count));
+    std::size_t done = 0;
+    std::mutex progress_guard;
+    for_each_parallel(jobs, plan.threads, [&](std::size_t job) {
+        const std::size_t prompt = job % count;
+        auto cache = open.versions[job / count].cache;
+        if (cache) cache->draw_rotations(prompt);
+        found[job / count][prompt] = answer_prompt(open, prompt, cache ? &*cache : nullptr);
+        const std::scoped_lock lock(progress_guard);
+        if (plan.progress) plan.progress(++done, jobs);
+    });
+    return answers_table(open, std::move(found));
 }
 
 }  // namespace spiked::validation

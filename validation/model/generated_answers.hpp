@@ -83,6 +83,29 @@ struct GreedyText {
                                            const sim::ForwardOptions& options,
                                            const std::vector<std::int32_t>& end_tokens, std::size_t most);
 
+/// A plan of which the files were read.
+struct OpenAnswers {
+    AnswerPlan plan;  ///< with `at_once` if a method evicts
+    FactPrompts file;
+    std::vector<codec::CacheVersion> versions;  ///< full precision first
+    sim::Llama model;
+};
+/// Throws as measure_answers does before anything runs.
+[[nodiscard]] OpenAnswers open_answers(AnswerPlan plan);
+
+/// An answer, and what the cache of its prompt stored.
+struct MeasuredAnswer {
+    GeneratedAnswer answer;
+    codec::CacheBits bits;
+    double entries = 0.0;
+};
+/// The answer to a prompt over a cache, whose rotations were drawn; in full precision if `cache` is null.
+[[nodiscard]] MeasuredAnswer answer_prompt(const OpenAnswers& open, std::size_t prompt, codec::CompressedCache* cache);
+/// The answer that consists of these tokens.
+[[nodiscard]] GeneratedAnswer spelled_answer(const OpenAnswers& open, std::size_t prompt, GreedyText text);
+/// The table of measured answers, which are given by version and prompt.
+[[nodiscard]] GeneratedAnswers answers_table(const OpenAnswers& open, std::vector<std::vector<MeasuredAnswer>> found);
+
 /// Lets the model answer every prompt in full precision and with every version of the cache. A block of tokens passes
 /// through all layers and attends to itself exactly; it is compressed when it is full and a token follows, as in the
 /// paper's chunk by chunk prefill. Each prompt has its own random rotations. Results do not depend on `threads`. Throws

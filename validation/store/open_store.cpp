@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
+#include "sim/io/matrix_file.hpp"
 #include "validation/store/experiment.hpp"
 #include "validation/store/store_metrics.hpp"
 #include "validation/store/store_schema.hpp"
@@ -281,6 +283,14 @@ Database open_store(const std::string& path) {
     Database database(path, Database::Mode::read);
     check_is_store(database);
     return database;
+}
+
+arma::mat stored_matrix(const Statement& row, int column, const std::string& where) {
+    const auto bytes = row.blob(column);
+    const sim::ByteSource source{where, bytes.size(), [bytes](std::uint64_t offset, std::span<std::byte> out) {
+                                     std::memcpy(out.data(), bytes.data() + offset, out.size());
+                                 }};
+    return sim::read_matrix(*sim::open_npy(source, where));
 }
 
 namespace {

@@ -1,4 +1,5 @@
 #pragma once
+#include <armadillo>
 #include <string>
 
 #include "validation/store/sqlite.hpp"
@@ -21,6 +22,10 @@ void check_is_store(Database& database);
 
 /// Throws input_error if means, batches, cells, methods or metrics are inconsistent. Reads every row of means.
 void reject_lost_rows(Database& store);
+
+/// The array in this column of a row of the table `array`; `where` names it in messages. Throws input_error if it is no
+/// array of numbers.
+[[nodiscard]] arma::mat stored_matrix(const Statement& row, int column, const std::string& where);
 
 /// The seed of a store as it was written, and its backend (cpu, cuda, emulated or mixed). Empty if a run was killed
 /// before it wrote them, or if there is no store.

@@ -10,6 +10,7 @@ namespace spiked::validation {
 namespace {
 
 constexpr std::size_t differences_named = 4;
+constexpr std::size_t longest_value = 60;
 
 void add_differences(const Json* one, const Json* other, const std::string& path, std::string_view between,
                      std::vector<std::string>& to) {
@@ -32,10 +33,17 @@ void add_differences(const Json* one, const Json* other, const std::string& path
             if (one->find(key) == nullptr) add_differences(nullptr, &value, below(key), between, to);
         return;
     }
-    const auto short_text = [](const std::string& whole) {
-        return whole.size() > 60 ? whole.substr(0, 57) + "..." : whole;
+    // Long lists of different lengths often begin alike.
+    const auto short_text = [](const std::string& whole, const Json::Array* list) {
+        if (whole.size() <= longest_value) return whole;
+        return list == nullptr ? whole.substr(0, longest_value - 3) + "..." : fmt::format("{} items", list->size());
     };
-    to.push_back(fmt::format("{}: {}{}{}", path, short_text(first), between, short_text(second)));
+    const std::string values =
+        fmt::format(": {}{}{}", short_text(first, items), between, short_text(second, other_items));
+    // The cells of some studies repeat what `science` states for all of them.
+    const auto named = [&](const std::string& place) { return place.ends_with(values); };
+    if (path.starts_with("cells[") && std::any_of(to.begin(), to.end(), named)) return;
+    to.push_back(path + values);
 }
 
 /// The lines of StudyIdentity::plan.

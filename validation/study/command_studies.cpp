@@ -28,9 +28,9 @@ Experiment begun_experiment(const char* name, const char* kind, const std::files
     return experiment;
 }
 
-Experiment begun_model_experiment(const std::string& model, const stream::StudySeed& seed,
+Experiment begun_model_experiment(const char* name, const std::string& model, const stream::StudySeed& seed,
                                   const CommandOrigin& origin) {
-    return begun_experiment("kv-frontier", "kv_model", std::filesystem::path(model + "/").parent_path(), seed, origin);
+    return begun_experiment(name, "kv_model", std::filesystem::path(model + "/").parent_path(), seed, origin);
 }
 
 }  // namespace
@@ -39,7 +39,8 @@ std::vector<std::string> default_methods(const KvPlan& plan, std::vector<std::st
                                          const std::vector<std::string>& of_rotated) {
     std::vector<std::string> methods = std::move(always);
     const bool calibrated = !plan.calibration.empty();
-    if (calibrated) methods.insert(methods.end(), {"palu", "cskv", "ojakv", "kvtc"});
+    if (calibrated)
+        for (auto& name : estimators::calibrated_caches()) methods.push_back(std::move(name));
     if (plan.side != sim::Side::value && all_have_rotary_keys(plan.dumps, plan.dump)) {
         methods.insert(methods.end(), of_rotated.begin(), of_rotated.end());
         if (calibrated) methods.emplace_back("unrope+kvtc");
@@ -67,14 +68,20 @@ Experiment dump_experiment(KvPlan plan, const std::vector<std::string>& methods,
 }
 
 Experiment perplexity_experiment(const PerplexityPlan& plan, const CommandOrigin& origin) {
-    Experiment experiment = begun_model_experiment(plan.model, plan.quantizer.seed, origin);
+    Experiment experiment = begun_model_experiment("kv-frontier", plan.model, plan.quantizer.seed, origin);
     make_perplexity_experiment(experiment, plan);
     return experiment;
 }
 
 Experiment retrieval_experiment(const RetrievalPlan& plan, const CommandOrigin& origin) {
-    Experiment experiment = begun_model_experiment(plan.model, plan.quantizer.seed, origin);
+    Experiment experiment = begun_model_experiment("kv-frontier", plan.model, plan.quantizer.seed, origin);
     make_retrieval_experiment(experiment, plan);
+    return experiment;
+}
+
+Experiment answers_experiment(const std::shared_ptr<const OpenAnswers>& open, const CommandOrigin& origin) {
+    Experiment experiment = begun_model_experiment("kv-retrieve", open->plan.model, open->plan.quantizer.seed, origin);
+    make_answers_experiment(experiment, open);
     return experiment;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "validation/claims/claim_verdicts.hpp"
 #include "validation/kv/open_dumps.hpp"
+#include "validation/model/generated_answers.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
 #include "validation/store/experiment.hpp"
@@ -31,6 +33,11 @@ struct CommandOrigin {
 /// plan.quantizer. Throws the errors of make_perplexity_experiment and make_retrieval_experiment.
 [[nodiscard]] Experiment perplexity_experiment(const PerplexityPlan& plan, const CommandOrigin& origin);
 [[nodiscard]] Experiment retrieval_experiment(const RetrievalPlan& plan, const CommandOrigin& origin);
+
+/// The study `kv-retrieve` of prompts that a model answers in its own words. Throws the errors of
+/// make_answers_experiment.
+[[nodiscard]] Experiment answers_experiment(const std::shared_ptr<const OpenAnswers>& open,
+                                            const CommandOrigin& origin);
 
 /// The study `validate` of claims, some of which may be about the blocks of the dumps of `kv`; `settings` are the
 /// options that say how these are read. Throws the errors of claim_experiment and open_dumps.

@@ -17,11 +17,13 @@ void read_margin(Section& section, Check& check, Diagnostics& diagnostics) {
     Section inside(*margin, "margin", diagnostics);
     check.margin_absolute = inside.number("abs", 0.0, 0.0, 1e6);
     check.margin_relative = inside.number("rel", 0.0, 0.0, 1.0);
-    const std::vector<std::string> rates = {"1", "n^-1/3", "n^-1/2", "n^-2/3", "n^-1"};
-    const double exponents[] = {0.0, -1.0 / 3.0, -0.5, -2.0 / 3.0, -1.0};
-    const std::string rate = inside.choice("rate", "1", rates);
-    const auto at = std::find(rates.begin(), rates.end(), rate);
-    if (at != rates.end()) check.rate_exponent = exponents[at - rates.begin()];
+    const std::pair<const char*, double> rates[] = {
+        {"1", 0.0}, {"n^-1/3", -1.0 / 3.0}, {"n^-1/2", -0.5}, {"n^-2/3", -2.0 / 3.0}, {"n^-1", -1.0}};
+    std::vector<std::string> names;
+    for (const auto& rate : rates) names.emplace_back(rate.first);
+    const std::string chosen = inside.choice("rate", names.front(), names);
+    for (const auto& [name, exponent] : rates)
+        if (chosen == name) check.rate_exponent = exponent;
     inside.no_other_keys();
     if (check.margin_absolute + check.margin_relative <= 0.0)
         diagnostics.add(*margin, "a margin needs abs or rel above 0 (limits are never exactly true at finite size)");

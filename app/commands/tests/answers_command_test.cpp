@@ -1,11 +1,15 @@
 // tools/needle-prompts and `kv retrieve --prompts-file`, with a random model whose tokens are characters.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "app/tests/process.hpp"
+#include "sim/io/npy.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::app {
 namespace {
@@ -137,6 +141,51 @@ TEST(AnswersCommand, ReportsRecallOfTheModelsText) {
     EXPECT_NE(contents(picture).find("facts asked at once"), std::string::npos);
 }
 
+TEST(AnswersCommand, AStoreResumesAfterKillsAndGivesTheSameAnswers) {
+    const std::string words = command() + "--method tq-mse,snapkv --bits 2 --budget 0.5 --block 64 --json --quiet ";
+    const Outcome plain = spiked(words);
+    ASSERT_EQ(plain.code, 0) << plain.err;
+    const std::string store = "-o '" + scratch("answers.spiked") + "'";
+    int kills = 0;
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        // Killed later each time, so that some run makes progress.
+        const std::string limit = "timeout -s KILL " + std::to_string(0.1 + 0.02 * attempt);
+        const int code = spiked(words + store, limit).code;
+        if (code == 0) break;
+        ASSERT_EQ(code, 137);
+        ++kills;
+    }
+    EXPECT_GE(kills, 1);
+    const Outcome whole = spiked(command() + "--method tq-mse,snapkv --bits 2 --budget 0.5 --block 64 --json " + store);
+    EXPECT_EQ(whole.code, 0) << whole.err;
+    EXPECT_EQ(whole.out, plain.out);
+    EXPECT_NE(whole.err.find("6 batches are kept"), std::string::npos) << whole.err;
+
+    const Outcome other =
+        spiked(command() + "--method tq-mse,snapkv --bits 2 --budget 0.5 --block 64 --exact-questions " + store);
+    EXPECT_EQ(other.code, 2);
+    EXPECT_NE(other.err.find("(settings.exact_questions: false, now true)"), std::string::npos) << other.err;
+    const Outcome shown = spiked("show '" + scratch("answers.spiked") + "'");
+    EXPECT_EQ(shown.code, 0) << shown.err;
+    EXPECT_NE(shown.out.find("snapkv"), std::string::npos) << shown.out;
+}
+
+TEST(AnswersCommand, RejectsAStoreWithAnswersThatNoRunWrites) {
+    const std::string store = scratch("forged.spiked");
+    const std::string words = command() + "--method tq-mse --bits 2 --block 64 -o '" + store + "'";
+    ASSERT_EQ(spiked(words).code, 0);
+    for (const double token : {50.0, -1.0, std::nan("")}) {
+        const std::string npy = sim::npy_bytes(arma::rowvec{1.0, 0.0, 0.0, 0.0, 0.0, 0.0, token});
+        const std::vector<unsigned char> bytes(npy.begin(), npy.end());
+        const std::string row = fmt::format("{:02x}", fmt::join(bytes, ""));
+        validation::Database(store, validation::Database::Mode::trusted)
+            .execute("UPDATE array SET npy = x'" + row + "' WHERE method_id = 1 AND cell_id = 2");
+        const Outcome found = spiked(words);
+        EXPECT_EQ(found.code, 4);
+        EXPECT_NE(found.err.find("its answer to prompt 1 is none"), std::string::npos) << found.err;
+    }
+}
+
 TEST(AnswersCommand, RejectsOptionsWithoutEffect) {
     const auto expect = [&](const std::string& words, int code, const std::string& part) {
         const Outcome found = spiked(words);
@@ -148,6 +197,8 @@ TEST(AnswersCommand, RejectsOptionsWithoutEffect) {
         expect(command() + option, 2, "--prompts-file exclude each other");
     expect(command() + "--plot x.gif", 2, "x.gif");
     expect("kv retrieve --model '" + asked().folder + "' --plot-rows needles", 2, "--plot-rows has no effect");
+    expect("kv retrieve --model '" + asked().folder + "' -o x.spiked", 2, "--output has no effect");
+    expect(command() + "-o '" + asked().prompts + "'", 2, "prompts.json");
     expect(command() + "--block 1100 --method tq-mse", 4, "more than a block of 1100 are expected");
     const std::string other = scratch("foreign.json");
     std::ofstream(other) << "{\"schema\": \"spiked.run/1\"}";

@@ -174,7 +174,44 @@ TEST(PerplexityCommand, KeepsDocumentsInAStoreAndResumes) {
     EXPECT_EQ(again.code, 0) << again.err;
     EXPECT_NE(again.err.find("3 batches are kept"), std::string::npos) << again.err;
     EXPECT_NE(again.out.find("cache, 3 documents"), std::string::npos) << again.out;
-    EXPECT_NE(spiked("kv perplexity" + words + "--documents 2 -o '" + store + "'").code, 0) << "another study";
+}
+
+// Every option that changes numbers makes another study, and the message names it with both values.
+TEST(PerplexityCommand, AStoreOfOtherOptionsIsNotResumed) {
+    const std::string store = scratch("options.spiked");
+    const auto run = [&](const std::string& tokens, const std::string& options) {
+        return spiked("kv perplexity" + model().words(tokens) + options + " -o '" + store + "'");
+    };
+    const std::string block = "--block 16 ";
+    const std::string coded = block + "--method tq-mse --bits 2 ";
+    ASSERT_EQ(run("documents.npy", coded + "--only 0:key,1:value").code, 0);
+    EXPECT_EQ(run("documents.npy", coded + "--only 1:value,0:key --threads 1").code, 0);
+    const std::string kept = "--only 0:key,1:value";
+    const std::pair<std::string, std::string> others[] = {
+        {coded, R"((settings.only: ["0:key","1:value"], now absent))"},
+        {coded + "--only 0:key,2:value", R"((settings.only[2]: "1:value", now "2:value"))"},
+        {"--block 24 --method tq-mse --bits 2 " + kept, "(block: 16, now 24)"},
+        {block + "--method tq-mse --bits 3 " + kept, "(method 2: tq-mse B=2, now method 2: tq-mse B=3)"},
+        {coded + kept + " --seed 7", "now 0x00000000000000000000000000000007)"},
+        {coded + kept + " --rotation rht2", R"((quantizer.rotation: "haar", now "rht2"))"},
+        {coded + kept + " --documents 2", "(cells: 3 items, now 2 items)"}};
+    for (const auto& [options, part] : others) {
+        const Outcome other = run("documents.npy", options);
+        EXPECT_EQ(other.code, 2) << options;
+        EXPECT_NE(other.err.find("the store holds another study " + (part.front() == '(' ? part : std::string())),
+                  std::string::npos)
+            << other.err;
+        EXPECT_NE(other.err.find(part + ": choose another name"), std::string::npos) << other.err;
+    }
+    EXPECT_NE(run("tokens.npy", coded + kept).err.find("(inputs[1]: "), std::string::npos);
+
+    const std::string evictions = scratch("evictions.spiked");
+    const auto evicted = [&](const std::string& budget) {
+        return spiked("kv perplexity" + model().words("documents.npy") + block + "--method snapkv --budget " + budget +
+                      " -o '" + evictions + "'");
+    };
+    ASSERT_EQ(evicted("0.5").code, 0);
+    EXPECT_NE(evicted("0.6").err.find("(method 2: snapkv at 0.5, now method 2: snapkv at 0.6)"), std::string::npos);
 }
 
 TEST(PerplexityCommand, EvictsToABudget) {

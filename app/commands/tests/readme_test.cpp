@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include "app/tests/process.hpp"
@@ -136,7 +137,7 @@ TEST(Readme, TheStudyForCiPasses) {
     const Outcome found =
         spiked("run overlaps.toml --no-report --strict --junit overlaps.xml", "cd '" + folder + "' &&");
     EXPECT_EQ(found.code, 0) << found.err;
-    EXPECT_NE(found.out.find("denoising-helps"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("loss-of-denoising"), std::string::npos) << found.out;
     EXPECT_TRUE(std::filesystem::exists(folder + "/overlaps.xml"));
 }
 
@@ -189,6 +190,21 @@ TEST(ReadmeControl, OtherOutputIsNotShown) {
     EXPECT_FALSE(shown({"a 1", "b 2"}, {"a 1", "x", "b 2"}));
     EXPECT_FALSE(shown({"a 1"}, {"a 1", "x"}));
     EXPECT_FALSE(shown({"...", "b 2.5", "..."}, {"a 1", "b 2.4"}));
+}
+
+TEST(Readme, TheReferenceOfStudyFilesNamesEveryKey) {
+    const std::string page = contents(SPIKED_SOURCE_DIR "/docs/reference/study.md");
+    const std::regex reads("\\.(text|count|numbers?|choice|flag|second_of|node|table|table_or_false)\\(\"([a-z_]+)\"");
+    std::set<std::string> keys;
+    for (const auto& entry : std::filesystem::directory_iterator(SPIKED_SOURCE_DIR "/validation/study")) {
+        if (entry.path().extension() != ".cpp") continue;
+        const std::string source = contents(entry.path().string());
+        for (std::sregex_iterator at(source.begin(), source.end(), reads), end; at != end; ++at) keys.insert((*at)[2]);
+    }
+    EXPECT_GE(keys.size(), 60U);
+    for (const auto& key : keys)
+        EXPECT_TRUE(key == "covariance" || std::regex_search(page, std::regex("\\b" + key + "\\b")))
+            << "docs/reference/study.md does not name " << key;
 }
 
 /// The README of the module or of a folder in it must name every file.

@@ -75,12 +75,15 @@ TEST_P(CausalCodecParts, DecodesWhatTheEncoderHas) {
         const CausalSettings settings{100, {5, -20}};
         CausalEncoder encoder(shape, chosen, settings, rows.row(0));
         CausalDecoder decoder(shape, chosen, encoder.header());
+        std::size_t stored = 8 * encoder.header().size();
         for (std::size_t t = 0; t < tokens; t += causal_block) {
             const std::size_t count = std::min(causal_block, tokens - t);
             const auto bytes = encoder.encode(rows.rows(t, t + count - 1));
             ASSERT_TRUE(arma::all(arma::vectorise(decoder.next(bytes, count) == encoder.decoded()))) << t;
+            stored += 32 + 8 * bytes.size();
         }
         const CausalCode code = encode_causal(rows, shape, chosen, settings);
+        EXPECT_EQ(code.stored_bits(), stored) << "the length of each block counts";
         EXPECT_LT(causal_error(decode_causal(code, shape, chosen), rows), tokens > 2 ? 0.12 : 0.5) << tokens;
     }
 }
@@ -186,6 +189,24 @@ TEST(CausalCodec, StepsAreFoundForTheBitsThatAreAsked) {
         EXPECT_NEAR(bits_an_entry(code, rows), bits, 0.03);
     }
     EXPECT_NO_THROW((void)encode_causal_at(2.0, arma::mat(200, 4, arma::fill::zeros), {4}, quick(), {}));
+}
+
+TEST(CausalCodec, TheStepOfAPlanIsThatOfSixBlocksLikeTheFirst) {
+    const arma::mat rows = causal_rows(128, 16);
+    for (const double bits : {1.5, 3.0}) {
+        const int step = expected_causal_step(bits, rows, {16}, quick(), {});
+        // Each count from a sequence of its own.
+        const auto last_block = [&](const arma::mat& all) {
+            return 8.0 * static_cast<double>(encode_causal(all, {16}, quick(), {step, {}}).blocks.back().size());
+        };
+        const double first = last_block(rows);
+        const double known = last_block(arma::join_cols(rows, rows));
+        const double second_half = first - last_block(rows.head_rows(64));
+        const double six = first + 2.5 * (known + 2.0 * second_half);
+        EXPECT_NEAR(six / (6.0 * 128 * 16), bits, 0.011);
+        EXPECT_GT(first / (128.0 * 16), bits);
+    }
+    EXPECT_THROW((void)expected_causal_step(2.0, rows.head_rows(127), {16}, quick(), {}), Error);
 }
 
 TEST(CausalCodec, TheFirstTokenIsExactInHalfPrecision) {

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional
 
 from ..errors import LibraryNotFound, SpikedError, UsageError
 from . import longbench, needles, table
+from .benchmark import answer_all
 from .results import Results
 from .runner import EXACT, Runner, architecture_of, methods_of
 from .tokens import TEMPLATES, Tokens
@@ -128,7 +129,8 @@ def measure(options: argparse.Namespace, load: Callable[..., Runner]) -> None:
         return Results(path, options.command, {**common_choices(options, tokens), **choices})
 
     module = {"longbench": longbench, "needles": needles}[options.command]
-    module.run(options, methods, tokens, model, loaded, results, lambda line: print(line, flush=True))
+    benchmark = module.benchmark_of(options, tokens, model)
+    answer_all(benchmark, options, methods, tokens, model, loaded, results, lambda line: print(line, flush=True))
 
 
 def main(arguments: Optional[List[str]] = None, load: Callable[..., Runner] = Runner) -> int:

@@ -6,16 +6,17 @@ import argparse
 import hashlib
 import pathlib
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple, cast
+from typing import Any, Dict, List, NamedTuple, Tuple, cast
 
 from ..errors import InputError, UsageError
+from .benchmark import Benchmark, Question
 from .metrics import CODE_SIMILARITIES, score
-from .results import Results, read_lines
-from .runner import Architecture, Method, Runner, cost_lines
+from .results import read_lines
+from .runner import Architecture
 from .tasks import TASKS, Task
 from .tokens import Tokens
 
-__all__ = ["Prompt", "add_options", "choices_of", "run", "prompts_of"]
+__all__ = ["Prompt", "add_options", "benchmark_of", "choices_of", "prompts_of"]
 
 # Positions that stay free behind the longest prompt: the longest answer, and the text of a chat template.
 RESERVED = 600
@@ -146,66 +147,27 @@ def ends_of(task: Task, tokens: Tokens) -> List[int]:
     return tokens.end_tokens + newline
 
 
-def check_sums(results: Results, sums: Dict[str, str]) -> None:
-    """Records the data of each task; results of other data are not added to."""
-    known = {row["task"]: row["sha256"] for row in results.rows if row.get("kind") == "data"}
-    for task, found in sums.items():
-        if known.get(task, found) != found:
-            raise UsageError(f"{results.path}: its {task}.jsonl was another file: name another --output folder")
-        if task not in known:
-            results.add({"kind": "data", "task": task, "sha256": found})
+def question_of(prompt: Prompt, tokens: Tokens, code_similarity: str) -> Question:
+    task = TASKS[prompt.task]
+    return Question(
+        key={"task": prompt.task, "index": prompt.number},
+        label=f"{prompt.task} {prompt.number}",
+        ids=prompt.ids,
+        most=task.answer_tokens,
+        ends=ends_of(task, tokens),
+        least=int(task.ends_at_newline),
+        score=lambda text: score(task.metric, text, prompt.answers, prompt.classes, task.first_line, code_similarity),
+        fields={
+            "id": prompt.name,
+            "truncated": prompt.truncated,
+            "answers": prompt.answers,
+            "all_classes": prompt.classes,
+            "length": prompt.length,
+        },
+    )
 
 
-def run(
-    options: argparse.Namespace,
-    methods: List[Method],
-    tokens: Tokens,
-    model: Architecture,
-    load: Callable[[], Runner],
-    results: Callable[[Dict[str, Any]], Results],
-    say: Callable[[str], None],
-) -> None:
-    """Answers all prompts that have no result yet, by one method after the other."""
+def benchmark_of(options: argparse.Namespace, tokens: Tokens, model: Architecture) -> Benchmark:
     prompts, sums = prompts_of(options, tokens, model)
-    if options.dry_run:
-        answers = [TASKS[prompt.task].answer_tokens for prompt in prompts]
-        for line in cost_lines(methods, model, [len(prompt.ids) for prompt in prompts], answers, options.block):
-            say(line)
-        return
-    with results(choices_of(options, tokens, model)) as file:
-        check_sums(file, sums)
-        done = file.done(("method", "bits", "task", "index"))
-        todo = [(m, p) for m in methods for p in prompts if (m.name, m.bits, p.task, p.number) not in done]
-        say(f"{len(todo)} prompts to answer, {len(methods) * len(prompts) - len(todo)} answered before, in {file.path}")
-        runner = load() if todo else None
-        for number, (method, prompt) in enumerate(todo, 1):
-            assert runner is not None
-            task = TASKS[prompt.task]
-            ends = ends_of(task, tokens)
-            answer = runner.answer(method, prompt.ids, task.answer_tokens, ends, int(task.ends_at_newline))
-            text = tokens.text(answer.ids)
-            value = score(task.metric, text, prompt.answers, prompt.classes, task.first_line, options.code_similarity)
-            file.add(
-                {
-                    "kind": "answer",
-                    "method": method.name,
-                    "bits": method.bits,
-                    "task": prompt.task,
-                    "index": prompt.number,
-                    "id": prompt.name,
-                    "score": value,
-                    "tokens": len(prompt.ids),
-                    "truncated": prompt.truncated,
-                    "answer_tokens": len(answer.ids),
-                    "coded_bits": answer.coded_bits,
-                    "stored_bits": answer.stored_bits,
-                    "seconds": round(answer.seconds, 3),
-                    "pred": text,
-                    "answers": prompt.answers,
-                    "all_classes": prompt.classes,
-                    "length": prompt.length,
-                }
-            )
-            say(
-                f"{number}/{len(todo)} {method.name} {prompt.task} {prompt.number}: {value:.3f}, {answer.seconds:.1f} s"
-            )
+    questions = [question_of(prompt, tokens, options.code_similarity) for prompt in prompts]
+    return Benchmark(questions, choices_of(options, tokens, model), sums)

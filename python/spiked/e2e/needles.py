@@ -6,15 +6,15 @@ import argparse
 import hashlib
 import pathlib
 import re
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..errors import UsageError
+from .benchmark import Benchmark, Question
 from .needle_prompts import ASKED, BEFORE, DEPTHS, check_needles, draws_of, prompt_of, sentences
-from .results import Results
-from .runner import Architecture, Method, Runner, cost_lines
+from .runner import Architecture
 from .tokens import Tokens
 
-__all__ = ["add_options", "choices_of", "lengths", "recall", "run"]
+__all__ = ["add_options", "benchmark_of", "choices_of", "lengths", "recall"]
 
 NUMBER = re.compile(r"(\d+)(k?)")
 
@@ -111,51 +111,24 @@ def check(options: argparse.Namespace, model: Architecture) -> None:
         )
 
 
-def run(
-    options: argparse.Namespace,
-    methods: List[Method],
-    tokens: Tokens,
-    model: Architecture,
-    load: Callable[[], Runner],
-    results: Callable[[Dict[str, Any]], Results],
-    say: Callable[[str], None],
-) -> None:
-    """Answers all prompts that have no result yet, by one method after the other."""
+def question_of(
+    cell: Tuple[int, int, int, bool], prompt: Dict[str, Any], options: argparse.Namespace, tokens: Tokens
+) -> Question:
+    expected = [needle["answer"] for needle in prompt["needles"]]
+    return Question(
+        key=dict(zip(("context", "needles", "index", "control"), cell)),
+        label=f"{cell[0]} tokens, {cell[1]} {'absent ' if cell[3] else ''}needles",
+        ids=tokens.prompt_ids(prompt["tokens"]),
+        most=prompt["most_tokens"],
+        ends=tokens.end_tokens,
+        least=0,
+        score=lambda text: recall(options.answer_start + text, expected),
+        fields={"answers": expected, "depths": [round(needle["depth"], 4) for needle in prompt["needles"]]},
+    )
+
+
+def benchmark_of(options: argparse.Namespace, tokens: Tokens, model: Architecture) -> Benchmark:
     check(options, model)
     prompts = prompts_of(options, tokens)
-    if options.dry_run:
-        sizes = [len(prompt["tokens"]) for prompt in prompts.values()]
-        answers = [prompt["most_tokens"] for prompt in prompts.values()]
-        for line in cost_lines(methods, model, sizes, answers, options.block):
-            say(line)
-        return
-    with results(choices_of(options, tokens)) as file:
-        keys = ("method", "bits", "context", "needles", "index", "control")
-        done = file.done(keys)
-        todo = [(m, cell, p) for m in methods for cell, p in prompts.items() if (m.name, m.bits, *cell) not in done]
-        say(f"{len(todo)} prompts to answer, {len(methods) * len(prompts) - len(todo)} answered before, in {file.path}")
-        runner = load() if todo else None
-        for number, (method, cell, prompt) in enumerate(todo, 1):
-            assert runner is not None
-            ids = tokens.prompt_ids(prompt["tokens"])
-            answer = runner.answer(method, ids, prompt["most_tokens"], tokens.end_tokens)
-            text = tokens.text(answer.ids)
-            expected = [needle["answer"] for needle in prompt["needles"]]
-            value = recall(options.answer_start + text, expected)
-            file.add(
-                {
-                    "kind": "answer",
-                    **dict(zip(keys, (method.name, method.bits, *cell))),
-                    "score": value,
-                    "tokens": len(ids),
-                    "answer_tokens": len(answer.ids),
-                    "coded_bits": answer.coded_bits,
-                    "stored_bits": answer.stored_bits,
-                    "seconds": round(answer.seconds, 3),
-                    "pred": text,
-                    "answers": expected,
-                    "depths": [round(needle["depth"], 4) for needle in prompt["needles"]],
-                }
-            )
-            what = f"{cell[0]} tokens, {cell[1]} {'absent ' if cell[3] else ''}needles"
-            say(f"{number}/{len(todo)} {method.name} {what}: {value:.3f}, {answer.seconds:.1f} s")
+    questions = [question_of(cell, prompt, options, tokens) for cell, prompt in prompts.items()]
+    return Benchmark(questions, choices_of(options, tokens), {})

@@ -93,7 +93,7 @@ TEST_F(Report, SectionsAreInTheExpectedOrder) {
     }
     EXPECT_LT(page.find("? inconclusive"), page.find("\u2713 pass"));
     EXPECT_TRUE(has(page, "Worst check: "));
-    EXPECT_TRUE(has(page, "Nominal false-alarm rate declared for all checks together: 1e-06"));
+    EXPECT_TRUE(has(page, "False-alarm rate declared for all checks together: 1e-06 (nominal)"));
     EXPECT_TRUE(has(page, "spiked run study.toml"));
     EXPECT_TRUE(has(page, "Spiked 0.1.0 (abc123)"));
 }
@@ -495,7 +495,7 @@ TEST_F(Report, ManyMethodsStaySmallBelowTwoHundredCells) {
                                          "worst {} ",
                                          shown)));
     EXPECT_TRUE(has(results, "<td>signal.strength=9 noise.row_cov.rho=0.077 context.rank=9</td>"));
-    EXPECT_TRUE(has(page, "spiked export STORE --table summary` has every row"));
+    EXPECT_TRUE(has(page, "<code>spiked export STORE --table summary</code> has every row"));
     EXPECT_TRUE(has(page, "rows are left out to keep the page small; spiked export STORE --table checks has them all"));
     EXPECT_TRUE(has(page, "href=\"#check-"));
     EXPECT_EQ(tidy(page), "");
@@ -628,6 +628,30 @@ TEST_F(Report, EveryKindOfBlockHasItsOwnFrontier) {
     const auto pooled = figures_of_kind("frontier", many, Json::object()).front();
     EXPECT_EQ(pooled.rows.size(), 2U);
     EXPECT_TRUE(has(pooled.description, "Means over all 28 cells, weighted by their replicates"));
+}
+
+TEST_F(Report, ADumpBeginsWithItsResultsInATableForEachGroupOfMetrics) {
+    const std::string dump = folder / "dump.spiked";
+    make_dump_store(dump);
+    edit(dump,
+         "INSERT INTO metric VALUES(NULL, 'attention_output', 'share', 'lower', 'x'); INSERT INTO moment SELECT "
+         "cell_id, batch, method_id, (SELECT max(metric_id) FROM metric), k, n, n_null, mean, m2, m3, m4, lo, hi "
+         "FROM moment JOIN metric USING(metric_id) WHERE name = 'relative_l2'");
+    const std::string page = page_of(dump);
+    EXPECT_LT(page.find("id=\"results\""), page.find("id=\"figures\""));
+    const auto row_below = [&](const std::string& caption) {
+        const std::size_t at = page.find("<caption>" + caption + "</caption>");
+        return at == std::string::npos ? "no " + caption : page.substr(at, page.find("<tbody>", at) - at);
+    };
+    EXPECT_TRUE(has(row_below("keys, 160 blocks"), ">stored bits</th>")) << page;
+    EXPECT_FALSE(has(row_below("keys, 160 blocks"), ">output error %</th>"));
+    EXPECT_TRUE(has(row_below("keys, 160 blocks: attention"), ">output error %</th>"));
+    EXPECT_FALSE(has(row_below("keys, 160 blocks: attention"), ">stored bits</th>"));
+}
+
+TEST(Paragraph, SetsTextBetweenBackticksAsCode) {
+    EXPECT_EQ(paragraph("a `b<c` d"), "<p class=\"note\">a <code>b&lt;c</code> d</p>\n");
+    EXPECT_EQ(paragraph("`a` `b`, one ` more"), "<p class=\"note\"><code>a</code> <code>b</code>, one ` more</p>\n");
 }
 
 TEST_F(Report, AWideTableScrollsByKeyboardAndHasANote) {
@@ -849,7 +873,7 @@ TEST_F(Report, ChecksOfAKilledRunAreReportedAsNotYetJudged) {
          "1, 1, 1 FROM verdict; DELETE FROM verdict; UPDATE study SET status = 'running'");
     const std::string page = page_of(path);
     EXPECT_TRUE(has(page, " checks, none judged yet."));
-    EXPECT_FALSE(has(page, "nothing here was judged"));
+    EXPECT_FALSE(has(page, "Measurements without a verdict"));
     EXPECT_TRUE(has(page, "the study is running, or was killed"));
 }
 

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
+#include "core/text/terminal.hpp"
 #include "reports/tables/csv_text.hpp"
 #include "reports/tables/metric_words.hpp"
 #include "reports/tables/text_table.hpp"
@@ -69,6 +71,40 @@ TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
     table.add({"a", "1.5"});
     table.add({"longer", "10"});
     EXPECT_EQ(table.text(), "name      x\na       1.5\nlonger   10\n");
+}
+
+TEST(TextTable, FoldsToTheWidthOfATerminalAndSaysSo) {
+    TextTable table({"name", "B", "first", "second"});
+    table.add({"a", "2", "1.5", "2.5"});
+    table.add({"a", "3", "10", "20"});
+    const std::string whole = "name  B  first  second\na     2    1.5     2.5\na     3     10      20\n";
+    EXPECT_EQ(table.text(0), whole);
+    EXPECT_EQ(table.text(22), whole);
+    EXPECT_EQ(table.text(21),
+              "name  B  first\na     2    1.5\na     3     10\n"
+              "... same rows, further columns (one piece on a terminal of 22, or in a file)\n"
+              "name  B  second\na     2     2.5\na     3      20\n");
+    EXPECT_EQ(table.text(), whole) << "unless the program says what it prints on";
+    set_table_columns(21);
+    EXPECT_EQ(table.text(), table.text(21));
+    set_table_columns(0);
+    EXPECT_EQ(TextTable({"name"}).text(2), "name\n") << "one column cannot be folded";
+}
+
+TEST(TextTable, NumbersRowsThatFirstColumnsDoNotTellApartAndBreaksLongCells) {
+    TextTable table({"claim", "where", "x"}, 2);
+    table.add({"overlap", "n=128 signal.strength=1.7", "1"});
+    table.add({"overlap", "n=256 signal.strength=1.7", "2"});
+    EXPECT_EQ(table.text(28),
+              "row  claim\n  1  overlap\n  2  overlap\n"
+              "... same rows, further columns (one piece on a terminal of 37, or in a file)\n"
+              "row  where\n"
+              "  1  n=128\n"
+              "     signal.strength=1.7\n"
+              "  2  n=256\n"
+              "     signal.strength=1.7\n"
+              "... same rows, further columns (one piece on a terminal of 37, or in a file)\n"
+              "row  x\n  1  1\n  2  2\n");
 }
 
 TEST(TextTable, ReplacesControlCharacters) {

@@ -238,6 +238,43 @@ TEST(MatFileBadInput, SizesThatTheFileDoesNotHoldAreRejected) {
                            {"unpacks"});
 }
 
+/// Each variable is within its limit, and all together are not.
+TEST(MatFileBadInput, VariablesTogetherMayNotUnpackToMuchMoreThanTheirFile) {
+    const ScratchFolder scratch;
+    constexpr std::size_t variables = 40, megabyte = 1 << 20;
+    const std::string zeros(megabyte, '\0');
+    std::string file;
+    for (std::size_t i = 0; i < variables; ++i) {
+        std::string one = mat_bytes(6, 1, megabyte, mat_part(1, zeros));
+        if (i == 0) file = one.substr(0, 128);
+        one.erase(0, 128);
+        one[one.find('x')] = static_cast<char>('A' + i);
+        std::string packed(megabyte, '\0');
+        uLongf size = packed.size();
+        ASSERT_EQ(compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(one.data()),
+                           one.size()),
+                  Z_OK);
+        file += little_endian(15, 4) + little_endian(size, 4) + packed.substr(0, size);
+    }
+    const auto tensors = open_tensors(scratch.write("a.mat", file));
+    ASSERT_EQ(tensors->tensors().size(), variables);
+    std::array<double, 1> value{1.0};
+    for (std::size_t i = 0; i < 30; ++i) tensors->read(i, 0, value);
+    EXPECT_EQ(value[0], 0.0);
+    tensors->read(0, 0, value);  // counted once
+    expect_error(ErrorKind::input,
+                 [&] {
+                     for (std::size_t i = 30; i < variables; ++i) tensors->read(i, 0, value);
+                 },
+                 {"a.mat", "unpacks, with what was read before"});
+}
+
+TEST(MatFileBadInput, TwoVariablesOfOneNameAreRejected) {
+    const ScratchFolder scratch;
+    const std::string one = mat_bytes(6, 1, 1, mat_part(9, little_endian(0, 8)));
+    expect_rejected_matrix(scratch.write("a.mat", one + one.substr(128)) + ":x", {"two variables named \"x\""});
+}
+
 TEST(MatFileBadInput, CirclesInAnHdf5FileEnd) {
     const ScratchFolder scratch;
     std::string bytes = bytes_of_file(data_file("hdf5.mat"));
@@ -289,6 +326,20 @@ TEST(ScipySparse, IsReadAsTheMatrixAndNeverAsItsData) {
     EXPECT_NE(csr.notes[0].find("sparse matrix of SciPy (csr, 3 stored entries)"), std::string::npos) << csr.notes[0];
     expect_matrix(data_file("dia.npz") + ":matrix", sparse);
     expect_rejected_matrix(data_file("csr.npz") + ":data", {"no tensor \"data\""});
+}
+
+TEST(ScipySparseBadInput, ZerosThatArePackedStronglyDoNotBecomeALargeMatrix) {
+    if (std::system("/usr/bin/python3 -c 'import numpy, scipy' 2>/dev/null") != 0) GTEST_SKIP() << "no SciPy";
+    const ScratchFolder scratch;
+    ASSERT_EQ(std::system(("cd '" + scratch.path(".") + R"(' && /usr/bin/python3 -c '
+import numpy as np
+n = 1000000
+np.savez_compressed("z.npz", format=np.array(b"csr"), shape=np.array([4000, 4000]), data=np.zeros(n),
+                    indices=np.zeros(n, "i4"), indptr=np.zeros(4001, "i4"))
+')")
+                              .c_str()),
+              0);
+    expect_rejected_matrix(scratch.path("z.npz"), {"4000 x 4000 and sparse", "toarray"});
 }
 
 TEST(SciPy, FilesThatItWritesAreReadAsItReadsThem) {

@@ -149,6 +149,19 @@ TEST(MlxCache, PartsThatDoNotAgreeAreRejected) {
     rejected(shaped, mlx_metadata(4), "do not agree");
 }
 
+/// A shape without elements may claim rows of any length: 32 times 2^59 words would be 0 in 64 bits.
+TEST(MlxCache, ImpossibleRowsOfNoElementsAreRejected) {
+    const ScratchFolder scratch;
+    const std::size_t claimed = std::size_t{1} << 59U;
+    std::vector<MlxTensor> all;
+    for (const std::string side : {"0.0", "0.1"})
+        for (const std::string part : {".0", ".1", ".2"})
+            all.push_back(
+                {side + part, part == ".0" ? "U32" : "F32", {1, 1, 0, part == ".0" ? claimed : std::size_t{0}}, ""});
+    const auto path = scratch.write("cache.safetensors", mlx_file(all, mlx_metadata(4)));
+    expect_error(ErrorKind::input, [&] { (void)open_tensors(path); }, {"shapes", "do not agree"});
+}
+
 /// Files whose metadata do not name the cache keep their tensors.
 TEST(MlxCache, OtherFilesAreAsTheyAre) {
     const ScratchFolder scratch;

@@ -9,6 +9,10 @@
 #include "core/files/tests/scratch.hpp"
 #include "core/text/json.hpp"
 #include "sim/llama/llama.hpp"
+#include "validation/engine/engine.hpp"
+#include "validation/model/model_study.hpp"
+#include "validation/store/store.hpp"
+#include "validation/study/command_studies.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -152,6 +156,46 @@ struct Asked {
         plan.prompts = file_of(scratch, std::move(prompts));
     }
 };
+
+TEST(StoredAnswers, AreThoseThatAreMeasuredWithoutAStore) {
+    Asked asked;
+    asked.plan.methods = codec::cache_requests({"tq-mse", "snapkv"}, {1.0}, {0.5});
+    const auto open = std::make_shared<const OpenAnswers>(open_answers(asked.plan));
+    const Experiment experiment = answers_experiment(open, {});
+    Store store(":memory:", experiment, "", 1, Json::object());
+    EXPECT_FALSE(stored_answers(store.database(), *open)) << "nothing is answered yet";
+    ASSERT_EQ(run_experiment(experiment, store, {.threads = 1}), RunOutcome::complete);
+    const auto found = stored_answers(store.database(), *open);
+    ASSERT_TRUE(found);
+    const GeneratedAnswers measured = measure_answers(asked.plan);
+    EXPECT_EQ(found->at_once, measured.at_once);
+    ASSERT_EQ(found->rows.size(), 3);
+    for (std::size_t r = 0; r < 3; ++r) {
+        const AnswerRow& row = found->rows[r];
+        const AnswerRow& expected = measured.rows[r];
+        EXPECT_EQ(row.method, expected.method);
+        EXPECT_EQ(row.ledger.total(), expected.ledger.total());
+        EXPECT_EQ(row.recall.fraction, expected.recall.fraction);
+        EXPECT_EQ(row.lost.mean, expected.lost.mean);
+        for (std::size_t p = 0; p < 3; ++p) {
+            EXPECT_EQ(row.answers[p].tokens, expected.answers[p].tokens);
+            EXPECT_EQ(row.answers[p].text, expected.answers[p].text);
+            EXPECT_EQ(row.answers[p].found, expected.answers[p].found);
+            EXPECT_EQ(row.answers[p].ended, expected.answers[p].ended);
+        }
+        if (r == 0) continue;
+        // Each prompt has as many facts, and the control none that could be found.
+        Statement wrong(store.database(),
+                        "SELECT avg(mean), count(*) FROM moment JOIN metric USING(metric_id) WHERE name = "
+                        "'wrong_answers' AND method_id = ?");
+        wrong.bind(1, r + 1);
+        ASSERT_TRUE(wrong.step());
+        EXPECT_DOUBLE_EQ(wrong.real(0), 1.0 - expected.recall.fraction);
+        EXPECT_EQ(wrong.integer(1), 2);
+    }
+    store.database().execute("DELETE FROM array WHERE cell_id = 2 AND method_id = 2");
+    EXPECT_FALSE(stored_answers(store.database(), *open)) << "an answer is absent";
+}
 
 TEST(MeasuredAnswers, AreCountedByNeedle) {
     Asked asked;

@@ -1,11 +1,11 @@
-#include "app/commands/model_options.hpp"
+#include "app/options/model_options.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 
-#include "app/commands/dump_options.hpp"
-#include "app/commands/method_options.hpp"
+#include "app/options/dump_options.hpp"
+#include "app/options/method_options.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"

@@ -1,4 +1,4 @@
-#include "app/commands/method_options.hpp"
+#include "app/options/method_options.hpp"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-#include "app/commands/matrix_options.hpp"
+#include "app/options/matrix_options.hpp"
 
 #include "core/runtime/error.hpp"
 #include "sim/spiked/covariance_spec.hpp"

@@ -1,4 +1,4 @@
-#include "app/commands/dump_options.hpp"
+#include "app/options/dump_options.hpp"
 
 #include <map>
 
