@@ -140,7 +140,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
                           estimators::users_of_noise_law());
     chosen = chosen.knowing(known);
     // Methods that need the matrix itself see all its rows.
-    const estimators::Shape independent = independent_shape(block.shape(), preparation);
+    const estimators::Shape independent = preparation.independent_shape(block.shape());
     chosen.check_room(independent.rows, independent.columns);
     const bool needs_block = !chosen.transforms.empty() || chosen.estimator.estimate_block;
     const estimators::Shape shape = needs_block ? block.shape() : independent;

@@ -28,7 +28,8 @@ struct SampleSpectrum {
 SampleSpectrum of_samples(arma::mat samples, const sim::Preparation& preparation) {
     sim::NotedMatrix ready = sim::prepared(std::move(samples), preparation);
     arma::mat kept = ready.matrix.cols(arma::find(arma::any(ready.matrix != 0.0, 0)));
-    SampleSpectrum found{{}, independent_shape({kept.n_rows, kept.n_cols}, preparation), std::move(ready.notes)};
+    SampleSpectrum found{
+        {}, preparation.independent_shape(estimators::Shape{kept.n_rows, kept.n_cols}), std::move(ready.notes)};
     if (kept.n_cols > 0) found.singular_values = estimators::singular_values(kept);
     // Centred samples have rank n - 1, so the last value of wide data is a rounding error.
     found.singular_values.resize(found.shape.short_side());

@@ -19,14 +19,6 @@ sim::Preparation preparation_of(const char* center, const char* standardize) {
     return preparation;
 }
 
-estimators::Shape independent_shape(estimators::Shape shape, const sim::Preparation& preparation) {
-    const sim::Lines centred = preparation.centered();
-    const bool both = centred == sim::Lines::both;
-    if (shape.rows > 0 && (both || centred == sim::Lines::columns)) --shape.rows;
-    if (shape.columns > 0 && (both || centred == sim::Lines::rows)) --shape.columns;
-    return shape;
-}
-
 void write_notes(char* to, std::int64_t capacity, const std::vector<std::string>& notes) {
     write_cut(to, static_cast<std::size_t>(std::max<std::int64_t>(capacity, 0)),
               fmt::format("{}", fmt::join(notes, "\n")));

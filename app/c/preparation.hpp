@@ -4,7 +4,6 @@
 #include <string_view>
 #include <vector>
 
-#include "estimators/svd/shape.hpp"
 #include "sim/io/preparation.hpp"
 
 namespace spiked::c {
@@ -17,9 +16,6 @@ namespace spiked::c {
 /// The preparation that a caller asks for, NULL for nothing. Throws usage_error for other words, and where centring
 /// undoes standardizing.
 [[nodiscard]] sim::Preparation preparation_of(const char* center, const char* standardize);
-
-/// The shape without the dimensions that centring takes, by which the command judges a spectrum.
-[[nodiscard]] estimators::Shape independent_shape(estimators::Shape shape, const sim::Preparation& preparation);
 
 /// Writes notes, one a line, cut off to fit.
 void write_notes(char* to, std::int64_t capacity, const std::vector<std::string>& notes);

@@ -45,7 +45,7 @@ SampleSpectrum of_samples(sim::NotedMatrix read, const sim::Preparation& prepara
     sim::NotedMatrix ready = sim::prepared(std::move(read.matrix), preparation);
     data.add(ready.notes);
     arma::mat kept = ready.matrix.cols(arma::find(arma::any(ready.matrix != 0.0, 0)));
-    data.shape = independent_shape({data.samples, kept.n_cols}, preparation);
+    data.shape = preparation.independent_shape(estimators::Shape{data.samples, kept.n_cols});
     if (kept.n_cols > 0) data.singular_values = estimators::singular_values(kept);
     // Centred samples have rank n - 1, so the last value of wide data is a rounding error.
     data.singular_values.resize(data.shape.short_side());

@@ -152,7 +152,7 @@ Data read_data(const Arguments& arguments) {
     data.singular_values = data.block->singular_values();
     data.whole = {data.block->block().n_rows, data.block->block().n_cols};
     data.shape = data.block->shape();
-    data.independent = independent_shape(data.shape, data.preparation);
+    data.independent = data.preparation.independent_shape(data.shape);
     data.kept_columns = data.block->kept_columns();
     if (data.preparation.empty()) {
         if (!data.singular_values.empty()) context.largest_value = data.singular_values.front();

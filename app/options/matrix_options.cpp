@@ -75,14 +75,6 @@ sim::Preparation read_preparation(const Arguments& arguments) {
     return preparation;
 }
 
-estimators::Shape independent_shape(estimators::Shape shape, const sim::Preparation& preparation) {
-    const sim::Lines centred = preparation.centered();
-    const bool both = centred == sim::Lines::both;
-    if (shape.rows > 0 && (both || centred == sim::Lines::columns)) --shape.rows;
-    if (shape.columns > 0 && (both || centred == sim::Lines::rows)) --shape.columns;
-    return shape;
-}
-
 std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
                                                             const arma::uvec& kept) {
     if (spec.empty()) return std::nullopt;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "app/cli/command.hpp"
-#include "estimators/svd/shape.hpp"
 #include "estimators/transforms/noise_covariance.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/preparation.hpp"
@@ -21,10 +20,6 @@ namespace spiked::app {
 /// other.
 [[nodiscard]] const std::vector<OptionSpec>& preparation_options();
 [[nodiscard]] sim::Preparation read_preparation(const Arguments& arguments);
-
-/// The shape without the dimensions that centring takes: noise of n rows with centred columns has the singular values
-/// of n - 1 rows of noise, and one that is 0 where n <= d.
-[[nodiscard]] estimators::Shape independent_shape(estimators::Shape shape, const sim::Preparation& preparation);
 
 /// The noise covariance of one side that `--row-spectrum` or `--col-spectrum` gives, a name with parameters or a file,
 /// restricted to the rows or columns that were kept; nothing for an empty text.

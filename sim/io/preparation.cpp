@@ -127,7 +127,7 @@ std::string means_note(bool rows, double part) {
         line, 100.0 * std::min(part, 1.0));
 }
 
-bool centers(Lines lines, bool rows) { return lines == Lines::both || lines == (rows ? Lines::rows : Lines::columns); }
+Lines side_of(bool rows) { return rows ? Lines::rows : Lines::columns; }
 
 }  // namespace
 
@@ -143,19 +143,18 @@ NotedMatrix prepared(arma::mat matrix, const Preparation& preparation) {
     NotedMatrix result{std::move(matrix), {}};
     if (preparation.empty()) return result;
     arma::mat& data = result.matrix;
-    const Lines lines = preparation.centered();
     // Zero rows matter to the means of columns, zero columns to those of rows.
     for (const bool rows : {true, false}) {
         const std::size_t zero = rows ? zero_columns(data.t()) : zero_columns(data);
-        if (zero > 0 && centers(lines, !rows)) result.notes.push_back(zero_lines(zero, rows));
+        if (zero > 0 && preparation.centers(side_of(!rows))) result.notes.push_back(zero_lines(zero, rows));
     }
     for (const bool rows : {false, true}) {
-        if (!centers(lines, rows)) continue;
+        if (!preparation.centers(side_of(rows))) continue;
         if (rows) arma::inplace_trans(data);
         const std::size_t constant = center_lines(data, rows);
         if (preparation.standardize != Lines::none)
             divide_by_deviations(data, rows);
-        else if (constant > 0 && lines != Lines::both)
+        else if (constant > 0 && preparation.centered() != Lines::both)
             result.notes.push_back(fmt::format("{} became zero by centring", constant_lines(constant, rows)));
         if (rows) arma::inplace_trans(data);
     }

@@ -19,6 +19,15 @@ struct Preparation {
     [[nodiscard]] bool empty() const { return center == Lines::none && standardize == Lines::none; }
     /// The lines whose mean is 0 afterwards.
     [[nodiscard]] Lines centered() const { return standardize == Lines::none ? center : standardize; }
+    [[nodiscard]] bool centers(Lines side) const { return centered() == Lines::both || centered() == side; }
+    /// A shape {rows, columns} without the dimensions that centring takes: noise of n rows with centred columns has the
+    /// singular values of n - 1 rows of noise, and one that is 0 where n <= d.
+    template <class Shape>
+    [[nodiscard]] Shape independent_shape(Shape shape) const {
+        if (shape.rows > 0 && centers(Lines::columns)) --shape.rows;
+        if (shape.columns > 0 && centers(Lines::rows)) --shape.columns;
+        return shape;
+    }
     /// Throws usage_error for other lines to centre than to standardize, which would undo each other.
     void check() const;
 };
@@ -35,7 +44,7 @@ struct Preparation {
 /// by n, so that its values are larger by sqrt(n / (n - 1)) throughout.
 ///
 /// Centred columns are orthogonal to the vector of ones: n rows have rank n - 1, and where n <= d the smallest singular
-/// value is 0. Estimators take the matrix as n x d; the aspect ratio is off by a fraction 1/n.
+/// value is 0 (`Preparation::independent_shape`).
 ///
 /// Throws input_error with the number of lines and the first one where a line to be standardized is constant (zero
 /// lines too), and for a single row or column, of which centring would leave nothing. Cost O(n d), accurate to rounding
