@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -117,6 +118,37 @@ SPIKED_DEVICE T* raw(T* array) {
 template <class Array>
 auto raw(const Array& array) -> decltype(array.data()) {
     return array.data();
+}
+
+/// The index of the warp by a shuffle, which all threads must call: a compiler then knows that it is the same in all
+/// lanes, so that a branch on it does not divide the warp.
+template <class Team>
+SPIKED_DEVICE unsigned uniform_warp(Team& team) {
+    return team.shuffle(team.warp(), 0);
+}
+
+/// 1 / x and sqrt(x) of normal numbers (and sqrt(0) = 0) whose results are normal. On a GPU the last bit may be wrong:
+/// they take half as long as a division and a root, for which whole blocks would wait in every step.
+SPIKED_DEVICE inline double fast_inverse(double x) {
+#ifdef __CUDA_ARCH__
+    double guess = 0.0;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(guess) : "d"(x));
+    const double error = std::fma(-x, guess, 1.0);
+    return std::fma(guess, std::fma(error, error, error), guess);
+#else
+    return 1.0 / x;
+#endif
+}
+SPIKED_DEVICE inline double fast_sqrt(double x) {
+#ifdef __CUDA_ARCH__
+    double guess = 0.0;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(guess) : "d"(x));
+    const double root = x * guess;
+    const double error = std::fma(-root, guess, 1.0);
+    return x > 0.0 ? std::fma(root, error * std::fma(0.375, error, 0.5), root) : 0.0;
+#else
+    return std::sqrt(x);
+#endif
 }
 
 /// The sum over the 32 threads of a warp, returned to each. The order of the additions does not depend on the device.

@@ -210,34 +210,54 @@ public:
             slice[to] = high;
             if constexpr (parts == 2) slice[whole + to] = Tile::rounded(x - high);
         };
-        // Neighbouring threads read neighbouring numbers, in both storage orders of B.
+        // Neighbouring threads read neighbouring numbers, in both storage orders of B. The numbers that a thread reads
+        // have a constant distance, within a slice and from slice to slice.
         constexpr unsigned loads = side * Tile::slice / threads;
         Real next_a[loads];
         Real next_b[loads];
-        const auto inner_of_b = [&](unsigned at) { return transposed ? at % Tile::slice : at / side; };
-        const auto outer_of_b = [&](unsigned at) { return transposed ? at / Tile::slice : at % side; };
+        const unsigned outer_a = team.rank() % side;
+        const unsigned inner_a = team.rank() / side;
+        const unsigned outer_b = transposed ? team.rank() / Tile::slice : outer_a;
+        const unsigned inner_b = transposed ? team.rank() % Tile::slice : inner_a;
+        const unsigned outer_step_b = transposed ? threads / Tile::slice : 0;
+        const unsigned inner_step_b = transposed ? 0 : threads / side;
+        const Real* from_a = a + std::size_t{inner_a} * rows_ + top_ + outer_a;
+        const Real* from_b = b + (transposed ? std::size_t{left_ + outer_b} * inner + inner_b
+                                             : std::size_t{inner_b} * columns_ + left_ + outer_b);
+        const unsigned step_a = threads / side * rows_;
+        const unsigned step_b = transposed ? outer_step_b * inner : inner_step_b * columns_;
+        const unsigned to_a = inner_a * Tile::pitch + outer_a;
+        const unsigned to_b = inner_b * Tile::pitch + outer_b;
+        const unsigned to_step_b = inner_step_b * Tile::pitch + outer_step_b;
+        const bool whole_tile = top_ + side <= rows_ && left_ + side <= columns_ && inner % Tile::slice == 0;
         const auto read = [&](unsigned first) {
-            SPIKED_UNROLL
-            for (unsigned load = 0; load < loads; ++load) {
-                const unsigned at = load * threads + team.rank();
-                const unsigned k = first + at / side;
-                const bool inside_a = k < inner && top_ + at % side < rows_;
-                next_a[load] = inside_a ? a[std::size_t{k} * rows_ + top_ + at % side] : Real{0};
-                const unsigned k_of_b = first + inner_of_b(at);
-                const unsigned column_there = left_ + outer_of_b(at);
-                const bool inside_b = k_of_b < inner && column_there < columns_;
-                const std::size_t from = transposed ? std::size_t{column_there} * inner + k_of_b
-                                                    : std::size_t{k_of_b} * columns_ + column_there;
-                next_b[load] = inside_b ? b[from] : Real{0};
+            if (whole_tile) {
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) next_a[load] = from_a[load * step_a];
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) next_b[load] = from_b[load * step_b];
+            } else {
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) {
+                    const bool inside = first + inner_a + load * (threads / side) < inner && top_ + outer_a < rows_;
+                    next_a[load] = inside ? from_a[load * step_a] : Real{0};
+                }
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) {
+                    const bool inside = first + inner_b + load * inner_step_b < inner &&
+                                        left_ + outer_b + load * outer_step_b < columns_;
+                    next_b[load] = inside ? from_b[load * step_b] : Real{0};
+                }
             }
+            from_a += std::size_t{Tile::slice} * rows_;
+            from_b += transposed ? Tile::slice : std::size_t{Tile::slice} * columns_;
         };
         read(0);
         for (unsigned first = 0; first < inner; first += Tile::slice) {
             SPIKED_UNROLL
             for (unsigned load = 0; load < loads; ++load) {
-                const unsigned at = load * threads + team.rank();
-                store_split(a_slice, at / side * Tile::pitch + at % side, next_a[load]);
-                store_split(b_slice, inner_of_b(at) * Tile::pitch + outer_of_b(at), next_b[load]);
+                store_split(a_slice, to_a + load * (threads / side * Tile::pitch), next_a[load]);
+                store_split(b_slice, to_b + load * to_step_b, next_b[load]);
             }
             team.barrier();
             if (first + Tile::slice < inner) read(first + Tile::slice);  // while this slice is multiplied

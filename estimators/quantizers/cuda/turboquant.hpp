@@ -300,7 +300,7 @@ struct PackCells {
         std::uint64_t word = 0;
         if (status[block] == CodingStatus::coded) {
             const float* const from = coordinates + block * entries() + first;
-            auto t = static_cast<unsigned>(first % rows);
+            auto t = static_cast<unsigned>(first) % rows;
             for (unsigned i = 0; i < here; ++i) {
                 const float value = from[i] * factors[block * rows + t];
                 unsigned cell = 0;
@@ -352,15 +352,23 @@ struct UnpackLevels {
         const std::uint8_t* const cells = norms + 2 * std::size_t{rows};
         float* const to = coordinates + block * entries();
         const std::size_t first = std::size_t{part % parts()} * threads * per_thread + team.rank();
+        const auto scale_of = [&](unsigned row) { return static_cast<float>(get_float16(norms + 2 * row) * per_unit); };
+        auto row = static_cast<unsigned>(first) % rows;
+        const unsigned rows_on = threads % rows;
+        float scale = scale_of(row);
         SPIKED_UNROLL
         for (unsigned i = 0; i < per_thread; ++i) {  // neighbouring threads process neighbouring entries
             const std::size_t at = first + std::size_t{i} * threads;
-            if (at >= entries()) continue;
+            if (at >= entries()) break;
             const std::size_t bit = at * bits;
             unsigned word = cells[bit / 8];
             if (bit % 8 + bits > 8) word |= unsigned{cells[bit / 8 + 1]} << 8U;
             const float level = table[word >> bit % 8 & ((1U << bits) - 1U)];
-            to[at] = level * static_cast<float>(get_float16(norms + 2 * (at % rows)) * per_unit);
+            to[at] = level * scale;
+            if (rows_on == 0) continue;  // the next entry lies in the same row
+            row += rows_on;
+            if (row >= rows) row -= rows;
+            scale = scale_of(row);
         }
     }
 };

@@ -12,7 +12,7 @@ template <class Real>
 struct TurnByMatrix {
     using Product = spiked::cuda::TensorProduct<Real>;
     static constexpr unsigned threads = Product::threads;
-    static constexpr unsigned resident = 4;
+    static constexpr unsigned resident = 5;
 
     std::uint32_t count;
     std::uint32_t rows;  ///< of each block

@@ -16,7 +16,7 @@ struct BackTransform {
     static constexpr unsigned vectors_per_warp = 4;  ///< of each warp
     static constexpr unsigned warps = 4;
     static constexpr unsigned threads = warps * warp_size;
-    static constexpr unsigned resident = slots * sizeof(Real) > 32 ? 4 : 8;
+    static constexpr unsigned resident = slots * sizeof(Real) > 32 ? 4 : slots * sizeof(Real) > 16 ? 8 : 10;
     static constexpr unsigned most_rows = slots * warp_size;
 
     DecompositionBatch<Real> batch;

@@ -89,7 +89,7 @@ struct BidiagonalStep {
                                     BlockPart part) {
         team.barrier();
         Real w = 0;
-        if (team.warp() < finishers) {
+        if (spiked::cuda::uniform_warp(team) < finishers) {
             const unsigned i = team.rank();
             if (i < most_rows) w = shared.column[i];
             measure(team, shared, 0, w);
@@ -103,7 +103,7 @@ struct BidiagonalStep {
                                       BlockPart part, unsigned k) {
         team.barrier();
         Real w = 0;
-        if (team.warp() < finishers) {
+        if (spiked::cuda::uniform_warp(team) < finishers) {
             w = next_column(batch, team, shared, part, k);
             measure(team, shared, k + 1, w);
         }
@@ -141,7 +141,7 @@ private:
             team.barrier();
         else if (team.warp() == 0)
             team.warp_barrier();
-        if (team.warp() < finishers) {
+        if (spiked::cuda::uniform_warp(team) < finishers) {
             Real square = 0;
             SPIKED_UNROLL
             for (unsigned from = 0; from < finishers; ++from) square += shared.squares[from];

@@ -11,30 +11,36 @@
 /// (estimators/svd/bidiagonal_values.hpp).
 namespace spiked::estimators::cuda {
 
-/// Kernel: eigenvalues of B B^T by root-free QL, one thread per matrix.
+/// Kernel: eigenvalues of B B^T by root-free QL, one thread per matrix. Each step of QL waits for the previous one, so
+/// the time depends on how fast a thread gets its numbers: they are in shared memory, of which a multiprocessor has
+/// enough for three blocks of 128 x 128.
 template <class Real>
 struct TridiagonalEigenvalues {
-    static constexpr unsigned threads = 32;
+    static constexpr unsigned threads = spiked::cuda::warp_size;
     static constexpr unsigned resident = 16;
 
     DecompositionBatch<Real> batch;
 
     [[nodiscard]] unsigned blocks() const { return (batch.size.count + threads - 1) / threads; }
-    [[nodiscard]] std::size_t shared_bytes() const { return 0; }
+    [[nodiscard]] std::size_t shared_bytes() const {
+        return 2 * spiked::cuda::shared_bytes_for<double>(std::size_t{threads} * batch.size.short_side);
+    }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
-        static_assert(interleaved == kernels::value_lanes);
+        const std::size_t size = batch.size.short_side;
+        const auto diagonals = team.template take<double>(threads * size);
+        const auto off_diagonals = team.template take<double>(threads * size);
         const unsigned which = block * threads + team.rank();
         if (which >= batch.size.count || batch.status[which] != BlockStatus::fine) return;
-        const std::size_t size = batch.size.short_side;
-        const std::size_t place = which / interleaved * interleaved * size + which % interleaved;
+        constexpr unsigned side_by_side = kernels::value_lanes;
+        const std::size_t place = team.rank() / side_by_side * side_by_side * size + team.rank() % side_by_side;
         double* const eigenvalues = batch.eigenvalues + which * size;
         kernels::TridiagonalBatch matrix{};
         matrix.size = size;
         matrix.tolerance = bidiagonal::negligible_link<Real>;
-        matrix.diagonal = batch.tridiagonal + place;
-        matrix.off_diagonal_squared = batch.tridiagonal_squared + place;
+        matrix.diagonal = spiked::cuda::raw(diagonals) + place;
+        matrix.off_diagonal_squared = spiked::cuda::raw(off_diagonals) + place;
         matrix.eigenvalues = eigenvalues;
         matrix.present[0] = true;
         const double* const d = batch.diagonal + which * size;
@@ -46,8 +52,8 @@ struct TridiagonalEigenvalues {
             const double square = d[row] * d[row];
             const double off = i == 0 ? 0.0 : e[row];
             const double before = row == 0 ? 0.0 : e[row - 1];
-            matrix.diagonal[i * interleaved] = square + off * off;
-            matrix.off_diagonal_squared[i * interleaved] = square * (before * before);
+            matrix.diagonal[i * side_by_side] = square + off * off;
+            matrix.off_diagonal_squared[i * side_by_side] = square * (before * before);
         }
         kernels::RootFreeQl<OneLane, 1>::solve(matrix);
         if (!matrix.converged[0]) eigenvalues[0] = NAN;

@@ -22,13 +22,23 @@ struct BidiagonalVectors {
     DecompositionBatch<Real> batch;
     std::uint32_t first;
 
-    /// Size of vector_work for a block, in doubles.
+    /// The number of doubles that hold the multipliers of a block while its vectors are computed.
     [[nodiscard]] SPIKED_DEVICE static std::size_t work_of_block(const BatchSize& size) {
         return std::size_t{4} * size.short_side * kernels::vector_lanes *
                (size.vectors > kernels::vector_lanes ? 2 : 1);
     }
+    /// Whether these are in shared memory, of which a multiprocessor has at least 99 KB for a block. Otherwise they are
+    /// in vector_work.
+    [[nodiscard]] SPIKED_DEVICE static bool works_in_shared(const BatchSize& size) {
+        return work_of_block(size) * sizeof(double) <= (std::size_t{80} << 10);
+    }
+    /// Size of vector_work for a block, in doubles.
+    [[nodiscard]] static std::size_t memory_of_block(const BatchSize& size) {
+        return works_in_shared(size) ? 0 : work_of_block(size);
+    }
     [[nodiscard]] std::size_t shared_bytes() const {
-        return spiked::cuda::shared_bytes_for<double>(2 * batch.size.short_side);
+        return spiked::cuda::shared_bytes_for<double>(2 * batch.size.short_side) +
+               spiked::cuda::shared_bytes_for<double>(works_in_shared(batch.size) ? work_of_block(batch.size) : 0);
     }
 
     /// Computes one vector and stores it in a column of bidiagonal_right and of bidiagonal_left.
@@ -114,6 +124,8 @@ struct BidiagonalVectors {
         const double* const values = batch.scaled_values + block * size;
         const double largest = values[0];
         const auto links = team.template take<double>(2 * size);
+        const bool in_shared = works_in_shared(batch.size);
+        const auto shared_work = team.template take<double>(in_shared ? work_of_block(batch.size) : 0);
         for (unsigned i = team.lane(); i < size; i += threads) {
             links[2 * i] = batch.diagonal[block * size + i];
             links[2 * i + 1] = batch.off_diagonal[block * size + i];
@@ -125,9 +137,14 @@ struct BidiagonalVectors {
         const unsigned lane = team.lane();
         if (good && lane < wanted) {
             constexpr unsigned lanes = kernels::vector_lanes;
-            double* const work =
-                batch.vector_work + part * work_of_block(batch.size) + lane / lanes * (4 * size * lanes) + lane % lanes;
-            good = find(spiked::cuda::raw(links), work, values[lane], largest, right + lane * size, left + lane * size);
+            const std::size_t own = lane / lanes * (4 * size * lanes) + lane % lanes;
+            const auto find_in = [&](double* work) {
+                return find(spiked::cuda::raw(links), work + own, values[lane], largest, right + lane * size,
+                            left + lane * size);
+            };
+            // Two calls, so that a compiler knows which memory each of them uses.
+            good = in_shared ? find_in(spiked::cuda::raw(shared_work))
+                             : find_in(batch.vector_work + part * work_of_block(batch.size));
         }
         team.warp_barrier();
         good = spiked::cuda::warp_max(team, good ? 0 : 1) == 0;

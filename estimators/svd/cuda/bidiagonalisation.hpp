@@ -25,9 +25,8 @@ namespace spiked::estimators::cuda {
 /// entry and step.
 ///
 /// Between two passes most threads of a block wait, so the throughput of a multiprocessor is proportional to its number
-/// of resident blocks. Half way through a square tile, a quarter of the registers would hold the remaining matrix. It
-/// is therefore passed on, through `trailing`, to a kernel with half as many rows and columns, of which a
-/// multiprocessor holds more blocks.
+/// of resident blocks. As soon as the remaining matrix of a square tile fits the next smaller one, it is therefore
+/// passed on, through `trailing`, to the kernel with that tile, of which a multiprocessor holds more blocks.
 template <class Real, unsigned row_slots, unsigned groups>
 struct Bidiagonalise {
     static constexpr unsigned lanes = 16;
@@ -37,8 +36,10 @@ struct Bidiagonalise {
     static constexpr unsigned most_rows = lanes * row_slots;
     static constexpr unsigned most_columns = groups * column_slots;
     /// A quarter of a multiprocessor has 16384 registers for its warps. A thread needs one register per word of its
-    /// tile and the others counted here (README.md lists the registers in use).
-    static constexpr unsigned words = row_slots * column_slots * (sizeof(Real) / 4) + (sizeof(Real) == 4 ? 64 : 104);
+    /// tile and the others counted here. For the two middle tiles in float these are so few that some bytes are
+    /// spilled, which costs less than one more resident block gains (README.md).
+    static constexpr unsigned others = sizeof(Real) == 4 && (row_slots == 4 || row_slots == 6) ? 32 : 64;
+    static constexpr unsigned words = row_slots * column_slots * (sizeof(Real) / 4) + others;
     static constexpr unsigned resident = 16384 / (spiked::cuda::warp_size * words) * 4 / warps;
 
     /// Column group + groups * slot is at 8 group + slot, so that the columns of a thread lie next to each other.
@@ -49,15 +50,17 @@ struct Bidiagonalise {
     template <class Team>
     using Shared = typename Step::template Shared<Team>;
 
-    /// Number of rows and columns that remain when a block is passed on.
-    static constexpr unsigned half = most_columns / 2;
     static constexpr bool can_hand_over =
         row_slots >= 4 && most_rows == most_columns;  // there is no tile below 2 row slots
-    static_assert(!can_hand_over || half <= trailing_side);
+    /// The side of the next smaller tile, and the phases and columns after which the remaining matrix fits it.
+    static constexpr unsigned smaller_side = most_columns > 96 ? 96 : most_columns > 64 ? 64 : 32;
+    static constexpr unsigned own_phases = can_hand_over ? (most_columns - smaller_side + groups - 1) / groups : 0;
+    static constexpr unsigned own_columns = own_phases * groups;
+    static_assert(!can_hand_over || most_columns - own_columns <= trailing_side);
 
     DecompositionBatch<Real> batch;
     unsigned done = 0;        ///< rows and columns that the previous kernel reduced
-    bool hands_over = false;  ///< whether all but the first `half` columns are passed on
+    bool hands_over = false;  ///< whether all but the first `own_columns` columns are passed on
 
     [[nodiscard]] std::size_t shared_bytes() const { return Step::shared_bytes(); }
 
@@ -77,7 +80,7 @@ struct Bidiagonalise {
             first ? batch.blocks + block * size.block_entries() : batch.trailing + block * trailing_entries;
         const std::size_t row_step = first && size.wide ? size.short_side : 1;
         const std::size_t column_step = !first ? trailing_side : size.wide ? 1 : size.long_side;
-        double largest = 0.0;
+        Real largest_here = 0;
         Real wrong = 0;
         SPIKED_UNROLL
         for (unsigned c = 0; c < column_slots; ++c) {
@@ -89,13 +92,14 @@ struct Bidiagonalise {
                 if (done + i < size.long_side && done + j < size.short_side) x = from[i * row_step + j * column_step];
                 tile.a[s][c] = x;
                 wrong += x * Real(0);
-                const double magnitude = std::fabs(static_cast<double>(x));
-                largest = magnitude > largest ? magnitude : largest;
+                const Real magnitude = std::fabs(x);
+                largest_here = magnitude > largest_here ? magnitude : largest_here;
             }
             tile.y[c] = tile.v[c] = 0;
         }
-        if (!first) return true;                   // the previous kernel has checked and scaled it
-        if (wrong != Real(0)) largest = HUGE_VAL;  // 0 * x is NaN for NaN and infinity, and then this comparison holds
+        if (!first) return true;  // the previous kernel has checked and scaled it
+        // 0 * x is NaN for NaN and infinity, and then this comparison holds.
+        const double largest = wrong != Real(0) ? HUGE_VAL : static_cast<double>(largest_here);
         int exponent = 0;
         if (!Step::scale(batch, team, shared, block, largest, exponent)) return false;
         if (exponent != 0) {
@@ -220,37 +224,33 @@ struct Bidiagonalise {
         }
     }
 
-    /// Writes the matrix that remains after the first `half` columns, with the updates of the last step applied.
+    /// Writes the matrix that remains after the first `own_columns` columns, with the updates of the last step applied.
     template <class Team>
     SPIKED_DEVICE void hand_over(Shared<Team>& shared, unsigned block, const Tile& tile) const {
-        constexpr unsigned first_column_slot = half / groups;
-        constexpr unsigned first_row_slot = half / lanes;
-        const auto u = shared.u + (half - 1) % 2 * most_rows;
+        constexpr unsigned first_column_slot = own_phases;
+        constexpr unsigned first_row_slot = own_columns / lanes;
+        const auto u = shared.u + (own_columns - 1) % 2 * most_rows;
         Real* const to = batch.trailing + block * trailing_entries;
         SPIKED_UNROLL
         for (unsigned c = first_column_slot; c < column_slots; ++c) {
             const unsigned j = tile.group + groups * c;
-            const Real v = j == half ? static_cast<Real>(shared.scalars[2]) : tile.v[c];
+            const Real v = j == own_columns ? static_cast<Real>(shared.scalars[2]) : tile.v[c];
             SPIKED_UNROLL
             for (unsigned s = first_row_slot; s < row_slots; ++s) {
                 const unsigned i = tile.lane + lanes * s;
                 Real a = std::fma(-static_cast<Real>(u[i]), tile.y[c], tile.a[s][c]);
                 a = std::fma(-static_cast<Real>(shared.z[i]), v, a);
-                if (i >= half && j >= half && done + i < batch.size.long_side && done + j < batch.size.short_side)
-                    to[(j - half) * trailing_side + i - half] = a;
+                if (i >= own_columns && j >= own_columns && done + i < batch.size.long_side &&
+                    done + j < batch.size.short_side)
+                    to[(j - own_columns) * trailing_side + i - own_columns] = a;
             }
         }
     }
 
-    template <class Team, unsigned... phases>
-    SPIKED_DEVICE void all_steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile,
-                                 std::integer_sequence<unsigned, phases...>) const {
-        (steps<phases>(team, shared, block, tile), ...);
-    }
-    template <class Team, unsigned... phases>
-    SPIKED_DEVICE void later_steps(Team& team, Shared<Team>& shared, unsigned block, Tile& tile,
-                                   std::integer_sequence<unsigned, phases...>) const {
-        (steps<column_slots / 2 + phases>(team, shared, block, tile), ...);
+    template <unsigned first, class Team, unsigned... phases>
+    SPIKED_DEVICE void steps_from(Team& team, Shared<Team>& shared, [[maybe_unused]] unsigned block, Tile& tile,
+                                  std::integer_sequence<unsigned, phases...>) const {
+        (steps<first + phases>(team, shared, block, tile), ...);
     }
 
     template <class Team>
@@ -264,14 +264,14 @@ struct Bidiagonalise {
         if (tile.group == 0) SPIKED_UNROLL
         for (unsigned s = 0; s < row_slots; ++s) shared.column[tile.lane + lanes * s] = tile.a[s][0];
         Step::begin(batch, team, shared, {block, done});
-        constexpr auto half_of_the_phases = std::make_integer_sequence<unsigned, column_slots / 2>();
-        all_steps(team, shared, block, tile, half_of_the_phases);
+        steps_from<0>(team, shared, block, tile, std::make_integer_sequence<unsigned, own_phases>());
         if constexpr (can_hand_over)
             if (hands_over) {
                 hand_over(shared, block, tile);
                 return;
             }
-        later_steps(team, shared, block, tile, half_of_the_phases);
+        steps_from<own_phases>(team, shared, block, tile,
+                               std::make_integer_sequence<unsigned, column_slots - own_phases>());
     }
 };
 

@@ -18,12 +18,10 @@ enum class BlockStatus : std::uint8_t {
 
 /// Largest number of vectors per block, one per lane of a warp.
 inline constexpr unsigned most_vectors = 32;
-/// Number of tridiagonal matrices that lie side by side for QL.
-inline constexpr unsigned interleaved = 16;
 
 /// The part of a block that one kernel passes on to a kernel with smaller tiles: column-major, with this number of
 /// rows.
-inline constexpr unsigned trailing_side = 64;
+inline constexpr unsigned trailing_side = 96;
 inline constexpr std::size_t trailing_entries = std::size_t{trailing_side} * trailing_side;
 
 /// Sizes of one batch, with long side >= short side, whichever of them is the number of rows.
@@ -55,17 +53,15 @@ struct DecompositionBatch {
     double* diagonal;      ///< of B, short_side
     double* off_diagonal;  ///< short_side, the last one 0
 
-    double* tridiagonal;          ///< `interleaved` matrices side by side: diagonals
-    double* tridiagonal_squared;  ///< and squared off-diagonals
-    double* eigenvalues;          ///< of B B^T, unordered; the first one is NaN where QL did not converge
-    double* scaled_values;        ///< singular values of B, descending
-    double* values;               ///< of the block
+    double* eigenvalues;    ///< of B B^T, unordered; the first one is NaN where QL did not converge
+    double* scaled_values;  ///< singular values of B, descending
+    double* values;         ///< of the block
 
     /// Vectors of B and of the block, `size.vectors` columns each. Those of B, and the work arrays for them, exist only
     /// for the blocks of one part of the batch.
     double* bidiagonal_right;  ///< short_side x vectors
     double* bidiagonal_left;
-    double* vector_work;  ///< 4 short_side 16 numbers per block, twice that for more than 16 vectors
+    double* vector_work;  ///< of BidiagonalVectors, where shared memory is too small
     Real* left_vectors;   ///< long_side x vectors: left vectors of a tall block, right vectors of a wide one
     Real* right_vectors;  ///< short_side x vectors
 };

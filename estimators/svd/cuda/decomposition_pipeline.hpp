@@ -27,10 +27,10 @@ void visit_tilings(Visitor&& visit) {
     return long_side <= BidiagonaliseInMemory<double>::most_rows && short_side > 0;
 }
 
-/// Whether a kernel that starts after `done` rows and columns passes the second half of its tile on to a smaller one.
+/// Whether a kernel that starts after `done` rows and columns passes the rest of its tile on to a smaller one.
 template <class Kernel>
 [[nodiscard]] bool hands_over_from(const BatchSize& size, unsigned done) {
-    return Kernel::can_hand_over && size.short_side - done > Kernel::half;
+    return Kernel::can_hand_over && size.short_side - done > Kernel::own_columns;
 }
 /// Whether the first kernel does so for blocks of this size.
 template <class Real>
@@ -58,7 +58,6 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
     };
     const std::size_t count = size.count;
     const std::size_t values = count * size.short_side;
-    const std::size_t side_by_side = (count + interleaved - 1) / interleaved * interleaved * size.short_side;
     batch.size = size;
     batch.blocks = blocks;
     take(batch.status, count);
@@ -71,22 +70,19 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
     take(batch.right_scales, values);
     take(batch.diagonal, values);
     take(batch.off_diagonal, values);
-    take(batch.tridiagonal, side_by_side);
-    take(batch.tridiagonal_squared, side_by_side);
     take(batch.eigenvalues, values);
     take(batch.scaled_values, values);
     take(batch.values, values);
     take(batch.bidiagonal_right, std::size_t{part} * size.vectors * size.short_side);
     take(batch.bidiagonal_left, std::size_t{part} * size.vectors * size.short_side);
-    take(batch.vector_work, size.vectors == 0 ? 0 : part * BidiagonalVectors<Real>::work_of_block(size));
+    take(batch.vector_work, size.vectors == 0 ? 0 : part * BidiagonalVectors<Real>::memory_of_block(size));
     take(batch.left_vectors, count * size.vectors * size.long_side);
     take(batch.right_vectors, values * size.vectors);
     return used;
 }
 
-/// Number of blocks whose vectors are computed at once, one warp each: as many warps as a large GPU holds, since each
-/// of them waits for its own results most of the time.
-inline constexpr std::uint32_t vector_batch_size = 2048;
+/// Number of blocks whose vectors are computed at once, which limits the memory for them.
+inline constexpr std::uint32_t vector_batch_size = 8192;
 
 /// Computes the bidiagonal matrices of a batch that fits, and their reflectors. It uses the smallest tile that holds
 /// the blocks and then, where they are passed on, the smallest tile that holds the remaining part.
@@ -104,7 +100,7 @@ void bidiagonalise(Executor& executor, const DecompositionBatch<Real>& batch) {
             const bool hands = hands_over_from<Kernel>(size, done);
             executor.launch(Kernel{batch, done, hands}, size.count);
             reduced = !hands;
-            if (hands) done += Kernel::half;
+            if (hands) done += Kernel::own_columns;
         });
         if (found) continue;
         executor.launch(BidiagonaliseInMemory<Real>{batch}, size.count);

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "core/device/host_device.hpp"
+#include "core/device/team.hpp"
 
 namespace spiked::estimators::cuda {
 
@@ -19,7 +19,7 @@ struct OneLane {
     SPIKED_DEVICE static double fnma(double a, double b, double c) { return std::fma(-a, b, c); }
     SPIKED_DEVICE static double abs(double x) { return std::fabs(x); }
     using Inverse = double;
-    SPIKED_DEVICE static double inverse(double x) { return 1.0 / x; }
+    SPIKED_DEVICE static double inverse(double x) { return spiked::cuda::fast_inverse(x); }
     SPIKED_DEVICE static double times(double x, double y) { return x * y; }
     SPIKED_DEVICE static double where_less(double a, double b, double yes, double no) { return a < b ? yes : no; }
     SPIKED_DEVICE static double where_equal(double a, double b, double yes, double no) { return a == b ? yes : no; }

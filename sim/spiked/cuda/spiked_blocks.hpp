@@ -14,7 +14,7 @@ namespace spiked::sim {
 template <class Real>
 struct SpikedBlocks {
     static constexpr unsigned threads = 128;
-    static constexpr unsigned resident = 8;
+    static constexpr unsigned resident = 12;
     static constexpr unsigned each = 8;  ///< consecutive columns of one row that a thread computes
 
     std::uint32_t count;
@@ -54,11 +54,18 @@ struct SpikedBlocks {
                 if (first + c < columns) sums[c] = std::fma(u, v[c], sums[c]);
         }
         const Real row_root = row_roots[row];
+        const Real inverse = Real(1) / scale;
+        // x / scale with correct rounding, from the inverse and two remainders (Markstein 1990).
+        const auto scaled = [&](Real x) {
+            Real quotient = x * inverse;
+            quotient = std::fma(std::fma(-scale, quotient, x), inverse, quotient);
+            return std::fma(std::fma(-scale, quotient, x), inverse, quotient);
+        };
         SPIKED_UNROLL
         for (unsigned c = 0; c < each; ++c) {
             if (first + c >= columns) continue;
             const std::size_t at = corner + std::size_t{first + c} * rows + row;
-            const Real entry = sums[c] + white[at] / scale * row_root * column_roots[first + c];
+            const Real entry = sums[c] + scaled(white[at]) * row_root * column_roots[first + c];
             if (observed != nullptr) observed[at] = entry;
             if (signal != nullptr) signal[at] = sums[c];
             if (observed_as_float != nullptr) observed_as_float[at] = static_cast<float>(entry);

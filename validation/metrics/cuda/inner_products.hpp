@@ -232,21 +232,38 @@ struct PairSums {
         Tile plain;
         constexpr unsigned loads = side * slice / threads;
         Entry query[loads], from[loads], back[loads];
+        constexpr unsigned step = threads / side;
+        const unsigned own_inner = team.rank() / side;
+        const std::size_t corner = std::size_t{own_inner} * rows + left + own;
+        const Entry* from_query = q + std::size_t{own_inner} * queries + top + own;
+        const Entry* from_row = x + corner;
+        const float* from_decoded = y + corner;
+        const bool whole = top + side <= queries && left + side <= rows && dimension % slice == 0;
         const auto read = [&](unsigned first) {
-            SPIKED_UNROLL
-            for (unsigned load = 0; load < loads; ++load) {
-                const unsigned k = first + load * (threads / side) + team.rank() / side;
-                const bool inside = k < dimension;
-                query[load] = inside && is_query ? q[std::size_t{k} * queries + top + own] : Entry(0);
-                from[load] = inside && is_row ? x[std::size_t{k} * rows + left + own] : Entry(0);
-                back[load] = inside && is_row ? static_cast<Entry>(y[std::size_t{k} * rows + left + own]) : Entry(0);
+            const auto take = [&](unsigned load, bool has_query, bool has_row) {
+                query[load] = has_query ? from_query[load * (step * queries)] : Entry(0);
+                from[load] = has_row ? from_row[load * (step * rows)] : Entry(0);
+                back[load] = has_row ? static_cast<Entry>(from_decoded[load * (step * rows)]) : Entry(0);
+            };
+            if (whole) {
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) take(load, true, true);
+            } else {
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) {
+                    const bool inside = first + own_inner + load * step < dimension;
+                    take(load, inside && is_query, inside && is_row);
+                }
             }
+            from_query += std::size_t{slice} * queries;
+            from_row += std::size_t{slice} * rows;
+            from_decoded += std::size_t{slice} * rows;
         };
         read(0);
         for (unsigned first = 0; first < dimension; first += slice) {
             SPIKED_UNROLL
             for (unsigned load = 0; load < loads; ++load) {
-                const unsigned to = (load * (threads / side) + team.rank() / side) * Tile::pitch + own;
+                const unsigned to = (load * step + own_inner) * Tile::pitch + own;
                 query_slice[to] = Tile::rounded(by_query * query[load]);
                 renormalised_slice[to] = Tile::rounded(std::fma(back[load], by_decoded, -(from[load] * by_row)));
                 plain_slice[to] = Tile::rounded((back[load] - from[load]) * by_row);
@@ -259,18 +276,22 @@ struct PairSums {
             team.barrier();
         }
         double found[4] = {};
-        const auto take = [&](const Tile& tile, double& sum, double& squares) {
+        const auto add_up = [&](const Tile& tile, double& sum, double& squares) {
+            Entry own_sum = 0;  // a thread has 32 pairs
+            Entry own_squares = 0;
             tile.each_entry(team, [&](unsigned i, unsigned j, Entry product) {
                 // Products are zero beyond the last query and the last row.
                 const bool own_row =
                     different && top + Product::first_row(team) + i == left + Product::first_column(team) + j;
-                const double counted = own_row ? 0.0 : static_cast<double>(product);
-                sum += counted;
-                squares = std::fma(counted, counted, squares);
+                const Entry counted = own_row ? Entry(0) : product;
+                own_sum += counted;
+                own_squares = std::fma(counted, counted, own_squares);
             });
+            sum = static_cast<double>(own_sum);
+            squares = static_cast<double>(own_squares);
         };
-        take(renormalised, found[0], found[1]);
-        take(plain, found[2], found[3]);
+        add_up(renormalised, found[0], found[1]);
+        add_up(plain, found[2], found[3]);
         auto room = team.template take<double>(4 * warps);
         SPIKED_UNROLL
         for (unsigned i = 0; i < 4; ++i) {
