@@ -7,6 +7,7 @@
 #include <string>
 
 #include "app/c/border.hpp"
+#include "core/runtime/stop_point.hpp"
 #include "core/text/printable.hpp"
 
 namespace spiked::c {
@@ -126,23 +127,30 @@ void copy_out(const arma::mat& from, const spiked_matrix& matrix) {
     });
 }
 
-[[noreturn]] void reject_nonfinite_entries(const arma::mat& matrix, const char* name) {
+/// Returns where entries that are not finite are all NaN, and these are kept.
+void reject_nonfinite_entries(const arma::mat& matrix, const char* name, Nans nans) {
     std::size_t count = 0;
+    std::size_t infinite = 0;
     arma::uword row = 0;
     arma::uword column = 0;
     for (arma::uword i = 0; i < matrix.n_rows; ++i)
         for (arma::uword j = 0; j < matrix.n_cols; ++j)
-            if (!std::isfinite(matrix(i, j)) && count++ == 0) {
+            if (nans == Nans::kept ? std::isinf(matrix(i, j)) : !std::isfinite(matrix(i, j))) {
+                infinite += std::isinf(matrix(i, j));
+                if (count++ > 0) continue;
                 row = i;
                 column = j;
             }
-    throw input_error("{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): remove or replace them",
-                      name, count, count == 1 ? "entry" : "entries", row, column);
+    if (count == 0) return;
+    throw input_error(
+        "{}: {} {}infinite {} (first at row {}, column {}, counted from 0): {}remove or replace them", name, count,
+        nans == Nans::kept ? "" : "NaN or ", count == 1 ? "entry" : "entries", row, column,
+        nans == Nans::offered && infinite == 0 ? "say missing = \"uniform\" if they are missing at random, or " : "");
 }
 
 }  // namespace
 
-arma::mat read_matrix(const spiked_matrix* matrix, const char* name) {
+arma::mat read_matrix(const spiked_matrix* matrix, const char* name, Nans nans) {
     const spiked_matrix& given = required(matrix, name);
     check_description(given, name);
     arma::mat copy(static_cast<arma::uword>(given.rows), static_cast<arma::uword>(given.cols), arma::fill::none);
@@ -151,7 +159,8 @@ arma::mat read_matrix(const spiked_matrix* matrix, const char* name) {
                                         reinterpret_cast<char*>(copy.memptr()), given.rows * 8, given.rows, given.cols)
                         : given.dtype == SPIKED_F32 ? copy_in<float>(given, copy.memptr())
                                                     : copy_in<double>(given, copy.memptr());
-    if (!finite) reject_nonfinite_entries(copy, name);
+    if (!finite) reject_nonfinite_entries(copy, name, nans);
+    stop_point();
     return copy;
 }
 

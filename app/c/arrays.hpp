@@ -7,9 +7,12 @@
 
 namespace spiked::c {
 
+/// What is done with NaN in an input: they are errors, whose message may offer to say how entries are missing, or kept.
+enum class Nans { rejected, offered, kept };
+
 /// A copy of an input in double. Throws usage_error for a description that is wrong, input_error for NaN and
 /// infinities, and the error of the kind memory where no copy of that size can exist; `name` is that of the argument.
-[[nodiscard]] arma::mat read_matrix(const spiked_matrix* matrix, const char* name);
+[[nodiscard]] arma::mat read_matrix(const spiked_matrix* matrix, const char* name, Nans nans = Nans::rejected);
 
 /// Throws the same errors for an output that is to receive rows x columns entries; checked before any work.
 void check_output(const spiked_matrix& matrix, std::int64_t rows, std::int64_t columns, const char* name);

@@ -12,8 +12,10 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "app/c/arrays.hpp"
 #include "app/cli/exit_code.hpp"
 #include "core/runtime/blas_buffers.hpp"
+#include "core/runtime/parallel.hpp"
 #include "core/text/printable.hpp"
 
 #ifdef SPIKED_OPENBLAS
@@ -28,6 +30,10 @@ namespace {
 
 /// An array, so that remembering a message cannot fail.
 thread_local std::array<char, 2048> last_message{};
+
+/// Not 0 once calls of this thread are to stop; null where nobody asks.
+constinit thread_local const volatile int* stop_number = nullptr;
+constinit thread_local std::size_t thread_number = 1;
 
 int remember(int status, std::string_view message) noexcept {
     const std::size_t length = std::min(message.size(), last_message.size() - 1);
@@ -108,6 +114,14 @@ int record_failure() noexcept {
     }
 }
 
+StopQuestion stop_question() noexcept {
+    if (stop_number == nullptr) return {};
+    return {[](const void* number) { return __atomic_load_n(static_cast<const int*>(number), __ATOMIC_RELAXED) != 0; },
+            const_cast<const int*>(stop_number)};
+}
+
+std::size_t asked_threads() noexcept { return thread_number; }
+
 OneBlasThread::OneBlasThread() {
     BlasThreads& blas = blas_threads();
     const std::lock_guard lock(blas.guard);
@@ -133,4 +147,18 @@ OneBlasThread::~OneBlasThread() {
 
 }  // namespace spiked::c
 
-extern "C" const char* spiked_last_error(void) { return spiked::c::last_message.data(); }
+extern "C" {
+
+const char* spiked_last_error(void) { return spiked::c::last_message.data(); }
+
+void spiked_stop_when(const volatile int* stop) { spiked::c::stop_number = stop; }
+
+int spiked_use_threads(int64_t threads) {
+    return spiked::c::guarded([&] {
+        const std::size_t asked = spiked::c::count_of(threads, 0, "threads");
+        (void)spiked::thread_count(asked);  // rejects too many
+        spiked::c::thread_number = asked;
+    });
+}
+
+}  // extern "C"

@@ -1,8 +1,10 @@
 #pragma once
+#include <cstddef>
 #include <string>
 
 #include "app/c/spiked.h"
 #include "core/runtime/error.hpp"
+#include "core/runtime/stop_point.hpp"
 
 namespace spiked::c {
 
@@ -25,6 +27,12 @@ public:
     OneBlasThread& operator=(const OneBlasThread&) = delete;
 };
 
+/// What this thread has asked by spiked_stop_when.
+[[nodiscard]] StopQuestion stop_question() noexcept;
+
+/// The number of threads that this thread has asked for by spiked_use_threads.
+[[nodiscard]] std::size_t asked_threads() noexcept;
+
 /// Runs the body of a function of the interface: its status, and no exception.
 template <class Work>
 int guarded(const Work& work) noexcept {
@@ -41,6 +49,7 @@ template <class Work>
 int computed(const Work& work) noexcept {
     return guarded([&] {
         const OneBlasThread one;
+        const StopScope scope(stop_question());
         work();
     });
 }

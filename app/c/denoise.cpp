@@ -10,6 +10,7 @@
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/inference/spike_intervals.hpp"
 #include "estimators/svd/analysed_block.hpp"
+#include "estimators/transforms/seen_noise.hpp"
 #include "sim/spiked/covariance_spec.hpp"
 
 namespace spiked::c {
@@ -101,40 +102,56 @@ void fill_intervals(const IntervalRequest& request, const estimators::Shrinkage&
     to.count = static_cast<std::int64_t>(intervals->size());
 }
 
-/// The known noise covariance of one side, restricted to the rows or columns that were kept.
-std::optional<estimators::NoiseCovariance> noise_of(const spiked_covariance* given, std::size_t size,
-                                                    const arma::uvec& kept, const char* name) {
+/// The known noise covariance of one side, a matrix or its diagonal.
+std::optional<arma::mat> noise_of(const spiked_covariance* given, std::size_t size, const char* name) {
     if (given == nullptr || (given->spec == nullptr && given->matrix == nullptr)) return std::nullopt;
     if (given->spec != nullptr && given->matrix != nullptr)
         throw usage_error("{} has a spec and a matrix (which contradict each other): set one to NULL", name);
-    const arma::mat covariance =
+    arma::mat covariance =
         given->spec != nullptr ? sim::covariance_matrix(given->spec, size) : read_matrix(given->matrix, name);
     if (covariance.n_rows != size || (covariance.n_cols != 1 && covariance.n_cols != size))
         throw usage_error("{} is {} x {} (the side has {}): pass {} x {}, or {} variances as one column", name,
                           covariance.n_rows, covariance.n_cols, size, size, size, size);
-    const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
-                                              : estimators::NoiseCovariance::full(covariance);
+    return covariance;
+}
+
+/// A covariance restricted to the rows or columns that were kept.
+std::optional<estimators::NoiseCovariance> kept_noise(const std::optional<arma::mat>& covariance,
+                                                      const arma::uvec& kept) {
+    if (!covariance) return std::nullopt;
+    const auto whole = covariance->n_cols == 1 ? estimators::NoiseCovariance::diagonal(*covariance)
+                                               : estimators::NoiseCovariance::full(*covariance);
     return whole.restricted(kept);
 }
 
 estimators::KnownNoise known_noise(const spiked_covariance* row, const spiked_covariance* column,
-                                   const estimators::AnalysedBlock& block) {
-    return {noise_of(row, block.block().n_rows, block.kept_rows(), "row_noise"),
-            noise_of(column, block.block().n_cols, block.kept_columns(), "col_noise")};
+                                   const estimators::AnalysedBlock& block, const sim::SeenEntries& entries) {
+    estimators::KnownCovariances whole{noise_of(row, block.block().n_rows, "row_noise"),
+                                       noise_of(column, block.block().n_cols, "col_noise")};
+    if (entries.missing > 0)
+        whole = estimators::noise_of_seen(std::move(whole), entries.row_weights, entries.column_weights.t());
+    return {kept_noise(whole.row, block.kept_rows()), kept_noise(whole.column, block.kept_columns())};
 }
 
 void denoise(const spiked_matrix* data, const char* method, const char* loss, const spiked_covariance* row_noise,
              const spiked_covariance* col_noise, bool keep_empty, const sim::Preparation& preparation,
-             const spiked_matrix* signal, spiked_estimate* estimate, spiked_intervals* intervals) {
+             const spiked_matrix* signal, spiked_estimate* estimate, spiked_intervals* intervals, double* share_seen) {
     auto chosen = estimators::parse_estimator(required_array(method, "method"), loss_named(loss));
-    arma::mat read = read_matrix(data, "data");
+    arma::mat read = read_data(data, preparation);
     if (signal != nullptr) check_output(*signal, data->rows, data->cols, "signal");
     check_estimate(estimate, read.n_rows, read.n_cols);
     const IntervalRequest request = checked_intervals(intervals, read.n_rows, read.n_cols);
-    if (!preparation.empty()) read = sim::prepared(std::move(read), preparation).matrix;
+    sim::SeenEntries entries;
+    if (!preparation.empty()) {
+        sim::PreparedMatrix ready = sim::prepared(std::move(read), preparation);
+        read = std::move(ready.matrix);
+        entries = std::move(ready.entries);
+    }
+    if (share_seen != nullptr) *share_seen = entries.share;
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
-    estimators::AnalysedBlock block(std::move(read), keep_empty ? EmptyLines::keep : EmptyLines::strip);
-    const auto known = known_noise(row_noise, col_noise, block);
+    estimators::AnalysedBlock block(std::move(read), keep_empty ? EmptyLines::keep : EmptyLines::strip,
+                                    estimators::Precision::float64, asked_threads());
+    const auto known = known_noise(row_noise, col_noise, block, entries);
     if ((known.row || known.column) && !chosen.takes_noise_law())
         throw usage_error("row_noise and col_noise are not used by {} (only {} use them): pass NULL", chosen.name,
                           estimators::users_of_noise_law());
@@ -206,9 +223,17 @@ int spiked_denoise_intervals(const spiked_matrix* data, const char* method, cons
                              const spiked_covariance* row_noise, const spiked_covariance* col_noise, int keep_empty,
                              const char* center, const char* standardize, const spiked_matrix* signal,
                              spiked_estimate* estimate, spiked_intervals* intervals) {
+    return spiked_denoise_missing(data, nullptr, method, loss, row_noise, col_noise, keep_empty, center, standardize,
+                                  signal, estimate, intervals, nullptr);
+}
+
+int spiked_denoise_missing(const spiked_matrix* data, const char* missing, const char* method, const char* loss,
+                           const spiked_covariance* row_noise, const spiked_covariance* col_noise, int keep_empty,
+                           const char* center, const char* standardize, const spiked_matrix* signal,
+                           spiked_estimate* estimate, spiked_intervals* intervals, double* share_seen) {
     return c::computed([&] {
-        c::denoise(data, method, loss, row_noise, col_noise, keep_empty != 0, c::preparation_of(center, standardize),
-                   signal, estimate, intervals);
+        c::denoise(data, method, loss, row_noise, col_noise, keep_empty != 0,
+                   c::preparation_of(center, standardize, missing), signal, estimate, intervals, share_seen);
     });
 }
 

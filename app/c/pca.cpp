@@ -8,10 +8,11 @@
 #include "app/c/arrays.hpp"
 #include "app/c/border.hpp"
 #include "app/c/preparation.hpp"
+#include "estimators/pca/decomposed_samples.hpp"
 #include "estimators/pca/sample_checks.hpp"
+#include "estimators/pca/seen_components.hpp"
 #include "estimators/pca/spiked_pca.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
-#include "estimators/svd/decomposition.hpp"
 #include "theory/laws/spiked_covariance.hpp"
 
 namespace spiked::c {
@@ -22,19 +23,16 @@ struct SampleSpectrum {
     std::vector<double> singular_values;
     estimators::Shape shape;  ///< degrees of freedom x features that are not constant
     std::vector<std::string> notes;
-    arma::mat prepared = {};  ///< none for covariances
+    std::optional<estimators::AnalysedBlock> block = {};  ///< none for covariances
+    double share_seen = 1.0;
 };
 
 SampleSpectrum of_samples(arma::mat samples, const sim::Preparation& preparation) {
-    sim::NotedMatrix ready = sim::prepared(std::move(samples), preparation);
-    arma::mat kept = ready.matrix.cols(arma::find(arma::any(ready.matrix != 0.0, 0)));
-    SampleSpectrum found{
-        {}, preparation.independent_shape(estimators::Shape{kept.n_rows, kept.n_cols}), std::move(ready.notes)};
-    if (kept.n_cols > 0) found.singular_values = estimators::singular_values(kept);
-    // Centred samples have rank n - 1, so the last value of wide data is a rounding error.
-    found.singular_values.resize(found.shape.short_side());
-    found.prepared = std::move(kept);
-    return found;
+    sim::PreparedMatrix ready = sim::prepared(std::move(samples), preparation);
+    const auto independent = preparation.independent_shape(estimators::Shape{ready.matrix.n_rows, ready.matrix.n_cols});
+    auto found = estimators::decomposed_samples(ready.matrix, independent.rows);
+    return {std::move(found.singular_values), found.shape, std::move(ready.notes), std::move(found.block),
+            ready.entries.share};
 }
 
 SampleSpectrum of_covariances(const arma::mat& covariances, std::size_t samples) {
@@ -42,13 +40,16 @@ SampleSpectrum of_covariances(const arma::mat& covariances, std::size_t samples)
     return {std::move(found.singular_values), found.shape, std::move(found.notes)};
 }
 
-sim::Preparation pca_preparation(const spiked_pca_options& given) {
-    if (given.covariance_of != 0 && (given.center != nullptr || given.standardize != 0))
+sim::Preparation pca_preparation(const spiked_pca_options& given, const char* missing) {
+    if (given.covariance_of != 0 && (given.center != nullptr || given.standardize != 0 || missing != nullptr))
         throw usage_error(
-            "center and standardize need the samples (covariance_of gives their covariances alone): leave "
+            "center, standardize and missing need the samples (covariance_of gives their covariances alone): leave "
             "them out");
     const sim::Preparation preparation =
-        preparation_of(words_or(given.center, "columns").data(), given.standardize != 0 ? "columns" : nullptr);
+        preparation_of(words_or(given.center, "columns").data(), given.standardize != 0 ? "columns" : nullptr, missing);
+    if (preparation.missing != sim::Missing::none && preparation.missing != sim::Missing::uniform)
+        throw usage_error("missing is {} (principal components have one probability for all entries): pass uniform",
+                          enum_name(preparation.missing));
     if (preparation.center != sim::Lines::columns && preparation.center != sim::Lines::none)
         throw usage_error("center is {} (features are centred, or nothing): pass columns or none",
                           enum_name(preparation.center));
@@ -94,19 +95,21 @@ void fill_components(spiked_components& to, const estimators::SpikedPca& found, 
     const bool noisy = found.noise_level != 0.0;
     to.noise_level = noisy ? found.noise_level : none;
     to.bulk_edge =
-        noisy ? theory::SpikedCovariance(AspectRatio::of(data.shape.rows, data.shape.columns), found.noise_level)
-                    .upper_edge()
-                    .value
-              : none;
+        found.bulk_noise_level() != 0.0
+            ? theory::SpikedCovariance(AspectRatio::of(data.shape.rows, data.shape.columns), found.bulk_noise_level())
+                  .upper_edge()
+                  .value
+            : none;
     write_notes(to.notes, to.notes_capacity, data.notes);
 }
 
-void find_components(const spiked_matrix* data, const spiked_pca_options& given, spiked_components& to) {
+void find_components(const spiked_matrix* data, const char* missing, const spiked_pca_options& given,
+                     spiked_components& to, double* share_seen) {
     const estimators::PcaOptions options = pca_options_of(given);
-    const sim::Preparation preparation = pca_preparation(given);
+    const sim::Preparation preparation = pca_preparation(given, missing);
     const std::size_t covariance_of = count_of(given.covariance_of, 0, "covariance_of");
     if (covariance_of == 1) throw usage_error("covariance_of is 1 (too small): pass at least 2");
-    arma::mat read = read_matrix(data, "data");
+    arma::mat read = covariance_of > 0 ? read_matrix(data, "data") : read_data(data, preparation);
     const std::size_t features = read.n_cols;
     const std::size_t samples = covariance_of > 0 ? covariance_of : read.n_rows;
     const auto most = static_cast<std::int64_t>(std::min(samples, features));
@@ -121,11 +124,16 @@ void find_components(const spiked_matrix* data, const spiked_pca_options& given,
     const std::size_t stripped = features - spectrum.shape.columns;
     if (stripped > 0)
         spectrum.notes.push_back(fmt::format("{} constant feature{} left out", stripped, stripped == 1 ? "" : "s"));
-    auto found = estimators::spiked_pca(spectrum.singular_values, spectrum.shape, options);
+    const double share = spectrum.share_seen;
+    auto found = spectrum.block ? estimators::weighted_components(spectrum.singular_values, *spectrum.block,
+                                                                  spectrum.shape, options, share)
+                                : estimators::spiked_pca(spectrum.singular_values, spectrum.shape, options);
     if (covariance_of > 0)
         estimators::note_unchecked(found);
     else
-        estimators::check_samples(found, spectrum.prepared, spectrum.shape);
+        estimators::check_samples(found, *spectrum.block, spectrum.shape);
+    estimators::correct_for_missing(found, spectrum.shape, options, share);
+    if (share_seen != nullptr) *share_seen = share;
     if (!found.note.empty()) spectrum.notes.push_back(found.note);
     fill_components(to, found, spectrum);
     to.stripped_features = static_cast<std::int64_t>(stripped);
@@ -139,8 +147,14 @@ using namespace spiked;
 extern "C" {
 
 int spiked_pca(const spiked_matrix* data, const spiked_pca_options* options, spiked_components* found) {
+    return spiked_pca_missing(data, nullptr, options, found, nullptr);
+}
+
+int spiked_pca_missing(const spiked_matrix* data, const char* missing, const spiked_pca_options* options,
+                       spiked_components* found, double* share_seen) {
     return c::computed([&] {
-        c::find_components(data, options == nullptr ? spiked_pca_options{} : *options, c::required(found, "found"));
+        c::find_components(data, missing, options == nullptr ? spiked_pca_options{} : *options,
+                           c::required(found, "found"), share_seen);
     });
 }
 

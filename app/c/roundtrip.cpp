@@ -13,6 +13,7 @@
 #include "app/c/border.hpp"
 #include "app/c/codec.hpp"
 #include "core/runtime/parallel.hpp"
+#include "core/runtime/stop_point.hpp"
 #include "estimators/compressors/relative_error.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 
@@ -135,12 +136,12 @@ extern "C" int spiked_roundtrip(const spiked_codec* const* codecs, int64_t codec
         const auto count = static_cast<std::size_t>(blocks->count);
         const std::size_t batch =
             std::clamp<std::size_t>((count - 1) / workers + 1, 1, estimators::BatchDecomposition<double>::lanes);
-        const c::Poll ask = poll == nullptr ? c::Poll() : [&] { return poll(poll_data) != 0; };
+        const auto either = [&] { return stop_asked() || (poll != nullptr && poll(poll_data) != 0); };
+        const c::Poll ask = poll != nullptr || may_be_stopped() ? c::Poll(either) : c::Poll();
         c::polled(ask, [&](const std::atomic<bool>& stop) {
             for_each_parallel((count - 1) / batch + 1, workers, [&](std::size_t i) {
-                if (stop)
-                    throw Error(ErrorKind::stopped,
-                                "stopped as asked (poll returned a value other than 0): call again to code the blocks");
+                const StopScope scope(stop);
+                stop_point();
                 call.run(i * batch, std::min(batch, count - i * batch));
             });
         });

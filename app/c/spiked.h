@@ -15,9 +15,10 @@
  *   that a method does not have is NaN.
  *
  * Threads: every function may be called from several threads at once; one handle may be used by several threads as long
- * as none frees it. The library starts threads only inside spiked_roundtrip, and none is left when it returns. It
- * installs no signal handlers, prints nothing and changes nothing when it is loaded. While calls run, OpenBLAS uses one
- * thread in the whole process; when the last of them returns, its number of threads is what it was before.
+ * as none frees it. The library starts threads only inside spiked_roundtrip and, after spiked_use_threads, inside
+ * spiked_denoise and its like; none is left when they return. It installs no signal handlers, prints nothing and
+ * changes nothing when it is loaded. While calls run, OpenBLAS uses one thread in the whole process; when the last of
+ * them returns, its number of threads is what it was before.
  *
  * Compatibility: functions and structs keep their meaning within libspiked.so.0; additions get new names. */
 #ifndef SPIKED_H
@@ -38,7 +39,7 @@ extern "C" {
 
 /* The version of this header, raised by every addition. spiked_abi_version() is that of the library, which is at least
  * this one where a program runs with the library that it was built for, or a later one. */
-#define SPIKED_ABI_VERSION 2
+#define SPIKED_ABI_VERSION 3
 
 /* The exit codes of the command, and SPIKED_TOO_SMALL. */
 enum spiked_status {
@@ -49,7 +50,7 @@ enum spiked_status {
     SPIKED_MEMORY = 7,    /* out of memory; nothing is lost but this call */
     SPIKED_TOO_SMALL = 8, /* a buffer is too small; the length that is needed has been set */
     SPIKED_INTERNAL = 70, /* a defect of the library: please report the message */
-    SPIKED_STOPPED = 75   /* the caller's function `poll` asked to stop */
+    SPIKED_STOPPED = 75   /* the caller asked to stop, by spiked_stop_when or `poll` */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- general */
@@ -62,6 +63,20 @@ SPIKED_API int spiked_abi_version(void);
  * Never NULL. It belongs to the library and stays valid until the next failure in this thread or the end of the thread;
  * calls that succeed leave it as it is. */
 SPIKED_API const char* spiked_last_error(void);
+
+/* From now on, calls of the calling thread end early with SPIKED_STOPPED once *stop is not 0; NULL: never, as at first.
+ * Another thread or a signal handler (int is its sig_atomic_t) may write to *stop at any time. The library reads it
+ * while calls of this thread run, so set another pointer before the memory goes away. What a stopped call was to fill
+ * is unspecified; the same call may be made again. Results do not depend on whether there is a pointer. Decompositions
+ * look about every 0.1 s at 4000 x 4000, spiked_roundtrip between blocks too. What LAPACK or one product of matrices
+ * does goes on to its end: vectors of more than a quarter of the singular values, and Gram matrices of data 1.5 times
+ * as long as wide or longer. Quantizers, decoders and laws do not look. */
+SPIKED_API void spiked_stop_when(const volatile int* stop);
+
+/* From now on, spiked_denoise, spiked_denoise_intervals and spiked_denoise_missing in the calling thread share the
+ * decomposition of a matrix of 700 x 700 or more between so many threads. 0: one for each processor; 1, as at first: it
+ * is left to the calling thread. Results do not depend on it. */
+SPIKED_API int spiked_use_threads(int64_t threads);
 
 /* The names that the functions below accept, as a JSON array of objects {"name", "form", "summary", "source",
  * "aliases", "options": [..]}; "form" shows the name with a value that must follow it, "svd:R".
@@ -125,7 +140,7 @@ typedef struct spiked_covariance {
  * keep_empty: not 0 keeps rows and columns of zeros in the spectrum.
  * signal: optional; receives the estimated signal in the shape of the data.
  * estimate: optional.
- * Cost: a decomposition with values only when signal is NULL. A decomposition is not interrupted. */
+ * Cost: a decomposition with values only when signal is NULL. */
 SPIKED_API int spiked_denoise(const spiked_matrix* data, const char* method, const char* loss,
                               const spiked_covariance* row_noise, const spiked_covariance* col_noise, int keep_empty,
                               const spiked_matrix* signal, spiked_estimate* estimate);
@@ -178,6 +193,28 @@ SPIKED_API int spiked_shrink_intervals(const double* singular_values, int64_t co
 SPIKED_API int spiked_prepare(const spiked_matrix* data, const char* center, const char* standardize,
                               const spiked_matrix* prepared, char* notes, int64_t notes_capacity);
 
+/* --------------------------------------------------------------------------------------------------- missing entries
+ *
+ * The functions below accept entries that are NaN as missing, seen at random, as --missing of the command: entries seen
+ * are divided by the probability that they are seen, the others are 0.
+ * missing: "uniform" (one probability), "rows", "columns" or "both" (one for each line); NULL or "none": NaN is
+ *   SPIKED_INPUT, as in the functions without `missing`.
+ * share_seen: optional; the fraction of entries that are seen, in lines of which some are. */
+
+/* spiked_prepare. prepared, seen: optional; the weighted matrix, and the same without weights, NaN where missing. */
+SPIKED_API int spiked_prepare_missing(const spiked_matrix* data, const char* missing, const char* center,
+                                      const char* standardize, const spiked_matrix* prepared, const spiked_matrix* seen,
+                                      double* share_seen, char* notes, int64_t notes_capacity);
+
+/* spiked_denoise_intervals. The signal has all entries. Known covariances are those of the noise of the whole matrix;
+ * SPIKED_USAGE where that of the entries seen is not separable: both sides correlated, or one and weights on the other.
+ */
+SPIKED_API int spiked_denoise_missing(const spiked_matrix* data, const char* missing, const char* method,
+                                      const char* loss, const spiked_covariance* row_noise,
+                                      const spiked_covariance* col_noise, int keep_empty, const char* center,
+                                      const char* standardize, const spiked_matrix* signal, spiked_estimate* estimate,
+                                      spiked_intervals* intervals, double* share_seen);
+
 /* ---------------------------------------------------------------------------------------------- principal components
  */
 
@@ -221,6 +258,11 @@ typedef struct spiked_components {
  * covariance model: the answers of `spiked pca`. Rows are samples, columns features; at least 2 of each.
  * options: optional. */
 SPIKED_API int spiked_pca(const spiked_matrix* data, const spiked_pca_options* options, spiked_components* found);
+
+/* The same of samples with missing entries: "uniform", or NULL for none. noise_level, debiased and shrunk are those of
+ * the whole data, eigenvalues and bulk_edge those of the weighted. */
+SPIKED_API int spiked_pca_missing(const spiked_matrix* data, const char* missing, const spiked_pca_options* options,
+                                  spiked_components* found, double* share_seen);
 
 /* ------------------------------------------------------------------------------------------------------------ theory
  */
@@ -343,7 +385,7 @@ typedef struct spiked_blocks {
  * codes: optional; codecs_count * blocks->count structs in the same order.
  * threads: 0 is one per processor. Results do not depend on it.
  * poll: optional; called with poll_data from the calling thread alone, about every 50 ms. When it returns a value other
- *   than 0, no further block is begun and the call returns SPIKED_STOPPED.
+ *   than 0, no further block is begun, decompositions end as by spiked_stop_when, and the call returns SPIKED_STOPPED.
  * A block that fails (NaN, for example) fails the call, and the message names it, counted from 0. */
 SPIKED_API int spiked_roundtrip(const spiked_codec* const* codecs, int64_t codecs_count, const spiked_blocks* blocks,
                                 int64_t threads, int (*poll)(void*), void* poll_data, const spiked_blocks* decoded,

@@ -6,7 +6,9 @@
 #include "app/options/model_options.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
+#include "core/text/printable.hpp"
 #include "core/timing/stopwatch.hpp"
+#include "estimators/caches/bench/cache_bench.hpp"
 #include "estimators/quantizers/bench/quantize_bench.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/bench/decompose_bench.hpp"
@@ -280,6 +282,52 @@ int run_quantize(const Arguments& arguments) {
     return 0;
 }
 
+int run_cache(const Arguments& arguments) {
+    const estimators::BenchmarkLayer layer{arguments.count("--heads"), arguments.count("--dim"),
+                                           static_cast<double>(arguments.count("--bits"))};
+    if (layer.channels() > 2048)
+        throw usage_error(
+            "--heads {} of --dim {} have {} channels in keys and values (a basis of at most 2048 is "
+            "timed): choose fewer",
+            layer.heads, layer.dimension, layer.channels());
+    const estimators::CacheTimings timed = estimators::time_caches(layer, seconds_of(arguments));
+    plot(arguments, "Caches of a layer, 128 tokens, one thread", timed.rows);
+    const auto tokens_a_second = [](const Timing& row) { return 128e6 / row.p10; };
+    if (arguments.json()) {
+        Json json = document(timed.rows);
+        Json rates = Json::object();
+        for (const auto& row : timed.rows)
+            if (row.what != "gemm") rates.set(row.what, tokens_a_second(row));
+        Json states = Json::array();
+        for (const auto& state : timed.states)
+            states.push(Json::object({{"method", state.method},
+                                      {"state_bytes", state.state_bytes},
+                                      {"bits_per_entry", state.bits_per_entry}}));
+        print_json(json.set("heads", layer.heads)
+                       .set("dim", layer.dimension)
+                       .set("bits", bits_json(layer.bits))
+                       .set("tokens", 128)
+                       .set("tokens_per_second", std::move(rates))
+                       .set("states", std::move(states)));
+        return 0;
+    }
+    const double gemm = p10(timed.rows, "gemm");
+    reports::TextTable rows({"what", "median", "p10", "p10 / gemm", "tokens a second"});
+    for (const auto& row : timed.rows)
+        rows.add({row.what, fmt::format("{:.1f}", row.median), fmt::format("{:.1f}", row.p10),
+                  fmt::format("{:.2f}", row.p10 / gemm), fmt::format("{:.0f}", tokens_a_second(row))});
+    std::string text = rows.text();
+    for (const auto& state : timed.states)
+        text += fmt::format("{}: a state of {}, blocks of {:.2f} bits an entry\n", state.method,
+                            bytes_text(state.state_bytes), state.bits_per_entry);
+    print_text(text + fmt::format("microseconds of processor time for 128 tokens of a layer, keys and values of {} "
+                                  "heads of {}, one thread; p10 is close to the time on a quiet machine.\n"
+                                  "learn: encoding until the basis is final, once; encode, decode: blocks after that; "
+                                  "read: what one head needs of a block; gemm: a product with {} x {}.\n",
+                                  layer.heads, layer.dimension, layer.channels(), layer.channels()));
+    return 0;
+}
+
 OptionSpec seconds_option(const std::string& fallback) {
     return {"--seconds", number("S", {.above = 0.0}), "about how many seconds to measure", fallback};
 }
@@ -324,6 +372,21 @@ Command bench_quantize_command() {
               "time batches on this device and on all processors instead, by the wall clock", "", false},
              plot_option},
             run_quantize};
+}
+
+Command bench_cache_command() {
+    return {"bench cache",
+            "time the coding of a layer's cache: causal-klt and causal-klt-joint beside tq-mse and tcq",
+            {"spiked bench cache", "spiked bench cache --heads 8 --dim 64 --bits 3 --json"},
+            {},
+            0,
+            0,
+            {{"--heads", whole("H", 1, 64), "number of heads of keys, and of values", "2", false},
+             {"--dim", whole("D", 2, 1024), "channels of a head", "128", false},
+             {"--bits", whole("B", 1, 8), "bits of an entry", "2", false},
+             seconds_option("5"),
+             plot_option},
+            run_cache};
 }
 
 Command bench_theory_command() {

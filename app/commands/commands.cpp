@@ -32,6 +32,7 @@ Command bench_trial_command();
 Command bench_model_command();
 Command bench_decompose_command();
 Command bench_quantize_command();
+Command bench_cache_command();
 Command validate_command();
 Command selftest_command();
 Command list_command();
@@ -47,8 +48,8 @@ const std::vector<Command>& commands() {
         kv_encode_command(),      kv_decode_command(),     kv_golden_command(),   kv_adequacy_command(),
         kv_retrieve_command(),    kv_perplexity_command(), kv_dump_command(),     theory_command(),
         bench_theory_command(),   bench_trial_command(),   bench_model_command(), bench_decompose_command(),
-        bench_quantize_command(), validate_command(),      selftest_command(),    list_command(),
-        doctor_command(),         completion_command(),
+        bench_quantize_command(), bench_cache_command(),   validate_command(),    selftest_command(),
+        list_command(),           doctor_command(),        completion_command(),
     };
     return table;
 }

@@ -92,17 +92,18 @@ int encode(const Arguments& arguments) {
     plan.dump_options = read_dump_options(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
-    plan.cache = estimators::cache_of_heads(method);
+    plan.cache = estimators::causal_cache(method);
     if (plan.cache && arguments.has("--block"))
         throw usage_error("--block has no effect on {} (it codes whole sequences): leave it out", method);
-    const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
+    spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
+    device.report = [&arguments](const std::string& text) { print_note(arguments, text); };
     if (!device.note.empty()) print_note(arguments, device.note);
     if (device.backend != spiked::cuda::Backend::cpu)
         plan.coder = std::make_shared<validation::DeviceBlockCoder>(device, thread_count(plan.threads));
     if (plan.cache)
         plan.method.text = method;
     else
-        plan.method = estimators::method_named(method, estimators::and_caches_of_heads());
+        plan.method = estimators::method_named(method, estimators::and_causal_caches());
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = codec::encode_dump(plan);
@@ -182,8 +183,9 @@ Command kv_encode_command() {
     std::vector<OptionSpec> options = {
         {"-o,--output", file_with({".spkv"}), "the coded dump to write", "", false},
         {"--method", names_from({"quantizers", "caches"}, any_text("NAME")),
-         "method: a quantizer, an estimator and a quantizer, or causal-klt; spiked list shows all", "tq-mse", false},
-        bits_option("4", estimators::and_caches_of_heads()),
+         "method: a quantizer, an estimator and a quantizer, causal-klt or causal-klt-joint; spiked list shows all",
+         "tq-mse", false},
+        bits_option("4", estimators::and_causal_caches()),
         block_option("tokens in a block; last tokens that do not fill a block stay in fp16"),
         residual_option(),
         threads_option("the file does"),

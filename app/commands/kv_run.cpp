@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "validation/kv/kv_measurement.hpp"
 #include "validation/kv/kv_table.hpp"
 #include "validation/kv/open_dumps.hpp"
+#include "validation/kv/spectrum_references.hpp"
 #include "validation/metrics/metric_table.hpp"
 #include "validation/study/command_studies.hpp"
 
@@ -158,6 +160,25 @@ void reject_options_of_models(const Arguments& arguments) {
             throw usage_error("{} is of a model (--model) and dumps are given: leave it out", name);
 }
 
+/// The references of the dumps that a table was measured on, at the multiples of half a bit around its rows. None for a
+/// model.
+std::vector<validation::SpectrumReference> references_beside(const Arguments& arguments,
+                                                             const validation::KvTable& table) {
+    if (arguments.has("--model")) return {};
+    constexpr double most = 8.0;
+    double low = most;
+    double high = 0.0;
+    for (const auto& row : table.rows) {
+        low = std::fmin(low, row.of("bits_per_entry").mean);
+        high = std::fmax(high, row.of("bits_per_entry").mean);
+    }
+    std::vector<double> bits;
+    for (double b = std::max(0.5, std::floor(2.0 * low) / 2.0); b <= std::min(most, std::ceil(2.0 * high) / 2.0);
+         b += 0.5)
+        bits.push_back(b);
+    return spectrum_references(read_dump_plan(arguments), bits, arguments.count("--threads"));
+}
+
 int frontier(const Arguments& arguments) {
     const auto& metrics = reports::frontier_metrics();
     const std::string metric = frontier_metric(arguments);
@@ -177,15 +198,20 @@ int frontier(const Arguments& arguments) {
     const auto print = [&](validation::Database& store, const std::vector<std::string>& notes) {
         const validation::KvTable table = kv_table(store);
         const auto methods = at ? methods_at(store, *at, metric) : std::vector<validation::EqualBits>();
+        const auto references = references_beside(arguments, table);
         if (at && methods.empty())
             throw usage_error("no method is measured around {} bits: give --bits on both sides of it", *at);
         if (arguments.has("--plot"))
-            reports::write_picture(reports::figures_of_kind("frontier", store, Json::object({{"y", metric}})).front(),
-                                   arguments.text("--plot"));
+            reports::write_picture(
+                reports::figures_of_kind(
+                    "frontier", store,
+                    Json::object({{"y", metric}, {"references", reports::references_json(references)}}))
+                    .front(),
+                arguments.text("--plot"));
         if (arguments.json())
-            print_json(reports::frontier_json(table, metric, methods).set("notes", notes));
+            print_json(reports::frontier_json(table, metric, methods, references).set("notes", notes));
         else
-            print_text(reports::frontier_text(table, metric, methods));
+            print_text(reports::frontier_text(table, metric, methods, references));
     };
     if (arguments.has("--model")) return measured_model(arguments, metric, print);
     return measured(arguments, measuring, print);

@@ -6,10 +6,11 @@
 #include "app/options/dump_options.hpp"
 #include "app/options/matrix_options.hpp"
 #include "core/runtime/error.hpp"
+#include "estimators/pca/decomposed_samples.hpp"
 #include "estimators/pca/sample_checks.hpp"
+#include "estimators/pca/seen_components.hpp"
 #include "estimators/pca/spiked_pca.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
-#include "estimators/svd/decomposition.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/preparation.hpp"
@@ -24,9 +25,10 @@ struct SampleSpectrum {
     estimators::Shape shape;                      ///< degrees of freedom x features that are not constant
     std::size_t samples = 0;                      ///< as given
     std::size_t features = 0;                     ///< as given
-    std::optional<sim::Preparation> preparation;  ///< none for covariances
-    arma::mat prepared = {};                      ///< none for covariances
+    std::optional<sim::Preparation> preparation;  ///< none for covariances, as the block
+    std::optional<estimators::AnalysedBlock> block = {};
     std::vector<std::string> notes;
+    sim::SeenEntries entries = {};
 
     void add(const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); }
 };
@@ -42,18 +44,18 @@ SampleSpectrum of_samples(sim::NotedMatrix read, const sim::Preparation& prepara
     SampleSpectrum data{{}, {}, read.matrix.n_rows, read.matrix.n_cols, preparation, {}, read.notes};
     sim::NoteContext context{read.of_text, std::nullopt};
     if (!preparation.empty()) data.add(sim::data_notes(read.matrix, context));
-    sim::NotedMatrix ready = sim::prepared(std::move(read.matrix), preparation);
+    sim::PreparedMatrix ready = sim::prepared(std::move(read.matrix), preparation);
+    data.entries = std::move(ready.entries);
     data.add(ready.notes);
-    arma::mat kept = ready.matrix.cols(arma::find(arma::any(ready.matrix != 0.0, 0)));
-    data.shape = preparation.independent_shape(estimators::Shape{data.samples, kept.n_cols});
-    if (kept.n_cols > 0) data.singular_values = estimators::singular_values(kept);
-    // Centred samples have rank n - 1, so the last value of wide data is a rounding error.
-    data.singular_values.resize(data.shape.short_side());
+    const auto independent = preparation.independent_shape(estimators::Shape{data.samples, data.features});
+    auto found = estimators::decomposed_samples(ready.matrix, independent.rows);
+    data.singular_values = std::move(found.singular_values);
+    data.shape = found.shape;
+    data.block = std::move(found.block);
     if (preparation.empty() && !data.singular_values.empty()) {
         context.largest_value = data.singular_values.front();
         data.add(sim::data_notes(ready.matrix, context));
     }
-    data.prepared = std::move(kept);
     return data;
 }
 
@@ -61,12 +63,13 @@ SampleSpectrum read_samples(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
     const auto of_file = [&] { return file; };
     const bool covariances = arguments.has("--covariance");
-    for (const char* option : {"--center", "--standardize"})
+    for (const char* option : {"--center", "--standardize", "--missing"})
         if (covariances && arguments.has(option))
             throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
                               option);
     const sim::Preparation preparation = read_preparation(arguments);
-    sim::NotedMatrix read = sim::read_noted_matrix(file, read_matrix_options(arguments));
+    sim::NotedMatrix read = sim::read_noted_matrix(
+        file, covariances ? read_matrix_options(arguments) : read_matrix_options(arguments, preparation));
     SampleSpectrum data = located(of_file, [&] {
         return covariances ? of_covariances(read, arguments.count("--covariance"))
                            : of_samples(std::move(read), preparation);
@@ -92,8 +95,10 @@ estimators::PcaOptions read_pca_options(const Arguments& arguments) {
 }
 
 std::optional<double> edge_of(const estimators::SpikedPca& found, estimators::Shape shape) {
-    if (found.noise_level == 0.0) return std::nullopt;
-    return theory::SpikedCovariance(AspectRatio::of(shape.rows, shape.columns), found.noise_level).upper_edge().value;
+    if (found.bulk_noise_level() == 0.0) return std::nullopt;
+    return theory::SpikedCovariance(AspectRatio::of(shape.rows, shape.columns), found.bulk_noise_level())
+        .upper_edge()
+        .value;
 }
 
 Json pca_json(const SampleSpectrum& data, const estimators::SpikedPca& found, const estimators::PcaOptions& options) {
@@ -107,7 +112,11 @@ Json pca_json(const SampleSpectrum& data, const estimators::SpikedPca& found, co
                          {"stripped_features", data.features - data.shape.columns},
                          {"centered", prepared([](const auto& ready) { return ready.centered(); })},
                          {"standardized", prepared([](const auto& ready) { return ready.standardize; })},
-                         {"noise_level", edge ? Json(found.noise_level) : Json()},
+                         {"missing", prepared([](const auto& ready) { return ready.missing; })},
+                         {"missing_entries", data.entries.missing},
+                         {"share_seen", data.entries.share},
+                         {"noise_level", found.noise_level != 0.0 ? Json(found.noise_level) : Json()},
+                         {"weighted_noise_level", edge ? Json(found.bulk_noise_level()) : Json()},
                          {"bulk_edge", edge ? Json(*edge) : Json()},
                          {"eigenvalues", found.eigenvalues},
                          {"components", found.components},
@@ -153,11 +162,15 @@ int run_pca(const Arguments& arguments) {
     const estimators::SpikedPca found =
         located([&] { return arguments.positionals.front(); },
                 [&] {
-                    auto components = estimators::spiked_pca(data.singular_values, data.shape, options);
-                    if (data.preparation)
-                        estimators::check_samples(components, data.prepared, data.shape);
+                    const double share = data.entries.share;
+                    auto components = data.block ? estimators::weighted_components(data.singular_values, *data.block,
+                                                                                   data.shape, options, share)
+                                                 : estimators::spiked_pca(data.singular_values, data.shape, options);
+                    if (data.block)
+                        estimators::check_samples(components, *data.block, data.shape);
                     else
                         estimators::note_unchecked(components);
+                    estimators::correct_for_missing(components, data.shape, options, share);
                     return components;
                 });
     if (!found.note.empty()) data.notes.push_back(found.note);
@@ -196,6 +209,7 @@ std::vector<OptionSpec> pca_options() {
          std::string(enum_name(Lines::columns)), false},
         {"--standardize", one_of({Lines::columns}),
          "and divide each by its standard deviation (n - 1 in its denominator)", "", false},
+        missing_option({sim::Missing::none, sim::Missing::uniform}),
     };
     options.insert(options.end(), matrix_options().begin(), matrix_options().end());
     return options;
@@ -208,7 +222,8 @@ Command pca_command() {
         "pca",
         "noise level, components, debiased eigenvalues and cosines of a sample covariance (spiked covariance model)",
         {"spiked pca data.csv", "spiked pca data.npy --loss stein --json", "spiked pca data.npy --center none",
-         "spiked pca covariances.csv --covariance 249", "spiked pca data.npy --standardize columns --noise median"},
+         "spiked pca covariances.csv --covariance 249", "spiked pca data.npy --standardize columns --noise median",
+         "spiked pca table.csv --missing uniform"},
         matrix_value(),
         1,
         1,

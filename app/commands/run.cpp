@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,20 +14,11 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "reports/figures/figures.hpp"
-#include "reports/page/html_report.hpp"
-#include "reports/page/printed_values.hpp"
-#include "reports/tables/claim_report.hpp"
-#include "reports/tables/export.hpp"
-#include "reports/tables/kv_report.hpp"
 #include "reports/tables/store_queries.hpp"
-#include "reports/tables/store_text.hpp"
-#include "reports/tables/text_table.hpp"
-#include "validation/claims/claim_study.hpp"
-#include "validation/kv/kv_table.hpp"
 #include "validation/store/open_store.hpp"
 #include "validation/study/study.hpp"
 
-// Commands around a study file and its store: run, demo, init, report, show, export.
+// Commands around a study file and its store: run, demo, init.
 namespace spiked::app {
 namespace {
 
@@ -67,26 +57,6 @@ Json run_json(validation::Database& store, const std::string& path) {
                          {"checks", reports::counts_json(count_verdicts(store))}});
 }
 
-std::string results_text(validation::Database& store) {
-    validation::Statement study(store, "SELECT kind, status FROM study");
-    if (!study.step()) throw validation::damaged_store(store.path(), "it has no study");
-    std::string partial;
-    if (study.text(1) != "complete")
-        partial = fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", one_line(study.text(1)),
-                              store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
-                              store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
-                              store.integer("SELECT sum(reps_target) FROM cell"));
-    if (validation::holds_claims(store))
-        return partial + reports::stored_claims_text(store, validation::stored_verdicts(store), false);
-    if (reports::replicate_name(store) == "block")
-        return partial + reports::kv_text(kv_table(store), equal_bits(store));
-    if (validation::of_dumps_or_models(study.text(0)))
-        return partial + reports::frontier_text(kv_table(store), reports::frontier_metric(store), {});
-    if (store.integer("SELECT count(*) FROM verdict") == 0)
-        return partial + reports::export_table(store, "summary", "text");
-    return partial + reports::checks_text(store);
-}
-
 /// The first lines of a long text, and where the rest is.
 std::string beginning_of(const std::string& text, const std::string& store_path) {
     constexpr std::ptrdiff_t most = 200;
@@ -96,15 +66,6 @@ std::string beginning_of(const std::string& text, const std::string& store_path)
     for (std::ptrdiff_t line = 0; line < most; ++line) end = text.find('\n', end) + 1;
     return text.substr(0, end) +
            fmt::format("... {} more lines: spiked show {}\n", lines - most, shell_word(store_path));
-}
-
-/// NAME.html beside NAME.spiked. Because the user did not name this file, it may only replace a report of this program.
-std::string page_beside(const std::string& store, const char* advice) {
-    const std::string page = fs::path(store).replace_extension(".html").string();
-    if (!reports::may_replace(page))
-        throw output_error("{}: would be replaced by the report, and is no report of this program: {}, or move it",
-                           page, advice);
-    return page;
 }
 
 /// Throws usage_error if the path in a study file, which may come from elsewhere, leads out of the current folder, also
@@ -126,7 +87,7 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
     StudyRun run = run_options(arguments);
     run.store_path = study.store_path;
     run.threads = study.threads;
-    run.executor = executor_for(study);
+    run.executor = executor_for(study.experiment, recipe_of(study.experiment));
     if (!arguments.has("--no-report"))
         run.report_path = page_beside(study.store_path, "add --no-report or choose another name with -o");
     print_note(arguments, one_line(study.experiment.title) + "\n" + plan_line(study.experiment, study.threads));
@@ -225,112 +186,6 @@ int init(const Arguments& arguments) {
     return 0;
 }
 
-/// Throws input_error if a printed value has no counterpart in the store. A difference is no error, because the
-/// comparison is made to show it.
-void reject_uncompared(const Arguments& arguments, const std::string& path) {
-    if (!arguments.has("--against")) return;
-    validation::Database store = validation::open_store(path);
-    const auto alone = reports::printed_without_partner(store, arguments.text("--against"));
-    if (!alone.empty())
-        throw input_error(
-            "{}{} (the store has no such mean): correct the file, or name a store that measured it", alone.front(),
-            alone.size() > 1 ? fmt::format(" and {} more printed values have no counterpart", alone.size() - 1)
-                             : " has no counterpart");
-}
-
-int report(const Arguments& arguments) {
-    const auto& stores = arguments.positionals;
-    if (stores.size() > 1 && !arguments.has("--output"))
-        throw usage_error("report: -o is missing (the page of {} stores): add for example -o report.html",
-                          stores.size());
-    const std::string path =
-        arguments.has("--output") ? arguments.text("--output") : page_beside(stores.front(), "name the page with -o");
-    for (const auto& store : stores) keep_apart(path, store);
-    if (arguments.has("--figure-format") && !arguments.has("--figures"))
-        throw usage_error(
-            "--figure-format: --figures is missing (the folder to write to): add for example --figures figures");
-    reports::write_html_report(stores, path,
-                               {.figure_folder = arguments.text("--figures"),
-                                .figure_formats = arguments.list("--figure-format"),
-                                .against = arguments.text("--against")});
-    if (arguments.json())
-        print_json(Json::object({{"schema", "spiked.report/1"},
-                                 {"store", stores.front()},
-                                 {"stores", Json(Json::Array(stores.begin(), stores.end()))},
-                                 {"report", path}}));
-    else
-        print_text(fmt::format("report   {}\n", path));
-    reject_uncompared(arguments, stores.front());
-    return 0;
-}
-
-std::optional<double> false_alarm_of(const Arguments& arguments) {
-    if (!arguments.has("--false-alarm")) return std::nullopt;
-    const auto rate = to_number(arguments.text("--false-alarm"));
-    if (!rate || !(*rate > 0.0 && *rate < 1.0))
-        throw usage_error("--false-alarm \"{}\" is no probability between 0 and 1: write for example 1e-3",
-                          arguments.text("--false-alarm"));
-    return rate;
-}
-
-int show(const Arguments& arguments) {
-    validation::Database store = validation::open_store(arguments.positionals.front());
-    const std::string table =
-        arguments.text("--table").empty() && arguments.has("--metric") ? "methods" : arguments.text("--table");
-    const std::string format = arguments.json() ? "json" : "text";
-    const bool verdicts = validation::holds_claims(store) && table.empty() && !arguments.has("--against");
-    if (arguments.has("--false-alarm") && !verdicts)
-        throw usage_error(
-            "--false-alarm is about the verdicts on claims: show a store of spiked validate without --table");
-    if (verdicts && (arguments.json() || arguments.verbose() || arguments.has("--false-alarm"))) {
-        const auto found = validation::stored_verdicts(store, false_alarm_of(arguments));
-        print_text(arguments.json() ? reports::claims_json(found).text(2) + "\n"
-                                    : reports::stored_claims_text(store, found, arguments.verbose()));
-    } else if (arguments.has("--against")) {
-        if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
-        print_text(reports::against_printed(store, arguments.text("--against"), format));
-        reject_uncompared(arguments, arguments.positionals.front());
-    } else if (arguments.json() || !table.empty())
-        print_text(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric")));
-    else
-        print_text(results_text(store));
-    return 0;
-}
-
-int export_store(const Arguments& arguments) {
-    validation::Database store = validation::open_store(arguments.positionals.front());
-    const std::string format = arguments.json() ? "json" : arguments.text("--format");
-    const std::string table = arguments.text("--table");
-    const std::map<std::string, std::string> suffixes = {
-        {"csv", ".csv"}, {"json", ".json"}, {"npy", ".npy"}, {"latex", ".tex"}};
-    const std::string suffix = fs::path(arguments.text("--output")).extension().string();
-    for (const auto& [other, of] : suffixes)
-        if (suffix == of && other != format)
-            throw usage_error(
-                "{}: its name is that of a {} file, but {} is to be written: give --format {}, or another name",
-                arguments.text("--output"), other, format, other);
-    if (format == "npy" && !arguments.has("--output") && isatty(STDOUT_FILENO) != 0)
-        throw usage_error("--format npy is binary, and standard output is a terminal: add -o FILE.npy, or > FILE.npy");
-    const std::string content = format == "npy"
-                                    ? reports::export_npy(store, table)
-                                    : reports::export_table(store, table, format, arguments.list("--metric"));
-    if (!arguments.has("--output")) {
-        print_data(content);
-        return 0;
-    }
-    keep_apart(arguments.text("--output"), arguments.positionals.front());
-    write_file(arguments.text("--output"), content);
-    return 0;
-}
-
-ValueSpec one_table() { return one_of(reports::store_tables().names()); }
-
-const OptionSpec against = {
-    "--against", file_with({".csv"}),
-    "compare means with printed values: table,cell,method,metric,printed,note; exit 4 when one has no counterpart", "",
-    false};
-const OptionSpec metric = {"--metric", names_from({"metrics"}, several(any_text("NAME"))),
-                           "columns of the table methods; all when not given", "", true};
 const OptionSpec junit = {"--junit", file_with({".xml"}), "write the checks as JUnit XML", "", false};
 const OptionSpec strict = {"--strict", {}, "exit 3 when a check is inconclusive", "", false};
 const OptionSpec no_report = {"--no-report", {}, "leave the HTML report out", "", false};
@@ -391,56 +246,6 @@ Command init_command() {
               "",
               false}},
             init};
-}
-
-Command report_command() {
-    return {
-        "report",
-        "render stores as one self-contained HTML page",
-        {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
-         "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg",
-         "spiked report paper-tables.spiked --against validation/studies/paper-tables.csv"},
-        file_with({".spiked"}, "STORE.spiked"),
-        1,
-        1000,
-        {{"-o,--output", file_with({".html"}), "where to write the page; beside the store when not given", "", false},
-         {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data", "", false},
-         {"--figure-format", several(one_of({"svg", "pdf", "png"})), "formats of the pictures", "svg", true},
-         against},
-        report};
-}
-
-Command show_command() {
-    return {"show",
-            "print a store: its checks, the paper's table for dumps, or any table",
-            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
-             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv",
-             "spiked show claims.spiked --false-alarm 1e-6"},
-            file_with({".spiked"}, "STORE.spiked"),
-            1,
-            1,
-            {{"--table", one_table(), "table to print in place of the overview", "", false},
-             metric,
-             {"--false-alarm", any_text("RATE"), "judge the claims of a store again at this rate, without new draws",
-              "", false},
-             against},
-            show};
-}
-
-Command export_command() {
-    return {"export",
-            "a table of a store as csv, json, npy or latex",
-            {"spiked export results/demo.spiked --table summary --format csv",
-             "spiked export results/demo.spiked --table methods --metric relative_error --format latex",
-             "spiked export results/demo.spiked --table values --format npy -o values.npy"},
-            file_with({".spiked"}, "STORE.spiked"),
-            1,
-            1,
-            {{"--table", one_table(), "table to write", "summary", false},
-             metric,
-             {"--format", one_of({"csv", "json", "npy", "latex"}), "format of the table", "csv", false},
-             {"-o,--output", any_text("FILE"), "file to write; standard output when not given", "", false}},
-            export_store};
 }
 
 }  // namespace spiked::app

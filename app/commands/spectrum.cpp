@@ -6,14 +6,16 @@
 #include <span>
 
 #include "app/cli/command.hpp"
+#include "app/commands/spectrum_intervals.hpp"
 #include "app/options/dump_options.hpp"
 #include "app/options/matrix_options.hpp"
 #include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
 #include "estimators/compressors/compressor.hpp"
-#include "estimators/inference/spike_intervals.hpp"
 #include "estimators/ranks/bulk_gap.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
+#include "estimators/transforms/seen_noise.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/figures/spectrum_figure.hpp"
 #include "reports/tables/text_table.hpp"
@@ -24,45 +26,12 @@
 namespace spiked::app {
 namespace {
 
-/// The intervals of one estimate and how they were made.
-struct Uncertainty {
-    estimators::IntervalMethod method = estimators::IntervalMethod::none;
-    double confidence = 0.0;
-    std::optional<std::vector<estimators::SpikeIntervals>> components;  ///< none: they were not asked for
-    std::optional<double> next_p_value;
-};
-
 struct Estimate {
     std::string name;
     estimators::Shape shape;  ///< by which the spectrum was judged
     estimators::Shrinkage shrinkage;
     Uncertainty uncertainty = {};
 };
-
-Json interval_json(const std::optional<estimators::Interval>& interval) {
-    if (!interval) return {};
-    Json ends = Json::array();
-    ends.push(interval->low);
-    ends.push(interval->high);
-    return ends;
-}
-
-Json intervals_json(const Uncertainty& of) {
-    if (!of.components) return {};
-    Json strength = Json::array(), left = Json::array(), right = Json::array(), reasons = Json::array();
-    for (const estimators::SpikeIntervals& component : *of.components) {
-        strength.push(interval_json(component.strength));
-        left.push(interval_json(component.overlap_left));
-        right.push(interval_json(component.overlap_right));
-        reasons.push(component.reason.empty() ? Json() : Json(component.reason));
-    }
-    return Json::object({{"method", enum_name(of.method)},
-                         {"confidence", of.confidence},
-                         {"strength", std::move(strength)},
-                         {"overlap_left", std::move(left)},
-                         {"overlap_right", std::move(right)},
-                         {"reasons", std::move(reasons)}});
-}
 
 Json estimate_json(const Estimate& estimate, theory::Loss loss) {
     const auto& found = estimate.shrinkage;
@@ -98,6 +67,7 @@ struct Data {
     arma::uvec kept_columns;
     std::optional<std::size_t> covariance_of;  ///< the number of samples
     sim::Preparation preparation;
+    sim::SeenEntries entries = {};
     std::vector<std::string> notes;
 };
 
@@ -123,13 +93,17 @@ Data read_data(const Arguments& arguments) {
     data.file = arguments.positionals.front();
     data.preparation = read_preparation(arguments);
     const bool keep_empty = arguments.has("--keep-empty");
-    sim::NotedMatrix read = sim::read_noted_matrix(data.file, read_matrix_options(arguments));
+    const bool covariances = arguments.has("--covariance");
+    sim::MatrixReading reading =
+        covariances ? read_matrix_options(arguments) : read_matrix_options(arguments, data.preparation);
+    reading.copies = 2.0;  // one more for the reduction, at least
+    sim::NotedMatrix read = sim::read_noted_matrix(data.file, reading);
     const auto add = [&](const std::vector<std::string>& notes) {
         data.notes.insert(data.notes.end(), notes.begin(), notes.end());
     };
     add(read.notes);
     const auto of_file = [&] { return data.file; };
-    if (arguments.has("--covariance")) {
+    if (covariances) {
         using estimators::EmptyFeatures;
         data.covariance_of = arguments.count("--covariance");
         const auto found = located(of_file, [&] {
@@ -146,9 +120,12 @@ Data read_data(const Arguments& arguments) {
     }
     sim::NoteContext context{read.of_text, std::nullopt};
     if (!data.preparation.empty()) add(sim::data_notes(read.matrix, context));
-    sim::NotedMatrix ready = located(of_file, [&] { return sim::prepared(std::move(read.matrix), data.preparation); });
+    sim::PreparedMatrix ready =
+        located(of_file, [&] { return sim::prepared(std::move(read.matrix), data.preparation); });
+    data.entries = std::move(ready.entries);
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
-    data.block.emplace(std::move(ready.matrix), keep_empty ? EmptyLines::keep : EmptyLines::strip);
+    data.block.emplace(std::move(ready.matrix), keep_empty ? EmptyLines::keep : EmptyLines::strip,
+                       estimators::Precision::float64, thread_count(arguments.count("--threads")));
     data.singular_values = data.block->singular_values();
     data.whole = {data.block->block().n_rows, data.block->block().n_cols};
     data.shape = data.block->shape();
@@ -180,31 +157,6 @@ std::string head_text(const Data& data) {
     for (std::size_t i = 0; i < std::min<std::size_t>(8, data.singular_values.size()); ++i)
         text += " " + value_cell(data.singular_values[i], data.singular_values);
     text += data.singular_values.size() > 8 ? " ...\n" : "\n";
-    return text;
-}
-
-/// One line for each component.
-std::string intervals_text(const Uncertainty& of) {
-    if (!of.components || of.components->empty()) return "";
-    const estimators::SpikeIntervals& first = of.components->front();
-    const bool none = std::all_of(of.components->begin(), of.components->end(), [&](const auto& component) {
-        return !component.strength && component.reason == first.reason;
-    });
-    if (none) return fmt::format("  no intervals: {}\n", first.reason);
-    std::string text =
-        fmt::format("  {} % intervals ({}):\n", reports::percentage(of.confidence), enum_name(of.method));
-    for (std::size_t i = 0; i < of.components->size(); ++i) {
-        const estimators::SpikeIntervals& component = (*of.components)[i];
-        std::vector<std::string> parts;
-        const auto add = [&](const char* what, const std::optional<estimators::Interval>& interval) {
-            if (interval) parts.push_back(fmt::format("{} {:.4g} to {:.4g}", what, interval->low, interval->high));
-        };
-        add("strength", component.strength);
-        add("overlap left", component.overlap_left);
-        add("overlap right", component.overlap_right);
-        if (!component.reason.empty()) parts.push_back(parts.empty() ? "none: " + component.reason : component.reason);
-        text += fmt::format("  {}: {}\n", i + 1, fmt::join(parts, "; "));
-    }
     return text;
 }
 
@@ -271,7 +223,7 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
 
 /// Rejects options that need the samples themselves, which covariances have lost.
 void reject_without_samples(const Arguments& arguments, const std::vector<estimators::SpectralMethod>& chosen) {
-    for (const char* option : {"--center", "--standardize", "--row-spectrum", "--denoised", "--residual"})
+    for (const char* option : {"--center", "--standardize", "--missing", "--row-spectrum", "--denoised", "--residual"})
         if (arguments.has(option))
             throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
                               option);
@@ -309,10 +261,12 @@ std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& argument
 
 std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estimators::SpectralMethod>& chosen,
                                    Data& data) {
-    const estimators::KnownNoise known{
-        data.block ? known_covariance(arguments.text("--row-spectrum"), data.whole.rows, data.block->kept_rows())
-                   : std::nullopt,
-        known_covariance(arguments.text("--col-spectrum"), data.whole.columns, data.kept_columns)};
+    estimators::KnownCovariances whole{known_covariance(arguments.text("--row-spectrum"), data.whole.rows),
+                                       known_covariance(arguments.text("--col-spectrum"), data.whole.columns)};
+    if (data.entries.missing > 0)
+        whole = estimators::noise_of_seen(std::move(whole), data.entries.row_weights, data.entries.column_weights.t());
+    const estimators::KnownNoise known{data.block ? kept_covariance(whole.row, data.block->kept_rows()) : std::nullopt,
+                                       kept_covariance(whole.column, data.kept_columns)};
     for (auto& method : chosen) {
         method = method.knowing(known);
         method.check_room(data.independent.rows, data.independent.columns);
@@ -346,11 +300,23 @@ void add_intervals(const Arguments& arguments, std::vector<Estimate>& estimates,
 /// Writes the estimated signal and the rest.
 void write_parts(const Arguments& arguments, const estimators::SpectralMethod& method, const Estimate& estimate,
                  Data& data) {
-    const arma::mat denoised =
+    arma::mat denoised =
         method.transforms.empty() ? data.block->denoised(estimate.shrinkage.shrunk) : method.apply(*data.block).signal;
     if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
-    if (arguments.has("--residual")) sim::write_npy(arguments.text("--residual"), data.block->block() - denoised);
-    if (!data.preparation.empty())
+    if (arguments.has("--residual")) {
+        if (data.entries.missing > 0)
+            denoised = data.entries.unweighted(data.block->block()) - denoised;
+        else
+            denoised = data.block->block() - denoised;  // in place
+        sim::write_npy(arguments.text("--residual"), denoised);
+    }
+    const bool changed = data.preparation.centered() != sim::Lines::none;
+    if (data.entries.missing > 0)
+        data.notes.push_back(
+            fmt::format("the estimated signal has all entries; the residual has NaN where they are "
+                        "missing{}",
+                        changed ? ", and is that of the centred matrix" : ""));
+    else if (changed)
         data.notes.emplace_back("the written matrices add up to the prepared matrix, not to that of the file");
 }
 
@@ -362,6 +328,9 @@ Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, the
                          {"cols", data.whole.columns},
                          {"centered", enum_name(data.preparation.centered())},
                          {"standardized", enum_name(data.preparation.standardize)},
+                         {"missing", enum_name(data.preparation.missing)},
+                         {"missing_entries", data.entries.missing},
+                         {"share_seen", data.entries.share},
                          {"independent_rows", data.independent.rows},
                          {"independent_cols", data.independent.columns},
                          {"covariance_of", data.covariance_of ? Json(*data.covariance_of) : Json()},
@@ -390,6 +359,12 @@ int run(const Arguments& arguments) {
         picture = plot(arguments, estimates, data.singular_values, std::max(data.shape.rows, data.shape.columns));
 
     if (const auto note = gap_note(data.singular_values)) data.notes.push_back(*note);
+    constexpr double share_trusted = 0.7;  // docs/METHODS.md#missing-entries
+    if (data.entries.share < share_trusted)
+        data.notes.push_back(fmt::format(
+            "with only {:.3g} % of the entries seen, intervals are too short, and tw-test and gd-shrink count "
+            "components of noise, eoptshrink and tw-test:null=signflip fewer",
+            100.0 * data.entries.share));
     for (const auto& note : data.notes) print_note(arguments, note);
     if (arguments.json()) {
         print_json(spectrum_json(data, estimates, loss));
@@ -427,15 +402,20 @@ Command spectrum_command() {
          "are no left vectors and no estimated signal then",
          "", false},
         {"--keep-empty", {}, "do not leave out rows and columns of zeros", "", false},
+        threads_option(),
     };
     options.insert(options.end(), preparation_options().begin(), preparation_options().end());
+    using sim::Missing;
+    options.push_back(
+        missing_option({Missing::none, Missing::uniform, Missing::rows, Missing::columns, Missing::both}));
     options.insert(options.end(), matrix_options().begin(), matrix_options().end());
     return {
         "spectrum",
         "rank, bulk edge and shrunk singular values of one matrix",
         {"spiked spectrum data.npy", "spiked spectrum data.npy --plot spectrum.svg",
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
-         "spiked spectrum table.csv --center columns", "spiked spectrum correlations.csv --covariance 250",
+         "spiked spectrum table.csv --center columns", "spiked spectrum table.csv --missing uniform",
+         "spiked spectrum correlations.csv --covariance 250",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
          "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
         matrix_value(),

@@ -3,6 +3,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/exit_code.hpp"
 #include "app/cli/stop_requests.hpp"
+#include "app/commands/stored_claims.hpp"
 #include "app/commands/study_run.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -155,7 +156,7 @@ int replay(const Arguments& arguments) {
     validation::Database store = validation::open_store(path);
     validation::Study study;
     if (validation::holds_claims(store))
-        study.experiment = validation::stored_claims(store);
+        study.experiment = validation::stored_claims(store, claims_of(arguments, store));
     else
         study = validation::stored_study(store);
     const std::size_t cell = validation::find_cell(store, arguments.text("--cell"));
@@ -169,8 +170,12 @@ int replay(const Arguments& arguments) {
             cell + 1, of_cell.integer(0));
     if (arguments.has("--block")) {
         if (!study.experiment.block)
-            throw usage_error("--block: a dump study reads its blocks from {}: use spiked kv inspect to find them",
-                              study.experiment.inputs.empty() ? "files" : study.experiment.inputs.front().path);
+            throw usage_error(
+                "--block: {}",
+                validation::holds_claims(store)
+                    ? "a trial of a claim is a number, and may be of several blocks: leave it out"
+                    : fmt::format("a dump study reads its blocks from {}: use spiked kv inspect to find them",
+                                  study.experiment.inputs.empty() ? "files" : study.experiment.inputs.front().path));
         sim::write_npy(arguments.text("--block"), study.experiment.block(cell, replicate));
     }
     move_to_device(arguments, study.experiment, {.store_path = path, .threads = 1}, arguments.text("--device"));

@@ -46,8 +46,8 @@ void make_folder(const std::string& path) {
                            failure.message());
 }
 
-StudyExecutor& chosen_executor() {
-    static StudyExecutor executor;
+RecipeExecutor& chosen_executor() {
+    static RecipeExecutor executor;
     return executor;
 }
 
@@ -129,12 +129,35 @@ void print_note_on_stopping(const Arguments& arguments, validation::Database& st
 
 }  // namespace
 
-void run_batches_with(StudyExecutor executor) { chosen_executor() = std::move(executor); }
+Json recipe_of(const validation::Experiment& experiment) {
+    return Json::object(
+        {{"text", experiment.config_source}, {"seed", experiment.seed.text()}, {"set", experiment.config_set}});
+}
 
-validation::BatchExecutor executor_for(const validation::Study& study) {
+validation::Experiment experiment_of(const Json& recipe) {
+    try {
+        auto experiment = recipe.find("text") != nullptr
+                              ? validation::reread_study(text_of(recipe, "text"), *recipe.find("set"),
+                                                         text_of(recipe, "seed"), "study")
+                                    .experiment
+                              : validate_experiment(recipe);
+        if (experiment.science_hash() != text_of(recipe, "science_hash")) throw input_error("its files differ");
+        return experiment;
+    } catch (const Error& error) {
+        // Rank 0 has read the same recipe without an error, so the recipe is not the cause.
+        if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::input) throw;
+        throw input_error("the study reads differently here than on rank 0 ({}): give every machine the same files",
+                          error.what());
+    }
+}
+
+void run_batches_with(RecipeExecutor executor) { chosen_executor() = std::move(executor); }
+
+validation::BatchExecutor executor_for(const validation::Experiment& experiment, Json recipe) {
     if (!chosen_executor()) return {};
-    return [&study](const auto& jobs, const auto& finished, const auto& halted) {
-        chosen_executor()(study, jobs, finished, halted);
+    recipe.set("science_hash", experiment.science_hash());
+    return [recipe = std::move(recipe)](const auto& jobs, const auto& grown, const auto& finished, const auto& halted) {
+        chosen_executor()(recipe, jobs, grown, finished, halted);
     };
 }
 
@@ -166,7 +189,8 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
     }
     if (run.executor && name != "cpu")
         throw usage_error("--device {} is not possible here (ranks compute on CPUs): leave it out", name);
-    const spiked::cuda::Device device = spiked::cuda::choose_device(name);
+    spiked::cuda::Device device = spiked::cuda::choose_device(name);
+    device.report = [&arguments](const std::string& text) { print_note(arguments, text); };
     if (!requested.empty() && !device.note.empty()) print_note(arguments, device.note);
     if (device.backend == spiked::cuda::Backend::cpu) return;
     // A GPU that the user did not name is only used if its numbers agree with the CPU's.
@@ -188,11 +212,11 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
     for (const auto& text : notes) print_note(arguments, text);
 }
 
-int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
-              const std::function<void(validation::Database&)>& finished) {
-    for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
-    take_stop_requests(!arguments.quiet());
-    const TimeLimit limit(run.seconds);
+namespace {
+
+/// A session of run_study.
+int run_session(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
+                const std::function<void(validation::Database&)>& finished) {
     const std::size_t threads = thread_count(run.threads);
     if (!run.executor) validation::reject_beyond_memory(experiment, threads);
     make_folder(run.store_path);
@@ -249,6 +273,22 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
                    fmt::format("more than {} % of a cell's replicates failed: see spiked show {} --table failures",
                                100.0 * experiment.failure_budget, shell_word(run.store_path)));
     return static_cast<int>(code);
+}
+
+}  // namespace
+
+int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
+              const std::function<void(validation::Database&)>& finished) {
+    for (const auto& output : {run.report_path, run.junit_path}) keep_apart(output, run.store_path);
+    take_stop_requests(!arguments.quiet());
+    const TimeLimit limit(run.seconds);
+    try {
+        return run_session(arguments, experiment, run, finished);
+    } catch (const validation::DevicesLost& lost) {
+        if (!lost.cpu_may_go_on()) throw;
+        print_note(arguments, fmt::format("{}: the CPU goes on", lost.reason()));
+    }
+    return run_session(arguments, experiment.on_cpu(), run, finished);
 }
 
 }  // namespace spiked::app

@@ -35,16 +35,37 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
 
 /// Makes or resumes the store, runs the experiment, judges its checks and writes the report. During this, SIGINT,
 /// SIGTERM, SIGHUP and SIGUSR1 abandon the unfinished batches and leave a store that the same command resumes. Any
-/// other error is recorded in the store, as far as it can still be written. `finished` is called with the open store
-/// before it is closed. Returns the exit code of the study.
+/// other error is recorded in the store, as far as it can still be written. If every device of `auto` is lost, the CPU
+/// resumes the store, which then is one of mixed backends. `finished` is called with the open store before it is
+/// closed. Returns the exit code of the study.
 int run_study(const Arguments& arguments, const validation::Experiment& experiment, const StudyRun& run,
               const std::function<void(validation::Database&)>& finished = {});
 
-/// Runs the batches of a study file in place of the threads of this process (`spiked-mpi`).
-using StudyExecutor =
-    std::function<void(const validation::Study&, const std::vector<validation::BatchJob>&,
-                       const std::function<void(validation::Batch)>& finished, const std::function<bool()>& halted)>;
-void run_batches_with(StudyExecutor executor);
-[[nodiscard]] validation::BatchExecutor executor_for(const validation::Study& study);
+// Batches that other processes run (`spiked-mpi`), each of which makes the experiment again from a recipe.
+
+/// The recipe of the experiment of a study file; validate_recipe is that of `validate`.
+[[nodiscard]] Json recipe_of(const validation::Experiment& experiment);
+/// The experiment of a recipe, and the member `science_hash` that executor_for has added. Throws input_error if it is
+/// not the same experiment, because the files of this machine differ.
+[[nodiscard]] validation::Experiment experiment_of(const Json& recipe);
+/// The part of experiment_of for `validate`.
+[[nodiscard]] validation::Experiment validate_experiment(const Json& recipe);
+
+/// A BatchExecutor for the experiment of a recipe.
+using RecipeExecutor = std::function<void(
+    const Json& recipe, const std::vector<validation::BatchJob>& jobs, const validation::GrownCells& grown,
+    const std::function<void(validation::Batch)>& finished, const std::function<bool()>& halted)>;
+/// Runs the batches of `run` and `validate` by this one in place of the threads of this process.
+void run_batches_with(RecipeExecutor executor);
+/// Empty without such an executor.
+[[nodiscard]] validation::BatchExecutor executor_for(const validation::Experiment& experiment, Json recipe);
+
+// What `run` also prints and writes at its end.
+
+/// What a store of a study holds: its checks, the table of a dump study, or the summary.
+[[nodiscard]] std::string results_text(validation::Database& store);
+/// NAME.html beside NAME.spiked. Because the user did not name this file, it may only replace a report of this program;
+/// else throws output_error with the advice.
+[[nodiscard]] std::string page_beside(const std::string& store, const char* advice);
 
 }  // namespace spiked::app

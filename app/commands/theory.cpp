@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <set>
 
 #include "app/cli/command.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "reports/figures/theory_figure.hpp"
+#include "reports/tables/text_table.hpp"
 #include "reports/tables/theory_report.hpp"
 #include "sim/spiked/covariance_kinds.hpp"
 #include "sim/spiked/entry_law.hpp"
 #include "sim/spiked/spectrum_spec.hpp"
 #include "theory/laws/spike_clusters.hpp"
+#include "theory/missing/missing_entries.hpp"
 
 namespace spiked::app {
 namespace {
@@ -87,14 +91,50 @@ std::optional<theory::QuantizationOverview> quantization_answers(const Arguments
     return theory::quantization_overview(setting, widths);
 }
 
+/// A side of the noise as a SPEC gives it: ar1, toeplitz and sample are matrices with correlations, all else diagonal.
+theory::SeenSide read_side(const std::string& spec) {
+    const sim::SpectrumSpec found = sim::spectrum_spec(spec);
+    return {found.law(), found.kind->first_column == nullptr && !found.kind->holds_matrix};
+}
+
+/// The error against the fraction of entries seen: tenths, and the one that was asked for.
+std::vector<theory::LossAtShare> losses_by_share(const theory::SeenSide& row, const theory::SeenSide& column,
+                                                 AspectRatio aspect, const std::vector<SignalStrength>& strengths,
+                                                 double share) {
+    std::set<double, std::greater<>> shares = {share};
+    for (int tenths = 1; tenths <= 10; ++tenths) shares.insert(tenths / 10.0);
+    return theory::loss_against_share(row, column, aspect, strengths, std::vector(shares.begin(), shares.end()));
+}
+
+std::string losses_text(const std::vector<theory::LossAtShare>& losses, double share) {
+    reports::TextTable table({"share seen", "detection threshold", "||S^ - S||_F^2 / ||S||_F^2"});
+    for (const auto& loss : losses)
+        table.add({fmt::format("{:g}", loss.share), fmt::format("{:.6g}", loss.detection_threshold.value),
+                   fmt::format("{:.4f}", loss.relative_error)});
+    return fmt::format(
+        "\nmissing entries: a fraction of {:g} is seen, and these are divided by it; the numbers above are "
+        "of that matrix\n{}",
+        share, table.text());
+}
+
+void add_losses(Json& document, const std::vector<theory::LossAtShare>& losses, double share) {
+    Json list = Json::array();
+    for (const auto& loss : losses)
+        list.push(Json::object({{"share", loss.share},
+                                {"detection_threshold", loss.detection_threshold.value},
+                                {"relative_error", loss.relative_error}}));
+    document.set("share_seen", share).set("losses", std::move(list));
+}
+
 /// Adds the corrections for finite size under the entry law of --entries, as far as they are known.
 void add_finite_size(reports::TheoryAnswers& answers, const Arguments& arguments, const Size& size,
                      const std::vector<SignalStrength>& strengths) {
     const auto law = sim::EntryLaw::parse(arguments.text("--entries"));
-    const sim::EntryMoments moments = law.moments();
+    sim::EntryMoments moments = law.moments();
+    moments.kurtosis = theory::seen_kurtosis(moments.kurtosis, arguments.number("--seen"));
     theory::NoiseEntries entries;
     answers.entries = law.text();
-    if (!law.gaussian()) {
+    if (!law.gaussian() || arguments.number("--seen") < 1.0) {
         const char* const gaussian = "the numbers for this size are those of Gaussian entries";
         if (!theory::is_white(answers.law))
             answers.entries_note = fmt::format("{} (the effect of others is known for white noise only)", gaussian);
@@ -165,8 +205,14 @@ int run(const Arguments& arguments) {
     const AspectRatio aspect = read_aspect(arguments, size);
     std::vector<SignalStrength> strengths;
     for (const double strength : arguments.numbers("--strength")) strengths.push_back({strength});
-    const theory::SeparableLaw law(sim::parse_spectrum(arguments.text("--row-spectrum")),
-                                   sim::parse_spectrum(arguments.text("--col-spectrum")), aspect);
+    const theory::SeenSide row = read_side(arguments.text("--row-spectrum"));
+    const theory::SeenSide column = read_side(arguments.text("--col-spectrum"));
+    const double share = arguments.number("--seen");
+    double signal_square = 0.0;  // matters for a size only
+    for (const auto strength : strengths)
+        if (size) signal_square += strength.value * strength.value / static_cast<double>(size->rows);
+    const theory::SeenSpectra seen = theory::seen_spectra(row, column, share, signal_square);
+    const theory::SeparableLaw law(seen.row, seen.column, aspect);
     const theory::BulkDistribution bulk(law);
     reports::TheoryAnswers answers{.row_spectrum = arguments.text("--row-spectrum"),
                                    .column_spectrum = arguments.text("--col-spectrum"),
@@ -187,14 +233,18 @@ int run(const Arguments& arguments) {
     }
     if (arguments.has("--plot"))
         reports::write_picture(reports::phase_transition(law, strengths), arguments.text("--plot"));
+    std::vector<theory::LossAtShare> losses;
+    if (share < 1.0 && !strengths.empty()) losses = losses_by_share(row, column, aspect, strengths, share);
     const auto close = size ? close_strengths(law, strengths, *size) : std::vector<CloseStrengths>{};
     if (arguments.json()) {
         Json document = theory_json(answers);
         if (!close.empty()) add_close_strengths(document, close, *size);
+        if (share < 1.0) add_losses(document, losses, share);
         print_json(document);
     } else {
         std::string text = theory_text(answers);
         for (const auto& one : close) text += "warning: " + note_of(one, *size) + "\n";
+        if (!losses.empty()) text += losses_text(losses, share);
         print_text(text);
     }
     return 0;
@@ -226,6 +276,7 @@ Command theory_command() {
              "spiked theory --row-spectrum ar1:0.5 --col-spectrum uniform:1,10 --aspect 0.5 --strength 3 --json",
              "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
              "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
+             "spiked theory --aspect 1 --strength 3 --seen 0.4",
              "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
             {},
             0,
@@ -239,6 +290,10 @@ Command theory_command() {
               "identity", false},
              {"--strength", several(number("D", {.least = 0.0})),
               "signal strengths (singular values of the clean signal)", "", true},
+             {"--seen", number("SHARE", {.above = 0.0, .most = 1.0}),
+              "fraction of the entries that are seen, at random, the others missing: the law of the noise of spiked "
+              "spectrum --missing uniform, and the error against this fraction",
+              "1", false},
              {"--density", whole("POINTS", 2),
               "density and distribution function of the noise eigenvalues at this many points from edge to edge", "",
               false},

@@ -2,12 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 
-#include "app/cli/build_info.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/exit_code.hpp"
 #include "app/cli/progress.hpp"
@@ -26,19 +24,6 @@
 
 namespace spiked::app {
 namespace {
-
-std::string origin(const Arguments& arguments, const validation::Validation& found) {
-    std::string dumps;
-    for (const auto& dump : arguments.positionals)
-        dumps += " " + shell_word(std::filesystem::path(dump).filename().string());
-    const std::time_t now = std::time(nullptr);
-    std::tm utc{};
-    gmtime_r(&now, &utc);
-    const std::string line = version_line();
-    return fmt::format("Made by `spiked validate{} --tier {} --seed {}` on {:04}-{:02}-{:02}, {}.", dumps,
-                       enum_name(found.tier), found.seed.text(), utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
-                       line.substr(0, line.find('\n')));
-}
 
 /// The seed of --seed, or that of the store that is resumed. A fresh seed is printed, because the same command with it
 /// gives the same verdicts.
@@ -78,21 +63,15 @@ bool as_html(std::string_view option, const std::string& path) {
                       option == "-o" ? ", or in .spiked for a store" : "");
 }
 
-/// The page of what was found on dumps, beside the page `path`: `CLAIMS-dumps.md` for `CLAIMS.md`.
-std::string dumps_page_of(const std::string& path) {
-    const std::filesystem::path page(path);
-    return (page.parent_path() / (page.stem().string() + "-dumps" + page.extension().string())).string();
-}
-
 /// The pages that a call writes.
 struct Pages {
     using Found = validation::Validation;
 
     explicit Pages(const Arguments& arguments)
         : page_path(store_of(arguments) == ":memory:" ? arguments.text("--output") : ""),
-          html(!page_path.empty() && as_html("-o", page_path)),
           summary_html(arguments.has("--summary") && as_html("--summary", arguments.text("--summary"))) {
-        if (!page_path.empty() && !arguments.positionals.empty()) dumps_path = dumps_page_of(page_path);
+        if (!page_path.empty()) (void)as_html("-o", page_path);
+        if (!page_path.empty() && !arguments.positionals.empty()) dumps_path = reports::dumps_page_of(page_path);
         const std::string paths[] = {arguments.text("--output"), dumps_path, arguments.text("--summary"),
                                      arguments.text("--junit")};
         for (const auto& path : paths)
@@ -104,33 +83,33 @@ struct Pages {
         junit = output_of(arguments, "--junit");
     }
 
-    void write(const Found& found, const std::string& made_by) const {
-        const auto page_of = [&](const Found& claims, const std::string& says) {
-            return html ? reports::claims_html(claims, says) : reports::claims_markdown(claims, says);
-        };
+    void write(validation::Database& store, const Found& found) const {
         finish(junit, [&] { return reports::claims_junit(found); });
-        finish(page, [&] {
-            return dumps_page ? page_of(claims_where(found, false),
-                                        fmt::format("{} What was found on dumps is in {}.", made_by,
-                                                    std::filesystem::path(dumps_path).filename().string()))
-                              : page_of(found, made_by);
-        });
-        finish(dumps_page, [&] { return page_of(claims_where(found, true), made_by); });
+        if (!page_path.empty())
+            for (const auto& made : reports::claim_pages(store, found, page_path))
+                finish(made.path == page_path ? page : dumps_page, [&] { return made.text; });
         finish(summary, [&] {
             const auto lines = reports::summary_of(found);
+            const std::string made_by = reports::claims_origin(store);
             return summary_html ? reports::summary_html(lines, made_by) : reports::summary_markdown(lines, made_by);
         });
     }
 
     std::string page_path;  ///< empty: no page
-    bool html;
     bool summary_html;
     std::string dumps_path = {};  ///< empty without dumps
     Output page = {}, dumps_page = {}, summary = {}, junit = {};
 };
 
+std::vector<std::string> names_of_dumps(const validation::OpenDumps& dumps) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < dumps.dumps.size(); ++i) names.push_back(dumps.name_of(i));
+    return names;
+}
+
 /// Prints notes on the parts of claims about blocks that are not tested on a dump, and why.
-void print_notes_on_untested(const Arguments& arguments, const std::vector<validation::Claim>& of_dumps) {
+void print_notes_on_untested(const Arguments& arguments, const validation::OpenDumps& dumps,
+                             const std::vector<validation::Claim>& claims) {
     const auto wanted = arguments.list("--claim");
     const auto& about_blocks = validation::claims_about_blocks;
     const auto is_about_blocks = [&](const std::string& id) {
@@ -139,20 +118,21 @@ void print_notes_on_untested(const Arguments& arguments, const std::vector<valid
     if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), is_about_blocks))
         print_note(arguments, fmt::format("dumps are left out: no chosen claim is about their blocks ({} are)",
                                           fmt::join(about_blocks, ", ")));
-    const auto titles = validation::dump_titles(arguments.positionals);
+    const auto names = names_of_dumps(dumps);
+    const auto titles = validation::dump_titles(names);
     const std::string side = arguments.text("--side");
     for (std::size_t i = 0; i < titles.size(); ++i)
         for (const std::string id : validation::claims_about_blocks) {
             if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), id) == wanted.end()) continue;
-            const auto& path = arguments.positionals[i];
-            const auto claim = std::find_if(of_dumps.begin(), of_dumps.end(),
+            const auto& path = names[i];
+            const auto claim = std::find_if(claims.begin(), claims.end(),
                                             [&](const auto& one) { return one.id == id && one.on == titles[i]; });
             const auto tests = [&](std::string_view criterion) {
                 return std::any_of(claim->criteria.begin(), claim->criteria.end(),
                                    [&](const auto& one) { return one.name.starts_with(criterion); });
             };
             const bool rope = id == "rope.cost";
-            if (claim == of_dumps.end()) {
+            if (claim == claims.end()) {
                 print_note(arguments, fmt::format("{} is not tested on {}: it has no {}, or all of them are zero", id,
                                                   path, rope ? "keys" : "blocks"));
             } else if (rope) {
@@ -171,13 +151,36 @@ void print_notes_on_untested(const Arguments& arguments, const std::vector<valid
         }
 }
 
-/// The options that were given of those that say how dumps are read.
-Json dump_settings(const Arguments& arguments) {
-    Json settings = Json::object();
-    for (const auto& option : dump_options())
-        if (const std::string name = long_name(option); arguments.has(name))
-            settings.set(name, fmt::format("{}", fmt::join(arguments.list(name), ",")));
-    return settings;
+/// The study of a call, and what it is about.
+struct ValidateStudy {
+    std::vector<validation::Claim> claims;
+    std::shared_ptr<const validation::OpenDumps> dumps;  ///< null without
+    validation::Experiment experiment;
+};
+
+/// `settings` say how the dumps are read (dump_settings).
+ValidateStudy validate_study(const validation::ValidationPlan& plan, const std::vector<std::string>& dumps,
+                             const Json& settings, const validation::CommandOrigin& origin) {
+    ValidateStudy study{validation::claims().rows(), nullptr, {}};
+    if (!dumps.empty()) {
+        const validation::KvPlan kv = read_dump_plan(settings, dumps);
+        study.dumps = std::make_shared<const validation::OpenDumps>(open_dumps(kv));
+        auto claims =
+            claims_on_dumps(study.dumps, validation::dump_titles(names_of_dumps(*study.dumps)), kv.block_tokens);
+        std::move(claims.begin(), claims.end(), std::back_inserter(study.claims));
+    }
+    study.experiment = validation::validation_experiment(plan, study.claims, study.dumps.get(), settings, origin);
+    return study;
+}
+
+/// What validate_experiment makes the same study from.
+Json validate_recipe(const validation::ValidationPlan& plan, const std::vector<std::string>& dumps,
+                     const Json& settings) {
+    return Json::object({{"tier", enum_name(plan.tier)},
+                         {"seed", plan.seed.text()},
+                         {"claims", plan.claims},
+                         {"dumps", dumps},
+                         {"dump_settings", settings}});
 }
 
 validation::VerdictCounts counts_of(const validation::Validation& found) {
@@ -201,31 +204,26 @@ int validate(const Arguments& arguments) {
     plan.tier = *find_enum<validation::Tier>(arguments.text("--tier"));
     plan.seed = seed_from(arguments, run.store_path);
     plan.claims = arguments.list("--claim");
-    auto claims = validation::claims().rows();
-    validation::KvPlan kv;
-    if (arguments.positionals.empty()) {
+    if (arguments.positionals.empty())
         for (const auto& option : dump_options())
             if (const std::string name = long_name(option); arguments.has(name))
                 throw usage_error("{} is about dumps, and none is given: name one or more files", name);
-    } else {
-        kv = read_dump_plan(arguments);
-        auto of_dumps = validation::claims_on_dumps(kv);
-        print_notes_on_untested(arguments, of_dumps);
-        std::move(of_dumps.begin(), of_dumps.end(), std::back_inserter(claims));
-    }
-    const auto experiment = validation::validation_experiment(plan, claims, kv, dump_settings(arguments),
-                                                              {command_line(), arguments.has("--seed")});
+    const Json settings = dump_settings(arguments);
+    const ValidateStudy study =
+        validate_study(plan, arguments.positionals, settings, {command_line(), arguments.has("--seed")});
+    if (study.dumps) print_notes_on_untested(arguments, *study.dumps, study.claims);
+    run.executor = executor_for(study.experiment, validate_recipe(plan, arguments.positionals, settings));
     validation::Validation found;
     run.verdicts = [&](validation::Database& database) {
         validation::ClaimStore store(database);
-        found = judge_claims(store, claims, plan.false_alarm);
+        found = judge_claims(store, study.claims, plan.false_alarm);
         return counts_of(found);
     };
-    return run_study(arguments, experiment, run, [&](validation::Database& store) {
-        validation::Statement study(store, "SELECT status FROM study");
-        (void)study.step();
-        if (study.text(0) != "complete") return;
-        pages.write(found, origin(arguments, found));
+    return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
+        validation::Statement status(store, "SELECT status FROM study");
+        (void)status.step();
+        if (status.text(0) != "complete") return;
+        pages.write(store, found);
         if (arguments.json())
             print_json(reports::claims_json(found));
         else
@@ -254,6 +252,19 @@ const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "seed of 
                                 "0x5eed000000000000000000000000c1a1", false};
 
 }  // namespace
+
+validation::Experiment validate_experiment(const Json& recipe) {
+    const auto texts = [&](const char* key) {
+        std::vector<std::string> found;
+        for (const Json& one : *recipe.find(key)->items()) found.push_back(*one.string());
+        return found;
+    };
+    validation::ValidationPlan plan;
+    plan.tier = *find_enum<validation::Tier>(text_of(recipe, "tier"));
+    plan.seed = stream::StudySeed::parse(text_of(recipe, "seed"));
+    plan.claims = texts("claims");
+    return validate_study(plan, texts("dumps"), *recipe.find("dump_settings"), {}).experiment;
+}
 
 Command selftest_command() {
     return {"selftest",

@@ -16,6 +16,7 @@
 #include "core/files/byte_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/json.hpp"
+#include "estimators/caches/cache_method.hpp"
 #include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/compressors/golden_vectors.hpp"
@@ -182,6 +183,15 @@ void read_atoms(Bytes bytes) {
     (void)sim::parse_spectrum(kind + Scratch::file("atoms.csv", bytes.subspan(1)));
 }
 
+/// The version that the header of a container states, which the bytes before it repeat.
+std::uint64_t container_version_in(const std::string& header) {
+    constexpr std::string_view key = "\"version\":";
+    const std::size_t at = header.find(key);
+    if (at == std::string::npos || at + key.size() == header.size()) return codec::kv_container_version;
+    const char digit = header[at + key.size()];
+    return digit >= '0' && digit <= '9' ? static_cast<std::uint64_t>(digit - '0') : codec::kv_container_version;
+}
+
 /// Two bytes give the length of the header, which follows, then the rest of the file. The magic bytes and checksums are
 /// added here, because random inputs would never match them.
 void read_container(Bytes bytes) {
@@ -193,7 +203,7 @@ void read_container(Bytes bytes) {
     const auto number = [&](std::uint64_t value, int width) {
         for (int i = 0; i < width; ++i) file += static_cast<char>(value >> (8 * i) & 0xFFU);
     };
-    number(codec::kv_container_version, 4);
+    number(container_version_in(header), 4);
     number(::crc32(0, reinterpret_cast<const Bytef*>(header.data()), static_cast<uInt>(header.size())), 4);
     number(length, 8);
     const std::string path = Scratch::file("a.spkv", file + all);
@@ -220,6 +230,23 @@ void read_block(Bytes bytes) {
                                  estimators::QuantizerOptions{})
                     .first;
     (void)found->second.decode(bytes.subspan(3), 1 + bytes[2] % 32);
+}
+
+/// The first three bytes choose the method, the heads and the number of tokens; the others are the code of a sequence.
+void read_sequence(Bytes bytes) {
+    static const std::vector<estimators::CacheMethod> methods = {
+        estimators::cache_method("causal-klt"), estimators::cache_method("causal-klt:sink=off:freeze=128"),
+        estimators::cache_method("causal-klt:freeze=never:ar=off:dependent=off:adapt=off"),
+        estimators::cache_method("causal-klt-joint:freeze=128")};
+    constexpr std::size_t dimension = 4;
+    if (bytes.size() < 3) throw input_error("a sequence of {} bytes", bytes.size());
+    const estimators::CacheMethod& method = methods[bytes[0] % methods.size()];
+    const std::size_t both = 1 + bytes[1] % 3;
+    const std::size_t keys = bytes[1] % 2;
+    const estimators::CacheGroup heads{method.sides ? both : keys, method.sides ? both : 1 - keys, {}};
+    const std::size_t channels = dimension * (heads.keys + heads.values);
+    (void)estimators::cache_coder(method, channels, 2.0, {}, {}, heads)
+        .sequence.decode(bytes.subspan(3), 1 + 2 * bytes[2]);
 }
 
 /// Reads a study; after a zero byte follows the record of --set as a store keeps it.
@@ -332,6 +359,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
             {"atoms", "eigenvalues from a file", read_atoms},
             {"container", "a .spkv file with valid checksums", read_container},
             {"block", "a coded block of any method", read_block},
+            {"sequence", "the causal code of a head or of joined heads", read_sequence},
             {"study", "a study file (TOML)", read_study},
             {"json", "JSON text", read_json},
             {"golden", "golden vectors", read_golden},

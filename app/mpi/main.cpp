@@ -1,5 +1,5 @@
-// `spiked-mpi`: the command `spiked run` on many machines. Rank 0 reads the study, distributes batches, writes the
-// store and the report; the other ranks compute. The results do not depend on the number of ranks.
+// `spiked-mpi`: the command `spiked` on many machines. For `run` and `validate`, rank 0 reads the study, distributes
+// batches, writes the store and its pages; the other ranks compute. The results do not depend on the number of ranks.
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -20,7 +20,6 @@
 #include "app/commands/study_run.hpp"
 #include "core/runtime/error.hpp"
 #include "validation/engine/batch_bytes.hpp"
-#include "validation/study/study.hpp"
 
 namespace spiked::app {
 namespace {
@@ -59,15 +58,27 @@ bool waiting(int from, int tag) {
     return found != 0;
 }
 
-std::string job_bytes(const BatchJob& job) { return {reinterpret_cast<const char*>(&job), sizeof job}; }
+/// A job and, of a cell that the study has grown, its replicates and parameters, which other ranks do not know.
+std::string job_bytes(const BatchJob& job, const validation::GrownCells& grown) {
+    std::string bytes(reinterpret_cast<const char*>(&job), sizeof job);
+    if (const auto cell = grown.find(job.cell); cell != grown.end()) {
+        bytes.append(reinterpret_cast<const char*>(&cell->second.replicates), sizeof cell->second.replicates);
+        bytes += cell->second.params;
+    }
+    return bytes;
+}
 
-/// The study as rank 0 read it: its text, seed, hash and the changes by --set.
-std::string study_bytes(const validation::Study& study) {
-    return Json::object({{"text", study.experiment.config_source},
-                         {"seed", study.experiment.seed.text()},
-                         {"science_hash", study.experiment.science_hash()},
-                         {"set", study.experiment.config_set}})
-        .text();
+/// The job, of which the experiment then knows the cell.
+BatchJob read_job(const std::string& bytes, const validation::Experiment& experiment) {
+    BatchJob job{};
+    std::memcpy(&job, bytes.data(), sizeof job);
+    if (bytes.size() > sizeof job) {
+        validation::GrownCell cell;
+        std::memcpy(&cell.replicates, bytes.data() + sizeof job, sizeof cell.replicates);
+        cell.params = bytes.substr(sizeof job + sizeof cell.replicates);
+        experiment.adopt(job.cell, cell);
+    }
+    return job;
 }
 
 /// Rank 0: sends jobs to idle ranks until no job is left or the run is asked to stop.
@@ -75,12 +86,12 @@ class Ranks {
 public:
     explicit Ranks(int workers) : workers_(workers) {}
 
-    void run(const validation::Study& study, const std::vector<BatchJob>& jobs,
+    void run(const Json& recipe, const std::vector<BatchJob>& jobs, const validation::GrownCells& grown,
              const std::function<void(Batch)>& finished, const std::function<bool()>& halted) {
-        send_study(study);
+        send_study(recipe);
         std::size_t next = 0;
         const auto give = [&](int rank) {
-            send(job_bytes(jobs[next++]), rank, tag_job);
+            send(job_bytes(jobs[next++], grown), rank, tag_job);
             busy_.insert(rank);
         };
         for (int rank = 1; rank <= workers_ && next < jobs.size() && !halted(); ++rank) give(rank);
@@ -108,11 +119,11 @@ public:
 
 private:
     /// Sends the study to every rank, once, and waits until all have read it: no job is sent before.
-    void send_study(const validation::Study& study) {
+    void send_study(const Json& recipe) {
         if (study_sent_) return;
         study_sent_ = true;
         for (int rank = 1; rank <= workers_; ++rank) {
-            send(study_bytes(study), rank, tag_study);
+            send(recipe.text(), rank, tag_study);
             busy_.insert(rank);
         }
         while (!busy_.empty()) (void)take_answer();
@@ -132,27 +143,11 @@ private:
     std::set<int> busy_;
 };
 
-validation::Study study_from_bytes(const std::string& bytes) {
-    const Json known = Json::parse(bytes, "the study of rank 0", 64);
-    try {
-        validation::Study study = validation::reread_study(*known.find("text")->string(), *known.find("set"),
-                                                           *known.find("seed")->string(), "study");
-        if (study.experiment.science_hash() != *known.find("science_hash")->string())
-            throw input_error("its files differ");
-        return study;
-    } catch (const Error& error) {
-        // Rank 0 has read the same text without an error, so the text is not the cause.
-        if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::input) throw;
-        throw input_error("the study reads differently here than on rank 0 ({}): give every machine the same files",
-                          error.what());
-    }
-}
-
 /// Every other rank: computes the jobs it is sent. Errors are sent to rank 0, which ends the MPI job with their cause.
 void serve() {
     // Only rank 0 reacts to signals; mpirun forwards its own to every rank.
     for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) std::signal(signal, SIG_IGN);
-    std::optional<validation::Study> study;
+    std::optional<validation::Experiment> experiment;
     const auto stopped = [] { return waiting(0, tag_stop); };
     while (true) {
         const Message message = receive(0);
@@ -161,12 +156,11 @@ void serve() {
         try {
             if (message.tag == tag_done) return;
             if (message.tag == tag_study) {
-                study = study_from_bytes(message.bytes);
+                experiment = experiment_of(Json::parse(message.bytes, "the study of rank 0", 64));
                 send("", 0, tag_ready);
-            } else if (message.tag == tag_job && study) {
-                BatchJob job{};
-                std::memcpy(&job, message.bytes.data(), sizeof job);
-                if (const auto batch = validation::run_batch(study->experiment, job, stopped))
+            } else if (message.tag == tag_job && experiment) {
+                const BatchJob job = read_job(message.bytes, *experiment);
+                if (const auto batch = validation::run_batch(*experiment, job, stopped))
                     send(batch_bytes(*batch), 0, tag_batch);
                 else
                     send("", 0, tag_given_up);
@@ -203,8 +197,8 @@ int main(int argc, char** argv) {
     }
     app::Ranks ranks(size - 1);
     if (size > 1)
-        app::run_batches_with([&](const validation::Study& study, const auto& jobs, const auto& finished,
-                                  const auto& halted) { ranks.run(study, jobs, finished, halted); });
+        app::run_batches_with([&](const Json& recipe, const auto& jobs, const auto& grown, const auto& finished,
+                                  const auto& halted) { ranks.run(recipe, jobs, grown, finished, halted); });
     const int code = app::run_command_line(argc, argv);
     // A rank that still computes or has failed does not wait for a message, so only an abort ends it.
     if (!ranks.idle()) MPI_Abort(MPI_COMM_WORLD, code);

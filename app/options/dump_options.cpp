@@ -1,6 +1,10 @@
 #include "app/options/dump_options.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <map>
+#include <utility>
 
 #include "core/runtime/error.hpp"
 #include "sim/io/file_formats.hpp"
@@ -99,6 +103,27 @@ validation::KvPlan read_dump_plan(const Arguments& arguments) {
     plan.dump.layers = plan.layers;
     plan.dump.side = plan.side;
     return plan;
+}
+
+Json dump_settings(const Arguments& arguments) {
+    Json settings = Json::object();
+    for (const auto& option : dump_options())
+        if (const std::string name = long_name(option); arguments.has(name))
+            settings.set(name, fmt::format("{}", fmt::join(arguments.list(name), ",")));
+    return settings;
+}
+
+validation::KvPlan read_dump_plan(const Json& settings, std::vector<std::string> dumps) {
+    Arguments arguments;
+    arguments.positionals = std::move(dumps);
+    for (const auto& option : dump_options()) {
+        const std::string name = long_name(option);
+        if (!option.fallback.empty()) arguments.fallbacks[name] = option.fallback;
+        if (const Json* value = settings.find(name); value != nullptr && value->string() != nullptr)
+            arguments.given[name] =
+                value->string()->empty() ? std::vector<std::string>{} : std::vector{*value->string()};
+    }
+    return read_dump_plan(arguments);
 }
 
 OptionSpec block_option(std::string help) {

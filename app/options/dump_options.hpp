@@ -13,6 +13,9 @@ namespace spiked::app {
 /// The options of every command that measures blocks of dumps, and the part of a plan that they determine.
 [[nodiscard]] const std::vector<OptionSpec>& dump_options();
 [[nodiscard]] validation::KvPlan read_dump_plan(const Arguments& arguments);
+/// Those of these options that were given, by their names, and the plan of dumps that are read again with them.
+[[nodiscard]] Json dump_settings(const Arguments& arguments);
+[[nodiscard]] validation::KvPlan read_dump_plan(const Json& settings, std::vector<std::string> dumps);
 
 /// `--block` of commands that cut sequences into blocks.
 [[nodiscard]] OptionSpec block_option(std::string help = "number of tokens in a block");

@@ -71,16 +71,42 @@ sim::Preparation read_preparation(const Arguments& arguments) {
         preparation.center == sim::Lines::none)
         throw usage_error("--standardize {0} centres the {0} and --center none centres nothing: leave --center out",
                           enum_name(preparation.standardize));
+    if (arguments.has("--missing"))
+        preparation.missing = enum_named<sim::Missing>(arguments.text("--missing"), "--missing");
     preparation.check();
     return preparation;
 }
 
-std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
-                                                            const arma::uvec& kept) {
+OptionSpec missing_option(const std::vector<sim::Missing>& kinds) {
+    std::vector<std::string> names;
+    for (const sim::Missing kind : kinds) names.emplace_back(enum_name(kind));
+    return {"--missing", one_of(std::move(names)),
+            kinds.size() > 2
+                ? "accept missing entries (NaN, NA, empty cells), seen at random: entries seen are divided by the "
+                  "probability that they are seen, the same for all (uniform), of each row, each column, or both; "
+                  "none: missing entries are an error"
+                : "accept missing entries (NaN, NA, empty cells), each seen at random with the same probability, by "
+                  "which entries seen are divided; none: missing entries are an error",
+            std::string(enum_name(sim::Missing::none)), false};
+}
+
+sim::MatrixReading read_matrix_options(const Arguments& arguments, const sim::Preparation& preparation) {
+    sim::MatrixReading reading = read_matrix_options(arguments);
+    reading.keep_missing = preparation.missing != sim::Missing::none;
+    reading.missing_option = "--missing uniform";
+    return reading;
+}
+
+std::optional<arma::mat> known_covariance(const std::string& spec, std::size_t size) {
     if (spec.empty()) return std::nullopt;
-    const arma::mat covariance = sim::covariance_matrix(spec, size);
-    const auto whole = covariance.n_cols == 1 ? estimators::NoiseCovariance::diagonal(covariance)
-                                              : estimators::NoiseCovariance::full(covariance);
+    return sim::covariance_matrix(spec, size);
+}
+
+std::optional<estimators::NoiseCovariance> kept_covariance(const std::optional<arma::mat>& covariance,
+                                                           const arma::uvec& kept) {
+    if (!covariance) return std::nullopt;
+    const auto whole = covariance->n_cols == 1 ? estimators::NoiseCovariance::diagonal(*covariance)
+                                               : estimators::NoiseCovariance::full(*covariance);
     return whole.restricted(kept);
 }
 

@@ -21,9 +21,16 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<OptionSpec>& preparation_options();
 [[nodiscard]] sim::Preparation read_preparation(const Arguments& arguments);
 
-/// The noise covariance of one side that `--row-spectrum` or `--col-spectrum` gives, a name with parameters or a file,
-/// restricted to the rows or columns that were kept; nothing for an empty text.
-[[nodiscard]] std::optional<estimators::NoiseCovariance> known_covariance(const std::string& spec, std::size_t size,
-                                                                          const arma::uvec& kept);
+/// `--missing` of commands that accept missing entries, of these kinds; read_preparation reads it.
+[[nodiscard]] OptionSpec missing_option(const std::vector<sim::Missing>& kinds);
+/// How a matrix is read that is prepared like this, by a command with that option.
+[[nodiscard]] sim::MatrixReading read_matrix_options(const Arguments& arguments, const sim::Preparation& preparation);
+
+/// The noise covariance of one side that `--row-spectrum` or `--col-spectrum` gives, a name with parameters or a file:
+/// a matrix, or its diagonal as one column. Nothing for an empty text.
+[[nodiscard]] std::optional<arma::mat> known_covariance(const std::string& spec, std::size_t size);
+/// The same for the rows or columns that were kept.
+[[nodiscard]] std::optional<estimators::NoiseCovariance> kept_covariance(const std::optional<arma::mat>& covariance,
+                                                                         const arma::uvec& kept);
 
 }  // namespace spiked::app

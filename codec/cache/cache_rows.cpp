@@ -14,21 +14,6 @@ namespace {
 
 using sim::Side;
 
-/// The heads of the tensors joined along their channels; keys are de-rotated if `rotary` is given.
-arma::mat joined(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors, std::size_t first_head,
-                 std::size_t heads, const std::optional<sim::DumpRotary>& rotary) {
-    const std::size_t dim = tensors.front()->dim;
-    arma::mat rows(tensors.front()->tokens, tensors.size() * heads * dim);
-    std::size_t at = 0;
-    for (const auto* tensor : tensors)
-        for (std::size_t h = 0; h < heads; ++h, at += dim) {
-            arma::mat head = dump.read_block(*tensor, first_head + h, 0, tensor->tokens);
-            if (rotary && tensor->side == Side::key) head = sim::undo_rope(head, rotary->rope, rotary->position_start);
-            rows.cols(at, at + dim - 1) = head;
-        }
-    return rows;
-}
-
 /// The rotary embedding that a method takes off the keys of a group; none where the group has none.
 std::optional<sim::DumpRotary> rotary_of(const sim::KvDump& dump, Side side, const estimators::CacheMethod& method) {
     if (side != Side::key || !(method.unrope || (method.derotates && sim::has_rotary(dump)))) return std::nullopt;
@@ -44,6 +29,20 @@ std::vector<const sim::DumpTensor*> layers_of(const sim::KvDump& dump, Side side
 }
 
 }  // namespace
+
+arma::mat joined_rows(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
+                      std::size_t first_head, std::size_t heads, const std::optional<sim::DumpRotary>& rotary) {
+    const std::size_t dim = tensors.front()->dim;
+    arma::mat rows(tensors.front()->tokens, tensors.size() * heads * dim);
+    std::size_t at = 0;
+    for (const auto* tensor : tensors)
+        for (std::size_t h = 0; h < heads; ++h, at += dim) {
+            arma::mat head = dump.read_block(*tensor, first_head + h, 0, tensor->tokens);
+            if (rotary && tensor->side == Side::key) head = sim::undo_rope(head, rotary->rope, rotary->position_start);
+            rows.cols(at, at + dim - 1) = head;
+        }
+    return rows;
+}
 
 std::vector<arma::mat> first_queries(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
                                      std::size_t first_head, std::size_t heads,
@@ -107,8 +106,8 @@ arma::mat Calibration::rows(const std::vector<const sim::DumpTensor*>& tensors, 
                                   dump->path(), same.front()->tokens, other->tokens);
             same.push_back(other);
         }
-        all =
-            arma::join_cols(all, joined(*dump, same, first_head, heads, rotary_of(*dump, same.front()->side, method)));
+        all = arma::join_cols(
+            all, joined_rows(*dump, same, first_head, heads, rotary_of(*dump, same.front()->side, method)));
     }
     return all;
 }
@@ -161,7 +160,7 @@ void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<co
                               dump.path(), first.name, tensor->name, method_.text,
                               method_.sides ? "causal-klt" : "layers=1");
     const auto rotary = rotary_of(dump, first.side, method_);
-    const arma::mat rows = joined(dump, tensors, first_head, heads, rotary);
+    const arma::mat rows = joined_rows(dump, tensors, first_head, heads, rotary);
     estimators::QuantizerOptions options = options_;
     options.axis = first.side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
     options.rotation_index = 0;
@@ -169,10 +168,10 @@ void CacheRows::code(Group& group, const sim::KvDump& dump, const std::vector<co
         method_.calibrated ? calibration_->rows(tensors, first_head, heads, method_) : arma::mat();
     try {
         const std::size_t all = tensors.size() * heads;
-        estimators::CacheGroup joined_heads{method_.sides ? heads : (first.side == Side::key ? all : 0), 0, {}};
-        joined_heads.values = all - joined_heads.keys;
-        if (method_.derotates) joined_heads.queries = first_queries(dump, tensors, first_head, heads, rotary);
-        const auto coder = estimators::cache_coder(method_, rows.n_cols, bits_, options, calibration, joined_heads);
+        estimators::CacheGroup joint{method_.sides ? heads : (first.side == Side::key ? all : 0), 0, {}};
+        joint.values = all - joint.keys;
+        if (method_.derotates) joint.queries = first_queries(dump, tensors, first_head, heads, rotary);
+        const auto coder = estimators::cache_coder(method_, rows.n_cols, bits_, options, calibration, joint);
         const estimators::Encoded encoded = coder.sequence.encode(rows);
         const arma::mat decoded = coder.sequence.decode(encoded.bytes, rows.n_rows);
         const double entries = static_cast<double>(rows.n_elem);

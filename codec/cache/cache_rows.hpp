@@ -24,6 +24,11 @@ struct CachedHead {
     std::size_t rank = 0;                ///< of the group
 };
 
+/// All tokens of these heads of the tensors, channels beside channels; keys are de-rotated if `rotary` is given.
+[[nodiscard]] arma::mat joined_rows(const sim::KvDump& dump, const std::vector<const sim::DumpTensor*>& tensors,
+                                    std::size_t first_head, std::size_t heads,
+                                    const std::optional<sim::DumpRotary>& rotary);
+
 /// The queries of the first 128 tokens for each head of keys of these tensors, as a CacheGroup takes them. `rotary` is
 /// the rotary embedding that is taken off keys, and so off queries. None where the dump has no queries that fit, and
 /// where the pairs of the embedding are not those that weights are for.

@@ -186,7 +186,8 @@ void CompressedCache::require_room(std::size_t tokens) const {
             plan_.budget, tokens, plan_.how.text, least);
 }
 
-void CompressedCache::attach(sim::ForwardOptions& options) {
+void CompressedCache::attach(sim::ForwardOptions& options, std::size_t tokens) {
+    sequence_tokens_ = tokens;
     if (!evicts()) {
         options.keep = [this](const sim::CacheAddress& place, const arma::fmat& exact) { return keep(place, exact); };
         if (plan_.how.cache)
@@ -264,7 +265,7 @@ arma::mat CompressedCache::streamed(const sim::CacheAddress& place, const arma::
     if (place.first_token == 0) {
         const estimators::CacheGroup head{keys ? std::size_t{1} : 0, keys ? 0 : std::size_t{1},
                                           keys ? queries_of(place.layer, place.head) : std::vector<arma::mat>{}};
-        stream = std::make_shared<estimators::CausalStream>(*plan_.how.cache, plan_.bits, rows, head);
+        stream = std::make_shared<estimators::CausalStream>(*plan_.how.cache, plan_.bits, rows, head, sequence_tokens_);
     }
     if (stream == nullptr) throw precondition_error("the first block of a sequence was not coded");
     return stream->code(rows, bits);

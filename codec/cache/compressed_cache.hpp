@@ -86,8 +86,9 @@ public:
     /// in fp16. With a codec the size of a row is known, and rejected, only when the eviction selects.
     void require_room(std::size_t tokens) const;
 
-    /// Connects this cache to a forward pass over one sequence. This object must outlive the forward pass.
-    void attach(sim::ForwardOptions& options);
+    /// Connects this cache to a forward pass over one sequence. This object must outlive the forward pass. `tokens`:
+    /// the number of tokens that will be coded, where it is known, for the steps of causal-klt; 0: it is not.
+    void attach(sim::ForwardOptions& options, std::size_t tokens = 0);
     /// Shows the eviction the attention of at least this many last queries, even if its observation window is shorter.
     void observe_last(std::size_t queries) { window_ = std::max(window_, queries); }
     /// Runs a forward pass with the exact cache over the tokens. Evictions then use the attention of that pass instead
@@ -139,6 +140,7 @@ private:
     std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
     std::map<std::size_t, std::shared_ptr<estimators::CausalStream>> streams_;     ///< in the same order
     std::map<std::size_t, arma::fmat> first_queries_;  ///< of the first block by layer, if there are streams
+    std::size_t sequence_tokens_ = 0;                  ///< of the sequence that is attached, or 0
     std::vector<Head> heads_;                          ///< by layer and head, if rows are evicted
     std::vector<std::size_t> layers_;                  ///< layers whose rows are evicted, ascending
     std::size_t window_ = estimators::observation_window;

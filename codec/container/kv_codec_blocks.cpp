@@ -22,9 +22,9 @@ std::vector<BlockPlace> next_batch(BlockOrder& order, const KvContainerHeader& h
     std::uint64_t entries = 0;
     std::uint64_t rotations = 0;
     while (!order.at_end() && batch.size() < most && entries < most_entries && rotations < most_entries) {
-        const std::uint64_t dim = header.tensors[order.place().tensor].coded->dim;
-        entries += order.place().tokens(header) * dim;
-        rotations += dim * dim;
+        const std::uint64_t channels = order.place().channels(header);
+        entries += order.place().tokens(header) * channels;
+        rotations += square(channels);
         batch.push_back(order.place());
         order.next();
     }
@@ -33,8 +33,8 @@ std::vector<BlockPlace> next_batch(BlockOrder& order, const KvContainerHeader& h
 
 std::uint64_t block_count(const KvContainerHeader& header) {
     std::uint64_t count = 0;
-    for (const auto& tensor : header.tensors)
-        if (tensor.coded) count += tensor.coded->heads * ((tensor.coded->tokens - 1) / header.block_tokens + 1);
+    for (std::size_t t = 0; t < header.tensors.size(); ++t)
+        if (header.tensors[t].coded) count += blocks_of(header, t);
     return count;
 }
 
@@ -47,10 +47,11 @@ estimators::QuantizerOptions options_of(const KvContainerHeader& header, const C
 
 estimators::CacheCoder sequence_coder(const KvContainerHeader& header, const BlockPlace& place,
                                       std::vector<arma::mat> queries) {
-    const CodedTensor& coded = *header.tensors[place.tensor].coded;
-    const bool keys = coded.side == sim::Side::key;
-    return estimators::cache_coder(header.cache.value(), coded.dim, header.bits, options_of(header, coded, place.head),
-                                   {}, {keys ? std::size_t{1} : 0, keys ? 0 : std::size_t{1}, std::move(queries)});
+    estimators::CacheGroup group{0, 0, std::move(queries)};
+    for (const std::size_t tensor : place.tensors(header))
+        (header.tensors[tensor].coded->side == sim::Side::key ? group.keys : group.values) += place.heads(header);
+    return estimators::cache_coder(header.cache.value(), place.channels(header), header.bits,
+                                   options_of(header, *header.tensors[place.tensor].coded, place.head), {}, group);
 }
 
 void Compressors::prepare(const std::vector<BlockPlace>& batch, std::size_t threads) {

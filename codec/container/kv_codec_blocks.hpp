@@ -23,7 +23,8 @@ public:
     [[nodiscard]] bool at_end() const { return at_.tensor == header_.tensors.size(); }
     [[nodiscard]] const BlockPlace& place() const { return at_; }
     void next() {
-        if (++at_.head == header_.tensors[at_.tensor].coded->heads) {
+        at_.head += at_.heads(header_);
+        if (at_.head == header_.tensors[at_.tensor].coded->heads) {
             at_.head = 0;
             ++at_.block;
         }
@@ -34,7 +35,7 @@ private:
     void skip_finished_tensors() {
         while (!at_end()) {
             const auto& coded = header_.tensors[at_.tensor].coded;
-            if (coded && at_.first_token(header_) < coded->tokens) return;
+            if (coded && blocks_of(header_, at_.tensor) > 0 && at_.first_token(header_) < coded->tokens) return;
             at_ = {at_.tensor + 1, 0, 0};
         }
     }
@@ -56,7 +57,8 @@ inline constexpr std::uint64_t batch_entries = std::uint64_t{1} << 22;
 [[nodiscard]] estimators::QuantizerOptions options_of(const KvContainerHeader& header, const CodedTensor& coded,
                                                       std::size_t head);
 
-/// The coder of all tokens of a head by the header's cache method. `queries` as in CacheGroup: only encoders need them.
+/// The coder of all tokens of the heads of a block by the header's cache method, channels beside channels in the order
+/// of BlockPlace::tensors. `queries` as in CacheGroup: only encoders need them.
 [[nodiscard]] estimators::CacheCoder sequence_coder(const KvContainerHeader& header, const BlockPlace& place,
                                                     std::vector<arma::mat> queries = {});
 
@@ -81,12 +83,14 @@ private:
 };
 
 /// De-rotates keys before they are coded and applies RoPE to the decoded keys, if the method is one with `unrope`
-/// or the header says that a cache method coded them that way.
+/// or the header says that a cache method coded them that way. The rows are those of one head of `place.tensor`.
 class KeyRotary {
 public:
     KeyRotary(const KvContainerHeader& header, const std::string& where);
     [[nodiscard]] arma::mat derotated(const BlockPlace& place, arma::mat rows) const;
     [[nodiscard]] arma::mat applied(const BlockPlace& place, arma::mat rows) const;
+    /// That of the dump, if keys are coded without it.
+    [[nodiscard]] const std::optional<sim::DumpRotary>& taken_off() const { return rotary_; }
 
 private:
     [[nodiscard]] bool is_derotated(const BlockPlace& place) const;

@@ -5,27 +5,20 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 
 #include "core/runtime/error.hpp"
-#include "core/text/json_fields.hpp"
 #include "core/text/printable.hpp"
-#include "estimators/caches/method_name.hpp"
 #include "sim/io/safetensors.hpp"
 
 namespace spiked::codec {
 namespace {
 
 constexpr std::string_view magic = "SPIKEDKV";
-constexpr std::string_view format_name = "spiked-kv";
 constexpr std::size_t preamble_bytes = 24;
 constexpr std::size_t frame_bytes = 8;
 constexpr std::size_t checksum_bytes = 4;
 constexpr std::uint64_t largest_header = 100'000'000;
-constexpr std::array coded_sides = {sim::Side::key, sim::Side::value};
-constexpr std::size_t longest_row = 1024;
-constexpr std::uint64_t largest_slab = std::uint64_t{1} << 26;
 
 template <class Number>
 std::array<std::byte, sizeof(Number)> little_endian(Number number) {
@@ -53,189 +46,13 @@ std::uint32_t block_checksum(const BlockPlace& place, std::span<const std::byte>
 
 std::uint64_t most_payload(std::uint64_t entries) { return 32 * entries + (std::uint64_t{64} << 10); }
 
-/// The reason why a tensor of keys or values is not supported, and advice for the user; both are empty if it is
-/// supported.
-struct Unsupported {
-    std::string why;
-    std::string advice;
-};
-Unsupported beyond_bounds(const ContainedTensor& tensor, std::size_t block_tokens) {
-    const CodedTensor& coded = *tensor.coded;
-    if (coded.dim > longest_row)
-        return {fmt::format("its rows have {} entries, at most {} are coded", coded.dim, longest_row),
-                "give the head axis its own dimension with --layout"};
-    const std::uint64_t tokens_at_once = std::min(coded.tokens, block_tokens);
-    std::uint64_t slab = 0;
-    if (__builtin_mul_overflow(tokens_at_once, std::uint64_t{coded.heads}, &slab) ||
-        __builtin_mul_overflow(slab, std::uint64_t{coded.dim}, &slab) || slab > largest_slab)
-        return {fmt::format("{} heads of {} tokens of {} are more than {} entries at once", coded.heads, tokens_at_once,
-                            coded.dim, largest_slab),
-                "choose a smaller --block or dump fewer heads a tensor"};
-    return {};
-}
-
-std::vector<std::uint64_t> parse_rotations(const JsonFields& fields) {
-    std::vector<std::uint64_t> rotations;
-    for (const auto& item : fields.items("rotations")) {
-        const auto* text = item.string();
-        constexpr std::size_t digits = 18;  // with 0x
-        if (text == nullptr || text->size() != digits || !text->starts_with("0x") ||
-            text->find_first_not_of("0123456789abcdef", 2) != std::string::npos)
-            fields.reject("has a rotation that is not 0x and 16 hexadecimal digits");
-        rotations.push_back(std::stoull(text->substr(2), nullptr, 16));
-    }
-    return rotations;
-}
-
-std::uint32_t version_of(const KvContainerHeader& header) { return header.cache ? kv_container_version : 2; }
-
-ContainedTensor parse_tensor(const Json& json, const KvContainerHeader& header, const std::string& where) {
-    const JsonFields unnamed(json, where + ": a tensor");
-    ContainedTensor tensor;
-    tensor.name = unnamed.text("name");
-    const JsonFields fields(json, fmt::format("{}: tensor {}", where, in_quotes(tensor.name)));
-    const auto dtype = sim::dtype_of_name(fields.text("dtype"));
-    if (!dtype) fields.reject("has an unknown dtype");
-    tensor.dtype = *dtype;
-    for (const auto& size : fields.items("shape")) {
-        if (size.integer() == nullptr || *size.integer() < 0)
-            fields.reject("has an axis whose size is not a whole number of at least 0");
-        tensor.shape.push_back(static_cast<std::size_t>(*size.integer()));
-    }
-    const auto bytes = sim::tensor_bytes(tensor.shape, tensor.dtype);
-    if (!bytes) fields.reject("has a shape whose size overflows or is not a whole number of bytes");
-    tensor.bytes = *bytes;
-    if (json.find("side") == nullptr) return tensor;
-
-    CodedTensor coded;
-    coded.layer = fields.number("layer");
-    const auto side = std::ranges::find(coded_sides, fields.text("side"), sim::side_name);
-    if (side == coded_sides.end()) fields.reject("has an unknown side");
-    coded.side = *side;
-    if (!sim::is_block_dtype(tensor.dtype)) fields.reject("is coded but its dtype is not F16, BF16, F32 or F64");
-    if (!header.layout.fits(tensor.shape)) fields.reject("does not fit the layout");
-    const auto axes = sim::axes_of(header.layout, tensor.shape);
-    coded.heads = axes.heads;
-    coded.tokens = axes.tokens;
-    coded.dim = axes.dim;
-    if (tensor.bytes == 0) fields.reject("is coded but empty");
-    if (header.cache && coded.tokens > header.block_tokens)
-        fields.reject(fmt::format("has {} tokens and a block {} (the method codes whole sequences)", coded.tokens,
-                                  header.block_tokens));
-    // The options of the method may not suit the number of channels.
-    if (header.cache)
-        fields.parsed([&] { return estimators::cache_coder(*header.cache, coded.dim, header.bits, {}, {}).rank; });
-    coded.rotations = parse_rotations(fields);
-    if (coded.rotations.size() != coded.heads)
-        fields.reject(fmt::format("has {} heads and {} rotations", coded.heads, coded.rotations.size()));
-    tensor.coded = std::move(coded);
-    if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
-        fields.reject("is too large (" + beyond.why + ")");
-    return tensor;
-}
-
-Json json_of(const ContainedTensor& tensor) {
-    Json json = Json::object({{"name", tensor.name},
-                              {"dtype", sim::dtype_name(tensor.dtype)},
-                              {"shape", Json(Json::Array(tensor.shape.begin(), tensor.shape.end()))}});
-    if (!tensor.coded) return json;
-    Json rotations = Json::array();
-    for (const auto rotation : tensor.coded->rotations) rotations.push(fmt::format("0x{:016x}", rotation));
-    json.set("layer", tensor.coded->layer).set("side", sim::side_name(tensor.coded->side));
-    json.set("rotations", std::move(rotations));
-    return json;
-}
-
-}  // namespace
-
-Json KvContainerHeader::json() const {
-    Json::Object texts;
-    for (const auto& [key, value] : metadata) texts.emplace_back(key, value);
-    Json list = Json::array();
-    for (const auto& tensor : tensors) list.push(json_of(tensor));
-    Json json = Json::object({{"format", format_name},
-                              {"version", static_cast<std::int64_t>(version_of(*this))},
-                              {"method", method.text},
-                              {"bits", bits_json(bits)},
-                              {"options", estimators::quantizer_json(quantizer, estimators::options_in_containers)},
-                              {"seed", quantizer.seed.text()},
-                              {"block", block_tokens},
-                              {"dump_sha256", dump_sha256},
-                              {"layout", layout.text()},
-                              {"metadata", Json::object(std::move(texts))},
-                              {"tensors", std::move(list)}});
-    if (cache) json.set("derotated", derotated);
-    return json;
-}
-
-KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& where) {
-    const JsonFields fields(json, where + ": the header");
-    if (fields.text("format") != format_name) fields.reject("is of another format");
-    KvContainerHeader header;
-    const std::string method_text = fields.text("method");
-    header.bits = fields.real("bits");
-    header.cache = fields.parsed([&] { return estimators::cache_of_heads(method_text); });
-    header.method = fields.parsed([&] {
-        if (header.cache) {
-            header.cache->check_bits(header.bits);
-            return estimators::MethodSpec{.text = method_text};
-        }
-        auto method = estimators::method_named(method_text);
-        method.quantizer.check_bits(header.bits);
-        return method;
-    });
-    if (header.cache) header.derotated = fields.boolean("derotated");
-    const JsonFields options(fields.member("options"), where + ": options of the header");
-    header.quantizer = estimators::parse_quantizer_json(options, estimators::options_in_containers);
-    header.quantizer.seed = fields.parsed([&] { return stream::StudySeed::parse(fields.text("seed")); });
-    header.block_tokens = fields.number("block", 1);
-    header.dump_sha256 = fields.text("dump_sha256");
-    const auto layout = sim::parse_layout(fields.text("layout"));
-    if (!layout) fields.reject("has an unknown layout");
-    header.layout = *layout;
-    const Json& metadata = fields.member("metadata");
-    if (metadata.members() == nullptr) fields.reject("has metadata that is not an object");
-    for (const auto& [key, value] : *metadata.members()) {
-        if (value.string() == nullptr) fields.reject("has metadata whose values are not strings");
-        header.metadata.emplace_back(key, *value.string());
-    }
-    std::set<std::string> names{"__metadata__"};
-    for (const auto& item : fields.items("tensors")) {
-        header.tensors.push_back(parse_tensor(item, header, where));
-        if (!names.insert(header.tensors.back().name).second) fields.reject("names a tensor twice");
-    }
-    return header;
-}
-
-std::size_t BlockPlace::tokens(const KvContainerHeader& header) const {
-    return std::min(header.block_tokens, header.tensors[tensor].coded->tokens - first_token(header));
-}
-
-std::string BlockPlace::text(const KvContainerHeader& header) const {
-    const std::size_t first = first_token(header);
-    return fmt::format("tensor {}, head {}, block {} (tokens {} to {})", in_quotes(header.tensors[tensor].name), head,
-                       block, first, first + tokens(header) - 1);
-}
-
-void check_bounds(const KvContainerHeader& header) {
-    for (const auto& tensor : header.tensors)
-        if (tensor.coded)
-            if (const auto beyond = beyond_bounds(tensor, header.block_tokens); !beyond.why.empty())
-                throw usage_error("tensor {} cannot be coded ({}): {}", in_quotes(tensor.name), beyond.why,
-                                  beyond.advice);
-}
-
-namespace {
-
 /// A lower bound on the bytes of a tensor in a container. Every stored entry takes some bits; an eighth of a bit per
 /// entry is less than any method needs for data that are not nearly constant.
-std::uint64_t least_bytes(const KvContainerHeader& header, const ContainedTensor& tensor) {
+std::uint64_t least_bytes(const KvContainerHeader& header, std::size_t index) {
     constexpr std::uint64_t entries_a_byte = 64;
+    const ContainedTensor& tensor = header.tensors[index];
     if (!tensor.coded) return tensor.bytes + checksum_bytes;
-    const auto& coded = *tensor.coded;
-    const std::uint64_t blocks = (coded.tokens - 1) / header.block_tokens + 1;
-    // No product overflows: heads, tokens and their product are at most the tensor's bytes.
-    return coded.heads * blocks + tensor.bytes / (sim::dtype_bits(tensor.dtype) / 8) / entries_a_byte;
+    return blocks_of(header, index) + tensor.bytes / (sim::dtype_bits(tensor.dtype) / 8) / entries_a_byte;
 }
 
 /// Gives the `kivi-hf` of version 1 its name of today.
@@ -253,7 +70,7 @@ void rename_kivi_hf(Json& header) {
 KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerHeader& header,
                                      std::uint64_t expected_bytes)
     : file_(path, expected_bytes) {
-    for (const auto& tensor : header.tensors) least_bytes_ += least_bytes(header, tensor);
+    for (std::size_t t = 0; t < header.tensors.size(); ++t) least_bytes_ += least_bytes(header, t);
     const std::string text = header.json().text();
     const auto bytes = std::as_bytes(std::span(text));
     if (bytes.size() > largest_header)
@@ -262,7 +79,7 @@ KvContainerWriter::KvContainerWriter(const std::string& path, const KvContainerH
             "dumps",
             bytes.size(), largest_header);
     put(std::as_bytes(std::span(magic)));
-    put(little_endian(version_of(header)));
+    put(little_endian(header.version()));
     put(little_endian(crc(0, bytes)));
     put(little_endian(std::uint64_t{bytes.size()}));
     put(bytes);
@@ -356,9 +173,9 @@ void KvContainerReader::read_header() {
 
 void KvContainerReader::check_length() const {
     std::uint64_t left = file_.size() - at_;
-    for (const auto& tensor : header_.tensors) {
-        const std::uint64_t needed = least_bytes(header_, tensor);
-        if (needed > left) reject_short(tensor);
+    for (std::size_t t = 0; t < header_.tensors.size(); ++t) {
+        const std::uint64_t needed = least_bytes(header_, t);
+        if (needed > left) reject_short(header_.tensors[t]);
         left -= needed;
     }
 }
@@ -376,8 +193,9 @@ void KvContainerReader::reject_short(const ContainedTensor& too_long) const {
         const auto& tensor = header_.tensors[t];
         const auto name = [&] { return "tensor " + in_quotes(tensor.name); };
         if (!tensor.coded) skip(tensor.bytes, name);
-        for (BlockPlace place{t}; tensor.coded && place.first_token(header_) < tensor.coded->tokens; ++place.block)
-            for (place.head = 0; place.head < tensor.coded->heads; ++place.head) {
+        const bool begins_blocks = tensor.coded && blocks_of(header_, t) > 0;
+        for (BlockPlace place{t}; begins_blocks && place.first_token(header_) < tensor.coded->tokens; ++place.block)
+            for (place.head = 0; place.head < tensor.coded->heads; place.head += place.heads(header_)) {
                 const auto where = [&] { return place.text(header_); };
                 std::array<std::byte, frame_bytes> frame;
                 skip(frame.size(), where);
@@ -404,7 +222,7 @@ std::vector<std::uint8_t> KvContainerReader::block(const BlockPlace& place) {
     std::array<std::byte, frame_bytes> frame;
     take(frame, where);
     const std::uint64_t length = number_at(std::span(frame).first(4));
-    const std::uint64_t entries = place.tokens(header_) * header_.tensors[place.tensor].coded->dim;
+    const std::uint64_t entries = place.tokens(header_) * place.channels(header_);
     if (length > most_payload(entries))
         throw input_error("{}: {} says it takes {} bytes (at most {} are possible): the file was altered or damaged",
                           path(), where, length, most_payload(entries));

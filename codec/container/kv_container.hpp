@@ -26,6 +26,8 @@ struct CodedTensor {
     std::size_t tokens = 0;
     std::size_t dim = 0;
     std::vector<std::uint64_t> rotations;  ///< for each head its QuantizerOptions::rotation_index
+    /// The tensor of the other side of its layer, if they are coded together.
+    std::optional<std::size_t> other_side{};
 };
 
 struct ContainedTensor {
@@ -39,7 +41,7 @@ struct ContainedTensor {
 /// The header of a container: everything that a decoder needs besides the blocks.
 struct KvContainerHeader {
     estimators::MethodSpec method;                 ///< only its text if there is a cache method
-    std::optional<estimators::CacheMethod> cache;  ///< codes all tokens of a head as one block (heads_apart)
+    std::optional<estimators::CacheMethod> cache;  ///< codes all tokens of a head, or of joined heads, as one block
     bool derotated = false;                        ///< a cache method coded keys without their rotary embedding
     double bits = 0;
     estimators::QuantizerOptions quantizer;  ///< axis and rotation_index are those of each tensor and head
@@ -49,12 +51,15 @@ struct KvContainerHeader {
     sim::Metadata metadata;
     std::vector<ContainedTensor> tensors;  ///< in the order of the dump and of this file
 
+    /// The oldest version of the format that holds it.
+    [[nodiscard]] std::uint32_t version() const;
     [[nodiscard]] Json json() const;
     /// Throws input_error, with `where` in front of the message, for anything that json() would not have written.
     [[nodiscard]] static KvContainerHeader parse(const Json& json, const std::string& where);
 };
 
-/// One block of one head: a full block or the partial last one.
+/// One block of one head, full or the partial last one, or of the heads that a cache method joins: `head` is the first
+/// of them, and `tensor` the first in the file if keys and values are joined.
 struct BlockPlace {
     std::size_t tensor = 0;
     std::size_t block = 0;
@@ -62,6 +67,11 @@ struct BlockPlace {
 
     [[nodiscard]] std::size_t first_token(const KvContainerHeader& header) const { return block * header.block_tokens; }
     [[nodiscard]] std::size_t tokens(const KvContainerHeader& header) const;
+    /// Its tensors, keys before values, and of each of them the number of heads from `head` on.
+    [[nodiscard]] std::vector<std::size_t> tensors(const KvContainerHeader& header) const;
+    [[nodiscard]] std::size_t heads(const KvContainerHeader& header) const;
+    /// Of all its heads.
+    [[nodiscard]] std::size_t channels(const KvContainerHeader& header) const;
     /// Whether the block is full. Full blocks are coded; the partial last block of a head is stored in fp16. That of a
     /// cache method is always full.
     [[nodiscard]] bool full(const KvContainerHeader& header) const {
@@ -71,9 +81,17 @@ struct BlockPlace {
     [[nodiscard]] std::string text(const KvContainerHeader& header) const;
 };
 
-/// A coded KV dump in one file, `.spkv`. Every number is little-endian. A file has version 3 if it was coded by a cache
-/// method, and else 2. Version 1 differs only in `kivi-hf`, whose groups ran along tokens; its files are read as
-/// `kivi:axis=key`, which is the same code.
+/// The number of blocks that begin with a head of this tensor, which is 0 if they begin with the other side of its
+/// layer.
+[[nodiscard]] std::size_t blocks_of(const KvContainerHeader& header, std::size_t tensor);
+
+/// Finds the other sides of all tensors if the method joins keys with values. Throws input_error if a layer lacks one,
+/// has one twice, or if they differ in heads, tokens or channels.
+void join_sides(KvContainerHeader& header);
+
+/// A coded KV dump in one file, `.spkv`. Every number is little-endian. A file has version 4 if it was coded by a cache
+/// method that joins heads, 3 if by another cache method, and else 2. Version 1 differs only in `kivi-hf`, whose groups
+/// ran along tokens; its files are read as `kivi:axis=key`, which is the same code.
 ///
 ///     8 bytes   "SPIKEDKV"
 ///     u32       version
@@ -92,12 +110,14 @@ struct BlockPlace {
 /// A tensor of the header has name, dtype and shape; a coded one also has layer, side and `rotations` (for each head a
 /// hexadecimal 64-bit index of the seed's rotation). For a cache method `block` is the number of tokens of the longest
 /// tensor, so that each head is one frame, and `derotated` says whether its keys were coded without their rotary
-/// embedding, which the metadata state. The file contains no offsets: positions follow from the order and
-/// the lengths, so it is written and read in one pass.
+/// embedding, which the metadata state. Heads that it joins are one frame, in the place of the first of them; if keys
+/// and values of a layer are joined, the tensor of the two that comes later is its CRC-32 alone. The file contains no
+/// offsets: positions follow from the order and the lengths, so it is written and read in one pass.
 ///
 /// Bounds, which limit the memory that a forged header can request: 100 MB of header; 1024 entries per row; 2^26
-/// entries in the blocks of all heads of a tensor at the same tokens; payloads of 32 bytes per entry plus 64 KiB.
-inline constexpr std::uint32_t kv_container_version = 3;
+/// entries in the blocks of all heads of a tensor at the same tokens, or of both if two are joined; 2048 joined
+/// channels; payloads of 32 bytes per entry plus 64 KiB.
+inline constexpr std::uint32_t kv_container_version = 4;
 
 /// Called after each batch of blocks, never by two threads at once.
 using CodecProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;

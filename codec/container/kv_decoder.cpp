@@ -2,7 +2,7 @@
 
 #include <cfloat>
 #include <cstring>
-#include <memory>
+#include <map>
 
 #include "codec/container/kv_codec_blocks.hpp"
 #include "core/runtime/error.hpp"
@@ -41,9 +41,6 @@ public:
         bytes_.resize(axes_.heads * axes_.tokens * axes_.dim * width_);
     }
 
-    [[nodiscard]] bool holds(const KvContainerHeader& header, const BlockPlace& place) const {
-        return place.tensor == tensor_ && place.first_token(header) == first_token_;
-    }
     /// `block` holds the entries of a head, channel after channel.
     void put(std::size_t head, std::span<const std::byte> block) {
         const std::byte* from = block.data();
@@ -133,23 +130,38 @@ private:
         }
     }
 
-    std::vector<std::vector<std::byte>> decode(const std::vector<BlockPlace>& batch,
-                                               const std::vector<std::vector<std::uint8_t>>& payloads) {
+    /// The entries of the heads of a block, in the order of their tensors.
+    using Heads = std::vector<std::vector<std::byte>>;
+
+    std::vector<Heads> decode(const std::vector<BlockPlace>& batch,
+                              const std::vector<std::vector<std::uint8_t>>& payloads) {
         compressors_.prepare(batch, threads_);
-        std::vector<std::vector<std::byte>> decoded(batch.size());
+        std::vector<Heads> decoded(batch.size());
         for_each_parallel(batch.size(), threads_, [&](std::size_t i) {
             decoded[i] = located(reader_.path(), batch[i], header_, [&] { return decode(batch[i], payloads[i]); });
         });
         return decoded;
     }
 
-    [[nodiscard]] std::vector<std::byte> decode(const BlockPlace& place, std::span<const std::uint8_t> payload) const {
-        const ContainedTensor& tensor = header_.tensors[place.tensor];
+    [[nodiscard]] Heads decode(const BlockPlace& place, std::span<const std::uint8_t> payload) const {
         const std::size_t tokens = place.tokens(header_);
-        arma::mat rows = header_.cache
-                             ? rotary_.applied(place, sequence_coder(header_, place).sequence.decode(payload, tokens))
-                         : place.full(header_) ? rotary_.applied(place, compressors_.of(place).decode(payload, tokens))
-                                               : estimators::kept_rows(payload, tokens, tensor.coded->dim);
+        const std::size_t dim = header_.tensors[place.tensor].coded->dim;
+        if (!place.full(header_)) return {entries(place.tensor, estimators::kept_rows(payload, tokens, dim))};
+        const arma::mat rows = header_.cache ? sequence_coder(header_, place).sequence.decode(payload, tokens)
+                                             : compressors_.of(place).decode(payload, tokens);
+        Heads decoded;
+        for (const std::size_t tensor : place.tensors(header_))
+            for (std::size_t h = 0; h < place.heads(header_); ++h) {
+                const std::size_t at = decoded.size() * dim;
+                decoded.push_back(entries(
+                    tensor, rotary_.applied({tensor, place.block, place.head + h}, rows.cols(at, at + dim - 1))));
+            }
+        return decoded;
+    }
+
+    /// The rows of a head as the dump stores them, channel after channel.
+    [[nodiscard]] std::vector<std::byte> entries(std::size_t index, arma::mat rows) const {
+        const ContainedTensor& tensor = header_.tensors[index];
         if (!rows.is_finite()) throw input_error("it decodes to NaN or infinity: the data is damaged or forged");
         const double largest = largest_of(tensor.dtype);
         rows.clamp(-largest, largest);
@@ -158,14 +170,18 @@ private:
         return bytes;
     }
 
-    void put(const BlockPlace& place, std::span<const std::byte> block) {
-        if (slab_ && !slab_->holds(header_, place)) flush();
-        if (!slab_) slab_ = std::make_unique<Slab>(header_, place);
-        slab_->put(place.head, block);
+    void put(const BlockPlace& place, const Heads& heads) {
+        if (place.tensor != held_.tensor || place.block != held_.block) flush();
+        held_ = place;
+        auto from = heads.begin();
+        for (const std::size_t tensor : place.tensors(header_)) {
+            Slab& slab = slabs_.try_emplace(tensor, header_, BlockPlace{tensor, place.block}).first->second;
+            for (std::size_t h = 0; h < place.heads(header_); ++h) slab.put(place.head + h, *from++);
+        }
     }
     void flush() {
-        if (slab_) slab_->write(out_);
-        slab_.reset();
+        for (const auto& [tensor, slab] : slabs_) slab.write(out_);
+        slabs_.clear();
     }
 
     KvContainerReader reader_;
@@ -177,7 +193,8 @@ private:
     Compressors compressors_;
     std::size_t at_ = 0;
     std::uint64_t full_blocks_ = 0;
-    std::unique_ptr<Slab> slab_;
+    BlockPlace held_;                    ///< the last block of the slabs
+    std::map<std::size_t, Slab> slabs_;  ///< of the tensors of a block
 };
 
 }  // namespace

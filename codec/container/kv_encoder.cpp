@@ -38,7 +38,7 @@ struct Coded {
     estimators::Encoded encoded;
     std::size_t rank = 0;
     double paper_bits = 0.0;
-    double relative_l2 = 0.0;
+    std::vector<double> relative_l2;  ///< of each head, in the order of its tensors
 };
 
 /// Whether the container holds the stored tensors. Otherwise, because these hold several layers or sides, or because
@@ -131,6 +131,7 @@ PlannedContainer planned_container(const EncodePlan& plan, const sim::KvDump& du
                 rotation_of(head_identity(header.dump_sha256, tensor.name, head, plan.block_tokens)));
         header.tensors[at].coded = std::move(coded);
     }
+    spiked::located([&] { return dump.path(); }, [&] { join_sides(header); });
     check_bounds(header);
     return {std::move(header), std::move(sources)};
 }
@@ -208,8 +209,17 @@ private:
             }
     }
 
+    /// The tensors of a block in the dump.
+    [[nodiscard]] std::vector<const sim::DumpTensor*> sources(const BlockPlace& place) const {
+        std::vector<const sim::DumpTensor*> all;
+        for (const std::size_t tensor : place.tensors(container_.header)) all.push_back(container_.sources.at(tensor));
+        return all;
+    }
+
     /// The rows of a block as the method codes them: keys are de-rotated if it demands that.
     [[nodiscard]] arma::mat rows_at(const BlockPlace& place) const {
+        if (container_.header.cache)
+            return joined_rows(dump_, sources(place), place.head, place.heads(container_.header), rotary_.taken_off());
         arma::mat block = dump_.read_block(*container_.sources.at(place.tensor), place.head,
                                            place.first_token(container_.header), place.tokens(container_.header));
         if (!place.full(container_.header)) return block;
@@ -276,8 +286,8 @@ private:
                 });
             for (std::size_t b = 0; b < blocks.size(); ++b) {
                 if (!found[b]) continue;
-                coded[blocks[b]] = {std::move(found[b]->encoded), found[b]->rank, found[b]->paper_bits,
-                                    found[b]->relative_l2};
+                coded[blocks[b]] = {
+                    std::move(found[b]->encoded), found[b]->rank, found[b]->paper_bits, {found[b]->relative_l2}};
                 by_coder[blocks[b]] = 1;
             }
         });
@@ -292,9 +302,7 @@ private:
         std::vector<Coded> coded(batch.size());
         if (container_.header.cache) {
             for_each_parallel(batch.size(), plan_.threads, [&](std::size_t i) {
-                const arma::mat rows = rows_at(batch[i]);
-                coded[i] =
-                    located(plan_.dump, batch[i], container_.header, [&] { return code_sequence(batch[i], rows); });
+                coded[i] = located(plan_.dump, batch[i], container_.header, [&] { return code_sequence(batch[i]); });
             });
             return coded;
         }
@@ -326,23 +334,26 @@ private:
         return coded;
     }
 
-    /// Codes all tokens of a head.
-    [[nodiscard]] Coded code_sequence(const BlockPlace& place, const arma::mat& rows) const {
-        const auto rotary =
-            container_.header.derotated ? std::optional(sim::dump_rotary(dump_)) : std::optional<sim::DumpRotary>();
-        const auto coder =
-            sequence_coder(container_.header, place,
-                           first_queries(dump_, {container_.sources.at(place.tensor)}, place.head, 1, rotary));
-        estimators::Encoded encoded = coder.sequence.encode(rows);
-        const double error = estimators::relative_l2(rows, coder.sequence.decode(encoded.bytes, rows.n_rows));
-        return {std::move(encoded), coder.rank, plan_.bits, error};
+    /// Codes all tokens of the heads of a block.
+    [[nodiscard]] Coded code_sequence(const BlockPlace& place) const {
+        const arma::mat rows = rows_at(place);
+        const std::size_t heads = place.heads(container_.header);
+        const auto coder = sequence_coder(container_.header, place,
+                                          first_queries(dump_, sources(place), place.head, heads, rotary_.taken_off()));
+        Coded coded{coder.sequence.encode(rows), coder.rank, plan_.bits, {}};
+        const arma::mat decoded = coder.sequence.decode(coded.encoded.bytes, rows.n_rows);
+        const std::size_t dim = container_.header.tensors[place.tensor].coded->dim;
+        for (std::size_t at = 0; at < rows.n_cols; at += dim)
+            coded.relative_l2.push_back(
+                estimators::relative_l2(rows.cols(at, at + dim - 1), decoded.cols(at, at + dim - 1)));
+        return coded;
     }
 
     static Coded code(const Compressor& compressor, estimators::AnalysedBlock& block) {
         auto [encoded, rank] = compressor.encode(block);
         const arma::mat& rows = block.block();
         const double error = estimators::relative_l2(rows, compressor.decode(encoded.bytes, rows.n_rows));
-        return {std::move(encoded), rank, compressor.paper_bits(rank, rows.n_rows), error};
+        return {std::move(encoded), rank, compressor.paper_bits(rank, rows.n_rows), {error}};
     }
 
     void count(const BlockPlace& place, const Coded& coded) {
@@ -353,9 +364,13 @@ private:
         ++blocks_;
         paper_bits_ += coded.paper_bits;
         ranks_ += static_cast<double>(coded.rank);
-        auto& [sum, number] = errors_[container_.header.tensors[place.tensor].coded->side == Side::key ? 0 : 1];
-        sum += coded.relative_l2;
-        ++number;
+        const std::size_t heads = place.heads(container_.header);
+        auto error = coded.relative_l2.begin();
+        for (const std::size_t tensor : place.tensors(container_.header)) {
+            auto& [sum, number] = errors_[container_.header.tensors[tensor].coded->side == Side::key ? 0 : 1];
+            for (std::size_t h = 0; h < heads; ++h) sum += *error++;
+            number += heads;
+        }
     }
 
     [[nodiscard]] EncodeSummary summary(const KvContainerWriter& writer) const {

@@ -17,7 +17,7 @@ struct EncodePlan {
     std::string dump;
     std::string output;
     estimators::MethodSpec method;
-    std::optional<estimators::CacheMethod> cache;  ///< in place of `method`: cache_of_heads
+    std::optional<estimators::CacheMethod> cache;  ///< in place of `method`: causal_cache
     double bits = 4;
     std::size_t block_tokens = 128;  ///< no effect on a cache method
     std::size_t threads = 0;         ///< 0: all threads of the machine; the output does not depend on it
@@ -31,7 +31,7 @@ struct EncodePlan {
 struct EncodeSummary {
     std::uint64_t bytes = 0;                       ///< size of the file
     std::size_t tensors = 0;                       ///< coded tensors
-    std::uint64_t blocks = 0;                      ///< coded blocks, all of them full
+    std::uint64_t blocks = 0;                      ///< coded blocks, all of them full; joined heads are one
     std::uint64_t device_blocks = 0;               ///< of these, coded by the block coder
     std::size_t block_tokens = 0;                  ///< of a full block; with a cache method, of the longest sequence
     std::uint64_t entries = 0;                     ///< entries of coded tensors, including those stored in fp16
@@ -41,7 +41,7 @@ struct EncodeSummary {
     estimators::Ledger ledger;                     ///< of everything except kept_bytes
     std::optional<double> paper_bits, mean_rank;   ///< means over full blocks; no value if there are none
     std::vector<std::string> notes;                ///< what was decided on reading the dump, a sentence each
-    std::optional<double> key_error, value_error;  ///< mean over full blocks of ||X - X^||_F / ||X||_F
+    std::optional<double> key_error, value_error;  ///< mean over full blocks of each head of ||X - X^||_F / ||X||_F
 
     [[nodiscard]] double bits_per_entry() const {
         return static_cast<double>(ledger.total()) / static_cast<double>(entries);

@@ -59,7 +59,7 @@ Device choose_device(std::string_view name, const Driver& driver) {
     if (name == "auto") {
         const DeviceCount found = driver.count();
         const std::string problem = found.count > 0 ? driver.problem(0) : found.problem;
-        if (problem.empty()) return {Backend::cuda, {0}, ""};
+        if (problem.empty()) return {Backend::cuda, {0}, "", true};
         return {Backend::cpu, {}, fmt::format("no GPU is used ({}): computing on the CPU", problem)};
     }
     Device device;

@@ -18,6 +18,9 @@ struct Device {
     Backend backend = Backend::cpu;
     std::vector<int> numbers = {};  ///< the GPUs or emulated devices that share the work; empty for the CPU
     std::string note = {};          ///< why `auto` chose the CPU; empty otherwise
+    bool or_cpu = false;            ///< chosen by `auto`: the CPU may go on when every device is lost
+    /// Told of each device that is lost while others go on. Called by any thread, one call at a time; may be empty.
+    std::function<void(const std::string&)> report = {};
 };
 
 /// What the driver of this machine says about its GPUs; a test replaces the answers.

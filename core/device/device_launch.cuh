@@ -8,8 +8,9 @@ namespace spiked::cuda {
 
 /// Throws DeviceFailure when a call to the CUDA runtime failed.
 inline void check(cudaError_t result, const char* doing) {
-    if (result != cudaSuccess)
-        throw DeviceFailure(doing, cudaGetErrorString(result), result == cudaErrorMemoryAllocation);
+    if (result == cudaSuccess) return;
+    cudaGetLastError();  // clears it, so that the thread does not find it again where it uses another GPU
+    throw DeviceFailure(doing, cudaGetErrorString(result), result == cudaErrorMemoryAllocation);
 }
 
 template <class Kernel>

@@ -14,12 +14,7 @@ public:
         if (bytes <= reserved_) return memory_.get();
         memory_.reset();
         reserved_ = 0;
-        try {
-            memory_ = device_memory(bytes);
-        } catch (const DeviceFailure&) {
-            cudaGetLastError();  // clears the error
-            throw;
-        }
+        memory_ = device_memory(bytes);
         reserved_ = bytes;
         return memory_.get();
     }
@@ -28,12 +23,7 @@ public:
         if (bytes > staged_) {
             staging_.reset();
             staged_ = 0;
-            try {
-                staging_ = pinned_memory(bytes);
-            } catch (const DeviceFailure&) {
-                cudaGetLastError();  // clears the error
-                throw;
-            }
+            staging_ = pinned_memory(bytes);
             staged_ = bytes;
         }
         return staging_.get();

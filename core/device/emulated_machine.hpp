@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -15,7 +16,7 @@ struct InjectedFailure {
     std::size_t after = 0;       ///< operations that succeed before
     bool lasts = true;           ///< whether all later operations fail too
     bool of_memory = false;      ///< whether it is that memory ran out
-    std::size_t operations = 0;  ///< counts the operations
+    std::size_t operations = 0;  ///< counts the operations of all machines that share it
 };
 
 /// Memory, copies and kernel launches for the host code that drives kernels. This class emulates a device on the host,
@@ -66,7 +67,7 @@ public:
 private:
     void may_fail(const char* doing) const {
         if (!failure_) return;
-        const std::size_t number = failure_->operations++;
+        const std::size_t number = std::atomic_ref(failure_->operations)++;
         if (number == failure_->after || (failure_->lasts && number > failure_->after))
             throw DeviceFailure(doing, failure_->of_memory ? "out of memory" : "unspecified launch failure",
                                 failure_->of_memory);

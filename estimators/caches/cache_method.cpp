@@ -46,6 +46,12 @@ std::vector<std::string> and_caches(std::vector<std::string> names) {
     return names;
 }
 
+std::vector<std::string> and_causal_caches(std::vector<std::string> names) {
+    for (auto& name : makers().names())
+        if (cache_method(name).causal()) names.push_back(std::move(name));
+    return names;
+}
+
 std::vector<std::string> and_caches_of_heads(std::vector<std::string> names) {
     for (auto& name : makers().names())
         if (cache_method(name).heads_apart()) names.push_back(std::move(name));
@@ -73,6 +79,12 @@ CacheMethod cache_method(std::string_view text) {
     if (own.takes("heads")) method.heads = own.whole_or_default("heads");
     if (own.takes("layers")) method.layers = own.whole_or_default("layers");
     return method;
+}
+
+std::optional<CacheMethod> causal_cache(std::string_view text) {
+    if (!is_cache_method(text)) return std::nullopt;
+    CacheMethod method = cache_method(text);
+    return method.causal() ? std::optional(std::move(method)) : std::nullopt;
 }
 
 std::optional<CacheMethod> cache_of_heads(std::string_view text) {

@@ -13,9 +13,13 @@ namespace {
 constexpr double flag_bits = 8.0;
 constexpr double length_bits = 32.0;
 constexpr double step_bits = 16.0;
-/// Over so many blocks the deviation of the blocks so far from B is repaid: evenly until the fourth, then over a
-/// quarter of their number.
-double repaid_over(std::size_t blocks) {
+/// The blocks for which the first step of a sequence of unknown length is planned.
+constexpr double planned_blocks = 6.0;
+/// Over so many blocks the deviation of the blocks so far from B is repaid. Where the number of tokens is known, over
+/// those that follow; otherwise evenly until the fourth, then over a quarter of their number.
+double repaid_over(std::size_t blocks, std::size_t tokens) {
+    if (tokens > blocks * causal_block)
+        return static_cast<double>(tokens - blocks * causal_block) / static_cast<double>(causal_block);
     return blocks < 4 ? 4.0 - static_cast<double>(blocks) : static_cast<double>(blocks) / 4.0;
 }
 
@@ -41,22 +45,24 @@ double rate_left(double bits, double overhead, const arma::mat& rows) {
 
 /// Settings of a sequence, chosen on its first block.
 CausalSettings settings_of(const CacheMethod& method, double bits, const arma::mat& rows, const CacheGroup& group,
-                           const CausalOptions& options) {
+                           const CausalOptions& options, std::size_t tokens) {
     CausalSettings settings;
     const CausalShape shape = shape_of(method, rows.n_cols, group, settings);
     if (rows.is_empty() || !rows.is_finite())
         throw input_error(
             "a block of {} tokens is empty or holds NaN or infinity (it cannot be coded): check the model",
             rows.n_rows);
-    if (rows.n_rows < causal_block) {
+    if (rows.n_rows < causal_block || rows.n_rows == tokens) {
         settings.step =
             encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, options, settings, first_tolerance).step();
         return settings;
     }
     const std::size_t header = 2 + shape.scales() + (options.sink ? 2 * shape.columns : 0);
     const double once = flag_bits + 8.0 * static_cast<double>(header) - step_bits;
-    const double beside = once / planned_causal_blocks + length_bits + step_bits;
-    settings.step = expected_causal_step(rate_left(bits, beside, rows), rows, shape, options, settings);
+    const double blocks =
+        tokens > causal_block ? static_cast<double>(tokens) / static_cast<double>(causal_block) : planned_blocks;
+    const double beside = once / blocks + length_bits + step_bits;
+    settings.step = expected_causal_step(rate_left(bits, beside, rows), blocks, rows, shape, options, settings);
     return settings;
 }
 
@@ -83,12 +89,18 @@ CausalOptions causal_options(const NameOptions& own, std::size_t columns) {
 }
 
 CausalStream::CausalStream(const CacheMethod& method, double bits, const arma::mat& first_block,
-                           const CacheGroup& group)
+                           const CacheGroup& group, std::size_t tokens)
     : bits_(bits),
+      tokens_(tokens),
       options_(causal_options(method.own, first_block.n_cols)),
       shape_(shape_of(method, first_block.n_cols, group)),
-      encoder_(shape_, options_, settings_of(method, bits, first_block, group, options_), first_block.row(0)),
+      encoder_(shape_, options_, settings_of(method, bits, first_block, group, options_, tokens), first_block.row(0)),
       decoder_(shape_, options_, encoder_.header()) {}
+
+double CausalStream::due(std::size_t channels) const {
+    const auto entries = static_cast<double>(causal_block * channels);
+    return std::clamp(bits_ - debt_ / (repaid_over(blocks_, tokens_) * entries), 0.5 * bits_, 1.5 * bits_);
+}
 
 arma::mat CausalStream::code(const arma::mat& rows, double& bits) {
     const bool first = blocks_ == 0;
@@ -98,9 +110,10 @@ arma::mat CausalStream::code(const arma::mat& rows, double& bits) {
     if (first) {
         bytes = encoder_.encode(rows);
     } else {
-        const auto entries = static_cast<double>(causal_block * rows.n_cols);
-        const double due = std::clamp(bits_ - debt_ / (repaid_over(blocks_) * entries), 0.5 * bits_, 1.5 * bits_);
-        bytes = encoder_.encode_at(rate_left(due, beside, rows), rows, block_tolerance * bits_);
+        // The last block decides by how much the sequence misses B.
+        const bool last = blocks_ * causal_block + rows.n_rows == tokens_;
+        bytes = encoder_.encode_at(rate_left(due(rows.n_cols), beside, rows), rows,
+                                   last ? first_tolerance : block_tolerance * bits_);
         decoder_.set_step(encoder_.step());
     }
     const double stored = beside + 8.0 * static_cast<double>(bytes.size());

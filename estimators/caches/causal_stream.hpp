@@ -15,18 +15,24 @@ namespace spiked::estimators {
 
 /// causal-klt of one head while its tokens arrive, in blocks of 128; only the last may have fewer.
 ///
-/// Every sequence of whole blocks takes B bits per entry within .75 % from the fourth on, with all that is stored for
-/// it, except where the rows of a block take few bits at any step. Later blocks are not known when one is coded, so
-/// that each has a step of its own, 16 bits beside its length. The first block, whose basis is not known yet, takes
-/// about as much more than B as it would with one step for six: 14 to 54 %. The next three repay that, and later ones
-/// the deviation so far over a quarter of the blocks so far. A step is kept while its block takes what is due within
-/// .03 B; no block after the first aims below B / 2 or above 3 B / 2. METHODS, "Causal transform coding".
+/// Later blocks are not known when one is coded, so that each has a step of its own, 16 bits beside its length. The
+/// first block, whose basis is not known yet, takes about as much more than B as it would with one step for the whole
+/// sequence; the next blocks repay that. A step is kept while its block takes what is due within .03 B; no block after
+/// the first aims below B / 2 or above 3 B / 2.
+///
+/// Where the number of tokens is known, all of them together take B bits per entry within 1 %, with all that is stored
+/// for them. Otherwise the step is planned for six blocks: the first takes 14 to 54 % more than B, the next three repay
+/// that, later ones the deviation so far over a quarter of the blocks so far, and sequences of whole blocks take B
+/// within .75 % from the fourth block on. Rows that take few bits at any step take less. METHODS, "Causal transform
+/// coding".
 class CausalStream {
 public:
     /// `first_block`: its rows, for the choice of the step and for the first token. `group`: one head and its queries.
-    /// Fewer than 128 rows are taken to be the whole sequence, of B bits per entry. Cost: 2.5 blocks are coded up to 10
-    /// times, mostly 3; later a block up to 10 times, mostly 1 or 2.
-    CausalStream(const CacheMethod& method, double bits, const arma::mat& first_block, const CacheGroup& group);
+    /// `tokens`: those of the whole sequence, 0 where it is not known; blocks after them are coded as if it were not.
+    /// Fewer than 128 rows are taken to be the whole sequence. Cost: 2.5 blocks are coded up to 10 times, mostly 3;
+    /// later a block up to 10 times, mostly 1 or 2.
+    CausalStream(const CacheMethod& method, double bits, const arma::mat& first_block, const CacheGroup& group,
+                 std::size_t tokens = 0);
 
     /// The rows of the next block as a decoder returns them; adds the bits that are stored for them, with those of the
     /// header before the first block.
@@ -35,7 +41,10 @@ public:
     [[nodiscard]] const std::vector<std::uint8_t>& header() const { return encoder_.header(); }
 
 private:
+    [[nodiscard]] double due(std::size_t channels) const;
+
     double bits_;
+    std::size_t tokens_;  ///< of the sequence, or 0
     CausalOptions options_;
     CausalShape shape_;
     CausalEncoder encoder_;

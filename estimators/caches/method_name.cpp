@@ -16,12 +16,14 @@ MethodSpec method_named(std::string_view text, std::span<const std::string> also
             text);
     const std::size_t plus = written.rfind('+');
     if (plus == std::string_view::npos) {
-        if (is_cache_method(written))
+        if (is_cache_method(written)) {
+            const CacheMethod method = cache_method(text);
             throw usage_error("\"{}\" {}codes whole sequences (not a block): use spiked kv frontier or kv run{}", text,
-                              cache_method(text).heads_apart() ? "" : "joins heads and ",
-                              cache_method(text).heads_apart()
-                                  ? ", and for whole caches kv encode, kv perplexity or kv retrieve"
-                                  : "");
+                              method.heads_apart() ? "" : "joins heads and ",
+                              method.heads_apart() ? ", and for whole caches kv encode, kv perplexity or kv retrieve"
+                              : method.causal()    ? ", and for whole caches kv encode"
+                                                   : "");
+        }
     } else if (const std::string_view front = written.substr(0, plus);
                plus + 1 < written.size() && is_cache_method(front)) {
         // If nothing follows the plus, parse_method reports the missing quantizer.

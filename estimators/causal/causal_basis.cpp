@@ -116,4 +116,14 @@ void DecodedMoments::correlate(ChannelBasis& basis, const std::vector<double>& e
     }
 }
 
+std::size_t DecodedMoments::bytes() const {
+    return sizeof(double) *
+           (sum_.size() + first_.size() + last_.size() + products_.entries.size() + lagged_.entries.size());
+}
+
+std::size_t ChannelBasis::bytes() const {
+    return sizeof(double) * (mean.size() + vectors.entries.size() + columns.entries.size() + correlation.size() +
+                             variance.size() + last.size());
+}
+
 }  // namespace spiked::estimators

@@ -16,6 +16,8 @@ struct ChannelBasis {
     std::vector<double> variance;     ///< of what the prediction leaves, with a prior, above 0
     std::vector<double> last;         ///< the last decoded row in channels
     std::size_t tokens = 0;           ///< decoded rows that it was made from
+
+    [[nodiscard]] std::size_t bytes() const;  ///< in memory
 };
 
 /// Sums over decoded rows, from which a basis follows with the same bits on every machine. Memory: 2 m^2 doubles.
@@ -27,6 +29,8 @@ public:
     /// Costs 2 m^2 multiplications a row.
     void add(const RowMatrix& rows);
     [[nodiscard]] std::size_t tokens() const { return tokens_; }
+    /// Of its sums, in memory.
+    [[nodiscard]] std::size_t bytes() const;
     void set_step(double step) { step_ = step; }
     /// Before any row: the identity and a variance of 4 D^2. Without `rotate` the channels stay the columns; without
     /// `correlate`, and before 16 rows, the correlations are 0. Costs an eigendecomposition and m^3 multiplications.

@@ -212,6 +212,8 @@ arma::mat CausalDecoder::frozen_block(std::span<const std::uint8_t> bytes, std::
     return state_->decode_frozen(bytes, rows);
 }
 
+std::size_t CausalDecoder::state_bytes() const { return state_->bytes(); }
+
 CausalCode encode_causal(const arma::mat& rows, const CausalShape& shape, const CausalOptions& options,
                          const CausalSettings& settings) {
     if (rows.n_rows == 0) throw usage_error("a matrix without rows cannot be coded");
@@ -275,8 +277,8 @@ CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShap
         .second;
 }
 
-int expected_causal_step(double bits, const arma::mat& first, const CausalShape& shape, const CausalOptions& options,
-                         CausalSettings settings) {
+int expected_causal_step(double bits, double blocks, const arma::mat& first, const CausalShape& shape,
+                         const CausalOptions& options, CausalSettings settings) {
     if (first.n_rows != causal_block) throw precondition_error("a first block of {} rows", first.n_rows);
     constexpr double tolerance = 0.01;
     const std::optional<double> spread = rms_octave(first);
@@ -288,7 +290,7 @@ int expected_causal_step(double bits, const arma::mat& first, const CausalShape&
         const auto once = static_cast<double>(twice.encode(first).size());
         const auto again = static_cast<double>(twice.encode(first).size());
         const double later = (again + 2.0 * (once - begin)) / 2.0;
-        const double bytes = (once + (planned_causal_blocks - 1.0) * later) / planned_causal_blocks;
+        const double bytes = (once + (blocks - 1.0) * later) / blocks;
         return std::pair(8.0 * bytes / static_cast<double>(first.n_elem), step);
     };
     return nearest_code(bits, spread.value_or(0.0) + 1.0 - bits, spread, tolerance, code_at).second;

@@ -119,6 +119,8 @@ public:
     [[nodiscard]] bool frozen() const;
     /// Any block after the freeze, in any order.
     [[nodiscard]] arma::mat frozen_block(std::span<const std::uint8_t> bytes, std::size_t rows) const;
+    /// The memory of what it has learned: sums over rows, the basis, variances and counts.
+    [[nodiscard]] std::size_t state_bytes() const;
 
 private:
     std::unique_ptr<CausalState> state_;
@@ -137,14 +139,12 @@ private:
                                           const CausalOptions& options, CausalSettings settings,
                                           double tolerance = 0.01);
 
-/// The blocks that expected_causal_step plans.
-inline constexpr double planned_causal_blocks = 6.0;
-
-/// The step at which six blocks that begin with `first`, of 128 rows, and go on with rows like it are expected to take
-/// `bits` per entry of bytes. A later block is taken to need the mean of two counts of `first`: coded again after
-/// itself, which knows its basis too well, and twice that of its second half, which knows it too little.
-/// settings.step is ignored. Throws as encode_causal_at. Cost: up to 10 times that of 2.5 blocks, mostly 3 times.
-[[nodiscard]] int expected_causal_step(double bits, const arma::mat& first, const CausalShape& shape,
+/// The step at which so many blocks that begin with `first`, of 128 rows, and go on with rows like it are expected to
+/// take `bits` per entry of bytes; the last may be a part of a block. A later block is taken to need the mean of two
+/// counts of `first`: coded again after itself, which knows its basis too well, and twice that of its second half,
+/// which knows it too little. settings.step is ignored. Throws as encode_causal_at. Cost: up to 10 times that of 2.5
+/// blocks, mostly 3 times.
+[[nodiscard]] int expected_causal_step(double bits, double blocks, const arma::mat& first, const CausalShape& shape,
                                        const CausalOptions& options, CausalSettings settings);
 
 }  // namespace spiked::estimators

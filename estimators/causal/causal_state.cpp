@@ -214,4 +214,11 @@ arma::mat CausalState::decode_frozen(std::span<const std::uint8_t> bytes, std::s
     return block;
 }
 
+std::size_t CausalState::bytes() const {
+    std::size_t sum = moments_.bytes() + basis_.bytes() + sizeof(double) * (factors_.size() + sink_.n_elem);
+    for (const ChannelTracker* tracker : {&tracker_, &frozen_})
+        sum += sizeof(double) * (tracker->variance.size() + tracker->last.size()) + tracker->model.bytes();
+    return sum;
+}
+
 }  // namespace spiked::estimators

@@ -36,6 +36,7 @@ public:
     }
     [[nodiscard]] bool frozen() const { return !options_.live && tokens_ >= options_.freeze; }
     [[nodiscard]] arma::mat decode_frozen(std::span<const std::uint8_t> bytes, std::size_t rows) const;
+    [[nodiscard]] std::size_t bytes() const;
 
 private:
     /// What a token's indices are chosen or read by, and where they go.

@@ -158,4 +158,10 @@ void IndexModel::update_costs() {
     }
 }
 
+std::size_t IndexModel::bytes() const {
+    std::size_t sum = costs_.size() * sizeof(costs_[0]) + stale_.size();
+    for (const AdaptiveCounts& counts : counts_) sum += sizeof(counts) + counts.counts().size_bytes();
+    return sum;
+}
+
 }  // namespace spiked::estimators

@@ -75,12 +75,12 @@ void note_concentrated(SpikedPca& found, const char* lines, const arma::mat& vec
 
 }  // namespace
 
-void check_samples(SpikedPca& found, const arma::mat& samples, Shape shape) {
+void check_samples(SpikedPca& found, AnalysedBlock& block, Shape shape) {
+    const arma::mat& samples = block.block();
     if (found.noise_level == 0.0 || samples.n_rows < 4) return;
     const theory::SpikedCovariance law(AspectRatio::of(shape.rows, shape.columns), found.noise_level);
     const double degrees = static_cast<double>(shape.rows);
     const double gamma = static_cast<double>(shape.columns) / degrees;
-    AnalysedBlock block(samples, AnalysedBlock::EmptyLines::keep);
     const SingularVectors vectors = block.vectors(found.components);
     arma::mat squares = samples;
     arma::rowvec of_features(samples.n_cols, arma::fill::zeros);

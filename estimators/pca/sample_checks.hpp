@@ -1,12 +1,12 @@
 #pragma once
-#include <armadillo>
-
 #include "estimators/pca/spiked_pca.hpp"
+#include "estimators/svd/analysed_block.hpp"
 
 namespace spiked::estimators {
 
 /// Adds to `found`, the components of these samples, what their spectrum does not show. `samples` is the n x p matrix,
-/// prepared, whose singular values `found` was made of; `shape` has its degrees of freedom as rows.
+/// prepared, whose singular values `found` was made of (`decomposed_samples`); `shape` has its degrees of freedom as
+/// rows.
 ///
 /// Fourth cumulants of the scores: the left vector u of a component is sqrt(f) times its standardised scores plus
 /// Gaussian noise of variance 1 - f, where f = 1 - gamma / (l - 1)^2, so that kurtosis - 3 of the scores is that of u
@@ -24,9 +24,9 @@ namespace spiked::estimators {
 /// residuals. Another note says where k components, at most a third of 20 or more features, have over 70 % of their
 /// squared vectors in k of them; vectors in general position have about 40 % at most.
 ///
-/// Does nothing where the noise level is 0. Cost: a decomposition with vectors and O(n p k). Source: ours; the variance
+/// Does nothing where the noise level is 0. Cost: the vectors of k components and O(n p k). Source: ours; the variance
 /// with a cumulant is that of Bai and Yao 2008.
-void check_samples(SpikedPca& found, const arma::mat& samples, Shape shape);
+void check_samples(SpikedPca& found, AnalysedBlock& samples, Shape shape);
 
 /// The note instead, where the covariances of the samples are all that is known.
 void note_unchecked(SpikedPca& found);

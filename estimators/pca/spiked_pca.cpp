@@ -59,7 +59,8 @@ NoiseAndRank noise_and_rank(const RelativeSpectrum& spectrum, const PcaOptions& 
         if (found.variance == 0.0) return {0.0, spectrum.above_rounding};
         const double deviation = std::sqrt(found.variance / samples) * spectrum.unit;
         const TracyWidomTest test({.level = options.level, .noise_level = deviation});
-        const std::size_t rank = test(spectrum.observed, spectrum.shape).rank;
+        const std::size_t rank =
+            std::min(test(spectrum.observed, spectrum.shape).rank, options.most_components.value_or(spectrum.size()));
         if (rank <= found.components) return found;
         found.components = options.noise_level ? rank : found.components + 1;
         if (found.components == spectrum.size()) return found;

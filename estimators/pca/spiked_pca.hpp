@@ -36,6 +36,7 @@ struct PcaOptions {
     VarianceRule rule = VarianceRule::mean;
     std::optional<double> noise_level = {};  ///< a known variance
     double level = 0.01;                     ///< of the test of each component
+    std::optional<std::size_t> most_components = {};
 };
 
 /// Principal components under the spiked covariance model (theory/laws/spiked_covariance.hpp): every eigenvalue is a
@@ -52,6 +53,11 @@ struct SpikedPca {
     std::vector<double> score_cumulants;
     std::vector<double> shrunk;  ///< eigenvalues of the estimated covariance; it has `noise_level` in other directions
     std::string note;            ///< empty unless the model cannot hold
+    /// The noise level of `eigenvalues`, where it is another because entries are missing (seen_components.hpp).
+    std::optional<double> weighted_noise_level = {};
+
+    /// The noise level to which the bulk edge belongs.
+    [[nodiscard]] double bulk_noise_level() const { return weighted_noise_level.value_or(noise_level); }
 };
 
 /// The components of n samples (rows) of p features (columns) from the singular values of the data, descending;

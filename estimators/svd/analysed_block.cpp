@@ -4,6 +4,7 @@
 #include <map>
 #include <type_traits>
 
+#include "core/runtime/stop_point.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 
 namespace spiked::estimators {
@@ -26,8 +27,9 @@ arma::uvec all_of(arma::uword count) { return count == 0 ? arma::uvec() : arma::
 class AnalysedBlock::Decomposition {
 public:
     virtual ~Decomposition() = default;
-    [[nodiscard]] virtual std::vector<double> values(std::size_t at) = 0;
-    [[nodiscard]] virtual SingularVectors vectors(std::size_t at, std::size_t count) = 0;
+    /// Results for the block that was put at index `at`, or for the only one, which is read when it is decomposed.
+    [[nodiscard]] virtual std::vector<double> values(std::size_t at, const AnalysedBlock& block) = 0;
+    [[nodiscard]] virtual SingularVectors vectors(std::size_t at, const AnalysedBlock& block, std::size_t count) = 0;
 
     template <class Real>
     class In;
@@ -36,15 +38,19 @@ public:
 template <class Real>
 class AnalysedBlock::Decomposition::In final : public Decomposition {
 public:
-    In(Shape shape, std::size_t count) : shape_(shape), cores_(shape.rows * shape.columns * count) {}
+    In(Shape shape, std::size_t count, std::size_t threads)
+        : shape_(shape), threads_(threads), cores_(count == 1 ? 0 : shape.rows * shape.columns * count) {}
 
-    void put(std::size_t at, const arma::mat& core) {
-        std::transform(core.begin(), core.end(),
-                       cores_.begin() + static_cast<std::ptrdiff_t>(at * shape_.rows * shape_.columns),
-                       [](double entry) { return static_cast<Real>(entry); });
+    void put(std::size_t at, const AnalysedBlock& block) {
+        if (cores_.empty()) return;
+        Real* const to = cores_.data() + at * shape_.rows * shape_.columns;
+        if (block.complete())
+            copy(block.block_, to);
+        else
+            copy(block.core(), to);
     }
-    [[nodiscard]] std::vector<double> values(std::size_t at) override {
-        const auto found = batch().singular_values(at);
+    [[nodiscard]] std::vector<double> values(std::size_t at, const AnalysedBlock& block) override {
+        const auto found = batch(block).singular_values(at);
         std::vector<double> values(found.begin(), found.end());
         // Estimators allow for the rounding of double only: rounding errors of float must not look like noise to them.
         if (std::is_same_v<Real, float> && !values.empty()) {
@@ -55,30 +61,52 @@ public:
         }
         return values;
     }
-    [[nodiscard]] SingularVectors vectors(std::size_t at, std::size_t count) override {
+    [[nodiscard]] SingularVectors vectors(std::size_t at, const AnalysedBlock& block, std::size_t count) override {
         arma::Mat<Real> left;
         arma::Mat<Real> right;
-        batch().leading_vectors(at, count, &left, &right);
-        return {arma::conv_to<arma::mat>::from(left), arma::conv_to<arma::mat>::from(right)};
+        batch(block).leading_vectors(at, count, &left, &right);
+        if constexpr (std::is_same_v<Real, double>)
+            return {std::move(left), std::move(right)};
+        else
+            return {arma::conv_to<arma::mat>::from(left), arma::conv_to<arma::mat>::from(right)};
     }
 
 private:
-    BatchDecomposition<Real>& batch() {
-        if (!batch_) {
-            BatchDecomposition<Real> batch(shape_);
+    BatchDecomposition<Real>& batch(const AnalysedBlock& block) {
+        if (batch_) return *batch_;
+        stop_point();
+        BatchDecomposition<Real> batch(shape_, Instructions::best, threads_);
+        if (cores_.empty())
+            decompose_alone(batch, block);
+        else
             batch.decompose(cores_);
-            batch_.emplace(std::move(batch));
-            cores_ = {};
-        }
+        cores_ = {};
+        batch_.emplace(std::move(batch));
         return *batch_;
+    }
+    void decompose_alone(BatchDecomposition<Real>& batch, const AnalysedBlock& block) {
+        const arma::mat part = block.complete() ? arma::mat() : block.core();
+        const arma::mat& core = block.complete() ? block.block_ : part;
+        if constexpr (std::is_same_v<Real, double>) {
+            batch.decompose({core.memptr(), core.n_elem});
+        } else {
+            cores_.resize(core.n_elem);
+            copy(core, cores_.data());
+            batch.decompose(cores_);
+        }
+    }
+    static void copy(const arma::mat& core, Real* to) {
+        std::transform(core.begin(), core.end(), to, [](double entry) { return static_cast<Real>(entry); });
     }
 
     Shape shape_;
+    std::size_t threads_;
     std::vector<Real> cores_;
     std::optional<BatchDecomposition<Real>> batch_;
 };
 
-void AnalysedBlock::prepare_decompositions(std::vector<AnalysedBlock*> blocks, Precision precision) {
+void AnalysedBlock::prepare_decompositions(std::vector<AnalysedBlock*> blocks, Precision precision,
+                                           std::size_t threads) {
     std::map<std::pair<std::size_t, std::size_t>, std::vector<AnalysedBlock*>> by_shape;
     std::vector<std::vector<AnalysedBlock*>> alone;
     std::vector<AnalysedBlock*> large;
@@ -98,19 +126,20 @@ void AnalysedBlock::prepare_decompositions(std::vector<AnalysedBlock*> blocks, P
     }
     const auto join = [](auto decomposition, const std::vector<AnalysedBlock*>& members) {
         for (std::size_t i = 0; i < members.size(); ++i) {
-            decomposition->put(i, members[i]->complete() ? members[i]->block_ : members[i]->core());
+            decomposition->put(i, *members[i]);
             members[i]->place_ = {decomposition, i};
         }
     };
-    for (AnalysedBlock* block : large) join(std::make_shared<Decomposition::In<double>>(block->shape(), 1), {block});
+    for (AnalysedBlock* block : large)
+        join(std::make_shared<Decomposition::In<double>>(block->shape(), 1, threads), {block});
     std::vector<std::vector<AnalysedBlock*>> groups = std::move(alone);
     for (auto& [sides, members] : by_shape) groups.push_back(std::move(members));
     for (const auto& members : groups) {
         const Shape shape = members.front()->shape();
         if (precision == Precision::float32)
-            join(std::make_shared<Decomposition::In<float>>(shape, members.size()), members);
+            join(std::make_shared<Decomposition::In<float>>(shape, members.size(), threads), members);
         else
-            join(std::make_shared<Decomposition::In<double>>(shape, members.size()), members);
+            join(std::make_shared<Decomposition::In<double>>(shape, members.size(), threads), members);
     }
 }
 
@@ -123,13 +152,13 @@ std::vector<AnalysedBlock> AnalysedBlock::as_batch(std::vector<arma::mat> blocks
         analysed.push_back(AnalysedBlock(Unplaced{}, std::move(block), empty_lines));
         members.push_back(&analysed.back());
     }
-    prepare_decompositions(members, precision);
+    prepare_decompositions(members, precision, 1);
     return analysed;
 }
 
-AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines, Precision precision)
+AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines, Precision precision, std::size_t threads)
     : AnalysedBlock(Unplaced{}, std::move(block), empty_lines) {
-    prepare_decompositions({this}, precision);
+    prepare_decompositions({this}, precision, threads);
 }
 
 AnalysedBlock::AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines) : block_(std::move(block)) {
@@ -145,14 +174,15 @@ AnalysedBlock::AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines) 
 arma::mat AnalysedBlock::core() const { return complete() ? block_ : arma::mat(block_.submat(rows_, columns_)); }
 
 const std::vector<double>& AnalysedBlock::singular_values() {
-    if (!values_) values_ = place_.in ? place_.in->values(place_.at) : estimators::singular_values(core());
+    if (!values_) values_ = place_.in ? place_.in->values(place_.at, *this) : estimators::singular_values(core());
     return *values_;
 }
 
 SingularVectors AnalysedBlock::vectors(std::size_t count) {
     if (count == 0) return {arma::mat(block_.n_rows, 0), arma::mat(block_.n_cols, 0)};
     if (vectors_.left.n_cols < count)
-        vectors_ = at_full_length(place_.in ? place_.in->vectors(place_.at, count) : leading_vectors(core(), count));
+        vectors_ =
+            at_full_length(place_.in ? place_.in->vectors(place_.at, *this, count) : leading_vectors(core(), count));
     return {vectors_.left.head_cols(count), vectors_.right.head_cols(count)};
 }
 
@@ -170,10 +200,12 @@ arma::mat AnalysedBlock::denoised(std::span<const double> shrunk) {
     if (block_.n_rows >= block_.n_cols) {
         arma::mat scores = block_ * leading.right;
         scores.each_row() %= fraction.t();
+        stop_point();
         return scores * leading.right.t();
     }
     arma::mat scores = leading.left.t() * block_;
     scores.each_col() %= fraction;
+    stop_point();
     return leading.left * scores;
 }
 

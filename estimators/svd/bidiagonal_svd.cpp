@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/runtime/error.hpp"
+#include "core/runtime/stop_point.hpp"
 #include "estimators/svd/bidiagonal_tolerances.hpp"
 #include "estimators/svd/transposition.hpp"
 
@@ -109,6 +110,7 @@ void BidiagonalSvd<Real>::bisect(const Bidiagonal& matrix, double upper, std::sp
     const double precise = epsilon * std::sqrt(largest);
     const std::size_t count = smallest.size();
     for (std::size_t start = 0; start < count; start += lanes) {
+        stop_point();
         const std::size_t some = std::min(lanes, count - start);
         const std::size_t points = lanes / some;
         double low[lanes] = {};
@@ -170,6 +172,7 @@ bool BidiagonalSvd<Real>::twisted(const Bidiagonal& matrix, std::span<const doub
         if (i + 1 < size_) links_[2 * i + 1] = matrix.off_diagonal[i];
     }
     for (std::size_t first = 0; first < wanted; first += kernels::vector_lanes) {
+        stop_point();
         const std::size_t some = std::min(kernels::vector_lanes, wanted - first);
         if (!twisted_group(values.subspan(first, some), values[0], first)) return false;
     }
@@ -186,6 +189,7 @@ bool BidiagonalSvd<Real>::make_orthogonal(std::span<const double> values, std::s
     for (std::size_t i = 1; i < wanted; ++i) {
         while (values[first_close] - values[i] > close<Real> * values[0]) ++first_close;
         if (first_close == i) continue;
+        stop_point();
         const std::size_t first_new = std::max(taken, first_close);
         taken = i + 1;
         for (AlignedArray<Real>* side : {&right_, &left_}) {

@@ -1,4 +1,5 @@
 #pragma once
+#include "core/runtime/stop_point.hpp"
 #include "estimators/svd/bidiagonal_tolerances.hpp"
 #include "estimators/svd/decomposition_kernels.hpp"
 
@@ -312,6 +313,7 @@ struct Bidiagonalisation {
         copy(block.entries, w, 0, block.rows);
         double left_square = tail_square(w, 1, block.rows);
         for (std::size_t k = 0; k < n; ++k) {
+            stop_point();
             const Reflector left = reflector(w[k], left_square);
             const Real head = w[k] - left.beta;
             clear(w, k, k);

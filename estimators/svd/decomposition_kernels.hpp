@@ -132,10 +132,28 @@ struct BandShape {
     [[nodiscard]] std::size_t tile_stride() const { return width + reflector_group; }
     [[nodiscard]] std::size_t tile() const { return reflector_group * (tile_stride() + 1 + reflector_group); }
     [[nodiscard]] std::size_t steps(std::size_t sweep) const { return (size - 1 - sweep + width - 1) / width; }
-    [[nodiscard]] std::size_t tiles() const {
+    [[nodiscard]] std::size_t tiles() const { return tiles_before(size - 1); }
+    /// The number of tiles of the sweeps before this one, which begins a group or is the end of all.
+    [[nodiscard]] std::size_t tiles_before(std::size_t end) const {
         std::size_t count = 0;
-        for (std::size_t sweep = 0; sweep + 1 < size; sweep += reflector_group) count += steps(sweep);
+        for (std::size_t sweep = 0; sweep < end; sweep += reflector_group) count += steps(sweep);
         return count;
+    }
+
+    /// Sweeps are made in bundles. In tick t of a bundle, its sweep j does step t - lag j: sweep i + 1 may do a step
+    /// once sweep i has done the two after it, and the bundle's part of the matrix stays in the cache.
+    static constexpr std::size_t bundle = 2 * reflector_group;
+    static constexpr std::size_t lag = 2;
+    /// A tick of a bundle may run beside all ticks of the one before from this number later on: they share no row, with
+    /// the other rows of their registers.
+    static constexpr std::size_t apart = lag * (bundle - 1) + 4;
+    [[nodiscard]] std::size_t bundles() const { return (size - 1 + bundle - 1) / bundle; }
+    [[nodiscard]] std::size_t bundle_end(std::size_t at) const {
+        return size - 1 < (at + 1) * bundle ? size - 1 : (at + 1) * bundle;
+    }
+    [[nodiscard]] std::size_t ticks(std::size_t at) const {
+        const std::size_t last = bundle_end(at) - 1;
+        return lag * (last - at * bundle) + steps(last);
     }
 };
 
@@ -144,9 +162,9 @@ template <class Real>
 struct BandReduction {
     BandShape shape;
     Real* entries;  ///< overwritten; zero outside the band
-    Real* left;     ///< tiles of reflectors
+    Real* left;     ///< tiles of reflectors, of which those of a bundle are written; null: they are not kept
     Real* right;
-    double* diagonal;
+    double* diagonal;  ///< all but the last entry, which the last bundle leaves in `entries`
     double* off_diagonal;
     Real* work;  ///< zero at first; 9 width numbers
 };
@@ -186,7 +204,10 @@ struct Kernels {
     void (*project_on_panel)(const PanelProduct<Real>& product);
     /// result <- block U, rows x width, with U columns x width.
     void (*multiply_by_panel)(const PanelProduct<Real>& product);
-    void (*chase_bulges)(const BandReduction<Real>& band);
+    /// Makes a tick of a bundle of sweeps.
+    void (*chase_bulges)(const BandReduction<Real>& band, std::size_t bundle, std::size_t tick);
+    /// Completes tiles: computes the matrices T of their products.
+    void (*complete_tiles)(const BandShape& shape, Real* tiles, std::size_t count);
     /// vectors <- (L_0 L_1 ..) vectors, as apply_reflectors, or the same with R.
     void (*apply_chase)(const BandShape& shape, const Real* tiles, Real* vectors, std::size_t wanted);
     /// to <- factor from, entry by entry; both may be the same matrix. Returns the largest magnitude of an entry of

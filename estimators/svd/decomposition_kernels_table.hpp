@@ -62,7 +62,17 @@ SPIKED_KERNEL void apply_reflectors(const typename Pack::Real* reflectors, const
     Reflectors<Pack>::template apply_all<0>(reflectors, Packed<Real>(length), scales, count, length, vectors, wanted);
 }
 
-/// A single register of lanes is faster than all of them and is used where it suffices.
+/// A single register of lanes is faster than all of them and is used where it suffices, here and for vectors.
+template <class Pack>
+SPIKED_KERNEL void eigenvalues(TridiagonalBatch& batch) {
+    bool beyond = false;
+    for (std::size_t lane = Pack::width; lane < value_lanes; ++lane) beyond = beyond || batch.present[lane];
+    if (beyond)
+        RootFreeQl<Pack>::solve(batch);
+    else
+        RootFreeQl<Pack, 1>::solve(batch);
+}
+
 template <class Pack>
 SPIKED_KERNEL void twisted_vectors(const GolubKahan& matrix, const double* eigenvalues, std::size_t wanted,
                                    double* even_norm, double* odd_norm, double* remainders) {
@@ -102,11 +112,12 @@ const Kernels<typename Pack::Real>& kernels_for() {
         PanelFactorisation<Pack>::apply,
         PanelProducts<Pack>::project,
         PanelProducts<Pack>::multiply,
-        BulgeChasing<Pack>::reduce,
+        BulgeChasing<Pack>::chase,
+        BulgeChasing<Pack>::make_triangles,
         BulgeChasing<Pack>::apply,
         scale<Pack>,
         Tridiagonalisation<DoublePack>::reduce,
-        RootFreeQl<DoublePack>::solve,
+        eigenvalues<DoublePack>,
         SturmCounts<DoublePack>::count,
         twisted_vectors<DoublePack>,
         scale_vectors<Pack, DoublePack>,

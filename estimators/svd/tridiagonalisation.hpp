@@ -1,4 +1,5 @@
 #pragma once
+#include "core/runtime/stop_point.hpp"
 #include "estimators/svd/bidiagonalisation.hpp"
 
 /// Householder tridiagonalisation of a symmetric matrix, whose columns are stored from their diagonal tile on, with one
@@ -95,6 +96,7 @@ struct Tridiagonalisation {
         matrix.diagonal[0] = matrix.entries[0];
         double square = Columns::tail_square(w, 2, end);
         for (std::size_t k = 0; k + 1 < n; ++k) {
+            stop_point();
             const auto [beta, scale] = Columns::reflector(w[k + 1], square);
             Columns::subtract_from_head(w, k + 1, beta);
             matrix.off_diagonal[k] = beta;

@@ -4,6 +4,8 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/name_options.hpp"
+#include "estimators/transforms/biwhitening.hpp"
+#include "estimators/transforms/clipping.hpp"
 #include "estimators/transforms/dyson_equalizer.hpp"
 #include "estimators/transforms/whitening.hpp"
 
@@ -32,6 +34,24 @@ Enter make_whiten(const NameOptions& named, const KnownNoise& known) {
 
 Enter make_dyson(const NameOptions&, const KnownNoise&) { return dyson_equalize; }
 
+Enter make_biwhiten(const NameOptions& named, const KnownNoise&) {
+    if (named.has_word("fit")) {
+        for (const char* key : {"a", "b", "c"})
+            if (named.has_option(key))
+                throw usage_error("\"{}\": fit finds the variance, {}= gives it: leave one out", named.text(), key);
+        return biwhiten_fitted;
+    }
+    const VarianceFunction variance{named.number_or_default("a"), named.number_or_default("b"),
+                                    named.number_or_default("c")};
+    if (variance.constant == 0.0 && variance.linear == 0.0 && variance.square == 0.0)
+        throw usage_error("\"{}\": entries without variance have no noise: give a=, b= or c=", named.text());
+    return [variance](AnalysedBlock& block) { return biwhiten(block, variance); };
+}
+
+Enter make_clip(const NameOptions& named, const KnownNoise&) {
+    return [limit = named.number_or_default("at")](AnalysedBlock& block) { return clip_outliers(block, limit); };
+}
+
 Enter reject_positions(const NameOptions& named, const KnownNoise&) {
     throw usage_error(
         "\"{}\": unrope needs a method that codes a dump (it needs token positions): write "
@@ -45,37 +65,58 @@ Enter reject_means(const NameOptions& named, const KnownNoise&) {
 
 const Registry<TransformFamily>& transform_families() {
     static const Registry<TransformFamily> table(
-        "transform", {
-                         {{{"whiten",
-                            "transform around an estimator, as in whiten+gd-shrink: the block is whitened, shrunk and "
-                            "transformed back",
-                            {{"diagonal", {}, "estimate row and column variances, the default"},
-                             {"full", {}, "estimate the whole row and column covariances"},
-                             {"--row-spectrum", any_text("SPEC|FILE.npy"),
-                              "the row covariance is known (in a study: law = \"known\")"},
-                             {"--col-spectrum", any_text("SPEC|FILE.npy"), "the same for the column covariance"}},
-                            "Leeb & Romanov 2021"},
-                           true},
-                          make_whiten},
-                         {{{"dyson",
-                            "transform around an estimator, as in dyson+gd-shrink: whitening by row and column "
-                            "variances from the resolvent of the block",
-                            {},
-                            "Landa & Kluger 2023"}},
-                          make_dyson},
-                         {{{"unrope",
-                            "in front of a method of kv run or kv encode, as in unrope+eoptshrink+tq-mse: codes keys "
-                            "with their rotary embedding undone, and applies it again to decoded keys",
-                            {},
-                            "Hooper et al. 2024 (KVQuant)"}},
-                          reject_positions},
-                         {{{"mean",
-                            "in front of a method, as in unrope+mean+svd:rd+tcq: the means of the columns of keys (--axis key) "
-                            "are stored in fp16 and subtracted first; for models with a key bias",
-                            {},
-                            "ours"}},
-                          reject_means},
-                     });
+        "transform",
+        {
+            {{{"whiten",
+               "transform around an estimator, as in whiten+gd-shrink: the block is whitened, shrunk and "
+               "transformed back",
+               {{"diagonal", {}, "estimate row and column variances, the default"},
+                {"full", {}, "estimate the whole row and column covariances"},
+                {"--row-spectrum", any_text("SPEC|FILE.npy"),
+                 "the row covariance is known (in a study: law = \"known\")"},
+                {"--col-spectrum", any_text("SPEC|FILE.npy"), "the same for the column covariance"}},
+               "Leeb & Romanov 2021"},
+              true},
+             make_whiten},
+            {{{"dyson",
+               "transform around an estimator, as in dyson+gd-shrink: whitening by row and column "
+               "variances from the resolvent of the block",
+               {},
+               "Landa & Kluger 2023"}},
+             make_dyson},
+            {{{"biwhiten",
+               "transform around an estimator, as in biwhiten+gd-shrink, for counts and other entries "
+               "whose variance a + b m + c m^2 depends on their mean m; Poisson counts by default",
+               {{"a", number("A", {.least = 0.0}), "variance at mean 0, such as read noise", "0"},
+                {"b", number("B", {.least = 0.0}), "variance for each unit of the mean", "1"},
+                {"c", number("C", {.above = -1.0}),
+                 "variance for the square of the mean: the dispersion of negative binomial counts, -1/N "
+                 "of binomial ones",
+                 "0"},
+                {"fit", {}, "find b and c in the block, from the law of its singular values"}},
+               "Landa, Zhang & Kluger 2022"}},
+             make_biwhiten},
+            {{{"clip",
+               "transform around an estimator, as in clip+tw-test, for noise of heavy tails: outlying entries of the "
+               "residual are drawn in, and the signal is kept",
+               {{"at", number("C", {.least = 0.1, .most = 100.0}),
+                 "robust standard deviations (1.4826 times the median of absolute values) at which they are clipped",
+                 "2"}},
+               "Huber 1964; Perry, Wein, Bandeira & Moitra 2018"}},
+             make_clip},
+            {{{"unrope",
+               "in front of a method of kv run or kv encode, as in unrope+eoptshrink+tq-mse: codes keys "
+               "with their rotary embedding undone, and applies it again to decoded keys",
+               {},
+               "Hooper et al. 2024 (KVQuant)"}},
+             reject_positions},
+            {{{"mean",
+               "in front of a method, as in unrope+mean+svd:rd+tcq: the means of the columns of keys (--axis key) "
+               "are stored in fp16 and subtracted first; for models with a key bias",
+               {},
+               "ours"}},
+             reject_means},
+        });
     return table;
 }
 

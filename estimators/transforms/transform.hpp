@@ -10,7 +10,7 @@
 namespace spiked::estimators {
 
 /// A block in coordinates in which its noise is white or closer to white: block = C_left^(-1/2) Y C_right^(-1/2) /
-/// unit, with noise entries of variance about 1/d. `note` says why nothing could be changed.
+/// unit, with noise entries of variance about 1/d. `note` says why nothing could be changed, or what was estimated.
 struct WhiteCoordinates {
     arma::mat block;
     NoiseCovariance left;
@@ -33,6 +33,10 @@ struct Transform {
 ///          covariances, each shrunk to a multiple of the identity (oracle-approximating shrinkage, Chen et al. 2010).
 /// `dyson`  diagonal A and B (a rank-one variance profile) from the resolvent of the block itself, without a rank
 ///          (Landa and Kluger 2023, the Dyson equalizer). Needs all singular vectors once.
+/// `biwhiten[:a=A][:b=B][:c=C][:fit]`  entries whose variance a + b m + c m^2 depends on their mean m, such as counts:
+///          diagonal A and B from the entries themselves (Landa, Zhang and Kluger 2022); `fit` finds b and c.
+/// `clip[:at=C]`  noise of heavy tails: the residual of a pilot estimate clipped at C robust deviations. A and B are
+///          the identity, and what is clipped is not undone.
 [[nodiscard]] const std::vector<EstimatorEntry>& transforms();
 [[nodiscard]] bool is_transform(std::string_view text);
 

@@ -68,7 +68,7 @@ def _numbers_of(value: Any, name: str) -> Any:
     return value.to_numpy(dtype=float, na_value=np.nan)
 
 
-def array(value: Any, name: str = "X") -> np.ndarray:
+def array(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
     """`value` as an array of float32 or float64 in native byte order, without a copy where it is one already.
 
     Parameters
@@ -78,6 +78,8 @@ def array(value: Any, name: str = "X") -> np.ndarray:
         array may be read-only and have any strides.
     name : str
         Its name in messages.
+    missing : bool
+        Masked values are missing entries, NaN.
 
     Raises
     ------
@@ -88,11 +90,15 @@ def array(value: Any, name: str = "X") -> np.ndarray:
         return value
     value = _numbers_of(value, name)
     if isinstance(value, np.ma.MaskedArray):
-        if np.ma.is_masked(value):
+        if np.ma.is_masked(value) and not missing:
             raise InputError(
-                f"{name} has masked values (every entry counts): fill them, or remove their rows or columns"
+                f"{name} has masked values (every entry counts): fill them, or remove their rows or columns; denoise, pca "
+                f'and prepare take them as missing at random with missing="uniform"'
             )
-        value = value.data
+        if np.ma.is_masked(value) and value.dtype.kind not in _KINDS:
+            value = value.astype(np.result_type(value.dtype, np.float32)).filled(np.nan)
+        else:
+            value = value.data
     try:
         found = np.asarray(value)
     except ValueError as problem:
@@ -115,9 +121,9 @@ def _reject_size(found: np.ndarray, name: str, wanted: int, words: str) -> None:
         raise InputError(f"{name} is empty (shape {found.shape}): pass at least one row and one column")
 
 
-def matrix(value: Any, name: str = "X") -> np.ndarray:
+def matrix(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
     """`value` as a matrix (rows, columns) of float32 or float64; see `array`."""
-    found = array(value, name)
+    found = array(value, name, missing)
     _reject_size(found, name, 2, "rows and columns")
     return with_whole_strides(found)
 

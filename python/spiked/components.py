@@ -49,6 +49,9 @@ class PrincipalComponents:
         As given; None is the default, and that no loss is minimised.
     notes : tuple of str
         On the data and the fit.
+    share_seen : float
+        The fraction of entries that are seen. Below 1, `eigenvalues` and `bulk_edge` are those of the weighted data, all
+        else that of the whole.
     """
 
     components: int
@@ -68,6 +71,7 @@ class PrincipalComponents:
     shrinker: str
     loss: Optional[str]
     notes: Tuple[str, ...]
+    share_seen: float = 1.0
 
     def __repr__(self) -> str:
         lines = [
@@ -96,6 +100,7 @@ def pca(
     *,
     center: bool = True,
     standardize: bool = False,
+    missing: Optional[str] = None,
     covariance_of: Optional[int] = None,
     shrinker: str = "optimal",
     loss: Optional[str] = None,
@@ -113,6 +118,8 @@ def pca(
         Subtract the mean of every feature, which costs one sample.
     standardize : bool
         And divide each by its standard deviation.
+    missing : {"uniform"}, optional
+        NaN and masked values are missing entries, each seen at random with the same probability; see `prepare`.
     covariance_of : int, optional
         X is a covariance matrix of so many samples, less one where they were centred. `center` and `standardize` have
         no effect then.
@@ -155,7 +162,7 @@ def pca(
     >>> bool(abs(found.debiased[0] - 9.0) < 3 * found.debiased_errors[0])
     True
     """
-    array = _arrays.matrix(X)
+    array = _arrays.matrix(X, missing=missing is not None)
     samples = array.shape[0] if covariance_of is None else _arrays.whole(covariance_of, "covariance_of")
     features = array.shape[1]
     if covariance_of is None:
@@ -179,13 +186,16 @@ def pca(
     rows = [numbers.ctypes.data + 8 * capacity * i for i in range(7)]
     found = _library.Components(capacity, *rows, ctypes.addressof(notes), len(notes))
     described = matrix_of(array)
+    kind = _optional(missing, "missing")
+    share = ctypes.c_double(1.0)
     run_long(
         float(array.size) * min(array.shape),
-        lambda: check(library().spiked_pca(described, options, found)),
+        lambda: check(library().spiked_pca_missing(described, kind, options, found, share)),
         keep=(array, numbers, notes),
     )
     values, count = found.values, found.components
     noisy = found.noise_level == found.noise_level
+    edged = found.bulk_edge == found.bulk_edge
     return PrincipalComponents(
         components=count,
         eigenvalues=numbers[0, :values],
@@ -196,7 +206,7 @@ def pca(
         score_cumulants=None if covariance_of is not None else numbers[5, : found.cumulants],
         shrunk=numbers[6, :count],
         noise_level=found.noise_level if noisy else None,
-        bulk_edge=found.bulk_edge if noisy else None,
+        bulk_edge=found.bulk_edge if edged else None,
         samples=samples,
         features=features,
         degrees_of_freedom=found.degrees_of_freedom,
@@ -204,6 +214,7 @@ def pca(
         shrinker=shrinker,
         loss=loss,
         notes=tuple(text_of(notes.value).splitlines()),
+        share_seen=share.value,
     )
 
 

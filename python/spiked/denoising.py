@@ -103,8 +103,10 @@ def denoise(
     keep_empty: bool = False,
     center: Optional[str] = None,
     standardize: Optional[str] = None,
+    missing: Optional[str] = None,
     intervals: Optional[str] = None,
     confidence: float = 0.95,
+    threads: int = 0,
 ) -> Denoised:
     """Estimates the low-rank signal in a noisy matrix.
 
@@ -126,11 +128,17 @@ def denoise(
         Subtract their means first, which takes a dimension of rows or columns; the signal is that of the centred matrix.
     standardize : {"rows", "columns"}, optional
         Centre them and divide each by its standard deviation first; see `prepare`.
+    missing : {"uniform", "rows", "columns", "both"}, optional
+        NaN and masked values are missing entries, seen at random; see `prepare`. The signal has all entries; singular
+        values and the edge are those of the weighted matrix, the residual is NaN where entries are missing.
     intervals : {"theory", "bootstrap"}, optional
         Make intervals of strengths and overlaps, by the first-order theory of their fluctuations or by drawing the
         signal anew. None by default; the theory costs 1 ms at most, the bootstrap 15 ms a component at 128 x 128.
     confidence : float
         Of the intervals.
+    threads : int
+        Threads that share the decomposition of a matrix of 700 x 700 or more; 0 is one per processor. The results do not
+        depend on it.
 
     Returns
     -------
@@ -142,12 +150,12 @@ def denoise(
     UsageError
         The name of a method or a loss is wrong, or a spectrum has no effect.
     InputError
-        X is empty, has NaN, infinities or complex numbers, or is no matrix.
+        X is empty, has NaN (without `missing`), infinities or complex numbers, or is no matrix.
 
     Notes
     -----
-    One decomposition of X in double precision, during which other threads of Python run. Ctrl-C returns at once, but a
-    large decomposition that has begun goes on to its end in the background.
+    One decomposition of X in double precision, during which other threads of Python run. Ctrl-C stops it, but not while
+    LAPACK computes more than a quarter of the vectors.
 
     Source: Su and Wu 2022 for eoptshrink; ``list_methods`` has the sources of all methods.
 
@@ -168,10 +176,10 @@ def denoise(
     """
     notes: Tuple[str, ...] = ()
     data = X
-    if center is not None or standardize is not None:
-        result, notes = prepared(X, center, standardize)
+    if center is not None or standardize is not None or missing is not None:
+        result, notes = prepared(X, center, standardize, missing, weighted=False)
         data = _arrays.like(result, X)
-    array = _arrays.matrix(X)
+    array = _arrays.matrix(X, missing=missing is not None)
     rows, cols = array.shape
     name, loss_name = words(method, "method"), words(loss, "loss")
     described = matrix_of(array)
@@ -185,11 +193,15 @@ def denoise(
     empty = bool(keep_empty)
     centring = None if center is None else words(center, "center")
     scaling = None if standardize is None else words(standardize, "standardize")
+    kind = None if missing is None else words(missing, "missing")
+    share = ctypes.c_double(1.0)
+    workers = _arrays.whole(threads, "threads")
 
     def call() -> None:
+        check(library().spiked_use_threads(workers))
         check(
-            library().spiked_denoise_intervals(
-                described, name, loss_name, row, col, empty, centring, scaling, output, buffers.estimate, to
+            library().spiked_denoise_missing(
+                described, kind, name, loss_name, row, col, empty, centring, scaling, output, buffers.estimate, to, share
             )
         )
 
@@ -201,6 +213,7 @@ def denoise(
         stripped_rows=buffers.estimate.stripped_rows,
         stripped_cols=buffers.estimate.stripped_cols,
         notes=notes,
+        share_seen=share.value,
         _data=data,
     )
 

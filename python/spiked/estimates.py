@@ -177,13 +177,16 @@ class Denoised(Estimate):
     stripped_rows, stripped_cols : int
         Number of rows and columns of zeros that were left out of the spectrum.
     notes : tuple of str
-        On the preparation: lines that centring made zero, and lines of zeros that it took for data.
+        On the preparation: lines that centring made zero, lines of zeros that it took for data, and missing entries.
+    share_seen : float
+        The fraction of entries that are seen.
     """
 
     signal: Any = None
     stripped_rows: int = 0
     stripped_cols: int = 0
     notes: Tuple[str, ...] = ()
+    share_seen: float = 1.0
     _data: Any = field(default=None, repr=False)
 
     @property

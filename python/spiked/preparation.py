@@ -14,17 +14,23 @@ from ._library import check, library, matrix_of, text_of, words
 __all__ = ["prepare"]
 
 
-def prepared(X: Any, center: Optional[str], standardize: Optional[str]) -> Tuple[np.ndarray, Tuple[str, ...]]:
-    """The prepared matrix in double precision, and notes on it."""
-    array = _arrays.matrix(X)
+def prepared(
+    X: Any, center: Optional[str], standardize: Optional[str], missing: Optional[str], weighted: bool
+) -> Tuple[np.ndarray, Tuple[str, ...]]:
+    """The prepared matrix in double precision, with the weights of entries seen or with NaN for missing ones, and notes."""
+    array = _arrays.matrix(X, missing=missing is not None)
     result = np.empty(array.shape)
+    described = matrix_of(result)
     notes = ctypes.create_string_buffer(1024)
     check(
-        library().spiked_prepare(
+        library().spiked_prepare_missing(
             matrix_of(array),
+            None if missing is None else words(missing, "missing"),
             None if center is None else words(center, "center"),
             None if standardize is None else words(standardize, "standardize"),
-            matrix_of(result),
+            described if weighted else None,
+            None if weighted else described,
+            None,
             notes,
             len(notes),
         )
@@ -32,8 +38,10 @@ def prepared(X: Any, center: Optional[str], standardize: Optional[str]) -> Tuple
     return result, tuple(text_of(notes.value).splitlines())
 
 
-def prepare(X: Any, *, center: Optional[str] = None, standardize: Optional[str] = None) -> Any:
-    """Centres or standardizes a matrix, as ``--center`` and ``--standardize`` of the command.
+def prepare(
+    X: Any, *, center: Optional[str] = None, standardize: Optional[str] = None, missing: Optional[str] = None
+) -> Any:
+    """Centres, standardizes or weights a matrix, as ``--center``, ``--standardize`` and ``--missing`` of the command.
 
     Parameters
     ----------
@@ -44,6 +52,10 @@ def prepare(X: Any, *, center: Optional[str] = None, standardize: Optional[str] 
     standardize : {"rows", "columns"}, optional
         Centre them and divide each by its standard deviation, with n - 1 in its denominator as in R's ``scale``;
         scikit-learn's ``StandardScaler`` has n.
+    missing : {"uniform", "rows", "columns", "both"}, optional
+        NaN and masked values are missing entries, seen at random: entries seen are divided by the probability that they
+        are seen, estimated for all, for every row, every column, or as a product of both; the others are 0. Means and
+        deviations are those of the entries seen.
 
     Returns
     -------
@@ -64,8 +76,13 @@ def prepare(X: Any, *, center: Optional[str] = None, standardize: Optional[str] 
     >>> spiked.prepare([[1.0, 2.0], [3.0, 6.0]], center="columns")
     array([[-1., -2.],
            [ 1.,  2.]])
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True):      # 3 of 4 are seen
+    ...     spiked.prepare([[1.5, float("nan")], [3.0, 6.0]], missing="uniform")
+    array([[2., 0.],
+           [4., 8.]])
     """
-    result, notes = prepared(X, center, standardize)
+    result, notes = prepared(X, center, standardize, missing, weighted=True)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=2)
     return _arrays.like(result, X)

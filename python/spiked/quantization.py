@@ -7,13 +7,13 @@ import functools
 import struct
 import threading
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _arrays, _library
-from ._library import Poll, check, library, matrix_of, run_long, text_of, words
+from ._library import check, library, matrix_of, run_long, text_of, words
 from .errors import InputError, UsageError
 
 __all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
@@ -111,6 +111,11 @@ class Quantized:
         )
 
 
+def _column(name: str) -> "functools.cached_property[np.ndarray]":
+    """A field of every code of a `Roundtrip`, copied when it is first asked for."""
+    return functools.cached_property(lambda found: found._codes[name].copy())
+
+
 @dataclass(frozen=True, eq=False)
 class Roundtrip:
     """Blocks that were encoded and decoded. Arrays begin with an axis of codecs where a list of codecs was given.
@@ -128,12 +133,17 @@ class Roundtrip:
     """
 
     decoded: Any
-    bits_per_entry: np.ndarray
-    paper_bits: np.ndarray
-    relative_l2: np.ndarray
-    bytes: np.ndarray
-    rank: np.ndarray
-    ledger: Dict[str, np.ndarray] = field(repr=False)
+    _codes: np.ndarray  # of _library.CODE
+
+    bits_per_entry = _column("bits_per_entry")
+    paper_bits = _column("paper_bits")
+    relative_l2 = _column("relative_l2")
+    bytes = _column("bytes")
+    rank = _column("rank")
+
+    @functools.cached_property
+    def ledger(self) -> Dict[str, np.ndarray]:
+        return dict(zip(_ledger_names(), np.ascontiguousarray(np.moveaxis(self._codes["ledger"], -1, 0))))
 
     def __repr__(self) -> str:
         def line(index: Tuple[Any, ...]) -> str:
@@ -373,21 +383,21 @@ def _codec_again(method: str, dim: int, bits: float, options: Dict[str, Any]) ->
 
 
 def _run_blocks(codecs: Sequence[Codec], blocks: np.ndarray, decoded: np.ndarray, threads: int) -> np.ndarray:
-    """Encodes and decodes blocks (number, rows, cols) into `decoded` (codecs, number, rows, cols)."""
-    count, rows, cols = blocks.shape
-    codes = np.zeros((len(codecs), count), dtype=_library.CODE)
-    handles = (ctypes.c_void_p * len(codecs))(*[codec._handle for codec in codecs])
-    given = _library.blocks_of(blocks)
-    output = _library.blocks_of(decoded.reshape(-1, rows, cols))
-    stopped: List[bool] = []
+    """Encodes and decodes blocks (number, rows, cols) into `decoded` (codecs times number, rows, cols); the codes in the
+    same order. Python that runs beside a long call takes three times what it takes in a loop, so this does little."""
+    _, rows, cols = blocks.shape
+    codes = np.zeros(len(decoded), dtype=_library.CODE)
+    given, output = _library.blocks_of(blocks), _library.blocks_of(decoded)
+    address = codes.ctypes.data
     workers = _arrays.whole(threads, "threads")
-    work = float(blocks.size) * min(rows, cols) * sum(codec._cost for codec in codecs)
-    poll = Poll(lambda _: len(stopped)) if work >= _library.LONG_CALL else Poll()
+    work = float(blocks.size) * min(rows, cols) * sum([codec._cost for codec in codecs])
+    count = len(codecs)
+    handles = ctypes.byref(codecs[0]._handle) if count == 1 else (ctypes.c_void_p * count)(*[c._handle for c in codecs])
 
     def call() -> None:
-        check(library().spiked_roundtrip(handles, len(codecs), given, workers, poll, None, output, codes.ctypes.data))
+        check(library().spiked_roundtrip(handles, count, given, workers, None, None, output, address))
 
-    run_long(work, call, keep=(codecs, blocks, decoded), stop=lambda: stopped.append(True))
+    run_long(work, call, keep=(codecs, blocks, decoded, codes))
     return codes
 
 
@@ -433,13 +443,13 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
     """
     array = _arrays.matrix(X)
     codec = Codec(method, array.shape[1], bits, **options)
-    decoded = np.empty((1, 1, *array.shape))
+    decoded = np.empty((1, *array.shape))
     try:
-        found = _run_blocks([codec], array[np.newaxis], decoded, 1)[0, 0]
+        found = _run_blocks([codec], array[np.newaxis], decoded, 1)[0]
     except InputError as problem:
         raise InputError(str(problem).replace("block 0: ", "", 1)) from None
     return Quantized(
-        decoded=_arrays.like(decoded[0, 0], X),
+        decoded=_arrays.like(decoded[0], X),
         bits_per_entry=float(found["bits_per_entry"]),
         ledger=_ledger(found["ledger"].tolist()),
         relative_l2=float(found["relative_l2"]),
@@ -496,10 +506,9 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
         raise UsageError("codecs is empty: pass at least one codec")
     for codec in chosen:
         codec._own(array, "blocks")
-    decoded = np.empty((len(chosen), *array.shape), dtype=array.dtype)
+    count, rows, cols = array.shape
+    decoded = np.empty((len(chosen) * count, rows, cols), dtype=array.dtype)
     codes = _run_blocks(chosen, array, decoded, threads)
-    if alone:
-        decoded, codes = decoded[0], codes[0]
-    ledger = dict(zip(_ledger_names(), np.ascontiguousarray(np.moveaxis(codes["ledger"], -1, 0))))
-    columns = {name: codes[name].copy() for name in ("bits_per_entry", "paper_bits", "relative_l2", "bytes", "rank")}
-    return Roundtrip(decoded=_arrays.like(decoded, blocks), ledger=ledger, **columns)
+    if not alone:
+        decoded, codes = decoded.reshape(len(chosen), count, rows, cols), codes.reshape(len(chosen), count)
+    return Roundtrip(_arrays.like(decoded, blocks), codes)

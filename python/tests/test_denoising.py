@@ -95,6 +95,19 @@ class EqualsTheCommand(unittest.TestCase):
         kept = self.compare(X, "eoptshrink", arguments=("--keep-empty",), keep_empty=True)
         self.assertEqual(len(kept.singular_values), 40)
 
+    def test_for_any_number_of_threads(self):
+        X = np.random.default_rng(7).standard_normal((720, 710))  # large enough for threads to share its work
+        one = self.compare(X, "svd:3", arguments=("--threads", "3"), threads=1)
+        for threads in (0, 2):
+            found = spiked.denoise(X, "svd:3", threads=threads)
+            np.testing.assert_array_equal(found.signal, one.signal)
+            np.testing.assert_array_equal(found.singular_values, one.singular_values)
+        for wrong in (-1, 5000):
+            with self.assertRaises(spiked.errors.UsageError):
+                spiked.denoise(X, threads=wrong)
+        with self.assertRaises(spiked.errors.InputError):
+            spiked.denoise(X, threads=1.5)
+
     def test_intervals_and_preparation_are_those_of_the_command(self):
         X = matrix() + np.linspace(0, 3, 60)
         np.save(self.folder / "data.npy", X)

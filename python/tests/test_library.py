@@ -154,6 +154,38 @@ except KeyboardInterrupt:
 """
 
 
+# Interrupts a call after a tenth of the time that it takes, and prints the processor time until its thread has ended, over
+# that of the whole call.
+STOPPED = """
+import os, signal, threading, time
+import numpy as np, spiked
+signal.signal(signal.SIGINT, signal.default_int_handler)
+X = np.random.default_rng(0).standard_normal((1200, 1200))
+expected = spiked.denoise(X[:60]).signal
+codec = spiked.Codec("svd:4+tq-mse", 1200, 2)
+calls = {{
+    "denoise": lambda: spiked.denoise(X),
+    "pca": lambda: spiked.pca(X),
+    "roundtrip": lambda: spiked.roundtrip(codec, X[None]),
+    "encode": lambda: codec.encode(X),
+}}
+started, used = time.monotonic(), time.process_time()
+calls["{name}"]()
+whole, used = time.monotonic() - started, time.process_time() - used
+started = time.process_time()
+threading.Timer(whole / 10, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    calls["{name}"]()
+    print("ended")
+except KeyboardInterrupt:
+    for thread in threading.enumerate():
+        if thread.name == "spiked":
+            thread.join()
+    same = np.array_equal(spiked.denoise(X[:60]).signal, expected)
+    print("stopped", same, (time.process_time() - started) / used)
+"""
+
+
 class Interruption(unittest.TestCase):
     def check(self, call, longest):
         done = run_python(INTERRUPTED.format(call=call))
@@ -169,10 +201,16 @@ class Interruption(unittest.TestCase):
         )
 
     def test_ctrl_c_returns_from_an_encoder_that_searches(self):
-        self.check("spiked.Codec('tcq', 64, 4).encode(np.random.default_rng(0).standard_normal((6000, 64)))", 1.0)
+        self.check("spiked.Codec('tcq', 64, 4).encode(np.random.default_rng(0).standard_normal((6000, 64)))", 2.0)
 
-    def test_ctrl_c_returns_from_a_decomposition(self):
-        self.check("spiked.denoise(np.random.default_rng(0).standard_normal((2500, 2500)))", 30.0)
+    def test_ctrl_c_stops_a_decomposition_and_the_next_call_is_as_before(self):
+        for name in ("denoise", "pca", "roundtrip", "encode"):
+            with self.subTest(name):
+                done = run_python(STOPPED.format(name=name))
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                words = done.stdout.split()
+                self.assertEqual(words[:2], ["stopped", "True"])
+                self.assertLess(float(words[2]), 0.8)
 
 
 class Loading(unittest.TestCase):
@@ -212,7 +250,6 @@ class Loading(unittest.TestCase):
             ("code", [field for field, _ in _library.Code._fields_]),
             ("code", list(_library.CODE.names)),
             ("spike", list(_library.SPIKE.names)),
-            ("blocks", [field for field, _ in _library.Blocks._fields_]),
         ):
             body = header[header.index(f"typedef struct spiked_{name} {{") :]
             body = body[body.index("{") + 1 : body.index(f"}} spiked_{name};")]

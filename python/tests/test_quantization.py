@@ -109,6 +109,12 @@ class Codecs(unittest.TestCase):
         self.assertEqual((found.decoded.shape, found.decoded.dtype), (blocks.shape, np.float32))
         self.assertEqual(found.ledger["indices"].tolist(), [2.0, 2.0, 2.0])
         self.assertIn("3 blocks", repr(found))
+        for name in ("bits_per_entry", "paper_bits", "relative_l2", "bytes", "rank"):
+            column = getattr(found, name)
+            self.assertEqual(column.shape, (3,), name)
+            self.assertIs(column, getattr(found, name), name)
+            self.assertTrue(column.flags.c_contiguous, name)
+        self.assertEqual(pickle.loads(pickle.dumps(found)).rank.tolist(), found.rank.tolist())
 
     def test_seed_and_index_choose_other_rotations(self):
         X = matrix(48, 64)

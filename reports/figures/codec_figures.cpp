@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -100,6 +102,30 @@ Backdrop shannon_bound(const std::vector<CodecPoint>& codecs) {
         for (const double bits : {range.low, range.high})
             bound.lines[panel].push_back({bits, std::sqrt(theory::shannon_distortion(bits))});
     return bound;
+}
+
+/// The curves of a spec's `references`, one backdrop for each name. Points of a store that are none are left out.
+std::vector<Backdrop> references_of(const Json& spec) {
+    constexpr std::array styles = {"lines lw 1.5 dt 2 lc black", "lines lw 1.5 dt 4 lc black"};
+    std::vector<Backdrop> curves;
+    const Json* const list = spec.find("references");
+    if (list == nullptr || list->items() == nullptr) return curves;
+    for (const Json& point : *list->items()) {
+        const std::string name = text_of(point, "name");
+        const std::string panel = text_of(point, "side") + "s";
+        const Json* const bits = point.find("bits_per_entry");
+        const Json* const error = point.find("relative_l2");
+        if (name.empty() || bits == nullptr || error == nullptr || !bits->real() || !error->real()) continue;
+        const std::string label = name + " of normal rows";
+        auto curve = std::ranges::find_if(curves, [&](const Backdrop& other) { return other.legend.label == label; });
+        if (curve == curves.end()) {
+            if (curves.size() == styles.size()) continue;
+            curves.push_back({{label, styles[curves.size()]}, {}});
+            curve = std::prev(curves.end());
+        }
+        if (*error->real() > 0.0) curve->lines[panel].push_back({*bits->real(), *error->real()});
+    }
+    return curves;
 }
 
 /// The convex hull of each panel.
@@ -237,7 +263,9 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         return {without_data(title, not_drawn.empty() ? fmt::format("the store holds no {} with bits_per_entry", metric)
                                                       : not_drawn.substr(0, not_drawn.size() - 2))};
     std::vector<Backdrop> backdrops = {hull_of(codecs)};
+    const auto references = metric == "relative_l2" ? references_of(spec) : std::vector<Backdrop>();
     if (metric == "relative_l2") backdrops.push_back(shannon_bound(codecs));
+    backdrops.insert(backdrops.end(), references.begin(), references.end());
     Figure figure = codec_figure(store, title, codecs, "stored bits an entry", long_name_of(metric), "", backdrops);
     std::vector<const CodecPoint*> best;  // of each panel, in their order
     for (const auto& codec : codecs) {
@@ -262,6 +290,10 @@ std::vector<Figure> frontier(Database& store, const Json& spec) {
         figure.description +=
             " The dotted line is the smallest error of any code of independent normal "
             "entries (Shannon). Only codes that use what rows have in common can be below it.";
+    if (!references.empty())
+        figure.description +=
+            " Water-filling is an ideal code of normal rows that knows the covariance of each head; with +ar it also "
+            "predicts each principal component from the token before.";
     return {figure};
 }
 

@@ -26,11 +26,11 @@ struct CellNumber {
     std::int64_t n = 0;
 };
 
-/// For the worst check of each cell, |estimate - expected| in units of the margin.
+/// For the worst check of each cell, the distance of the estimate from the middle of the region in units of the margin.
 std::vector<CellNumber> check_deviations(Database& store) {
     std::map<std::int64_t, CellNumber> worst;
     for (const auto& check : read_checks(store)) {
-        const double off = std::abs(check.estimate - check.expected) / check.margin;
+        const double off = check.margins_off(check.estimate);
         if (!std::isfinite(off)) continue;
         auto& cell = worst.emplace(check.cell_id, CellNumber{check.cell_id, "", -1.0, 0.0, 0}).first->second;
         if (off > cell.value) cell = {check.cell_id, "", off, check.standard_error / check.margin, check.n};

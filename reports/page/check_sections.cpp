@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "reports/tables/text_table.hpp"
 
 namespace spiked::reports {
@@ -13,10 +15,11 @@ using validation::Statement;
 constexpr std::size_t passes_unfolded = 20;
 constexpr const char* how_to_read =
     "Each row compares the mean of a quantity over the replicates of a cell with what theory predicts. 0.7525(22) is "
-    "0.7525 with a standard error of 0.0022. Margin: how far the mean may be from theory. Interval: confidence limits "
-    "of the mean, at this check's part of the false-alarm rate (nominal). Detectable: the smallest deviation that "
-    "would have failed with probability 0.99. Control: the same data compared with a prediction that has a planted "
-    "error; it must fail, and a check whose control passes counts as failed.";
+    "0.7525 with a standard error of 0.0022. Margin: how far the mean may be from theory; a claim may state a region "
+    "in "
+    "place of both. Interval: confidence limits of the mean, at this check's part of the false-alarm rate (nominal). "
+    "Detectable: the smallest deviation that would have failed with probability 0.99. Control: the same interval about "
+    "what a planted error predicts; it must fail, and a check whose control passes counts as failed.";
 
 HtmlTable check_table(std::string_view caption) {
     return {caption,
@@ -36,8 +39,9 @@ void add_check(HtmlTable& table, const CheckRow& check, const PagePlace& place) 
                                 : check.control == "pass" ? "passes: no power"
                                                           : "inconclusive";
     table.add({verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
-               with_error(check.estimate, check.standard_error), predicted(check.expected),
-               Html::raw("&plusmn;" + escape(number(check.margin, 3))),
+               with_error(check.estimate, check.standard_error),
+               std::isnan(check.expected) ? stated(check) : predicted(check.expected),
+               std::isnan(check.expected) ? Html("") : Html::raw("&plusmn;" + escape(number(check.margin, 3))),
                fmt::format("{} \u2026 {}", number(check.low), number(check.high)), number(check.detectable, 2),
                std::to_string(check.n),
                Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(number(check.control_expected))))},

@@ -1,14 +1,21 @@
 #include "reports/page/claim_page.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <iterator>
+#include <set>
 #include <vector>
 
 #include "core/text/markup.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
 #include "reports/page/html.hpp"
 #include "reports/tables/claim_report.hpp"
+#include "validation/claims/claim_study.hpp"
 
 namespace spiked::reports {
 
@@ -39,6 +46,71 @@ std::string claims_html(const validation::Validation& validation, std::string_vi
     return (page + verdicts.html() + folded("How to read the verdicts", paragraph(claims_legend(validation))) +
             sections)
         .append(page_end);
+}
+
+std::string dumps_page_of(const std::string& path) {
+    const std::filesystem::path page(path);
+    return (page.parent_path() / (page.stem().string() + "-dumps" + page.extension().string())).string();
+}
+
+namespace {
+
+/// A text of a store, which may come from elsewhere, where Markdown would take some of its characters for markup.
+std::string plain(std::string text) {
+    text = one_line(text);
+    for (char& c : text)
+        if (std::string_view("<>&`|").find(c) != std::string_view::npos) c = '?';
+    return text;
+}
+
+}  // namespace
+
+std::string claims_origin(validation::Database& store) {
+    const validation::ValidationPlan plan = validation::ClaimStore(store).plan();
+    std::string words;
+    validation::Statement input(store,
+                                "SELECT coalesce(json_extract(meta, '$.absolute_path'), path) FROM input GROUP BY 1 "
+                                "ORDER BY min(input_id)");
+    while (input.step()) words += " " + plain(shell_word(std::filesystem::path(input.text(0)).filename().string()));
+    const std::set<std::string> judged(plan.claims.begin(), plan.claims.end());
+    const auto is_judged = [&](const validation::Claim& claim) { return judged.contains(claim.id); };
+    const auto& all = validation::claims();
+    if (!std::all_of(all.begin(), all.end(), is_judged))
+        words += plain(fmt::format(" --claim {}", fmt::join(judged, ",")));
+    validation::Statement session(
+        store,
+        "SELECT substr(started_utc, 1, 10), json_extract(provenance, '$.version'), json_extract(provenance, "
+        "'$.commit'), status FROM session, study ORDER BY session_id DESC LIMIT 1");
+    const bool any = session.step();
+    std::string text =
+        fmt::format("Made by `spiked validate{} --tier {} --seed {}`", words, enum_name(plan.tier), plan.seed.text());
+    if (any)
+        text += fmt::format(" on {}, spiked {} ({})", plain(session.text(0)), plain(session.text(1)),
+                            plain(session.text(2)));
+    text += ".";
+    if (any && session.text(3) != "complete")
+        text += fmt::format(" The store is not complete ({}).", plain(session.text(3)));
+    return text;
+}
+
+std::vector<ClaimPage> claim_pages(validation::Database& store, const validation::Validation& validation,
+                                   const std::string& path) {
+    std::string origin = claims_origin(store);
+    const std::size_t all = validation::ClaimStore(store).plan().claims.size();
+    if (validation.claims.size() < all)
+        origin +=
+            fmt::format(" {} of {} claims are left out, because their dumps or some of their trials are not there.",
+                        all - validation.claims.size(), all);
+    const auto page_of = [&](const validation::Validation& claims, const std::string& says) {
+        return path.ends_with(".md") ? claims_markdown(claims, says) : claims_html(claims, says);
+    };
+    const auto on_dumps = claims_where(validation, true);
+    if (on_dumps.claims.empty()) return {{path, page_of(validation, origin)}};
+    const std::string beside = dumps_page_of(path);
+    return {{path,
+             page_of(claims_where(validation, false), fmt::format("{} What was found on dumps is in {}.", origin,
+                                                                  std::filesystem::path(beside).filename().string()))},
+            {beside, page_of(on_dumps, origin)}};
 }
 
 std::string summary_html(const ClaimSummary& summary, std::string_view origin) {

@@ -99,7 +99,8 @@ public:
                 ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first->id, escape(first->check))
                 : escape(first->check),
             escape(first->cell), escape(with_error(first->estimate, first->standard_error)),
-            escape(predicted(first->expected)), escape(first->reason.empty() ? first->verdict : first->reason));
+            escape(std::isnan(first->expected) ? stated(*first) : predicted(first->expected)),
+            escape(first->reason.empty() ? first->verdict : first->reason));
     }
     [[nodiscard]] std::string title() const { return study_.title.empty() ? study_.name : study_.title; }
 
@@ -331,13 +332,9 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
         stores.back().execute("BEGIN");  // a consistent state of the store, even while a study writes to it
     }
     if (stores.size() == 1 && validation::holds_claims(stores.front())) {
-        Statement made(stores.front(), "SELECT config_source, created_utc, status FROM study");
-        (void)made.step();
-        return claims_html(
-            validation::stored_verdicts(stores.front()),
-            fmt::format("From a store of `{}`, begun {}{}.", made.text(0), made.text(1),
-                        made.text(2) == "complete" ? "" : ", which is not complete (" + made.text(2) + ")"),
-            generator);
+        const auto& claims = options.claims.empty() ? validation::claims().rows() : options.claims;
+        return claims_html(validation::stored_verdicts(stores.front(), claims), claims_origin(stores.front()),
+                           generator);
     }
     if (stores.size() == 1) {
         StorePart part(stores.front(), options, {});

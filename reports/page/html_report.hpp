@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include "validation/claims/claims.hpp"
+
 namespace spiked::reports {
 
 struct ReportOptions {
@@ -9,6 +11,8 @@ struct ReportOptions {
     std::string figure_folder = {};
     std::vector<std::string> figure_formats = {"svg"};  ///< formats of these pictures: svg, pdf, png
     std::string against = {};  ///< file of printed values to compare with the means of one store (printed_values.hpp)
+    /// Claims that one store of claims is judged on (stored_verdicts); those of this program if empty.
+    std::vector<validation::Claim> claims = {};
 };
 
 /// Stores as one self-contained page without scripts and network access, for light and dark screens and for print. The

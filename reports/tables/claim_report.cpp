@@ -174,7 +174,7 @@ std::string stored_claims_text(validation::Database& store, const Validation& va
     const std::size_t all = spiked::validation::ClaimStore(store).plan().claims.size();
     if (validation.claims.size() < all)
         text += fmt::format(
-            "{} more claims of this store are not shown (on dumps, which they need, or without all trials): see the "
+            "{} more claims of this store are not shown (their dumps, or some of their trials, are not there): see the "
             "command that made it\n",
             all - validation.claims.size());
     if (validation.lacking > 0)

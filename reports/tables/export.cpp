@@ -10,10 +10,12 @@
 #include "core/text/json.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "reports/tables/claim_report.hpp"
 #include "reports/tables/csv_text.hpp"
 #include "reports/tables/latex.hpp"
 #include "reports/tables/method_table.hpp"
 #include "reports/tables/metric_words.hpp"
+#include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/npy.hpp"
 #include "validation/claims/claim_study.hpp"
@@ -182,10 +184,11 @@ const Registry<StoreTable>& store_tables() {
              "USING(cell_id)"
              " JOIN method m USING(method_id) ORDER BY l.cell_id, l.method_id, l.item"},
             {"checks", "verdicts with margins and controls",
-             "SELECT v.check_name, v.claim, c.label AS cell, m.name AS method, v.k, v.estimate, v.mcse, v.expected, "
-             "v.margin,"
-             " v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, v.control_verdict, v.reason FROM verdict v"
-             " JOIN cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id"},
+             fmt::format("SELECT v.check_name, v.claim, {} AS cell, m.name AS method, v.k, v.estimate, v.mcse, "
+                         "v.expected, v.margin, v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, "
+                         "v.control_verdict, v.reason, v.allowed_lo, v.allowed_hi, v.exponent_of FROM verdict v JOIN "
+                         "cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id",
+                         judged_cell)},
             {"theory", "the theoretical values of each cell",
              "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
              "USING(cell_id)"
@@ -217,18 +220,18 @@ std::string formatted(Statement& rows, const std::string& table, const std::stri
 namespace {
 
 /// The table of checks of a store of claims: every comparison of every criterion and control.
-std::string checks_of_claims(Database& store, const std::string& format) {
+std::string checks_of_claims(Database& store, const std::string& format, const std::vector<validation::Claim>& claims) {
     Database made(":memory:", Database::Mode::trusted);
     made.execute(
         "CREATE TABLE finding(claim TEXT, form TEXT, criterion TEXT, control TEXT, size INTEGER, estimate REAL, mcse "
         "REAL, lo REAL, hi REAL, allowed_lo REAL, allowed_hi REAL, detectable REAL, n INTEGER, verdict TEXT)");
     Statement insert(made, "INSERT INTO finding VALUES(?,?,?,nullif(?,''),nullif(?,0),?,?,?,?,?,?,?,?,?)");
     const auto number = [](double value) { return std::isfinite(value) ? value : std::nan(""); };
-    for (const auto& claim : validation::stored_verdicts(store).claims)
+    for (const auto& claim : validation::stored_verdicts(store, claims).claims)
         for (const auto& one : claim.criteria) {
             const auto add = [&](const std::string& control, const validation::Outcome& outcome) {
                 for (const auto& [size, interval, region, detectable, verdict] : outcome.findings)
-                    insert.bind(1, claim.claim->id)
+                    insert.bind(1, claim_title(claim))
                         .bind(2, name_of(one.criterion->form))
                         .bind(3, one.criterion->name)
                         .bind(4, control)
@@ -255,8 +258,9 @@ std::string checks_of_claims(Database& store, const std::string& format) {
 }  // namespace
 
 std::string export_table(Database& store, const std::string& table, const std::string& format,
-                         const std::vector<std::string>& metrics) {
-    if (table == "checks" && validation::holds_claims(store)) return checks_of_claims(store, format);
+                         const std::vector<std::string>& metrics, const std::vector<validation::Claim>& claims) {
+    if (table == "checks" && validation::holds_claims(store))
+        return checks_of_claims(store, format, claims.empty() ? validation::claims().rows() : claims);
     const std::string& query = find_table(table).query;
     const TableFormat as = table_format(format);
     if (!query.empty() && !metrics.empty())

@@ -12,9 +12,10 @@ std::string junit_xml(validation::Database& store) {
     const std::string name = study.step() ? study.text(0) : "";
     validation::Statement check(
         store,
-        "SELECT v.check_name, c.label, v.k, v.estimate, v.mcse, v.expected, v.margin, "
-        "v.verdict, v.reason, m.name FROM verdict v JOIN cell c USING(cell_id) LEFT JOIN method m "
-        "USING(method_id) ORDER BY v.verdict_id");
+        fmt::format("SELECT v.check_name, {}, v.k, v.estimate, v.mcse, v.expected, v.margin, v.verdict, v.reason, "
+                    "m.name, v.allowed_lo, v.allowed_hi FROM verdict v JOIN cell c USING(cell_id) LEFT JOIN method m "
+                    "USING(method_id) ORDER BY v.verdict_id",
+                    judged_cell));
     std::string cases;
     int tests = 0;
     int failures = 0;
@@ -22,8 +23,10 @@ std::string junit_xml(validation::Database& store) {
     while (check.step()) {
         ++tests;
         const std::string message =
-            fmt::format("{} against {:.6g}, margin {:.3g}{}{}", with_error(check.real(3), check.real(4)), check.real(5),
-                        check.real(6), check.text(8).empty() ? "" : "; ", check.text(8));
+            with_error(check.real(3), check.real(4)) +
+            (check.is_null(5) ? fmt::format(" against {:.6g} to {:.6g}", check.real(10), check.real(11))
+                              : fmt::format(" against {:.6g}, margin {:.3g}", check.real(5), check.real(6))) +
+            (check.text(8).empty() ? "" : "; " + check.text(8));
         cases +=
             fmt::format("  <testcase classname=\"{}\" name=\"{}, {}{}\">", escape(check.text(0)), escape(check.text(1)),
                         escape(check.text(9)), check.integer(2) > 0 ? fmt::format(" spike {}", check.integer(2)) : "");

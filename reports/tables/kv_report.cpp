@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "core/text/printable.hpp"
@@ -229,8 +230,26 @@ Json inputs_json(const std::vector<validation::KvInput>& inputs) {
     return list;
 }
 
+/// The errors of a side's references, a column for each number of bits. Empty where there are none.
+std::string references_text(const std::vector<validation::SpectrumReference>& references, std::string_view side) {
+    std::optional<TextTable> table;
+    for (const auto& reference : references) {
+        if (reference.side != side) continue;
+        std::vector<std::string> header = {"relative L2 % at bits of"};
+        std::vector<std::string> cells = {reference.name};
+        for (const auto& [bits, error] : reference.points) {
+            header.push_back(fmt::format("{:g}", bits));
+            cells.push_back(fmt::format("{:.2f}", 100.0 * error));
+        }
+        if (!table) table.emplace(header);
+        table->add(cells);
+    }
+    return table ? table->text() + "\n" : "";
+}
+
 std::string frontier_text(const validation::KvTable& table, const std::string& metric,
-                          const std::vector<validation::EqualBits>& at) {
+                          const std::vector<validation::EqualBits>& at,
+                          const std::vector<validation::SpectrumReference>& references) {
     const auto hull = validation::convex_hull(table, metric);
     std::string text;
     FrontierNotes notes;
@@ -247,6 +266,7 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         for (const auto& one : at)
             if (one.group == side) methods.push_back(&one);
         text += equal_bits_text(table, order, metric, methods, rows);
+        text += references_text(references, side);
     }
     text += fmt::format(
         "* on the convex hull of the logarithm of the {} over stored bits.\nErrors clustered by {}; at equal bits "
@@ -254,11 +274,14 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
         long_name_of(metric), clusters_text(table), errors_sentence(table.cluster));
     if (notes.of_blocks)
         text += "normal entries: the smallest error of any code of independent normal entries (Shannon).\n";
+    if (!references.empty())
+        text +=
+            "water-filling: an ideal code of normal rows that knows the covariance of each head, at no bits; +ar: and "
+            "what the token before says about each principal component. Codes that follow the text can be better.\n";
     if (notes.shared_bits)
         text +=
             "shared bits: those of a calibrated basis, per entry of these sequences; it serves all sequences and is "
-            "not "
-            "part of the bits.\n";
+            "not part of the bits.\n";
     if (notes.attention)
         text +=
             "logits: root mean square error of an attention logit; attention: relative error of the output with this "
@@ -266,8 +289,20 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
     return text;
 }
 
+Json references_json(const std::vector<validation::SpectrumReference>& references) {
+    Json list = Json::array();
+    for (const auto& reference : references)
+        for (const auto& [bits, error] : reference.points)
+            list.push(Json::object({{"side", reference.side},
+                                    {"name", reference.name},
+                                    {"bits_per_entry", bits},
+                                    {"relative_l2", error}}));
+    return list;
+}
+
 Json frontier_json(const validation::KvTable& table, const std::string& metric,
-                   const std::vector<validation::EqualBits>& at) {
+                   const std::vector<validation::EqualBits>& at,
+                   const std::vector<validation::SpectrumReference>& references) {
     const auto hull = validation::convex_hull(table, metric);
     Json rows = Json::array();
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -303,7 +338,8 @@ Json frontier_json(const validation::KvTable& table, const std::string& metric,
                          {"partial", table.partial},
                          {"metric", metric},
                          {"rows", std::move(rows)},
-                         {"at", std::move(best)}});
+                         {"at", std::move(best)},
+                         {"references", references_json(references)}});
 }
 
 std::string kv_text(const validation::KvTable& table, const validation::EqualBitsTable& equal) {

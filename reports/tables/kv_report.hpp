@@ -5,6 +5,7 @@
 #include "core/text/json.hpp"
 #include "validation/kv/equal_bits.hpp"
 #include "validation/kv/kv_table.hpp"
+#include "validation/kv/spectrum_references.hpp"
 
 namespace spiked::reports {
 
@@ -28,12 +29,17 @@ struct EqualBitsRows {
 [[nodiscard]] Json inputs_json(const std::vector<validation::KvInput>& inputs);
 
 /// Every method and bit width in the order of stored bits, with the errors of frontier_metrics; a star marks the convex
-/// hull of `metric`. Then the methods of `at`, which compares them at one number of bits, the best first.
+/// hull of `metric`. Then the methods of `at`, which compares them at one number of bits, the best first, and the
+/// references of the side.
 [[nodiscard]] std::string frontier_text(const validation::KvTable& table, const std::string& metric,
-                                        const std::vector<validation::EqualBits>& at);
+                                        const std::vector<validation::EqualBits>& at,
+                                        const std::vector<validation::SpectrumReference>& references = {});
 /// The same as JSON of schema `spiked.frontier/1`.
 [[nodiscard]] Json frontier_json(const validation::KvTable& table, const std::string& metric,
-                                 const std::vector<validation::EqualBits>& at);
+                                 const std::vector<validation::EqualBits>& at,
+                                 const std::vector<validation::SpectrumReference>& references = {});
+/// A list of one object for each point of each reference; a figure of the kind `frontier` draws it as `references`.
+[[nodiscard]] Json references_json(const std::vector<validation::SpectrumReference>& references);
 
 /// A table of the items that hold bits, and the total.
 [[nodiscard]] std::string ledger_text(const estimators::PerItem<double>& bits_per_entry);

@@ -115,10 +115,11 @@ StudyRow read_study(Database& store) {
 
 std::vector<CheckRow> read_checks(Database& store) {
     Statement query(store,
-                    "SELECT verdict_id, check_name, claim, cell_id, c.label, me.name, metric, k, estimate, mcse, "
-                    "expected, margin, lo, hi, detectable, v.n, needed, control_expected, control_verdict, verdict, "
-                    "reason FROM verdict v LEFT JOIN cell c USING(cell_id) LEFT JOIN method me USING(method_id) "
-                    "ORDER BY verdict_id");
+                    fmt::format("SELECT verdict_id, check_name, claim, cell_id, {}, me.name, metric, k, estimate, "
+                                "mcse, expected, margin, lo, hi, detectable, v.n, needed, control_expected, "
+                                "control_verdict, verdict, reason, allowed_lo, allowed_hi FROM verdict v LEFT JOIN "
+                                "cell c USING(cell_id) LEFT JOIN method me USING(method_id) ORDER BY verdict_id",
+                                judged_cell));
     std::vector<CheckRow> checks;
     while (query.step()) {
         CheckRow row;
@@ -143,15 +144,22 @@ std::vector<CheckRow> read_checks(Database& store) {
         row.control = query.text(18);
         row.verdict = query.text(19);
         row.reason = query.text(20);
+        row.allowed_low = query.real(21);
+        row.allowed_high = query.real(22);
         checks.push_back(std::move(row));
     }
     std::stable_sort(checks.begin(), checks.end(), farther_off);
     return checks;
 }
 
+std::string stated(const CheckRow& check) {
+    return std::isnan(check.expected) ? fmt::format("{:.4g} to {:.4g}", check.allowed_low, check.allowed_high)
+                                      : fmt::format("{:.4g}", check.expected);
+}
+
 bool farther_off(const CheckRow& a, const CheckRow& b) {
     const auto sort_key = [](const CheckRow& row) {
-        const double off = std::abs(row.estimate - row.expected) / row.margin;
+        const double off = row.margins_off(row.estimate);
         return std::pair(severity(row.verdict), row.verdict == "pass" || std::isnan(off) ? 0.0 : -off);
     };
     return sort_key(a) < sort_key(b);
@@ -250,7 +258,7 @@ std::vector<std::int64_t> worst_cells(Database& store, const std::vector<CheckRo
     for (const auto& check : checks) {
         auto& cell = cells[check.cell_id];
         cell.severity = std::min(cell.severity, severity(check.verdict));
-        const double deviation = std::abs(check.estimate - check.expected) / check.margin;
+        const double deviation = check.margins_off(check.estimate);
         if (std::isfinite(deviation)) cell.deviation = std::max(cell.deviation, deviation);
     }
     std::vector<std::pair<std::int64_t, Badness>> order(cells.begin(), cells.end());

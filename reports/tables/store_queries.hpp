@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,9 +24,12 @@ namespace spiked::reports {
 /// A subquery with the expected value of the first check of each quantity: (cell_id, method_id, metric, k, expected,
 /// first). It is meant for a join, for which SQLite builds an index; as a query per row it would scan all verdicts.
 inline constexpr const char* first_expectations =
-    "(SELECT cell_id, method_id, metric, k, expected, min(verdict_id) AS first FROM verdict GROUP BY cell_id, "
-    "method_id, "
-    "metric, k)";
+    "(SELECT cell_id, method_id, metric, k, expected, min(verdict_id) AS first FROM verdict WHERE exponent_of IS NULL "
+    "AND expected IS NOT NULL GROUP BY cell_id, method_id, metric, k)";
+/// The cell of the row `v` of table verdict, with the label of the row `c` of table cell; of an exponent, what it is
+/// the exponent of.
+inline constexpr const char* judged_cell =
+    "CASE WHEN v.exponent_of IS NULL THEN c.label ELSE 'exponent of ' || v.exponent_of || ' up to ' || c.label END";
 /// The moments of one quantity over all its batches.
 [[nodiscard]] validation::Moments pooled_moments(validation::Database& store, std::int64_t cell, std::int64_t method,
                                                  std::int64_t metric, std::int64_t k);
@@ -45,14 +49,16 @@ struct CheckRow {
     std::string check;
     std::string claim;
     std::int64_t cell_id = 0;
-    std::string cell;
+    std::string cell;  ///< its label, or of an exponent what it is the exponent of
     std::string method;
     std::string metric;
     std::int64_t k = 0;
     double estimate = 0.0;
     double standard_error = 0.0;
-    double expected = 0.0;
-    double margin = 0.0;
+    double expected = 0.0;  ///< NaN where the claim states a region only
+    double margin = 0.0;    ///< half the width of the region
+    double allowed_low = 0.0;
+    double allowed_high = 0.0;
     double low = 0.0;
     double high = 0.0;
     double detectable = 0.0;
@@ -62,7 +68,14 @@ struct CheckRow {
     std::string control;  ///< pass | fail | inconclusive
     std::string verdict;
     std::string reason;
+
+    /// The distance of a number from the middle of the region, in units of the margin.
+    [[nodiscard]] double margins_off(double number) const {
+        return std::abs(number - 0.5 * (allowed_low + allowed_high)) / margin;
+    }
 };
+/// The predicted number, `0.7525`, or the region of a claim that has none, `0.2 to 0.4`.
+[[nodiscard]] std::string stated(const CheckRow& check);
 
 /// The checks of a store: failures first, then inconclusive ones, each by decreasing deviation in units of their
 /// margin, then passes in the order of the store.

@@ -15,11 +15,9 @@ namespace {
 
 constexpr std::size_t most_passes_shown = 20;  // with more, only the closest pass of each claim is shown
 
-/// The largest distance of the interval from the expected value as a fraction of the margin; above 1 a check fails to
+/// The largest distance of the interval from the middle of the region in units of the margin; above 1 a check fails to
 /// pass.
-double nearness(const CheckRow& check) {
-    return std::max(std::abs(check.low - check.expected), std::abs(check.high - check.expected)) / check.margin;
-}
+double nearness(const CheckRow& check) { return std::max(check.margins_off(check.low), check.margins_off(check.high)); }
 
 }  // namespace
 
@@ -32,8 +30,9 @@ std::string checks_text(validation::Database& store) {
     TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
     const auto add = [&](const CheckRow& check, const std::string& note) {
         rows.add({check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim, check.cell + note,
-                  with_error(check.estimate, check.standard_error), fmt::format("{:.4g}", check.expected),
-                  fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2), check.verdict,
+                  with_error(check.estimate, check.standard_error), stated(check),
+                  std::isnan(check.expected) ? "" : fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2),
+                  check.verdict,
                   check.control == "pass"   ? "passes: no power"
                   : check.control == "fail" ? "fails, as it should"
                                             : "inconclusive"});

@@ -70,7 +70,7 @@ public:
         : database(path, validation::Database::Mode::create) {
         database.execute("BEGIN");
         database.execute(file_text(SPIKED_SOURCE_DIR "/validation/store/store_schema.sql"));
-        database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 3");
+        database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 4");
         validation::Statement study(
             database,
             "INSERT INTO study(id, name, title, kind, config_source, config_resolved, science_hash, seed, seed_source, "
@@ -176,7 +176,8 @@ public:
         claim(metric);
         validation::Statement insert(
             database,
-            "INSERT INTO verdict VALUES(NULL,?1,?1,?2,?3,?1,?4,?5,?6,?7,?8,?9,?10,1e-7,0.031,100,4000,?11,0.9,?12,'')");
+            "INSERT INTO verdict VALUES(NULL,?1,?1,?2,?3,?1,?4,?5,?6,?7,?8,?9,?10,1e-7,0.031,100,4000,?11,0.9,?12,'',"
+            "?7 - ?8,?7 + ?8,NULL)");
         insert.bind(1, metric)
             .bind(2, cell)
             .bind(3, method)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/runtime/error.hpp"
+#include "core/runtime/memory.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/file_formats.hpp"
@@ -104,7 +105,18 @@ TensorAxes axes_of_matrix(const StoredTensor& tensor) {
             .dim_step = tensor.fortran_order ? rows : 1};
 }
 
-/// The limit is stricter than for dumps, because computing with a matrix takes some 20 copies of it.
+void reject_beyond_memory(std::size_t rows, std::size_t columns, double copies, const std::string& where) {
+    const double needed =
+        copies * static_cast<double>(sizeof(double)) * static_cast<double>(rows) * static_cast<double>(columns);
+    const auto allowed = static_cast<double>(allowed_memory());
+    if (needed <= allowed) return;
+    throw Error(ErrorKind::memory,
+                fmt::format("{} of {} x {} takes at least {:.3g} GB to work with ({:.3g} GB are allowed): raise the "
+                            "limit or give a part of it",
+                            where, rows, columns, needed / 1e9, allowed / 1e9));
+}
+
+/// The limit is stricter than for dumps, because some computations with a matrix take 20 copies of it.
 void reject_packed(const StoredTensor& tensor, const TensorAxes& axes, const std::string& where) {
     constexpr std::uint64_t always = 12 << 20;
     if (tensor.packed)
@@ -112,7 +124,8 @@ void reject_packed(const StoredTensor& tensor, const TensorAxes& axes, const std
                          {.always = always, .times = 12}, where);
 }
 
-arma::mat read_tensor(const TensorContainer& file, const Selected& selected, const std::string& option) {
+arma::mat read_tensor(const TensorContainer& file, const Selected& selected, const std::string& option,
+                      double copies = 1.0) {
     const auto& tensor = file.tensors()[selected.tensor];
     const std::string where = fmt::format("{}: tensor {}", file.path(), in_quotes(tensor.name));
     const auto read = [&](std::uint64_t first, std::span<double> out) { file.read(selected.tensor, first, out); };
@@ -131,8 +144,10 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
         if (selected.head)
             throw input_error("{} has shape {} (a matrix, without heads): leave :{} out", where,
                               shape_text(tensor.shape), *selected.head);
-        reject_packed(tensor, axes_of_matrix(tensor), where);
-        return gather_block(axes_of_matrix(tensor), 0, 0, tensor.shape[0], read);
+        const TensorAxes axes = axes_of_matrix(tensor);
+        reject_packed(tensor, axes, where);
+        reject_beyond_memory(axes.tokens, axes.dim, copies, where);
+        return gather_block(axes, 0, 0, axes.tokens, read);
     }
     const TensorAxes axes = axes_of(layout_for(file, tensor, option), tensor.shape, tensor.fortran_order);
     if (!selected.head)
@@ -142,6 +157,7 @@ arma::mat read_tensor(const TensorContainer& file, const Selected& selected, con
         throw input_error("{} of shape {} has no head {} (it has {}, counted from 0): name one of 0 to {}", where,
                           shape_text(tensor.shape), *selected.head, axes.heads, axes.heads - 1);
     reject_packed(tensor, axes, where);
+    reject_beyond_memory(axes.tokens, axes.dim, copies, where);
     return gather_block(axes, *selected.head, 0, axes.tokens, read);
 }
 
@@ -168,9 +184,12 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
                 "{}: --layout has no effect on a table of text (it orders the axes of a tensor): leave it "
                 "out",
                 spec.path);
-        Table found = read_table(spec.path, {.dialect = reading.table});
+        Table found = read_table(
+            spec.path,
+            {.dialect = reading.table, .keep_missing = reading.keep_missing, .missing_option = reading.missing_option});
         found.notes.insert(found.notes.end(), notes.begin(), notes.end());
         found.of_text = true;
+        reject_beyond_memory(found.matrix.n_rows, found.matrix.n_cols, reading.copies, spec.path + ": matrix");
         return found;
     }
     const TableDialect& table = reading.table;
@@ -184,7 +203,7 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
     const Selected selected = select(*file, spec.selector);
     if (file->tensors()[selected.tensor].shape.size() == 1)
         notes.push_back(fmt::format("{}: its array has one axis and is read as one column", spec.path));
-    return {.matrix = read_tensor(*file, selected, reading.layout), .notes = std::move(notes)};
+    return {.matrix = read_tensor(*file, selected, reading.layout, reading.copies), .notes = std::move(notes)};
 }
 
 }  // namespace
@@ -216,23 +235,48 @@ std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix) {
     Nonfinite found;
     for (std::size_t i = 0; i < matrix.n_rows; ++i)
         for (std::size_t j = 0; j < matrix.n_cols; ++j)
-            if (!std::isfinite(matrix(i, j)) && found.count++ == 0) {
+            if (!std::isfinite(matrix(i, j))) {
+                found.infinite += std::isinf(matrix(i, j));
+                if (found.count++ > 0) continue;
                 found.row = i;
                 found.column = j;
             }
     return found;
 }
 
-void reject_nonfinite(const arma::mat& matrix, const std::string& where) {
+void reject_nonfinite(const arma::mat& matrix, const std::string& where, const std::string& option) {
     if (const auto found = find_nonfinite(matrix))
         throw input_error(
-            "{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): remove or replace them", where,
-            found->count, found->count == 1 ? "value" : "values", found->row, found->column);
+            "{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): {}remove or replace them", where,
+            found->count, found->count == 1 ? "value" : "values", found->row, found->column,
+            found->infinite == 0 ? missing_advice(option) : "");
 }
+
+std::string missing_advice(const std::string& option) {
+    if (option.empty()) return "";
+    return fmt::format("say {} if they are missing at random, or ", option);
+}
+
+namespace {
+
+/// What is left to reject where missing values are kept.
+void reject_infinite(const arma::mat& matrix, const std::string& where) {
+    const auto found = find_nonfinite(matrix);
+    if (!found || found->infinite == 0) return;
+    const arma::uvec places = arma::find(arma::abs(matrix.t()) == arma::datum::inf, 1);  // in row order
+    throw input_error("{}: {} infinite {} (first at row {}, column {}, counted from 0): remove or replace {}", where,
+                      found->infinite, found->infinite == 1 ? "value" : "values", places[0] / matrix.n_cols,
+                      places[0] % matrix.n_cols, found->infinite == 1 ? "it" : "them");
+}
+
+}  // namespace
 
 NotedMatrix read_noted_matrix(const std::string& spec, const MatrixReading& reading) {
     Table table = read_any(split_spec(spec), reading);
-    reject_nonfinite(table.matrix, spec);
+    if (reading.keep_missing)
+        reject_infinite(table.matrix, spec);
+    else
+        reject_nonfinite(table.matrix, spec, reading.missing_option);
     return {std::move(table.matrix), std::move(table.notes), table.of_text};
 }
 

@@ -28,6 +28,10 @@ using CharacterNames = std::vector<std::pair<std::string, char>>;
 struct MatrixReading {
     std::string layout;
     TableDialect table;
+    bool keep_missing = false;  ///< missing values are read as NaN, and only infinite ones are errors
+    /// The option or key by which the caller's user can ask for keep_missing, for the message about missing values.
+    std::string missing_option = {};
+    double copies = 1.0;  ///< of the matrix, which the caller needs at the same time
 };
 
 /// A matrix and what was decided on reading it, a sentence each.
@@ -40,8 +44,10 @@ struct NotedMatrix {
 /// Reads `FILE.npy`, `FILE.npz[:name]`, a table of text (`read_table`) or `FILE.safetensors[:tensor[:head]]` as a
 /// matrix (rows x columns). A 1-D array is a column. Of a tensor with 3 axes (or 4 with a batch axis of size 1 in
 /// front) one head, tokens x dim, is read and must be named; its layout is `layout`, or that of the file's metadata.
-/// FILE itself may contain colons. Throws input_error for a file that cannot be read, an empty matrix, NaN and
-/// infinities (with their count and the first position), and usage_error for a dialect of a file that is no table.
+/// FILE itself may contain colons. Throws an error of kind `memory`, before an array is read, where the caller's copies
+/// exceed what the process may use, input_error for a file that cannot be read, an empty matrix, NaN (unless
+/// missing values are kept) and infinities (with their count and the first position), and usage_error for a dialect of
+/// a file that is no table.
 [[nodiscard]] NotedMatrix read_noted_matrix(const std::string& spec, const MatrixReading& reading = {});
 /// The same for callers that have nowhere to say notes: throws input_error too where numbers of a table could only be
 /// guessed to be a header or an index.
@@ -53,12 +59,17 @@ struct NotedMatrix {
 /// The number of entries that are NaN or infinite, and the position of the first one in row order.
 struct Nonfinite {
     std::size_t count = 0;
+    std::size_t infinite = 0;  ///< of them
     std::size_t row = 0;
     std::size_t column = 0;
 };
 [[nodiscard]] std::optional<Nonfinite> find_nonfinite(const arma::mat& matrix);
 
-/// Throws input_error with the count and the first position when the matrix holds NaN or infinities.
-void reject_nonfinite(const arma::mat& matrix, const std::string& where);
+/// Throws input_error with the count and the first position when the matrix holds NaN or infinities; `option` is
+/// offered where only NaN stand in the way, as in MatrixReading.
+void reject_nonfinite(const arma::mat& matrix, const std::string& where, const std::string& option = "");
+
+/// How a message offers the option by which missing values are accepted; empty without one.
+[[nodiscard]] std::string missing_advice(const std::string& option);
 
 }  // namespace spiked::sim

@@ -295,7 +295,10 @@ ByteSource source_of(const ByteFile& file) {
             [&file](std::uint64_t offset, std::span<std::byte> out) { file.read(offset, out); }};
 }
 
-std::string npy_bytes(const arma::mat& matrix) {
+namespace {
+
+/// What comes before the numbers of a matrix.
+std::string npy_start(const arma::mat& matrix) {
     std::string text =
         fmt::format("{{'descr': '<f8', 'fortran_order': True, 'shape': ({}, {}), }}", matrix.n_rows, matrix.n_cols);
     constexpr std::size_t start = 10;
@@ -308,6 +311,13 @@ std::string npy_bytes(const arma::mat& matrix) {
     bytes += static_cast<char>(text.size() & 0xFFU);
     bytes += static_cast<char>(text.size() >> 8);
     bytes += text;
+    return bytes;
+}
+
+}  // namespace
+
+std::string npy_bytes(const arma::mat& matrix) {
+    std::string bytes = npy_start(matrix);
     const std::span<const double> values(matrix.memptr(), matrix.n_elem);
     const std::size_t header = bytes.size();
     bytes.resize(header + values.size_bytes());
@@ -315,6 +325,20 @@ std::string npy_bytes(const arma::mat& matrix) {
     return bytes;
 }
 
-void write_npy(const std::string& path, const arma::mat& matrix) { write_file(path, npy_bytes(matrix)); }
+void write_npy(const std::string& path, const arma::mat& matrix) {
+    const std::string start = npy_start(matrix);
+    std::span<const double> values(matrix.memptr(), matrix.n_elem);
+    OutputFile file(path, start.size() + values.size_bytes());
+    file.write(start);
+    std::vector<std::byte> bytes(std::min<std::size_t>(values.size_bytes(), chunk_bytes));
+    while (!values.empty()) {
+        const auto part = values.first(std::min(values.size(), chunk_bytes / sizeof(double)));
+        const auto encoded = std::span(bytes).first(part.size_bytes());
+        (void)encode(part, DType::f64, encoded);
+        file.write(encoded);
+        values = values.subspan(part.size());
+    }
+    file.commit();
+}
 
 }  // namespace spiked::sim

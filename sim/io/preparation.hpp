@@ -11,12 +11,20 @@ namespace spiked::sim {
 /// The lines of a matrix that a preparation is about.
 enum class Lines { none, rows, columns, both };
 
+/// What the probability that an entry is seen depends on, for matrices with missing entries, which are NaN. Entries are
+/// taken to be seen independently of each other and of their values. `none`: no entry may be missing; `uniform`: one
+/// probability p for all; `rows`, `columns`: one for each line; `both`: p_ij = r_i c_j / p.
+enum class Missing { none, uniform, rows, columns, both };
+
 /// What is done to a matrix before a method sees it. By default nothing is.
 struct Preparation {
     Lines center = Lines::none;       ///< both: double centring
     Lines standardize = Lines::none;  ///< rows or columns, which it also centres
+    Missing missing = Missing::none;
 
-    [[nodiscard]] bool empty() const { return center == Lines::none && standardize == Lines::none; }
+    [[nodiscard]] bool empty() const {
+        return center == Lines::none && standardize == Lines::none && missing == Missing::none;
+    }
     /// The lines whose mean is 0 afterwards.
     [[nodiscard]] Lines centered() const { return standardize == Lines::none ? center : standardize; }
     [[nodiscard]] bool centers(Lines side) const { return centered() == Lines::both || centered() == side; }
@@ -30,6 +38,30 @@ struct Preparation {
     }
     /// Throws usage_error for other lines to centre than to standardize, which would undo each other.
     void check() const;
+};
+
+/// The entries that are seen of a matrix, and the weight of each, 1 / p_ij = row_weights[i] * column_weights[j].
+struct SeenEntries {
+    double share = 1.0;                  ///< in lines of which some entry is seen
+    std::size_t missing = 0;             ///< number of missing entries
+    arma::Mat<unsigned char> seen = {};  ///< 1 or 0; empty where nothing is missing, as the weights
+    arma::vec row_weights = {};          ///< 0 for lines of which no entry is seen
+    arma::rowvec column_weights = {};
+
+    /// The entries without their weights, NaN where they are missing, of the weighted matrix.
+    [[nodiscard]] arma::mat unweighted(const arma::mat& weighted) const;
+};
+
+/// Replaces NaN by 0 and multiplies every other entry by its weight. Averaged over which entries are seen, the result
+/// is the whole matrix (inverse-probability weighting, Horvitz and Thompson 1952), because the expected value of
+/// seen_ij / p_ij is 1: a low-rank part keeps its singular values and vectors, and what the weights add is noise
+/// (theory/laws/missing_entries.hpp). Probabilities are estimated by the shares seen: p = seen / (n d), r_i and c_j
+/// those of row i and column j; lines of which nothing is seen stay zero and do not count. Infinite entries are the
+/// caller's to reject. Throws input_error where every entry is missing. Cost O(n d).
+[[nodiscard]] SeenEntries weight_seen_entries(arma::mat& matrix, Missing kind);
+
+struct PreparedMatrix : NotedMatrix {
+    SeenEntries entries = {};
 };
 
 /// The prepared matrix, of the same shape, and notes on constant lines that centring made zero and on zero lines that
@@ -46,10 +78,15 @@ struct Preparation {
 /// Centred columns are orthogonal to the vector of ones: n rows have rank n - 1, and where n <= d the smallest singular
 /// value is 0 (`Preparation::independent_shape`).
 ///
+/// Where entries may be missing, means and deviations are those of the entries seen (for `both`, the least-squares fit
+/// of row and column effects to them), and then the entries are weighted (`weight_seen_entries`). Notes say how many
+/// are missing, and where the shares seen of rows or of columns differ by more than chance (chi-square test at level
+/// 1e-4) although the weights take them as equal.
+///
 /// Throws input_error with the number of lines and the first one where a line to be standardized is constant (zero
 /// lines too), and for a single row or column, of which centring would leave nothing. Cost O(n d), accurate to rounding
 /// of the largest entry of a line.
-[[nodiscard]] NotedMatrix prepared(arma::mat matrix, const Preparation& preparation);
+[[nodiscard]] PreparedMatrix prepared(arma::mat matrix, const Preparation& preparation);
 
 /// What is known about a matrix when its notes are written.
 struct NoteContext {
@@ -72,4 +109,13 @@ struct spiked::EnumNames<spiked::sim::Lines> {
                                                              {spiked::sim::Lines::rows, "rows"},
                                                              {spiked::sim::Lines::columns, "columns"},
                                                              {spiked::sim::Lines::both, "both"}};
+};
+
+template <>
+struct spiked::EnumNames<spiked::sim::Missing> {
+    static constexpr EnumName<spiked::sim::Missing> table[] = {{spiked::sim::Missing::none, "none"},
+                                                               {spiked::sim::Missing::uniform, "uniform"},
+                                                               {spiked::sim::Missing::rows, "rows"},
+                                                               {spiked::sim::Missing::columns, "columns"},
+                                                               {spiked::sim::Missing::both, "both"}};
 };

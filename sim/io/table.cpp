@@ -30,7 +30,11 @@ constexpr std::size_t sample_bytes = 1 << 20;
 class TableReader {
 public:
     TableReader(std::string path, const TableReading& reading)
-        : path_(std::move(path)), dialect_(reading.dialect), counts_(reading.counts), check_(reading.check) {}
+        : path_(std::move(path)),
+          dialect_(reading.dialect),
+          counts_(reading.counts),
+          check_(reading.check),
+          missing_(reading.keep_missing, reading.missing_option) {}
 
     void line(std::string_view text) {
         ++line_;
@@ -44,7 +48,7 @@ public:
         if (!form_ && !sample_.empty()) begin_rows();
         if (rows_ == 0) throw input_error("{}: empty matrix (it has no line of numbers): give at least one row", path_);
         if (!unsure_.empty()) reject_thousands(unsure_place_, unsure_, *decimal_);
-        reject_missing();
+        missing_.reject(rows_);
         Table found{.notes = {}, .guessed = form_->guessed};
         const bool counted = form_->may_count && first_.counts && rows_ >= 2 && counts_rows();
         if (counted) found.guessed = true;
@@ -243,22 +247,8 @@ private:
                 throw input_error("{}:{}:{}: {}", path_, number, cell.column, reason);
         if (value && std::isfinite(*value)) return *value;
         if (!value && !is_missing(cell.text)) reject_text(cell, i, number, line);
-        if (missing_++ == 0) {
-            missing_corner_ = rows_ == 0 && i == 0 && cell.text.empty() && !dialect_.header && !dialect_.index;
-            missing_place_ = fmt::format("{}:{}:{}", path_, number, cell.column);
-            missing_text_ = cell.text.empty() ? "an empty cell" : in_quotes(cell.text);
-        }
-        return 0.0;
-    }
-
-    void reject_missing() const {
-        if (missing_ == 0) return;
-        throw input_error(
-            "{}: {} missing or infinite {} in {} {} (the first, here, is {}): {}leave out the rows or columns that "
-            "hold them, or fill them in",
-            missing_place_, missing_, missing_ == 1 ? "value" : "values", rows_, rows_ == 1 ? "row" : "rows",
-            missing_text_,
-            missing_corner_ ? "say --header yes --index yes where the first line names the columns, otherwise " : "");
+        const bool corner = rows_ == 0 && i == 0 && cell.text.empty() && !dialect_.header && !dialect_.index;
+        return missing_.add(cell, corner, [&] { return fmt::format("{}:{}:{}", path_, number, cell.column); });
     }
 
     [[noreturn]] void reject_text(const TableCell& cell, std::size_t i, std::size_t number,
@@ -350,7 +340,7 @@ private:
     [[nodiscard]] bool has_fractions() const {
         const auto shown = std::min<std::size_t>(values_.size(), 4096);
         return std::any_of(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(shown),
-                           [](double value) { return value != std::floor(value); });
+                           [](double value) { return std::isfinite(value) && value != std::floor(value); });
     }
 
     [[nodiscard]] std::vector<std::string> notes(bool counted) const {
@@ -378,6 +368,11 @@ private:
         }
         if (!form_->header && !form_->header_note.empty())
             found.push_back(fmt::format("{}: {}", path_, form_->header_note));
+        if (missing_.keeps_corner())
+            found.push_back(
+                fmt::format("{}: its first cell is empty and read as a missing value (--header yes --index "
+                            "yes where the first line names the columns)",
+                            path_));
         if (left_out_ > 0)
             found.push_back(
                 fmt::format("{}: {} behind its first row {} with '#' or '%' and {} left out (the first is "
@@ -426,10 +421,7 @@ private:
     std::size_t line_ = 0;
     std::size_t first_line_ = 0;
     std::size_t rows_ = 0;
-    std::size_t missing_ = 0;
-    bool missing_corner_ = false;  ///< the first of them is the first cell
-    std::string missing_place_;
-    std::string missing_text_;
+    MissingCells missing_;
     std::vector<double> values_;
 };
 

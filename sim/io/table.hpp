@@ -16,7 +16,9 @@ struct TableReading {
     TableDialect dialect;
     /// Whether lines and columns of numbers that only count may be surroundings; not in a list of value,weight.
     bool counts = true;
-    CellCheck check;
+    CellCheck check = {};
+    bool keep_missing = false;        ///< missing values are NaN, and only infinite ones are errors
+    std::string missing_option = {};  ///< as in MatrixReading
 };
 
 struct Table {
@@ -33,8 +35,8 @@ struct Table {
 /// not state it: the delimiter (comma, semicolon, tab, bar or blanks), the decimal mark, quotes, a header, an index,
 /// delimiters at the end of lines. Empty lines, and lines that begin with '#' or '%' unless the others hold a name and
 /// numbers like them, are left out; a note counts those between rows. Throws an input_error
-/// with file:line:column for a cell that is not a number, for a line with another number of cells, and for missing and
-/// infinite values, with their number. Takes some 20 bytes of memory for each byte of text.
+/// with file:line:column for a cell that is not a number, for a line with another number of cells, and for missing
+/// (unless they are kept) and infinite values, with their number. Takes some 20 bytes of memory for each byte of text.
 [[nodiscard]] Table read_table(const std::string& path, const TableReading& reading = {});
 
 }  // namespace spiked::sim

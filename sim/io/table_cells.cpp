@@ -9,7 +9,10 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "sim/io/matrix_file.hpp"
 
 namespace spiked::sim {
 
@@ -81,6 +84,10 @@ bool is_missing(std::string_view text) {
     return std::find(std::begin(words), std::end(words), lower_case(text)) != std::end(words);
 }
 
+bool is_infinite(std::string_view text) {
+    return is_missing(text) && lower_case(text).find("inf") != std::string::npos;
+}
+
 bool is_digits(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -132,6 +139,22 @@ std::string unread_notation(std::string_view text) {
     const std::string_view unit = rest.substr(rest.front() == ' ' ? 1 : 0);
     const bool letters = std::all_of(unit.begin(), unit.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
     return letters && !unit.empty() && unit.size() <= 3 ? "with a unit" : "";
+}
+
+void MissingCells::set_first(const TableCell& cell, bool corner, std::string place) {
+    corner_ = corner;
+    place_ = std::move(place);
+    text_ = cell.text.empty() ? "an empty cell" : in_quotes(cell.text);
+}
+
+void MissingCells::reject(std::size_t rows) const {
+    if (count_ == 0) return;
+    throw input_error(
+        "{}: {} {}infinite {} in {} {} (the first, here, is {}): {}{}leave out the rows or columns that hold them, or "
+        "fill them in",
+        place_, count_, keep_ ? "" : "missing or ", count_ == 1 ? "value" : "values", rows, rows == 1 ? "row" : "rows",
+        text_, corner_ ? "say --header yes --index yes where the first line names the columns, otherwise " : "",
+        infinite_ == 0 ? missing_advice(option_) : "");
 }
 
 bool names_a_column(std::string_view text) {

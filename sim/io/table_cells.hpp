@@ -1,9 +1,11 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace spiked::sim {
@@ -59,6 +61,8 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 
 /// Whether the text stands for a value that is not there or not finite, as programs write it: empty, NA, NaN, ?, Inf.
 [[nodiscard]] bool is_missing(std::string_view text);
+/// Whether such a text is an infinite number: inf, -Infinity, 1.#INF.
+[[nodiscard]] bool is_infinite(std::string_view text);
 /// Whether it is a whole number, written with digits only.
 [[nodiscard]] bool is_digits(std::string_view text);
 /// Whether commas stand where they separate thousands: 1,234 and 12,345,678.9, not 0,123.
@@ -88,6 +92,39 @@ enum class CellKind { number, missing, text };
 
 /// Whether it begins like a number: a word that does may be a damaged number.
 [[nodiscard]] bool begins_number(std::string_view text);
+
+/// The cells of a table that hold no number, as they are met.
+class MissingCells {
+public:
+    /// Whether they are kept as NaN, and by which option they could be (MatrixReading).
+    MissingCells(bool keep, std::string option) : keep_(keep), option_(std::move(option)) {}
+
+    /// The number that stands for the cell in the matrix. `corner` is whether it may be that above an index.
+    template <class Place>
+    double add(const TableCell& cell, bool corner, const Place& place) {
+        const bool infinite = is_infinite(cell.text);
+        infinite_ += infinite;
+        kept_corner_ = kept_corner_ || (keep_ && corner);
+        if (keep_ && !infinite) return std::numeric_limits<double>::quiet_NaN();
+        if (count_++ == 0) set_first(cell, corner, place());
+        return 0.0;
+    }
+    [[nodiscard]] bool keeps_corner() const { return kept_corner_; }
+    /// Throws input_error where cells cannot be kept.
+    void reject(std::size_t rows) const;
+
+private:
+    void set_first(const TableCell& cell, bool corner, std::string place);
+
+    bool keep_;
+    std::string option_;
+    std::size_t count_ = 0;  ///< that are not kept
+    std::size_t infinite_ = 0;
+    bool corner_ = false;  ///< of the first of them
+    bool kept_corner_ = false;
+    std::string place_;
+    std::string text_;
+};
 
 /// The cells of a line by kinds.
 struct LineSummary {

@@ -33,6 +33,7 @@ enum class Role : std::uint16_t {
     token_order = 9,
     resampling = 10,
     query = 11,
+    missing = 12,
 };
 
 /// A stream of addressed random numbers. They are a pure function of (seed, cell, role, replicate, element), and do not

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/runtime/error.hpp"
+#include "sim/io/preparation.hpp"
 
 namespace spiked::sim {
 
@@ -21,7 +22,42 @@ void require_possible(const SpikedModel& model) {
             "colouring in the eigenbasis of \"{}\" entries is not possible (only Gaussian entries are invariant under "
             "rotation): use dense colouring",
             model.entries.text());
+    if (!(model.seen > 0.0 && model.seen <= 1.0))
+        throw usage_error("seen = {} is not possible (a probability above 0 and at most 1): give for example 0.5",
+                          model.seen);
+    if (model.colouring == Colouring::eigenbasis && model.seen < 1.0)
+        throw usage_error(
+            "colouring in the eigenbasis of a matrix with missing entries is not possible (rotations change which are "
+            "missing): use dense colouring");
+    if (model.variances.is_empty()) return;
+    if (model.variances.n_rows != n || model.variances.n_cols != d)
+        throw usage_error("the variances of entries are {} x {} (the block is {} x {}): give one for each entry",
+                          model.variances.n_rows, model.variances.n_cols, n, d);
+    if (!(model.variances.is_finite() && model.variances.min() >= 0.0))
+        throw usage_error("the variances of entries go down to {} (they must be finite and at least 0): correct them",
+                          model.variances.min());
+    if (model.colouring == Colouring::eigenbasis)
+        throw usage_error(
+            "entries with variances of their own cannot be coloured in the eigenbasis (it rotates them): use dense "
+            "colouring");
 }
+
+namespace {
+
+/// Weights the entries that are seen, and takes the others away.
+void lose_entries(SpikedSample& sample, double seen, const stream::Stream& stream) {
+    if (sample.observed.n_elem > std::size_t{1} << 32)
+        throw precondition_error("{} entries are requested of one stream, which holds 2^32", sample.observed.n_elem);
+    for (arma::uword e = 0; e < sample.observed.n_elem; ++e) {
+        const stream::PhiloxCounter words = stream.words(static_cast<std::uint32_t>(e));
+        const auto bits = (std::uint64_t{words[1]} << 32 | words[0]) >> 11;
+        if (!(static_cast<double>(bits) * 0x1p-53 < seen)) sample.observed[e] = arma::datum::nan;
+    }
+    (void)weight_seen_entries(sample.observed, Missing::uniform);
+    sample.noise = sample.observed - sample.signal;
+}
+
+}  // namespace
 
 SignalSides signal_sides(const SpikedModel& model, const stream::StudySeed& seed, std::string_view cell,
                          std::uint64_t replicate) {
@@ -50,6 +86,7 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     arma::mat white(n, d);
     fill_entries(model.entries, Stream(seed, cell, Role::noise, replicate), {white.memptr(), white.n_elem});
     white /= std::sqrt(static_cast<double>(d));
+    if (!model.variances.is_empty()) white %= arma::sqrt(model.variances);
     SignalSides sides = signal_sides(model, seed, cell, replicate);
     result.left = std::move(sides.left);
     result.right = std::move(sides.right);
@@ -62,6 +99,7 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     for (std::size_t i = 0; i < rank; ++i) strengths(i) = model.strengths[i].value;
     result.signal = (result.left.each_row() % strengths) * result.right.t();
     result.observed = result.signal + result.noise;
+    if (model.seen < 1.0) lose_entries(result, model.seen, Stream(seed, cell, Role::missing, replicate));
     return result;
 }
 

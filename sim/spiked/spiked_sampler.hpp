@@ -20,7 +20,9 @@ namespace spiked::sim {
 enum class Colouring { dense, eigenbasis };
 
 /// S~ = S + A^{1/2} X B^{1/2} (paper, spiked model): n x d, entries of X independent with variance 1/d, singular values
-/// of S given by `strengths` (absolute, singular-value scale), at most min(n, d) of them.
+/// of S given by `strengths` (absolute, singular-value scale), at most min(n, d) of them. With `variances` the entry
+/// (i, j) of X has that variance over d: noise of any variance profile (theory/laws/profile_law) where A = B = 1. The
+/// kernels of a GPU do not draw such blocks.
 struct SpikedModel {
     Covariance row;     ///< A, n x n
     Covariance column;  ///< B, d x d
@@ -29,6 +31,10 @@ struct SpikedModel {
     VectorLaw left_vectors = {};
     VectorLaw right_vectors = {};
     Colouring colouring = Colouring::dense;
+    /// The probability that an entry is seen. Below 1, S~ is what is made of the entries seen: each divided by the
+    /// fraction seen, and 0 where they are missing (`weight_seen_entries`); its noise is what is left without S.
+    double seen = 1.0;
+    arma::mat variances = {};  ///< n x d; empty: all are 1
 };
 
 struct SignalSides {
@@ -45,7 +51,9 @@ struct SpikedSample {
 };
 
 /// Throws usage_error when no sample can be drawn: more strengths than min(n, d), vectors that do not fit, eigenbasis
-/// colouring of entries that are not Gaussian. `sample` calls this function.
+/// colouring of entries that are not Gaussian, have variances of their own or of which some are missing, variances of
+/// another size, negative or not finite, a probability `seen` that is not above 0 and at most 1. `sample` calls this
+/// function.
 void require_possible(const SpikedModel& model);
 
 /// The true vectors of one replicate, in the coordinates of the block.

@@ -4,6 +4,8 @@
 #include <boost/math/quadrature/gauss.hpp>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <vector>
 
 #include "core/runtime/error.hpp"
 #include "theory/laws/root.hpp"
@@ -135,6 +137,38 @@ EntropyAndDistortion entropy_and_distortion(double step, Staircase staircase) {
 double shannon_distortion(double rate_bits) {
     require_rate(rate_bits);
     return std::exp2(-2.0 * rate_bits);
+}
+
+double water_filled_distortion(std::span<const NormalChannel> channels, double rate_bits) {
+    require_rate(rate_bits);
+    if (channels.empty()) throw usage_error("a source without channels has no distortion: give one or more");
+    const bool white = std::ranges::all_of(channels, [](const NormalChannel& c) { return c.correlation == 0.0; });
+    const std::size_t frequencies = white ? 1 : 128;
+    std::vector<double> powers;  // of each channel at each frequency
+    powers.reserve(channels.size() * frequencies);
+    for (const auto& [variance, r] : channels) {
+        if (!(variance >= 0.0) || !std::isfinite(variance) || !(std::abs(r) < 1.0))
+            throw usage_error("a channel has the variance {} and the correlation {} (at least 0; between -1 and 1)",
+                              variance, r);
+        for (std::size_t j = 0; j < frequencies; ++j) {
+            const double angle = std::numbers::pi * (static_cast<double>(j) + 0.5) / static_cast<double>(frequencies);
+            powers.push_back(variance * (1.0 - r * r) / (1.0 - 2.0 * r * std::cos(angle) + r * r));
+        }
+    }
+    std::ranges::sort(powers, std::greater());
+    // The first `count` powers are above the level, which is the mean error of each of them.
+    const double bits = 2.0 * rate_bits * static_cast<double>(powers.size());
+    double logarithms = 0.0;
+    double level = 0.0;
+    std::size_t count = 0;
+    while (count < powers.size() && powers[count] > level) {
+        logarithms += std::log2(powers[count]);
+        ++count;
+        level = std::exp2((logarithms - bits) / static_cast<double>(count));
+    }
+    double error = level * static_cast<double>(count);
+    for (std::size_t i = count; i < powers.size(); ++i) error += powers[i];
+    return error / static_cast<double>(powers.size());
 }
 
 double shannon_rate(double distortion) {

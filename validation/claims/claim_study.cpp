@@ -69,8 +69,10 @@ std::vector<ClaimCell> first_cells(const ValidationPlan& plan, const std::vector
 /// The cells that a run draws, with their trials once a worker needs them.
 class DrawnCells {
 public:
+    /// Adds to `methods`, the first ones of the store.
     DrawnCells(const ValidationPlan& plan, const std::vector<Claim>& claims, std::vector<ExperimentMethod>& methods)
         : plan_(plan), claims_(claims) {
+        for (const ExperimentMethod& method : methods) methods_.emplace(method.name, methods_.size());
         const auto number_of = [&](const std::string& name) {
             const auto [found, fresh] = methods_.try_emplace(name, methods_.size());
             if (fresh) methods.push_back({.name = name, .kind = "sample", .base = name, .bits = {}});
@@ -96,9 +98,8 @@ public:
         const auto found = cells_.find(at);
         if (found == cells_.end())
             throw input_error(
-                "cell {} is of no claim on simulated blocks that this program has (it is about a dump, or another "
-                "version "
-                "made the store): run the command that made it",
+                "cell {} is of no claim that this program has (it is about a dump that is not where it was, or another "
+                "version made the store): run the command that made it",
                 at + 1);
         return [this, drawn = found->second](std::uint64_t replicate) {
             drawn->ready([&] { prepare(*drawn); });
@@ -110,17 +111,29 @@ public:
         };
     }
 
+    /// Takes notice of a cell of the store; of no claim that is known, it gets no trials.
+    void adopt(std::size_t at, const GrownCell& kept) {
+        if (cells_.contains(at)) return;
+        if (const auto cell = cell_of(kept)) take(at, *cell);
+    }
+
+    void forget() { cells_.clear(); }
+    void adopt_all(Database& database) {
+        Statement cell(database, "SELECT cell_id, params, reps_target FROM cell");
+        while (cell.step())
+            adopt(static_cast<std::size_t>(cell.integer(0) - 1),
+                  {cell.text(1), static_cast<std::uint64_t>(cell.integer(2))});
+    }
+
     [[nodiscard]] std::vector<ExperimentCell> grow(Database& database) {
+        adopt_all(database);
         ClaimStore store(database);
         (void)judge_claims(store, claims_, plan_.false_alarm, false);
         auto next = static_cast<std::size_t>(database.integer("SELECT count(*) FROM cell"));
         std::vector<ClaimCell> absent;
         bool undone = false;
         for (const ClaimStore::Asked& one : store.asked()) {
-            if (one.at)
-                take(*one.at, one.cell);
-            else
-                absent.push_back(one.cell);
+            if (!one.at) absent.push_back(one.cell);
             undone = undone || (one.at && !one.done);
         }
         std::vector<ExperimentCell> added;
@@ -146,6 +159,33 @@ private:
         auto drawn = std::make_shared<Drawn>();
         drawn->cell = cell;
         cells_[at] = std::move(drawn);
+    }
+    /// The inverse of experiment_cell, from what it gives to a store; nothing for another claim or criterion.
+    [[nodiscard]] std::optional<ClaimCell> cell_of(const GrownCell& kept) const {
+        const Json params = Json::parse(kept.params, "params of a cell", 8);
+        const auto whole = [&](const char* key) -> std::optional<std::uint64_t> {
+            const Json* found = params.find(key);
+            if (found == nullptr || found->integer() == nullptr || *found->integer() < 0) return std::nullopt;
+            return static_cast<std::uint64_t>(*found->integer());
+        };
+        const std::string on = text_of(params, "on");
+        for (const Claim& claim : claims_)
+            for (const Criterion& criterion : claim.criteria) {
+                ClaimCell cell{.claim = &claim,
+                               .criterion = &criterion,
+                               .size = static_cast<std::size_t>(whole("size").value_or(0)),
+                               .first = whole("first").value_or(0),
+                               .trials = kept.replicates};
+                if (claim.id != text_of(params, "claim") || claim.on != on ||
+                    criterion.name != text_of(params, "criterion"))
+                    continue;
+                if (const Json* faults = params.find("faults"); faults != nullptr && faults->members() != nullptr)
+                    for (const auto& [control, part] : *faults->members())
+                        if (part.real() != nullptr && methods_.contains(control))
+                            cell.faults.emplace(control, *part.real());
+                if (experiment_cell(cell).params.text() == kept.params) return cell;
+            }
+        return std::nullopt;
     }
     void prepare(Drawn& drawn) const {
         const ClaimCell& cell = drawn.cell;
@@ -240,9 +280,14 @@ std::optional<ClaimTrials> ClaimStore::trials(const ClaimCell& cell) {
     return found;
 }
 
-Experiment claim_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims) {
-    reject_unknown_ids(plan, claims);
+namespace {
+
+/// The study, whose methods begin with the given ones; and its cells.
+std::pair<Experiment, std::shared_ptr<DrawnCells>> drawn_experiment(const ValidationPlan& plan,
+                                                                    const std::vector<Claim>& claims,
+                                                                    std::vector<ExperimentMethod> methods) {
     Experiment experiment;
+    experiment.methods = std::move(methods);
     experiment.name = "validate";
     experiment.title = fmt::format("claims, {} tier", enum_name(plan.tier));
     experiment.kind = claims_kind;
@@ -264,7 +309,15 @@ Experiment claim_experiment(const ValidationPlan& plan, const std::vector<Claim>
     experiment.cells = drawn->cells();
     experiment.worker = [drawn](std::size_t cell, ReplicateRange) { return drawn->worker(cell); };
     experiment.grow = [drawn](Database& store) { return drawn->grow(store); };
-    return experiment;
+    experiment.adopt = [drawn](std::size_t cell, const GrownCell& kept) { drawn->adopt(cell, kept); };
+    return {std::move(experiment), drawn};
+}
+
+}  // namespace
+
+Experiment claim_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims) {
+    reject_unknown_ids(plan, claims);
+    return drawn_experiment(plan, claims, {}).first;
 }
 
 bool holds_claims(Database& store) {
@@ -272,15 +325,21 @@ bool holds_claims(Database& store) {
     return study.step() && study.text(0) == claims_kind;
 }
 
-Validation stored_verdicts(Database& store, std::optional<double> false_alarm) {
+Validation stored_verdicts(Database& store, const std::vector<Claim>& claims, std::optional<double> false_alarm) {
     ClaimStore trials(store);
-    return judge_claims(trials, claims().rows(), false_alarm.value_or(trials.plan().false_alarm));
+    return judge_claims(trials, claims, false_alarm.value_or(trials.plan().false_alarm));
 }
 
-Experiment stored_claims(Database& store) {
-    Experiment experiment = claim_experiment(ClaimStore(store).plan(), claims().rows());
-    (void)experiment.grow(store);
-    return experiment;
+Experiment stored_claims(Database& store, const std::vector<Claim>& claims) {
+    std::vector<ExperimentMethod> methods;
+    Statement method(store, "SELECT name FROM method ORDER BY method_id");
+    while (method.step())
+        methods.push_back({.name = method.text(0), .kind = "sample", .base = method.text(0), .bits = {}});
+    auto [experiment, drawn] = drawn_experiment(ClaimStore(store).plan(), claims, std::move(methods));
+    // The store may have other cells at the positions of the first ones, where it has claims that are not among these.
+    drawn->forget();
+    drawn->adopt_all(store);
+    return std::move(experiment);
 }
 
 }  // namespace spiked::validation

@@ -85,13 +85,15 @@ private:
 [[nodiscard]] Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm,
                                       bool share_faults = true);
 
-// A store alone, with the claims of this program. Claims on dumps are left out, because their criteria need the dumps.
+// A store alone, with the claims of this program and perhaps claims on the dumps of the store, whose criteria need the
+// dumps (claims_on_dumps). Other claims of the store are left out.
 
 /// Whether a store holds trials of claims.
 [[nodiscard]] bool holds_claims(Database& store);
-/// The verdicts at the false-alarm rate of the store or at another.
-[[nodiscard]] Validation stored_verdicts(Database& store, std::optional<double> false_alarm = {});
-/// The study of the store, with which any of its trials can be computed again.
-[[nodiscard]] Experiment stored_claims(Database& store);
+/// The verdicts at the false-alarm rate of the store or at another. `claims` must outlive them.
+[[nodiscard]] Validation stored_verdicts(Database& store, const std::vector<Claim>& claims,
+                                         std::optional<double> false_alarm = {});
+/// The study of the store, with which any trial of these claims can be computed again.
+[[nodiscard]] Experiment stored_claims(Database& store, const std::vector<Claim>& claims);
 
 }  // namespace spiked::validation

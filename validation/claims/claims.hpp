@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -140,15 +141,16 @@ struct Claim {
 /// The description of a claim in the table of claims.
 [[nodiscard]] RegistryEntry entry_of(const Claim& claim);
 [[nodiscard]] const Registry<Claim>& claims();
-struct KvPlan;
+struct OpenDumps;
 /// Ids of the claims that can be judged on the blocks of a dump.
 inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive-rank", "rope.cost"};
-/// These claims for each dump of the plan. A claim is left out where the dump has no blocks for it: rope.cost needs
-/// keys, and a side that is all zero decides nothing. A verdict holds for that dump only, not for others of its kind.
-/// Throws the errors of open_dumps.
-[[nodiscard]] std::vector<Claim> claims_on_dumps(const KvPlan& plan);
-/// The title of each dump in `on`: its file name, or the whole path where two file names are equal.
-[[nodiscard]] std::vector<std::string> dump_titles(const std::vector<std::string>& paths);
+/// These claims for each of the dumps, whose titles are Claim::on, in blocks of so many tokens. A claim is left out
+/// where the dump has no blocks for it: rope.cost needs keys, and a side that is all zero decides nothing. A verdict
+/// holds for that dump only, not for others of its kind.
+[[nodiscard]] std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
+                                                 const std::vector<std::string>& titles, std::size_t block_tokens);
+/// The titles of dumps, from their names (OpenDumps::name_of): file names, or the whole name where two are equal.
+[[nodiscard]] std::vector<std::string> dump_titles(const std::vector<std::string>& names);
 /// Returns null when no claim has this id; does not throw.
 [[nodiscard]] const Claim* find_claim(std::string_view id);
 

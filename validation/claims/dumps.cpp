@@ -117,19 +117,18 @@ Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against ag
 
 }  // namespace
 
-std::vector<std::string> dump_titles(const std::vector<std::string>& paths) {
-    std::vector<std::string> names;
-    for (const auto& path : paths) names.push_back(std::filesystem::path(path).filename().string());
-    std::vector<std::string> titles = names;
-    for (std::size_t i = 0; i < paths.size(); ++i)
-        if (std::count(names.begin(), names.end(), names[i]) > 1) titles[i] = paths[i];
+std::vector<std::string> dump_titles(const std::vector<std::string>& names) {
+    std::vector<std::string> files;
+    for (const auto& name : names) files.push_back(std::filesystem::path(name).filename().string());
+    std::vector<std::string> titles = files;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (std::count(files.begin(), files.end(), files[i]) > 1) titles[i] = names[i];
     return titles;
 }
 
-std::vector<Claim> claims_on_dumps(const KvPlan& plan) {
-    const auto open = std::make_shared<const OpenDumps>(open_dumps(plan));
+std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open, const std::vector<std::string>& titles,
+                                   std::size_t block_tokens) {
     std::vector<Claim> claims;
-    const auto titles = dump_titles(plan.dumps);
     for (std::size_t i = 0; i < open->dumps.size(); ++i) {
         const sim::KvDump& dump = *open->dumps[i];
         const auto about = [&](std::string_view id) {
@@ -152,7 +151,7 @@ std::vector<Claim> claims_on_dumps(const KvPlan& plan) {
             "bits of their factors: on some blocks a gain, on others a loss";
         Claim rotary = about("rope.cost");
         for (const Side side : {Side::key, Side::value}) {
-            const DumpSide found = side_of(open, i, side, plan.block_tokens);
+            const DumpSide found = side_of(open, i, side, block_tokens);
             if (found.places.empty()) continue;
             const Blocks blocks = blocks_of(found);
             const std::string name = plural_of(side);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <numeric>
 
@@ -145,14 +146,43 @@ void forecast_store(Forecast& forecast, const Experiment& experiment, Database& 
     forecast.store_bytes = static_cast<std::uint64_t>(bytes);
 }
 
+/// Half the width of the interval of an exponent after all replicates, if the values have no skewness; NaN where a size
+/// was not tried, or the interval has no ends.
+double forecast_exponent(Database& store, std::int64_t question, const Experiment& experiment, double alpha) {
+    Statement member(store,
+                     "SELECT o.size, s.mean, s.sd, o.cell_id FROM question_cell o JOIN question q USING(question_id) "
+                     "LEFT JOIN v_summary s ON s.cell_id = o.cell_id AND (s.method_id, s.metric_id, s.k) = "
+                     "(q.method_id, q.metric_id, q.k) WHERE question_id = ?");
+    member.bind(1, question);
+    std::vector<SizeMoments> sweep;
+    while (member.step()) {
+        const double n =
+            static_cast<double>(experiment.cells[static_cast<std::size_t>(member.integer(3)) - 1].replicates);
+        const double deviation = member.real(2);
+        Moments moments;
+        if (std::isfinite(deviation)) {
+            moments.count = static_cast<std::uint64_t>(n);
+            moments.mean = member.real(1);
+            moments.m2 = deviation * deviation * (n - 1.0);
+        }
+        sweep.push_back({member.real(0), moments});
+    }
+    const double half = [&] {
+        const Interval interval = exponent_interval(sweep, alpha);
+        return std::max(interval.high - interval.estimate, interval.estimate - interval.low);
+    }();
+    return std::isfinite(half) ? half : std::numeric_limits<double>::quiet_NaN();
+}
+
 void forecast_checks(Forecast& forecast, const Experiment& experiment, Database& store) {
     const double alpha = experiment.false_alarm /
                          static_cast<double>(std::max<std::int64_t>(1, store.integer("SELECT count(*) FROM question")));
     std::vector<double> worst;
     Statement question(
         store,
-        "SELECT check_name, q.cell_id, margin, abs(control_expected - expected), s.n, s.sd FROM question "
-        "q LEFT JOIN v_summary s USING(cell_id, method_id, metric_id, k) ORDER BY question_id");
+        "SELECT check_name, q.cell_id, margin, abs(control_expected - coalesce(expected, (allowed_lo + allowed_hi) / "
+        "2)), s.n, s.sd, question_id, exponent_of IS NOT NULL FROM question q LEFT JOIN v_summary s USING(cell_id, "
+        "method_id, metric_id, k) ORDER BY question_id");
     while (question.step()) {
         if (forecast.checks.empty() || forecast.checks.back().check != question.text(0)) {
             forecast.checks.push_back({.check = question.text(0)});
@@ -163,8 +193,26 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
         const auto& cell = experiment.cells[static_cast<std::size_t>(question.integer(1)) - 1];
         const double margin = question.real(2);
         const double room = std::min(margin, question.real(3) - margin);
+        const auto keep_hardest = [&](double half, double allowed, std::uint64_t needed) {
+            if (half / allowed <= worst.back()) return;
+            worst.back() = half / allowed;
+            check.cell = cell.label;
+            check.half_width = half;
+            check.room = allowed;
+            check.needed = needed;
+        };
         if (room <= 0.0) {
             ++check.without_power;
+            continue;
+        }
+        if (question.integer(7) != 0) {
+            const double half = forecast_exponent(store, question.integer(6), experiment, alpha);
+            if (std::isnan(half)) {
+                ++check.untried;
+            } else {
+                if (half < room) ++check.reachable;
+                keep_hardest(half, room, 0);
+            }
             continue;
         }
         const double deviation = question.real(5);
@@ -174,13 +222,7 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
         }
         const double half = mean_half_width(deviation, static_cast<double>(cell.replicates), alpha);
         if (half < room) ++check.reachable;
-        if (half / room > worst.back()) {
-            worst.back() = half / room;
-            check.cell = cell.label;
-            check.half_width = half;
-            check.room = room;
-            check.needed = count_for_half_width(room, deviation, alpha);
-        }
+        keep_hardest(half, room, count_for_half_width(room, deviation, alpha));
     }
 }
 

@@ -181,6 +181,17 @@ std::string Shard::text() const { return fmt::format("{}/{}", index, of); }
 
 namespace {
 
+/// The cells of a store behind the first ones.
+GrownCells cells_behind(std::size_t first, Database& store) {
+    GrownCells cells;
+    Statement cell(store, "SELECT cell_id, params, reps_target FROM cell WHERE cell_id > ?");
+    cell.bind(1, first);
+    while (cell.step())
+        cells[static_cast<std::size_t>(cell.integer(0)) - 1] = {cell.text(1),
+                                                                static_cast<std::uint64_t>(cell.integer(2))};
+    return cells;
+}
+
 /// Runs the cells that the store has.
 RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOptions& options) {
     StudyProgress study(store.database());
@@ -223,9 +234,10 @@ RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOption
         if (slow || seconds_since(committed) >= pause) commit_waiting();
         if (options.progress) options.progress(done, total);
     };
+    const GrownCells grown = options.executor ? cells_behind(experiment.cells.size(), store.database()) : GrownCells{};
     const auto run = [&](const std::vector<BatchJob>& jobs) {
         if (options.executor) {
-            options.executor(jobs, finished, halted);
+            options.executor(jobs, grown, finished, halted);
             return;
         }
         const auto groups = joined(jobs, experiment.replicates_per_worker);

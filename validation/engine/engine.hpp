@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,10 +43,15 @@ struct BatchJob {
 [[nodiscard]] std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job,
                                              const std::function<bool()>& halted = {});
 
+/// The cells that a study has grown, by position.
+using GrownCells = std::map<std::size_t, GrownCell>;
+
 /// Runs jobs and calls `finished` with each batch when it is done, in any order, but never concurrently. Once `halted`
-/// returns true no new job is started, and running jobs may be abandoned.
-using BatchExecutor = std::function<void(const std::vector<BatchJob>& jobs, const std::function<void(Batch)>& finished,
-                                         const std::function<bool()>& halted)>;
+/// returns true no new job is started, and running jobs may be abandoned. Another process needs to be told of the
+/// cells in `grown` (Experiment::adopt).
+using BatchExecutor =
+    std::function<void(const std::vector<BatchJob>& jobs, const GrownCells& grown,
+                       const std::function<void(Batch)>& finished, const std::function<bool()>& halted)>;
 
 struct RunOptions {
     std::size_t threads = 0;                  ///< 0: all threads of the machine; results do not depend on it

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "validation/statistics/moments.hpp"
 #include "validation/statistics/statistics.hpp"
@@ -12,18 +15,17 @@ namespace spiked::validation {
 namespace {
 
 struct Judgement {
+    Interval interval;
     Comparison found;
     Verdict control = Verdict::inconclusive;
     std::string reason;
 };
 
-Judgement compare_with_control(const Moments& moments, double expected, double fault, double margin, double alpha) {
-    // The negative control is the same comparison with the prediction of the planted defect, with the same margin and
-    // alpha.
-    Judgement result;
+/// Adds the control: the same interval about the number that the planted defect predicts, which must lie outside of the
+/// region.
+void judge_control(Judgement& result, double fault, const AcceptanceRegion& region) {
     Comparison& found = result.found;
-    found = compare(moments, expected, margin, alpha);
-    result.control = compare(moments, fault, margin, alpha).verdict;
+    if (std::isfinite(found.low)) result.control = judge_at(fault, result.interval, region);
     if (result.control == Verdict::pass) {
         found.verdict = Verdict::fail;
         found.needed = 0;
@@ -32,15 +34,67 @@ Judgement compare_with_control(const Moments& moments, double expected, double f
         found.verdict = Verdict::inconclusive;
         result.reason =
             "the control is inconclusive: more replicates, or a smaller margin, would tell the planted fault";
-    } else if (found.verdict == Verdict::inconclusive) {
+    }
+}
+
+Judgement judge_mean(const Moments& moments, double fault, const AcceptanceRegion& region, double alpha) {
+    Judgement result{mean_interval(moments, alpha), compare(moments, region, alpha)};
+    judge_control(result, fault, region);
+    if (result.found.verdict == Verdict::inconclusive && result.reason.empty())
         result.reason = moments.count < 2 ? "fewer than two replicates"
                         : all_equal(moments.mean, moments.standard_error())
                             ? "all replicates have the same value, which says nothing about rare others"
-                        : found.needed > 0
-                            ? fmt::format("about {} replicates would decide it", found.needed)
+                        : result.found.needed > 0
+                            ? fmt::format("about {} replicates would decide it", result.found.needed)
                             : "the estimate lies on the margin, which no number of replicates would tell";
-    }
     return result;
+}
+
+/// Of the exponent with which the means change over the sizes.
+Judgement judge_exponent(const std::vector<SizeMoments>& sweep, double fault, const AcceptanceRegion& region,
+                         double alpha) {
+    const Interval interval = exponent_interval(sweep, alpha);
+    Judgement result{interval, compare(interval, region)};
+    judge_control(result, fault, region);
+    if (result.found.verdict == Verdict::inconclusive && result.reason.empty())
+        result.reason =
+            std::isfinite(interval.low) && std::isfinite(interval.high)
+                ? "more replicates, or sizes farther apart, would decide it"
+                : "a mean has fewer than three values or equal ones, or is not surely above 0, where it has "
+                  "no logarithm";
+    return result;
+}
+
+/// The third moment of a question's quantity in the row `s` of v_summary, for a statement.
+constexpr const char* third_moment =
+    "(SELECT SUM(m.m3 + (m.mean - s.mean) * (3 * m.m2 + m.n * (m.mean - s.mean) * (m.mean - s.mean))) FROM moment m "
+    "WHERE m.n > 0 AND m.cell_id = s.cell_id AND m.method_id = s.method_id AND m.metric_id = s.metric_id AND m.k = "
+    "s.k)";
+
+/// From four columns: number of values, mean, its standard error, third moment.
+Moments moments_in(const Statement& row, int first) {
+    Moments moments;
+    moments.count = static_cast<std::uint64_t>(row.integer(first));
+    const double n = static_cast<double>(moments.count);
+    const double mcse = row.real(first + 2);
+    moments.mean = row.real(first + 1);
+    moments.m2 = mcse * mcse * n * (n - 1.0);
+    moments.m3 = row.real(first + 3);
+    return moments;
+}
+
+/// The moments of each size of the questions about exponents.
+std::map<std::int64_t, std::vector<SizeMoments>> sweeps_of(Database& store) {
+    std::map<std::int64_t, std::vector<SizeMoments>> sweeps;
+    if (store.integer("SELECT EXISTS(SELECT 1 FROM question_cell)") == 0) return sweeps;
+    Statement member(store,
+                     fmt::format("SELECT question_id, o.size, s.n, s.mean, s.mcse, {} FROM question_cell o JOIN "
+                                 "question q USING(question_id) LEFT JOIN v_summary s ON s.cell_id = o.cell_id AND "
+                                 "(s.method_id, s.metric_id, s.k) = (q.method_id, q.metric_id, q.k) ORDER BY "
+                                 "question_id, o.size",
+                                 third_moment));
+    while (member.step()) sweeps[member.integer(0)].push_back({member.real(1), moments_in(member, 2)});
+    return sweeps;
 }
 
 }  // namespace
@@ -52,39 +106,37 @@ void judge(Database& store) {
     Statement budget(store, "SELECT false_alarm / max(1, (SELECT count(*) FROM question)) FROM study");
     (void)budget.step();
     const double alpha = budget.real(0);
+    const auto sweeps = sweeps_of(store);
     Statement question(
-        store,
-        "SELECT question_id, expected, margin, control_expected, s.n, s.mean, s.mcse, (SELECT SUM(m.m3 + (m.mean -"
-        " s.mean) * (3 * m.m2 + m.n * (m.mean - s.mean) * (m.mean - s.mean))) FROM moment m WHERE m.n > 0 AND"
-        " m.cell_id = q.cell_id AND m.method_id = q.method_id AND m.metric_id = q.metric_id AND m.k = q.k) FROM"
-        " question q LEFT JOIN v_summary s USING(cell_id, method_id, metric_id, k) ORDER BY question_id");
+        store, fmt::format("SELECT question_id, expected, allowed_lo, allowed_hi, control_expected, margin, s.n, "
+                           "s.mean, s.mcse, {} FROM question q LEFT JOIN v_summary s USING(cell_id, method_id, "
+                           "metric_id, k) ORDER BY question_id",
+                           third_moment));
     Statement insert(
         store,
         "INSERT INTO verdict SELECT question_id, check_name, claim, cell_id, method_id, m.name, k, ?2, ?3, expected,"
-        " margin, ?4, ?5, ?6, ?7, ?8, nullif(?9, 0), ?10, control_expected, ?11, ?12"
-        " FROM question JOIN metric m USING(metric_id) WHERE question_id = ?1");
+        " margin, ?4, ?5, ?6, ?7, ?8, nullif(?9, 0), ?10, control_expected, ?11, ?12, allowed_lo, allowed_hi,"
+        " exponent_of FROM question JOIN metric m USING(metric_id) WHERE question_id = ?1");
     while (question.step()) {
-        Moments moments;
-        moments.count = static_cast<std::uint64_t>(question.integer(4));
-        const double n = static_cast<double>(moments.count);
-        const double mcse = question.real(6);
-        moments.mean = question.real(5);
-        moments.m2 = mcse * mcse * n * (n - 1.0);
-        moments.m3 = question.real(7);
-        const auto [found, control, reason] =
-            compare_with_control(moments, question.real(1), question.real(3), question.real(2), alpha);
+        AcceptanceRegion region = between(question.real(2), question.real(3));
+        // The ends of a region about a prediction are rounded, but the prediction and the margin are not.
+        if (!question.is_null(1)) region.predicted = question.real(1), region.margin = question.real(5);
+        const double fault = question.real(4);
+        const auto sweep = sweeps.find(question.integer(0));
+        const Judgement result = sweep != sweeps.end() ? judge_exponent(sweep->second, fault, region, alpha)
+                                                       : judge_mean(moments_in(question, 6), fault, region, alpha);
         insert.bind(1, question.integer(0))
-            .bind_real(2, moments.mean)
-            .bind_real(3, mcse)
-            .bind_real(4, found.low)
-            .bind_real(5, found.high)
+            .bind_real(2, result.interval.estimate)
+            .bind_real(3, result.interval.error)
+            .bind_real(4, result.found.low)
+            .bind_real(5, result.found.high)
             .bind_real(6, alpha)
-            .bind_real(7, found.detectable)
-            .bind(8, static_cast<std::int64_t>(moments.count))
-            .bind(9, static_cast<std::int64_t>(found.needed))
-            .bind(10, name_of(found.verdict))
-            .bind(11, name_of(control))
-            .bind(12, reason)
+            .bind_real(7, result.found.detectable)
+            .bind(8, static_cast<std::int64_t>(result.interval.count))
+            .bind(9, static_cast<std::int64_t>(result.found.needed))
+            .bind(10, name_of(result.found.verdict))
+            .bind(11, name_of(result.control))
+            .bind(12, result.reason)
             .run();
     }
     transaction.commit();

@@ -6,8 +6,9 @@
 namespace spiked::validation {
 
 /// Answers every question of the store from the stored moments and replaces the verdicts. The declared false-alarm rate
-/// is divided among all questions. A check whose negative control passes has failed, because it cannot detect the
-/// planted defect; a pass whose control is inconclusive becomes inconclusive.
+/// is divided among all questions. The negative control is the question's interval, moved to the number that the
+/// planted defect predicts. A check whose negative control passes has failed, because it cannot detect the planted
+/// defect; a pass whose control is inconclusive becomes inconclusive.
 void judge(Database& store);
 
 /// Numbers of verdicts of a store.

@@ -96,10 +96,13 @@ void check_paths(const std::vector<std::string>& parts, const std::string& outpu
 std::string rows_of_part(Database& database, std::string_view table) {
     Statement columns(database,
                       "SELECT group_concat(CASE name WHEN 'metric_id' THEN '(SELECT own FROM temp.metric_number WHERE "
-                      "of_part = metric_id) AS metric_id' ELSE name END, ', ') FROM pragma_table_info(?, 'part')");
+                      "of_part = metric_id) AS metric_id' ELSE name END, ', '), sum(name = 'exponent_of') FROM "
+                      "pragma_table_info(?, 'part')");
     columns.bind(1, table);
     (void)columns.step();
-    return fmt::format("(SELECT {} FROM part.{})", columns.text(0), table);
+    const bool lacks_columns = table == "question" && columns.integer(1) == 0;
+    return fmt::format("(SELECT {}{}{} FROM part.{})", columns.text(0), lacks_columns ? ", " : "",
+                       lacks_columns ? columns_added_by_4 : "", table);
 }
 
 /// Adds the rows of the table that the merged store lacks. If both have the key, the row whose other columns sort first
@@ -124,15 +127,18 @@ void take_first_in_order(Database& database, const std::string& table, const std
 /// Checks that the parts have the same questions. Predictions are computed, so different versions of the program may
 /// differ in their last digits; with larger differences the parts would be judged by different theories.
 void check_questions(Database& database, const std::string& part) {
-    Statement odd(
-        database,
-        "SELECT q.check_name FROM main.question q LEFT JOIN " + rows_of_part(database, "question") +
-            " p ON p.question_id = q.question_id"
-            " AND (p.check_name, p.claim, p.cell_id, p.method_id, p.metric_id, p.k) ="
-            "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k)"
-            " WHERE p.question_id IS NULL OR abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
-            " OR abs(p.control_expected - q.control_expected) > 1e-9 * max(abs(q.control_expected), q.margin)"
-            " OR abs(p.margin - q.margin) > 1e-9 * q.margin LIMIT 1");
+    Statement odd(database,
+                  "SELECT q.check_name FROM main.question q LEFT JOIN " + rows_of_part(database, "question") +
+                      " p ON p.question_id = q.question_id"
+                      " AND (p.check_name, p.claim, p.cell_id, p.method_id, p.metric_id, p.k) ="
+                      "     (q.check_name, q.claim, q.cell_id, q.method_id, q.metric_id, q.k)"
+                      " WHERE p.question_id IS NULL OR p.exponent_of IS NOT q.exponent_of"
+                      " OR (p.expected IS NULL) <> (q.expected IS NULL)"
+                      " OR abs(p.allowed_lo - q.allowed_lo) > 1e-9 * max(abs(q.allowed_lo), q.margin)"
+                      " OR abs(p.allowed_hi - q.allowed_hi) > 1e-9 * max(abs(q.allowed_hi), q.margin)"
+                      " OR abs(p.expected - q.expected) > 1e-9 * max(abs(q.expected), q.margin)"
+                      " OR abs(p.control_expected - q.control_expected) > 1e-9 * max(abs(q.control_expected), q.margin)"
+                      " OR abs(p.margin - q.margin) > 1e-9 * q.margin LIMIT 1");
     const bool differs = odd.step();
     if (differs || database.integer("SELECT count(*) FROM main.question") !=
                        database.integer("SELECT count(*) FROM part.question"))
@@ -220,6 +226,8 @@ private:
         for (const char* table :
              {"study", "input", "cell", "factor", "method", "stop_rule", "claim", "theory", "question"})
             copy(table);
+        if (database_.integer("SELECT count(*) FROM part.sqlite_master WHERE name = 'question_cell'") > 0)
+            copy("question_cell");
         // The units decide how the stop rules measure errors (StopRule::unit).
         database_.execute(
             "UPDATE main.metric SET unit = (SELECT p.unit FROM part.metric p WHERE p.name = metric.name) WHERE "
@@ -254,7 +262,8 @@ private:
         take_first_in_order(database_, "claim", "id", "place, statement, control");
         take_first_in_order(database_, "theory", "cell_id, quantity, k", "value, num_err, source");
         take_first_in_order(database_, "question", "question_id",
-                            "expected, margin, control_expected, check_name, claim, cell_id, method_id, metric_id, k");
+                            "margin, control_expected, allowed_lo, allowed_hi, check_name, claim, cell_id, method_id, "
+                            "metric_id, k, expected");
         take_figures();
     }
 

@@ -148,7 +148,7 @@ MeasuredAnswer answer_prompt(const OpenAnswers& open, std::size_t number, codec:
         options.context = plan.observe_questions ? question_end : prompt.question_at;
     if (cache != nullptr) {
         if (plan.observe_questions) cache->observe_last(question_end - prompt.question_at);
-        cache->attach(options);
+        cache->attach(options, options.context.value_or(0));
     }
     auto text = generate_greedily(open.model, prompt.tokens, options, open.file.end_tokens, prompt.most_tokens);
     MeasuredAnswer result{.answer = spelled_answer(open, number, std::move(text))};

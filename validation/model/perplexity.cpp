@@ -64,7 +64,9 @@ double document_nats(const Documents& documents, std::size_t number, std::size_t
     sim::ForwardOptions options{.block_tokens = block_tokens};
     options.next = next;
     options.scored = [&](const arma::vec& log_probabilities) { sum -= arma::sum(log_probabilities); };
-    if (cache != nullptr) cache->attach(options);
+    // Blocks are coded that a token reads afterwards.
+    const std::size_t coded = (document.size() - 2) / block_tokens * block_tokens;
+    if (cache != nullptr) cache->attach(options, coded);
     documents.model.forward(std::span(document).first(document.size() - 1), options);
     return sum / static_cast<double>(next.size() - block_tokens);
 }

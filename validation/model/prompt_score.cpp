@@ -150,7 +150,7 @@ PromptScore score_prompt(const sim::Llama& model, const NeedlePrompt& prompt, co
             cache->observe_last(prompt.tokens.size() - prompt.context);
             cache->observe(model, prompt.tokens);
         }
-        cache->attach(options);
+        cache->attach(options, exact_questions ? prompt.context : prompt.tokens.size());
     }
     model.forward(prompt.tokens, options);
     return mean_of(std::move(score), prompt.needles.size());
@@ -164,7 +164,7 @@ PromptScore score_readout(const sim::LlamaReadout& readout, const RetrievalPlan&
     sim::ForwardOptions hooks{.at_once = true};
     if (cache != nullptr) {
         if (plan.observe_questions) cache->observe_last(readout.tokens() - readout.context());
-        cache->attach(hooks);
+        cache->attach(hooks, limit);
     }
 
     std::vector<sim::CachedHead> heads(shape.kv_heads);

@@ -126,6 +126,15 @@ AcceptanceRegion around(double predicted, double margin) {
 AcceptanceRegion at_most(double bound, double margin) { return {-infinity, bound + margin, bound, margin}; }
 AcceptanceRegion at_least(double bound, double margin) { return {bound - margin, infinity, bound, margin}; }
 
+AcceptanceRegion between(double low, double high) { return {low, high, 0.5 * (low + high), 0.5 * (high - low)}; }
+
+Verdict judge_at(double value, const Interval& interval, const AcceptanceRegion& region) {
+    Interval moved = interval;
+    moved.low = value - (interval.estimate - interval.low);
+    moved.high = value + (interval.high - interval.estimate);
+    return judge(moved, region);
+}
+
 Verdict judge(const Interval& interval, const AcceptanceRegion& region) {
     if (interval.low >= region.low && interval.high <= region.high) return Verdict::pass;
     if (interval.low > region.high || interval.high < region.low) return Verdict::fail;
@@ -245,6 +254,23 @@ Interval rate_interval(std::span<const SizeDraws> sweep, double alpha) {
         points.push_back({std::log(static_cast<double>(size)), half_log(mean.estimate), half_log(mean.low),
                           half_log(mean.high), 4.0 / (relative * relative)});
         count += squares.count;
+    }
+    const Slope slope = slope_of(points);
+    return {slope.value, slope.error, slope.low, slope.high, count};
+}
+
+Interval exponent_interval(std::span<const SizeMoments> sweep, double alpha) {
+    std::vector<LogPoint> points;
+    std::uint64_t count = 0;
+    for (const auto& [size, moments] : sweep) count += moments.count;
+    for (const auto& [size, moments] : sweep) {
+        if (moments.count < 3 || !(moments.mean > 0.0)) return {.count = count};
+        const Interval mean = mean_interval(moments, alpha);
+        if (all_equal(mean.estimate, mean.error)) return {.count = count};
+        const double relative = mean.error / mean.estimate;
+        const auto log_of = [](double value) { return value > 0.0 ? std::log(value) : -infinity; };
+        points.push_back({std::log(size), std::log(mean.estimate), log_of(mean.low), log_of(mean.high),
+                          1.0 / (relative * relative)});
     }
     const Slope slope = slope_of(points);
     return {slope.value, slope.error, slope.low, slope.high, count};

@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "validation/statistics/moments.hpp"
 #include "validation/statistics/verdict.hpp"
 
 namespace spiked::validation {
-
-struct Moments;
 
 // Confidence intervals, and acceptance regions to judge them against. They are two-sided, alpha / 2 in each tail; alpha
 // in (0, 1), 1e-12 and smaller included. With too few values an interval is infinite.
@@ -41,9 +40,14 @@ struct AcceptanceRegion {
 [[nodiscard]] AcceptanceRegion around(double predicted, double margin);
 [[nodiscard]] AcceptanceRegion at_most(double bound, double margin = 0.0);
 [[nodiscard]] AcceptanceRegion at_least(double bound, double margin = 0.0);
+/// Between two numbers: its prediction is their middle.
+[[nodiscard]] AcceptanceRegion between(double low, double high);
 
 /// Pass if the interval lies inside the region, fail if it lies outside, otherwise inconclusive.
 [[nodiscard]] Verdict judge(const Interval& interval, const AcceptanceRegion& region);
+/// The same for a number whose estimate is `value`, with an interval that reaches as far to either side: whether this
+/// interval can tell that number from the region.
+[[nodiscard]] Verdict judge_at(double value, const Interval& interval, const AcceptanceRegion& region);
 /// The smallest deviation from the prediction that fails with probability 0.99 at this sample size, in the normal
 /// approximation: the margin, plus the longer arm of the interval, plus the 0.99 quantile of the normal law times the
 /// standard error.
@@ -108,6 +112,17 @@ struct SizeDraws {
 /// exponential, chi-square or lognormal, 0.02 to 0.2 of alpha at 5e-7, up to 0.6 at 1e-3 and up to 0.9 at .05. Needs at
 /// least two sizes and three values at each.
 [[nodiscard]] Interval rate_interval(std::span<const SizeDraws> sweep, double alpha);
+/// One size of a sweep and the moments of the values drawn at that size.
+struct SizeMoments {
+    double size = 0.0;
+    Moments moments;
+};
+
+/// Slope of log(mean) against log(size), by least squares weighted with the inverse variances of the logarithms (delta
+/// method); nominal. The limits at each size are those of mean_interval at alpha, and are combined like those of
+/// rate_interval. Infinite where a mean is not positive, or has fewer than three values or only equal ones. Needs at
+/// least two sizes.
+[[nodiscard]] Interval exponent_interval(std::span<const SizeMoments> sweep, double alpha);
 /// Slope of the log of the quantile of that level against log(size), weighted by the numbers of values; nominal. The
 /// limits at each size are order statistics, exact at alpha by the binomial law, and are combined in the same way. (A
 /// standard error from a few neighbouring order statistics is too uncertain for a small alpha.)

@@ -30,31 +30,40 @@ std::uint64_t deciding_count(const Interval& interval, const AcceptanceRegion& r
     return near == 0 || far == 0 ? 0 : std::max(near, far);
 }
 
-Comparison compare_interval(const Interval& interval, double expected, double margin, double alpha, double skewness) {
-    Comparison result;
-    if (!std::isfinite(interval.low)) {
-        result.low = result.high = result.detectable = std::numeric_limits<double>::quiet_NaN();
-        return result;
-    }
-    const AcceptanceRegion region = around(expected, margin);
-    result.low = interval.low;
-    result.high = interval.high;
-    result.detectable = smallest_detectable(interval, region);
-    result.verdict = judge(interval, region);
-    if (result.verdict == Verdict::inconclusive) result.needed = deciding_count(interval, region, skewness, alpha);
+Comparison compare_interval(const Interval& interval, const AcceptanceRegion& region, double alpha, double skewness) {
+    Comparison result = compare(interval, region);
+    if (std::isfinite(result.low) && result.verdict == Verdict::inconclusive)
+        result.needed = deciding_count(interval, region, skewness, alpha);
     return result;
 }
 
 }  // namespace
 
+Comparison compare(const Interval& interval, const AcceptanceRegion& region) {
+    Comparison result;
+    if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) {
+        result.low = result.high = result.detectable = std::numeric_limits<double>::quiet_NaN();
+        return result;
+    }
+    result.low = interval.low;
+    result.high = interval.high;
+    result.detectable = smallest_detectable(interval, region);
+    result.verdict = judge(interval, region);
+    return result;
+}
+
 Comparison compare(const Moments& moments, double expected, double margin, double alpha) {
+    return compare(moments, around(expected, margin), alpha);
+}
+
+Comparison compare(const Moments& moments, const AcceptanceRegion& region, double alpha) {
     const double skewness =
         moments.m2 > 0.0 ? moments.m3 / std::pow(moments.m2, 1.5) * std::sqrt(static_cast<double>(moments.count)) : 0.0;
-    return compare_interval(mean_interval(moments, alpha), expected, margin, alpha, skewness);
+    return compare_interval(mean_interval(moments, alpha), region, alpha, skewness);
 }
 
 Comparison compare(double mean, double mcse, std::uint64_t count, double expected, double margin, double alpha) {
-    return compare_interval(mean_interval(mean, mcse, count, alpha), expected, margin, alpha, 0.0);
+    return compare_interval(mean_interval(mean, mcse, count, alpha), around(expected, margin), alpha, 0.0);
 }
 
 }  // namespace spiked::validation

@@ -47,9 +47,23 @@ double Check::margin(const ExperimentCell& cell, double expected) const {
     return (margin_absolute + margin_relative * std::abs(expected)) * std::pow(side / 128.0, rate_exponent);
 }
 
+AcceptanceRegion Check::region(const ExperimentCell& cell, const Prediction& prediction) const {
+    return prediction.region ? *prediction.region : around(prediction.value, margin(cell, prediction.value));
+}
+
 bool of_dumps_or_models(std::string_view kind) { return kind == "kv_dump" || kind == "kv_model"; }
 
 std::string Experiment::science_hash() const { return hex(sha256(science.text())); }
+
+Experiment Experiment::on_cpu() const {
+    Experiment moved = *this;
+    std::vector<std::string> none;
+    if (move_to) (void)move_to({}, 1, none);
+    moved.backend = name_of(spiked::cuda::Backend::cpu);
+    moved.mixed = true;
+    moved.replicates_per_worker = 0;
+    return moved;
+}
 
 std::size_t Experiment::replicates() const {
     std::size_t sum = 0;

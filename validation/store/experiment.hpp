@@ -12,6 +12,7 @@
 #include "core/text/json.hpp"
 #include "sim/random/address.hpp"
 #include "validation/metrics/metric_table.hpp"
+#include "validation/statistics/statistics.hpp"
 
 namespace spiked::validation {
 
@@ -47,6 +48,7 @@ struct Prediction {
     int k = 0;               ///< spike, from 1; 0 if the metric has none
     double value = 0.0;
     double with_fault = 0.0;
+    std::optional<AcceptanceRegion> region = {};  ///< in place of `value` and the margin of its check
 };
 
 /// What keeps the theory from saying about a cell what a claim asks.
@@ -81,6 +83,12 @@ struct ExperimentCell {
     /// Number of replicates before the first check of the stop rules.
     [[nodiscard]] std::size_t least() const { return least_replicates == 0 ? replicates : least_replicates; }
     [[nodiscard]] std::string hash() const;
+};
+
+/// What a store keeps of a cell that a study has grown.
+struct GrownCell {
+    std::string params;  ///< ExperimentCell::params as text
+    std::uint64_t replicates = 0;
 };
 
 struct ExperimentInput {
@@ -121,9 +129,14 @@ struct Check {
     double margin_absolute = 0.0;
     double margin_relative = 0.0;  ///< fraction of the expected value
     double rate_exponent = 0.0;    ///< the margins are those at min(n, d) = 128 and scale with this power of min(n, d)
+    /// Empty: means are judged. Otherwise the exponent a with which a mean changes as this factor to the power of a,
+    /// over the cells of each of size_groups.
+    std::string exponent_of = {};
 
     [[nodiscard]] bool applies_to(const ExperimentCell& cell) const { return hold(where, cell.factors); }
     [[nodiscard]] double margin(const ExperimentCell& cell, double expected) const;
+    /// Where the number must lie: that of the prediction, or its value with the margin.
+    [[nodiscard]] AcceptanceRegion region(const ExperimentCell& cell, const Prediction& prediction) const;
 };
 
 /// A cell has enough replicates if the error of every mean of the metric (for all methods and spikes) is at most
@@ -189,8 +202,8 @@ struct Experiment {
     using Worker = std::function<std::vector<Observation>(std::uint64_t replicate)>;
     std::function<Worker(std::size_t cell, ReplicateRange range)> worker;
     /// Makes workers compute on a device, for `threads` threads, whatever its kernels support. Adds to `notes` what
-    /// stays on the CPU, and why. Returns false if everything stays on the CPU. Null: no kernel supports this kind of
-    /// study.
+    /// stays on the CPU, and why. Returns false if everything stays on the CPU, or goes back to it from a device that
+    /// is lost. Null: no kernel supports this kind of study.
     std::function<bool(const spiked::cuda::Device& device, std::size_t threads, std::vector<std::string>& notes)>
         move_to;
     std::string backend = "cpu";  ///< name of the backend that computes
@@ -202,12 +215,19 @@ struct Experiment {
     /// the contents of the store alone, and returns nothing while a cell that it needs is not done. Called between
     /// batches only. Empty: the study has the cells that it begins with.
     std::function<std::vector<ExperimentCell>(Database& store)> grow;
+    /// Where a study grows: takes notice of a cell behind `cells` from what the store keeps of it, so that a process
+    /// without the store has a worker for it. A cell that is known already stays as it is. Not to be called while a
+    /// worker is made or runs.
+    std::function<void(std::size_t cell, const GrownCell& kept)> adopt;
     /// Returns the block of one replicate, for inspection; may be empty.
     std::function<arma::mat(std::size_t cell, std::uint64_t replicate)> block;
     /// Returns the arrays of replicate 0 of a cell that are stored; may be empty.
     std::function<std::vector<NamedArray>(std::size_t cell)> arrays;
 
     [[nodiscard]] std::string science_hash() const;
+    /// The experiment after its devices are lost: computed on the CPU, into a store of any backend. Workers of the one
+    /// that was moved to a device no longer exist.
+    [[nodiscard]] Experiment on_cpu() const;
     /// Sum over all cells of the most replicates.
     [[nodiscard]] std::size_t replicates() const;
     /// Sum over all cells of the least replicates.

@@ -21,8 +21,21 @@ namespace spiked::validation {
 namespace {
 
 constexpr std::int64_t application_id = 0x53504B31;  // 'SPK1'
-constexpr std::int64_t schema_version = 3;
-constexpr std::int64_t oldest_schema = 2;  // of version 0.1; it has the same tables with other comments
+constexpr std::int64_t schema_version = 4;
+constexpr std::int64_t oldest_schema = 2;  // of version 0.1; 3 has the same tables with other comments
+
+/// The tables of version 3 that version 4 changed.
+constexpr const char* tables_before_4 =
+    "CREATE TABLE question( question_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES "
+    "claim(id), cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method, metric_id "
+    "INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL, expected REAL NOT NULL, margin REAL NOT NULL, "
+    "control_expected REAL NOT NULL);"
+    "CREATE TABLE verdict( verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES "
+    "claim(id), cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT NULL, k INTEGER NOT NULL, "
+    "estimate REAL, mcse REAL, expected REAL NOT NULL, margin REAL NOT NULL, lo REAL, hi REAL, alpha REAL NOT NULL, "
+    "detectable REAL, n INTEGER NOT NULL, needed INTEGER, verdict TEXT NOT NULL CHECK(verdict IN "
+    "('pass','fail','inconclusive')), control_expected REAL NOT NULL, control_verdict TEXT NOT NULL "
+    "CHECK(control_verdict IN ('pass','fail','inconclusive')), reason TEXT NOT NULL);";
 
 /// The objects of a schema: kind, name, table and the statement that created it.
 using Schema = std::set<std::array<std::string, 4>>;
@@ -107,20 +120,26 @@ struct ExpectedSchema {
     TableQueries nuls;
 };
 
-const ExpectedSchema& expected_schema() {
-    static const ExpectedSchema expected = [] {
+/// The schema of version 4, or that of the versions before it.
+const ExpectedSchema& expected_schema(bool before_4) {
+    const auto made = [](bool earlier) {
         Database fresh(":memory:", Database::Mode::trusted);
         create_schema(fresh);
+        if (earlier) {
+            fresh.execute("DROP TABLE question_cell; DROP TABLE question; DROP TABLE verdict");
+            fresh.execute(tables_before_4);
+        }
         return ExpectedSchema{schema_of(fresh), type_queries(fresh), nul_queries(fresh)};
-    }();
-    return expected;
+    };
+    static const ExpectedSchema now = made(false);
+    static const ExpectedSchema earlier = made(true);
+    return before_4 ? earlier : now;
 }
 
 /// Rejects a schema that does not have exactly the tables, views and indices that this program creates, each by the
 /// same statement except for comments. A different schema could make a query run forever or have other effects.
-void reject_other_schema(Database& database) {
+void reject_other_schema(Database& database, const Schema& expected) {
     const Schema found = schema_of(database);
-    const Schema& expected = expected_schema().schema;
     const auto name_of_first = [](const Schema& some, const Schema& others) {
         for (const auto& one : some)
             if (!others.contains(one)) return one[1];
@@ -135,15 +154,15 @@ void reject_other_schema(Database& database) {
 /// Tables with a row per replicate. They are too long to be checked here; their readers check the type of each value.
 bool is_long(const std::string& table) { return table == "value" || table == "array"; }
 
-void reject_other_types(Database& database) {
-    for (const auto& [table, query] : expected_schema().types)
+void reject_other_types(Database& database, const TableQueries& types) {
+    for (const auto& [table, query] : types)
         if (!is_long(table) && database.integer(query) != 0)
             throw damaged_store(database.path(),
                                 fmt::format("table {} holds a value of another type than its column", table));
 }
 
-void reject_nul_bytes(Database& database) {
-    for (const auto& [table, query] : expected_schema().nuls)
+void reject_nul_bytes(Database& database, const TableQueries& nuls) {
+    for (const auto& [table, query] : nuls)
         if (database.integer(query) != 0)
             throw damaged_store(database.path(), fmt::format("table {} holds a text with a NUL byte", table));
 }
@@ -180,6 +199,8 @@ void reject_impossible_study(Database& database) {
     const auto no_hex = [](const std::string& column) {
         return fmt::format("length({0}) = 0 OR {0} GLOB '*[^0-9a-f]*'", column);
     };
+    const std::string no_region = infinite("allowed_lo") + " OR " + infinite("allowed_hi") +
+                                  " OR allowed_lo > allowed_hi OR length(CAST(exponent_of AS BLOB)) > 200";
     const std::pair<const char*, std::string> impossible[] = {
         {"study",
          "typeof(batch_reps) <> 'integer' OR batch_reps < 1 OR NOT (false_alarm >= 1e-300 AND false_alarm < 1) OR " +
@@ -194,17 +215,22 @@ void reject_impossible_study(Database& database) {
         {"input", no_hex("sha256")},
         {"theory", infinite("value")},
         {"question", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")},
-        {"verdict", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")}};
+        {"verdict", infinite("expected") + " OR " + infinite("margin") + " OR " + infinite("control_expected")},
+        {before_version_4(database) ? "" : "question", no_region},
+        {before_version_4(database) ? "" : "verdict", no_region},
+        {before_version_4(database) ? "" : "question_cell", infinite("size") + " OR size <= 0"}};
     for (const auto& [table, rows] : impossible)
-        if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE {})", table, rows)) != 0)
+        if (*table != '\0' &&
+            database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE {})", table, rows)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} holds values that no run writes", table));
     for (const auto& limit : text_limits)
         if (database.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM {0} WHERE length(CAST({1} AS BLOB)) > {2})",
                                          limit.table, limit.column, limit.bytes)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} holds a text in {} that is longer than {} bytes",
                                                              limit.table, limit.column, limit.bytes));
-    for (const char* table : {"batch", "moment", "factor", "theory", "failure", "question", "verdict"})
-        if (database.integer(fmt::format(
+    for (const char* table : {"batch", "moment", "factor", "theory", "failure", "question", "verdict", "question_cell"})
+        if (!(before_version_4(database) && table == std::string_view("question_cell")) &&
+            database.integer(fmt::format(
                 "SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE cell_id NOT IN (SELECT cell_id FROM cell))",
                 table)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} refers to a cell that does not exist", table));
@@ -226,10 +252,40 @@ void check_is_store(Database& database) {
             "{}: written by an older version (schema {}, this program reads {} and later): make it again with the "
             "command that made it",
             database.path(), version, oldest_schema);
-    reject_other_schema(database);
-    reject_other_types(database);
-    reject_nul_bytes(database);
+    const ExpectedSchema& expected = expected_schema(before_version_4(database));
+    reject_other_schema(database, expected.schema);
+    reject_other_types(database, expected.types);
+    reject_nul_bytes(database, expected.nuls);
     reject_impossible_study(database);
+}
+
+bool before_version_4(Database& store) { return store.integer("PRAGMA main.user_version") < 4; }
+
+void upgrade_schema(Database& store) {
+    if (before_version_4(store)) {
+        Database fresh(":memory:", Database::Mode::trusted);
+        create_schema(fresh);
+        for (const std::string table : {"question", "verdict"})
+            store.execute(
+                fmt::format("CREATE TEMP TABLE earlier_{0} AS SELECT *, {1} FROM main.{0}; DROP TABLE main.{0}", table,
+                            columns_added_by_4));
+        Statement changed(fresh,
+                          "SELECT sql FROM sqlite_master WHERE name IN ('question', 'question_cell', 'verdict') ORDER "
+                          "BY name");
+        while (changed.step()) store.execute(changed.text(0));
+        for (const std::string table : {"question", "verdict"})
+            store.execute(
+                fmt::format("INSERT INTO main.{0} SELECT * FROM temp.earlier_{0}; DROP TABLE temp.earlier_{0}", table));
+    }
+    store.execute(fmt::format("PRAGMA user_version = {}", schema_version));
+}
+
+/// Shows the tables of an earlier version as those of version 4.
+static void show_as_version_4(Database& database) {
+    if (!before_version_4(database)) return;
+    for (const char* table : {"question", "verdict"})
+        database.execute(fmt::format("CREATE TEMP VIEW {0} AS SELECT *, {1} FROM main.{0}", table, columns_added_by_4));
+    database.execute("CREATE TEMP TABLE question_cell(question_id INTEGER, cell_id INTEGER, size REAL)");
 }
 
 void create_schema(Database& database) {
@@ -282,6 +338,7 @@ Database open_store(const std::string& path) {
                           exists ? "an empty file is not a store" : "no such store");
     Database database(path, Database::Mode::read);
     check_is_store(database);
+    show_as_version_4(database);
     return database;
 }
 

@@ -4,9 +4,10 @@
 
 #include "validation/store/sqlite.hpp"
 
-// Schema versions of stores: this program writes version 3 and reads versions 2 and 3. They have the same tables and
-// views. In version 2 the number of a metric also was its position in the table of the program that wrote it; in either
-// version the store's table `metric` has the names, and only these are used.
+// Schema versions of stores: this program writes version 4 and reads versions 2 to 4 (store_schema.sql says how they
+// differ). A reader finds the columns of version 4 in any of them; a run that resumes an earlier one makes it
+// version 4. In version 2 the number of a metric also was its position in the table of the program that wrote it; in
+// every version the store's table `metric` has the names, and only these are used.
 namespace spiked::validation {
 
 /// Opens a store for reading. Throws input_error if the file is not a store or has another schema than this program's.
@@ -19,6 +20,16 @@ void create_schema(Database& database);
 /// Throws input_error if the database is not a store that this program can read, or its short tables hold values that
 /// no run writes.
 void check_is_store(Database& database);
+
+/// Changes a store of an earlier version into one of this version; its rows stay. For a database that check_is_store
+/// accepts, in a transaction.
+void upgrade_schema(Database& store);
+
+/// Columns that version 4 added to the tables question and verdict: expressions in those of earlier versions.
+inline constexpr const char* columns_added_by_4 =
+    "expected - margin AS allowed_lo, expected + margin AS allowed_hi, NULL AS exponent_of";
+/// Whether a store has a version before 4.
+[[nodiscard]] bool before_version_4(Database& store);
 
 /// Throws input_error if means, batches, cells, methods or metrics are inconsistent. Reads every row of means.
 void reject_lost_rows(Database& store);

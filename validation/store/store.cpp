@@ -19,6 +19,7 @@
 #include "core/text/printable.hpp"
 #include "sim/io/npy.hpp"
 #include "validation/store/open_store.hpp"
+#include "validation/store/size_groups.hpp"
 #include "validation/store/study_identity.hpp"
 
 namespace spiked::validation {
@@ -96,6 +97,7 @@ Store::Store(const std::string& path, const Experiment& experiment, const std::s
     }
     database_.execute("PRAGMA synchronous = FULL");
     Transaction transaction(database_);
+    upgrade_schema(database_);
     write_expectations(experiment);
     begin_session(command_line, threads, experiment.backend, provenance);
     database_.execute("UPDATE study SET status = 'running'");
@@ -122,7 +124,7 @@ void Store::begin_session(const std::string& command_line, std::size_t threads, 
 /// Writes what is not measured: questions, predictions, claims and figures. When a store is resumed they are replaced
 /// by those of the current program and study file.
 void Store::write_expectations(const Experiment& experiment) {
-    database_.execute("DELETE FROM question; DELETE FROM theory; DELETE FROM figure");
+    database_.execute("DELETE FROM question_cell; DELETE FROM question; DELETE FROM theory; DELETE FROM figure");
     add_missing_metrics(database_);
     metrics_.emplace(database_);
     Statement(database_, "UPDATE study SET failure_budget = ?").bind_real(1, experiment.failure_budget).run();
@@ -140,28 +142,52 @@ void Store::write_expectations(const Experiment& experiment) {
                 .bind_real(4, value)
                 .bind(5, "separable law, limit")
                 .run();
-    Statement question(database_,
-                       "INSERT INTO question(check_name, claim, cell_id, method_id, metric_id, k, expected, margin, "
-                       "control_expected) VALUES(?,?,?,?,?,?,?,?,?)");
-    for (const auto& check : experiment.checks)
-        for (std::size_t c = 0; c < experiment.cells.size(); ++c) {
-            const auto& cell = experiment.cells[c];
-            if (!check.applies_to(cell)) continue;
-            for (const auto& prediction : cell.predictions)
-                if (prediction.claim == check.claim)
-                    question.bind(1, check.name)
-                        .bind(2, check.claim)
-                        .bind(3, id(c))
-                        .bind(4, id(prediction.method))
-                        .bind(5, metrics_->number(metric_index(prediction.metric)))
-                        .bind(6, prediction.k)
-                        .bind_real(7, prediction.value)
-                        .bind_real(8, check.margin(cell, prediction.value))
-                        .bind_real(9, prediction.with_fault)
-                        .run();
-        }
+    write_questions(experiment);
     Statement figure(database_, "INSERT INTO figure(kind, spec) VALUES(?,?)");
     for (const auto& spec : experiment.figures) figure.bind(1, *spec.find("kind")->string()).bind(2, spec.text()).run();
+}
+
+void Store::write_questions(const Experiment& experiment) {
+    Statement question(database_,
+                       "INSERT INTO question(check_name, claim, cell_id, method_id, metric_id, k, expected, margin, "
+                       "control_expected, allowed_lo, allowed_hi, exponent_of) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
+    Statement member(database_, "INSERT INTO question_cell VALUES(?,?,?)");
+    const auto ask = [&](const Check& check, const Prediction& prediction, std::size_t c) {
+        const AcceptanceRegion region = check.region(experiment.cells[c], prediction);
+        question.bind(1, check.name)
+            .bind(2, check.claim)
+            .bind(3, id(c))
+            .bind(4, id(prediction.method))
+            .bind(5, metrics_->number(metric_index(prediction.metric)))
+            .bind(6, prediction.k)
+            .bind_real(7, prediction.region ? std::nan("") : prediction.value)
+            .bind_real(8, region.margin)
+            .bind_real(9, prediction.with_fault)
+            .bind_real(10, region.low)
+            .bind_real(11, region.high);
+        if (!check.exponent_of.empty()) question.bind(12, check.exponent_of);
+        question.run();
+    };
+    for (const auto& check : experiment.checks) {
+        const auto ask_all = [&](std::size_t c, const auto& also) {
+            for (const auto& prediction : experiment.cells[c].predictions)
+                if (prediction.claim == check.claim) {
+                    ask(check, prediction, c);
+                    also();
+                }
+        };
+        if (check.exponent_of.empty()) {
+            for (std::size_t c = 0; c < experiment.cells.size(); ++c)
+                if (check.applies_to(experiment.cells[c])) ask_all(c, [] {});
+            continue;
+        }
+        for (const SizeGroup& group : size_groups(check, experiment.cells))
+            ask_all(group.back().cell, [&] {
+                const std::int64_t number = database_.integer("SELECT max(question_id) FROM question");
+                for (const auto& [cell, size] : group)
+                    member.bind(1, number).bind(2, id(cell)).bind_real(3, size).run();
+            });
+    }
 }
 
 void Store::insert_cells(const std::vector<ExperimentCell>& cells) {

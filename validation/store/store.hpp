@@ -59,6 +59,7 @@ private:
     void insert_cells(const std::vector<ExperimentCell>& cells);
     void require_same_study(const Experiment& experiment);
     void write_expectations(const Experiment& experiment);
+    void write_questions(const Experiment& experiment);
     void begin_session(const std::string& command_line, std::size_t threads, const std::string& backend,
                        const Json& provenance);
 

@@ -1,6 +1,7 @@
--- The store is one SQLite file per study and holds everything that a report shows. This is schema version 3. Version 2
--- differs in its comments only, and the numbers of its metrics were positions in the program's table of metrics.
--- Readers reject any other version, and any statement that differs from these in more than comments.
+-- The store is one SQLite file per study and holds everything that a report shows. This is schema version 4. Versions 2
+-- and 3 lack the last three columns of question and verdict and the table question_cell, and a question always has a
+-- predicted value. In version 2 the numbers of metrics were positions in the program's table of metrics. Readers reject
+-- any other version, and any statement that differs from these in more than comments.
 CREATE TABLE study(            -- exactly one row
   id INTEGER PRIMARY KEY CHECK(id = 1),
   name TEXT NOT NULL, title TEXT NOT NULL,
@@ -69,18 +70,26 @@ CREATE TABLE question(         -- comparisons to be judged, written from the stu
   question_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES claim(id),
   cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method,
   metric_id INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL,
-  expected REAL NOT NULL, margin REAL NOT NULL,
-  control_expected REAL NOT NULL);    -- control_expected: the prediction with the claim's planted defect (the negative control)
+  expected REAL,                      -- the predicted number; NULL: the claim states a region only
+  margin REAL NOT NULL,               -- half the width of the region
+  control_expected REAL NOT NULL,     -- the prediction with the claim's planted defect (the negative control)
+  allowed_lo REAL NOT NULL, allowed_hi REAL NOT NULL,   -- the region in which the number must lie
+  exponent_of TEXT);                  -- NULL: the number is the mean in the cell; otherwise it is the exponent a with which the mean changes as this factor to the power of a, over the cells of question_cell
+CREATE TABLE question_cell(    -- the cells over which an exponent is fitted; cell_id of question is the largest
+  question_id INTEGER NOT NULL REFERENCES question, cell_id INTEGER NOT NULL REFERENCES cell,
+  size REAL NOT NULL,                 -- the value of the factor
+  PRIMARY KEY(question_id, cell_id)) WITHOUT ROWID;
 CREATE TABLE verdict(          -- one row per question; a check whose negative control passes counts as failed
   verdict_id INTEGER PRIMARY KEY, check_name TEXT NOT NULL, claim TEXT NOT NULL REFERENCES claim(id),
   cell_id INTEGER NOT NULL, method_id INTEGER NOT NULL, metric TEXT NOT NULL, k INTEGER NOT NULL,
-  estimate REAL, mcse REAL, expected REAL NOT NULL, margin REAL NOT NULL, lo REAL, hi REAL,
+  estimate REAL, mcse REAL, expected REAL, margin REAL NOT NULL, lo REAL, hi REAL,
   alpha REAL NOT NULL,                -- the part of the false-alarm rate that this interval gets
   detectable REAL,                    -- smallest deviation that would fail with probability 0.99
   n INTEGER NOT NULL, needed INTEGER, -- needed: replicates that would decide an inconclusive verdict
   verdict TEXT NOT NULL CHECK(verdict IN ('pass','fail','inconclusive')),
   control_expected REAL NOT NULL,
-  control_verdict TEXT NOT NULL CHECK(control_verdict IN ('pass','fail','inconclusive')), reason TEXT NOT NULL);
+  control_verdict TEXT NOT NULL CHECK(control_verdict IN ('pass','fail','inconclusive')), -- on the interval, moved to control_expected
+  reason TEXT NOT NULL, allowed_lo REAL NOT NULL, allowed_hi REAL NOT NULL, exponent_of TEXT);
 CREATE TABLE figure(figure_id INTEGER PRIMARY KEY, kind TEXT NOT NULL, spec TEXT NOT NULL);  -- spec: the study's [[figure]] table as JSON
 CREATE TABLE event(t_utc TEXT NOT NULL, session_id INTEGER, level TEXT, code TEXT, message TEXT);
 

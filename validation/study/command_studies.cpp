@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 
+#include "core/runtime/error.hpp"
 #include "core/text/json.hpp"
 #include "estimators/caches/cache_method.hpp"
 #include "validation/claims/claim_study.hpp"
@@ -13,6 +15,11 @@
 
 namespace spiked::validation {
 namespace {
+
+namespace fs = std::filesystem;
+
+/// Where the file of an input was, in its meta.
+constexpr const char* path_key = "absolute_path";
 
 /// What the studies of all commands have in common. `source` is the path of what they measure, for the title.
 Experiment begun_experiment(const char* name, const char* kind, const std::filesystem::path& source,
@@ -85,23 +92,71 @@ Experiment answers_experiment(const std::shared_ptr<const OpenAnswers>& open, co
     return experiment;
 }
 
-Experiment validation_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims, const KvPlan& kv,
+Experiment validation_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims, const OpenDumps* dumps,
                                  const Json& settings, const CommandOrigin& origin) {
     Experiment experiment = claim_experiment(plan, claims);
     experiment.config_source = origin.command;
     experiment.seed_source = origin.seed_given ? "cli" : "config";
-    if (kv.dumps.empty()) return experiment;
-    const OpenDumps open = open_dumps(kv);
+    if (dumps == nullptr) return experiment;
     Json files = Json::array();
-    for (std::size_t i = 0; i < open.dumps.size(); ++i) {
-        files.push(open.sha256[i]);
-        const auto& dump = *open.dumps[i];
-        experiment.inputs.push_back({open.name_of(i), std::filesystem::file_size(dump.path()), open.sha256[i],
-                                     format_of(dump.path()), dump.layout().text(), dump.model()});
+    for (std::size_t i = 0; i < dumps->dumps.size(); ++i) {
+        files.push(dumps->sha256[i]);
+        const auto& dump = *dumps->dumps[i];
+        experiment.inputs.push_back({dumps->name_of(i), fs::file_size(dump.path()), dumps->sha256[i],
+                                     format_of(dump.path()), dump.layout().text(), dump.model(),
+                                     Json::object({{path_key, fs::absolute(dump.path()).string()}})});
     }
     experiment.science.set("dumps", std::move(files));
     experiment.science.set("dump_settings", settings);
     return experiment;
+}
+
+std::vector<StoredDump> stored_dumps(Database& store) {
+    std::vector<std::string> names;
+    std::vector<StoredDump> inputs;
+    Statement input(store, "SELECT path, bytes, sha256, meta FROM input ORDER BY input_id");
+    while (input.step()) {
+        names.push_back(input.text(0));
+        const Json meta = Json::parse(input.text(3), store.path() + ": meta of an input", 8);
+        inputs.push_back(
+            {text_of(meta, path_key, input.text(0)), {}, static_cast<std::uint64_t>(input.integer(1)), input.text(2)});
+    }
+    const auto titles = dump_titles(names);
+    std::vector<StoredDump> dumps;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (dumps.empty() || dumps.back().path != inputs[i].path) dumps.push_back(inputs[i]);
+        dumps.back().titles.push_back(titles[i]);
+    }
+    return dumps;
+}
+
+Json stored_dump_settings(Database& store) {
+    Statement study(store, "SELECT config_resolved FROM study");
+    if (!study.step()) return Json::object();
+    const Json science = Json::parse(study.text(0), store.path() + ": config_resolved", 64);
+    const Json* settings = science.find("dump_settings");
+    return settings == nullptr || settings->members() == nullptr ? Json::object() : *settings;
+}
+
+std::vector<Claim> claims_on_stored_dump(const StoredDump& dump, KvPlan plan, std::string& why) {
+    std::error_code failure;
+    // A store may come from elsewhere, so that only a file of the size that it names is read.
+    if (!fs::is_regular_file(dump.path, failure)) {
+        why = fmt::format("{}: no such file", dump.path);
+    } else if (fs::file_size(dump.path, failure) != dump.bytes) {
+        why = fmt::format("{}: another file than the one that was judged (its size differs)", dump.path);
+    } else {
+        try {
+            plan.dumps = {dump.path};
+            const auto open = std::make_shared<const OpenDumps>(open_dumps(plan));
+            if (open->sha256.front() == dump.sha256 && open->dumps.size() == dump.titles.size())
+                return claims_on_dumps(open, dump.titles, plan.block_tokens);
+            why = fmt::format("{}: another file than the one that was judged (its content differs)", dump.path);
+        } catch (const Error& error) {
+            why = error.what();
+        }
+    }
+    return {};
 }
 
 }  // namespace spiked::validation

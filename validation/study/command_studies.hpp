@@ -39,9 +39,24 @@ struct CommandOrigin {
 [[nodiscard]] Experiment answers_experiment(const std::shared_ptr<const OpenAnswers>& open,
                                             const CommandOrigin& origin);
 
-/// The study `validate` of claims, some of which may be about the blocks of the dumps of `kv`; `settings` are the
-/// options that say how these are read. Throws the errors of claim_experiment and open_dumps.
+/// The study `validate` of claims, some of which may be about the blocks of `dumps` (null: of none); `settings` are the
+/// options that say how these are read. Throws the errors of claim_experiment.
 [[nodiscard]] Experiment validation_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims,
-                                               const KvPlan& kv, const Json& settings, const CommandOrigin& origin);
+                                               const OpenDumps* dumps, const Json& settings,
+                                               const CommandOrigin& origin);
+
+/// A dump of a store of claims, as validation_experiment keeps it.
+struct StoredDump {
+    std::string path;                 ///< where the file was, absolute
+    std::vector<std::string> titles;  ///< Claim::on, one for each of its sequences
+    std::uint64_t bytes = 0;
+    std::string sha256;
+};
+/// The dumps of a store of claims; a store that does not say where a file was has the name that the command had.
+[[nodiscard]] std::vector<StoredDump> stored_dumps(Database& store);
+/// The settings of validation_experiment; an empty object for a store without dumps.
+[[nodiscard]] Json stored_dump_settings(Database& store);
+/// The claims on a dump of a store, read by `plan`, if it still is where it was; otherwise none, and `why` says why.
+[[nodiscard]] std::vector<Claim> claims_on_stored_dump(const StoredDump& dump, KvPlan plan, std::string& why);
 
 }  // namespace spiked::validation

@@ -5,6 +5,7 @@
 
 #include "core/text/names.hpp"
 #include "validation/claims/claims.hpp"
+#include "validation/store/size_groups.hpp"
 #include "validation/study/study_tables.hpp"
 
 // [[check]] and [[claim]].
@@ -58,7 +59,8 @@ void keep_check(Check check, const toml::table& table, const char* key, CheckTab
     checks.emplace_back(std::move(check), &table);
 }
 
-/// Reads what a claim of the study says of the mean: `equals` with a margin, or `between` two numbers.
+/// Reads what a claim of the study says of the mean, or of the exponent with which it changes: `equals` with a margin,
+/// or `between` two numbers.
 void read_region(const toml::table& table, Section& section, OwnClaim& claim, Check& check, Diagnostics& diagnostics) {
     const toml::node* between = section.node("between");
     if ((between == nullptr) == (table.get("equals") == nullptr)) {
@@ -69,6 +71,9 @@ void read_region(const toml::table& table, Section& section, OwnClaim& claim, Ch
         section.require("margin", "margin = { abs = 0.02 }");
         claim.prediction.value = section.number("equals", 0.0, -1e300, 1e300);
         read_margin(section, check, diagnostics);
+        if (!check.exponent_of.empty() && check.rate_exponent != 0.0)
+            diagnostics.add(*table.get("margin"),
+                            "the margin of an exponent is one number for all sizes: leave its rate out");
         return;
     }
     const toml::array* ends = between->as_array();
@@ -79,8 +84,8 @@ void read_region(const toml::table& table, Section& section, OwnClaim& claim, Ch
         diagnostics.add(*between, "between is a list of two numbers, the smaller first: between = [0.4, 0.6]");
         return;
     }
-    claim.prediction.value = 0.5 * (*end(0) + *end(1));
-    check.margin_absolute = 0.5 * (*end(1) - *end(0));
+    claim.prediction.region = validation::between(*end(0), *end(1));
+    claim.prediction.value = claim.prediction.region->predicted;
 }
 
 }  // namespace
@@ -121,7 +126,7 @@ std::vector<OwnClaim> read_claims(Section& root, CheckTables& checks, Diagnostic
         Section section(table, "[[claim]]", diagnostics);
         section.require("id", "id = \"error\"");
         section.require("metric", "metric = \"relative_l2\"");
-        section.require("control", "control = 0.9, the mean if the statement were false");
+        section.require("control", "control = 0.9, the mean (or exponent) if the statement were false");
         OwnClaim claim;
         const std::string id = section.text("id", "");
         claim.text = {id, "this study", section.text("statement", id),
@@ -136,6 +141,7 @@ std::vector<OwnClaim> read_claims(Section& root, CheckTables& checks, Diagnostic
         claim.prediction.with_fault = section.number("control", 0.0, -1e300, 1e300);
         claim.method = section.text("method", "sample");
         Check check{.name = id, .claim = id, .where = {}};
+        check.exponent_of = section.text("exponent_of", "");
         read_region(table, section, claim, check, diagnostics);
         read_where(section, check, diagnostics);
         section.no_other_keys();
@@ -173,7 +179,11 @@ void add_claims(const std::vector<OwnClaim>& claims, const CheckTables& checks, 
 }
 
 void check_conditions(const CheckTables& checks, const std::vector<std::string>& factors, Diagnostics& diagnostics) {
-    for (const auto& [check, table] : checks)
+    for (const auto& [check, table] : checks) {
+        if (!check.exponent_of.empty() && std::find(factors.begin(), factors.end(), check.exponent_of) == factors.end())
+            diagnostics.add(*table->get("exponent_of"),
+                            fmt::format("exponent_of: no cell has a factor \"{}\" (only what cells differ in is one){}",
+                                        check.exponent_of, suggestion(check.exponent_of, factors)));
         if (const toml::table* where = (*table)["where"].as_table())
             for (const auto& [key, value] : *where)
                 if (std::find(factors.begin(), factors.end(), key.str()) == factors.end())
@@ -181,6 +191,7 @@ void check_conditions(const CheckTables& checks, const std::vector<std::string>&
                         key.source(),
                         fmt::format("where: no cell has a factor \"{}\" (only what cells differ in is one){}",
                                     key.str(), suggestion(key.str(), factors)));
+    }
 }
 
 namespace {
@@ -207,6 +218,22 @@ void note_caveats(const Check& check, Experiment& experiment) {
             caveat.judged ? "compares with the theory of Gaussian entries" : "leaves a strength out", caveat.why,
             caveat.judged ? "allow for their effect in the margin"
                           : "for a verdict take a strength farther from the threshold, or larger blocks"));
+}
+
+/// Rejects an exponent that no two sizes determine.
+void reject_lone_sizes(const Check& check, const toml::table& table, const Experiment& experiment,
+                       Diagnostics& diagnostics) {
+    if (check.exponent_of.empty()) return;
+    const auto groups = size_groups(check, experiment.cells);
+    const auto lone = std::find_if(groups.begin(), groups.end(), [](const auto& group) { return group.size() < 2; });
+    if (groups.empty() || lone != groups.end())
+        diagnostics.add(
+            table, fmt::format("claim \"{}\": an exponent of {} needs two or more of its values, positive numbers, in "
+                               "cells that agree in everything else{}: add values to [sweep], or correct \"where\"",
+                               check.name, check.exponent_of,
+                               groups.empty() ? ""
+                                              : fmt::format(" (cell {} has none beside it)",
+                                                            experiment.cells[lone->front().cell].label)));
 }
 
 /// Why a check finds nothing to judge in the cells that it matches.
@@ -244,6 +271,7 @@ void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& 
                             fmt::format("check \"{}\": the claim says nothing about the cells it matches ({}): correct "
                                         "its \"where\" or the study",
                                         check.name, nothing_to_judge(check, experiment)));
+        if (any) reject_lone_sizes(check, *table, experiment, diagnostics);
         note_caveats(check, experiment);
         experiment.checks.push_back(check);
     }

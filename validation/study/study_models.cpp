@@ -47,6 +47,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
     section.require("d", "d = 128");
     point.rows = section.count("n", 128, 2, 65536);
     point.columns = section.count("d", 128, 2, 65536);
+    point.seen = section.number("seen", point.seen, 1e-9, 1.0);
     if (const toml::table* noise = section.table("noise", "{ entries = \"gaussian\" }")) {
         Section inside(*noise, "model.noise", diagnostics);
         const std::string entries = inside.text("entries", point.entries.text());
@@ -219,8 +220,11 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
     preparation.center = section.choice("center", preparation.center);
     preparation.standardize = find_enum<sim::Lines>(section.choice("standardize", "none", {"none", "rows", "columns"}))
                                   .value_or(sim::Lines::none);
+    preparation.missing = section.choice("missing", preparation.missing);
     guarded(model, diagnostics, [&] { preparation.check(); });
-    const sim::MatrixReading reading = read_dialect(section, model, diagnostics);
+    sim::MatrixReading reading = read_dialect(section, model, diagnostics);
+    reading.keep_missing = preparation.missing != sim::Missing::none;
+    reading.missing_option = "--missing uniform";  // said as a key
     section.no_other_keys();
     if (sweep != nullptr)
         diagnostics.add(*sweep, "a study of matrices has no sweep (its cells are the files): leave it out");

@@ -21,7 +21,7 @@ void reject_long_name(const toml::table& table, const std::string& key, const st
 using CheckTables = std::vector<std::pair<Check, const toml::table*>>;
 [[nodiscard]] CheckTables read_checks(Section& root, Diagnostics& diagnostics);
 /// A claim that the study states itself, [[claim]]: what the mean of a metric of one method is in the cells of its
-/// check.
+/// check, or the exponent with which that mean changes over them.
 struct OwnClaim {
     ClaimText text;
     std::string method;
@@ -32,7 +32,7 @@ struct OwnClaim {
 /// Adds the claims to the experiment, and to its cells what they predict.
 void add_claims(const std::vector<OwnClaim>& claims, const CheckTables& checks, Experiment& experiment,
                 Diagnostics& diagnostics);
-/// Verifies that the conditions of the checks name only the given factors of the cells.
+/// Verifies that the conditions and exponents of the checks name only the given factors of the cells.
 void check_conditions(const CheckTables& checks, const std::vector<std::string>& factors, Diagnostics& diagnostics);
 /// Adds the checks to the experiment and verifies that each of them has a prediction in some cell.
 void add_checks(const CheckTables& checks, Experiment& experiment, Diagnostics& diagnostics);

@@ -1,11 +1,13 @@
 #include "validation/trials/block_source.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
+#include "theory/missing/missing_entries.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -31,16 +33,43 @@ Json spiked_json(const SpikedPoint& point) {
                                {"row_cov", covariance_json(point.row)},
                                {"col_cov", covariance_json(point.column)}});
     if (point.colouring == sim::Colouring::eigenbasis) noise.set("colouring", enum_name(point.colouring));
-    return Json::object({{"kind", "spiked"},
-                         {"n", point.rows},
-                         {"d", point.columns},
-                         {"noise", std::move(noise)},
-                         {"signal", std::move(signal)}});
+    Json json = Json::object({{"kind", "spiked"},
+                              {"n", point.rows},
+                              {"d", point.columns},
+                              {"noise", std::move(noise)},
+                              {"signal", std::move(signal)}});
+    if (point.seen < 1.0) json.set("seen", point.seen);
+    return json;
+}
+
+bool is_diagonal(const sim::CovarianceSpec& spec) {
+    const sim::CovarianceKind& kind = sim::covariance_kinds().named(spec.kind);
+    return kind.white || (spec.basis.empty() ? kind.default_basis() : spec.basis) == "identity";
+}
+
+theory::SeparableLaw law_of(const SpikedPoint& point, double signal_square) {
+    const theory::SeenSpectra seen = theory::seen_spectra(
+        {sim::covariance_spectrum(point.row, point.rows), is_diagonal(point.row)},
+        {sim::covariance_spectrum(point.column, point.columns), is_diagonal(point.column)}, point.seen, signal_square);
+    return {seen.row, seen.column, AspectRatio::of(point.rows, point.columns)};
 }
 
 estimators::NoiseCovariance known(const sim::Covariance& covariance) {
     if (covariance.is_diagonal()) return estimators::NoiseCovariance::diagonal(covariance.eigenvalues());
     return estimators::NoiseCovariance::on_basis(covariance.eigenvalues(), covariance.basis());
+}
+
+/// The covariances of the noise of the entries seen; at most one side is not diagonal.
+estimators::KnownNoise known_noise(const sim::SpikedModel& model) {
+    if (model.seen == 1.0) return {known(model.row), known(model.column)};
+    const auto seen = [&](const sim::Covariance& side) {
+        if (side.is_diagonal()) return estimators::NoiseCovariance::diagonal(side.eigenvalues() / model.seen);
+        arma::mat covariance = (side.basis().each_row() % side.eigenvalues().t()) * side.basis().t();
+        covariance.diag() /= model.seen;
+        return estimators::NoiseCovariance::full(arma::symmatu(covariance));
+    };
+    if (!model.row.is_diagonal()) return {seen(model.row), known(model.column)};
+    return {known(model.row), seen(model.column)};
 }
 
 /// A message about a matrix in the words of a study, whose keys stand for the options of commands.
@@ -55,7 +84,8 @@ std::string in_keys(std::string text) {
                                                                 {"--index", "index"},
                                                                 {"--delimiter", "delimiter"},
                                                                 {"--decimal", "decimal"},
-                                                                {"--layout", "layout"}};
+                                                                {"--layout", "layout"},
+                                                                {"--missing uniform", "missing = \"uniform\""}};
     for (const auto& [option, key] : words)
         for (std::size_t at = text.find(option); at != std::string::npos; at = text.find(option, at + key.size()))
             text.replace(at, option.size(), key);
@@ -78,14 +108,17 @@ BlockSource spiked_source(const SpikedPoint& point) {
     source.rows = point.rows;
     source.columns = point.columns;
     source.spikes = point.strengths.size();
-    source.law = [row = point.row, column = point.column, rows = point.rows, columns = point.columns] {
-        return theory::SeparableLaw(sim::covariance_spectrum(row, rows), sim::covariance_spectrum(column, columns),
-                                    AspectRatio::of(rows, columns));
-    };
-    source.excess_kurtosis = point.entries.moments().kurtosis - 3.0;
-    const theory::SeparableLaw law = source.law();
-    for (const double strength : point.strengths)
+    SpikedPoint whole = point;
+    whole.seen = 1.0;
+    const theory::SeparableLaw law = law_of(whole, 0.0);
+    double signal_square = 0.0;
+    for (const double strength : point.strengths) {
         source.strengths.push_back(sim::absolute_strength(strength, point.unit, law.detection_threshold(), point.rows));
+        signal_square += std::pow(source.strengths.back().value, 2) / static_cast<double>(point.rows);
+    }
+    if (point.seen < 1.0) (void)law_of(point, signal_square);  // rejects noise that would not be separable
+    source.law = [point, signal_square] { return law_of(point, signal_square); };
+    source.excess_kurtosis = theory::seen_kurtosis(point.entries.moments().kurtosis, point.seen) - 3.0;
     if (source.spikes > std::min(point.rows, point.columns))
         throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", source.spikes, point.rows,
                           point.columns);
@@ -96,13 +129,14 @@ BlockSource spiked_source(const SpikedPoint& point) {
             "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
             "not {}: use dense",
             point.entries.text());
-    const auto diagonal = [](const sim::CovarianceSpec& spec) {
-        const sim::CovarianceKind& kind = sim::covariance_kinds().named(spec.kind);
-        return kind.white || (spec.basis.empty() ? kind.default_basis() : spec.basis) == "identity";
-    };
     const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
-    source.own_rows = !eigenbasis || diagonal(point.row);
-    source.own_columns = !eigenbasis || diagonal(point.column);
+    if (eigenbasis && point.seen < 1.0)
+        throw usage_error(
+            "colouring = \"eigenbasis\" needs all entries (a rotation changes which are missing), not seen = {}: use "
+            "dense",
+            point.seen);
+    source.own_rows = !eigenbasis || is_diagonal(point.row);
+    source.own_columns = !eigenbasis || is_diagonal(point.column);
     const auto vanishes = [](const theory::Spectrum& spectrum) {
         return std::any_of(spectrum.atoms().begin(), spectrum.atoms().end(),
                            [](const theory::Atom& atom) { return atom.value == 0.0; });
@@ -111,21 +145,23 @@ BlockSource spiked_source(const SpikedPoint& point) {
         source.no_kernels = fmt::format("{} entries", point.entries.text());
     else if (vanishes(law.row()) || vanishes(law.column()))
         source.no_kernels = "noise that vanishes in some direction";
+    else if (point.seen < 1.0)
+        source.no_kernels = "matrices with missing entries";
     if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
         throw usage_error(
             "strengths must not increase (component k is compared with the k-th largest singular value): write them "
             "largest first");
     source.prepare = [point, strengths = source.strengths](const stream::StudySeed& seed, const std::string& cell) {
-        const auto model = std::make_shared<const sim::SpikedModel>(
-            sim::SpikedModel{sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
-                             sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell),
-                             strengths, point.entries, point.left_vectors, point.right_vectors, point.colouring});
+        const auto model = std::make_shared<const sim::SpikedModel>(sim::SpikedModel{
+            sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
+            sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell), strengths,
+            point.entries, point.left_vectors, point.right_vectors, point.colouring, point.seen});
         return PreparedSource{
             [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
             [model]() -> estimators::KnownNoise {
                 if (model->colouring == sim::Colouring::eigenbasis)
                     return {known(model->row.in_eigenbasis()), known(model->column.in_eigenbasis())};
-                return {known(model->row), known(model->column)};
+                return known_noise(*model);
             },
             model};
     };
@@ -179,6 +215,7 @@ BlockSource matrix_source(const std::string& path, const sim::Preparation& prepa
     if (!preparation.empty())
         source.params.set("centered", enum_name(preparation.centered()))
             .set("standardized", enum_name(preparation.standardize));
+    if (preparation.missing != sim::Missing::none) source.params.set("missing", enum_name(preparation.missing));
     source.rows = block->n_rows;
     source.columns = block->n_cols;
     source.truth = false;

@@ -62,6 +62,9 @@ struct SpikedPoint {
     sim::Colouring colouring = sim::Colouring::dense;
     std::vector<double> strengths;
     sim::StrengthUnit unit = sim::StrengthUnit::threshold;
+    /// The probability that an entry is seen. The law is that of the noise of the entries seen
+    /// (theory/missing/missing_entries.hpp); thresholds as units of strengths are those of the whole matrix.
+    double seen = 1.0;
 };
 /// Throws usage_error for invalid names and parameters and for sizes that do not fit them, input_error for unusable
 /// files of spectra.

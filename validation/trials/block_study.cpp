@@ -256,6 +256,11 @@ std::string unsupported_reason(const StudySetup& study, CellSetup& cell, estimat
 
 bool move_to(StudySetup& study, const std::vector<estimators::Shape>& shapes, const spiked::cuda::Device& device,
              std::size_t threads, std::vector<std::string>& notes) {
+    if (device.backend == spiked::cuda::Backend::cpu) {
+        for (CellSetup& cell : study.cells) cell.on_device = false;
+        study.slots.reset();
+        return false;
+    }
     std::map<std::string, std::size_t> stay;
     std::size_t moved = 0;
     for (std::size_t c = 0; c < study.cells.size(); ++c) {

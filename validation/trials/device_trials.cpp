@@ -64,8 +64,16 @@ arma::mat root_of(const sim::Covariance& covariance) {
 
 }  // namespace
 
+DevicesLost::DevicesLost(ErrorKind kind, const std::string& reason, bool cpu_may_go_on)
+    : Error(kind, fmt::format("{}: go on with another device, or --device cpu (with --mixed where a store was begun)",
+                              reason)),
+      reason_(reason),
+      cpu_may_go_on_(cpu_may_go_on) {}
+
 TrialSlots::TrialSlots(const spiked::cuda::Device& device, std::size_t threads, MakeDevice make)
     : backend_(device.backend),
+      or_cpu_(device.or_cpu),
+      report_(device.report),
       make_(std::move(make)),
       batch_size_(device.backend == Backend::cuda ? gpu_batch_size : 8) {
     const std::size_t each =
@@ -74,6 +82,7 @@ TrialSlots::TrialSlots(const spiked::cuda::Device& device, std::size_t threads, 
         const int number = device.numbers[device_index];
         const std::size_t memory =
             backend_ == Backend::cuda ? spiked::cuda::free_memory(number) / 10 * 8 / each : emulated_memory;
+        usable_.push_back(each);
         for (std::size_t slot = 0; slot < each; ++slot) free_.push_back({device_index, number, memory, nullptr});
     }
 }
@@ -91,38 +100,59 @@ std::size_t slot_to_take(const std::vector<FreeSlot>& free) {
     return best;
 }
 
+TrialSlots::Slot TrialSlots::take() {
+    std::unique_lock lock(guard_);
+    const auto all_lost = [&] {
+        return std::all_of(usable_.begin(), usable_.end(), [](std::size_t count) { return count == 0; });
+    };
+    freed_.wait(lock, [&] { return !free_.empty() || all_lost(); });
+    if (free_.empty()) throw DevicesLost(lost_kind_, lost_reason_, or_cpu_);
+    std::vector<FreeSlot> free;
+    for (const Slot& one : free_) free.push_back({one.device_index, one.device != nullptr});
+    const auto taken = free_.begin() + static_cast<std::ptrdiff_t>(slot_to_take(free));
+    Slot slot = std::move(*taken);
+    free_.erase(taken);
+    return slot;
+}
+
+void TrialSlots::give_back(Slot slot) {
+    const std::lock_guard lock(guard_);
+    if (usable_[slot.device_index] > 0) free_.push_back(std::move(slot));
+    freed_.notify_one();
+}
+
+void TrialSlots::leave_out(const Slot& slot, const spiked::cuda::DeviceFailure& failure) {
+    const std::lock_guard lock(guard_);
+    std::size_t& usable = usable_[slot.device_index];
+    if (usable == 0) return;  // another thread has noticed before
+    const bool full = failure.out_of_memory();
+    usable = full ? usable - 1 : 0;
+    if (!full) std::erase_if(free_, [&](const Slot& one) { return one.device_index == slot.device_index; });
+    lost_kind_ = full ? ErrorKind::memory : ErrorKind::internal;
+    lost_reason_ = fmt::format("{}: {}{}", spiked::cuda::name_of(backend_, slot.number), failure.what(),
+                               full ? ", also for half as many blocks" : "");
+    const bool others = std::any_of(usable_.begin(), usable_.end(), [](std::size_t count) { return count > 0; });
+    if (others && report_)
+        report_(fmt::format("{}: {}", lost_reason_,
+                            usable > 0 ? "it computes fewer batches at once" : "the other devices take its batches"));
+    freed_.notify_all();
+}
+
 template <class Work>
 auto TrialSlots::with_slot(const Work& work) {
-    Slot slot;
-    {
-        std::unique_lock lock(guard_);
-        freed_.wait(lock, [&] { return !free_.empty(); });
-        std::vector<FreeSlot> free;
-        for (const Slot& one : free_) free.push_back({one.device_index, one.device != nullptr});
-        const auto taken = free_.begin() + static_cast<std::ptrdiff_t>(slot_to_take(free));
-        slot = std::move(*taken);
-        free_.erase(taken);
-    }
-    const auto give_back = [&] {
-        const std::lock_guard lock(guard_);
-        free_.push_back(std::move(slot));
-        freed_.notify_one();
-    };
-    try {
-        if (!slot.device) slot.device = make_(backend_, slot.number, slot.memory);
-        auto found = work(*slot.device);
-        give_back();
-        return found;
-    } catch (const spiked::cuda::DeviceFailure& failure) {
-        const std::string name = spiked::cuda::name_of(backend_, slot.number);
-        give_back();
-        throw Error(failure.out_of_memory() ? ErrorKind::memory : ErrorKind::internal,
-                    fmt::format("{}: {}{}: go on with another device, or --device cpu (with --mixed where a store was "
-                                "begun)",
-                                name, failure.what(), failure.out_of_memory() ? ", also for half as many blocks" : ""));
-    } catch (...) {
-        give_back();
-        throw;
+    for (;;) {
+        Slot slot = take();
+        try {
+            if (!slot.device) slot.device = make_(backend_, slot.number, slot.memory);
+            auto found = work(*slot.device);
+            give_back(std::move(slot));
+            return found;
+        } catch (const spiked::cuda::DeviceFailure& failure) {
+            leave_out(slot, failure);
+        } catch (...) {
+            give_back(std::move(slot));
+            throw;
+        }
     }
 }
 
@@ -379,10 +409,19 @@ std::vector<std::optional<codec::CodedBlock>> DeviceBlockCoder::code(const codec
                               }};
     }
     std::vector<std::optional<codec::CodedBlock>> blocks(count);
-    auto found = slots_.code_rows(coding, count, [&](std::size_t b, float* to) {
-        fill(b, to);
-        if (coding.codec.low_rank) has_zero_line[b] = holds_zero_line(to, code.shape) ? 1 : 0;
-    });
+    std::vector<cuda::CodedRows> found;
+    try {
+        found = slots_.code_rows(coding, count, [&](std::size_t b, float* to) {
+            fill(b, to);
+            if (coding.codec.low_rank) has_zero_line[b] = holds_zero_line(to, code.shape) ? 1 : 0;
+        });
+    } catch (const DevicesLost& lost) {
+        if (!lost.cpu_may_go_on()) throw;
+        std::call_once(reported_, [&] {
+            if (report_) report_(fmt::format("{}: the CPU goes on", lost.reason()));
+        });
+        return blocks;
+    }
     const PaperBits paper_bits(code.method, code.options, code.shape, code.bits);
     for (std::size_t b = 0; b < count; ++b) {
         auto& rows = found[b];

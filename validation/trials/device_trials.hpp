@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "codec/container/block_coder.hpp"
+#include "core/device/device_failure.hpp"
+#include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "sim/spiked/spiked_sampler.hpp"
@@ -28,9 +30,23 @@ struct FreeSlot {
 /// ready.
 [[nodiscard]] std::size_t slot_to_take(const std::vector<FreeSlot>& free);
 
+/// Every device of a run is lost: thrown also for all later batches. The message names the last one and says what to
+/// do.
+class DevicesLost : public Error {
+public:
+    DevicesLost(ErrorKind kind, const std::string& reason, bool cpu_may_go_on);
+    [[nodiscard]] const std::string& reason() const { return reason_; }  ///< the device and its failure
+    [[nodiscard]] bool cpu_may_go_on() const { return cpu_may_go_on_; }  ///< Device::or_cpu
+
+private:
+    std::string reason_;
+    bool cpu_may_go_on_;
+};
+
 /// The slots of the devices in use, shared by the threads of a run. A slot is a set of device buffers that computes one
 /// batch at a time. Each thread holds a slot while it computes, so that on a GPU the kernels of one thread run while
-/// the results of another are copied.
+/// the results of another are copied. A device that fails is used no more, and a batch that it did not finish is
+/// computed by another; where a device has no memory for half a batch, only the slot is used no more.
 class TrialSlots {
 public:
     using MakeDevice = std::function<std::unique_ptr<cuda::TrialDevice>(spiked::cuda::Backend, int, std::size_t)>;
@@ -38,11 +54,11 @@ public:
     /// makes devices that fail.
     TrialSlots(const spiked::cuda::Device& device, std::size_t threads, MakeDevice make = cuda::trial_device);
 
-    /// As TrialDevice::run. Throws Error that names the device if memory does not suffice even for half the trials, or
-    /// if the GPU fails.
+    /// As TrialDevice::run; `draw` may be called again for a batch whose device is lost. Throws DevicesLost if no slot
+    /// is left, of the kind memory if memory did not suffice even for half the trials.
     [[nodiscard]] std::vector<cuda::TrialResult> run(const cuda::TrialPlan& plan, std::uint64_t first,
                                                      std::size_t count, const cuda::DrawTrial& draw);
-    /// As TrialDevice::code_rows; throws as `run`.
+    /// As TrialDevice::code_rows; repeats `fill` and throws as `run`.
     [[nodiscard]] std::vector<cuda::CodedRows> code_rows(const cuda::RowCoding& coding, std::size_t count,
                                                          const cuda::FillBlock& fill);
     /// Trials to compute in one batch.
@@ -58,13 +74,21 @@ private:
 
     template <class Work>
     auto with_slot(const Work& work);
+    [[nodiscard]] Slot take();
+    void give_back(Slot slot);
+    void leave_out(const Slot& slot, const spiked::cuda::DeviceFailure& failure);
 
     spiked::cuda::Backend backend_;
+    bool or_cpu_;
+    std::function<void(const std::string&)> report_;
     MakeDevice make_;
     std::size_t batch_size_;
     std::mutex guard_;
     std::condition_variable freed_;
     std::vector<Slot> free_;
+    std::vector<std::size_t> usable_;  ///< slots of each device, free or not; 0: the device is lost
+    ErrorKind lost_kind_ = ErrorKind::internal;
+    std::string lost_reason_;  ///< the last failure
 };
 
 /// The plan of a cell's trials: the covariances and strengths of its model, and these estimators.
@@ -112,8 +136,10 @@ private:
 /// count, is left to the CPU where the method has one.
 class DeviceBlockCoder : public codec::BlockCoder {
 public:
-    /// As TrialSlots.
-    DeviceBlockCoder(const spiked::cuda::Device& device, std::size_t threads) : slots_(device, threads) {}
+    /// As TrialSlots. Where every device is lost and the CPU may go on, all later blocks are left to it.
+    DeviceBlockCoder(const spiked::cuda::Device& device, std::size_t threads,
+                     TrialSlots::MakeDevice make = cuda::trial_device)
+        : slots_(device, threads, std::move(make)), report_(device.report) {}
 
     [[nodiscard]] std::string unsupported_reason(const codec::BlockCode& code) const override;
     /// Throws as TrialSlots::run.
@@ -123,6 +149,8 @@ public:
 
 private:
     TrialSlots slots_;
+    std::function<void(const std::string&)> report_;
+    std::once_flag reported_;
 };
 
 /// The trials of a range of replicates, computed in batches when they are first requested.

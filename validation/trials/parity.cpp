@@ -322,27 +322,29 @@ std::vector<ParityCheck> check_each_gpu(const spiked::cuda::Device& device, cons
 constexpr estimators::Shape tiles[] = {{32, 32}, {64, 64}, {96, 96}, {128, 64}, {128, 128}, {256, 128}, {250, 256}};
 
 template <class Real>
-ParityCheck check_copies(spiked::cuda::Backend backend, int number, std::size_t memory, std::size_t count) {
+ParityCheck check_copies(const DeviceUnderLoad& device, std::size_t count, std::size_t most_entries) {
     constexpr std::uint32_t vectors = 16;
     constexpr bool in_float = sizeof(Real) == sizeof(float);
     const std::string name = in_float ? "copies, float" : "copies, double";
     double worst = 0.0;
+    std::size_t shapes = 0;
     try {
         for (const estimators::Shape shape : tiles) {
+            if (shape.rows * shape.columns > most_entries) continue;
+            ++shapes;
             cuda::BlocksToDecompose blocks{static_cast<std::uint32_t>(shape.rows),
                                            static_cast<std::uint32_t>(shape.columns),
                                            vectors,
                                            in_float,
                                            {}};
-            constexpr std::uint64_t different = 16;
+            const std::size_t different = std::clamp<std::size_t>(count / 2, 1, 16);
             const sim::SpikedModel model = model_of({shape, {}, sim::Colouring::eigenbasis, 0});
             for (std::uint64_t r = 0; r < different; ++r) {
                 const auto block =
                     arma::conv_to<arma::Mat<Real>>::from(sim::sample(model, stream::StudySeed{}, "load", r).observed);
                 blocks.blocks.insert(blocks.blocks.end(), block.begin(), block.end());
             }
-            const auto pass =
-                cuda::decomposition_pass(backend, number, memory, blocks, count, cuda::DecompositionPart::vectors);
+            const auto pass = device.decompose(blocks, count);
             pass->run();
             const auto found = pass->outcome();
             const auto reference =
@@ -357,10 +359,10 @@ ParityCheck check_copies(spiked::cuda::Backend backend, int number, std::size_t 
     return {name, worst <= allowed,
             fmt::format("{} blocks of {} shapes, the same bits in every copy; values within {:.1e} of the largest "
                         "(allowed {:.0e})",
-                        count, std::size(tiles), worst, allowed)};
+                        count, shapes, worst, allowed)};
 }
 
-ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
+ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials, std::size_t most_entries) {
     const stream::StudySeed seed{};
     std::size_t fine = 0;
     std::size_t others = 0;  // left to the host, which is allowed for singular values that are too close
@@ -369,6 +371,7 @@ ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
     for (const Case& one : {Case{{128, 128}, estimators::Precision::float32, sim::Colouring::eigenbasis, trials / 2},
                             Case{{96, 64}, estimators::Precision::float64, sim::Colouring::dense, trials / 4},
                             Case{{40, 100}, estimators::Precision::float32, sim::Colouring::dense, trials / 4}}) {
+        if (one.shape.rows * one.shape.columns > most_entries) continue;
         const cuda::TrialPlan plan =
             trial_plan(model_of(one), seed, "load", one.precision,
                        {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
@@ -384,7 +387,7 @@ ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials) {
             done += found.size();
         }
     }
-    return {"random matrices", bad == 0 && others * 10000 <= done && fine + others == done,
+    return {"random matrices", done > 0 && bad == 0 && others * 10000 <= done && fine + others == done,
             fmt::format("{} of {} computed, {} left to the CPU (allowed 1 in 10000), {} failed", fine, done, others,
                         done - fine - others)};
 }
@@ -397,12 +400,21 @@ std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device) {
         device, [&](int number) { return check_parity(*cuda::trial_device(device.backend, number, memory)); });
 }
 
+std::vector<ParityCheck> check_under_load(const DeviceUnderLoad& device, std::size_t blocks, std::size_t trials,
+                                          std::size_t most_entries) {
+    return {check_copies<float>(device, blocks, most_entries), check_copies<double>(device, blocks, most_entries),
+            check_statuses(device.trials, trials, most_entries)};
+}
+
 std::vector<ParityCheck> check_under_load(const spiked::cuda::Device& device, std::size_t blocks, std::size_t trials) {
     constexpr std::size_t memory = std::size_t{8} << 30;
     return check_each_gpu(device, [&](int number) {
-        return std::vector<ParityCheck>{check_copies<float>(device.backend, number, memory, blocks),
-                                        check_copies<double>(device.backend, number, memory, blocks),
-                                        check_statuses(*cuda::trial_device(device.backend, number, memory), trials)};
+        const auto decompose = [&](const cuda::BlocksToDecompose& wanted, std::size_t count) {
+            return cuda::decomposition_pass(device.backend, number, memory, wanted, count,
+                                            cuda::DecompositionPart::vectors);
+        };
+        const auto trial_device = cuda::trial_device(device.backend, number, memory);
+        return check_under_load({decompose, *trial_device}, blocks, trials);
     });
 }
 

@@ -43,6 +43,7 @@ void misuse(const char* command);
 void layouts(const char* command);
 void concurrent_calls(const char* command);
 void many_calls(const char* command);
+void stopped_calls(const char* command);
 void random_arguments(const char* command);
 
 #endif

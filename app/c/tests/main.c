@@ -16,6 +16,7 @@ static const struct {
              {"every-layout-gives-the-same-results", layouts},
              {"threads-call-at-once", concurrent_calls},
              {"many-calls-keep-memory-and-blas", many_calls},
+             {"calls-stop-when-asked", stopped_calls},
              {"random-arguments", random_arguments}};
 
 spiked_matrix in_rows(double* data, int64_t rows, int64_t cols) {

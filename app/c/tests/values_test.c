@@ -76,6 +76,29 @@ static void preparation(void) {
     CHECK(near(ready[1][0], 0.7071067811865475) && near(ready[1][1], 0.7071067811865475));
 }
 
+/* 5 of 6 entries are seen: they are multiplied by 6/5, by columns the first one by 2. */
+static void missing_entries(void) {
+    const double nan = strtod("nan", NULL);
+    double data[2][3] = {{nan, 2, 3}, {4, 5, 6}}, ready[2][3], seen[2][3], signal[2][3], share = 0;
+    char notes[128];
+    spiked_matrix from = in_rows(data[0], 2, 3), to = in_rows(ready[0], 2, 3), rest = in_rows(seen[0], 2, 3);
+    const spiked_matrix clean = in_rows(signal[0], 2, 3);
+    CHECK_STATUS(spiked_prepare_missing(&from, NULL, NULL, NULL, &to, NULL, NULL, NULL, 0), SPIKED_INPUT);
+    CHECK(strstr(spiked_last_error(), "say missing = \"uniform\"") != NULL);
+    CHECK_STATUS(spiked_prepare_missing(&from, "some", NULL, NULL, &to, NULL, NULL, NULL, 0), SPIKED_USAGE);
+    CHECK_OK(spiked_prepare_missing(&from, "uniform", NULL, NULL, &to, &rest, &share, notes, sizeof notes));
+    CHECK(near(share, 5.0 / 6.0) && ready[0][0] == 0 && near(ready[0][1], 2.4) && near(ready[1][2], 7.2));
+    CHECK(seen[0][0] != seen[0][0] && near(seen[0][1], 2) && near(seen[1][2], 6));
+    CHECK(strstr(notes, "1 of 6 entries is missing") != NULL);
+    CHECK_OK(spiked_prepare_missing(&from, "columns", NULL, NULL, &to, NULL, NULL, NULL, 0));
+    CHECK(near(ready[1][0], 8) && near(ready[1][1], 5));
+    /* The whole matrix is kept by svd:2, so that the signal is the weighted matrix. */
+    CHECK_OK(
+        spiked_denoise_missing(&from, "columns", "svd:2", NULL, NULL, NULL, 0, NULL, NULL, &clean, NULL, NULL, &share));
+    CHECK(near(share, 5.0 / 6.0) && near(signal[1][0], 8) && near(signal[1][1], 5) && near(1 + signal[0][0], 1));
+    CHECK_STATUS(spiked_pca_missing(&from, "columns", NULL, NULL, NULL), SPIKED_USAGE);
+}
+
 /* 8 samples of 2 features that are sqrt(2) times orthogonal columns of signs, one of them times 4: the covariance is
  * diag(32, 2). With a noise level of 2 and gamma = 1/4 the population eigenvalue l = 2 s of the sample eigenvalue
  * 16 * 2 solves s (1 + gamma / (s - 1)) = 16, and the squared cosine is (1 - gamma/(s-1)^2) / (1 + gamma/(s-1)). */
@@ -150,10 +173,15 @@ void hand_values(const char* command) {
     CHECK(spiked_abi_version() == SPIKED_ABI_VERSION);
     CHECK(strchr(spiked_version(), '.') != NULL);
     CHECK(strcmp(spiked_ledger_item(0), "indices") == 0 && strcmp(spiked_ledger_item(13), "padding") == 0);
+    CHECK(spiked_use_threads(-1) == SPIKED_USAGE && strstr(spiked_last_error(), "threads") != NULL);
+    CHECK(spiked_use_threads(5000) == SPIKED_USAGE && strstr(spiked_last_error(), "5000") != NULL);
+    CHECK_OK(spiked_use_threads(2));
+    CHECK_OK(spiked_use_threads(1));
     CHECK(spiked_ledger_item(-1) == NULL && spiked_ledger_item(SPIKED_LEDGER_ITEMS) == NULL);
     white_law();
     shrinkage();
     preparation();
+    missing_entries();
     components();
     turboquant();
 }

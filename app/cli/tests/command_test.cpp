@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <filesystem>
+#include <fstream>
 #include <numbers>
 #include <set>
 
@@ -310,6 +311,19 @@ TEST(SpectrumCommand, SeparatesAMatrixIntoSignalAndResidual) {
     const arma::mat rest = sim::read_matrix(scratch("rest.npy"));
     EXPECT_LT(arma::abs(clean + rest - matrix).max(), 1e-14);
     EXPECT_NEAR(arma::norm(clean, 2), number(estimate.find("shrunk")->items()->front()), 1e-12);
+}
+
+TEST(SpectrumCommand, TheNumberOfThreadsChangesNoBit) {
+    const std::string path = saved("shared.npy", gaussian(720, 710));  // large enough for threads to share its work
+    const auto with = [&](const std::string& threads) {
+        const Outcome found = spiked("spectrum " + path + " --json --estimator svd:3 --threads " + threads +
+                                     " --denoised " + scratch("clean-" + threads + ".npy"));
+        EXPECT_EQ(found.code, 0) << found.err;
+        return found.out + contents(scratch("clean-" + threads + ".npy"));
+    };
+    const std::string one = with("1");
+    EXPECT_TRUE(with("2") == one);
+    EXPECT_TRUE(with("3") == one);
 }
 
 TEST(SpectrumCommand, SeveralEstimatorsShareOneSpectrumAndMissingNumbersAreNull) {
@@ -850,7 +864,8 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"unused_tail", "kv run '" + sample_dump + "' --method tq-mse --residual 8", 2,
                    "has no effect on tq-mse"},
         Diagnostic{"means_of_values", "quantize data.npy --method mean+tq-mse --bits 2", 2, "add --axis key"},
-        Diagnostic{"kind_of_file", "run data.npy", 2, "STUDY.toml is expected (.npy is read by spectrum, pca, quantize"},
+        Diagnostic{"kind_of_file", "run data.npy", 2,
+                   "STUDY.toml is expected (.npy is read by spectrum, pca, quantize"},
         Diagnostic{"coded_dump", "kv run dump.spkv", 4, ".spkv is read by kv decode"},
         Diagnostic{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
         Diagnostic{"matrix_output", "spectrum x.npy --denoised clean.csv", 2, "FILE.npy is expected"},
@@ -1076,6 +1091,23 @@ TEST(BadInput, WithoutStandardErrorTheExitCodeReportsTheError) {
     EXPECT_EQ(spiked("show '" + store + "'").code, 0);
     EXPECT_EQ(code("quantize " + path + " -v -o '" + scratch("silent-back.npy") + "' >/dev/null 2>&-"), 0);
     EXPECT_EQ(sim::read_matrix(scratch("silent-back.npy")).n_rows, 8U);
+}
+
+TEST(BadInput, AMatrixBeyondMemoryIsRejectedBeforeItIsRead) {
+    if (sanitized) GTEST_SKIP() << "a sanitizer reserves more address space than the limit";
+    // 1.15 GB without a block on the disk, of which two copies are needed.
+    const std::string path = saved("sparse.npy", arma::mat(1, 1, arma::fill::zeros));
+    std::string bytes = contents(path);
+    const std::string shape = "(12000, 12000)";
+    bytes.replace(bytes.find("(1, 1)"), 6, shape);
+    bytes.erase(bytes.find(shape) + shape.size() + 3, shape.size() - 6);  // the header keeps its length
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+    const std::uintmax_t header = std::filesystem::file_size(path) - sizeof(double);
+    std::filesystem::resize_file(path, header + std::uintmax_t{12000} * 12000 * sizeof(double));
+    const Outcome found = spiked("spectrum '" + path + "'", "ulimit -v 2000000;");
+    EXPECT_EQ(found.code, 7) << found.err;
+    EXPECT_NE(found.err.find("12000 x 12000 takes at least 2.3 GB"), std::string::npos) << found.err;
+    std::filesystem::remove(path);
 }
 
 TEST(BadInput, RunningOutOfMemoryIsExitSeven) {

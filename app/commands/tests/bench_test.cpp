@@ -132,6 +132,35 @@ TEST(BenchCommand, QuantizeTimesEveryMethodBothWays) {
     EXPECT_EQ(spiked("bench quantize --seconds much").code, 2);
 }
 
+TEST(BenchCommand, CacheTimesCausalCodesBesideRowQuantizers) {
+    const Outcome found = spiked("bench cache --json --seconds 0.1 --heads 2 --dim 8");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    std::map<std::string, double> p10;
+    for (const Json& row : *json.find("rows")->items()) p10[*row.find("what")->string()] = number(row, "p10");
+    EXPECT_EQ(p10.size(), 4 * 3 + 2 + 1U);
+    for (const std::string method : {"tq-mse", "tcq", "causal-klt", "causal-klt-joint"})
+        for (const std::string way : {"encode", "decode", "read"}) {
+            const std::string what = method + ":" + way;
+            EXPECT_GT(p10[what], 0.0) << what;
+            EXPECT_NEAR(number(*json.find("tokens_per_second"), what.c_str()), 128e6 / p10[what],
+                        1e-6 * 128e6 / p10[what]);
+        }
+    // One head of four is read, or all of them.
+    EXPECT_LT(p10["causal-klt:read"], 0.6 * p10["causal-klt:decode"]);
+    EXPECT_GT(p10["causal-klt-joint:read"], 0.6 * p10["causal-klt-joint:decode"]);
+    const auto& states = *json.find("states")->items();
+    ASSERT_EQ(states.size(), 2U);
+    for (const Json& state : states) EXPECT_NEAR(number(state, "bits_per_entry"), 2.0, 0.4);
+    // Four matrices of 32 x 32 doubles beside four times four of 8 x 8, and tables that do not depend on the channels.
+    EXPECT_GT(number(states[1], "state_bytes"), 8.0 * 4 * 32 * 32);
+    EXPECT_GT(number(states[0], "state_bytes"), number(states[1], "state_bytes"));
+    const Outcome text = spiked("bench cache --seconds 0.1 --heads 1 --dim 4");
+    EXPECT_NE(text.out.find("tokens a second"), std::string::npos) << text.out << text.err;
+    EXPECT_EQ(spiked("bench cache --heads 9 --dim 128").code, 2);
+    EXPECT_EQ(spiked("bench cache --dim 1").code, 2);
+}
+
 template <class Real>
 void expect_routes_decompose(estimators::Shape shape, std::size_t wanted, double accuracy) {
     arma::arma_rng::set_seed(7);

@@ -371,5 +371,16 @@ assert names == ["Bidiagonalise<float, 8, 16>", "PairSums<float>", "PairSums<flo
     EXPECT_EQ(std::system(("python3 '" + folder + "/check.py' '" SPIKED_SOURCE_DIR "/tools/gpu-check'").c_str()), 0);
 }
 
+TEST(PredictedRates, FollowsTheLoopsAndStallsOfADisassembly) {
+    const std::string folder = scratch("predicted-rates");
+    fs::create_directories(folder);
+    EXPECT_EQ(
+        std::system(("python3 '" SPIKED_SOURCE_DIR "/app/commands/tests/predicted_rates_check.py' '" SPIKED_SOURCE_DIR
+                     "/tools/predicted-rates' '" +
+                     folder + "'")
+                        .c_str()),
+        0);
+}
+
 }  // namespace
 }  // namespace spiked::app

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "app/tests/process.hpp"
@@ -95,6 +96,42 @@ TEST(KvFrontierCommand, MarksTheHullAndOrdersMethodsAtOneBudget) {
     EXPECT_EQ(checked, 9U);
     // On this dump, trellis coding of de-rotated keys is the best method.
     EXPECT_EQ(*json.find("at")->items()->front().find("method")->string(), "unrope+eoptshrink+tcq:state=6");
+}
+
+TEST(KvFrontierCommand, ShowsReverseWaterFillingBesideMethods) {
+    const std::string picture = scratch("references.svg");
+    const std::string words =
+        "kv frontier '" + sample_dump + "' --attention none --layers 0 --method tq-mse,causal-klt --bits 1,3 ";
+    const Outcome found = spiked(words + "--json --plot '" + picture + "'");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    // From 1 to 3.5 bits, because tq-mse stores 1.125 and 3.125.
+    std::map<std::string, std::map<double, double>> curves;
+    for (const auto& point : *json.find("references")->items())
+        curves[*point.find("side")->string() + " " + *point.find("name")->string()].emplace(
+            number(point, "bits_per_entry"), number(point, "relative_l2"));
+    ASSERT_EQ(curves.size(), 4U);
+    for (const std::string side : {"key ", "value "}) {
+        const auto& white = curves.at(side + "water-filling");
+        const auto& predicted = curves.at(side + "water-filling+ar");
+        ASSERT_EQ(white.size(), 6U);
+        EXPECT_EQ(white.begin()->first, 1.0);
+        EXPECT_EQ(white.rbegin()->first, 3.5);
+        for (const auto& [bits, error] : white) {
+            EXPECT_LT(error, std::exp2(-bits)) << "unequal variances are easier than equal ones";
+            EXPECT_LE(predicted.at(bits), error);
+        }
+    }
+    for (const auto& row : rows_of(json))
+        if (row.bits == 3.0) {
+            EXPECT_GT(std::exp(row.error), curves.at(row.side + " water-filling").at(3.0)) << row.method;
+        }
+    const std::string drawn = contents(picture);
+    for (const char* curve : {"water-filling of normal rows", "water-filling+ar of normal rows"})
+        EXPECT_NE(drawn.find(curve), std::string::npos) << curve;
+    const std::string text = spiked(words).out;
+    EXPECT_NE(text.find("relative L2 % at bits of"), std::string::npos) << text;
+    EXPECT_NE(text.find("\nwater-filling+ar "), std::string::npos) << text;
 }
 
 TEST(KvFrontierCommand, RejectsBudgetsThatNoMethodReaches) {

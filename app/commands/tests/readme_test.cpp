@@ -141,6 +141,26 @@ TEST(Readme, TheStudyForCiPasses) {
     EXPECT_TRUE(std::filesystem::exists(folder + "/overlaps.xml"));
 }
 
+TEST(Readme, TheSnippetsAboutStoresRun) {
+    const std::string folder = reader_folder("stores");
+    const std::string cd = "cd '" + folder + "' &&";
+    ASSERT_EQ(spiked("init --kind bbp study.toml", cd).code, 0);
+    ASSERT_EQ(
+        spiked("run study.toml --set run.reps.min=5 --set run.reps.batch=5 --no-report -o results/study.spiked", cd)
+            .code,
+        0);
+    EXPECT_EQ(run_recipes("docs/how-to/stores.md", folder), 2);
+    {
+        std::ofstream file(folder + "/read.py");
+        for (const auto& snippet : snippets("docs/how-to/stores.md"))
+            if (snippet.language == "python")
+                for (const auto& line : snippet.lines) file << line << "\n";
+    }
+    ASSERT_EQ(std::system((cd + " /usr/bin/python3 read.py >printed").c_str()), 0);
+    EXPECT_NE(contents(folder + "/printed").find("n=64 signal.strength=0.5"), std::string::npos);
+    EXPECT_NE(contents(folder + "/summary.csv").find("outlier"), std::string::npos);
+}
+
 /// Whether the lines are shown: a line `...` stands for any number of others.
 testing::AssertionResult shown(const std::vector<std::string>& page, const std::vector<std::string>& printed) {
     const auto differs = [](const std::string& expected, const std::string& found) -> std::string {

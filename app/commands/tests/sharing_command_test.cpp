@@ -166,6 +166,43 @@ TEST(Sharing, ResultsDoNotDependOnRanksAndRanksStopOnRequest) {
     EXPECT_NE(again.err.find("resuming shared.spiked"), std::string::npos) << again.err;
 }
 
+// Also where the study grows (faults are bisected on new trials), where claims are about a dump, and where a store that
+// has grown is continued.
+TEST(Sharing, ClaimsAreTheSameForAnyRanks) {
+    if (!has_mpi()) GTEST_SKIP() << "built without MPI";
+    const std::string folder = scratch("ranks-claims");
+    fs::create_directories(folder);
+    const auto values = [&](const std::string& store) {
+        return spiked("export " + store + " --table values --format csv", in(folder)).out;
+    };
+    const std::string full = "validate --claim bits.formula --tier full --json --progress none -o ";
+    const std::string on_dump = "validate --claim adaptive-rank --layers 0 --heads 0 --side value '" + sample_dump +
+                                "' --json --progress none -o ";
+    const Outcome alone = spiked(full + "alone.spiked", in(folder));
+    ASSERT_EQ(alone.code, 0) << alone.err;
+    EXPECT_NE(values("alone.spiked").find(" with faults "), std::string::npos) << "the study grows";
+    for (const int count : {1, 2, 4}) {
+        const std::string store = "ranks-" + std::to_string(count) + ".spiked";
+        const Outcome run = ranks(count, full + store, in(folder) + " timeout 100 env");
+        ASSERT_EQ(run.code, 0) << run.err;
+        EXPECT_EQ(run.out, alone.out) << count << " ranks";
+        EXPECT_TRUE(values(store) == values("alone.spiked")) << count << " ranks";
+    }
+    const std::string some = "(1, (SELECT max(cell_id) FROM cell))";
+    std::string sql = "UPDATE cell SET state = 'todo', why = NULL WHERE cell_id IN " + some;
+    for (const std::string table : {"batch", "moment", "value"})
+        sql += "; DELETE FROM " + table + " WHERE cell_id IN " + some;
+    ASSERT_EQ(std::system((in(folder) + " sqlite3 ranks-2.spiked \"" + sql + "\"").c_str()), 0);
+    const Outcome again = ranks(3, full + "ranks-2.spiked", in(folder) + " timeout 100 env");
+    ASSERT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(again.out, alone.out);
+    EXPECT_TRUE(values("ranks-2.spiked") == values("alone.spiked"));
+    const Outcome dump = spiked(on_dump + "dump.spiked", in(folder));
+    ASSERT_EQ(dump.code, 0) << dump.err;
+    EXPECT_EQ(ranks(3, on_dump + "dump-ranks.spiked", in(folder) + " timeout 100 env").out, dump.out);
+    EXPECT_TRUE(values("dump-ranks.spiked") == values("dump.spiked"));
+}
+
 TEST(Sharing, ARankThatFailsEndsTheJobWithItsCause) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
     const std::string folder = adaptive_folder("ranks-failing", R"(spiked = 1

@@ -2,7 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "app/tests/process.hpp"
 #include "sim/io/npy.hpp"
@@ -109,7 +114,9 @@ TEST(RunCommand, JudgesTheClaimsThatAStudyStatesItself) {
     EXPECT_NE(holds.out.find("denoising-helps"), std::string::npos) << holds.out;
     const std::string junit = contents(scratch("own-claims") + "/claims.xml");
     EXPECT_NE(junit.find("tests=\"3\" failures=\"0\""), std::string::npos) << junit;
+    EXPECT_NE(holds.out.find("  0 to 0.3  "), std::string::npos) << "a region has no predicted value";
     EXPECT_EQ(judged("own-region", "between = [0.0, 0.3]", "between = [0.0, 0.1]").code, 1);
+    EXPECT_NE(contents(scratch("own-region") + "/claims.xml").find(" against 0 to 0.1\""), std::string::npos);
     EXPECT_EQ(judged("own-value", "equals = 0.03454", "equals = 0.0425").code, 1);
     EXPECT_EQ(judged("own-control", "control = 0.5\n", "control = 0.2\n").code, 1) << "the control passes";
     const Outcome wrong = judged("own-wrong", "method = \"tq-mse B=3\"", "method = \"tq-mse B=2\"");
@@ -117,10 +124,65 @@ TEST(RunCommand, JudgesTheClaimsThatAStudyStatesItself) {
     EXPECT_NE(wrong.err.find("no method \"tq-mse B=2\" measures distortion (methods that do: tq-mse B=3)"),
               std::string::npos)
         << wrong.err;
+    // The control is just outside of a region in whose middle the mean lies.
+    EXPECT_EQ(judged("own-near", "control = 0.5\n", "control = 0.32\n").code, 0);
     EXPECT_EQ(judged("own-both", "equals = 0.03454", "equals = 0.03454\nbetween = [0.0, 1.0]").code, 2);
     EXPECT_EQ(judged("own-order", "[0.0, 0.3]", "[0.3, 0.0]").code, 2);
     EXPECT_EQ(judged("own-id", "three-bits", "overlap.left").code, 2);
     EXPECT_EQ(judged("own-metric", "\"distortion\"", "\"distorsion\"").code, 2);
+}
+
+TEST(RunCommand, JudgesAnExponentOverTheSizesOfAStudy) {
+    const std::string example = contents(SPIKED_SOURCE_DIR "/validation/studies/own-exponent.toml");
+    const auto judged = [&](const std::string& name, const std::string& from, const std::string& to) {
+        std::string text = example;
+        if (!from.empty()) text.replace(text.find(from), from.size(), to);
+        const std::string folder = folder_with_study(name, text);
+        return spiked("run study.toml --strict --no-report --junit claims.xml -o own.spiked", in(folder));
+    };
+    const Outcome holds = judged("exponent", "", "");
+    EXPECT_EQ(holds.code, 0) << holds.err << holds.out;
+    EXPECT_NE(holds.out.find("exponent of n up to d=128 n=128"), std::string::npos) << holds.out;
+    const std::string folder = scratch("exponent");
+    EXPECT_NE(contents(folder + "/claims.xml").find("exponent of n up to d=128 n=128"), std::string::npos);
+    // The exponent beside the slope of a line through the logarithms of the means, with the same weights.
+    const Json means = spiked("export own.spiked --table summary --format json", in(folder)).json();
+    double weight = 0.0, x_mean = 0.0, y_mean = 0.0, xx = 0.0, xy = 0.0;
+    std::vector<std::array<double, 3>> points;
+    for (const Json& row : *means.find("rows")->items())
+        if (*row.find("metric")->string() == "overlap.left") {
+            const double mean = number(*row.find("mean"));
+            const std::string& label = *row.find("cell")->string();
+            points.push_back({std::log(std::stod(label.substr(label.find(" n=") + 3))), std::log(mean),
+                              std::pow(mean / number(*row.find("mcse")), 2)});
+        }
+    ASSERT_EQ(points.size(), 3U);
+    for (const auto& [x, y, w] : points) weight += w, x_mean += w * x, y_mean += w * y;
+    for (const auto& [x, y, w] : points) {
+        xx += w * std::pow(x - x_mean / weight, 2);
+        xy += w * (x - x_mean / weight) * (y - y_mean / weight);
+    }
+    const Json checks = spiked("export own.spiked --table checks --format json", in(folder)).json();
+    const Json& check = (*checks.find("rows")->items())[0];
+    EXPECT_NEAR(number(*check.find("estimate")), xy / xx, 1e-9);
+    EXPECT_NEAR(number(*check.find("mcse")), 1.0 / std::sqrt(xx), 1e-9);
+    EXPECT_EQ(*check.find("exponent_of")->string(), "n");
+    EXPECT_EQ(number(*check.find("allowed_lo")), -1.4);
+    ASSERT_EQ(spiked("report own.spiked", in(folder)).code, 0);
+    EXPECT_NE(contents(folder + "/own.html").find("exponent of n up to d=128 n=128"), std::string::npos);
+    EXPECT_EQ(judged("exponent-region", "equals = -1.0\nmargin = { abs = 0.4 }", "between = [-1.4, -0.6]").code, 0);
+    EXPECT_EQ(judged("exponent-wrong", "equals = -1.0", "equals = 0.0").code, 1);
+    EXPECT_EQ(judged("exponent-control", "control = 0.0", "control = -0.9").code, 1) << "the control passes";
+    const std::vector<std::tuple<std::string, std::string, std::string>> wrong = {
+        {"exponent_of = \"n\"", "exponent_of = \"m\"", "exponent_of: no cell has a factor \"m\""},
+        {"abs = 0.4", "abs = 0.4, rate = \"n^-1/2\"", "the margin of an exponent is one number for all sizes"},
+        {"exponent_of = \"n\"", "exponent_of = \"n\"\nwhere = { n = 64 }",
+         "an exponent of n needs two or more of its values"}};
+    for (const auto& [from, to, message] : wrong) {
+        const Outcome rejected = judged("exponent-mistake", from, to);
+        EXPECT_EQ(rejected.code, 2) << message;
+        EXPECT_NE(rejected.err.find(message), std::string::npos) << rejected.err;
+    }
 }
 
 TEST(RunCommand, StopsOnRequestAndResumes) {

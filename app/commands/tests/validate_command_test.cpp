@@ -208,6 +208,114 @@ TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
     EXPECT_EQ(spiked("validate --claim qjl.mean --shard 1/2").code, 2) << "the part would be lost";
 }
 
+// One function makes the page of `validate -o FILE.md` and that of a store.
+TEST(ValidateCommand, AStoreGivesThePagesThatTheRunWrites) {
+    const std::string folder = scratch("validate-pages");
+    std::filesystem::create_directories(folder);
+    const std::string words = "validate --claim bits.formula,adaptive-rank --layers 0 --heads 0 --side value '" +
+                              sample_dump + "' --progress none -o ";
+    ASSERT_EQ(spiked(words + "run.md", in(folder)).code, 0);
+    ASSERT_EQ(spiked(words + "claims.spiked", in(folder)).code, 0);
+    const Outcome report = spiked("report claims.spiked -o store.md", in(folder));
+    ASSERT_EQ(report.code, 0) << report.err;
+    EXPECT_EQ(report.err, "");
+    EXPECT_NE(report.out.find("report   store-dumps.md"), std::string::npos) << report.out;
+    // The name of the second page is in the first one, and the day may have changed.
+    const auto page = [&](const std::string& name) {
+        std::string text = contents(folder + "/" + name);
+        const std::string stem = name.substr(0, name.find_first_of("-."));
+        for (auto at = text.find(stem + "-dumps"); at != std::string::npos; at = text.find(stem + "-dumps"))
+            text.replace(at, stem.size(), "PAGE");
+        const auto date = text.find(" on 20");
+        return date == std::string::npos ? text : text.erase(date, 14);
+    };
+    const std::string expected = page("run.md");
+    EXPECT_NE(expected.find("Made by `spiked validate rope-lm-cut.safetensors --claim adaptive-rank,bits.formula "
+                            "--tier quick --seed 0x5eed000000000000000000000000c1a1`, spiked "),
+              std::string::npos)
+        << expected.substr(0, 400);
+    EXPECT_EQ(page("store.md"), expected);
+    EXPECT_EQ(page("store-dumps.md"), page("run-dumps.md"));
+    EXPECT_NE(page("run-dumps.md").find("## adaptive-rank on rope-lm-cut.safetensors"), std::string::npos);
+    // What the dump is needed for is left out without it, and the page says so.
+    const std::string gone = "UPDATE input SET meta = json_set(meta, '$.absolute_path', '/nowhere/a.safetensors')";
+    ASSERT_EQ(std::system((in(folder) + " sqlite3 claims.spiked \"" + gone + "\"").c_str()), 0);
+    const Outcome without = spiked("report claims.spiked -o without.md --json", in(folder));
+    EXPECT_EQ(without.code, 0);
+    EXPECT_NE(without.err.find("/nowhere/a.safetensors: no such file"), std::string::npos) << without.err;
+    EXPECT_EQ(without.json().find("pages")->items()->size(), 1U);
+    EXPECT_NE(contents(folder + "/without.md").find("1 of 3 claims are left out"), std::string::npos);
+    // Other stores have no such page.
+    std::ofstream(folder + "/study.toml") << "spiked = 1\n[study]\nname = \"s\"\nseed = \"0x1\"\n[model]\nkind = "
+                                             "\"spiked\"\nn = 8\nd = 8\n[[codec]]\nname = \"tq-mse\"\nbits = [2]\n"
+                                             "[run]\nreps = { min = 2 }\n";
+    ASSERT_EQ(spiked("run study.toml --no-report -o study.spiked", in(folder)).code, 0);
+    for (const std::string stores : {"study.spiked", "claims.spiked study.spiked"}) {
+        const Outcome other = spiked("report " + stores + " -o other.md", in(folder));
+        EXPECT_EQ(other.code, 2);
+        EXPECT_NE(other.err.find("other.md: only one store of claims (spiked validate -o) makes a page in Markdown"),
+                  std::string::npos)
+            << other.err;
+        EXPECT_FALSE(std::filesystem::exists(folder + "/other.md"));
+    }
+    EXPECT_EQ(spiked("report claims.spiked -o other.md --figures figures", in(folder)).code, 2);
+    EXPECT_EQ(spiked("report claims.spiked -o no/such/page.md", in(folder)).code, 6);
+}
+
+// The store says where the dump was, which is read again where it still has the content that was judged.
+TEST(ValidateCommand, ClaimsOnADumpAreJudgedAndReplayedFromTheStore) {
+    const std::string folder = scratch("validate-dump-store");
+    std::filesystem::create_directories(folder + "/elsewhere");
+    std::filesystem::copy_file(sample_dump, folder + "/dump.safetensors");
+    const Outcome made = spiked(
+        "validate --claim adaptive-rank --layers 0 --heads 0 --side value --block 64 "
+        "dump.safetensors -o claims.spiked --json --progress none",
+        in(folder));
+    ASSERT_EQ(made.code, 0) << made.err;
+    const std::string from = in(folder + "/elsewhere");  // the path that is kept does not depend on the folder
+    const Outcome shown = spiked("show ../claims.spiked --json", from);
+    EXPECT_EQ(shown.out, made.out);
+    EXPECT_EQ(shown.err, "");
+    const Outcome strict = spiked("show ../claims.spiked --json --false-alarm 1e-9", from);
+    const auto width = [](const Outcome& outcome) {
+        const Json document = outcome.json();
+        for (const auto& claim : *document.find("claims")->items())
+            if (claim.find("on")->string() != nullptr && *claim.find("id")->string() == "adaptive-rank") {
+                const Json& criterion = (*claim.find("criteria")->items())[0];
+                const Json& finding = (*criterion.find("findings")->items())[0];
+                return number(*finding.find("high")) - number(*finding.find("low"));
+            }
+        return 0.0;
+    };
+    EXPECT_GT(width(shown), 0.0);
+    EXPECT_GT(width(strict), width(shown));
+    const std::string checks = spiked("export ../claims.spiked --table checks", from).out;
+    EXPECT_NE(checks.find("adaptive-rank on dump.safetensors"), std::string::npos) << checks;
+    const std::string words =
+        "replay ../claims.spiked --rep 3 --cell 'adaptive-rank values-at-2-bits 128 on dump.safetensors'";
+    const Outcome replay = spiked(words, from);
+    EXPECT_EQ(replay.code, 0) << replay.err;
+    EXPECT_NE(replay.out.find(" stored values differ"), std::string::npos);
+    EXPECT_NE(replay.out.find("0 of "), std::string::npos) << replay.out;
+    EXPECT_EQ(spiked(words + " --block block.npy", from).code, 2);
+    // Another content of the same size, then a file of another size: nothing is judged on them.
+    const std::string path = folder + "/dump.safetensors";
+    std::string bytes = contents(path);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    std::ofstream(path, std::ios::binary) << bytes;
+    const Outcome changed = spiked("show ../claims.spiked", from);
+    EXPECT_EQ(changed.code, 0);
+    EXPECT_NE(changed.err.find("(its content differs)"), std::string::npos) << changed.err;
+    EXPECT_NE(changed.out.find("1 more claims of this store are not shown"), std::string::npos) << changed.out;
+    std::ofstream(path, std::ios::binary) << bytes << "x";
+    EXPECT_NE(spiked("show ../claims.spiked", from).err.find("(its size differs)"), std::string::npos);
+    const Outcome lost = spiked(words, from);
+    EXPECT_EQ(lost.code, 4);
+    EXPECT_NE(lost.err.find("it is about a dump that is not where it was"), std::string::npos) << lost.err;
+    EXPECT_EQ(spiked("replay ../claims.spiked --rep 0 --cell 'adaptive-rank explained-keys 128'", from).code, 0)
+        << "claims on simulated blocks need no dump";
+}
+
 TEST(ValidateCommand, RejectsInvalidOptions) {
     const Outcome claim = spiked("validate --claim outlier.locaton");
     EXPECT_EQ(claim.code, 2);

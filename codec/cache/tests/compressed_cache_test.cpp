@@ -358,6 +358,12 @@ TEST(CompressedCache, StreamsACausalTransformOfEachHead) {
     EXPECT_EQ(own.entries(), 2.0 * 2 * 384 * dim);
     EXPECT_NEAR(bits[0] / (2.0 * 384 * dim), 3.0, 0.4);
     EXPECT_LT(arma::norm(decoded[0] - exact, "fro") / arma::norm(exact, "fro"), 0.1);
+    // Where the number of tokens is known, all of them together take what is asked for.
+    sim::ForwardOptions known;
+    own.attach(known, 384);
+    const double before = own.stored_bits().total();
+    for (std::size_t t = 0; t < 384; t += 128) (void)known.keep({0, sim::Side::value, 0, t}, exact.rows(t, t + 127));
+    EXPECT_NEAR((own.stored_bits().total() - before) / (384.0 * dim), 3.0, 0.03);
     sim::expect_error(
         ErrorKind::usage,
         [&] {

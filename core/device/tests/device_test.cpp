@@ -58,6 +58,8 @@ TEST(Device, ADriverThatCannotRunTheKernelsIsReportedAndAutoTakesTheCpu) {
     expect_reason(choose_device("auto", old).note, too_old);
     expect_reason(rejection("cuda:0", old), "\"cuda:0\" cannot be used (" + too_old + ")");
     EXPECT_EQ(choose_device("auto", new_gpu).numbers, std::vector<int>{0});
+    EXPECT_TRUE(choose_device("auto", new_gpu).or_cpu) << "who leaves the choice open accepts the CPU";
+    EXPECT_FALSE(choose_device("cuda:0", new_gpu).or_cpu);
     EXPECT_EQ(choose_device("cuda:0", new_gpu).backend, Backend::cuda);
     expect_reason(rejection("cuda:0,cuda:1", new_gpu), "\"cuda:1\" cannot be used (" + no_code + ")");
     expect_reason(rejection("cuda:2", new_gpu), "reports 2 in all");

@@ -1,13 +1,17 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/runtime/call_once.hpp"
+#include "core/runtime/error.hpp"
 #include "core/runtime/memo.hpp"
 #include "core/runtime/parallel.hpp"
+#include "core/runtime/stop_point.hpp"
 
 namespace spiked {
 namespace {
@@ -37,6 +41,35 @@ TEST(Memo, ServesConcurrentThreads) {
     for_each_parallel(results.size(), 4,
                       [&](std::size_t i) { results[i] = memo.of(i % 16, [&] { return std::to_string(i % 16); }); });
     for (std::size_t i = 0; i < results.size(); ++i) EXPECT_EQ(results[i], std::to_string(i % 16));
+}
+
+TEST(StopPoint, EndsTheWorkOfItsThreadAloneAndOnlyWhileTheScopeIsThere) {
+    std::atomic<bool> outer{false};
+    std::atomic<bool> inner{true};
+    EXPECT_FALSE(may_be_stopped());
+    EXPECT_NO_THROW(stop_point());
+    {
+        const StopScope scope(outer);
+        EXPECT_TRUE(may_be_stopped());
+        EXPECT_NO_THROW(stop_point());
+        {
+            const StopScope innermost(inner);
+            EXPECT_TRUE(stop_asked());
+            try {
+                stop_point();
+                ADD_FAILURE() << "nothing was thrown";
+            } catch (const Error& error) {
+                EXPECT_EQ(error.kind(), ErrorKind::stopped);
+            }
+        }
+        EXPECT_FALSE(stop_asked());
+        outer = true;
+        EXPECT_THROW(stop_point(), Error);
+        bool others = true;
+        std::jthread([&] { others = may_be_stopped(); }).join();
+        EXPECT_FALSE(others);
+    }
+    EXPECT_NO_THROW(stop_point());
 }
 
 TEST(CallOnce, RunsOnOneOfManyThreadsAndAgainAfterAFailure) {
@@ -75,6 +108,39 @@ TEST(Parallel, EveryIndexRunsOnceAndTheFirstFailureIsReported) {
         }
     }
     EXPECT_NO_THROW(for_each_parallel(0, 3, [](std::size_t) { throw std::runtime_error("no work"); }));
+}
+
+TEST(Parallel, EachCallOfATeamSeesWhatTheLastOneWroteAndGoesOnAfterAFailure) {
+    for (const std::size_t threads : {1, 2, 4}) {
+        ThreadTeam team(threads);
+        std::vector<int> before(8, 0);  // written by one part of a call, and read by another one of the next
+        for (int call = 1; call <= 200; ++call) {
+            std::vector<int> now(8);
+            team.for_each(8, [&](std::size_t i) { now[i] = before[(i + 1) % 8] + 1; });
+            EXPECT_EQ(now, std::vector<int>(8, call));
+            before = now;
+            EXPECT_THROW(team.for_each(8, [](std::size_t) { throw std::runtime_error("none"); }), std::runtime_error);
+        }
+    }
+}
+
+TEST(Parallel, PartsStayBehindTheProgressThatTheyWaitFor) {
+    constexpr std::size_t parts = 20;
+    constexpr std::size_t steps = 200;
+    for (const std::size_t threads : {1, 2, 4}) {
+        std::vector<Progress> made(parts);
+        std::vector<std::vector<int>> values(parts, std::vector<int>(steps));
+        for_each_parallel(parts, threads, [&](std::size_t part) {
+            for (std::size_t step = 0; step < steps; ++step) {
+                const std::size_t ahead = std::min(step + 3, steps);
+                if (part > 0) made[part - 1].await(ahead);
+                values[part][step] = part == 0 ? 0 : values[part - 1][ahead - 1] + 1;
+                made[part].reach(step + 1);
+            }
+        });
+        for (std::size_t part = 0; part < parts; ++part)
+            EXPECT_EQ(values[part], std::vector<int>(steps, static_cast<int>(part)));
+    }
 }
 
 }  // namespace

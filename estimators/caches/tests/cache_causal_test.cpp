@@ -211,6 +211,45 @@ TEST(CausalStream, AWholeSequenceTakesTheBitsThatAreAskedAndLosesLittleToOneStep
     }
 }
 
+TEST(CausalStream, ASequenceOfKnownLengthTakesTheBitsThatAreAskedHoweverShort) {
+    constexpr std::size_t channels = 32;
+    const arma::mat rows = gaussian(1024, channels, 13) * arma::diagmat(arma::logspace(0.5, -1, channels)) *
+                           arma::orth(gaussian(channels, channels, 77));
+    const auto coded = [&](const arma::mat& all, std::size_t announced, double& bits) {
+        CausalStream stream(cache_method("causal-klt"), 2.5, all.head_rows(128), {}, announced);
+        arma::mat decoded;
+        for (std::size_t t = 0; t < all.n_rows; t += 128)
+            decoded = arma::join_cols(decoded,
+                                      stream.code(all.rows(t, std::min<std::size_t>(t + 128, all.n_rows) - 1), bits));
+        return decoded;
+    };
+    for (const std::size_t tokens : {128, 150, 256, 384, 512, 1024}) {
+        const arma::mat part = rows.head_rows(tokens);
+        double bits = 0.0;
+        const arma::mat decoded = coded(part, tokens, bits);
+        // A last block bears its part of what is stored beside it.
+        EXPECT_NEAR(bits / static_cast<double>(part.n_elem), 2.5, tokens % 128 == 0 ? 0.02 : 0.06) << tokens;
+        const double ratio = relative_error(decoded, part) / error_of_one_step(2.5, part);
+        EXPECT_LT(ratio, 1.05) << tokens;
+        EXPECT_GT(ratio, 0.95) << tokens;
+        // Blocks depend on the number of tokens that follow, and on none of them.
+        arma::mat other = part;
+        other.tail_rows(22) *= 3.0;
+        if (tokens == 128) continue;
+        double more = 0.0;
+        const std::size_t same = (tokens - 1) / 128 * 128;
+        EXPECT_TRUE(
+            arma::approx_equal(coded(other, tokens, more).head_rows(same), decoded.head_rows(same), "absdiff", 0.0));
+    }
+    // Without the length, or with tokens after those that were announced, the rate holds from 512 tokens on.
+    double unknown = 0.0;
+    (void)coded(rows.head_rows(128), 0, unknown);
+    EXPECT_GT(unknown / (128.0 * channels), 1.1 * 2.5);
+    double longer = 0.0;
+    (void)coded(rows, 256, longer);
+    EXPECT_NEAR(longer / static_cast<double>(rows.n_elem), 2.5, 0.025);
+}
+
 TEST(CausalStream, WeightsOfQueriesAreCountedInTheRate) {
     const arma::mat rows = mixture(512, 16, 18);
     const arma::mat queries = gaussian(50, 16, 14) * arma::diagmat(arma::logspace(-1, 1, 16));

@@ -191,10 +191,10 @@ TEST(CausalCodec, StepsAreFoundForTheBitsThatAreAsked) {
     EXPECT_NO_THROW((void)encode_causal_at(2.0, arma::mat(200, 4, arma::fill::zeros), {4}, quick(), {}));
 }
 
-TEST(CausalCodec, TheStepOfAPlanIsThatOfSixBlocksLikeTheFirst) {
+TEST(CausalCodec, TheStepOfAPlanIsThatOfBlocksLikeTheFirst) {
     const arma::mat rows = causal_rows(128, 16);
-    for (const double bits : {1.5, 3.0}) {
-        const int step = expected_causal_step(bits, rows, {16}, quick(), {});
+    for (const auto& [bits, blocks] : {std::pair{1.5, 6.0}, {3.0, 6.0}, {2.0, 1.25}}) {
+        const int step = expected_causal_step(bits, blocks, rows, {16}, quick(), {});
         // Each count from a sequence of its own.
         const auto last_block = [&](const arma::mat& all) {
             return 8.0 * static_cast<double>(encode_causal(all, {16}, quick(), {step, {}}).blocks.back().size());
@@ -202,11 +202,23 @@ TEST(CausalCodec, TheStepOfAPlanIsThatOfSixBlocksLikeTheFirst) {
         const double first = last_block(rows);
         const double known = last_block(arma::join_cols(rows, rows));
         const double second_half = first - last_block(rows.head_rows(64));
-        const double six = first + 2.5 * (known + 2.0 * second_half);
-        EXPECT_NEAR(six / (6.0 * 128 * 16), bits, 0.011);
+        const double all = first + (blocks - 1.0) / 2.0 * (known + 2.0 * second_half);
+        EXPECT_NEAR(all / (blocks * 128 * 16), bits, 0.011);
         EXPECT_GT(first / (128.0 * 16), bits);
     }
-    EXPECT_THROW((void)expected_causal_step(2.0, rows.head_rows(127), {16}, quick(), {}), Error);
+    EXPECT_THROW((void)expected_causal_step(2.0, 6.0, rows.head_rows(127), {16}, quick(), {}), Error);
+}
+
+TEST(CausalCodec, TheStateTakesFourMatricesOfDoubles) {
+    const auto bytes = [](std::size_t columns) {
+        const arma::mat rows = causal_rows(128, columns);
+        const CausalDecoder decoder({columns}, quick(), CausalEncoder({columns}, quick(), {}, rows.row(0)).header());
+        return static_cast<double>(decoder.state_bytes());
+    };
+    // Sums of products and of lagged products, vectors as rows and as columns; the rest grows with the columns.
+    const double small = bytes(64);
+    EXPECT_NEAR(bytes(128) - small, 8.0 * 4 * (128 * 128 - 64 * 64), 0.03 * small);
+    EXPECT_GT(small, 8.0 * 4 * 64 * 64);
 }
 
 TEST(CausalCodec, TheFirstTokenIsExactInHalfPrecision) {

@@ -8,7 +8,10 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <limits>
 
+#include "core/runtime/error.hpp"
+#include "estimators/pca/decomposed_samples.hpp"
 #include "estimators/svd/decomposition.hpp"
 #include "estimators/tests/spiked_covariance_samples.hpp"
 
@@ -43,7 +46,8 @@ SpikedPca checked_samples(const arma::mat& centred) {
     std::vector<double> values = singular_values(centred);
     values.resize(shape.short_side());
     SpikedPca found = spiked_pca(values, shape, {.level = 1e-4});
-    check_samples(found, centred, shape);
+    AnalysedBlock block(centred);
+    check_samples(found, block, shape);
     return found;
 }
 
@@ -61,7 +65,8 @@ TEST(SampleChecksLaw, CoverThePopulationEigenvalueForScoresOfAnyLaw) {
             const arma::mat data = samples_with(200, 50, spike, law, static_cast<std::uint64_t>(r));
             SpikedPca found = spiked_pca(singular_values(data), {199, 50}, {.level = 1e-4});
             const double gaussian = found.debiased_errors.at(0);
-            check_samples(found, data, {199, 50});
+            AnalysedBlock block(data);
+            check_samples(found, block, {199, 50});
             const double miss = std::abs(found.debiased[0] - spike);
             counted.with += miss <= 1.96 * found.debiased_errors[0];
             counted.gaussian += miss <= 1.96 * gaussian;
@@ -154,13 +159,48 @@ TEST(SampleChecksLaw, NoteUnequalVariancesAndNoOthers) {
     EXPECT_EQ(checked_samples(features).note.find("of samples"), std::string::npos) << checked_samples(features).note;
 }
 
+TEST(DecomposedSamples, LeaveOutConstantFeaturesAndTheValueThatCentringTakes) {
+    const arma::mat tall = {{1, 0, 2}, {-1, 0, 2}, {0, 0, -4}};  // orthogonal columns of squared length 2 and 24
+    auto found = decomposed_samples(tall, 2);
+    const auto expect_shape = [&](std::size_t rows, std::size_t columns) {
+        EXPECT_EQ(found.shape.rows, rows);
+        EXPECT_EQ(found.shape.columns, columns);
+    };
+    expect_shape(2, 2);
+    ASSERT_EQ(found.singular_values.size(), 2U);
+    EXPECT_NEAR(found.singular_values[0], std::sqrt(24.0), 1e-14);
+    EXPECT_NEAR(found.singular_values[1], std::sqrt(2.0), 1e-14);
+    EXPECT_EQ(found.block.block().n_cols, 2U);
+
+    const arma::mat wide = {{1, 2, 2}, {-1, -2, -2}};  // rank 1
+    found = decomposed_samples(wide, 1);
+    expect_shape(1, 3);
+    ASSERT_EQ(found.singular_values.size(), 1U);
+    EXPECT_NEAR(found.singular_values[0], 3.0 * std::sqrt(2.0), 1e-14);
+
+    // A sample of zeros is a sample.
+    const arma::mat with_zeros = {{3, 0}, {0, 0}, {0, 4}};
+    found = decomposed_samples(with_zeros, 3);
+    expect_shape(3, 2);
+    EXPECT_EQ(found.singular_values.size(), 2U);
+
+    found = decomposed_samples(arma::mat(4, 3, arma::fill::zeros), 3);
+    expect_shape(3, 0);
+    EXPECT_TRUE(found.singular_values.empty());
+
+    arma::mat wrong = tall;
+    wrong(1, 1) = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_THROW((void)decomposed_samples(wrong, 2), Error);
+}
+
 TEST(SampleChecks, DoNothingWithoutNoise) {
     arma::mat low(9, 6, arma::fill::zeros);
     low.col(0) = arma::regspace(-4.0, 4.0);
     low.col(1) = 2.0 * low.col(0);
     const SpikedPca plain = spiked_pca(singular_values(low), {8, 6});
     SpikedPca found = plain;
-    check_samples(found, low, {8, 6});
+    AnalysedBlock block(low, AnalysedBlock::EmptyLines::keep);
+    check_samples(found, block, {8, 6});
     EXPECT_EQ(found.note, plain.note);
     EXPECT_TRUE(found.score_cumulants.empty());
     EXPECT_EQ(found.debiased_errors, plain.debiased_errors);

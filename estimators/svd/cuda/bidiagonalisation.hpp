@@ -36,8 +36,8 @@ struct Bidiagonalise {
     static constexpr unsigned most_rows = lanes * row_slots;
     static constexpr unsigned most_columns = groups * column_slots;
     /// A quarter of a multiprocessor has 16384 registers for its warps. A thread needs one register per word of its
-    /// tile and the others counted here. For the two middle tiles in float these are so few that some bytes are
-    /// spilled, which costs less than one more resident block gains (README.md).
+    /// tile and the others counted here. They are so few that the small tiles spill some bytes, which costs less than
+    /// one more resident block gains (README.md has the figures).
     static constexpr unsigned others = sizeof(Real) == 4 && (row_slots == 4 || row_slots == 6) ? 32 : 64;
     static constexpr unsigned words = row_slots * column_slots * (sizeof(Real) / 4) + others;
     static constexpr unsigned resident = 16384 / (spiked::cuda::warp_size * words) * 4 / warps;

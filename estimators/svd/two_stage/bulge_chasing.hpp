@@ -180,28 +180,27 @@ struct BulgeChasing {
         tile[group * shape.tile_stride() + j] = scale;
     }
 
-    SPIKED_KERNEL static void reduce(const BandReduction<Real>& band) {
+    SPIKED_KERNEL static void chase(const BandReduction<Real>& band, std::size_t bundle, std::size_t tick) {
         const BandShape& shape = band.shape;
-        std::size_t tiles = 0;
-        for (std::size_t sweep = 0; sweep + 1 < shape.size; ++sweep) {
-            band.diagonal[sweep] = band.entries[shape.column_start(sweep) + sweep];
-            for (std::size_t s = 0; sweep + 1 + s * shape.width < shape.size; ++s) {
-                const Step step(band, sweep, s);
-                const auto right = make_right(step);
-                if (s == 0) band.off_diagonal[sweep] = right.beta;
-                const auto left = make_left(step);
-                apply_both(step, left);
-                const std::size_t at = (tiles + s) * shape.tile();
-                keep(shape, band.right + at, sweep % group, step.v + step.start - step.first, right.scale);
-                keep(shape, band.left + at, sweep % group, step.w + step.start - step.middle, left.scale);
-            }
-            if (sweep % group != group - 1 && sweep + 2 != shape.size) continue;
-            const std::size_t made = shape.steps(sweep / group * group);
-            make_triangles(shape, band.left + tiles * shape.tile(), made);
-            make_triangles(shape, band.right + tiles * shape.tile(), made);
-            tiles += made;
+        const std::size_t first = bundle * BandShape::bundle;
+        std::size_t tiles = 0;  // of the bundle's groups before this sweep's
+        for (std::size_t sweep = first, behind = 0; sweep < shape.bundle_end(bundle);
+             ++sweep, behind += BandShape::lag) {
+            if (sweep > first && sweep % group == 0) tiles += shape.steps(sweep - group);
+            if (tick < behind) return;
+            const std::size_t s = tick - behind;
+            if (s >= shape.steps(sweep)) continue;
+            if (s == 0) band.diagonal[sweep] = band.entries[shape.column_start(sweep) + sweep];
+            const Step step(band, sweep, s);
+            const auto right = make_right(step);
+            if (s == 0) band.off_diagonal[sweep] = right.beta;
+            const auto left = make_left(step);
+            apply_both(step, left);
+            if (band.left == nullptr) continue;
+            const std::size_t at = (tiles + s) * shape.tile();
+            keep(shape, band.right + at, sweep % group, step.v + step.start - step.first, right.scale);
+            keep(shape, band.left + at, sweep % group, step.w + step.start - step.middle, left.scale);
         }
-        band.diagonal[shape.size - 1] = band.entries[shape.column_start(shape.size - 1) + shape.size - 1];
     }
 
     /// Computes the matrices T of tiles.

@@ -870,7 +870,7 @@ TEST_F(Report, ChecksOfAKilledRunAreReportedAsNotYetJudged) {
     edit(path,
          "INSERT INTO question SELECT NULL, check_name, claim, cell_id, method_id, (SELECT min(metric_id) FROM "
          "metric), k, "
-         "1, 1, 1 FROM verdict; DELETE FROM verdict; UPDATE study SET status = 'running'");
+         "1, 1, 1, 0, 2, NULL FROM verdict; DELETE FROM verdict; UPDATE study SET status = 'running'");
     const std::string page = page_of(path);
     EXPECT_TRUE(has(page, " checks, none judged yet."));
     EXPECT_FALSE(has(page, "Measurements without a verdict"));

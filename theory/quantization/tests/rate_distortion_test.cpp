@@ -2,6 +2,7 @@
 
 #include <boost/math/quadrature/gauss.hpp>
 #include <cmath>
+#include <vector>
 
 #include "theory/tests/reference.hpp"
 
@@ -231,6 +232,58 @@ TEST(RateDistortion, UniformCodebookIsConsistent) {
         EXPECT_NEAR(book.entropy_bits, entropy, 1e-13);
         EXPECT_NEAR(book.linear_gain, 1.0 - book.distortion, 1e-14);
     }
+}
+
+TEST(WaterFilling, FillsTheWeakestChannelsByHand) {
+    const auto error = [](const std::vector<NormalChannel>& channels, double bits) {
+        return water_filled_distortion(channels, bits);
+    };
+    // 3 bits for two channels: both have the error 4 / 8. 1 bit: the first has 16 / 4, the other keeps its variance.
+    expect_relative(error({{16.0}, {1.0}}, 1.5), 0.5, 1e-14, "both coded");
+    expect_relative(error({{1.0}, {16.0}}, 0.5), 2.5, 1e-14, "one coded");
+    expect_relative(error({{3.0}, {3.0}, {3.0}}, 2.0), 3.0 * shannon_distortion(2.0), 1e-14, "equal channels");
+    EXPECT_EQ(error({{0.0}, {0.0}}, 1.0), 0.0);
+    // Half the entries are known: all bits go to the others.
+    expect_relative(error({{2.0}, {0.0}}, 1.0), 2.0 / 16.0 / 2.0, 1e-14, "a channel without variance");
+    // Above the weakest frequency the error is that of the innovation.
+    expect_relative(error({{5.0, 0.5}}, 3.0), 5.0 * 0.75 / 64.0, 1e-12, "prediction");
+    expect_relative(error({{5.0, 0.5}, {5.0, -0.5}}, 3.0), 5.0 * 0.75 / 64.0, 1e-12, "either sign");
+    EXPECT_LT(error({{5.0, 0.9}}, 0.5), error({{5.0}}, 0.5));
+}
+
+// Rate and error at a level of the water, integrated over the frequencies on either side of where it meets the
+// spectrum.
+TEST(WaterFilling, AgreesWithIntegralsOverFrequencies) {
+    const double pi = std::acos(-1.0);
+    for (const double r : {0.3, 0.9})
+        for (const double share : {0.2, 0.7}) {
+            const auto power = [&](double w) { return (1.0 - r * r) / (1.0 - 2.0 * r * std::cos(w) + r * r); };
+            const double meets = share * pi;
+            const double level = power(meets);
+            using Rule = boost::math::quadrature::gauss<double, 30>;
+            double rate = 0.0;
+            double error = level * share;
+            for (int i = 0; i < 8; ++i) {
+                const double step = meets / 8;
+                const double other = (pi - meets) / 8;
+                rate += Rule::integrate([&](double w) { return 0.5 * std::log2(power(w) / level); }, i * step,
+                                        (i + 1) * step) /
+                        pi;
+                error += Rule::integrate(power, meets + i * other, meets + (i + 1) * other) / pi;
+            }
+            expect_relative(water_filled_distortion(std::vector<NormalChannel>{{1.0, r}}, rate), error, 1e-3, "error");
+        }
+}
+
+TEST(WaterFilling, RejectsWhatIsNoSource) {
+    const auto rejected = [](const std::vector<NormalChannel>& channels, double bits, const char* says) {
+        expect_rejected([&] { (void)water_filled_distortion(channels, bits); }, says);
+    };
+    rejected({}, 1.0, "without channels");
+    rejected({{1.0}}, 0.0, "rate of");
+    for (const NormalChannel channel :
+         {NormalChannel{-1.0}, {not_a_number}, {infinite}, {1.0, 1.0}, {1.0, not_a_number}})
+        rejected({channel}, 1.0, "a channel has");
 }
 
 TEST(RateDistortion, RejectsArgumentsOutsideItsDomain) {

@@ -194,6 +194,64 @@ TEST(ClaimStudy, ATrialOfAnAddedCellIsReplayed) {
     EXPECT_NEAR(found.values.at(0).now.value, -2.5 + 16e-3 + 399e-6, 1e-12) << "trial 399";
 }
 
+// A process that has the claims but not the store, as a rank of MPI.
+TEST(ClaimStudy, AnotherProcessDrawsTheCellsThatItIsToldOf) {
+    const Experiment other = claim_experiment(plan_for(Tier::full), made_up_claims());
+    std::size_t told = 0;
+    const BatchExecutor elsewhere = [&](const std::vector<BatchJob>& jobs, const GrownCells& grown,
+                                        const std::function<void(Batch)>& finished, const auto&) {
+        for (const auto& [cell, kept] : grown) {
+            EXPECT_GE(cell, other.cells.size());
+            other.adopt(cell, kept);
+            ++told;
+        }
+        for (const BatchJob& job : jobs) finished(*run_batch(other, job));
+    };
+    const std::string path = scratch_path("claims-elsewhere");
+    EXPECT_EQ(run_into(claim_experiment(plan_for(Tier::full), made_up_claims()), path, {.executor = elsewhere}),
+              RunOutcome::complete);
+    EXPECT_GT(told, 4U);
+    EXPECT_EQ(numbers_of(judged(path)), numbers_of(validate_claims(plan_for(Tier::full), made_up_claims())));
+    // A cell of no claim that it has gets no worker.
+    for (const char* params :
+         {R"({"claim":"unknown","criterion":"a","size":16,"first":0})", R"({"claim":"decided","size":16,"first":0})",
+          R"({"claim":"decided","criterion":"a","size":-1,"first":0})", "[]"}) {
+        other.adopt(900, {params, 100});
+        EXPECT_NE(message_of(
+                      [&] {
+                          (void)other.worker(900, {0, 1});
+                      },
+                      ErrorKind::input)
+                      .find("is of no claim"),
+                  std::string::npos)
+            << params;
+    }
+}
+
+// Their cells and methods have the numbers of the store, which has more claims than these.
+TEST(ClaimStudy, SomeOfTheClaimsOfAStoreAreReplayed) {
+    const std::string path = scratch_path("claims-some");
+    auto all = made_up_claims();
+    all[1].criteria[0].negative_controls.front().name = "moved";
+    all[1].criteria[0].negative_controls.push_back({"shifted", "as of the other claim"});
+    std::swap(all[0], all[1]);  // now the method "moved" comes first
+    EXPECT_EQ(run_into(claim_experiment(plan_for(Tier::quick), all), path), RunOutcome::complete);
+    Database store = open_store(path);
+    const std::vector<Claim> some = {all[1]};
+    const Experiment experiment = stored_claims(store, some);
+    const Replay found = replay(store, experiment, find_cell(store, "decided a 32"), 7, 0.0);
+    EXPECT_EQ(found.compared(), 2U);
+    EXPECT_EQ(found.differing(), 0U);
+    EXPECT_NE(
+        message_of([&] { (void)replay(store, experiment, find_cell(store, "extended b 8"), 0, 0.0); }, ErrorKind::input)
+            .find("is of no claim that this program has"),
+        std::string::npos);
+    const auto verdicts = stored_verdicts(store, some, 1e-6);
+    ASSERT_EQ(verdicts.claims.size(), 1U);
+    EXPECT_EQ(verdicts.claims[0].claim->id, "decided");
+    EXPECT_EQ(verdicts.false_alarm, 1e-6);
+}
+
 TEST(ClaimStudy, OtherStoresAndOtherPlansAreRejected) {
     const std::string path = scratch_path("claims-other");
     EXPECT_EQ(run_into(claim_experiment(plan_for(Tier::quick), made_up_claims()), path), RunOutcome::complete);

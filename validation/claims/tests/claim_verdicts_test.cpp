@@ -647,7 +647,8 @@ TEST(ClaimsOnDumps, AreJudgedOnTheBlocksOfEachDump) {
     plan.dumps = {SPIKED_SOURCE_DIR "/sim/kv/tests/data/rope-lm-cut.safetensors"};
     plan.layers = {0};
     plan.heads = {0};
-    const auto claims = claims_on_dumps(plan);
+    const auto open = std::make_shared<const OpenDumps>(open_dumps(plan));
+    const auto claims = claims_on_dumps(open, {"rope-lm-cut.safetensors"}, plan.block_tokens);
     ASSERT_EQ(claims.size(), 3U);
     const auto found = validate_claims({.threads = 2}, claims);
     for (const auto& claim : found.claims) {

@@ -88,6 +88,28 @@ TEST(DryRun, ReportsMarginsWithoutPowerAgainstTheDefect) {
     EXPECT_EQ(forecast.checks[0].reachable, 0U);
 }
 
+// Means that change as the size to the power of 1, with a relative error of .01 / sqrt(n) at each of two sizes.
+TEST(DryRun, ForecastsWhetherAnExponentCanBeDecided) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.01}, {"b", 2.0, 0.02}};
+    study.most = 100;
+    const auto forecast = [&](double margin) {
+        Experiment experiment = study.experiment();
+        experiment.checks = {{.name = "grows", .claim = "overlap.left", .where = {}, .margin_absolute = margin}};
+        experiment.checks[0].exponent_of = "mean";
+        for (auto& cell : experiment.cells) cell.predictions[0].value = 1.0, cell.predictions[0].with_fault = 0.0;
+        return dry_run(experiment, 1, 60.0).checks.at(0);
+    };
+    const CheckForecast wide = forecast(0.2);
+    EXPECT_EQ(wide.questions, 1U);
+    EXPECT_EQ(wide.reachable, 1U);
+    // 3.29 standard errors at the rate of 1e-3, the errors of two sizes together; few values tell the deviation.
+    EXPECT_NEAR(wide.half_width, 3.4 * 0.001 * std::sqrt(2.0) / std::log(2.0), 0.006);
+    EXPECT_EQ(wide.room, 0.2);
+    EXPECT_EQ(forecast(1e-4).reachable, 0U);
+    EXPECT_EQ(forecast(1.5).without_power, 1U);
+}
+
 TEST(DryRun, StopsInTimeAndReportsUntriedQuestions) {
     FakeStudy study;
     study.cells.clear();

@@ -111,8 +111,8 @@ std::string science_of(Database& store) {
     for (const char* query :
          {"SELECT name, kind, config_resolved, science_hash, seed, false_alarm, batch_reps FROM study",
           "SELECT * FROM cell ORDER BY 1", "SELECT * FROM factor ORDER BY 1, 2", "SELECT * FROM method ORDER BY 1",
-          "SELECT * FROM question ORDER BY 1", "SELECT * FROM stop_rule ORDER BY 1",
-          "SELECT * FROM theory ORDER BY 1, 2, 3",
+          "SELECT * FROM question ORDER BY 1", "SELECT * FROM question_cell ORDER BY 1, 2",
+          "SELECT * FROM stop_rule ORDER BY 1", "SELECT * FROM theory ORDER BY 1, 2, 3",
           "SELECT cell, method, metric, k, n, failed, mean, sd, mcse, lo, hi FROM v_summary ORDER BY cell_id, "
           "method_id, "
           "metric_id, k",

@@ -40,6 +40,62 @@ TEST(Statistics, TheLimitsOfSkewedMeansAreStudentsOrHallsWhicheverIsFarther) {
     EXPECT_NEAR(mean_interval(mirrored, 0.2).low, -interval.high, 1e-12);
 }
 
+TEST(Statistics, TheLimitsOfAnExponentCombineThoseOfTheMeans) {
+    const auto moments_of = [](std::vector<double> values) {
+        Moments moments;
+        for (const double value : values) moments.add(value);
+        return moments;
+    };
+    const std::vector<SizeMoments> two = {{8.0, moments_of({3.8, 4.0, 4.2, 4.1, 3.9})},
+                                          {32.0, moments_of({0.9, 1.1, 1.0, 0.95, 1.05})}};
+    const Interval found = exponent_interval(two, 0.05);
+    EXPECT_NEAR(found.estimate, -1.0, 1e-12) << "4 to 1 over a factor of 4";
+    EXPECT_EQ(found.count, 10U);
+    const double steps = std::log(4.0);
+    const double first = std::sqrt(0.025 / 5.0) / 4.0;
+    const double second = std::sqrt(0.00625 / 5.0) / 1.0;
+    EXPECT_NEAR(found.error, std::hypot(first, second) / steps, 1e-12);
+    // Student's limits, because the values have no skewness: 2.776 standard errors.
+    constexpr double quantile = 2.7764451051977987;
+    const auto log_limit = [&](double relative, double side) { return std::log(1.0 + side * quantile * relative); };
+    EXPECT_NEAR(found.low, -1.0 - std::hypot(log_limit(first, 1.0), log_limit(second, -1.0)) / steps, 1e-12);
+    EXPECT_NEAR(found.high, -1.0 + std::hypot(log_limit(first, -1.0), log_limit(second, 1.0)) / steps, 1e-12);
+    // Three sizes with equal relative errors, whose means are 1, 2 and 8 at 1, e and e^2: the slope of an unweighted
+    // line, which the middle size does not move.
+    const auto scaled = [&](double mean) { return moments_of({0.9 * mean, mean, 1.1 * mean}); };
+    EXPECT_NEAR(
+        exponent_interval(
+            std::vector<SizeMoments>{{1.0, scaled(1.0)}, {std::exp(1.0), scaled(2.0)}, {std::exp(2.0), scaled(8.0)}},
+            0.05)
+            .estimate,
+        0.5 * std::log(8.0), 1e-12);
+    // Without an end: a mean that may be 0; without any: one that is negative, equal values, few values, one size.
+    auto other = two;
+    other[1].moments = moments_of({-0.1, 0.3, 0.1});
+    EXPECT_EQ(exponent_interval(other, 0.05).low, -std::numeric_limits<double>::infinity());
+    EXPECT_TRUE(std::isfinite(exponent_interval(other, 0.05).high));
+    for (const std::vector<double>& values :
+         {std::vector{-1.0, -1.1, -0.9}, std::vector{1.0, 1.0, 1.0}, std::vector{1.0, 1.1}, std::vector<double>{}}) {
+        other[1].moments = moments_of(values);
+        const Interval open = exponent_interval(other, 0.05);
+        EXPECT_FALSE(std::isfinite(open.low) || std::isfinite(open.high));
+    }
+    EXPECT_FALSE(std::isfinite(exponent_interval(std::vector<SizeMoments>{two[0]}, 0.05).low));
+    EXPECT_FALSE(std::isfinite(exponent_interval(std::vector<SizeMoments>{two[0], two[0]}, 0.05).low));
+}
+
+TEST(Statistics, AnIntervalMovedToANumberIsJudgedThere) {
+    const Interval interval{.estimate = 5.0, .error = 0.1, .low = 4.7, .high = 5.1, .count = 9};
+    const AcceptanceRegion region = between(0.0, 6.0);
+    EXPECT_EQ(region.predicted, 3.0);
+    EXPECT_EQ(region.margin, 3.0);
+    EXPECT_EQ(judge_at(6.31, interval, region), Verdict::fail) << "its lower arm is .3 long";
+    EXPECT_EQ(judge_at(6.29, interval, region), Verdict::inconclusive);
+    EXPECT_EQ(judge_at(5.89, interval, region), Verdict::pass) << "its upper arm is .1 long";
+    EXPECT_EQ(judge_at(-0.11, interval, region), Verdict::fail);
+    EXPECT_EQ(judge_at(5.0, interval, region), judge(interval, region));
+}
+
 // Values that are all equal say nothing about rare others, unless a bound for those is known.
 TEST(Statistics, EqualValuesDecideOnlyWithABoundForRareOthers) {
     const std::vector<double> equal(400, 0.3);

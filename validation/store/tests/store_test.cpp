@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +13,7 @@
 #include "validation/engine/judge.hpp"
 #include "validation/engine/merge.hpp"
 #include "validation/engine/tests/fake_study.hpp"
+#include "validation/store/size_groups.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -278,18 +280,24 @@ TEST(StoreFile, WithValuesOfOtherTypesIsRejected) {
         edit(path, "PRAGMA ignore_check_constraints = ON; " + sql);
         return message_of([&] { (void)open_store(path); }, ErrorKind::input);
     };
-    for (const auto& [sql, part] : {std::pair{"UPDATE method SET bits = '\\input'", "table method"},
-                                    {"UPDATE cell SET n = 'x'", "table cell"},
-                                    {"UPDATE study SET title = x'00'", "table study"},
-                                    {"UPDATE moment SET mean = 'x'", "table moment"},
-                                    {"UPDATE verdict SET margin = 'x'", "table verdict"},
-                                    {"UPDATE study SET science_hash = science_hash || char(10) || 'x'", "table study"},
-                                    {"UPDATE study SET seed = '0xZ'", "table study"},
-                                    {"UPDATE study SET seed = '5eed'", "table study"},
-                                    {"UPDATE cell SET cell_hash = 'g' || cell_id", "table cell"},
-                                    {"UPDATE factor SET num = 9e999", "table factor"},
-                                    {"UPDATE question SET margin = -9e999", "table question"},
-                                    {"DELETE FROM study", "no study"}})
+    for (const auto& [sql, part] :
+         {std::pair{"UPDATE method SET bits = '\\input'", "table method"},
+          {"UPDATE cell SET n = 'x'", "table cell"},
+          {"UPDATE study SET title = x'00'", "table study"},
+          {"UPDATE moment SET mean = 'x'", "table moment"},
+          {"UPDATE verdict SET margin = 'x'", "table verdict"},
+          {"UPDATE study SET science_hash = science_hash || char(10) || 'x'", "table study"},
+          {"UPDATE study SET seed = '0xZ'", "table study"},
+          {"UPDATE study SET seed = '5eed'", "table study"},
+          {"UPDATE cell SET cell_hash = 'g' || cell_id", "table cell"},
+          {"UPDATE factor SET num = 9e999", "table factor"},
+          {"UPDATE question SET margin = -9e999", "table question"},
+          {"UPDATE question SET allowed_lo = -9e999", "table question"},
+          {"UPDATE verdict SET allowed_lo = allowed_hi + 1", "table verdict"},
+          {"UPDATE verdict SET exponent_of = printf('%300s', 'n')", "table verdict"},
+          {"INSERT INTO question_cell VALUES(1, 1, 0)", "table question_cell"},
+          {"PRAGMA foreign_keys = OFF; INSERT INTO question_cell VALUES(1, 99, 1)", "table question_cell"},
+          {"DELETE FROM study", "no study"}})
         EXPECT_NE(message(sql).find(part), std::string::npos) << sql << ": " << message(sql);
 }
 
@@ -416,6 +424,120 @@ TEST(Judge, ACheckWhoseNegativeControlPassesIsStoredAsFailed) {
     EXPECT_EQ(judged(9.0), "pass/fail/\n");
     EXPECT_EQ(judged(1.1), "fail/pass/the control passes: this check cannot tell the claim from the planted fault\n");
     EXPECT_NE(judged(1.5).find("inconclusive/inconclusive/the control is inconclusive"), std::string::npos);
+}
+
+// The data moved to the number of the control would have failed: wherever in the region they lie.
+TEST(Judge, AControlIsComparedWithTheRegionItself) {
+    FakeStudy study;
+    study.most = 100;
+    const auto judged = [&](double mean, double control) {
+        study.cells = {{"a", mean, 0.1}};
+        Experiment experiment = study.experiment();
+        experiment.cells[0].predictions[0].region = between(0.0, 6.0);
+        experiment.cells[0].predictions[0].with_fault = control;
+        Store store(":memory:", experiment, "test", 1, Json::object());
+        run_experiment(experiment, store, {.threads = 1});
+        EXPECT_EQ(store.database().integer("SELECT count(*) FROM verdict WHERE expected IS NULL AND margin = 3 AND "
+                                           "allowed_lo = 0 AND allowed_hi = 6"),
+                  1);
+        const std::string text = verdicts_of(store.database());
+        return text.substr(0, text.rfind('/'));
+    };
+    // The region about the control, 3.2 to 9.2, holds a mean of 5 and has an end at 3.2.
+    for (const double mean : {1.0, 3.0, 3.2, 5.0}) {
+        EXPECT_EQ(judged(mean, 6.2), "pass/fail") << mean;
+        EXPECT_EQ(judged(mean, -0.2), "pass/fail") << mean;
+        EXPECT_EQ(judged(mean, 6.001), "inconclusive/inconclusive") << mean << ": the interval is wider";
+        EXPECT_EQ(judged(mean, 5.8), "fail/pass") << mean;
+    }
+    EXPECT_EQ(judged(7.0, 8.0), "fail/fail");
+}
+
+/// A study whose means change as the size to the power of -1/2 about a factor of 3, for two kinds of cells.
+Experiment study_of_sizes(double margin, double control) {
+    FakeStudy study;
+    study.cells.clear();
+    study.most = 400;
+    for (const char* kind : {"a", "b"})
+        for (const double size : {16.0, 64.0, 256.0})
+            study.cells.push_back({kind, 3.0 / std::sqrt(size), 0.05 / std::sqrt(size)});
+    Experiment experiment = study.experiment();
+    experiment.checks = {{.name = "falls", .claim = "overlap.left", .where = {}, .margin_absolute = margin}};
+    experiment.checks[0].exponent_of = "n";
+    for (std::size_t c = 0; c < experiment.cells.size(); ++c) {
+        const double size = 16.0 * std::pow(4.0, static_cast<double>(c % 3));
+        auto& cell = experiment.cells[c];
+        cell.factors = {{"kind", std::nullopt, c < 3 ? "a" : "b"},
+                        {"n", size, fmt::format("{}", size)},
+                        {"d", 2.0 * size, fmt::format("{}", 2.0 * size)}};
+        cell.predictions = {{"overlap.left", "overlap.left", 0, 1, -0.5, control}};
+    }
+    return experiment;
+}
+
+TEST(Judge, AnExponentIsJudgedOverTheSizesOfEachGroup) {
+    Store store(":memory:", study_of_sizes(0.05, 0.0), "test", 1, Json::object());
+    run_experiment(study_of_sizes(0.05, 0.0), store, {.threads = 1});
+    Database& database = store.database();
+    EXPECT_EQ(verdicts_of(database), "pass/fail/\npass/fail/\n");
+    EXPECT_EQ(database.integer("SELECT count(*) FROM question_cell"), 6);
+    Statement row(database,
+                  "SELECT v.cell_id, estimate, mcse, lo, hi, n, expected, exponent_of, detectable FROM verdict v ORDER "
+                  "BY verdict_id");
+    for (const std::int64_t last : {3, 6}) {
+        ASSERT_TRUE(row.step());
+        EXPECT_EQ(row.integer(0), last) << "the largest size";
+        EXPECT_NEAR(row.real(1), -0.5, 5.0 * row.real(2));
+        // A relative error of .05 / 3 / 20 at each size, and the sizes are log 4 apart.
+        EXPECT_NEAR(row.real(2), 0.05 / 3.0 / 20.0 / (std::sqrt(2.0) * std::log(4.0)), 3e-5);
+        EXPECT_LT(row.real(3), row.real(1));
+        EXPECT_GT(row.real(4), row.real(1));
+        EXPECT_EQ(row.integer(5), 1200);
+        EXPECT_EQ(row.real(6), -0.5);
+        EXPECT_EQ(row.text(7), "n");
+        EXPECT_LT(row.real(8), 0.06);
+    }
+    const auto verdicts = [](Experiment experiment) {
+        Store other(":memory:", experiment, "test", 1, Json::object());
+        run_experiment(experiment, other, {.threads = 1});
+        return verdicts_of(other.database());
+    };
+    Experiment wrong = study_of_sizes(0.05, 0.0);
+    for (auto& cell : wrong.cells) cell.predictions[0].value = -0.6;
+    EXPECT_EQ(verdicts(wrong), "fail/fail/\nfail/fail/\n");
+    EXPECT_EQ(verdicts(study_of_sizes(0.05, -0.52)),
+              "fail/pass/the control passes: this check cannot tell the claim from the planted fault\n"
+              "fail/pass/the control passes: this check cannot tell the claim from the planted fault\n");
+    // Sizes without replicates decide nothing.
+    Store part(":memory:", study_of_sizes(0.05, 0.0), "test", 1, Json::object());
+    judge(part.database());
+    EXPECT_NE(verdicts_of(part.database()).find("inconclusive/inconclusive/a mean has fewer than three values"),
+              std::string::npos);
+}
+
+TEST(SizeGroups, AgreeInWhatDoesNotFollowTheSize) {
+    const auto groups_of = [](const std::vector<std::vector<Factor>>& factors,
+                              std::vector<FactorCondition> where = {}) {
+        std::vector<ExperimentCell> cells(factors.size());
+        for (std::size_t c = 0; c < cells.size(); ++c) cells[c].factors = factors[c];
+        Check check{.name = "x", .claim = "x", .where = std::move(where)};
+        check.exponent_of = "n";
+        std::string text;
+        for (const auto& group : size_groups(check, cells)) {
+            for (const auto& [cell, size] : group) text += fmt::format("{}:{} ", cell, size);
+            text += "| ";
+        }
+        return text;
+    };
+    const auto n = [](double value) { return Factor{"n", value, fmt::format("{}", value)}; };
+    const auto d = [](double value) { return Factor{"d", value, fmt::format("{}", value)}; };
+    EXPECT_EQ(groups_of({{n(64)}, {n(16)}, {n(32)}}), "1:16 2:32 0:64 | ");
+    EXPECT_EQ(groups_of({{n(16), d(8)}, {n(32), d(16)}}), "0:16 1:32 | ") << "paired";
+    EXPECT_EQ(groups_of({{n(16), d(8)}, {n(16), d(9)}, {n(32), d(8)}, {n(32), d(9)}}), "0:16 2:32 | 1:16 3:32 | ")
+        << "crossed";
+    EXPECT_EQ(groups_of({{n(16), d(8)}, {n(16), d(9)}, {n(32), d(8)}, {n(32), d(9)}}, {{"d", Relation::equal, 9.0}}),
+              "1:16 3:32 | ");
+    EXPECT_EQ(groups_of({{d(8)}, {n(0)}, {{"n", std::nullopt, "many"}}, {n(16)}}), "3:16 | ");
 }
 
 TEST(Judge, UsesThePredictionsOfTheCurrentProgram) {

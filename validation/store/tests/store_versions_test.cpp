@@ -65,23 +65,41 @@ TEST(StoreVersions, AStoreOfVersion2HoldsTheSameScience) {
     const std::string path = scratch_path("current");
     run_into(study_with_a_rule(), path);
     const std::string older = as_version_2(path);
-    EXPECT_EQ(version_of(path), 3);
+    EXPECT_EQ(version_of(path), 4);
     EXPECT_EQ(version_of(older), 2);
-    EXPECT_EQ(science_of(older), science_of(path));
+    EXPECT_EQ(science_of(older), science_of(path)) << "their regions too, from the prediction and the margin";
     constexpr const char* statement = "SELECT length(sql) FROM sqlite_master WHERE name = 'study'";
     EXPECT_NE(open_store(older).integer(statement), open_store(path).integer(statement))
         << "the two schemas have other comments";
 }
 
-TEST(StoreVersions, AStoreOfVersion2IsResumedAndKeepsItsVersion) {
+TEST(StoreVersions, AStoreOfAnEarlierVersionIsResumedAndThenHasThisOne) {
     const std::string whole = scratch_path("whole");
     const Experiment experiment = study_with_a_rule();
     run_into(experiment, whole);
-    const std::string older = as_version_2(half_of(experiment, "half"));
-    ASSERT_NE(science_of(older), science_of(whole));
-    EXPECT_EQ(run_into(experiment, older), RunOutcome::complete);
-    EXPECT_EQ(science_of(older), science_of(whole));
-    EXPECT_EQ(version_of(older), 2);
+    for (const int version : {2, 3}) {
+        const std::string older = scratch_path("earlier");
+        write_version_2(half_of(experiment, "half"), older, version);
+        ASSERT_EQ(version_of(older), version);
+        ASSERT_NE(science_of(older), science_of(whole));
+        EXPECT_EQ(run_into(experiment, older), RunOutcome::complete);
+        EXPECT_EQ(science_of(older), science_of(whole));
+        EXPECT_EQ(version_of(older), 4);
+    }
+}
+
+TEST(StoreVersions, AVersionWithTheTablesOfAnotherIsRejected) {
+    const std::string path = scratch_path("current");
+    run_into(FakeStudy{}.experiment(), path);
+    const std::string older = as_version_2(path);
+    edit(path, "PRAGMA user_version = 3");
+    edit(older, "PRAGMA user_version = 4");
+    for (const auto& one : {path, older})
+        EXPECT_NE(message_of([&] { (void)open_store(one); }, ErrorKind::input).find("the store is damaged"),
+                  std::string::npos);
+    edit(path, "PRAGMA user_version = 5");
+    EXPECT_NE(message_of([&] { (void)open_store(path); }, ErrorKind::input).find("written by a newer version"),
+              std::string::npos);
 }
 
 TEST(StoreVersions, AStoreWithOtherNumbersOfMetricsIsResumed) {
@@ -108,7 +126,7 @@ TEST(StoreVersions, PartsWithOtherNumbersOfMetricsMergeToTheSameStore) {
         const std::string output = scratch_path("output");
         merge_stores(parts, output);
         EXPECT_EQ(science_of(output), science_of(expected));
-        EXPECT_EQ(version_of(output), 3);
+        EXPECT_EQ(version_of(output), 4);
     }
 }
 

@@ -243,7 +243,7 @@ TEST(StudyDiagnostics, SweepErrorsAreReportedTogetherAtTheirValues) {
     expect_part(
         error_of(
             study_with("signal = { strength = 2.0 }", "[sweep]\nstrength = [1.0]\n[[estimator]]\nname = \"svd:1\"\n")),
-        "[sweep] strength: unknown key \"strength\" in [model]; one of: kind, n, d, noise, signal; did you mean "
+        "[sweep] strength: unknown key \"strength\" in [model]; one of: kind, n, d, seen, noise, signal; did you mean "
         "\"signal.strength\"?");
     // One wrong value among correct ones, in two sweeps.
     const std::string one = error_of(study_with(

@@ -6,57 +6,16 @@
 #include <limits>
 #include <map>
 
-#include "core/device/emulated_machine.hpp"
+#include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
-#include "validation/trials/cuda/trial_batch.hpp"
-#include "validation/trials/parity.hpp"
+#include "validation/trials/tests/small_trials.hpp"
 
 namespace spiked::validation {
 namespace {
 
 using spiked::cuda::DeviceFailure;
-using spiked::cuda::EmulatedMachine;
-using spiked::cuda::InjectedFailure;
-
-const auto device_seed = stream::StudySeed::parse("0x5eed");
-constexpr std::size_t plenty = std::size_t{64} << 20;
-
-sim::SpikedModel small_model() {
-    sim::SpikedModel model{sim::Covariance::ar1(0.4, 12), sim::Covariance::exponential(1.0, 10), {}};
-    model.strengths = {SignalStrength{6.0}, SignalStrength{4.0}};
-    return model;
-}
-
-cuda::TrialPlan small_plan(const sim::SpikedModel& model, estimators::Precision precision) {
-    return trial_plan(model, device_seed, "device trials", precision,
-                      {estimators::eoptshrink_rule({12, 10}, {}),
-                       estimators::eoptshrink_rule({12, 10}, estimators::EOptShrinkOptions::edge_fit())});
-}
-
-cuda::DrawTrial draw_of(const sim::SpikedModel& model) {
-    return [&model](std::uint64_t replicate, const cuda::TrialDraw& to) {
-        const auto sides = sim::signal_sides(model, device_seed, "device trials", replicate);
-        if (to.left != nullptr) std::copy(sides.left.begin(), sides.left.end(), to.left);
-        if (to.right != nullptr) std::copy(sides.right.begin(), sides.right.end(), to.right);
-    };
-}
-
-/// All numbers of a trial.
-std::vector<double> numbers(const cuda::TrialResult& trial) {
-    std::vector<double> all = trial.values;
-    const auto add = [&](const std::vector<double>& more) { all.insert(all.end(), more.begin(), more.end()); };
-    add(trial.left_products);
-    add(trial.right_products);
-    add({trial.energy, static_cast<double>(trial.status)});
-    for (const auto& estimate : trial.estimates) {
-        add({static_cast<double>(estimate.rank), estimate.bulk_edge.value_or(-1.0), estimate.error});
-        add(estimate.strengths);
-        add(estimate.shrunk);
-    }
-    return all;
-}
 
 TEST(DeviceTrials, DoNotDependOnTheBatchSize) {
     const sim::SpikedModel model = small_model();
@@ -66,7 +25,7 @@ TEST(DeviceTrials, DoNotDependOnTheBatchSize) {
         const auto in_one_batch = at_once->run(plan, 3, 9, draw_of(model), nullptr);
         ASSERT_EQ(in_one_batch.size(), 9U);
         EXPECT_EQ(at_once->chunk(), 9U);
-        const auto little = cuda::emulated_trials(std::size_t{100} << 10, plenty);
+        const auto little = cuda::emulated_trials(std::size_t{60} << 10, plenty);
         const auto in_chunks = little->run(plan, 3, 9, draw_of(model), nullptr);
         EXPECT_LT(little->chunk(), 9U);
         for (std::size_t t = 0; t < 9; ++t) {
@@ -216,7 +175,7 @@ TEST(DeviceTrialsReference, TrialsWithLowRankPartsAgreeWithTheCpu) {
         }
         plan.rotation = drawn_rotation(shared);
         constexpr std::uint64_t first = 40;
-        const auto device = cuda::emulated_trials(std::size_t{100} << 10, plenty);  // several chunks
+        const auto device = cuda::emulated_trials(std::size_t{60} << 10, plenty);  // several chunks
         const auto found = device->run(plan, first, 6, draw_of(model), nullptr);
         ASSERT_LT(device->chunk(), 6U);
         for (std::uint64_t t = 0; t < 6; ++t)
@@ -335,158 +294,6 @@ TEST(DeviceTrials, UnsupportedPlansHaveAReasonAndAreRejected) {
     EXPECT_EQ(plan.unsupported_reason(), "");
     plan.row_roots[4] = 0.0;
     EXPECT_NE(plan.unsupported_reason(), "");
-}
-
-std::unique_ptr<cuda::TrialDevice> device_with(const std::shared_ptr<InjectedFailure>& failure) {
-    return std::make_unique<cuda::TrialBatch<EmulatedMachine>>(0, plenty, plenty, failure);
-}
-
-/// A plan with all parts of a trial: a low-rank part, a rotation by a matrix, a sketch.
-cuda::TrialPlan whole_plan(const sim::SpikedModel& model) {
-    auto plan = small_plan(model, estimators::Precision::float32);
-    const estimators::QuantizerOptions options{.seed = device_seed};
-    const auto method = estimators::parse_method("eoptshrink+tq-prod");
-    plan.codecs.push_back(trial_codec(method.quantizer, options, {12, 10}, 2));
-    plan.codecs.back().low_rank = low_rank_part(method, options, {12, 10});
-    plan.rotation = drawn_rotation(options);
-    return plan;
-}
-
-TEST(DeviceFailures, EveryOperationMayFailAndTheNextRunIsAsIfNothingHadHappened) {
-    const sim::SpikedModel model = small_model();
-    const auto plan = whole_plan(model);
-    const auto failure = std::make_shared<InjectedFailure>();
-    failure->after = std::numeric_limits<std::size_t>::max();
-    const auto device = device_with(failure);
-    const auto expected = device->run(plan, 0, 1, draw_of(model), nullptr);
-    const std::size_t operations = failure->operations;
-    ASSERT_GT(operations, 30U);
-    for (std::size_t after = 0; after < operations; ++after) {
-        *failure = {.after = after, .lasts = false};
-        try {
-            (void)device->run(plan, 0, 1, draw_of(model), nullptr);
-            ADD_FAILURE() << "operation " << after << " failed in silence";
-        } catch (const DeviceFailure& lost) {
-            EXPECT_FALSE(lost.out_of_memory());
-        }
-        if (after % 8 != 0) continue;
-        const auto again = device->run(plan, 0, 1, draw_of(model), nullptr);
-        ASSERT_EQ(numbers(again[0]), numbers(expected[0])) << after;
-        ASSERT_EQ(again[0].codes[0].error, expected[0].codes[0].error) << after;
-    }
-}
-
-TEST(DeviceFailures, AFullDeviceHalvesTheBatchWhereItAllocates) {
-    const sim::SpikedModel model = small_model();
-    const auto plan = whole_plan(model);
-    const auto expected = cuda::emulated_trials(plenty, plenty)->run(plan, 0, 4, draw_of(model), nullptr);
-    for (std::size_t after = 0; after < 4; ++after) {
-        const auto device = device_with(
-            std::make_shared<InjectedFailure>(InjectedFailure{.after = after, .lasts = false, .of_memory = true}));
-        if (after < 2) {  // pinned host memory, then memory of the device
-            const auto found = device->run(plan, 0, 4, draw_of(model), nullptr);
-            EXPECT_EQ(device->chunk(), 2U);
-            for (std::size_t t = 0; t < 4; ++t) EXPECT_EQ(numbers(found[t]), numbers(expected[t]));
-        } else {
-            EXPECT_THROW((void)device->run(plan, 0, 4, draw_of(model), nullptr), DeviceFailure);
-        }
-    }
-}
-
-TEST(DeviceFailures, SlotsNameTheDeviceAndSayWhatToDo) {
-    const sim::SpikedModel model = small_model();
-    const auto plan = whole_plan(model);
-    for (const bool of_memory : {false, true}) {
-        const auto failure =
-            std::make_shared<InjectedFailure>(InjectedFailure{.after = of_memory ? 0U : 9U, .of_memory = of_memory});
-        TrialSlots slots({spiked::cuda::Backend::cuda, {3}}, 1,
-                         [&](spiked::cuda::Backend, int, std::size_t) { return device_with(failure); });
-        for (int run = 0; run < 2; ++run) {
-            try {
-                (void)slots.run(plan, 0, 4, draw_of(model));
-                ADD_FAILURE() << "a lost device stays lost";
-            } catch (const Error& error) {
-                const std::string text = error.what();
-                EXPECT_EQ(error.kind(), of_memory ? ErrorKind::memory : ErrorKind::internal);
-                EXPECT_EQ(text.find("cuda:3: "), 0U) << text;
-                EXPECT_NE(text.find(of_memory ? "(out of memory), also for half as many blocks: go on with another"
-                                              : "failed on the GPU (unspecified launch failure): go on with another"),
-                          std::string::npos)
-                    << text;
-            }
-        }
-        *failure = {.after = std::numeric_limits<std::size_t>::max()};
-        EXPECT_EQ(slots.run(plan, 0, 4, draw_of(model)).size(), 4U) << "the slot was given back";
-    }
-}
-
-/// An emulated machine that plants a defect in the output of one kernel.
-enum class PlantedDefect { none, normals, samples, values, vectors, shrinkage, rotation, bytes, products, errors };
-class DefectiveMachine : public EmulatedMachine {
-public:
-    explicit DefectiveMachine(PlantedDefect defect) : EmulatedMachine(0, plenty), defect_(defect) {}
-    template <class Kernel>
-    void launch(const Kernel& kernel, unsigned blocks) const {
-        EmulatedMachine::launch(kernel, blocks);
-        plant(kernel);
-    }
-
-private:
-    template <class Kernel>
-    void plant(const Kernel&) const {}
-    void plant(const stream::FillNormals<double>& kernel) const {
-        if (defect_ == PlantedDefect::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
-    }
-    void plant(const sim::SpikedBlocks<double>& kernel) const {
-        if (defect_ == PlantedDefect::samples) kernel.observed[5] += 1e-9;
-    }
-    template <class Real>
-    void plant(const estimators::cuda::SingularValues<Real>& kernel) const {
-        if (defect_ == PlantedDefect::values) kernel.batch.values[1] *= 1.0 + 1e-5;
-    }
-    template <class Real, unsigned slots>
-    void plant(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
-        if (defect_ == PlantedDefect::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
-    }
-    void plant(const estimators::cuda::ShrinkBlocks& kernel) const {
-        if (defect_ == PlantedDefect::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
-    }
-    void plant(const estimators::cuda::TurnByHadamard<float>& kernel) const {
-        if (defect_ == PlantedDefect::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
-    }
-    void plant(const estimators::cuda::PackCells& kernel) const {
-        if (defect_ == PlantedDefect::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
-    }
-    template <class Entry>
-    void plant(const estimators::cuda::PairSums<Entry>& kernel) const {
-        if (defect_ == PlantedDefect::products) kernel.sums[0].renormalised += 1.0;
-    }
-    template <class Real>
-    void plant(const estimators::cuda::SquaredErrors<Real>& kernel) const {
-        if (defect_ == PlantedDefect::errors) kernel.errors[0] *= 1.001;
-    }
-
-    PlantedDefect defect_;
-};
-
-TEST(ParityControl, APlantedDefectFailsItsCheckAndNoEarlierOne) {
-    const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
-                                            "rotation", "quantizer bytes", "inner products", "whole trial"};
-    for (int defect = 0; defect <= 9; ++defect) {
-        cuda::TrialBatch<DefectiveMachine> device(static_cast<PlantedDefect>(defect));
-        const auto checks = check_parity(device, 1300);
-        ASSERT_EQ(checks.size(), names.size());
-        for (int c = 0; c < 9; ++c) {
-            const auto& check = checks[static_cast<std::size_t>(c)];
-            EXPECT_EQ(check.name, names[static_cast<std::size_t>(c)]);
-            if (defect == 0 || c < defect - 1) {
-                EXPECT_TRUE(check.passed) << "defect " << defect << ": " << check.name << " " << check.detail;
-            }
-            if (c == defect - 1) {
-                EXPECT_FALSE(check.passed) << check.name << " " << check.detail;
-            }
-        }
-    }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <thread>
 
 #include "estimators/svd/batch_decomposition.hpp"
@@ -47,7 +48,7 @@ arma::mat gathered(std::size_t size, std::size_t length, std::size_t wanted, Tak
 /// Values and leading vectors of a block by the reduction alone. The block is scaled as in BatchDecomposition.
 template <class Real>
 Decomposed<Real> decomposed(const kernels::Kernels<Real>& kernels, std::size_t width, const arma::mat& given,
-                            std::size_t wanted, bool by_columns = false) {
+                            std::size_t wanted, bool by_columns = false, std::size_t threads = 1) {
     const bool wide = given.n_rows < given.n_cols;
     const arma::mat block = wide ? arma::mat(given.t()) : given;
     const std::size_t m = block.n_rows;
@@ -57,17 +58,20 @@ Decomposed<Real> decomposed(const kernels::Kernels<Real>& kernels, std::size_t w
     AlignedArray<Real> entries(stride * n);
     for (std::size_t j = 0; j < n; ++j)
         for (std::size_t i = 0; i < m; ++i) entries[j * stride + i] = static_cast<Real>(block(i, j) * scale);
-    TwoStageReduction<Real> reduction(kernels, m, n, width);
-    AlignedArray<Real> reflectors(reduction.stored());
+    TwoStageReduction<Real> reduction(kernels, m, n, width, by_columns);
+    AlignedArray<Real> rest(reduction.rest_size());
+    const typename TwoStageReduction<Real>::Reduced reduced{entries.data(), stride, rest.data()};
     std::vector<double> diagonal(n);
     std::vector<double> off_diagonal(n);
-    reduction.reduce(entries.data(), stride, reflectors.data(), diagonal.data(), off_diagonal.data());
+    ThreadTeam team(threads);
+    reduction.reduce(reduced, diagonal.data(), off_diagonal.data(), team);
     const Bidiagonal bidiagonal{diagonal, std::span<const double>(off_diagonal).first(n - 1)};
     BidiagonalSvd<Real> svd(kernels, n);
     Decomposed<Real> found;
     found.values.resize(n);
     svd.values(std::vector<Bidiagonal>{bidiagonal}, sizeof(Real) == 8, found.values.data());
     svd.vectors(bidiagonal, found.values, wanted);
+    reduction.prepare_vectors(reduced, team);
     using Side = typename TwoStageReduction<Real>::Side;
     const auto transformed = [&](Side side, std::size_t length) {
         return gathered<Real>(n, length, wanted, [&](std::size_t first, Real* vectors, std::size_t some) {
@@ -75,12 +79,12 @@ Decomposed<Real> decomposed(const kernels::Kernels<Real>& kernels, std::size_t w
                 svd.left(first, vectors);
             else
                 svd.right(first, vectors);
-            if (!by_columns) return reduction.transform(side, reflectors.data(), vectors, some);
+            if (!by_columns) return reduction.transform(side, reduced, vectors, some);
             constexpr std::size_t lanes = kernels::applied_lanes;
-            reduction.transform_to_band(side, reflectors.data(), vectors, some);
+            reduction.transform_to_band(side, reduced, vectors, some);
             std::vector<Real> columns(lanes * length);
             copy_transposed(vectors, lanes, lanes, length, columns.data(), length);
-            reduction.transform_from_band(side, reflectors.data(), columns.data(), length, some);
+            reduction.transform_from_band(side, reduced, columns.data(), length, some, team);
             copy_transposed(columns.data(), length, length, lanes, vectors, lanes);
         });
     };
@@ -182,6 +186,43 @@ TEST(TwoStageReductionIdentity, ResultsAreBitIdenticalInEveryThread) {
     }
 }
 
+/// Results of blocks that are cut into several parts, where the chase is kept and where it is made again.
+template <class Real>
+void judge_threads() {
+    Random random(56);
+    const arma::mat square = random_gaussian(random, 290, 290);
+    for (const arma::mat& block : {square, arma::mat(square.cols(0, 239)), arma::mat(square.cols(0, 2))})
+        for (const bool by_columns : {false, true}) {
+            const auto with = [&](std::size_t threads) {
+                return decomposed<Real>(*all_kernels<Real>().back(), 16, block, std::min<std::size_t>(block.n_cols, 40),
+                                        by_columns, threads);
+            };
+            const auto expected = with(1);
+            for (const std::size_t threads : {2, 3, 4}) {
+                const auto found = with(threads);
+                EXPECT_EQ(found.values, expected.values) << threads;
+                EXPECT_TRUE(std::equal(found.left.begin(), found.left.end(), expected.left.begin())) << threads;
+                EXPECT_TRUE(std::equal(found.right.begin(), found.right.end(), expected.right.begin())) << threads;
+            }
+        }
+}
+
+TEST(TwoStageReductionIdentity, ResultsAreBitIdenticalForAnyNumberOfThreads) {
+    judge_threads<double>();
+    judge_threads<float>();
+}
+
+TEST(TwoStageReduction, AFailureInOneThreadEndsTheOthers) {
+    Random random(57);
+    const arma::mat block = random_gaussian(random, 200, 200);
+    kernels::Kernels<double> failing = *all_kernels<double>().back();
+    failing.chase_bulges = [](const kernels::BandReduction<double>&, std::size_t bundle, std::size_t tick) {
+        if (bundle == 5 && tick == 3) throw std::runtime_error("simulated");
+    };
+    for (const std::size_t threads : {1, 2, 4})
+        EXPECT_THROW((void)decomposed<double>(failing, 16, block, 4, false, threads), std::runtime_error);
+}
+
 /// Sides from which on BatchDecomposition reduces in two stages, in batches and alone.
 template <class Real>
 void judge_batches() {
@@ -195,15 +236,17 @@ void judge_batches() {
             entries.push_back(static_cast<Real>(x));
     const std::span<const Real> second = std::span<const Real>(entries).last(entries.size() / 2);
     BatchDecomposition<Real> both(shape);
-    BatchDecomposition<Real> alone(shape);
+    BatchDecomposition<Real> alone(shape, Instructions::best, 3);
     both.decompose(entries);
     alone.decompose(second);
     const arma::mat block = arma::conv_to<arma::mat>::from(arma::Mat<Real>(second.data(), shape.rows, shape.columns));
     const auto values = both.singular_values(1);
     arma::Mat<Real> left[2];
     arma::Mat<Real> right[2];
-    both.leading_vectors(1, 5, &left[0], &right[0]);
-    alone.leading_vectors(0, 5, &left[1], &right[1]);
+    // As many vectors as double transforms column by column.
+    const std::size_t wanted = sizeof(Real) == 8 ? 70 : 5;
+    both.leading_vectors(1, wanted, &left[0], &right[0]);
+    alone.leading_vectors(0, wanted, &left[1], &right[1]);
     EXPECT_TRUE(std::equal(values.begin(), values.end(), alone.singular_values(0).begin()));
     EXPECT_TRUE(std::equal(left[0].begin(), left[0].end(), left[1].begin()));
     EXPECT_TRUE(std::equal(right[0].begin(), right[0].end(), right[1].begin()));

@@ -1,0 +1,268 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "app/cli/command.hpp"
+#include "app/commands/stored_claims.hpp"
+#include "app/commands/study_run.hpp"
+#include "core/files/output_file.hpp"
+#include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "core/text/printable.hpp"
+#include "reports/page/claim_page.hpp"
+#include "reports/page/html_report.hpp"
+#include "reports/page/printed_values.hpp"
+#include "reports/tables/claim_report.hpp"
+#include "reports/tables/export.hpp"
+#include "reports/tables/kv_report.hpp"
+#include "reports/tables/store_queries.hpp"
+#include "reports/tables/store_text.hpp"
+#include "validation/claims/claim_study.hpp"
+#include "validation/kv/kv_table.hpp"
+#include "validation/store/open_store.hpp"
+
+// What a store holds, for people and for other programs: report, show, export.
+namespace spiked::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A line that says how much of a study is done; empty where it is complete.
+std::string partial_text(validation::Database& store) {
+    validation::Statement study(store, "SELECT status FROM study");
+    if (!study.step()) throw validation::damaged_store(store.path(), "it has no study");
+    if (study.text(0) == "complete") return "";
+    return fmt::format("PARTIAL ({}): {} of {}{} replicates\n\n", one_line(study.text(0)),
+                       store.integer("SELECT coalesce(sum(reps), 0) FROM batch"),
+                       store.integer("SELECT sum(reps_least < reps_target) FROM cell") > 0 ? "at most " : "",
+                       store.integer("SELECT sum(reps_target) FROM cell"));
+}
+
+}  // namespace
+
+std::string results_text(validation::Database& store) {
+    const std::string partial = partial_text(store);
+    if (reports::replicate_name(store) == "block")
+        return partial + reports::kv_text(kv_table(store), equal_bits(store));
+    if (reports::is_dump_study(store))
+        return partial + reports::frontier_text(kv_table(store), reports::frontier_metric(store), {});
+    if (store.integer("SELECT count(*) FROM verdict") == 0)
+        return partial + reports::export_table(store, "summary", "text");
+    return partial + reports::checks_text(store);
+}
+
+std::string page_beside(const std::string& store, const char* advice) {
+    const std::string page = fs::path(store).replace_extension(".html").string();
+    if (!reports::may_replace(page))
+        throw output_error("{}: would be replaced by the report, and is no report of this program: {}, or move it",
+                           page, advice);
+    return page;
+}
+
+namespace {
+
+/// Throws input_error if a printed value has no counterpart in the store. A difference is no error, because the
+/// comparison is made to show it.
+void reject_uncompared(const Arguments& arguments, const std::string& path) {
+    if (!arguments.has("--against")) return;
+    validation::Database store = validation::open_store(path);
+    const auto alone = reports::printed_without_partner(store, arguments.text("--against"));
+    if (!alone.empty())
+        throw input_error(
+            "{}{} (the store has no such mean): correct the file, or name a store that measured it", alone.front(),
+            alone.size() > 1 ? fmt::format(" and {} more printed values have no counterpart", alone.size() - 1)
+                             : " has no counterpart");
+}
+
+/// The pages of a store of claims in Markdown; other stores have none.
+std::vector<reports::ClaimPage> markdown_pages(const Arguments& arguments, const std::string& path) {
+    for (const char* option : {"--figures", "--figure-format", "--against"})
+        if (arguments.has(option))
+            throw usage_error("{} has no place on a page of claims in Markdown: leave it out, or name FILE.html",
+                              option);
+    validation::Database store = validation::open_store(arguments.positionals.front());
+    if (arguments.positionals.size() > 1 || !validation::holds_claims(store))
+        throw usage_error("{}: only one store of claims (spiked validate -o) makes a page in Markdown: name FILE.html",
+                          path);
+    const auto claims = claims_of(arguments, store);
+    auto pages = reports::claim_pages(store, validation::stored_verdicts(store, claims), path);
+    for (const auto& page : pages) keep_apart(page.path, store.path());
+    return pages;
+}
+
+int report(const Arguments& arguments) {
+    const auto& stores = arguments.positionals;
+    if (stores.size() > 1 && !arguments.has("--output"))
+        throw usage_error("report: -o is missing (the page of {} stores): add for example -o report.html",
+                          stores.size());
+    const std::string path =
+        arguments.has("--output") ? arguments.text("--output") : page_beside(stores.front(), "name the page with -o");
+    for (const auto& store : stores) keep_apart(path, store);
+    if (arguments.has("--figure-format") && !arguments.has("--figures"))
+        throw usage_error(
+            "--figure-format: --figures is missing (the folder to write to): add for example --figures figures");
+    Json written = Json::array();
+    if (path.ends_with(".md")) {
+        for (const auto& page : markdown_pages(arguments, path)) {
+            write_file(page.path, page.text);
+            written.push(page.path);
+        }
+    } else {
+        std::vector<validation::Claim> claims;
+        if (stores.size() == 1) {
+            validation::Database store = validation::open_store(stores.front());
+            claims = claims_of(arguments, store);
+        }
+        reports::write_html_report(stores, path,
+                                   {.figure_folder = arguments.text("--figures"),
+                                    .figure_formats = arguments.list("--figure-format"),
+                                    .against = arguments.text("--against"),
+                                    .claims = claims});
+        written.push(path);
+    }
+    if (arguments.json())
+        print_json(Json::object({{"schema", "spiked.report/1"},
+                                 {"store", stores.front()},
+                                 {"stores", Json(Json::Array(stores.begin(), stores.end()))},
+                                 {"report", path},
+                                 {"pages", written}}));
+    else
+        for (const Json& page : *written.items()) print_text(fmt::format("report   {}\n", *page.string()));
+    reject_uncompared(arguments, stores.front());
+    return 0;
+}
+
+std::optional<double> false_alarm_of(const Arguments& arguments) {
+    if (!arguments.has("--false-alarm")) return std::nullopt;
+    const auto rate = to_number(arguments.text("--false-alarm"));
+    if (!rate || !(*rate > 0.0 && *rate < 1.0))
+        throw usage_error("--false-alarm \"{}\" is no probability between 0 and 1: write for example 1e-3",
+                          arguments.text("--false-alarm"));
+    return rate;
+}
+
+int show(const Arguments& arguments) {
+    validation::Database store = validation::open_store(arguments.positionals.front());
+    const std::string table =
+        arguments.text("--table").empty() && arguments.has("--metric") ? "methods" : arguments.text("--table");
+    const std::string format = arguments.json() ? "json" : "text";
+    const bool verdicts = validation::holds_claims(store) && table.empty() && !arguments.has("--against");
+    const auto claims = verdicts || table == "checks" ? claims_of(arguments, store) : std::vector<validation::Claim>{};
+    if (arguments.has("--false-alarm") && !verdicts)
+        throw usage_error(
+            "--false-alarm is about the verdicts on claims: show a store of spiked validate without --table");
+    if (verdicts) {
+        const auto found = validation::stored_verdicts(store, claims, false_alarm_of(arguments));
+        print_text(arguments.json()
+                       ? reports::claims_json(found).text(2) + "\n"
+                       : partial_text(store) + reports::stored_claims_text(store, found, arguments.verbose()));
+    } else if (arguments.has("--against")) {
+        if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
+        print_text(reports::against_printed(store, arguments.text("--against"), format));
+        reject_uncompared(arguments, arguments.positionals.front());
+    } else if (arguments.json() || !table.empty())
+        print_text(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric"),
+                                         claims));
+    else
+        print_text(results_text(store));
+    return 0;
+}
+
+int export_store(const Arguments& arguments) {
+    validation::Database store = validation::open_store(arguments.positionals.front());
+    const std::string format = arguments.json() ? "json" : arguments.text("--format");
+    const std::string table = arguments.text("--table");
+    const std::map<std::string, std::string> suffixes = {
+        {"csv", ".csv"}, {"json", ".json"}, {"npy", ".npy"}, {"latex", ".tex"}};
+    const std::string suffix = fs::path(arguments.text("--output")).extension().string();
+    for (const auto& [other, of] : suffixes)
+        if (suffix == of && other != format)
+            throw usage_error(
+                "{}: its name is that of a {} file, but {} is to be written: give --format {}, or another name",
+                arguments.text("--output"), other, format, other);
+    if (format == "npy" && !arguments.has("--output") && isatty(STDOUT_FILENO) != 0)
+        throw usage_error("--format npy is binary, and standard output is a terminal: add -o FILE.npy, or > FILE.npy");
+    const std::string content =
+        format == "npy"
+            ? reports::export_npy(store, table)
+            : reports::export_table(store, table, format, arguments.list("--metric"),
+                                    table == "checks" ? claims_of(arguments, store) : std::vector<validation::Claim>{});
+    if (!arguments.has("--output")) {
+        print_data(content);
+        return 0;
+    }
+    keep_apart(arguments.text("--output"), arguments.positionals.front());
+    write_file(arguments.text("--output"), content);
+    return 0;
+}
+
+ValueSpec one_table() { return one_of(reports::store_tables().names()); }
+
+const OptionSpec against = {
+    "--against", file_with({".csv"}),
+    "compare means with printed values: table,cell,method,metric,printed,note; exit 4 when one has no counterpart", "",
+    false};
+const OptionSpec metric = {"--metric", names_from({"metrics"}, several(any_text("NAME"))),
+                           "columns of the table methods; all when not given", "", true};
+
+}  // namespace
+
+Command report_command() {
+    return {
+        "report",
+        "render stores as one self-contained HTML page, or claims in Markdown",
+        {"spiked report results/demo.spiked", "spiked report a.spiked b.spiked -o both.html",
+         "spiked report results/demo.spiked -o page.html --figures figures/ --figure-format pdf,svg",
+         "spiked report paper-tables.spiked --against validation/studies/paper-tables.csv",
+         "spiked report claims.spiked -o CLAIMS.md"},
+        file_with({".spiked"}, "STORE.spiked"),
+        1,
+        1000,
+        {{"-o,--output", file_with({".html", ".md"}, "FILE.html|FILE.md"),
+          "where to write the page; beside the store when not given. A store of claims can also be a page in Markdown, "
+          "that of spiked validate -o",
+          "", false},
+         {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data", "", false},
+         {"--figure-format", several(one_of({"svg", "pdf", "png"})), "formats of the pictures", "svg", true},
+         against},
+        report};
+}
+
+Command show_command() {
+    return {"show",
+            "print a store: its checks, the paper's table for dumps, or any table",
+            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
+             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv",
+             "spiked show claims.spiked --false-alarm 1e-6"},
+            file_with({".spiked"}, "STORE.spiked"),
+            1,
+            1,
+            {{"--table", one_table(), "table to print in place of the overview", "", false},
+             metric,
+             {"--false-alarm", any_text("RATE"), "judge the claims of a store again at this rate, without new draws",
+              "", false},
+             against},
+            show};
+}
+
+Command export_command() {
+    return {"export",
+            "a table of a store as csv, json, npy or latex",
+            {"spiked export results/demo.spiked --table summary --format csv",
+             "spiked export results/demo.spiked --table methods --metric relative_error --format latex",
+             "spiked export results/demo.spiked --table values --format npy -o values.npy"},
+            file_with({".spiked"}, "STORE.spiked"),
+            1,
+            1,
+            {{"--table", one_table(), "table to write", "summary", false},
+             metric,
+             {"--format", one_of({"csv", "json", "npy", "latex"}), "format of the table", "csv", false},
+             {"-o,--output", any_text("FILE"), "file to write; standard output when not given", "", false}},
+            export_store};
+}
+
+}  // namespace spiked::app

@@ -1,0 +1,57 @@
+#include "estimators/transforms/seen_noise.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/runtime/error.hpp"
+
+namespace spiked::estimators {
+namespace {
+
+bool is_correlated(const std::optional<arma::mat>& covariance) { return covariance && covariance->n_cols > 1; }
+
+bool all_equal(const arma::vec& weights) {
+    return std::all_of(weights.begin(), weights.end(), [&](double weight) { return weight == weights[0]; });
+}
+
+/// Multiplies the second weights by the first, which are equal.
+void move_weight(arma::vec& from, arma::vec& to) {
+    to *= from[0];
+    from.ones();
+}
+
+void multiply_variances(std::optional<arma::mat>& covariance, const arma::vec& weights) {
+    if (!covariance && arma::all(weights == 1.0)) return;
+    if (is_correlated(covariance))
+        covariance->diag() %= weights;
+    else
+        covariance = covariance ? arma::mat(*covariance % weights) : arma::mat(weights);
+}
+
+}  // namespace
+
+KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, arma::vec column_weights) {
+    if (!whole.row && !whole.column) return whole;
+    row_weights.replace(0.0, 1.0);
+    column_weights.replace(0.0, 1.0);
+    const bool rows = is_correlated(whole.row), columns = is_correlated(whole.column);
+    if (rows && columns)
+        throw usage_error(
+            "rows and columns of the noise are both correlated (with entries missing, its law is then not separable): "
+            "leave one of the covariances out, or give its variances alone");
+    if ((rows && !all_equal(column_weights)) || (columns && !all_equal(row_weights)))
+        throw usage_error(
+            "{0} of the noise are correlated and {1} have weights of their own (with entries missing, its law is then "
+            "not separable): weight {0} only, or uniformly",
+            rows ? "rows" : "columns", rows ? "columns" : "rows");
+    // A weight that is the same everywhere goes to the side that is correlated, or is alone known.
+    if (all_equal(column_weights) && (rows || !whole.column))
+        move_weight(column_weights, row_weights);
+    else if (all_equal(row_weights) && (columns || !whole.row))
+        move_weight(row_weights, column_weights);
+    multiply_variances(whole.row, row_weights);
+    multiply_variances(whole.column, column_weights);
+    return whole;
+}
+
+}  // namespace spiked::estimators

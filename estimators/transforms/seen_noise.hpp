@@ -1,0 +1,21 @@
+#pragma once
+#include <armadillo>
+#include <optional>
+
+namespace spiked::estimators {
+
+/// What is known of the covariances A and B of the noise, each a matrix or its diagonal as one column.
+struct KnownCovariances {
+    std::optional<arma::mat> row;
+    std::optional<arma::mat> column;
+};
+
+/// The same of the noise of a matrix with missing entries, of which entry (i, j) is seen with probability p_ij = 1 /
+/// (u_i w_j) and then multiplied by u_i w_j. Entries of the noise keep their covariances, A_ij B_kl, but for the
+/// variances, A_ii B_kk u_i w_k. That is separable where A and B are diagonal, with A_ii u_i and B_kk w_k, or where one
+/// of them is and the weights of its lines are equal, u: then the diagonal of the other is multiplied by u times its
+/// weights. A side that is not known counts as white; it stays unknown where its weights are equal. Weights 0, of lines
+/// of which nothing is seen, leave their variances. Throws usage_error where the noise is not separable.
+[[nodiscard]] KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, arma::vec column_weights);
+
+}  // namespace spiked::estimators

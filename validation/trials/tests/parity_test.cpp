@@ -1,0 +1,140 @@
+#include "validation/trials/parity.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/device/emulated_machine.hpp"
+#include "validation/trials/cuda/batch_passes.hpp"
+#include "validation/trials/cuda/trial_batch.hpp"
+#include "validation/trials/tests/small_trials.hpp"
+
+namespace spiked::validation {
+namespace {
+
+using spiked::cuda::EmulatedMachine;
+
+/// An emulated machine that plants a defect in the output of one kernel.
+enum class PlantedDefect {
+    none,
+    normals,
+    samples,
+    values,
+    vectors,
+    shrinkage,
+    rotation,
+    bytes,
+    products,
+    errors,
+    entries
+};
+class DefectiveMachine : public EmulatedMachine {
+public:
+    explicit DefectiveMachine(PlantedDefect defect) : EmulatedMachine(0, plenty), defect_(defect) {}
+    template <class Kernel>
+    void launch(const Kernel& kernel, unsigned blocks) const {
+        EmulatedMachine::launch(kernel, blocks);
+        plant(kernel);
+    }
+
+private:
+    template <class Kernel>
+    void plant(const Kernel&) const {}
+    void plant(const stream::FillNormals<double>& kernel) const {
+        if (defect_ == PlantedDefect::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
+    }
+    void plant(const sim::SpikedBlocks<double>& kernel) const {
+        if (defect_ == PlantedDefect::samples) kernel.observed[5] += 1e-9;
+        if (defect_ == PlantedDefect::entries) kernel.observed_as_float[5] = std::numeric_limits<float>::quiet_NaN();
+    }
+    template <class Real>
+    void plant(const estimators::cuda::SingularValues<Real>& kernel) const {
+        if (defect_ == PlantedDefect::values) kernel.batch.values[1] *= 1.0 + 1e-5;
+    }
+    template <class Real, unsigned slots>
+    void plant(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
+        if (defect_ == PlantedDefect::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
+    }
+    void plant(const estimators::cuda::ShrinkBlocks& kernel) const {
+        if (defect_ == PlantedDefect::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
+    }
+    void plant(const estimators::cuda::TurnByHadamard<float>& kernel) const {
+        if (defect_ == PlantedDefect::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
+    }
+    void plant(const estimators::cuda::PackCells& kernel) const {
+        if (defect_ == PlantedDefect::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
+    }
+    template <class Entry>
+    void plant(const estimators::cuda::PairSums<Entry>& kernel) const {
+        if (defect_ == PlantedDefect::products) kernel.sums[0].renormalised += 1.0;
+    }
+    template <class Real>
+    void plant(const estimators::cuda::SquaredErrors<Real>& kernel) const {
+        if (defect_ == PlantedDefect::errors) kernel.errors[0] *= 1.001;
+    }
+
+    PlantedDefect defect_;
+};
+
+TEST(ParityControl, APlantedDefectFailsItsCheckAndNoEarlierOne) {
+    const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
+                                            "rotation", "quantizer bytes", "inner products", "whole trial"};
+    for (int defect = 0; defect <= 9; ++defect) {
+        cuda::TrialBatch<DefectiveMachine> device(static_cast<PlantedDefect>(defect));
+        const auto checks = check_parity(device, 1300);
+        ASSERT_EQ(checks.size(), names.size());
+        for (int c = 0; c < 9; ++c) {
+            const auto& check = checks[static_cast<std::size_t>(c)];
+            EXPECT_EQ(check.name, names[static_cast<std::size_t>(c)]);
+            if (defect == 0 || c < defect - 1) {
+                EXPECT_TRUE(check.passed) << "defect " << defect << ": " << check.name << " " << check.detail;
+            }
+            if (c == defect - 1) {
+                EXPECT_FALSE(check.passed) << check.name << " " << check.detail;
+            }
+        }
+    }
+}
+
+/// The machine that the next pass is made on, which cannot be told more.
+class NextMachine : public DefectiveMachine {
+public:
+    static inline PlantedDefect defect = PlantedDefect::none;
+    NextMachine(int, std::size_t) : DefectiveMachine(defect) {}
+};
+
+/// Decomposes 4 blocks of each of the smaller shapes, two of them twice, and draws 4 matrices.
+TEST(ParityControl, OneBadBlockUnderLoadFailsItsCheck) {
+    const auto decompose = [](const cuda::BlocksToDecompose& blocks, std::size_t count) {
+        return cuda::decomposition_pass_on<NextMachine>(0, plenty, blocks, count, cuda::DecompositionPart::vectors);
+    };
+    const auto checks_with = [&](PlantedDefect defect) {
+        NextMachine::defect = defect;
+        cuda::TrialBatch<DefectiveMachine> trials(defect);
+        const auto checks = check_under_load({decompose, trials}, 4, 16, 4096);
+        EXPECT_EQ(checks.size(), 3U);
+        return checks;
+    };
+    for (const auto& check : checks_with(PlantedDefect::none)) EXPECT_TRUE(check.passed) << check.detail;
+    for (const auto defect : {PlantedDefect::values, PlantedDefect::vectors}) {
+        const auto checks = checks_with(defect);
+        for (const std::size_t copies : {0U, 1U}) {
+            EXPECT_FALSE(checks[copies].passed);
+            EXPECT_NE(checks[copies].detail.find(defect == PlantedDefect::values ? "singular values" : "left vectors"),
+                      std::string::npos)
+                << checks[copies].detail;
+        }
+    }
+    const auto checks = checks_with(PlantedDefect::entries);
+    EXPECT_FALSE(checks[2].passed) << checks[2].detail;
+    EXPECT_NE(checks[2].detail.find("3 of 4 computed, 0 left to the CPU (allowed 1 in 10000), 1 failed"),
+              std::string::npos)
+        << checks[2].detail;
+    // A check of no matrix is none.
+    cuda::TrialBatch<DefectiveMachine> trials(PlantedDefect::none);
+    EXPECT_FALSE(check_under_load({decompose, trials}, 4, 16, 1024)[2].passed);
+}
+
+}  // namespace
+}  // namespace spiked::validation
