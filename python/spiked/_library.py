@@ -175,6 +175,19 @@ CODE = np.dtype(
     ]
 )
 
+# The arguments that the functions for matrices, with and without missing entries, share: from the covariances of the
+# noise to the results.
+_DENOISE = [
+    POINTER(Covariance),
+    POINTER(Covariance),
+    c_int,
+    c_char_p,
+    c_char_p,
+    POINTER(Matrix),
+    POINTER(Estimate),
+    POINTER(Intervals),
+]
+
 _FUNCTIONS = {
     "spiked_version": (c_char_p, []),
     "spiked_abi_version": (c_int, []),
@@ -184,37 +197,11 @@ _FUNCTIONS = {
     "spiked_list": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(c_size_t)]),
     "spiked_denoise_intervals": (
         c_int,
-        [
-            POINTER(Matrix),
-            c_char_p,
-            c_char_p,
-            POINTER(Covariance),
-            POINTER(Covariance),
-            c_int,
-            c_char_p,
-            c_char_p,
-            POINTER(Matrix),
-            POINTER(Estimate),
-            POINTER(Intervals),
-        ],
+        [POINTER(Matrix), c_char_p, c_char_p, *_DENOISE],
     ),
     "spiked_denoise_missing": (
         c_int,
-        [
-            POINTER(Matrix),
-            c_char_p,
-            c_char_p,
-            c_char_p,
-            POINTER(Covariance),
-            POINTER(Covariance),
-            c_int,
-            c_char_p,
-            c_char_p,
-            POINTER(Matrix),
-            POINTER(Estimate),
-            POINTER(Intervals),
-            POINTER(c_double),
-        ],
+        [POINTER(Matrix), c_char_p, c_char_p, c_char_p, *_DENOISE, POINTER(c_double)],
     ),
     "spiked_shrink_intervals": (
         c_int,
