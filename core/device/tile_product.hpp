@@ -197,68 +197,33 @@ public:
     SPIKED_DEVICE TensorProduct(unsigned rows, unsigned columns, unsigned tile)
         : rows_(rows), columns_(columns), top_(tile % down(rows) * side), left_(tile / down(rows) * side) {}
 
-    /// With `transposed`, B is stored as inner x columns.
+    /// With `a_transposed`, A is stored as inner x rows; with `b_transposed`, B as inner x columns.
     template <class Team>
-    SPIKED_DEVICE void multiply(Team& team, const Real* a, const Real* b, unsigned inner, bool transposed = false) {
+    SPIKED_DEVICE void multiply(Team& team, const Real* a, const Real* b, unsigned inner, bool b_transposed = false,
+                                bool a_transposed = false) {
+        multiply_part(team, a, a_transposed ? inner : rows_, a_transposed, b, b_transposed ? inner : columns_,
+                      b_transposed, inner);
+    }
+    /// The same for the first `inner` inner indices of larger factors, whose columns have the given distances.
+    template <class Team>
+    SPIKED_DEVICE void multiply_part(Team& team, const Real* a, unsigned a_distance, bool a_transposed, const Real* b,
+                                     unsigned b_distance, bool b_transposed, unsigned inner) {
         constexpr unsigned whole = Tile::pitch * Tile::slice;
         auto a_slice = team.template take<Real>(parts * whole);
         auto b_slice = team.template take<Real>(parts * whole);
         const unsigned row = first_row(team);
         const unsigned column = first_column(team);
-        const auto store_split = [&](auto& slice, unsigned to, Real x) {
-            const Real high = Tile::rounded(x);
-            slice[to] = high;
-            if constexpr (parts == 2) slice[whole + to] = Tile::rounded(x - high);
-        };
-        // Neighbouring threads read neighbouring numbers, in both storage orders of B. The numbers that a thread reads
-        // have a constant distance, within a slice and from slice to slice.
-        constexpr unsigned loads = side * Tile::slice / threads;
-        Real next_a[loads];
-        Real next_b[loads];
-        const unsigned outer_a = team.rank() % side;
-        const unsigned inner_a = team.rank() / side;
-        const unsigned outer_b = transposed ? team.rank() / Tile::slice : outer_a;
-        const unsigned inner_b = transposed ? team.rank() % Tile::slice : inner_a;
-        const unsigned outer_step_b = transposed ? threads / Tile::slice : 0;
-        const unsigned inner_step_b = transposed ? 0 : threads / side;
-        const Real* from_a = a + std::size_t{inner_a} * rows_ + top_ + outer_a;
-        const Real* from_b = b + (transposed ? std::size_t{left_ + outer_b} * inner + inner_b
-                                             : std::size_t{inner_b} * columns_ + left_ + outer_b);
-        const unsigned step_a = threads / side * rows_;
-        const unsigned step_b = transposed ? outer_step_b * inner : inner_step_b * columns_;
-        const unsigned to_a = inner_a * Tile::pitch + outer_a;
-        const unsigned to_b = inner_b * Tile::pitch + outer_b;
-        const unsigned to_step_b = inner_step_b * Tile::pitch + outer_step_b;
+        Reader from_a(team, a, a_distance, a_transposed, top_, rows_, inner);
+        Reader from_b(team, b, b_distance, b_transposed, left_, columns_, inner);
         const bool whole_tile = top_ + side <= rows_ && left_ + side <= columns_ && inner % Tile::slice == 0;
         const auto read = [&](unsigned first) {
-            if (whole_tile) {
-                SPIKED_UNROLL
-                for (unsigned load = 0; load < loads; ++load) next_a[load] = from_a[load * step_a];
-                SPIKED_UNROLL
-                for (unsigned load = 0; load < loads; ++load) next_b[load] = from_b[load * step_b];
-            } else {
-                SPIKED_UNROLL
-                for (unsigned load = 0; load < loads; ++load) {
-                    const bool inside = first + inner_a + load * (threads / side) < inner && top_ + outer_a < rows_;
-                    next_a[load] = inside ? from_a[load * step_a] : Real{0};
-                }
-                SPIKED_UNROLL
-                for (unsigned load = 0; load < loads; ++load) {
-                    const bool inside = first + inner_b + load * inner_step_b < inner &&
-                                        left_ + outer_b + load * outer_step_b < columns_;
-                    next_b[load] = inside ? from_b[load * step_b] : Real{0};
-                }
-            }
-            from_a += std::size_t{Tile::slice} * rows_;
-            from_b += transposed ? Tile::slice : std::size_t{Tile::slice} * columns_;
+            from_a.read(first, whole_tile);
+            from_b.read(first, whole_tile);
         };
         read(0);
         for (unsigned first = 0; first < inner; first += Tile::slice) {
-            SPIKED_UNROLL
-            for (unsigned load = 0; load < loads; ++load) {
-                store_split(a_slice, to_a + load * (threads / side * Tile::pitch), next_a[load]);
-                store_split(b_slice, to_b + load * to_step_b, next_b[load]);
-            }
+            from_a.store(a_slice);
+            from_b.store(b_slice);
             team.barrier();
             if (first + Tile::slice < inner) read(first + Tile::slice);  // while this slice is multiplied
             if constexpr (parts == 2) {
@@ -282,6 +247,67 @@ public:
 
 private:
     static constexpr unsigned parts = sizeof(Real) == 4 ? 2 : 1;
+
+    /// Reads the slices of a factor, one after the other. Neighbouring threads read neighbouring numbers, in both storage
+    /// orders. The numbers that a thread reads have a constant distance, within a slice and from slice to slice.
+    class Reader {
+    public:
+        template <class Team>
+        SPIKED_DEVICE Reader(const Team& team, const Real* factor, unsigned distance, bool transposed,
+                             unsigned first_outer, unsigned outer_size, unsigned inner_size)
+            : outer_(transposed ? team.rank() / Tile::slice : team.rank() % side),
+              inner_(transposed ? team.rank() % Tile::slice : team.rank() / side),
+              outer_step_(transposed ? threads / Tile::slice : 0),
+              inner_step_(transposed ? 0 : threads / side),
+              outer_left_(outer_size - first_outer),
+              inner_size_(inner_size),
+              from_(factor + (transposed ? std::size_t{first_outer + outer_} * distance + inner_
+                                         : std::size_t{inner_} * distance + first_outer + outer_)),
+              step_((outer_step_ + inner_step_) * distance),
+              slice_step_(transposed ? Tile::slice : std::size_t{Tile::slice} * distance) {}
+
+        /// Reads the slice whose first inner index is `first`, with zeros outside the factor.
+        SPIKED_DEVICE void read(unsigned first, bool whole_tile) {
+            if (whole_tile) {
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) next_[load] = from_[load * step_];
+            } else {
+                SPIKED_UNROLL
+                for (unsigned load = 0; load < loads; ++load) {
+                    const bool inside = first + inner_ + load * inner_step_ < inner_size_ &&
+                                        outer_ + load * outer_step_ < outer_left_;
+                    next_[load] = inside ? from_[load * step_] : Real{0};
+                }
+            }
+            from_ += slice_step_;
+        }
+        template <class Slice>
+        SPIKED_DEVICE void store(Slice& slice) const {
+            const unsigned first = inner_ * Tile::pitch + outer_;
+            const unsigned step = inner_step_ * Tile::pitch + outer_step_;
+            SPIKED_UNROLL
+            for (unsigned load = 0; load < loads; ++load) {
+                const Real high = Tile::rounded(next_[load]);
+                slice[first + load * step] = high;
+                if constexpr (parts == 2)
+                    slice[Tile::pitch * Tile::slice + first + load * step] = Tile::rounded(next_[load] - high);
+            }
+        }
+
+    private:
+        static constexpr unsigned loads = side * Tile::slice / threads;
+
+        unsigned outer_;
+        unsigned inner_;
+        unsigned outer_step_;
+        unsigned inner_step_;
+        unsigned outer_left_;
+        unsigned inner_size_;
+        const Real* from_;
+        unsigned step_;
+        std::size_t slice_step_;
+        Real next_[loads];
+    };
 
     unsigned rows_;
     unsigned columns_;

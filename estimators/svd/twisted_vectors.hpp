@@ -83,7 +83,6 @@ struct TwistedVectors {
             smallest[g] = Pack::set(0x1p1000);
             twist[g] = Pack::set(0.0);
         }
-        SPIKED_UNROLL_BY(8)
         for (std::size_t i = 0; i < n; ++i) {
             const Vector above = Pack::set(i == 0 ? 0.0 : off[i - 1]);
             const Vector below = Pack::set(i + 1 < n ? off[i] : 0.0);
@@ -117,33 +116,17 @@ struct TwistedVectors {
             falling[g] = Pack::where_equal(twist[g], Pack::set(0.0), one, Pack::set(0.0));
             Pack::store(down + (n - 1) * lanes + g * width, rising[g]);
         }
-        // On a GPU, where a thread has one lane, the multipliers of several rows are read before the first of them is
-        // overwritten.
-        constexpr std::size_t ahead = vectors == 1 ? 8 : 1;
-        Vector from_up[ahead][vectors];
-        Vector from_down[ahead][vectors];
-        for (std::size_t first = 1; first < n; first += ahead) {
-            SPIKED_UNROLL
-            for (std::size_t r = 0; r < ahead; ++r) {
-                const std::size_t i = first + r < n ? first + r : n - 1;
-                for (std::size_t g = 0; g < vectors; ++g) {
-                    from_up[r][g] = Pack::load(up + (i - 1) * lanes + g * width);
-                    from_down[r][g] = Pack::load(down + (n - 1 - i) * lanes + g * width);
-                }
-            }
-            SPIKED_UNROLL
-            for (std::size_t r = 0; r < ahead; ++r) {
-                const std::size_t i = first + r;
-                if (i >= n) break;
-                const Vector row = Pack::set(static_cast<double>(i));
-                const Vector row_above = Pack::set(static_cast<double>(n - 1 - i));
-                for (std::size_t g = 0; g < vectors; ++g) {
-                    const Vector entry = -(from_up[r][g] * falling[g]);
-                    Pack::store(up + (i - 1) * lanes + g * width, entry);
-                    falling[g] = Pack::where_equal(row, twist[g], one, entry);
-                    rising[g] = Pack::where_equal(row_above, twist[g], one, -(from_down[r][g] * rising[g]));
-                    Pack::store(down + (n - 1 - i) * lanes + g * width, rising[g]);
-                }
+        for (std::size_t i = 1; i < n; ++i) {
+            const Vector row = Pack::set(static_cast<double>(i));
+            const Vector row_above = Pack::set(static_cast<double>(n - 1 - i));
+            for (std::size_t g = 0; g < vectors; ++g) {
+                double* const below = up + (i - 1) * lanes + g * width;
+                double* const above = down + (n - 1 - i) * lanes + g * width;
+                const Vector entry = -(Pack::load(below) * falling[g]);
+                Pack::store(below, entry);
+                falling[g] = Pack::where_equal(row, twist[g], one, entry);
+                rising[g] = Pack::where_equal(row_above, twist[g], one, -(Pack::load(above) * rising[g]));
+                Pack::store(above, rising[g]);
             }
         }
     }
@@ -164,26 +147,15 @@ struct TwistedVectors {
     SPIKED_KERNEL static void join(std::size_t n, double* down, const double* up, double* even_norm, double* odd_norm) {
         Vector squares[2][vectors];
         for (std::size_t g = 0; g < vectors; ++g) squares[0][g] = squares[1][g] = Pack::set(0.0);
-        constexpr std::size_t ahead = vectors == 1 ? 8 : 2;  // n is even
-        Vector entries[ahead][vectors];
-        for (std::size_t first = 0; first < n; first += ahead) {
-            SPIKED_UNROLL
-            for (std::size_t r = 0; r < ahead; ++r) {
-                const std::size_t i = first + r < n ? first + r : n - 1;
+        for (std::size_t i = 0; i < n; i += 2)  // n is even
+            for (std::size_t odd = 0; odd < 2; ++odd)
                 for (std::size_t g = 0; g < vectors; ++g) {
-                    entries[r][g] = Pack::load(down + i * lanes + g * width);
-                    if (i > 0) entries[r][g] = entries[r][g] + Pack::load(up + (i - 1) * lanes + g * width);
+                    const std::size_t at = i + odd;
+                    Vector entry = Pack::load(down + at * lanes + g * width);
+                    if (at > 0) entry = entry + Pack::load(up + (at - 1) * lanes + g * width);
+                    Pack::store(down + at * lanes + g * width, entry);
+                    squares[odd][g] = Pack::fma(entry, entry, squares[odd][g]);
                 }
-            }
-            SPIKED_UNROLL
-            for (std::size_t r = 0; r < ahead; ++r) {
-                if (first + r >= n) break;
-                for (std::size_t g = 0; g < vectors; ++g) {
-                    Pack::store(down + (first + r) * lanes + g * width, entries[r][g]);
-                    squares[r % 2][g] = Pack::fma(entries[r][g], entries[r][g], squares[r % 2][g]);
-                }
-            }
-        }
         for (std::size_t g = 0; g < vectors; ++g) {
             Pack::store(even_norm + g * width, squares[0][g]);
             Pack::store(odd_norm + g * width, squares[1][g]);

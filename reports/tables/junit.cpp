@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/text/markup.hpp"
+#include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 
 namespace spiked::reports {

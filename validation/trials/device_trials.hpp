@@ -19,8 +19,10 @@
 
 namespace spiked::validation {
 
-/// Trials in one batch on a GPU. Kernels that use one thread per matrix take as long for one matrix as for thousands.
-inline constexpr std::size_t gpu_batch_size = 8192;
+/// Matrices that an H200 reduces at the same time in the kernel that takes longest for a single one
+/// (TridiagonalEigenvalues): each of its 132 multiprocessors has room for three warps with a matrix of 128 x 128 per
+/// lane. This is the number of trials in one batch on a GPU, since a batch of fewer takes as long in that kernel.
+inline constexpr std::size_t gpu_batch_size = std::size_t{132} * 3 * 32;
 
 struct FreeSlot {
     std::size_t device_index = 0;  ///< in the list of devices

@@ -82,7 +82,7 @@ std::size_t lay_out(unsigned char* memory, const Real* blocks, const BatchSize& 
 }
 
 /// Number of blocks whose vectors are computed at once, which limits the memory for them.
-inline constexpr std::uint32_t vector_batch_size = 8192;
+inline constexpr std::uint32_t vector_batch_size = 16384;
 
 /// Computes the bidiagonal matrices of a batch that fits, and their reflectors. It uses the smallest tile that holds
 /// the blocks and then, where they are passed on, the smallest tile that holds the remaining part.

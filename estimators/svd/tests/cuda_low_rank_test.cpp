@@ -43,19 +43,12 @@ struct Batch {
         }
         blocks(0, 0, 2) = static_cast<Real>(NAN);
     }
+    [[nodiscard]] LowRankBlocks<Real> components() const {
+        return {rows,         columns,       vectors,       room,          status.data(), ranks.data(),
+                shrunk.data(), left.memptr(), right.memptr()};
+    }
     void run() {
-        const SplitLowRank<Real> kernel{low_rank_count,
-                                        rows,
-                                        columns,
-                                        vectors,
-                                        room,
-                                        status.data(),
-                                        ranks.data(),
-                                        shrunk.data(),
-                                        left.memptr(),
-                                        right.memptr(),
-                                        blocks.memptr(),
-                                        estimate.memptr(),
+        const SplitLowRank<Real> kernel{low_rank_count, components(), blocks.memptr(), estimate.memptr(),
                                         residual.memptr()};
         spiked::cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
     }
@@ -107,18 +100,7 @@ TEST(CudaLowRank, TheResidualMayOverwriteTheBlocks) {
     batch.run();
     const arma::cube apart = batch.residual;
     batch.residual = batch.blocks;
-    const SplitLowRank<double> kernel{low_rank_count,
-                                      batch.rows,
-                                      batch.columns,
-                                      vectors,
-                                      room,
-                                      batch.status.data(),
-                                      batch.ranks.data(),
-                                      batch.shrunk.data(),
-                                      batch.left.memptr(),
-                                      batch.right.memptr(),
-                                      batch.residual.memptr(),
-                                      nullptr,
+    const SplitLowRank<double> kernel{low_rank_count, batch.components(), batch.residual.memptr(), nullptr,
                                       batch.residual.memptr()};
     spiked::cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
     EXPECT_TRUE(std::equal(apart.begin(), apart.end(), batch.residual.begin()));

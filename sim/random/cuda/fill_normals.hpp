@@ -36,6 +36,18 @@ struct FillNormals {
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {
+        each_word_block(team, block,
+                        [&](std::uint32_t index, std::uint32_t first, const Real(&normals)[block_entries]) {
+                            Out* const to = out + std::size_t{index} * entries;
+                            SPIKED_UNROLL
+                            for (unsigned i = 0; i < block_entries; ++i)
+                                if (first + i < entries) to[first + i] = static_cast<Out>(normals[i]);
+                        });
+    }
+
+    /// Calls put(index of the replicate in the batch, first entry, normals) for the word blocks of this thread.
+    template <class Team, class Put>
+    SPIKED_DEVICE void each_word_block(const Team& team, unsigned block, const Put& put) const {
         const std::uint32_t per_replicate = word_blocks();
         const std::uint64_t first = std::uint64_t{block} * threads * each + team.rank();
         auto index = static_cast<std::uint32_t>(first / per_replicate);
@@ -50,7 +62,7 @@ struct FillNormals {
                                              static_cast<std::uint32_t>(replicate >> 32)},
                                             key),
                              normals);
-            store(normals, std::size_t{index} * entries, element * block_entries);
+            put(index, element * block_entries, normals);
             index += replicates_on;
             element += elements_on;
             if (element >= per_replicate) {
@@ -58,13 +70,6 @@ struct FillNormals {
                 ++index;
             }
         }
-    }
-
-private:
-    SPIKED_DEVICE void store(const Real (&normals)[block_entries], std::size_t corner, std::uint32_t first) const {
-        SPIKED_UNROLL
-        for (unsigned i = 0; i < block_entries; ++i)
-            if (first + i < entries) out[corner + first + i] = static_cast<Out>(normals[i]);
     }
 };
 

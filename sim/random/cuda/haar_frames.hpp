@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "core/device/team.hpp"
-#include "sim/random/cuda/haar_rotations.hpp"
 
 namespace spiked::stream {
 
@@ -211,11 +210,6 @@ template <class Executor, class Out>
 void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
                         double* normals, Out* frames, bool transposed = false) {
     if (columns == 0) return;
-    if constexpr (sizeof(Out) == sizeof(float))
-        if (!transposed && rows <= most_in_registers) {
-            launch_haar_rotations(executor, count, rows, columns, normals, frames);
-            return;
-        }
     const auto launch = [&]<unsigned warps, unsigned slots>(HaarFrames<Out, warps, slots>) {
         const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals, frames, transposed};
         executor.launch(kernel, kernel.blocks());

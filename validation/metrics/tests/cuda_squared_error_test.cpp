@@ -21,14 +21,10 @@ Errors run(const arma::Cube<Real>& truth, const arma::Cube<Real>& found) {
     const auto count = static_cast<std::uint32_t>(truth.n_slices);
     const std::vector<double> nothing(count, NAN);
     Errors result{std::vector<BlockStatus>(count, BlockStatus::for_the_host), nothing, nothing, nothing};
-    const SquaredErrors<Real> kernel{count,
-                                     static_cast<std::uint32_t>(truth.n_elem_slice),
-                                     truth.memptr(),
-                                     found.memptr(),
-                                     result.status.data(),
-                                     result.errors.data(),
-                                     result.energies.data(),
-                                     result.relative.data()};
+    const SquaredErrors<Real> kernel{
+        {count, static_cast<std::uint32_t>(truth.n_elem_slice), truth.memptr(), result.status.data(),
+         result.errors.data(), result.energies.data(), result.relative.data()},
+        found.memptr()};
     spiked::cuda::EmulatedExecutor().launch(kernel, kernel.blocks());
     return result;
 }

@@ -140,10 +140,10 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
             throw postcondition_error("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
         jobs.push_back(pass_job(what, std::move(pass)));
     };
-    // Kernels with one thread or warp per block need tens of thousands of blocks.
-    constexpr std::size_t entries_of_a_batch = std::size_t{1} << 28;
+    // A multiprocessor has room for 32 blocks of short side 256 in the kernel with one thread per block, and for more
+    // smaller ones.
     const std::size_t count =
-        batch_of(device, std::clamp<std::size_t>(entries_of_a_batch / (shape.rows * shape.columns), 1024, 65536));
+        batch_of(device, gpu_batch_size / 3 * std::clamp<std::size_t>(384 / shape.short_side(), 1, 12));
     const std::size_t memory = memory_of(device, 5);
     const int number = device.numbers.front();
     const std::string backend(name_of(device.backend));
@@ -172,7 +172,7 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
 
 std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
     std::vector<Job> jobs;
-    const std::uint64_t group = batch_of(device, 8192);
+    const std::uint64_t group = batch_of(device, gpu_batch_size);
     const auto study = [](const char* colouring) { return fmt::format(fmt::runtime(study_text), colouring); };
     for (const auto& [what, text] : {std::pair{"dense", study("dense")}, std::pair{"eigenbasis", study("eigenbasis")},
                                      std::pair{"coded", study("dense") + std::string(codec_text)}}) {

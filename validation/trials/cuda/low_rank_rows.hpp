@@ -90,9 +90,12 @@ public:
 private:
     void launch(const estimators::cuda::BlockStatus* status, std::uint32_t count, const double* values,
                 const float* from, float* to) {
-        const estimators::cuda::SplitLowRank<float> split{count,  rows_,     columns_, on_.vectors, on_.vectors,
-                                                          status, on_.ranks, values,   on_.left,    on_.right,
-                                                          from,   nullptr,   to};
+        const estimators::cuda::SplitLowRank<float> split{
+            count,
+            {rows_, columns_, on_.vectors, on_.vectors, status, on_.ranks, values, on_.left, on_.right},
+            from,
+            nullptr,
+            to};
         machine_.launch(split, split.blocks());
     }
     template <class Number>

@@ -149,9 +149,9 @@ StoredParts code_once(Machine& machine, const RowCoding& coding, const RowArrays
     coder.encode();
     coder.decode();
     if (coding.codec.low_rank) low_rank.add(on.batch.status, on.code.count, on.code.decoded);
-    launch(estimators::cuda::SquaredErrors<float>{on.code.count, coding.rows * coding.dimension, on.rows,
-                                                  on.code.decoded, on.out.measured, on.out.errors, on.out.energies,
-                                                  on.out.relative});
+    launch(estimators::cuda::SquaredErrors<float>{{on.code.count, coding.rows * coding.dimension, on.rows,
+                                                   on.out.measured, on.out.errors, on.out.energies, on.out.relative},
+                                                  on.code.decoded});
     return stored;
 }
 

@@ -9,6 +9,7 @@
 #include "estimators/svd/cuda/decomposition_pipeline.hpp"
 #include "estimators/svd/cuda/low_rank.hpp"
 #include "sim/random/cuda/haar_frames.hpp"
+#include "sim/random/cuda/haar_rotations.hpp"
 #include "sim/spiked/cuda/colour_side.hpp"
 #include "sim/spiked/cuda/spiked_blocks.hpp"
 #include "validation/metrics/cuda/inner_products.hpp"
@@ -133,7 +134,7 @@ private:
                                                           vectors.right, out.left_products, out.right_products});
         for (std::size_t e = 0; e < plan.estimators.size(); ++e)
             estimate(plan, plan.estimators[e], batch, left_vectors, right_vectors, constant.weights[e],
-                     out.estimates[e], on);
+                     out.estimates[e], on, stages == nullptr ? nullptr : on.estimate);
         append_stages(stages, plan, count, on, left_vectors, right_vectors);
         std::vector<StoredParts> factors(plan.codecs.size());
         for (std::size_t c = 0; c < plan.codecs.size(); ++c) {
@@ -181,7 +182,8 @@ private:
         const float* const rotations = plan.rotation ? on.rotations : in.rotations;
         if (plan.takes_rotations() && plan.rotation) {
             normals(*plan.rotation, plan.columns * plan.columns, on.rotation_normals);
-            stream::launch_haar_frames(machine_, trials, plan.columns, plan.columns, on.rotation_normals, on.rotations);
+            stream::launch_haar_rotations(machine_, trials, plan.columns, plan.columns, on.rotation_normals,
+                                          on.rotation_work, on.rotations);
         }
         return {plan.left ? on.left : in.left, plan.right ? on.right : in.right, rotations};
     }
@@ -191,32 +193,35 @@ private:
                 const Vectors& vectors, const Work<Real>& on, TrialStages* stages) {
         const auto trials = static_cast<std::uint32_t>(count);
         const std::size_t entries = count * plan.rows * plan.columns;
-        launch(
-            stream::FillNormals<double>{plan.key, plan.noise_role, first, trials, plan.rows * plan.columns, on.white});
+        const stream::FillNormals<double> fill{plan.key, plan.noise_role,           first,
+                                               trials,   plan.rows * plan.columns, on.white};
+        const bool drawn_with_signal = !plan.dense() && plan.rows % 2 == 0;
+        if (!drawn_with_signal || stages != nullptr) launch(fill);
         if (stages != nullptr) append(stages->normals, on.white, entries);
         if (plan.dense()) {
             launch(sim::ColourSide{trials, plan.rows, plan.columns, constant.column_root, on.white, on.half_coloured});
             launch(sim::ColourSide{trials, plan.columns, plan.rows, constant.row_root, on.half_coloured, on.white});
         }
-        sim::SpikedBlocks<double> spiked{trials,
-                                         plan.rows,
-                                         plan.columns,
-                                         plan.spikes(),
-                                         std::sqrt(static_cast<double>(plan.columns)),
-                                         constant.row_roots,
-                                         constant.column_roots,
-                                         constant.strengths,
-                                         vectors.left,
-                                         vectors.right,
-                                         on.white,
-                                         on.white,
-                                         on.signal};
+        sim::SpikedEntries model{plan.rows,
+                               plan.columns,
+                               plan.spikes(),
+                               std::sqrt(static_cast<double>(plan.columns)),
+                               constant.row_roots,
+                               constant.column_roots,
+                               constant.strengths,
+                               vectors.left,
+                               vectors.right,
+                               on.white,
+                               on.signal};
         if constexpr (sizeof(Real) == sizeof(float)) {
-            spiked.observed_as_float = on.observed;
-            spiked.signal_as_float = on.signal_as_real;
-            if (stages == nullptr) spiked.observed = spiked.signal = nullptr;
+            model.observed_as_float = on.observed;
+            model.signal_as_float = on.signal_as_real;
+            if (stages == nullptr) model.observed = model.signal = nullptr;
         }
-        launch(spiked);
+        if (drawn_with_signal)
+            launch(sim::DrawnBlocks{fill, model});
+        else
+            launch(sim::SpikedBlocks{trials, model, on.white});
         if (stages == nullptr) return;
         append(stages->observed, on.white, entries);
         append(stages->signal, on.signal, entries);
@@ -225,7 +230,7 @@ private:
     template <class Real>
     void estimate(const TrialPlan& plan, const estimators::cuda::SpectralRule& rule,
                   const estimators::cuda::DecompositionBatch<Real>& batch, const Real* left, const Real* right,
-                  const double* weights, const typename Results::Estimate& to, const Work<Real>& on) {
+                  const double* weights, const typename Results::Estimate& to, const Work<Real>& on, Real* estimates) {
         const std::uint32_t components = plan.vectors();
         launch(estimators::cuda::ShrinkBlocks{batch.size.count,
                                               {plan.rows, plan.columns},
@@ -242,11 +247,11 @@ private:
                                               to.overlaps_left,
                                               to.overlaps_right,
                                               to.shrunk});
-        launch(estimators::cuda::SplitLowRank<Real>{batch.size.count, plan.rows, plan.columns, components, components,
-                                                    batch.status, to.ranks, to.shrunk, left, right, on.observed,
-                                                    on.estimate, nullptr});
-        launch(estimators::cuda::SquaredErrors<Real>{batch.size.count, plan.rows * plan.columns, on.signal_as_real,
-                                                     on.estimate, to.measured, to.errors, to.energies, to.relative});
+        launch(estimators::cuda::LowRankErrors<Real>{
+            {batch.size.count, plan.rows * plan.columns, on.signal_as_real, to.measured, to.errors, to.energies,
+             to.relative},
+            {plan.rows, plan.columns, components, components, batch.status, to.ranks, to.shrunk, left, right},
+            estimates});
     }
 
     template <class Real>
@@ -282,8 +287,9 @@ private:
         if (stages != nullptr) append(stages->rotated[which], arrays.rotated, entries);
         coder.decode();
         if (codec.low_rank) low_rank.add(batch.status, arrays.count, arrays.decoded);
-        launch(SquaredErrors<float>{arrays.count, plan.rows * plan.columns, on.rows, arrays.decoded, to.measured,
-                                    to.errors, to.energies, to.relative});
+        launch(SquaredErrors<float>{{arrays.count, plan.rows * plan.columns, on.rows, to.measured, to.errors,
+                                     to.energies, to.relative},
+                                    arrays.decoded});
         if (stages == nullptr) return stored;
         append(stages->decoded[which], arrays.decoded, entries);
         std::vector<std::uint8_t> strided;

@@ -3,6 +3,7 @@
 
 #include "estimators/spectral/cuda/shrinkage.hpp"
 #include "estimators/svd/cuda/decomposition_pipeline.hpp"
+#include "sim/random/cuda/haar_rotations.hpp"
 #include "validation/metrics/cuda/inner_products.hpp"
 #include "validation/metrics/cuda/squared_error.hpp"
 #include "validation/trials/cuda/row_batch.hpp"
@@ -51,6 +52,7 @@ struct TrialMemory {
         Real *observed, *signal_as_real, *estimate;
         double* shrink;
         double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< drawn by kernels
+        stream::FrameWork rotation_work;
         float *rows, *rotations;
         float* rest;             ///< the rows without their low-rank part
         unsigned char* factors;  ///< factor_arrays of one codec at a time
@@ -148,6 +150,9 @@ struct TrialMemory {
             *array = layout.take<double>(changes_basis ? spikes * std::max(plan.rows, plan.columns) : 0);
         const std::size_t square = plan.takes_rotations() ? count * plan.columns * plan.columns : 0;
         on.rotation_normals = layout.take<double>(plan.rotation ? square : 0);
+        const std::size_t rotation_factors = plan.rotation ? stream::frame_factors(plan.columns) : 0;
+        on.rotation_work = {layout.take<double>(count * rotation_factors),
+                            layout.take<std::uint32_t>(rotation_factors > 0 ? count : 0)};
         on.rotations = layout.take<float>(plan.rotation ? square : 0);
         on.half_coloured = plan.dense() ? layout.take<double>(entries) : nullptr;
         on.signal = layout.take<double>(entries);

@@ -49,19 +49,11 @@ void draw(const sim::SpikedModel& model, const std::vector<sim::SpikedSample>& s
     const arma::vec strengths = {model.strengths[0].value, model.strengths[1].value};
     const arma::vec rows = arma::sqrt(model.row.eigenvalues());
     const arma::vec columns = arma::sqrt(model.column.eigenvalues());
-    const sim::SpikedBlocks<double> spike{trial_count,
-                                          n,
-                                          d,
-                                          signals,
-                                          std::sqrt(static_cast<double>(d)),
-                                          rows.memptr(),
-                                          columns.memptr(),
-                                          strengths.memptr(),
-                                          left.memptr(),
-                                          right.memptr(),
-                                          trials.observed.memptr(),
-                                          trials.observed.memptr(),
-                                          trials.signal.memptr()};
+    const sim::SpikedBlocks spike{trial_count,
+                                  {n, d, signals, std::sqrt(static_cast<double>(d)), rows.memptr(), columns.memptr(),
+                                   strengths.memptr(), left.memptr(), right.memptr(), trials.observed.memptr(),
+                                   trials.signal.memptr()},
+                                  trials.observed.memptr()};
     executor.launch(spike, spike.blocks());
 }
 
@@ -106,21 +98,17 @@ void estimate_and_measure(Shape shape, Trials& trials) {
                               shrunk.data()};
     executor.launch(shrink, shrink.blocks());
 
-    arma::Cube<Real> estimate(shape.rows, shape.columns, trial_count);
     arma::Cube<Real> residual(shape.rows, shape.columns, trial_count);
-    const SplitLowRank<Real> split{trial_count,
-                                   static_cast<std::uint32_t>(shape.rows),
-                                   static_cast<std::uint32_t>(shape.columns),
-                                   vectors,
-                                   vectors,
-                                   batch.status,
-                                   trials.ranks.data(),
-                                   shrunk.data(),
-                                   wide ? batch.right_vectors : batch.left_vectors,
-                                   wide ? batch.left_vectors : batch.right_vectors,
-                                   observed.memptr(),
-                                   estimate.memptr(),
-                                   residual.memptr()};
+    const LowRankBlocks<Real> estimates{static_cast<std::uint32_t>(shape.rows),
+                                        static_cast<std::uint32_t>(shape.columns),
+                                        vectors,
+                                        vectors,
+                                        batch.status,
+                                        trials.ranks.data(),
+                                        shrunk.data(),
+                                        wide ? batch.right_vectors : batch.left_vectors,
+                                        wide ? batch.left_vectors : batch.right_vectors};
+    const SplitLowRank<Real> split{trial_count, estimates, observed.memptr(), nullptr, residual.memptr()};
     executor.launch(split, split.blocks());
     trials.residual = arma::conv_to<arma::cube>::from(residual);
 
@@ -128,10 +116,11 @@ void estimate_and_measure(Shape shape, Trials& trials) {
     std::vector<double> errors(trial_count, NAN);
     std::vector<double> energies(trial_count, NAN);
     trials.losses.assign(trial_count, NAN);
-    const SquaredErrors<Real> measure{trial_count,     static_cast<std::uint32_t>(shape.rows * shape.columns),
-                                      signal.memptr(), estimate.memptr(),
-                                      status.data(),   errors.data(),
-                                      energies.data(), trials.losses.data()};
+    const LowRankErrors<Real> measure{{trial_count, static_cast<std::uint32_t>(shape.rows * shape.columns),
+                                       signal.memptr(), status.data(), errors.data(), energies.data(),
+                                       trials.losses.data()},
+                                      estimates,
+                                      nullptr};
     executor.launch(measure, measure.blocks());
     EXPECT_EQ(status, std::vector<BlockStatus>(trial_count, BlockStatus::fine));
 }

@@ -44,9 +44,11 @@ private:
     void plant(const stream::FillNormals<double>& kernel) const {
         if (defect_ == PlantedDefect::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
     }
-    void plant(const sim::SpikedBlocks<double>& kernel) const {
-        if (defect_ == PlantedDefect::samples) kernel.observed[5] += 1e-9;
-        if (defect_ == PlantedDefect::entries) kernel.observed_as_float[5] = std::numeric_limits<float>::quiet_NaN();
+    void plant(const sim::SpikedBlocks& kernel) const { plant(kernel.model); }
+    void plant(const sim::DrawnBlocks& kernel) const { plant(kernel.model); }
+    void plant(const sim::SpikedEntries& samples) const {
+        if (defect_ == PlantedDefect::samples) samples.observed[5] += 1e-9;
+        if (defect_ == PlantedDefect::entries) samples.observed_as_float[5] = std::numeric_limits<float>::quiet_NaN();
     }
     template <class Real>
     void plant(const estimators::cuda::SingularValues<Real>& kernel) const {
@@ -70,8 +72,8 @@ private:
         if (defect_ == PlantedDefect::products) kernel.sums[0].renormalised += 1.0;
     }
     template <class Real>
-    void plant(const estimators::cuda::SquaredErrors<Real>& kernel) const {
-        if (defect_ == PlantedDefect::errors) kernel.errors[0] *= 1.001;
+    void plant(const estimators::cuda::LowRankErrors<Real>& kernel) const {
+        if (defect_ == PlantedDefect::errors) kernel.sums.errors[0] *= 1.001;
     }
 
     PlantedDefect defect_;
