@@ -24,8 +24,7 @@ struct HaarFrames {
     std::uint32_t rows;
     std::uint32_t columns;  ///< at most the rows
     double* normals;        ///< rows x columns per frame, column-major; overwritten
-    Out* frames;            ///< may be `normals`, unless transposed
-    bool transposed = false;
+    Out* frames;            ///< may be `normals`
 
     [[nodiscard]] unsigned blocks() const { return (count + frames_per_block - 1) / frames_per_block; }
     [[nodiscard]] std::size_t shared_bytes() const {
@@ -194,9 +193,7 @@ private:
         SPIKED_UNROLL
         for (unsigned t = 0; t < slots; ++t) {
             const unsigned i = team.lane() + spiked::cuda::warp_size * t;
-            if (i < rows)
-                to[transposed ? std::size_t{i} * columns + c : std::size_t{c} * rows + i] =
-                    static_cast<Out>(sign * entries[t]);
+            if (i < rows) to[std::size_t{c} * rows + i] = static_cast<Out>(sign * entries[t]);
         }
     }
     /// The first column from `from` on that belongs to the warp.
@@ -208,10 +205,10 @@ private:
 /// Computes frames of up to 256 rows with the kernel for their size.
 template <class Executor, class Out>
 void launch_haar_frames(Executor& executor, std::uint32_t count, std::uint32_t rows, std::uint32_t columns,
-                        double* normals, Out* frames, bool transposed = false) {
+                        double* normals, Out* frames) {
     if (columns == 0) return;
     const auto launch = [&]<unsigned warps, unsigned slots>(HaarFrames<Out, warps, slots>) {
-        const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals, frames, transposed};
+        const HaarFrames<Out, warps, slots> kernel{count, rows, columns, normals, frames};
         executor.launch(kernel, kernel.blocks());
     };
     if constexpr (sizeof(Out) == sizeof(double)) {

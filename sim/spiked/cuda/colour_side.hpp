@@ -35,4 +35,29 @@ struct ColourSide {
     }
 };
 
+/// Kernel: R v for column vectors v of length `length`, which follow each other in memory.
+struct TurnVectors {
+    using Product = spiked::cuda::TensorProduct<double>;
+    static constexpr unsigned threads = Product::threads;
+    static constexpr unsigned resident = 3;
+
+    std::uint32_t count;
+    std::uint32_t length;
+    const double* matrix;  ///< R, length x length
+    const double* from;
+    double* to;  ///< must not overlap with `from`
+
+    [[nodiscard]] unsigned blocks() const { return Product::tiles(length, count); }
+    [[nodiscard]] std::size_t shared_bytes() const { return Product::shared_bytes(); }
+
+    template <class Team>
+    SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
+        Product product(length, count, part);
+        product.multiply(team, matrix, from, length, true);
+        product.each_entry(team, [&](unsigned row, unsigned column, double sum) {
+            to[std::size_t{column} * length + row] = sum;
+        });
+    }
+};
+
 }  // namespace spiked::sim

@@ -195,5 +195,16 @@ TEST(CudaColourSideReference, IsTheProductWithTheTransposedBlock) {
         EXPECT_LT(arma::abs(to.slice(b) - root * from.slice(b).t()).max(), 1e-12);
 }
 
+TEST(CudaTurnVectorsReference, IsTheProductWithEachVector) {
+    arma::arma_rng::set_seed(12);
+    const arma::mat matrix(80, 80, arma::fill::randn);  // not symmetric
+    for (const std::uint32_t count : {1U, 70U}) {
+        const arma::mat from(80, count, arma::fill::randn);
+        arma::mat to(80, count);
+        launch(sim::TurnVectors{count, 80, matrix.memptr(), from.memptr(), to.memptr()});
+        EXPECT_LT(arma::abs(to - matrix * from).max(), 1e-12);
+    }
+}
+
 }  // namespace
 }  // namespace spiked::estimators::cuda

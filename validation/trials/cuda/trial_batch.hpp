@@ -173,9 +173,9 @@ private:
                 stream::launch_haar_frames(machine_, trials, size, rank, to, to);
                 return;
             }
-            normals(frames, size * rank, on.signal_normals);
-            stream::launch_haar_frames(machine_, trials, size, rank, on.signal_normals, on.signal_frames, true);
-            launch(sim::ColourSide{trials, rank, size, basis_change, on.signal_frames, to});
+            normals(frames, size * rank, on.signal_frames);
+            stream::launch_haar_frames(machine_, trials, size, rank, on.signal_frames, on.signal_frames);
+            launch(sim::TurnVectors{trials * rank, size, basis_change, on.signal_frames, to});
         };
         if (plan.left) side(*plan.left, plan.rows, constant.left_basis_change, on.left);
         if (plan.right) side(*plan.right, plan.columns, constant.right_basis_change, on.right);

@@ -51,7 +51,7 @@ struct TrialMemory {
         double *white, *half_coloured, *signal;
         Real *observed, *signal_as_real, *estimate;
         double* shrink;
-        double *left, *right, *signal_normals, *signal_frames, *rotation_normals;  ///< drawn by kernels
+        double *left, *right, *signal_frames, *rotation_normals;  ///< drawn by kernels
         stream::FrameWork rotation_work;
         float *rows, *rotations;
         float* rest;             ///< the rows without their low-rank part
@@ -146,8 +146,7 @@ struct TrialMemory {
         on.right = layout.take<double>(plan.right ? spikes * plan.columns : 0);
         const bool changes_basis =
             (plan.left && !plan.left->basis_change.empty()) || (plan.right && !plan.right->basis_change.empty());
-        for (double** array : {&on.signal_normals, &on.signal_frames})
-            *array = layout.take<double>(changes_basis ? spikes * std::max(plan.rows, plan.columns) : 0);
+        on.signal_frames = layout.take<double>(changes_basis ? spikes * std::max(plan.rows, plan.columns) : 0);
         const std::size_t square = plan.takes_rotations() ? count * plan.columns * plan.columns : 0;
         on.rotation_normals = layout.take<double>(plan.rotation ? square : 0);
         const std::size_t rotation_factors = plan.rotation ? stream::frame_factors(plan.columns) : 0;
