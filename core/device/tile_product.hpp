@@ -248,8 +248,9 @@ public:
 private:
     static constexpr unsigned parts = sizeof(Real) == 4 ? 2 : 1;
 
-    /// Reads the slices of a factor, one after the other. Neighbouring threads read neighbouring numbers, in both storage
-    /// orders. The numbers that a thread reads have a constant distance, within a slice and from slice to slice.
+    /// Reads the slices of a factor, one after the other. Neighbouring threads read neighbouring numbers, in both
+    /// storage orders. The numbers that a thread reads have a constant distance, within a slice and from slice to
+    /// slice.
     class Reader {
     public:
         template <class Team>
@@ -274,8 +275,8 @@ private:
             } else {
                 SPIKED_UNROLL
                 for (unsigned load = 0; load < loads; ++load) {
-                    const bool inside = first + inner_ + load * inner_step_ < inner_size_ &&
-                                        outer_ + load * outer_step_ < outer_left_;
+                    const bool inside =
+                        first + inner_ + load * inner_step_ < inner_size_ && outer_ + load * outer_step_ < outer_left_;
                     next_[load] = inside ? from_[load * step_] : Real{0};
                 }
             }

@@ -18,7 +18,7 @@ template <class Real>
 struct BidiagonalVectors {
     static constexpr unsigned threads = spiked::cuda::warp_size;
     static constexpr unsigned resident = 16;
-    static constexpr unsigned slots = 8;                    ///< of 32 rows
+    static constexpr unsigned slots = 8;                   ///< of 32 rows
     static constexpr unsigned most_at_once = threads / 2;  ///< vectors
 
     DecompositionBatch<Real> batch;
@@ -49,7 +49,8 @@ struct BidiagonalVectors {
 
     using Twisted = kernels::TwistedVectors<OneLane, 1>;
 
-    /// One of the two lanes of a vector. Row r of the Golub-Kahan matrix, counted from this lane's end, couples to row r
+    /// One of the two lanes of a vector. Row r of the Golub-Kahan matrix, counted from this lane's end, couples to row
+    /// r
     /// + 1 by `link(r)`. Multiplier r of the lane belongs to row r, and is at r * stride of `own`.
     struct Half {
         unsigned rows;  ///< of the Golub-Kahan matrix
@@ -91,8 +92,8 @@ struct BidiagonalVectors {
         }
     }
 
-    /// Replaces the multipliers of the rows before the twist by the entries of the vector, of which the one at the twist
-    /// is 1, and sums the squares of those at even and at odd distances from the twist.
+    /// Replaces the multipliers of the rows before the twist by the entries of the vector, of which the one at the
+    /// twist is 1, and sums the squares of those at even and at odd distances from the twist.
     SPIKED_DEVICE static void multiply_out(const Half& half, unsigned twist, double (&squares)[2]) {
         constexpr unsigned ahead = 8;  // number of multipliers that are read before the first of them is overwritten
         double entry = 1.0;
@@ -231,8 +232,9 @@ struct BidiagonalVectors {
                 const bool last = lane % 2 == 1;
                 double* const first_half = work + lane / 2;
                 double* const last_half = first_half + 2 * size * some;
-                const Half half{2 * batch.size.short_side, some, last, spiked::cuda::raw(links),
-                                last ? last_half : first_half, last ? first_half : last_half};
+                const Half half{
+                    2 * batch.size.short_side,    some, last, spiked::cuda::raw(links), last ? last_half : first_half,
+                    last ? first_half : last_half};
                 return find(team, half, busy, busy ? values[vector] : 0.0, largest, right + vector * size,
                             left + vector * size);
             };

@@ -23,9 +23,7 @@ struct LowRankBlocks {
     const Real* left;      ///< rows x vectors
     const Real* right;     ///< columns x vectors
 
-    [[nodiscard]] SPIKED_DEVICE bool fails(std::size_t block) const {
-        return status[block] == BlockStatus::not_finite;
-    }
+    [[nodiscard]] SPIKED_DEVICE bool fails(std::size_t block) const { return status[block] == BlockStatus::not_finite; }
     [[nodiscard]] SPIKED_DEVICE unsigned rank(std::size_t block) const {
         unsigned rank = fails(block) ? 0 : ranks[block];
         rank = rank < vectors ? rank : vectors;
@@ -39,8 +37,8 @@ struct LowRankBlocks {
 };
 
 /// Kernel: computes for each block Y, column-major rows x columns, the estimate S^ = U diag(shrunk) V^T and the
-/// residual Y - S^. The error of an entry of S^ is (rank + 2) epsilon times the sum of the magnitudes of its terms. Both
-/// are zero for a block with NaN or infinity.
+/// residual Y - S^. The error of an entry of S^ is (rank + 2) epsilon times the sum of the magnitudes of its terms.
+/// Both are zero for a block with NaN or infinity.
 template <class Real>
 struct SplitLowRank {
     using Product = spiked::cuda::TileProduct<Real>;

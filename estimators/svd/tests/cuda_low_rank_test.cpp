@@ -44,8 +44,8 @@ struct Batch {
         blocks(0, 0, 2) = static_cast<Real>(NAN);
     }
     [[nodiscard]] LowRankBlocks<Real> components() const {
-        return {rows,         columns,       vectors,       room,          status.data(), ranks.data(),
-                shrunk.data(), left.memptr(), right.memptr()};
+        return {rows,         columns,       vectors,       room,          status.data(),
+                ranks.data(), shrunk.data(), left.memptr(), right.memptr()};
     }
     void run() {
         const SplitLowRank<Real> kernel{low_rank_count, components(), blocks.memptr(), estimate.memptr(),

@@ -11,8 +11,8 @@
 /// of the QR decomposition in which R has a positive diagonal. Since G^T G = R^T R, Q is G times the inverse of a
 /// Cholesky factor. These are two products on the tensor units and one elimination without sums over columns, which
 /// takes half the time of Householder reflectors. The error of column j is about 2e-16 |g_j|^2 / r_jj^2. From the first
-/// column on for which this can exceed a float's rounding error (for 128 x 128 in one of a thousand frames), the columns
-/// are made orthogonal once more.
+/// column on for which this can exceed a float's rounding error (for 128 x 128 in one of a thousand frames), the
+/// columns are made orthogonal once more.
 namespace spiked::stream {
 
 /// Memory of these kernels, given by the caller: columns x columns doubles and one number per frame.
@@ -54,8 +54,8 @@ struct GramMatrices {
 /// Kernel: replaces the lower triangle of a positive definite matrix by the inverse of its Cholesky factor, by
 /// elimination in the registers of a thread block. Thread (lane of 16, group of 8) holds rows lane, lane + 16, .. and
 /// columns group, group + 8, ... Step k subtracts multiples of row k from the rows below, and the same from a unit
-/// matrix. What is left of both fits one triangle: columns from k on are those of the symmetric matrix, and those before
-/// belong to what the unit matrix has become. Above the diagonal, zeros are written in the tiles that hold it.
+/// matrix. What is left of both fits one triangle: columns from k on are those of the symmetric matrix, and those
+/// before belong to what the unit matrix has become. Above the diagonal, zeros are written in the tiles that hold it.
 struct InverseCholesky {
     static constexpr unsigned lanes = 16;
     static constexpr unsigned groups = 8;
@@ -73,9 +73,7 @@ struct InverseCholesky {
     std::uint32_t columns;
     FrameWork work;
 
-    [[nodiscard]] std::size_t shared_bytes() const {
-        return 4 * spiked::cuda::shared_bytes_for<double>(most_columns);
-    }
+    [[nodiscard]] std::size_t shared_bytes() const { return 4 * spiked::cuda::shared_bytes_for<double>(most_columns); }
 
     template <class Team>
     SPIKED_DEVICE void operator()(Team& team, unsigned block) const {

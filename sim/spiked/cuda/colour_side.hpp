@@ -54,9 +54,8 @@ struct TurnVectors {
     SPIKED_DEVICE void operator()(Team& team, unsigned part) const {
         Product product(length, count, part);
         product.multiply(team, matrix, from, length, true);
-        product.each_entry(team, [&](unsigned row, unsigned column, double sum) {
-            to[std::size_t{column} * length + row] = sum;
-        });
+        product.each_entry(
+            team, [&](unsigned row, unsigned column, double sum) { to[std::size_t{column} * length + row] = sum; });
     }
 };
 

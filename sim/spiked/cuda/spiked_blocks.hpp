@@ -8,7 +8,8 @@
 
 namespace spiked::sim {
 
-/// Turns white entries x_ij into samples of the spiked model in the eigenbases of its covariances (Colouring::eigenbasis,
+/// Turns white entries x_ij into samples of the spiked model in the eigenbases of its covariances
+/// (Colouring::eigenbasis,
 /// ../spiked_sampler.hpp). Each column-major rows x columns block is the signal U diag(strengths) V^T plus the noise
 /// x_ij / sqrt(columns) sqrt(a_i) sqrt(b_j). In double, the noise equals that of `sample` bit for bit, and the signal
 /// equals it up to the rounding of its sum.

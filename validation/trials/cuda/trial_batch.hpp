@@ -193,7 +193,7 @@ private:
                 const Vectors& vectors, const Work<Real>& on, TrialStages* stages) {
         const auto trials = static_cast<std::uint32_t>(count);
         const std::size_t entries = count * plan.rows * plan.columns;
-        const stream::FillNormals<double> fill{plan.key, plan.noise_role,           first,
+        const stream::FillNormals<double> fill{plan.key, plan.noise_role,          first,
                                                trials,   plan.rows * plan.columns, on.white};
         const bool drawn_with_signal = !plan.dense() && plan.rows % 2 == 0;
         if (!drawn_with_signal || stages != nullptr) launch(fill);
@@ -202,17 +202,12 @@ private:
             launch(sim::ColourSide{trials, plan.rows, plan.columns, constant.column_root, on.white, on.half_coloured});
             launch(sim::ColourSide{trials, plan.columns, plan.rows, constant.row_root, on.half_coloured, on.white});
         }
-        sim::SpikedEntries model{plan.rows,
-                               plan.columns,
-                               plan.spikes(),
-                               std::sqrt(static_cast<double>(plan.columns)),
-                               constant.row_roots,
-                               constant.column_roots,
-                               constant.strengths,
-                               vectors.left,
-                               vectors.right,
-                               on.white,
-                               on.signal};
+        sim::SpikedEntries model{plan.rows,          plan.columns,
+                                 plan.spikes(),      std::sqrt(static_cast<double>(plan.columns)),
+                                 constant.row_roots, constant.column_roots,
+                                 constant.strengths, vectors.left,
+                                 vectors.right,      on.white,
+                                 on.signal};
         if constexpr (sizeof(Real) == sizeof(float)) {
             model.observed_as_float = on.observed;
             model.signal_as_float = on.signal_as_real;
@@ -287,9 +282,9 @@ private:
         if (stages != nullptr) append(stages->rotated[which], arrays.rotated, entries);
         coder.decode();
         if (codec.low_rank) low_rank.add(batch.status, arrays.count, arrays.decoded);
-        launch(SquaredErrors<float>{{arrays.count, plan.rows * plan.columns, on.rows, to.measured, to.errors,
-                                     to.energies, to.relative},
-                                    arrays.decoded});
+        launch(SquaredErrors<float>{
+            {arrays.count, plan.rows * plan.columns, on.rows, to.measured, to.errors, to.energies, to.relative},
+            arrays.decoded});
         if (stages == nullptr) return stored;
         append(stages->decoded[which], arrays.decoded, entries);
         std::vector<std::uint8_t> strided;

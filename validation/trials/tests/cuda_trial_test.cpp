@@ -49,11 +49,11 @@ void draw(const sim::SpikedModel& model, const std::vector<sim::SpikedSample>& s
     const arma::vec strengths = {model.strengths[0].value, model.strengths[1].value};
     const arma::vec rows = arma::sqrt(model.row.eigenvalues());
     const arma::vec columns = arma::sqrt(model.column.eigenvalues());
-    const sim::SpikedBlocks spike{trial_count,
-                                  {n, d, signals, std::sqrt(static_cast<double>(d)), rows.memptr(), columns.memptr(),
-                                   strengths.memptr(), left.memptr(), right.memptr(), trials.observed.memptr(),
-                                   trials.signal.memptr()},
-                                  trials.observed.memptr()};
+    const sim::SpikedBlocks spike{
+        trial_count,
+        {n, d, signals, std::sqrt(static_cast<double>(d)), rows.memptr(), columns.memptr(), strengths.memptr(),
+         left.memptr(), right.memptr(), trials.observed.memptr(), trials.signal.memptr()},
+        trials.observed.memptr()};
     executor.launch(spike, spike.blocks());
 }
 
@@ -116,11 +116,11 @@ void estimate_and_measure(Shape shape, Trials& trials) {
     std::vector<double> errors(trial_count, NAN);
     std::vector<double> energies(trial_count, NAN);
     trials.losses.assign(trial_count, NAN);
-    const LowRankErrors<Real> measure{{trial_count, static_cast<std::uint32_t>(shape.rows * shape.columns),
-                                       signal.memptr(), status.data(), errors.data(), energies.data(),
-                                       trials.losses.data()},
-                                      estimates,
-                                      nullptr};
+    const LowRankErrors<Real> measure{
+        {trial_count, static_cast<std::uint32_t>(shape.rows * shape.columns), signal.memptr(), status.data(),
+         errors.data(), energies.data(), trials.losses.data()},
+        estimates,
+        nullptr};
     executor.launch(measure, measure.blocks());
     EXPECT_EQ(status, std::vector<BlockStatus>(trial_count, BlockStatus::fine));
 }
