@@ -10,9 +10,9 @@
 /// Turns Gaussian matrices G of up to 128 x 128 into the orthonormal frames of haar_frame (../haar.hpp) in float: the Q
 /// of the QR decomposition in which R has a positive diagonal. Since G^T G = R^T R, Q is G times the inverse of a
 /// Cholesky factor. These are two products on the tensor units and one elimination without sums over columns, which
-/// takes half the time of Householder reflectors. The error of column j is about 2e-16 |g_j|^2 / r_jj^2. From the first
-/// column on for which this can exceed a float's rounding error (for 128 x 128 in one of a thousand frames), the
-/// columns are made orthogonal once more.
+/// takes half the time of Householder reflectors. With the ratio r_jj^2 / |g_j|^2 of a column, the error of column j is
+/// up to 1e-13 over the product of its ratio and the smallest ratio of a column before it. From the first column on for
+/// which this can exceed a float's rounding error, the columns are made orthogonal once more.
 namespace spiked::stream {
 
 /// Memory of these kernels, given by the caller: columns x columns doubles and one number per frame.
@@ -65,9 +65,9 @@ struct InverseCholesky {
     static constexpr unsigned row_slots = most_columns / lanes;
     static constexpr unsigned column_slots = most_columns / groups;
     static constexpr unsigned tile_side = spiked::cuda::TensorProduct<double>::side;
-    /// Columns whose pivot is below this fraction of their squared norm are unsure, and pivots below the second one,
-    /// which are rounding errors, are replaced by it.
-    static constexpr double unsure = 0x1p-26;
+    /// A column is unsure if its ratio, times the smallest ratio of a column before it, is below `unsure`. A pivot
+    /// below the fraction `least` of the squared norm is a rounding error and is replaced by that fraction.
+    static constexpr double unsure = 0x1p-20;
     static constexpr double least = 0x1p-50;
 
     std::uint32_t columns;
@@ -95,11 +95,8 @@ struct InverseCholesky {
         all_steps(team, shared, a, lane, group, std::make_integer_sequence<unsigned, column_slots>());
 
         if (team.warp() == 0) {
-            unsigned left = 0;  // the number of columns from the first unsure one on
-            for (unsigned k = team.lane(); k < columns; k += spiked::cuda::warp_size)
-                if (left == 0 && !(shared.pivots[k] >= unsure * shared.squares[k])) left = columns - k;
-            left = spiked::cuda::warp_max(team, left);
-            if (team.lane() == 0) work.first_unsure[block] = columns - left;
+            const unsigned first = first_unsure(team, shared);
+            if (team.lane() == 0) work.first_unsure[block] = first;
         }
         SPIKED_UNROLL
         for (unsigned s = 0; s < row_slots; ++s) {
@@ -136,6 +133,36 @@ private:
               pivots(team.template take<double>(most_columns)),
               squares(team.template take<double>(most_columns)) {}
     };
+
+    /// The first unsure column, or the number of columns. All threads of a warp must call this.
+    template <class Team>
+    SPIKED_DEVICE unsigned first_unsure(Team& team, const Shared<Team>& shared) const {
+        constexpr unsigned each = most_columns / spiked::cuda::warp_size;  // consecutive columns of a lane
+        double ratios[each];
+        double smallest = 1.0;  // of the lane's columns, then also of those of all lanes before
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < each; ++t) {
+            const unsigned k = each * team.lane() + t;
+            const double square = k < columns ? shared.squares[k] : 1.0;
+            ratios[t] = k >= columns ? 1.0 : square > 0.0 ? shared.pivots[k] / square : 0.0;
+            smallest = ratios[t] < smallest ? ratios[t] : smallest;
+        }
+        for (unsigned distance = 1; distance < spiked::cuda::warp_size; distance *= 2) {
+            const bool has_other = team.lane() >= distance;
+            const double other = team.shuffle(smallest, has_other ? team.lane() - distance : team.lane());
+            smallest = has_other && other < smallest ? other : smallest;
+        }
+        double before = team.shuffle(smallest, team.lane() > 0 ? team.lane() - 1 : 0);
+        if (team.lane() == 0) before = 1.0;
+        unsigned left = 0;  // the number of columns from the first unsure one on
+        SPIKED_UNROLL
+        for (unsigned t = 0; t < each; ++t) {
+            const unsigned k = each * team.lane() + t;
+            if (left == 0 && k < columns && !(ratios[t] * before >= unsure)) left = columns - k;
+            before = ratios[t] < before ? ratios[t] : before;
+        }
+        return columns - spiked::cuda::warp_max(team, left);
+    }
 
     /// Copies row and column k, which is in column slot `slot`, to shared memory, in the threads that hold them.
     template <unsigned slot, class Team>

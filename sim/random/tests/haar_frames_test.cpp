@@ -98,8 +98,8 @@ TEST(HaarRotationsReference, AgreeWithTheHost) {
 TEST(HaarRotationsReference, ColumnsThatNearlyDependOnOthersAreMadeOrthogonal) {
     constexpr std::uint32_t size = 96;
     // The distance of two columns from the span of those before them, for each frame.
-    const std::vector<std::pair<double, double>> distances{{1.0, 1.0},   {1.0, 1e-3}, {1e-3, 1.0},
-                                                           {1e-5, 1e-6}, {1.0, 1e-8}, {1e-11, 1e-12}};
+    const std::vector<std::pair<double, double>> distances{{1.0, 1.0},  {1.0, 1e-3},  {1e-3, 1.0},  {1e-5, 1e-6},
+                                                           {1.0, 1e-8}, {1e-3, 2e-3}, {1e-2, 2e-3}, {1e-11, 1e-12}};
     arma::arma_rng::set_seed(5);
     arma::cube normals(size, size, distances.size());
     for (std::size_t f = 0; f < distances.size(); ++f) {

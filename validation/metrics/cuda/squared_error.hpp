@@ -98,7 +98,7 @@ struct SquaredErrors {
 template <class Real>
 struct LowRankErrors {
     static constexpr unsigned threads = ErrorSums<Real>::threads;
-    static constexpr unsigned resident = 6;
+    static constexpr unsigned resident = sizeof(Real) == 4 ? 6 : 4;
     static constexpr unsigned each = 8;  ///< entries that a thread computes at the same time, side by side
 
     ErrorSums<Real> sums;
