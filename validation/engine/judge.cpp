@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -57,7 +58,11 @@ Judgement judge_fraction(const Moments& moments, double fault, const AcceptanceR
     const Interval interval = moments.count > 0 ? interval_at(moments.mean) : Interval{};
     Judgement result{interval, compare(interval, region)};
     if (moments.count > 0) {
-        result.found.detectable = smallest_detectable_fraction(moments.count, region, alpha);
+        // No fraction lies beyond an end at 0 or 1, so that only the other end can detect anything.
+        AcceptanceRegion open = region;
+        if (open.low <= 0.0) open.low = -std::numeric_limits<double>::infinity();
+        if (open.high >= 1.0) open.high = std::numeric_limits<double>::infinity();
+        result.found.detectable = smallest_detectable_fraction(moments.count, open, alpha);
         const bool possible = fault >= 0.0 && fault <= 1.0;
         judge_control(result, possible ? judge(interval_at(fault), region) : moved_to(fault, interval, region));
     }

@@ -508,13 +508,17 @@ TEST(Judge, TheIntervalOfAFractionIsThatOfClopperAndPearson) {
     };
     Store store(":memory:", experiment, "test", 1, Json::object());
     run_experiment(experiment, store, {.threads = 1});
-    Statement row(store.database(), "SELECT lo, hi, alpha, estimate FROM verdict");
+    Statement row(store.database(), "SELECT lo, hi, alpha, estimate, detectable FROM verdict");
     ASSERT_TRUE(row.step());
     const Interval expected = fraction_interval(198, 200, row.real(2));
     EXPECT_EQ(row.real(0), expected.low);
     EXPECT_EQ(row.real(1), expected.high);
     EXPECT_LT(row.real(1), 1.0);
     EXPECT_EQ(row.real(3), 0.99);
+    // From the middle of .8 to 1: 200 replicates fail with probability .99 where the fraction is below about .66.
+    const double below = 0.9 - row.real(4);
+    EXPECT_LT(below, 0.8);
+    EXPECT_GT(below, 0.6);
 }
 
 // The bits of a quantizer alone are counted, so that equal ones are known; those behind a rank rule or of a code of
