@@ -33,7 +33,19 @@ int merge(const Arguments& arguments) {
     validation::Statement study(store, "SELECT status FROM study");
     (void)study.step();
     const std::string status = study.text(0);
-    const auto verdicts = validation::count_verdicts(store);
+    const bool of_claims = validation::holds_claims(store);
+    validation::VerdictCounts verdicts = validation::count_verdicts(store);
+    if (of_claims) {
+        const auto claims = claims_of(arguments, store);
+        const auto found = validation::stored_verdicts(store, claims);
+        verdicts = counts_of(found);
+        if (found.lacking > 0)
+            print_note(arguments,
+                       fmt::format("{} cells that these verdicts ask for are not in the parts (such as second "
+                                   "analyses of undecided claims): the validate command of the parts, without --shard "
+                                   "and with -o {}, goes on with them",
+                                   found.lacking, shell_word(output)));
+    }
     const std::int64_t replicates = store.integer("SELECT coalesce(sum(reps), 0) FROM batch");
     if (arguments.json())
         print_json(Json::object({{"schema", "spiked.merge/1"},
@@ -42,8 +54,8 @@ int merge(const Arguments& arguments) {
                                  {"replicates", replicates},
                                  {"checks", reports::counts_json(verdicts)}}));
     else
-        print_text(fmt::format("{} replicates, {}; checks: {}\ndata     {}\n", replicates, one_line(status),
-                               reports::counts_text(verdicts), output));
+        print_text(fmt::format("{} replicates, {}; {}: {}\ndata     {}\n", replicates, one_line(status),
+                               of_claims ? "claims" : "checks", reports::counts_text(verdicts), output));
     if (status == "failed") return static_cast<int>(ExitCode::too_many_failures);
     return static_cast<int>(verdicts.failed > 0 && status == "complete" ? ExitCode::check_failed : ExitCode::fine);
 }

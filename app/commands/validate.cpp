@@ -10,10 +10,12 @@
 #include "app/cli/exit_code.hpp"
 #include "app/cli/progress.hpp"
 #include "app/cli/stop_requests.hpp"
+#include "app/commands/stored_claims.hpp"
 #include "app/commands/study_run.hpp"
 #include "app/options/dump_options.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
+#include "core/text/printable.hpp"
 #include "reports/page/claim_page.hpp"
 #include "reports/tables/claim_report.hpp"
 #include "reports/tables/claim_summary.hpp"
@@ -25,14 +27,17 @@
 namespace spiked::app {
 namespace {
 
-/// The seed of --seed, or that of the store that is resumed. A fresh seed is printed, because the same command with it
-/// gives the same verdicts.
+/// The seed of --seed, or that of the store that is resumed: a fresh one is drawn once for a store. A fresh seed is
+/// printed, because the same command with it gives the same verdicts.
 stream::StudySeed seed_from(const Arguments& arguments, const std::string& store = ":memory:") {
-    const bool resumes = store != ":memory:" && !arguments.has("--seed");
-    if (const std::string stored = resumes ? validation::stored_seed(store) : ""; !stored.empty())
-        return stream::StudySeed::parse(stored);
     const std::string text = arguments.text("--seed");
-    if (text != "fresh") return stream::StudySeed::parse(text);
+    const bool fresh = text == "fresh";
+    const bool resumes = store != ":memory:" && (fresh || !arguments.has("--seed"));
+    if (const std::string stored = resumes ? validation::stored_seed(store) : ""; !stored.empty()) {
+        if (fresh) print_note(arguments, fmt::format("seed {}, that of {}", one_line(stored), store));
+        return stream::StudySeed::parse(stored);
+    }
+    if (!fresh) return stream::StudySeed::parse(text);
     const auto seed = stream::StudySeed::fresh();
     print_note(arguments, "seed " + seed.text());
     return seed;
@@ -90,9 +95,14 @@ struct Pages {
                 finish(made.path == page_path ? page : dumps_page, [&] { return made.text; });
         finish(summary, [&] {
             const auto lines = reports::summary_of(found);
-            const std::string made_by = reports::claims_origin(store);
+            const std::string made_by = reports::claims_origin(store, found);
             return summary_html ? reports::summary_html(lines, made_by) : reports::summary_markdown(lines, made_by);
         });
+    }
+
+    /// Of a run that ended early: the other pages stay as they were.
+    void write_undecided(const Found& found, const std::vector<std::string>& without_verdict) const {
+        finish(junit, [&] { return reports::claims_junit(found, without_verdict); });
     }
 
     std::string page_path;  ///< empty: no page
@@ -183,11 +193,21 @@ Json validate_recipe(const validation::ValidationPlan& plan, const std::vector<s
                          {"dump_settings", settings}});
 }
 
-validation::VerdictCounts counts_of(const validation::Validation& found) {
-    validation::VerdictCounts counts;
-    for (const auto& claim : found.claims)
-        ++(claim.failed ? counts.failed : claim.open() ? counts.inconclusive : counts.passed);
-    return counts;
+/// The names of claims that the plan judges and of which the store lacks trials.
+std::vector<std::string> claims_without_verdict(const validation::ValidationPlan& plan,
+                                                const std::vector<validation::Claim>& claims,
+                                                const validation::Validation& found) {
+    std::vector<std::string> titles;
+    for (const auto& claim : claims) {
+        if (!plan.judges(claim)) continue;
+        validation::ClaimOutcome outcome;
+        outcome.claim = &claim;
+        const std::string title = reports::claim_title(outcome);
+        if (std::none_of(found.claims.begin(), found.claims.end(),
+                         [&](const auto& one) { return reports::claim_title(one) == title; }))
+            titles.push_back(title);
+    }
+    return titles;
 }
 
 int validate(const Arguments& arguments) {
@@ -200,6 +220,12 @@ int validate(const Arguments& arguments) {
     if (run.shard.of > 1 && run.store_path == ":memory:")
         throw usage_error("--shard {}: the part would be lost (it is kept in memory): add -o PART.spiked",
                           run.shard.text());
+    for (const char* option : {"--junit", "--summary"})
+        if (run.shard.of > 1 && arguments.has(option))
+            throw usage_error(
+                "--shard {}: {} has no place here (a part gives no verdicts): add it to the same command without "
+                "--shard on the merged store",
+                run.shard.text(), option);
     validation::ValidationPlan plan;
     plan.tier = *find_enum<validation::Tier>(arguments.text("--tier"));
     plan.seed = seed_from(arguments, run.store_path);
@@ -222,7 +248,10 @@ int validate(const Arguments& arguments) {
     return run_study(arguments, study.experiment, run, [&](validation::Database& store) {
         validation::Statement status(store, "SELECT status FROM study");
         (void)status.step();
-        if (status.text(0) != "complete") return;
+        if (status.text(0) != "complete") {
+            if (run.shard.of == 1) pages.write_undecided(found, claims_without_verdict(plan, study.claims, found));
+            return;
+        }
         pages.write(store, found);
         if (arguments.json())
             print_json(reports::claims_json(found));

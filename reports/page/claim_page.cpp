@@ -65,7 +65,7 @@ std::string plain(std::string text) {
 
 }  // namespace
 
-std::string claims_origin(validation::Database& store) {
+std::string claims_origin(validation::Database& store, const validation::Validation& found) {
     const validation::ValidationPlan plan = validation::ClaimStore(store).plan();
     std::string words;
     validation::Statement input(store,
@@ -90,12 +90,17 @@ std::string claims_origin(validation::Database& store) {
     text += ".";
     if (any && session.text(3) != "complete")
         text += fmt::format(" The store is not complete ({}).", plain(session.text(3)));
+    if (found.lacking > 0)
+        text += fmt::format(
+            " {} cells that these verdicts ask for, such as second analyses of undecided claims, are not in the store: "
+            "the same command with `-o` and this store draws them.",
+            found.lacking);
     return text;
 }
 
 std::vector<ClaimPage> claim_pages(validation::Database& store, const validation::Validation& validation,
                                    const std::string& path) {
-    std::string origin = claims_origin(store);
+    std::string origin = claims_origin(store, validation);
     const std::size_t all = validation::ClaimStore(store).plan().claims.size();
     if (validation.claims.size() < all)
         origin +=

@@ -27,7 +27,7 @@ struct ClaimPage {
 /// The page of what was found on dumps, beside a page: `CLAIMS-dumps.md` for `CLAIMS.md`.
 [[nodiscard]] std::string dumps_page_of(const std::string& path);
 /// The sentences that name the program and the command that drew the trials of a store, and what the store lacks.
-[[nodiscard]] std::string claims_origin(validation::Database& store);
+[[nodiscard]] std::string claims_origin(validation::Database& store, const validation::Validation& found);
 
 /// The content of summary_markdown as one self-contained HTML page. Printed, the losses begin a page.
 [[nodiscard]] std::string summary_html(const ClaimSummary& summary, std::string_view origin);

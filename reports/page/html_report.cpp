@@ -333,8 +333,8 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     }
     if (stores.size() == 1 && validation::holds_claims(stores.front())) {
         const auto& claims = options.claims.empty() ? validation::claims().rows() : options.claims;
-        return claims_html(validation::stored_verdicts(stores.front(), claims), claims_origin(stores.front()),
-                           generator);
+        const validation::Validation found = validation::stored_verdicts(stores.front(), claims);
+        return claims_html(found, claims_origin(stores.front(), found), generator);
     }
     if (stores.size() == 1) {
         StorePart part(stores.front(), options, {});

@@ -117,6 +117,25 @@ void for_each_finding(const CriterionOutcome& one, const AddRow& add_row) {
     add_controls("positive control", one.positive_controls);
 }
 
+/// The statements of a claim, and the deciding number of each criterion and control.
+std::string evidence_text(const ClaimOutcome& claim) {
+    std::string text = fmt::format("printed: {}\n", claim.claim->statement);
+    if (!claim.claim->corrected.empty()) text += fmt::format("corrected: {}\n", claim.claim->corrected);
+    const auto line = [&](const std::string& of, const validation::Outcome& outcome) {
+        const Finding& finding = outcome.deciding();
+        text += fmt::format("{}, {}: {} against {}: {}\n", of, at_size(finding),
+                            with_error(finding.interval.estimate, finding.interval.error), region_text(finding.region),
+                            verdict_text(outcome.verdict));
+    };
+    for (const auto& one : claim.criteria) {
+        line(fmt::format("{} {}", name_of(one.criterion->form), one.criterion->name), one.outcome);
+        for (const auto& each : one.controls) line(fmt::format("control {}", each.definition.name), each.outcome);
+        for (const auto& each : one.positive_controls)
+            line(fmt::format("positive control {}", each.definition.name), each.outcome);
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string claims_text(const Validation& validation, bool details) {
@@ -246,14 +265,16 @@ Json claims_json(const Validation& validation) {
                          {"claims", std::move(list)}});
 }
 
-std::string claims_junit(const Validation& validation) {
+std::string claims_junit(const Validation& validation, const std::vector<std::string>& without_verdict) {
     std::string cases;
     std::size_t failed = 0;
-    std::size_t open = 0;
+    std::size_t open = without_verdict.size();
     for (const auto& claim : validation.claims) {
         cases += fmt::format("  <testcase classname=\"claims\" name=\"{}\">", escape(claim_title(claim)));
-        const std::string message =
-            fmt::format("printed {}, corrected {}: {}", name_of(claim.printed), name_of(claim.corrected), claim.reason);
+        const Finding& finding = claim.shown().outcome.deciding();
+        const std::string message = fmt::format(
+            "printed {}, corrected {}: {}; measured {} against {}", name_of(claim.printed), name_of(claim.corrected),
+            claim.reason, with_error(finding.interval.estimate, finding.interval.error), region_text(finding.region));
         if (claim.failed) {
             ++failed;
             cases += fmt::format("<failure message=\"{}\"/>", escape(message));
@@ -261,12 +282,17 @@ std::string claims_junit(const Validation& validation) {
             ++open;
             cases += fmt::format("<skipped message=\"{}\"/>", escape(message));
         }
-        cases += "</testcase>\n";
+        cases += fmt::format("<system-out>{}</system-out></testcase>\n", escape(evidence_text(claim)));
     }
+    for (const auto& title : without_verdict)
+        cases += fmt::format(
+            "  <testcase classname=\"claims\" name=\"{}\"><skipped message=\"the run ended before its trials were "
+            "drawn\"/></testcase>\n",
+            escape(title));
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"spiked validate\" tests=\"{}\" "
         "failures=\"{}\" skipped=\"{}\">\n{}</testsuite>\n",
-        validation.claims.size(), failed, open, cases);
+        validation.claims.size() + without_verdict.size(), failed, open, cases);
 }
 
 std::string claim_title(const ClaimOutcome& claim) {

@@ -20,8 +20,10 @@ namespace spiked::reports {
 /// JSON of schema `spiked.validate/1`.
 [[nodiscard]] Json claims_json(const validation::Validation& validation);
 
-/// JUnit XML with one test case per claim. Open claims are skipped cases.
-[[nodiscard]] std::string claims_junit(const validation::Validation& validation);
+/// JUnit XML with one test case per claim, which has its statement and the number of each criterion and control. Open
+/// claims are skipped cases, and so are those named in `without_verdict`.
+[[nodiscard]] std::string claims_junit(const validation::Validation& validation,
+                                       const std::vector<std::string>& without_verdict = {});
 
 /// A Markdown page with all statements and their verdicts, then the evidence of every claim. `origin` is the sentence
 /// that names the program and the command which made it.

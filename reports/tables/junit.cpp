@@ -14,8 +14,9 @@ std::string junit_xml(validation::Database& store) {
     validation::Statement check(
         store,
         fmt::format("SELECT v.check_name, {}, v.k, v.estimate, v.mcse, v.expected, v.margin, v.verdict, v.reason, "
-                    "m.name, v.allowed_lo, v.allowed_hi FROM verdict v JOIN cell c USING(cell_id) LEFT JOIN method m "
-                    "USING(method_id) ORDER BY v.verdict_id",
+                    "m.name, v.allowed_lo, v.allowed_hi, v.control_expected, v.control_verdict, t.statement, t.control "
+                    "FROM verdict v JOIN cell c USING(cell_id) LEFT JOIN method m USING(method_id) LEFT JOIN claim t "
+                    "ON t.id = v.claim ORDER BY v.verdict_id",
                     judged_cell));
     std::string cases;
     int tests = 0;
@@ -38,7 +39,8 @@ std::string junit_xml(validation::Database& store) {
             ++skipped;
             cases += fmt::format("<skipped message=\"inconclusive: {}\"/>", escape(message));
         }
-        cases += "</testcase>\n";
+        cases += fmt::format("<system-out>{}\ncontrol {:.6g} ({}): {}\n</system-out></testcase>\n",
+                             escape(check.text(14)), check.real(12), escape(check.text(15)), escape(check.text(13)));
     }
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" "

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "core/text/json.hpp"
+#include "validation/metrics/codec_measurement.hpp"
+#include "validation/metrics/metric_table.hpp"
 #include "validation/statistics/moments.hpp"
 #include "validation/statistics/statistics.hpp"
 #include "validation/statistics/verdict.hpp"
@@ -21,11 +26,10 @@ struct Judgement {
     std::string reason;
 };
 
-/// Adds the control: the same interval about the number that the planted defect predicts, which must lie outside of the
-/// region.
-void judge_control(Judgement& result, double fault, const AcceptanceRegion& region) {
+/// Adds the verdict on the control, which must lie outside of the region.
+void judge_control(Judgement& result, Verdict control) {
     Comparison& found = result.found;
-    if (std::isfinite(found.low)) result.control = judge_at(fault, result.interval, region);
+    result.control = control;
     if (result.control == Verdict::pass) {
         found.verdict = Verdict::fail;
         found.needed = 0;
@@ -37,13 +41,59 @@ void judge_control(Judgement& result, double fault, const AcceptanceRegion& regi
     }
 }
 
-Judgement judge_mean(const Moments& moments, double fault, const AcceptanceRegion& region, double alpha) {
-    Judgement result{mean_interval(moments, alpha), compare(moments, region, alpha)};
-    judge_control(result, fault, region);
+/// The verdict on the control: the same interval, moved to the number that the planted defect predicts.
+Verdict moved_to(double fault, const Interval& interval, const AcceptanceRegion& region) {
+    const bool finite = std::isfinite(interval.low) && std::isfinite(interval.high);
+    return finite ? judge_at(fault, interval, region) : Verdict::inconclusive;
+}
+
+/// Of a fraction of replicates. The interval of the control is that of a fraction as near to it as these replicates can
+/// have.
+Judgement judge_fraction(const Moments& moments, double fault, const AcceptanceRegion& region, double alpha) {
+    const auto interval_at = [&](double fraction) {
+        const double n = static_cast<double>(moments.count);
+        const auto ones = static_cast<std::uint64_t>(std::llround(std::clamp(n * fraction, 0.0, n)));
+        return fraction_interval(ones, moments.count, alpha);
+    };
+    const Interval interval = moments.count > 0 ? interval_at(moments.mean) : Interval{};
+    Judgement result{interval, compare(interval, region)};
+    if (moments.count > 0) {
+        // No fraction lies beyond an end at 0 or 1, so that only the other end can detect anything.
+        AcceptanceRegion open = region;
+        if (open.low <= 0.0) open.low = -std::numeric_limits<double>::infinity();
+        if (open.high >= 1.0) open.high = std::numeric_limits<double>::infinity();
+        result.found.detectable = smallest_detectable_fraction(moments.count, open, alpha);
+        const bool possible = fault >= 0.0 && fault <= 1.0;
+        judge_control(result, possible ? judge(interval_at(fault), region) : moved_to(fault, interval, region));
+    }
+    if (result.found.verdict == Verdict::inconclusive && result.reason.empty())
+        result.reason = moments.count == 0 ? "no replicates" : "more replicates, or a wider region, would decide it";
+    return result;
+}
+
+/// What the values of a question are, which decides their interval.
+enum class Values {
+    any,
+    zero_or_one,  ///< share_of_replicates
+    constant      ///< sizes of a code whose size does not depend on the data
+};
+
+/// Of a mean.
+Judgement judge_mean(const Moments& moments, Values values, double fault, const AcceptanceRegion& region,
+                     double alpha) {
+    if (values == Values::zero_or_one) return judge_fraction(moments, fault, region, alpha);
+    const bool equal = moments.count > 1 && all_equal(moments.mean, moments.standard_error());
+    Judgement result;
+    if (equal && values == Values::constant) {
+        result.interval = equal_values_interval(moments.mean, moments.count, 0.0, alpha);
+        result.found = compare(result.interval, region);
+    } else {
+        result = {mean_interval(moments, alpha), compare(moments, region, alpha)};
+    }
+    judge_control(result, moved_to(fault, result.interval, region));
     if (result.found.verdict == Verdict::inconclusive && result.reason.empty())
         result.reason = moments.count < 2 ? "fewer than two replicates"
-                        : all_equal(moments.mean, moments.standard_error())
-                            ? "all replicates have the same value, which says nothing about rare others"
+                        : equal           ? "all replicates have the same value, which says nothing about rare others"
                         : result.found.needed > 0
                             ? fmt::format("about {} replicates would decide it", result.found.needed)
                             : "the estimate lies on the margin, which no number of replicates would tell";
@@ -55,7 +105,7 @@ Judgement judge_exponent(const std::vector<SizeMoments>& sweep, double fault, co
                          double alpha) {
     const Interval interval = exponent_interval(sweep, alpha);
     Judgement result{interval, compare(interval, region)};
-    judge_control(result, fault, region);
+    judge_control(result, moved_to(fault, interval, region));
     if (result.found.verdict == Verdict::inconclusive && result.reason.empty())
         result.reason =
             std::isfinite(interval.low) && std::isfinite(interval.high)
@@ -71,7 +121,7 @@ constexpr const char* third_moment =
     "WHERE m.n > 0 AND m.cell_id = s.cell_id AND m.method_id = s.method_id AND m.metric_id = s.metric_id AND m.k = "
     "s.k)";
 
-/// From four columns: number of values, mean, its standard error, third moment.
+/// From six columns: number of values, mean, its standard error, lowest and highest value, third moment.
 Moments moments_in(const Statement& row, int first) {
     Moments moments;
     moments.count = static_cast<std::uint64_t>(row.integer(first));
@@ -79,7 +129,9 @@ Moments moments_in(const Statement& row, int first) {
     const double mcse = row.real(first + 2);
     moments.mean = row.real(first + 1);
     moments.m2 = mcse * mcse * n * (n - 1.0);
-    moments.m3 = row.real(first + 3);
+    // Without values, every column is NULL, and 0 here.
+    if (moments.count > 0) moments.low = row.real(first + 3), moments.high = row.real(first + 4);
+    moments.m3 = row.real(first + 5);
     return moments;
 }
 
@@ -87,14 +139,22 @@ Moments moments_in(const Statement& row, int first) {
 std::map<std::int64_t, std::vector<SizeMoments>> sweeps_of(Database& store) {
     std::map<std::int64_t, std::vector<SizeMoments>> sweeps;
     if (store.integer("SELECT EXISTS(SELECT 1 FROM question_cell)") == 0) return sweeps;
-    Statement member(store,
-                     fmt::format("SELECT question_id, o.size, s.n, s.mean, s.mcse, {} FROM question_cell o JOIN "
-                                 "question q USING(question_id) LEFT JOIN v_summary s ON s.cell_id = o.cell_id AND "
-                                 "(s.method_id, s.metric_id, s.k) = (q.method_id, q.metric_id, q.k) ORDER BY "
-                                 "question_id, o.size",
-                                 third_moment));
+    Statement member(
+        store, fmt::format("SELECT question_id, o.size, s.n, s.mean, s.mcse, s.lo, s.hi, {} FROM question_cell o JOIN "
+                           "question q USING(question_id) LEFT JOIN v_summary s ON s.cell_id = o.cell_id AND "
+                           "(s.method_id, s.metric_id, s.k) = (q.method_id, q.metric_id, q.k) ORDER BY "
+                           "question_id, o.size",
+                           third_moment));
     while (member.step()) sweeps[member.integer(0)].push_back({member.real(1), moments_in(member, 2)});
     return sweeps;
+}
+
+/// What the values of a metric of a method are: its unit, and the kind, name and settings of the method.
+Values values_of(const std::string& unit, const std::string& kind, const std::string& base, const std::string& params) {
+    if (unit == share_of_replicates) return Values::zero_or_one;
+    if (unit != bits_an_entry || kind != "codec") return Values::any;
+    const std::string labelled = text_of(Json::parse(params, "settings of a method", 16), "method");
+    return has_constant_size(labelled.empty() ? base : labelled) ? Values::constant : Values::any;
 }
 
 }  // namespace
@@ -109,8 +169,9 @@ void judge(Database& store) {
     const auto sweeps = sweeps_of(store);
     Statement question(
         store, fmt::format("SELECT question_id, expected, allowed_lo, allowed_hi, control_expected, margin, s.n, "
-                           "s.mean, s.mcse, {} FROM question q LEFT JOIN v_summary s USING(cell_id, method_id, "
-                           "metric_id, k) ORDER BY question_id",
+                           "s.mean, s.mcse, s.lo, s.hi, {}, t.unit, me.kind, me.base, me.params FROM question q JOIN "
+                           "metric t USING(metric_id) JOIN method me USING(method_id) LEFT JOIN v_summary s "
+                           "USING(cell_id, method_id, metric_id, k) ORDER BY question_id",
                            third_moment));
     Statement insert(
         store,
@@ -123,8 +184,10 @@ void judge(Database& store) {
         if (!question.is_null(1)) region.predicted = question.real(1), region.margin = question.real(5);
         const double fault = question.real(4);
         const auto sweep = sweeps.find(question.integer(0));
-        const Judgement result = sweep != sweeps.end() ? judge_exponent(sweep->second, fault, region, alpha)
-                                                       : judge_mean(moments_in(question, 6), fault, region, alpha);
+        const Values values = values_of(question.text(12), question.text(13), question.text(14), question.text(15));
+        const Judgement result = sweep != sweeps.end()
+                                     ? judge_exponent(sweep->second, fault, region, alpha)
+                                     : judge_mean(moments_in(question, 6), values, fault, region, alpha);
         insert.bind(1, question.integer(0))
             .bind_real(2, result.interval.estimate)
             .bind_real(3, result.interval.error)

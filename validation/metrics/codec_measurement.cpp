@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "core/runtime/error.hpp"
 #include "sim/random/normal.hpp"
 
 namespace spiked::validation {
@@ -27,6 +28,16 @@ void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBloc
     observe_bits(rank, codec.paper_bits(rank, original.n_rows), encoded.ledger, static_cast<double>(original.n_elem),
                  method, to);
     observe_errors(original, decoded, queries, method, to);
+}
+
+bool has_constant_size(std::string_view method) {
+    try {
+        const estimators::MethodSpec spec = estimators::parse_method(method);
+        // Bits that are a rate are a mean over blocks.
+        return !spec.spectral && !spec.quantizer.entry().fractions;
+    } catch (const Error&) {
+        return false;
+    }
 }
 
 void observe_size(const CodeSize& size, std::size_t method, std::vector<Observation>& to) {

@@ -27,6 +27,11 @@ struct DerotatedBlock {
 void observe_codec(const estimators::Compressor& codec, estimators::AnalysedBlock& block, const BlockQueries& queries,
                    std::size_t method, std::vector<Observation>& to, const DerotatedBlock& derotated = {});
 
+/// Whether the codes that a method, as users write it, makes of blocks of one shape all have the same size: a row
+/// quantizer alone that codes no entropies. Behind a spectral method the size follows the rank. False for a name that
+/// this program does not know.
+[[nodiscard]] bool has_constant_size(std::string_view method);
+
 /// The size of a code, in bits per entry of the block.
 struct CodeSize {
     std::size_t rank = 0;

@@ -347,7 +347,7 @@ Metric claim_metric() {
 std::vector<Metric> bit_metrics() {
     std::vector<Metric> all = {
         {.name = "paper_bits",
-         .unit = "bits an entry",
+         .unit = std::string(bits_an_entry),
          .better = "lower",
          .definition =
              "b + r (n + d) b_s / (n d), the paper's formula, which leaves out norms, singular values and codebooks",
@@ -355,7 +355,7 @@ std::vector<Metric> bit_metrics() {
          .text = {.heading = "paper bits", .group = MetricGroup::of_codecs, .column = 3},
          .measure = {.size = [](const CodeSize& of) { return of.paper_bits; }}},
         {.name = "bits_per_entry",
-         .unit = "bits an entry",
+         .unit = std::string(bits_an_entry),
          .better = "lower",
          .definition = "all stored bits divided by the number of entries, counted from the bytes",
          .of = "codec",
@@ -365,7 +365,7 @@ std::vector<Metric> bit_metrics() {
     for (const auto& item : EnumNames<estimators::Item>::table) {
         const std::string name(item.name);
         all.push_back({.name = "bits." + name,
-                       .unit = "bits an entry",
+                       .unit = std::string(bits_an_entry),
                        .better = "none",
                        .definition = "stored bits of the item " + name,
                        .of = "codec",
@@ -413,7 +413,7 @@ std::vector<Metric> inner_product_metrics(const QueryModel& model) {
 
 Metric shared_bits() {
     return {.name = "shared_bits",
-            .unit = "bits an entry",
+            .unit = std::string(bits_an_entry),
             .better = "lower",
             .definition =
                 "calibrated basis of a cache method over the entries of one sequence; it serves every "

@@ -52,6 +52,8 @@ struct MetricMeasures {
 // of the program that made them, and with it the way in which their stop rules measure errors.
 inline constexpr std::string_view share_of_replicates = "share of replicates";  ///< each value is 0 or 1
 inline constexpr std::string_view whole_components = "whole components";
+/// Unit of the sizes of codes, which are constants of many methods (has_constant_size).
+inline constexpr std::string_view bits_an_entry = "bits an entry";
 
 /// A quantity that is measured on replicates. The program has one table of metrics, which `spiked list metrics` prints.
 /// The name identifies a metric, in stores as well, so a new one may be added anywhere; its place in the table is the

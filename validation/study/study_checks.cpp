@@ -170,6 +170,13 @@ void add_claims(const std::vector<OwnClaim>& claims, const CheckTables& checks, 
                                         claim.method, claim.prediction.metric, fmt::join(names, ", ")));
             continue;
         }
+        const Metric& metric = metrics()[metric_index(claim.prediction.metric)];
+        const double control = claim.prediction.with_fault;
+        if (check.exponent_of.empty() && metric.unit == share_of_replicates && !(control >= 0.0 && control <= 1.0))
+            experiment.notes.push_back(
+                fmt::format("claim \"{}\": its control {:g} shows little, because {} lies between 0 and 1: name a "
+                            "fraction that it would have if the statement were false",
+                            check.name, control, metric.name));
         experiment.claims.push_back(claim.text);
         Prediction prediction = claim.prediction;
         prediction.method = static_cast<std::size_t>(method - experiment.methods.begin());

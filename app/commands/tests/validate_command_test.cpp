@@ -64,6 +64,8 @@ TEST(ValidateCommand, WritesChosenClaimsAsTextPageAndJunit) {
     EXPECT_NE(html.find("<td>control constant: "), std::string::npos);
     const std::string junit = contents(folder + "/claims.xml");
     EXPECT_NE(junit.find("tests=\"2\" failures=\"0\" skipped=\"0\""), std::string::npos) << junit;
+    EXPECT_NE(junit.find("<system-out>printed: "), std::string::npos) << junit;
+    EXPECT_NE(junit.find("control constant, "), std::string::npos) << junit;
     // The same seed gives the same numbers, another seed gives others.
     const auto estimate = [](const std::string& words) {
         return number(
@@ -206,6 +208,80 @@ TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
     EXPECT_EQ(other.code, 2);
     EXPECT_NE(other.err.find("the store holds another study (claims"), std::string::npos) << other.err;
     EXPECT_EQ(spiked("validate --claim qjl.mean --shard 1/2").code, 2) << "the part would be lost";
+}
+
+TEST(ValidateCommand, AFreshSeedIsDrawnOnceForAStore) {
+    const std::string folder = scratch("validate-fresh");
+    std::filesystem::create_directories(folder);
+    const std::string words = "validate --claim qjl.mean --seed fresh --json --progress none -o fresh.spiked";
+    const Outcome first = spiked(words, in(folder));
+    ASSERT_EQ(first.code, 0) << first.err;
+    const std::string seed = *first.json().find("seed")->string();
+    const Outcome again = spiked(words, in(folder));
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(again.out, first.out);
+    EXPECT_NE(again.err.find("seed " + seed + ", that of fresh.spiked"), std::string::npos) << again.err;
+    EXPECT_EQ(spiked("validate --claim qjl.mean --seed 0x1 -o fresh.spiked", in(folder)).code, 2);
+    EXPECT_NE(*spiked("validate --claim qjl.mean --seed fresh --json").json().find("seed")->string(), seed);
+}
+
+// An earlier file does not stay as if it were the result.
+TEST(ValidateCommand, ARunThatEndsEarlyWritesUndecidedClaimsAsSkipped) {
+    const std::string folder = scratch("validate-early");
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/claims.xml") << "earlier";
+    const Outcome found =
+        spiked("validate --tier full --max-time 1s --progress none --junit claims.xml -o early.spiked", in(folder));
+    ASSERT_EQ(found.code, 75) << found.err;
+    const std::string junit = contents(folder + "/claims.xml");
+    EXPECT_NE(junit.find("name=\"one-bit-saved\"><skipped message=\"the run ended before its trials were drawn\"/>"),
+              std::string::npos)
+        << junit;
+    EXPECT_EQ(junit.find("earlier"), std::string::npos);
+    for (const std::string option : {"--junit part.xml", "--summary part.md"}) {
+        const Outcome part = spiked("validate --claim qjl.mean --shard 1/2 -o part.spiked " + option, in(folder));
+        EXPECT_EQ(part.code, 2) << part.err;
+        EXPECT_NE(part.err.find("has no place here (a part gives no verdicts)"), std::string::npos) << part.err;
+        EXPECT_FALSE(std::filesystem::exists(folder + "/part.spiked"));
+    }
+}
+
+TEST(ValidateCommand, MergeJudgesTheClaimsOfItsParts) {
+    const std::string folder = scratch("validate-merge");
+    std::filesystem::create_directories(folder);
+    for (const std::string part : {"1", "2"})
+        ASSERT_EQ(spiked("validate --claim qjl.mean --progress none --shard " + part + "/2 -o part" + part + ".spiked",
+                         in(folder))
+                      .code,
+                  0);
+    const Outcome merged = spiked("merge part1.spiked part2.spiked -o whole.spiked", in(folder));
+    EXPECT_EQ(merged.code, 0) << merged.err;
+    EXPECT_NE(merged.out.find("claims: 1 passed, 0 failed, 0 inconclusive"), std::string::npos) << merged.out;
+    // Numbers of the corrected form that are wrong, as of a program with a defect.
+    const std::string wrong = "UPDATE value SET v = v + 1 WHERE cell_id IN (SELECT cell_id FROM cell)";
+    for (const std::string part : {"1", "2"})
+        ASSERT_EQ(std::system((in(folder) + " sqlite3 part" + part + ".spiked \"" + wrong + "\"").c_str()), 0);
+    const Outcome failed = spiked("merge part1.spiked part2.spiked -o failed.spiked --json", in(folder));
+    EXPECT_EQ(failed.code, 1) << failed.out << failed.err;
+    EXPECT_EQ(number(failed.json().find("checks")->find("failed")[0]), 1.0);
+}
+
+// A claim that stays open after its first analysis has others that no part holds.
+TEST(ValidateCommand, AMergedStoreSaysWhichAnalysesItLacks) {
+    const std::string folder = scratch("validate-lacking");
+    std::filesystem::create_directories(folder);
+    const std::string words = "validate --claim bits.formula --tier full --progress none";
+    for (const std::string part : {"1", "2"})
+        ASSERT_EQ(spiked(words + " --shard " + part + "/2 -o part" + part + ".spiked", in(folder)).code, 0);
+    const Outcome merged = spiked("merge part1.spiked part2.spiked -o whole.spiked", in(folder));
+    EXPECT_EQ(merged.code, 0) << merged.err;
+    EXPECT_NE(merged.err.find("without --shard and with -o whole.spiked, goes on with them"), std::string::npos)
+        << merged.err;
+    ASSERT_EQ(spiked("report whole.spiked -o before.md", in(folder)).code, 0);
+    EXPECT_NE(contents(folder + "/before.md").find("are not in the store: the same command"), std::string::npos);
+    ASSERT_EQ(spiked(words + " -o whole.spiked", in(folder)).code, 0);
+    ASSERT_EQ(spiked("report whole.spiked -o after.md", in(folder)).code, 0);
+    EXPECT_EQ(contents(folder + "/after.md").find("are not in the store"), std::string::npos);
 }
 
 // One function makes the page of `validate -o FILE.md` and that of a store.

@@ -13,6 +13,8 @@
 #include "validation/engine/judge.hpp"
 #include "validation/engine/merge.hpp"
 #include "validation/engine/tests/fake_study.hpp"
+#include "validation/metrics/metric_table.hpp"
+#include "validation/statistics/statistics.hpp"
 #include "validation/store/size_groups.hpp"
 
 namespace spiked::validation {
@@ -451,6 +453,89 @@ TEST(Judge, AControlIsComparedWithTheRegionItself) {
         EXPECT_EQ(judged(mean, 5.8), "fail/pass") << mean;
     }
     EXPECT_EQ(judged(7.0, 8.0), "fail/fail");
+}
+
+/// Verdicts on one metric whose value in replicate r is value(r), for a codec of that name.
+std::string verdicts_on(const std::string& metric, const std::string& codec, std::size_t replicates,
+                        double (*value)(std::uint64_t), const AcceptanceRegion& region, double control) {
+    FakeStudy study;
+    study.cells = {{"a", 0.0, 0.0}};
+    study.most = replicates;
+    Experiment experiment = study.experiment();
+    experiment.methods[2].base = codec;
+    const std::size_t method = metrics()[metric_index(metric)].of == "estimator" ? 1 : 2;
+    experiment.cells[0].predictions = {{"overlap.left", metric, method, 0, region.predicted, control, region}};
+    experiment.worker = [=](std::size_t, ReplicateRange) -> Experiment::Worker {
+        return [=](std::uint64_t r) -> std::vector<Observation> {
+            return {{method, metric_index(metric), 0, value(r)}};
+        };
+    };
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    run_experiment(experiment, store, {.threads = 1});
+    const std::string text = verdicts_of(store.database());
+    return text.substr(0, text.rfind('/'));
+}
+
+// Limits of Clopper and Pearson, whether all replicates agree or not.
+TEST(Judge, AFractionOfReplicatesHasALimitWhereAllAgree) {
+    const auto always = [](std::uint64_t) { return 1.0; };
+    const auto never = [](std::uint64_t) { return 0.0; };
+    const auto mostly = [](std::uint64_t r) { return r % 20 == 0 ? 0.0 : 1.0; };
+    const auto right = [&](double (*value)(std::uint64_t), double low, double high, double control) {
+        return verdicts_on("rank_right", "tq-mse", 400, value, between(low, high), control);
+    };
+    EXPECT_EQ(right(always, 0.95, 1.0, 0.5), "pass/fail");
+    EXPECT_EQ(right(always, 0.0, 0.5, 0.9), "fail/fail");
+    EXPECT_EQ(right(never, 0.0, 0.05, 0.5), "pass/fail");
+    EXPECT_EQ(right(always, 0.95, 1.0, 0.99), "fail/pass") << "400 replicates hold .99 within .95 to 1";
+    EXPECT_EQ(right(always, 0.95, 1.0, 0.93), "inconclusive/inconclusive");
+    EXPECT_EQ(right(always, 0.99, 1.0, 0.5), "inconclusive/fail") << "none of 400 may still be 2 in 100";
+    EXPECT_EQ(right(mostly, 0.9, 1.0, 0.5), "pass/fail") << "the limits of a fraction never exceed 1";
+    EXPECT_EQ(right(mostly, 0.0, 0.5, 0.9), "fail/fail");
+    EXPECT_EQ(verdicts_on("rank_right", "tq-mse", 1, always, between(0.5, 1.0), 0.1), "inconclusive/inconclusive");
+}
+
+TEST(Judge, TheIntervalOfAFractionIsThatOfClopperAndPearson) {
+    FakeStudy study;
+    study.cells = {{"a", 0.0, 0.0}};
+    study.most = 200;
+    Experiment experiment = study.experiment();
+    experiment.cells[0].predictions = {{"overlap.left", "rank_right", 1, 0, 0.9, 0.5, between(0.8, 1.0)}};
+    experiment.worker = [](std::size_t, ReplicateRange) -> Experiment::Worker {
+        return [](std::uint64_t r) -> std::vector<Observation> {
+            return {{1, metric_index("rank_right"), 0, r % 100 == 0 ? 0.0 : 1.0}};
+        };
+    };
+    Store store(":memory:", experiment, "test", 1, Json::object());
+    run_experiment(experiment, store, {.threads = 1});
+    Statement row(store.database(), "SELECT lo, hi, alpha, estimate, detectable FROM verdict");
+    ASSERT_TRUE(row.step());
+    const Interval expected = fraction_interval(198, 200, row.real(2));
+    EXPECT_EQ(row.real(0), expected.low);
+    EXPECT_EQ(row.real(1), expected.high);
+    EXPECT_LT(row.real(1), 1.0);
+    EXPECT_EQ(row.real(3), 0.99);
+    // From the middle of .8 to 1: 200 replicates fail with probability .99 where the fraction is below about .66.
+    const double below = 0.9 - row.real(4);
+    EXPECT_LT(below, 0.8);
+    EXPECT_GT(below, 0.6);
+}
+
+// The bits of a quantizer alone are counted, so that equal ones are known; those behind a rank rule or of a code of
+// entropies may differ in another block, and so may errors.
+TEST(Judge, EqualBitsDecideWhereTheSizeOfACodeIsAConstant) {
+    const auto bits = [](std::uint64_t) { return 3.25; };
+    const auto judged = [&](const std::string& metric, const std::string& codec, double low, double high) {
+        return verdicts_on(metric, codec, 20, bits, between(low, high), 4.0);
+    };
+    for (const std::string metric : {"bits_per_entry", "bits.indices", "paper_bits"}) {
+        EXPECT_EQ(judged(metric, "tq-mse", 3.0, 3.6), "pass/fail") << metric;
+        EXPECT_EQ(judged(metric, "tq-mse", 3.3, 3.6), "fail/fail") << metric;
+        EXPECT_EQ(judged(metric, "tq-mse", 3.0, 4.5), "fail/pass") << metric << ": the control passes";
+        for (const char* codec : {"eoptshrink+tq-mse", "ecsq", "no such method"})
+            EXPECT_EQ(judged(metric, codec, 3.0, 3.6), "inconclusive/inconclusive") << metric << " of " << codec;
+    }
+    EXPECT_EQ(judged("relative_l2", "tq-mse", 3.0, 3.6), "inconclusive/inconclusive");
 }
 
 /// A study whose means change as the size to the power of -1/2 about a factor of 3, for two kinds of cells.
