@@ -16,6 +16,8 @@
 #include "core/text/names.hpp"
 #include "core/text/option_schema.hpp"
 #include "core/text/printable.hpp"
+#include "core/text/terminal.hpp"
+#include "core/text/wrapping.hpp"
 
 namespace spiked::app {
 namespace {
@@ -25,22 +27,13 @@ constexpr std::size_t help_indent = 32;  ///< column in which the description of
 
 /// An option and its description, broken between words.
 std::string option_lines(const OptionSpec& option) {
-    std::string line = "  " + option.key + (option.value.shown.empty() ? "" : " " + option.value.shown);
+    std::string line = "  " + option.key;
+    if (!option.value.shown.empty()) line = wrapped_text(line + " ", option.value.shown, help_width, 4);
     std::string text;
     if (line.size() > help_indent - 2) text = std::exchange(line, "") + "\n";
     line.resize(help_indent, ' ');
     const std::string fallback = option.fallback.empty() ? "" : fmt::format(" [{}]", option.fallback);
-    for (const auto& word : split(option.help + fallback, ' ')) {
-        const bool first = line.size() == help_indent;
-        if (!first && line.size() + 1 + word.size() > help_width) {
-            text += line + "\n";
-            line.assign(help_indent, ' ');
-        } else if (!first) {
-            line += ' ';
-        }
-        line += word;
-    }
-    return text + line + "\n";
+    return text + wrapped_text(line, option.help + fallback, help_width, help_indent) + "\n";
 }
 
 std::string option_lines(const std::vector<OptionSpec>& options) {
@@ -70,11 +63,35 @@ std::string usage(const Command& command) {
     return fmt::format("spiked {} {}[options]", command.name, form.empty() ? "" : form + " ");
 }
 
+/// An example, where it is too long in several lines that a shell joins: each but the first begins with an option or a
+/// command that follows.
+std::string example_lines(const std::string& example) {
+    std::string text;
+    std::string line = "  ";
+    bool quoted = false;
+    std::string part;
+    const auto add = [&] {
+        if (line.size() + part.size() + 2 > help_width && line.size() > 6) {
+            text += line.substr(0, line.find_last_not_of(' ') + 1) + " \\\n";
+            line = "      ";
+        }
+        line += std::exchange(part, "");
+    };
+    for (std::size_t at = 0; at < example.size(); ++at) {
+        quoted = quoted != (example[at] == '\'');
+        const bool begins = !quoted && at > 0 && example[at - 1] == ' ' && (example[at] == '-' || example[at] == '&');
+        if (begins) add();
+        part += example[at];
+    }
+    add();
+    return text + line + "\n";
+}
+
 /// The help without the common options.
 std::string own_help(const Command& command) {
-    std::string text = command.summary + "\n\nExamples\n";
-    for (const auto& example : command.examples) text += "  " + example + "\n";
-    text += "\nUsage\n  " + usage(command) + "\n\n";
+    std::string text = wrapped_text("", command.summary, help_width, 0) + "\n\nExamples\n";
+    for (const auto& example : command.examples) text += example_lines(example);
+    text += "\nUsage\n" + wrapped_text("  ", usage(command), help_width, 6) + "\n\n";
     return text + grouped_options(command.options);
 }
 
@@ -360,22 +377,22 @@ Json commands_json() {
 }
 
 std::string overview(const std::string& group) {
-    std::string text =
-        group.empty() ? "spiked: simulate spiked random matrices, run the estimators and quantizers built on them,\n"
-                        "and say with an error bar which statements of the theory hold at your size.\n\nCommands\n"
-                      : fmt::format("spiked {} COMMAND\n\nCommands\n", group);
+    std::string text = group.empty()
+                           ? "spiked: simulate spiked random matrices, run the estimators and quantizers built\n"
+                             "on them, and say with an error bar which statements of the theory hold at your\n"
+                             "size.\n\nCommands\n"
+                           : fmt::format("spiked {} COMMAND\n\nCommands\n", group);
     for (const auto& command : commands())
         if (group.empty() || command.name.starts_with(group + " "))
-            text += fmt::format("  {:<17}{}\n", command.name, command.summary);
-    text +=
-        "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what this build is.\nExit "
-        "codes: ";
+            text += wrapped_text(fmt::format("  {:<17}", command.name), command.summary, help_width, 19) + "\n";
+    text += "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what\nthis build is.\n";
+    std::string codes;
     for (const auto& [code, meaning] : exit_codes)
-        text += fmt::format("{}{} {}", code == ExitCode::fine ? "" : ", ", static_cast<int>(code), meaning);
-    return text + ".\n";
+        codes += fmt::format("{}{} {}", code == ExitCode::fine ? "" : ", ", static_cast<int>(code), meaning);
+    return text + wrapped_text("Exit codes: ", codes + ".", help_width, 12) + "\n";
 }
 
-void print_text(std::string_view text) { print_data(without_control_characters(text)); }
+void print_text(std::string_view text) { print_data(wrapped_lines(without_control_characters(text), table_columns())); }
 
 void print_data(std::string_view text) {
     errno = 0;

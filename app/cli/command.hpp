@@ -70,8 +70,8 @@ struct Command {
 /// options (option_schema) and helps without the common options, which stand at the end.
 [[nodiscard]] Json commands_json();
 
-/// Writes text for people to standard output and checks that it was written; control characters become `?`. Throws
-/// output_error.
+/// Writes text for people to standard output, wrapped to the width of a terminal, and checks that it was written;
+/// control characters become `?`. Throws output_error.
 void print_text(std::string_view text);
 /// The same for data that programs read: every byte is written as it is.
 void print_data(std::string_view text);

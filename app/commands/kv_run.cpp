@@ -291,7 +291,7 @@ Command kv_frontier_command() {
                 "option, retrieval of needles is";
         }
     options.insert(options.end(), more.begin(), more.end());
-    more = {model_option(), documents_option(), budget_option()};
+    more = in_group("With a model instead of dumps", {model_option(), documents_option(), budget_option()});
     options.insert(options.end(), more.begin(), more.end());
     options.insert(options.end(), needle_options().begin(), needle_options().end());
     return {"kv frontier",

@@ -150,6 +150,7 @@ int show(const Arguments& arguments) {
     const std::string table =
         arguments.text("--table").empty() && arguments.has("--metric") ? "methods" : arguments.text("--table");
     const std::string format = arguments.json() ? "json" : "text";
+    const auto print = arguments.json() ? print_data : print_text;
     const bool verdicts = validation::holds_claims(store) && table.empty() && !arguments.has("--against");
     const auto claims = verdicts || table == "checks" ? claims_of(arguments, store) : std::vector<validation::Claim>{};
     if (arguments.has("--false-alarm") && !verdicts)
@@ -157,16 +158,15 @@ int show(const Arguments& arguments) {
             "--false-alarm is about the verdicts on claims: show a store of spiked validate without --table");
     if (verdicts) {
         const auto found = validation::stored_verdicts(store, claims, false_alarm_of(arguments));
-        print_text(arguments.json()
-                       ? reports::claims_json(found).text(2) + "\n"
-                       : partial_text(store) + reports::stored_claims_text(store, found, arguments.verbose()));
+        print(arguments.json() ? reports::claims_json(found).text(2) + "\n"
+                               : partial_text(store) + reports::stored_claims_text(store, found, arguments.verbose()));
     } else if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
-        print_text(reports::against_printed(store, arguments.text("--against"), format));
+        print(reports::against_printed(store, arguments.text("--against"), format));
         reject_uncompared(arguments, arguments.positionals.front());
     } else if (arguments.json() || !table.empty())
-        print_text(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric"),
-                                         claims));
+        print(reports::export_table(store, table.empty() ? "summary" : table, format, arguments.list("--metric"),
+                                    claims));
     else
         print_text(results_text(store));
     return 0;

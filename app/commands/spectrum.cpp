@@ -391,23 +391,32 @@ Command spectrum_command() {
         {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95", false},
         {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
         {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
-        {"--row-spectrum", any_text("SPEC|FILE.npy"),
-         "known row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
-        {"--col-spectrum", any_text("SPEC|FILE.npy"),
-         "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "", false},
         {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "",
          false},
+        threads_option(),
+    };
+    std::vector<OptionSpec> before = {
         {"--covariance", whole("SAMPLES", 2),
          "the file is a covariance or correlation matrix of so many samples, less one where they were centred; there "
          "are no left vectors and no estimated signal then",
          "", false},
         {"--keep-empty", {}, "do not leave out rows and columns of zeros", "", false},
-        threads_option(),
     };
-    options.insert(options.end(), preparation_options().begin(), preparation_options().end());
+    before.insert(before.end(), preparation_options().begin(), preparation_options().end());
     using sim::Missing;
-    options.push_back(
-        missing_option({Missing::none, Missing::uniform, Missing::rows, Missing::columns, Missing::both}));
+    before.push_back(missing_option({Missing::none, Missing::uniform, Missing::rows, Missing::columns, Missing::both}));
+    before = in_group("What the matrix is, and what is done to it first", std::move(before));
+    options.insert(options.end(), before.begin(), before.end());
+    const auto noise = in_group(
+        "Noise with a known covariance",
+        {
+            {"--row-spectrum", any_text("SPEC|FILE.npy"),
+             "known row covariance of the noise, for whiten and tw-test (SPEC: spiked list covariances)", "", false},
+            {"--col-spectrum", any_text("SPEC|FILE.npy"),
+             "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "",
+             false},
+        });
+    options.insert(options.end(), noise.begin(), noise.end());
     options.insert(options.end(), matrix_options().begin(), matrix_options().end());
     return {
         "spectrum",

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -251,25 +252,47 @@ int run(const Arguments& arguments) {
 }
 
 std::string forms_of_spectra() {
-    std::string text;
-    std::size_t line = 30;  // after the text of the option
-    for (const auto& kind : sim::covariance_kinds()) {
-        const bool last = &kind == &sim::covariance_kinds().rows().back();
-        const std::string form = kind.spec_form() + (last ? "" : ", ");
-        if (line + form.size() > 80) {
-            text.back() = '\n';
-            text += std::string(32, ' ');
-            line = 0;
-        }
-        text += form;
-        line += form.size();
-    }
-    return text;
+    std::vector<std::string> forms;
+    for (const auto& kind : sim::covariance_kinds()) forms.push_back(kind.spec_form());
+    return fmt::format("{}", fmt::join(forms, ", "));
 }
 
 }  // namespace
 
 Command theory_command() {
+    std::vector<OptionSpec> options = {
+        {"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
+        {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size", "", false},
+        {"--entries", names_from({"entries"}, any_text("LAW")),
+         "with --size: law of the entries of X (spiked list entries)", "gaussian", false},
+        {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
+        {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
+         "identity", false},
+        {"--strength", several(number("D", {.least = 0.0})), "signal strengths (singular values of the clean signal)",
+         "", true},
+        {"--seen", number("SHARE", {.above = 0.0, .most = 1.0}),
+         "fraction of the entries that are seen, at random, the others missing: the law of the noise of spiked "
+         "spectrum --missing uniform, and the error against this fraction",
+         "1", false},
+        {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}};
+    const auto of_noise =
+        in_group("The eigenvalues of the noise",
+                 {{"--density", whole("POINTS", 2),
+                   "density and distribution function of the noise eigenvalues at this many points from edge to edge",
+                   "", false},
+                  {"--quantile", several(number("P", {.least = 0.0, .most = 1.0})),
+                   "quantiles of the noise eigenvalues at these probabilities", "", true},
+                  {"--stieltjes", several(number("RE"), "RE[,IM]"),
+                   "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false}});
+    const auto of_quantizers =
+        in_group("Quantization errors",
+                 {{"--bits", several(whole("B", 1, 8)),
+                   "predict quantization errors at these bit widths, for rows as long as in --size, or 128", "", true},
+                  {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
+                   "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1", false},
+                  {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0", false}});
+    options.insert(options.end(), of_noise.begin(), of_noise.end());
+    options.insert(options.end(), of_quantizers.begin(), of_quantizers.end());
     return {"theory",
             "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
             {"spiked theory --aspect 1 --strength 1.5,2,4",
@@ -281,32 +304,7 @@ Command theory_command() {
             {},
             0,
             0,
-            {{"--aspect", number("BETA"), "rows over columns, n/d; this or --size has to be given", "", false},
-             {"--size", any_text("NxD"), "rows x columns: adds the corrections for finite size", "", false},
-             {"--entries", names_from({"entries"}, any_text("LAW")),
-              "with --size: law of the entries of X (spiked list entries)", "gaussian", false},
-             {"--row-spectrum", any_text("SPEC"), "eigenvalues of the row covariance A", "identity", false},
-             {"--col-spectrum", any_text("SPEC"), "eigenvalues of the column covariance B: " + forms_of_spectra(),
-              "identity", false},
-             {"--strength", several(number("D", {.least = 0.0})),
-              "signal strengths (singular values of the clean signal)", "", true},
-             {"--seen", number("SHARE", {.above = 0.0, .most = 1.0}),
-              "fraction of the entries that are seen, at random, the others missing: the law of the noise of spiked "
-              "spectrum --missing uniform, and the error against this fraction",
-              "1", false},
-             {"--density", whole("POINTS", 2),
-              "density and distribution function of the noise eigenvalues at this many points from edge to edge", "",
-              false},
-             {"--quantile", several(number("P", {.least = 0.0, .most = 1.0})),
-              "quantiles of the noise eigenvalues at these probabilities", "", true},
-             {"--stieltjes", several(number("RE"), "RE[,IM]"),
-              "Stieltjes transforms at this point: Im z > 0, or real above the edge", "", false},
-             {"--bits", several(whole("B", 1, 8)),
-              "predict quantization errors at these bit widths, for rows as long as in --size, or 128", "", true},
-             {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
-              "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1", false},
-             {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0", false},
-             {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}},
+            options,
             run};
 }
 

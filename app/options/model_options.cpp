@@ -123,34 +123,37 @@ OptionSpec documents_option() {
 }
 
 const std::vector<OptionSpec>& needle_options() {
-    static const std::vector<OptionSpec> options = {
-        {"--prompts-file", file_with({".json"}),
-         "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers", "", false},
-        {"--needles", whole("N"), "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
-         "16", false},
-        {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32", false},
-        {"--prompts", whole("P", 1), "number of prompts, which are drawn from the seed", "64", false},
-        {"--context", whole("TOKENS", 1),
-         "length of a prompt with its questions; by default the context of the model, or less if the filler is shorter",
-         "", false},
-        {"--exact-questions", {}, "compress only the context; the questions behind it stay exact", "", false},
-        {"--at-once",
-         {},
-         "compress the context only after the model has read all of it, and leave the questions exact; evictions "
-         "always do so",
-         "",
-         false},
-        {"--observe-questions",
-         {},
-         "evictions also see the attention of all questions, so that they know what will be asked",
-         "",
-         false},
-        {"--filler", file_with({".npy"}),
-         "token ids of the text between the needles, one stream per row [FOLDER/filler.npy]", "", false},
-        {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"),
-         "token ids of the beginning, of a question, of keys and of values",
-         "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
-    };
+    static const std::vector<OptionSpec> options = in_group(
+        "Prompts with needles, for a model",
+        {
+            {"--prompts-file", file_with({".json"}),
+             "prompts for an instruct model, made by tools/needle-prompts; the model writes its answers", "", false},
+            {"--needles", whole("N"), "number of needles in a prompt: pairs of a key and a value, hidden in the filler",
+             "16", false},
+            {"--asked", whole("Q"), "largest number of needles that a prompt asks for", "32", false},
+            {"--prompts", whole("P", 1), "number of prompts, which are drawn from the seed", "64", false},
+            {"--context", whole("TOKENS", 1),
+             "length of a prompt with its questions; by default the context of the model, or less if the filler is "
+             "shorter",
+             "", false},
+            {"--exact-questions", {}, "compress only the context; the questions behind it stay exact", "", false},
+            {"--at-once",
+             {},
+             "compress the context only after the model has read all of it, and leave the questions exact; evictions "
+             "always do so",
+             "",
+             false},
+            {"--observe-questions",
+             {},
+             "evictions also see the attention of all questions, so that they know what will be asked",
+             "",
+             false},
+            {"--filler", file_with({".npy"}),
+             "token ids of the text between the needles, one stream per row [FOLDER/filler.npy]", "", false},
+            {"--vocabulary", several(any_text("WORD=TOKENS"), "WORD=TOKENS[,...]"),
+             "token ids of the beginning, of a question, of keys and of values",
+             "bos=0,ask=1,keys=512:1023,values=1024:1535", true},
+        });
     return options;
 }
 

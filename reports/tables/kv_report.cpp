@@ -351,7 +351,7 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
         if (blocks == 0) continue;
         text += fmt::format("\n{}s, {}\n{}", side, counted(blocks, "block"),
                             side_table(table, side, metrics_of(MetricGroup::of_codecs)));
-        text += fmt::format("\n{}s, inner products with other queries, not renormalised: bias and std\n{}", side,
+        text += fmt::format("\n{}s, inner products with other queries, not renormalised\n{}", side,
                             side_table(table, side, query_columns));
         if (std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
                 return row.side == side && !std::isnan(row.of("attention_output").mean);

@@ -189,24 +189,25 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
     if (finite.edge_estimate)
         text += fmt::format("eOptShrink's edge estimate for pure noise of this size is {:.6g} on average, {:+.1f} %.\n",
                             finite.edge_estimate->value, 100.0 * (finite.edge_estimate->value / edge.value - 1.0));
-    TextTable rules({"rank rule", "counts above", "smallest strength", "false alarms",
-                     "| edge estimated:", "counts above", "smallest strength", "false alarms"});
+    const std::vector<std::string> header = {"rank rule", "counts above", "smallest strength", "false alarms"};
+    TextTable rules(header);
+    TextTable estimated(header);
+    const auto add = [&](TextTable& table, const std::string& name, const auto& rule) {
+        table.add(
+            {name, number(rule.cutoff.value), number(rule.smallest_strength.value), small(rule.expected_false_alarms)});
+    };
+    bool estimates = false;
     for (const auto& rule : finite.rules) {
-        std::vector<std::string> line{rule.name, number(rule.cutoff.value), number(rule.smallest_strength.value),
-                                      small(rule.expected_false_alarms), "|"};
-        if (rule.estimated) {
-            line.push_back(number(rule.estimated->cutoff.value));
-            line.push_back(number(rule.estimated->smallest_strength.value));
-            line.push_back(small(rule.estimated->expected_false_alarms));
-        } else {
-            line.insert(line.end(), 3, "-");
-        }
-        rules.add(std::move(line));
+        add(rules, rule.name, rule);
+        if (!rule.estimated) continue;
+        add(estimated, rule.name, *rule.estimated);
+        estimates = true;
     }
+    text += "\nRank rules that know the bulk edge:\n" + rules.text();
+    if (estimates) text += "\nThe same where the edge is estimated from a block of this size:\n" + estimated.text();
     text +=
-        rules.text() +
-        "smallest strength: the smallest whose outlier the rule counts; false alarms: mean number of eigenvalues of "
-        "pure noise it counts.\nIn the right half the rule estimates the edge from a block of this size.\n"
+        "\nsmallest strength: the smallest whose outlier the rule counts; false alarms: mean number of eigenvalues of "
+        "pure noise it counts.\n"
         "The other rules of `spiked list ranks` compare several values at once and have no such cutoff.\n";
     if (!finite.spikes.empty()) {
         TextTable spikes({"strength", "sd of outlier", "sd of overlap left", "sd of overlap right"}, 0);

@@ -180,7 +180,7 @@ std::vector<Claim> residual_claims() {
                    "fraction of blocks with a value below the bulk", "below"},
          .corrected =
              "none above the bulk for the Frobenius shrinker when every spike above the threshold is "
-             "counted; where n != d a strong spike leaves one below the bulk, a spike between alpha + d^(-1/3) "
+             "counted. Where n != d a strong spike leaves one below the bulk, a spike between alpha + d^(-1/3) "
              "and alpha + d^(-1/6) is not counted and stays, and the nuclear shrinker leaves one",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::untrue,

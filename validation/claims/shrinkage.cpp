@@ -245,7 +245,7 @@ std::vector<Claim> shrinkage_claims() {
                    "distribution"},
          .corrected =
              "its Stieltjes transform at an outlier, which is what is used of it, is that of the noise "
-             "within d^-1/2; so is that of the eigenvalues behind the outlier alone, with a smaller error: the "
+             "within d^-1/2. So is that of the eigenvalues behind the outlier alone, with a smaller error: the "
              "imputation of Step 2 buys nothing",
          .expected_verdict = PrintedVerdict::vacuous,
          .note = "imputation multiplies the error of the transform by 3.3 at 1.5, 2 and 4 thresholds (coloured noise, "

@@ -400,13 +400,14 @@ std::vector<Metric> inner_product_metrics(const QueryModel& model) {
     const auto deviation_of = [](const std::string& of) {
         return fmt::format("standard deviation of {} over the pairs of a block", of);
     };
-    const std::string queries(model.heading);
+    const std::string bias_of_queries = fmt::format("bias, {}", model.heading);
+    const std::string std_of_queries = fmt::format("std, {}", model.heading);
     return {
         metric("ip_bias", "target", "mean of " + cosines, "cosine bias", "IP bias", "", &InnerProductErrors::bias),
         metric("ip_std", "lower", deviation_of(cosines), "cosine std", "IP std", "", &InnerProductErrors::deviation),
-        metric("ip_bias_plain", "target", "mean of " + products, "product bias", "IP bias plain", queries.c_str(),
-               &InnerProductErrors::bias_plain),
-        metric("ip_std_plain", "lower", deviation_of(products), "product std", "IP std plain", "std",
+        metric("ip_bias_plain", "target", "mean of " + products, "product bias", "IP bias plain",
+               bias_of_queries.c_str(), &InnerProductErrors::bias_plain),
+        metric("ip_std_plain", "lower", deviation_of(products), "product std", "IP std plain", std_of_queries.c_str(),
                &InnerProductErrors::deviation_plain),
     };
 }

@@ -682,6 +682,49 @@ TEST(Program, HelpStartsWithExamplesForEveryCommand) {
     }
 }
 
+/// A help as one line, with lines joined as a shell does.
+std::string joined(std::string text) {
+    for (std::size_t at; (at = text.find("\\\n")) != std::string::npos;) text.erase(at, 2);
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    for (std::size_t at; (at = text.find("  ")) != std::string::npos;) text.erase(at, 1);
+    for (const char mark : {',', '|'})  // a long word is broken behind these
+        for (std::size_t at; (at = text.find(std::string{mark, ' '})) != std::string::npos;) text.erase(at + 1, 1);
+    return text;
+}
+
+TEST(Program, NoLineOfAHelpIsLongerThanATerminal) {
+    std::vector<std::string> helps = {spiked("--help").out, spiked("kv --help").out};
+    for (const auto& command : *spiked("help --json").json().find("commands")->items())
+        helps.push_back(text_of(command, "help"));
+    for (const auto& help : helps)
+        for (const auto& line : split(help, '\n')) EXPECT_LE(line.size(), 80U) << line;
+    EXPECT_NE(
+        spiked("theory --help").out.find("identity, ar1:RHO[:N], toeplitz:RHO:N,\n" + std::string(32, ' ') + "two-"),
+        std::string::npos);
+}
+
+TEST(TheoryCommand, RanksRulesByAKnownAndByAnEstimatedEdgeInTablesOfTheirOwn) {
+    const std::string text = spiked("theory --size 128x128").out;
+    const std::size_t known = text.find("Rank rules that know the bulk edge:\nrank rule ");
+    const std::size_t estimated =
+        text.find("The same where the edge is estimated from a block of this size:\nrank rule ");
+    ASSERT_NE(known, std::string::npos) << text;
+    ASSERT_NE(estimated, std::string::npos) << text;
+    EXPECT_NE(text.find("\ntw-test:level=0.01 ", known), std::string::npos) << text;
+    EXPECT_EQ(text.find("\ntw-test:level=0.01 ", estimated), std::string::npos) << "it estimates no edge";
+    EXPECT_NE(text.find("\neoptshrink ", estimated), std::string::npos) << text;
+}
+
+TEST(Program, AHelpShowsAtMostAFewOptionsUnderOneHeading) {
+    for (const auto& command : *spiked("help --json").json().find("commands")->items()) {
+        std::size_t count = 0;
+        for (const auto& line : split(text_of(command, "help"), '\n')) {
+            count = line.starts_with("  -") ? count + 1 : line.empty() ? 0 : count;
+            EXPECT_LE(count, 13U) << text_of(command, "name") << ": " << line;
+        }
+    }
+}
+
 TEST(Program, DescribesAllCommandsForPrograms) {
     const Json json = spiked("help --json").json();
     EXPECT_EQ(*json.find("schema")->string(), "spiked.commands/1");
@@ -692,7 +735,12 @@ TEST(Program, DescribesAllCommandsForPrograms) {
         const std::string name = text_of(command, "name");
         EXPECT_NE(overview.find("  " + name + " "), std::string::npos) << name;
         EXPECT_EQ(spiked(name + " --help").out, text_of(command, "help") + "Common options\n" + common) << name;
-        EXPECT_NE(text_of(command, "help").find("  " + text_of(command, "usage") + "\n"), std::string::npos) << name;
+        EXPECT_NE(joined(text_of(command, "help")).find("Usage " + joined(text_of(command, "usage")) + " "),
+                  std::string::npos)
+            << name;
+        for (const auto& example : *command.find("examples")->items())
+            EXPECT_NE(joined(text_of(command, "help")).find(joined(*example.string())), std::string::npos)
+                << name << ": " << *example.string();
         EXPECT_FALSE(command.find("examples")->items()->empty()) << name;
         for (const auto& option : *command.find("options")->items())
             EXPECT_FALSE(text_of(option, "help").empty()) << name << " " << option.text();

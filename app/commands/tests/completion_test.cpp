@@ -26,7 +26,7 @@ std::vector<std::string> command_names() {
     std::istringstream lines(spiked("--help").out);
     std::vector<std::string> names;
     for (std::string line; std::getline(lines, line);)
-        if (line.starts_with("  ")) names.push_back(line.substr(2, line.find("  ", 2) - 2));
+        if (line.starts_with("  ") && !line.starts_with("   ")) names.push_back(line.substr(2, line.find("  ", 2) - 2));
     EXPECT_GT(names.size(), 25U);
     return names;
 }

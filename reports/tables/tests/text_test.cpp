@@ -126,6 +126,9 @@ TEST(MetricNames, FractionsAreShownInPercent) {
     EXPECT_EQ(heading_of("relative_l2"), "relative L2 %");
     EXPECT_EQ(narrow_heading_of("relative_l2"), "rel. L2 %");
     EXPECT_EQ(narrow_heading_of("added_nats"), heading_of("added_nats"));
+    // A column that a folded table shows alone says what it is of.
+    EXPECT_EQ(narrow_heading_of("ip_bias_plain_aligned"), "bias, aligned");
+    EXPECT_EQ(narrow_heading_of("ip_std_plain_aligned"), "std, aligned");
     EXPECT_EQ(heading_of("ip_bias_random"), "") << "it has no column in these tables";
     EXPECT_EQ(heading_of("no_metric"), "");
     EXPECT_EQ(long_name_of("shared_bits"), "shared bits");
