@@ -29,7 +29,7 @@ std::string_view title_of(std::optional<ClaimKind> kind) {
         case ClaimKind::untrue:
             return "False as mathematics";
         case ClaimKind::finite_size:
-            return "False at the sizes measured, true in the limit";
+            return "False at the sizes measured, where the paper speaks of a limit";
         case ClaimKind::misprint:
             return "Misprints";
         case ClaimKind::overstated:
@@ -78,8 +78,9 @@ std::string closest_words(const ClaimOutcome& claim) {
             if (claim.kind() != ClaimKind::vacuous && claim.closest_fault && passing.empty() &&
                 control.definition.name == claim.closest_fault->fault &&
                 one.criterion->name == claim.closest_fault->criterion)
-                passing.push_back(fmt::format("{}: up to {:.2g} {}", control.definition.description,
-                                              claim.closest_fault->passes, claim.closest_fault->unit));
+                passing.push_back(fmt::format("{}: between {:.2g} and {:.2g} {}", control.definition.description,
+                                              claim.closest_fault->passes, claim.closest_fault->fails,
+                                              claim.closest_fault->unit));
         }
     return fmt::format("{}{}", claim.kind() == ClaimKind::vacuous ? "all of: " : "", fmt::join(passing, "; "));
 }
@@ -294,8 +295,8 @@ void add_untested(Losses& losses, const Validation& validation) {
         {"What was not tested",
          fmt::format(
              "Sizes above d = {}; scores of language models (LongBench, needles); the caches of the paper's own "
-             "models; noise with several bulk components; covariances that are not separable; complex or "
-             "missing entries; low-rank parts that depend on the noise.",
+             "models; noise with several bulk components, but for the threshold; covariances that are not separable; "
+             "complex or missing entries; low-rank parts that depend on the noise.",
              largest),
          "the largest size of this run"});
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "core/text/names.hpp"
 #include "reports/tables/store_queries.hpp"
@@ -29,7 +30,9 @@ std::string checks_text(validation::Database& store) {
     const bool folds = counts.passed > most_passes_shown;
     TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
     const auto add = [&](const CheckRow& check, const std::string& note) {
-        rows.add({check.k > 0 ? fmt::format("{} k={}", check.claim, check.k) : check.claim, check.cell + note,
+        // Of close spikes the claim is judged by the metric of their subspace.
+        const std::string& name = check.metric.starts_with("subspace_") ? check.metric : check.claim;
+        rows.add({check.k > 0 ? fmt::format("{} k={}", name, check.k) : name, check.cell + note,
                   with_error(check.estimate, check.standard_error), stated(check),
                   std::isnan(check.expected) ? "" : fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2),
                   check.verdict,
@@ -37,15 +40,15 @@ std::string checks_text(validation::Database& store) {
                   : check.control == "fail" ? "fails, as it should"
                                             : "inconclusive"});
     };
-    // For each claim and spike: the number of passes, and the one whose interval comes closest to its margin.
+    // For each claim, metric and spike: the number of passes, and the one whose interval comes closest to its margin.
     std::vector<std::pair<std::size_t, const CheckRow*>> passed;
-    std::map<std::pair<std::string, std::int64_t>, std::size_t> index_of;
+    std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> index_of;
     for (const auto& check : checks) {
         if (check.verdict != "pass" || !folds) {
             add(check, "");
             continue;
         }
-        const auto [index, is_first] = index_of.try_emplace({check.claim, check.k}, passed.size());
+        const auto [index, is_first] = index_of.try_emplace({check.claim, check.metric, check.k}, passed.size());
         if (is_first) {
             passed.emplace_back(1, &check);
             continue;

@@ -24,6 +24,12 @@ struct SpikeCluster {
 /// strength: spike_fluctuation of its outlier, divided by the slope of the outlier in the strength. Neighbours that are
 /// both undetectable are in clusters of their own.
 ///
+/// A spike that is not detectable, but has an outlier in a gap of the bulk (SupportGaps), is compared with a stronger
+/// one by 1/strength^2 instead of the strength: the deviation of the stronger one is multiplied by 2/strength^3. To
+/// first order the vectors of the outlier at z solve a 2 x 2 problem with the diagonal 1/strength_i^2 - T(z), so that
+/// this is the distance that counts. It agrees with the difference of strengths where that is small and is larger
+/// elsewhere; the difference of strengths is kept for all other spikes because the shares below were measured with it.
+///
 /// Source: to first order, the observed vectors of two spikes whose strengths differ by s such standard deviations are
 /// rotated within the plane of the true ones by an angle whose mean square is 1/(2 s^2) for large s, because the
 /// fluctuations of the 2 x 2 problem have the covariances of a GOE matrix: the one that couples two spikes has half the
@@ -42,7 +48,8 @@ struct SpikeCluster {
 /// exceeded the limit by 0.31/d to 0.40/d (+- 0.01/d at d = 32), so that no term of order d^(-1/2) is left.
 ///
 /// Throws usage_error when strengths increase, when n/d is not the aspect of the law, and as SeparableLaw::spike does.
-/// Cost: two predictions for each detectable spike but the last.
+/// Cost: two predictions for each detectable spike but the last, and the gaps of the law where a spike below the
+/// threshold is close to a detectable one.
 [[nodiscard]] std::vector<SpikeCluster> spike_clusters(const SeparableLaw& law,
                                                        std::span<const SignalStrength> strengths, std::size_t rows,
                                                        std::size_t columns);

@@ -8,6 +8,7 @@ namespace spiked::validation {
 namespace {
 
 constexpr std::size_t most_steps = 8;
+constexpr std::size_t least_steps = 5;  // of a fault in a unit of its own: its size is known to 1/32
 
 /// Parts of the planted size: the largest that passes and the smallest that fails, of those tried.
 struct PartBracket {
@@ -99,8 +100,9 @@ void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<co
         step[one.claim] += work_of(*one.faulty);
     }
     for (OwnSearch& one : own)
-        one.steps = static_cast<std::size_t>(
-            std::min(static_cast<double>(most_steps), drawn.at(one.search->claim) / step.at(one.search->claim)));
+        one.steps =
+            static_cast<std::size_t>(std::clamp(drawn.at(one.search->claim) / step.at(one.search->claim),
+                                                static_cast<double>(least_steps), static_cast<double>(most_steps)));
     bisect_together(own, alpha, store);
     for (const OwnSearch& one : own) keep_bracket(*one.search, one.bracket, true);
 }

@@ -361,6 +361,17 @@ TEST_F(Report, FoldsPassesAfterTwenty) {
     EXPECT_TRUE(has(page, "<summary>72 more passed</summary>"));
 }
 
+// The number beside the name is that of the subspace, not of the first spike.
+TEST_F(Report, OnTerminalsChecksOfCloseSpikesAreNamedByTheirMetric) {
+    const std::string path = study();
+    Database store(path, Database::Mode::write);
+    EXPECT_TRUE(has(checks_text(store), "overlap.left k=1 "));
+    EXPECT_FALSE(has(checks_text(store), "subspace_overlap.left"));
+    store.execute("UPDATE verdict SET metric = 'subspace_overlap.left' WHERE claim = 'overlap.left' AND k = 1");
+    EXPECT_TRUE(has(checks_text(store), "subspace_overlap.left k=1 "));
+    EXPECT_FALSE(has(checks_text(store), " overlap.left k=1 "));
+}
+
 /// On a terminal each claim and spike has one line for its passes, that of the interval nearest to its margin; checks
 /// that did not pass have a line each.
 TEST_F(Report, OnTerminalsPassesAfterTwentyAreOneLinePerClaim) {

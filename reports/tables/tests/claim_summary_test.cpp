@@ -88,6 +88,20 @@ TEST(ClaimSummary, HasEveryClaimOnceUnderItsKindInBothFormats) {
     }
 }
 
+// The size of the fault that would pass is known up to the step of the search, which is stated where it starts at 0.
+TEST(ClaimSummary, StatesBothEndsOfTheClosestFault) {
+    auto found = some_claims();
+    ClaimOutcome& claim = found.claims[1];
+    ASSERT_EQ(claim.claim->id, "outlier.location");
+    auto& criterion = claim.criteria.front();
+    const auto& control = criterion.criterion->negative_controls.front();
+    criterion.controls.push_back({control, criterion.outcome});
+    claim.closest_fault =
+        validation::ClosestFault{control.name, criterion.criterion->name, 0.0, 0.1, "of the strength", 0.0, true};
+    const std::string markdown = summary_markdown(summary_of(found), "Made by a test.");
+    EXPECT_EQ(occurrences(markdown, control.description + ": between 0 and 0.1 of the strength |"), 1U) << markdown;
+}
+
 // Numbers of the second page are those of the run; without their claims a loss is left out.
 TEST(ClaimSummary, TakesTheLossesFromTheRun) {
     auto found = some_claims();

@@ -48,6 +48,23 @@ TEST(SpikeClusters, SpikesBelowTheThresholdDisturbThoseCloseAboveIt) {
     EXPECT_EQ(sizes(law, {1.0 + 1e-12, 0.5}, 128, 128), Sizes{-2}) << "at the threshold everything mixes";
 }
 
+// Two atoms, 1 and 25: the threshold of the top edge is 3.07, and every strength above .68 has an outlier in the gap
+// 1.43 to 15.1. That of 3.6 above the edge is at 38.3, that of 1.67 in the gap at 2.27: GapNeighbourLaw simulates both.
+TEST(SpikeClusters, ASpikeInAGapIsSeparateFromOneAboveTheTopEdgeUnlessItsStrengthIsClose) {
+    const auto clusters = [](const SeparableLaw& law, const std::vector<SignalStrength>& strengths) {
+        return spike_clusters(law, strengths, 100, 1000).size();
+    };
+    const SeparableLaw law(two_atom_spectrum(1.0, 25.0, 0.5), identity_spectrum(), AspectRatio(0.1));
+    EXPECT_EQ(clusters(law, {{3.6}, {1.67}}), 2U);
+    EXPECT_EQ(clusters(law, {{3.6}, {1.67}, {1.6}}), 3U);
+    EXPECT_EQ(clusters(law, {{3.6}, {3.02}}), 1U) << "has an outlier in the gap, and disturbs the one above the edge";
+    EXPECT_EQ(clusters(law, {{3.6}, {3.5}}), 1U) << "both are above the edge";
+    // Control: without a gap, the same strengths in thresholds are together.
+    const SeparableLaw one_component(two_atom_spectrum(20.0, 25.0, 0.5), identity_spectrum(), AspectRatio(0.1));
+    const double scale = one_component.detection_threshold().value / law.detection_threshold().value;
+    EXPECT_EQ(clusters(one_component, {{3.6 * scale}, {1.67 * scale}}), 1U);
+}
+
 /// The strength at which a spike separates from a weaker one, against the fluctuation of the outlier and the slope of
 /// its curve by differences.
 TEST(SpikeClusters, SeparateAtTheStatedMultipleOfTheFluctuationOfTheStrongerSpike) {

@@ -211,7 +211,7 @@ Criterion with_fault_size(std::atomic<int>& drawn) {
 }
 
 // The boundary is known: the fault fails once its lower limit, 4 f - half width, exceeds 1.
-TEST(ClosestFault, IsFoundInItsOwnUnitByAtMostAsManyTrialsAsTheVerdict) {
+TEST(ClosestFault, IsFoundInItsOwnUnitByEightBisectionsWhereTheVerdictWasMoreWork) {
     std::atomic<int> drawn = 0;
     auto other = made_up(Form::printed, "b", 0.0, 0.1, {shifted}, 9.0);
     other.quick = {{16, 900}};  // work for a longer bisection
@@ -230,6 +230,17 @@ TEST(ClosestFault, IsFoundInItsOwnUnitByAtMostAsManyTrialsAsTheVerdict) {
     EXPECT_GE(closest.fails, boundary);
     EXPECT_NEAR(closest.fails - closest.passes, 12.0 / 256.0, 1e-9) << "eight bisections";
     EXPECT_EQ(drawn, 200 + 8 * 100);
+}
+
+// Where the verdict was little work, the size is still known to 1/32 of the planted one.
+TEST(ClosestFault, IsBisectedFiveTimesAtLeast) {
+    std::atomic<int> drawn = 0;
+    const std::vector<Claim> claims = {
+        {.id = "made-up", .place = "", .statement = "", .corrected = "", .criteria = {with_fault_size(drawn)}}};
+    const auto found = validate_claims({.tier = Tier::full, .threads = 2}, claims).claims.front();
+    ASSERT_TRUE(found.closest_fault);
+    EXPECT_NEAR(found.closest_fault->fails - found.closest_fault->passes, 12.0 / 32.0, 1e-9);
+    EXPECT_EQ(drawn, 200 + 5 * 100);
 }
 
 TEST(ClosestFault, NeedsNoTrialsAsAShareOfThem) {
