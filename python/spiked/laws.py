@@ -236,7 +236,8 @@ def theory(
         size = _arrays.shape(size, "size")
     if aspect is None:
         aspect = 1.0 if size is None else size[0] / size[1]
-    law = _Law(row, col, float(aspect))
+    aspect = _arrays.number(aspect, "aspect")
+    law = _Law(row, col, aspect)
     bulk = _library.Bulk()
     check(library().spiked_law_bulk(law.handle, bulk))
     given = _arrays.vector(strengths, "strengths").copy()
@@ -248,7 +249,7 @@ def theory(
         return np.ascontiguousarray(spikes[name])
 
     return Theory(
-        aspect=float(aspect),
+        aspect=aspect,
         bulk_edge=bulk.bulk_edge,
         lower_edge=bulk.lower_edge,
         detection_threshold=bulk.detection_threshold,
@@ -264,7 +265,7 @@ def theory(
         overlap_left=column("overlap_left"),
         overlap_right=column("overlap_right"),
         shrunk={loss: column(f"shrunk_{loss}") for loss in ("frobenius", "operator", "nuclear")},
-        finite_size=None if size is None else _finite_size(row, col, float(aspect), given, size),
+        finite_size=None if size is None else _finite_size(row, col, aspect, given, size),
         _law=law,
     )
 

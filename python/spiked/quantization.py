@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _arrays, _library
-from ._library import check, library, matrix_of, run_long, text_of, words
+from ._library import check, cost_of, library, matrix_of, run_long, text_of, words
 from .errors import InputError, UsageError
 
 __all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
@@ -168,7 +168,7 @@ class _Room(threading.local):
     def take(self, capacity: int) -> np.ndarray:
         """Memory of at least so many bytes, which no other call uses, of a handler of signals for example."""
         room, self.kept = self.kept, None
-        return np.empty(capacity, dtype=np.uint8) if room is None or room.size < capacity else room
+        return _arrays.room((capacity,), "X", np.uint8) if room is None or room.size < capacity else room
 
     def keep(self, room: np.ndarray) -> None:
         if room.size < 1 << 20:
@@ -230,7 +230,7 @@ class Codec:
         index: int = 0,
         **options: Any,
     ) -> None:
-        self.method, self.dim, self.bits = method, _arrays.whole(dim, "dim"), float(bits)
+        self.method, self.dim, self.bits = method, _arrays.whole(dim, "dim"), _arrays.number(bits, "bits")
         given = {"axis": axis, "seed": seed, **({"index": index} if index else {}), **options}
         self.options = {key: value for key, value in given.items() if value is not None}
         self._handle = ctypes.c_void_p()
@@ -238,8 +238,7 @@ class Codec:
         name, text = words(method, "method"), words(" ".join(texts), "options") if texts else None
         drawn = [] if "seed" in self.options else ["seed=0x5eed"]
         self._identity = (method, self.dim, self.bits, *sorted(texts + drawn))
-        # Encoders that search take far longer than a product of matrices.
-        self._cost = 200.0 if any(part in method for part in _SEARCHING) else 1.0
+        self._cost = cost_of(method)
 
         def call() -> None:
             check(library().spiked_codec_create(name, self.dim, self.bits, text, self._handle))
@@ -357,10 +356,6 @@ class Codec:
         return decoded
 
 
-# Parts of the names of methods whose encoders search: a trellis, or codebooks that they learn.
-_SEARCHING = ("tcq", "qtip", "trellis", "pq")
-
-
 def _codec_text(identity: Tuple[Any, ...]) -> str:
     method, dim, bits, *options = identity
     return " ".join([f"{method} dim={dim} bits={bits:g}", *options])
@@ -443,7 +438,7 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
     """
     array = _arrays.matrix(X)
     codec = Codec(method, array.shape[1], bits, **options)
-    decoded = np.empty((1, *array.shape))
+    decoded = _arrays.room((1, *array.shape), "X")
     try:
         found = _run_blocks([codec], array[np.newaxis], decoded, 1)[0]
     except InputError as problem:
@@ -457,7 +452,7 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
         bytes=int(found["bytes"]),
         rank=int(found["rank"]),
         method=method,
-        bits=float(bits),
+        bits=codec.bits,
     )
 
 
@@ -498,6 +493,8 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     """
     array = _arrays.blocks(blocks)
     alone = isinstance(codecs, Codec)
+    if not alone and not isinstance(codecs, (list, tuple)):
+        raise UsageError(f"codecs is {codecs!r} (of type {type(codecs).__name__}): pass a codec, or a list of them")
     chosen: List[Codec] = [codecs] if isinstance(codecs, Codec) else list(codecs)
     for codec in chosen:
         if not isinstance(codec, Codec):
@@ -507,7 +504,7 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     for codec in chosen:
         codec._own(array, "blocks")
     count, rows, cols = array.shape
-    decoded = np.empty((len(chosen) * count, rows, cols), dtype=array.dtype)
+    decoded = _arrays.room((len(chosen) * count, rows, cols), "blocks", array.dtype)
     codes = _run_blocks(chosen, array, decoded, threads)
     if not alone:
         decoded, codes = decoded.reshape(len(chosen), count, rows, cols), codes.reshape(len(chosen), count)
