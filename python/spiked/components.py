@@ -52,6 +52,15 @@ class PrincipalComponents:
     share_seen : float
         The fraction of entries that are seen. Below 1, `eigenvalues` and `bulk_edge` are those of the weighted data, all
         else that of the whole.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((200, 50))
+    >>> X[:, 0] *= 3.0                              # an eigenvalue of 9
+    >>> found = spiked.pca(X)
+    >>> found.components, found.eigenvalues.shape, found.shrunk.shape
+    (1, (50,), (1,))
     """
 
     components: int

@@ -127,7 +127,8 @@ def denoise(
         A name of ``list_methods("estimators")``, with options after colons and transforms before plus signs:
         ``"eoptshrink"``, ``"gd-shrink:sigma=1"``, ``"screenot:20"``, ``"svd:3"``, ``"whiten+gd-shrink"``.
     loss : {"frobenius", "operator", "nuclear"}
-        The loss for which the shrinkage is optimal.
+        The loss for which the shrinkage is optimal. It has no effect on methods that keep singular values as they are
+        (``svd``, ``gd-hard``, ``screenot``), for which the command rejects ``--loss``.
     row_spectrum, col_spectrum : str or array_like, optional
         The covariance of the noise along rows and along columns, for the methods that use it (``whiten+NAME``,
         ``tw-test``): a covariance matrix, its diagonal as a vector, or a name such as ``"ar1:0.5"``.
@@ -301,7 +302,7 @@ def gavish_donoho(X: Any, *, sigma: Optional[float] = None, rule: str = "shrink"
     rule : {"shrink", "hard"}
         Shrink singular values, or keep those above the threshold as they are.
     loss : {"frobenius", "operator", "nuclear"}
-        For ``rule="shrink"``.
+        For ``rule="shrink"``; it has no effect on ``rule="hard"``.
 
     Returns
     -------
@@ -405,6 +406,10 @@ def shrink(
         The method needs the matrix, or a name is wrong.
     InputError
         Values that are not descending, negative or not finite, or of another number than min(shape).
+
+    Notes
+    -----
+    Source: Su and Wu 2022 for eoptshrink; ``list_methods`` has the sources of all methods.
 
     Examples
     --------

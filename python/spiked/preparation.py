@@ -69,6 +69,10 @@ def prepare(
     InputError
         X cannot be used, a single line is to be centred, or a constant one to be standardized.
 
+    Notes
+    -----
+    Source: the weights of missing entries are derived in ``docs/METHODS.md``; the rest is arithmetic.
+
     Examples
     --------
     >>> import spiked

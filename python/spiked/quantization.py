@@ -55,6 +55,13 @@ class Encoded:
         Of the low-rank part; 0 where the method has none.
     codec : tuple
         Method, dim, bits and options of the codec that made it; empty where none did.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> code = spiked.Codec("tq-mse", dim=32, bits=2).encode(np.eye(32))
+    >>> code.rows, len(code.bytes), code.bits_per_entry, code.ledger["norms"]
+    (32, 320, 2.5, 0.5)
     """
 
     bytes: bytes
@@ -90,6 +97,13 @@ class Quantized:
         As given.
     bits : float
         As given.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> found = spiked.quantize(np.eye(32), "tq-mse", 2)
+    >>> found.decoded.shape, found.bytes, found.bits_per_entry
+    ((32, 32), 320, 2.5)
     """
 
     decoded: Any
@@ -130,6 +144,14 @@ class Roundtrip:
         Length of each code, and the rank of its low-rank part.
     ledger : dict of str to ndarray, (blocks,)
         What the bits are spent on, in bits per entry.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> blocks = np.random.default_rng(0).standard_normal((5, 64, 32))
+    >>> found = spiked.roundtrip(spiked.Codec("tq-mse", 32, 2), blocks)
+    >>> found.decoded.shape, found.bytes.tolist(), found.ledger["norms"].tolist()
+    ((5, 64, 32), [640, 640, 640, 640, 640], [0.5, 0.5, 0.5, 0.5, 0.5])
     """
 
     decoded: Any
@@ -206,6 +228,10 @@ class Codec:
     UsageError
         A name is wrong, a width is impossible, or an option has no effect on the method.
 
+    Notes
+    -----
+    Source: ``list_methods("quantizers")`` has the sources of all quantizers, and ``list_methods()`` of the estimators.
+
     Examples
     --------
     >>> import numpy as np, spiked
@@ -277,6 +303,13 @@ class Codec:
         ------
         InputError
             NaN or infinities, or rows of another length.
+
+        Examples
+        --------
+        >>> import numpy as np, spiked
+        >>> codec = spiked.Codec("svd:1+tq-mse", dim=32, bits=2)
+        >>> codec.encode(np.random.default_rng(0).standard_normal((64, 32))).rank
+        1
         """
         array = self._own(_arrays.matrix(X), "X")
         described = matrix_of(array)
@@ -326,6 +359,16 @@ class Codec:
         ------
         InputError
             Bytes that are no code of so many rows, or the code of another codec. Bytes may come from anyone.
+
+        Examples
+        --------
+        >>> import numpy as np, spiked
+        >>> codec = spiked.Codec("tq-mse", dim=32, bits=4)
+        >>> code = codec.encode(np.eye(32))
+        >>> bool(np.linalg.norm(codec.decode(code) - np.eye(32)) < 0.15 * np.linalg.norm(np.eye(32)))
+        True
+        >>> bool(np.array_equal(codec.decode(code.bytes, rows=32), codec.decode(code)))
+        True
         """
         if isinstance(code, Encoded):
             given = code.bytes
@@ -424,7 +467,7 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
 
     Notes
     -----
-    ``list_methods("quantizers")`` has the sources of all methods.
+    Source: ``list_methods("quantizers")`` has the sources of all quantizers, and ``list_methods()`` of the estimators.
 
     Examples
     --------
@@ -479,6 +522,10 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
         There is no codec.
     InputError
         NaN or infinities, or rows of another length; the message names the first such block, counted from 0.
+
+    Notes
+    -----
+    Source: ``list_methods("quantizers")`` has the sources of all quantizers, and ``list_methods()`` of the estimators.
 
     Examples
     --------

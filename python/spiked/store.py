@@ -86,8 +86,10 @@ class Store:
     Examples
     --------
     >>> import spiked
-    >>> store = spiked.run(study_file, output="tiny.spiked")    # doctest: +SKIP
-    >>> store.table("summary")                                  # doctest: +SKIP
+    >>> spiked.run(study_file, output="tiny.spiked", set={"run.reps.min": 20})
+    <spiked.Store 'tiny.spiked': complete, 20 replicates, checks: 0 passed, 0 failed, 0 inconclusive>
+    >>> spiked.Store("tiny.spiked").passed          # it has no checks
+    False
     """
 
     def __init__(self, path: PathLike, result: Optional[Dict[str, Any]] = None) -> None:
@@ -135,6 +137,13 @@ class Store:
             There is no such table.
         InputError
             The file is no store.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> store = spiked.run(study_file, output="tiny.spiked", set={"run.reps.min": 20})
+        >>> sorted(set(store.table("values")["method"].tolist()))
+        ['eoptshrink', 'sample']
         """
         words(name, "name")
         rows = self._rows(name)
@@ -168,6 +177,13 @@ class Store:
         ------
         OutputError
             It cannot be written.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> store = spiked.run(study_file, output="tiny.spiked", set={"run.reps.min": 20})
+        >>> store.report(show=False).name
+        'tiny.html'
         """
         page = _path(output) if output is not None else self.path.with_suffix(".html")
         run_command(["report", _word(self.path), "-o", _word(page)])
@@ -251,6 +267,10 @@ def run(
         `max_time` is over, or the process was stopped; the same call resumes.
     KeyboardInterrupt
         Ctrl-C; the command has saved what it had, and the same call resumes.
+
+    Notes
+    -----
+    Source: ``spiked list claims`` names those of the claims that are checked, `list_methods` those of the methods.
 
     Examples
     --------
