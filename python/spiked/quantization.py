@@ -540,9 +540,10 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     """
     array = _arrays.blocks(blocks)
     alone = isinstance(codecs, Codec)
-    if not alone and not isinstance(codecs, (list, tuple)):
-        raise UsageError(f"codecs is {codecs!r} (of type {type(codecs).__name__}): pass a codec, or a list of them")
-    chosen: List[Codec] = [codecs] if isinstance(codecs, Codec) else list(codecs)
+    try:
+        chosen: List[Codec] = [codecs] if isinstance(codecs, Codec) else list(codecs)
+    except TypeError:
+        raise UsageError(f"codecs is {codecs!r} (no codec): pass spiked.Codec(method, dim, bits)") from None
     for codec in chosen:
         if not isinstance(codec, Codec):
             raise UsageError(f"codecs has {codec!r} (no codec): pass spiked.Codec(method, dim, bits)")
