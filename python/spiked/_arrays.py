@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from typing import Any, Tuple
+from typing import Any, NoReturn, Tuple
 
 import numpy as np
 
@@ -13,13 +13,17 @@ from .errors import InputError, OutOfMemory
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _KINDS = {
     "c": "complex numbers: pass its real part, or columns of real and imaginary parts",
-    "O": "Python objects: convert it, for example with numpy.asarray(X, dtype=float)",
-    "U": "texts: convert it with numpy.asarray(X, dtype=float)",
-    "S": "texts: convert it with numpy.asarray(X, dtype=float)",
+    "O": "Python objects: convert it, for example with numpy.asarray({name}, dtype=float)",
+    "U": "texts: convert it with numpy.asarray({name}, dtype=float)",
+    "S": "texts: convert it with numpy.asarray({name}, dtype=float)",
     "M": "dates: convert them to numbers",
     "m": "durations: convert them to numbers",
-    "V": "records: pass one field, or numpy.lib.recfunctions.structured_to_unstructured(X)",
+    "V": "records: pass one field, or numpy.lib.recfunctions.structured_to_unstructured({name})",
 }
+
+
+def _reject_kind(name: str, kind: str) -> NoReturn:
+    raise InputError(f"{name} holds {_KINDS[kind].format(name=name)}")
 
 
 def is_torch(value: Any) -> bool:
@@ -35,7 +39,7 @@ def _from_torch(tensor: Any, name: str) -> np.ndarray:
     if tensor.layout != sys.modules["torch"].strided:
         raise InputError(f"{name} is a sparse tensor (its zeros count here): pass {name}.to_dense()")
     if tensor.is_complex():
-        raise InputError(f"{name} holds {_KINDS['c']}")
+        _reject_kind(name, "c")
     if tensor.device.type != "cpu":
         tensor = tensor.cpu()
     if tensor.is_floating_point() and tensor.element_size() < 4:
@@ -105,10 +109,13 @@ def array(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
         raise InputError(f"{name} is no array ({problem}): pass rows of equal length") from problem
     kind = found.dtype.kind
     if kind in _KINDS:
-        raise InputError(f"{name} holds {_KINDS[kind]}")
+        _reject_kind(name, kind)
     if found.dtype == np.float32 or found.dtype == np.float64:
         return found.astype(found.dtype.newbyteorder("="), copy=False)
-    return found.astype(np.float64)
+    try:
+        return found.astype(np.float64)
+    except MemoryError:
+        _reject_room(name, found.shape)
 
 
 def _reject_size(found: np.ndarray, name: str, wanted: int, words: str) -> None:
@@ -146,11 +153,31 @@ def vector(value: Any, name: str) -> np.ndarray:
 
 
 def whole(value: Any, name: str) -> int:
-    """`value` as an integer; 2.5 and "3" are none."""
+    """`value` as an integer of 64 bits, as the library counts; 2.5 and "3" are none."""
     try:
-        return operator.index(value)
+        found = operator.index(value)
     except TypeError:
         raise InputError(f"{name} is {value!r} (of type {type(value).__name__}): pass a whole number") from None
+    if not -(2**63) <= found < 2**63:
+        raise InputError(f"{name} is {found} (it has more than 64 bits): pass a smaller number")
+    return found
+
+
+def number(value: Any, name: str) -> float:
+    """`value` as a float; texts are none."""
+    try:
+        if not isinstance(value, (str, bytes, bytearray)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name} is {value!r} (of type {type(value).__name__}): pass a number")
+
+
+def truth(value: Any, name: str) -> bool:
+    """`value` as True or False; arrays and texts are neither."""
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, (int, np.integer)) and value in (0, 1)):
+        return bool(value)
+    raise InputError(f"{name} is {value!r} (of type {type(value).__name__}): pass True or False")
 
 
 def shape(value: Any, name: str) -> Tuple[int, int]:
@@ -165,12 +192,16 @@ def shape(value: Any, name: str) -> Tuple[int, int]:
     return found
 
 
-def room(wanted: Tuple[int, ...], name: str) -> np.ndarray:
-    """An array of float64 that a call fills, of a size that the caller chose."""
+def room(wanted: Tuple[int, ...], name: str, dtype: Any = np.float64) -> np.ndarray:
+    """An array that a call fills, of a size that the caller chose."""
     try:
-        return np.empty(wanted)
+        return np.empty(wanted, dtype)
     except (MemoryError, ValueError, OverflowError):
-        raise OutOfMemory(f"{name}: an array of shape {wanted} does not fit into memory: pass a smaller one") from None
+        _reject_room(name, wanted)
+
+
+def _reject_room(name: str, wanted: Tuple[int, ...]) -> NoReturn:
+    raise OutOfMemory(f"{name}: an array of shape {wanted} does not fit into memory: pass a smaller one") from None
 
 
 def with_whole_strides(found: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .errors import InternalError, LibraryNotFound, error_of
+from .errors import InternalError, LibraryNotFound, SpikedError, Stopped, error_of
 
 COMMAND_VARIABLE = "SPIKED_COMMAND"
 
@@ -99,19 +99,21 @@ def run_command(arguments: Sequence[str], show: bool = False) -> Tuple[int, str]
     text = "".join(output)
     if code in ANSWERED and not (code == 1 and '"spiked.error/' in text[:60]):
         return code, text
-    raise error_of(code, _message_of(text, notes.last, code))
+    raise _failure(text, notes.last, code)
 
 
-def _message_of(text: str, last_note: str, code: int) -> str:
-    """The message of a failed command: of its JSON document, or its last line without the name of the program."""
-    try:
-        found = json.loads(text)
-        if isinstance(found, dict) and "error" in found:
-            return str(found["error"])
-    except ValueError:
-        pass
+def _failure(text: str, last_note: str, code: int) -> SpikedError:
+    """The error of a command, with the message of its JSON document or its last line without the name of the program."""
+    found = _document(text) or {}
+    if "error" in found:
+        return error_of(code, str(found["error"]))
     message = last_note[len("spiked: ") :] if last_note.startswith("spiked: ") else last_note
-    return message or f"the command ended without a message (exit code {code}): run it in a shell"
+    if found.get("status") == "stopped":
+        message = f"stopped after {found['replicates']} replicates: the same call resumes {found['store']}"
+    error = error_of(code, message or f"the command ended without a message (exit code {code}): run it in a shell")
+    if isinstance(error, Stopped):
+        error.result = found or None
+    return error
 
 
 def run_json(arguments: Sequence[str], show: bool = False) -> Tuple[int, Dict[str, Any]]:
@@ -122,12 +124,17 @@ def run_json(arguments: Sequence[str], show: bool = False) -> Tuple[int, Dict[st
 
 def document_of(text: str) -> Dict[str, Any]:
     """The JSON document that the command printed."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
+    found = _document(text)
+    if found is None:
         raise InternalError(
             f"{command_path()} printed no JSON document ({text[:60]!r}): is it the command of Spiked, of this version?"
         )
     return found
+
+
+def _document(text: str) -> Optional[Dict[str, Any]]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None

@@ -27,6 +27,9 @@ LEDGER_ITEMS = 14
 # Calls that multiply more than this many numbers run in a thread of their own, so that Ctrl-C is heard. Starting one takes
 # 0.1 ms and these calls at least 30.
 LONG_CALL = 5e7
+# Methods that decompose copies or parts of a matrix, and encoders that search, take far longer than one decomposition.
+_MANY_DECOMPOSITIONS = re.compile(r"signflip|[:=](pa|ddpa|bcv)(?![a-z])")
+_SEARCHING = re.compile(r"tcq|qtip|trellis|pq")
 # Seconds that Ctrl-C waits for such a call to stop. What does not stop by then goes on in its thread.
 LONGEST_STOP = 0.5
 
@@ -325,6 +328,13 @@ def blocks_of(array: np.ndarray) -> bytes:
     width = array.itemsize
     apart, down, right = array.strides
     return BLOCKS.pack(array.ctypes.data, width // 4, rows, cols, down // width, right // width, count, apart // width)
+
+
+def cost_of(method: str) -> float:
+    """About how many times longer than one decomposition a method takes."""
+    if _MANY_DECOMPOSITIONS.search(method):
+        return 1000.0
+    return 200.0 if _SEARCHING.search(method) else 1.0
 
 
 def run_long(work: float, call: Callable[[], Result], keep: Tuple[Any, ...]) -> Result:

@@ -52,6 +52,15 @@ class PrincipalComponents:
     share_seen : float
         The fraction of entries that are seen. Below 1, `eigenvalues` and `bulk_edge` are those of the weighted data, all
         else that of the whole.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((200, 50))
+    >>> X[:, 0] *= 3.0                              # an eigenvalue of 9
+    >>> found = spiked.pca(X)
+    >>> found.components, found.eigenvalues.shape, found.shrunk.shape
+    (1, (50,), (1,))
     """
 
     components: int
@@ -165,14 +174,16 @@ def pca(
     array = _arrays.matrix(X, missing=missing is not None)
     samples = array.shape[0] if covariance_of is None else _arrays.whole(covariance_of, "covariance_of")
     features = array.shape[1]
+    scaled = _arrays.truth(standardize, "standardize")
     if covariance_of is None:
-        centring = b"columns" if center or standardize else b"none"
+        centring = b"columns" if _arrays.truth(center, "center") or scaled else b"none"
     else:
-        centring, standardize = None, False
-        samples = max(samples, 1)
+        centring, scaled = None, False
+        if samples < 1:
+            raise UsageError(f"covariance_of is {samples} (a number of samples): pass how many the covariance is of")
     options = _library.PcaOptions(
         centring,
-        bool(standardize),
+        scaled,
         0 if covariance_of is None else samples,
         words(shrinker, "shrinker"),
         _optional(loss, "loss"),
@@ -181,7 +192,7 @@ def pca(
         _known(level, "level", 0.01),
     )
     capacity = min(samples, features)
-    numbers = np.empty((7, capacity))
+    numbers = _arrays.room((7, capacity), "X")
     notes = ctypes.create_string_buffer(2048)
     rows = [numbers.ctypes.data + 8 * capacity * i for i in range(7)]
     found = _library.Components(capacity, *rows, ctypes.addressof(notes), len(notes))
@@ -222,6 +233,7 @@ def _known(number: Optional[float], name: str, unset: float) -> float:
     """A number for the library, in whose structs 0 means that it was not set."""
     if number is None:
         return unset
-    if not float(number) > 0.0:
+    found = _arrays.number(number, name)
+    if not found > 0.0:
         raise UsageError(f"{name} is {number}: pass a number above 0, or leave it out")
-    return float(number)
+    return found

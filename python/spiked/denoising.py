@@ -8,12 +8,15 @@ from typing import Any, Dict, Optional, Tuple, Union
 import numpy as np
 
 from . import _arrays, _library
-from ._library import Covariance, check, library, matrix_of, run_long, words
+from ._library import Covariance, check, cost_of, library, matrix_of, run_long, words
 from .errors import UsageError
 from .estimates import Denoised, Estimate, Intervals
 from .preparation import prepared
 
 __all__ = ["denoise", "eoptshrink", "gavish_donoho", "screenot", "shrink"]
+
+# Intervals by the bootstrap draw and decompose many matrices.
+_BOOTSTRAP = 1000.0
 
 _READINGS = {"reference": "", "paper": ":paper", "author": ":author", "edgefit": ":edgefit"}
 
@@ -62,7 +65,7 @@ class _IntervalBuffers:
             raise UsageError(f"intervals is {method!r}: use theory or bootstrap, or None for none")
         self.ends = np.full((3, capacity, 2), np.nan)
         self.reasons = ctypes.create_string_buffer(256 * capacity)
-        self.method, self.confidence = method, float(confidence)
+        self.method, self.confidence = method, _arrays.number(confidence, "confidence")
         if not 0.0 < self.confidence < 1.0:
             raise UsageError(f"confidence is {confidence} (a probability): pass a number above 0 and below 1")
         first = self.ends.ctypes.data
@@ -93,6 +96,12 @@ def _covariance(value: Any, name: str) -> Tuple[Optional[Covariance], Any]:
     return Covariance(None, ctypes.pointer(described)), (array, described)
 
 
+def _work(rows: int, cols: int, method: str, intervals: Optional[str]) -> float:
+    """About how many multiplications a method takes for a matrix of this shape."""
+    times = max(cost_of(method), _BOOTSTRAP if intervals == "bootstrap" else 1.0)
+    return times * rows * cols * min(rows, cols)
+
+
 def denoise(
     X: Any,
     method: str = "eoptshrink",
@@ -118,7 +127,8 @@ def denoise(
         A name of ``list_methods("estimators")``, with options after colons and transforms before plus signs:
         ``"eoptshrink"``, ``"gd-shrink:sigma=1"``, ``"screenot:20"``, ``"svd:3"``, ``"whiten+gd-shrink"``.
     loss : {"frobenius", "operator", "nuclear"}
-        The loss for which the shrinkage is optimal.
+        The loss for which the shrinkage is optimal. It has no effect on methods that keep singular values as they are
+        (``svd``, ``gd-hard``, ``screenot``), for which the command rejects ``--loss``.
     row_spectrum, col_spectrum : str or array_like, optional
         The covariance of the noise along rows and along columns, for the methods that use it (``whiten+NAME``,
         ``tw-test``): a covariance matrix, its diagonal as a vector, or a name such as ``"ar1:0.5"``.
@@ -185,12 +195,12 @@ def denoise(
     described = matrix_of(array)
     row, row_kept = _covariance(row_spectrum, "row_spectrum")
     col, col_kept = _covariance(col_spectrum, "col_spectrum")
-    signal = np.empty((rows, cols))
+    signal = _arrays.room((rows, cols), "X")
     output = matrix_of(signal)
     buffers = _Buffers(min(rows, cols))
     asked = None if intervals is None else _IntervalBuffers(min(rows, cols), intervals, confidence)
     to = None if asked is None else asked.described
-    empty = bool(keep_empty)
+    empty = _arrays.truth(keep_empty, "keep_empty")
     centring = None if center is None else words(center, "center")
     scaling = None if standardize is None else words(standardize, "standardize")
     kind = None if missing is None else words(missing, "missing")
@@ -205,7 +215,11 @@ def denoise(
             )
         )
 
-    run_long(float(rows) * cols * min(rows, cols), call, keep=(array, row_kept, col_kept, signal, asked))
+    work = _work(rows, cols, method, intervals)
+    for covariance, side in ((row, rows), (col, cols)):
+        if covariance is not None:
+            work += float(side) ** 3
+    run_long(work, call, keep=(array, row_kept, col_kept, signal, asked))
     return Denoised(
         **buffers.fields(method, loss),
         **({} if asked is None else asked.fields()),
@@ -288,7 +302,7 @@ def gavish_donoho(X: Any, *, sigma: Optional[float] = None, rule: str = "shrink"
     rule : {"shrink", "hard"}
         Shrink singular values, or keep those above the threshold as they are.
     loss : {"frobenius", "operator", "nuclear"}
-        For ``rule="shrink"``.
+        For ``rule="shrink"``; it has no effect on ``rule="hard"``.
 
     Returns
     -------
@@ -318,7 +332,7 @@ def gavish_donoho(X: Any, *, sigma: Optional[float] = None, rule: str = "shrink"
         raise UsageError(f"rule {rule!r} is unknown: use shrink or hard")
     name = f"gd-{rule}"
     if sigma is not None:
-        name += f":sigma={float(sigma)!r}"
+        name += f":sigma={_arrays.number(sigma, 'sigma')!r}"
     return denoise(X, name, loss=loss)
 
 
@@ -393,6 +407,10 @@ def shrink(
     InputError
         Values that are not descending, negative or not finite, or of another number than min(shape).
 
+    Notes
+    -----
+    Source: Su and Wu 2022 for eoptshrink; ``list_methods`` has the sources of all methods.
+
     Examples
     --------
     >>> import numpy as np, spiked
@@ -408,16 +426,17 @@ def shrink(
     rows, cols = _arrays.shape(shape, "shape")
     buffers = _Buffers(max(1, values.size))
     asked = None if intervals is None else _IntervalBuffers(max(1, values.size), intervals, confidence)
-    check(
-        library().spiked_shrink_intervals(
-            values.ctypes.data,
-            values.size,
-            rows,
-            cols,
-            words(method, "method"),
-            words(loss, "loss"),
-            buffers.estimate,
-            None if asked is None else asked.described,
+    to = None if asked is None else asked.described
+    name, loss_name = words(method, "method"), words(loss, "loss")
+
+    def call() -> None:
+        check(
+            library().spiked_shrink_intervals(
+                values.ctypes.data, values.size, rows, cols, name, loss_name, buffers.estimate, to
+            )
         )
-    )
+
+    # Without intervals by the bootstrap, thousands of values take some milliseconds.
+    work = _work(rows, cols, method, intervals) if intervals == "bootstrap" else 0.0
+    run_long(work, call, keep=(values, asked))
     return Estimate(**buffers.fields(method, loss), **({} if asked is None else asked.fields()))

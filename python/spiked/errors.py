@@ -6,7 +6,7 @@ command ends for the same reason.
 
 from __future__ import annotations
 
-from typing import Dict, Type
+from typing import Any, Dict, Optional, Type
 
 __all__ = [
     "SpikedError",
@@ -64,9 +64,16 @@ class InternalError(SpikedError, RuntimeError):
 
 
 class Stopped(SpikedError, RuntimeError):
-    """A study stopped before its end; the same call resumes it."""
+    """A study stopped before its end; the same call resumes it.
+
+    Attributes
+    ----------
+    result : dict or None
+        What the command said at the end, as `Store.result`; None where it said nothing.
+    """
 
     exit_code = 75
+    result: Optional[Dict[str, Any]] = None
 
 
 class LibraryNotFound(SpikedError, ImportError):

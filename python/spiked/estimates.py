@@ -28,6 +28,16 @@ class Intervals:
         How they were made.
     confidence : float
         The probability that an interval holds the true value.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((60, 80))
+    >>> X[:, 0] += 5.0
+    >>> found = spiked.denoise(X, intervals="theory").intervals
+    >>> low, high = found.strength[0]
+    >>> bool(low < 60**0.5 * 5.0 < high), found.confidence, found.reasons
+    (True, 0.95, (None,))
     """
 
     strength: np.ndarray
@@ -84,6 +94,13 @@ class Estimate:
     next_component_p_value : float or None
         The probability that white noise has a largest singular value like the one behind the components, with
         intervals; None where the method does not assume white noise.
+
+    Examples
+    --------
+    >>> import spiked
+    >>> found = spiked.shrink([9.0, 1.0, 0.5], (3, 4), "svd:1")
+    >>> found.rank, found.shrunk.tolist(), found.bulk_edge
+    (1, [9.0], None)
     """
 
     rank: int
@@ -143,6 +160,11 @@ class Estimate:
         ------
         ImportError
             matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> axes = spiked.shrink([9.0, 1.0, 0.5], (3, 4), "svd:1").plot()    # doctest: +SKIP
         """
         if ax is None:
             try:
@@ -180,6 +202,17 @@ class Denoised(Estimate):
         On the preparation: lines that centring made zero, lines of zeros that it took for data, and missing entries.
     share_seen : float
         The fraction of entries that are seen.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> X = np.random.default_rng(0).standard_normal((60, 80))
+    >>> X[:, 0] += 5.0
+    >>> found = spiked.denoise(X)
+    >>> found.rank, found.signal.shape
+    (1, (60, 80))
+    >>> bool(np.array_equal(found.residual, X - found.signal))
+    True
     """
 
     signal: Any = None

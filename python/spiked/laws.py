@@ -104,6 +104,13 @@ class Theory:
     finite_size : dict or None
         What ``spiked theory --size`` adds: fluctuation of the edge, the smallest strength that each rank rule finds, and
         expected false alarms; None without a size.
+
+    Examples
+    --------
+    >>> import spiked
+    >>> found = spiked.theory(strengths=[2.0])      # white noise, square
+    >>> round(found.bulk_edge, 9), round(float(found.shrunk["frobenius"][0]), 9)
+    (4.0, 1.5)
     """
 
     aspect: float
@@ -141,11 +148,47 @@ class Theory:
         return "\n".join(lines)
 
     def density(self, x: Any) -> np.ndarray:
-        """The density of the noise eigenvalues at each x, in the shape of x."""
+        """The density of the noise eigenvalues.
+
+        Parameters
+        ----------
+        x : array_like
+            Eigenvalues, of any shape.
+
+        Returns
+        -------
+        ndarray of float64
+            In the shape of x; 0 outside the noise, and without the mass at zero.
+
+        Examples
+        --------
+        The law of white noise, square, is sqrt(x (4 - x)) / (2 pi x):
+
+        >>> import spiked
+        >>> spiked.theory().density([2.0, 5.0]).round(6)
+        array([0.159155, 0.      ])
+        """
         return self._at(x, 0)
 
     def cdf(self, x: Any) -> np.ndarray:
-        """The fraction of noise eigenvalues that are at most x, in the shape of x."""
+        """The fraction of noise eigenvalues that are at most x.
+
+        Parameters
+        ----------
+        x : array_like
+            Eigenvalues, of any shape.
+
+        Returns
+        -------
+        ndarray of float64
+            In the shape of x, from 0 to 1.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> spiked.theory(aspect=2.0).cdf([-1.0, 0.0, 10.0]).round(6)    # half of the eigenvalues are 0
+        array([0. , 0.5, 1. ])
+        """
         return self._at(x, 1)
 
     def _at(self, x: Any, which: int) -> np.ndarray:
@@ -161,7 +204,26 @@ class Theory:
         return found[()]
 
     def quantiles(self, probabilities: Any) -> np.ndarray:
-        """The smallest eigenvalue with at least each probability at or below it, in the shape of `probabilities`."""
+        """The smallest eigenvalue with at least each probability at or below it.
+
+        Parameters
+        ----------
+        probabilities : array_like
+            Numbers from 0 to 1, of any shape.
+
+        Returns
+        -------
+        ndarray of float64
+            In the shape of `probabilities`.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> law = spiked.theory(aspect=0.5)
+        >>> median = law.quantiles(0.5)
+        >>> round(float(law.cdf(median)), 6)
+        0.5
+        """
         given = np.array(_arrays.array(probabilities, "probabilities"), dtype=np.float64, order="C")
         found = np.empty(given.shape)
 
@@ -173,7 +235,25 @@ class Theory:
         return found[()]
 
     def curve(self, points: int = 200) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Points from edge to edge, and density and distribution function there: what a plot needs."""
+        """Points from edge to edge, and density and distribution function there: what a plot needs.
+
+        Parameters
+        ----------
+        points : int
+            How many, at least 2.
+
+        Returns
+        -------
+        (ndarray, ndarray, ndarray), each (points,)
+            Eigenvalues, densities, and fractions of eigenvalues that are at most these.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> x, density, cdf = spiked.theory(aspect=0.25).curve(5)
+        >>> x[[0, -1]].round(6), cdf[[0, -1]].round(6)      # (1 - 1/2)^2 and (1 + 1/2)^2
+        (array([0.25, 2.25]), array([0., 1.]))
+        """
         count = _arrays.whole(points, "points")
         found = _arrays.room((3, max(0, count)), "points")
         starts = [row.ctypes.data for row in found]
@@ -236,7 +316,8 @@ def theory(
         size = _arrays.shape(size, "size")
     if aspect is None:
         aspect = 1.0 if size is None else size[0] / size[1]
-    law = _Law(row, col, float(aspect))
+    aspect = _arrays.number(aspect, "aspect")
+    law = _Law(row, col, aspect)
     bulk = _library.Bulk()
     check(library().spiked_law_bulk(law.handle, bulk))
     given = _arrays.vector(strengths, "strengths").copy()
@@ -248,7 +329,7 @@ def theory(
         return np.ascontiguousarray(spikes[name])
 
     return Theory(
-        aspect=float(aspect),
+        aspect=aspect,
         bulk_edge=bulk.bulk_edge,
         lower_edge=bulk.lower_edge,
         detection_threshold=bulk.detection_threshold,
@@ -264,7 +345,7 @@ def theory(
         overlap_left=column("overlap_left"),
         overlap_right=column("overlap_right"),
         shrunk={loss: column(f"shrunk_{loss}") for loss in ("frobenius", "operator", "nuclear")},
-        finite_size=None if size is None else _finite_size(row, col, float(aspect), given, size),
+        finite_size=None if size is None else _finite_size(row, col, aspect, given, size),
         _law=law,
     )
 

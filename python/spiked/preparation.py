@@ -9,9 +9,12 @@ from typing import Any, Optional, Tuple
 import numpy as np
 
 from . import _arrays
-from ._library import check, library, matrix_of, text_of, words
+from ._library import check, library, matrix_of, run_long, text_of, words
 
 __all__ = ["prepare"]
+
+# About how many multiplications an entry takes: centring both ways goes over all of them several times.
+_ENTRY = 1000.0
 
 
 def prepared(
@@ -19,22 +22,18 @@ def prepared(
 ) -> Tuple[np.ndarray, Tuple[str, ...]]:
     """The prepared matrix in double precision, with the weights of entries seen or with NaN for missing ones, and notes."""
     array = _arrays.matrix(X, missing=missing is not None)
-    result = np.empty(array.shape)
-    described = matrix_of(result)
+    result = _arrays.room(array.shape, "X")
+    given, described = matrix_of(array), matrix_of(result)
+    kind = None if missing is None else words(missing, "missing")
+    centring = None if center is None else words(center, "center")
+    scaling = None if standardize is None else words(standardize, "standardize")
+    outputs = (described, None) if weighted else (None, described)
     notes = ctypes.create_string_buffer(1024)
-    check(
-        library().spiked_prepare_missing(
-            matrix_of(array),
-            None if missing is None else words(missing, "missing"),
-            None if center is None else words(center, "center"),
-            None if standardize is None else words(standardize, "standardize"),
-            described if weighted else None,
-            None if weighted else described,
-            None,
-            notes,
-            len(notes),
-        )
-    )
+
+    def call() -> None:
+        check(library().spiked_prepare_missing(given, kind, centring, scaling, *outputs, None, notes, len(notes)))
+
+    run_long(_ENTRY * array.size, call, keep=(array, result, notes))
     return result, tuple(text_of(notes.value).splitlines())
 
 
@@ -69,6 +68,10 @@ def prepare(
         A word is wrong, or centring undoes standardizing.
     InputError
         X cannot be used, a single line is to be centred, or a constant one to be standardized.
+
+    Notes
+    -----
+    Source: the weights of missing entries are derived in ``docs/METHODS.md``; the rest is arithmetic.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _arrays, _library
-from ._library import check, library, matrix_of, run_long, text_of, words
+from ._library import check, cost_of, library, matrix_of, run_long, text_of, words
 from .errors import InputError, UsageError
 
 __all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
@@ -55,6 +55,13 @@ class Encoded:
         Of the low-rank part; 0 where the method has none.
     codec : tuple
         Method, dim, bits and options of the codec that made it; empty where none did.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> code = spiked.Codec("tq-mse", dim=32, bits=2).encode(np.eye(32))
+    >>> code.rows, len(code.bytes), code.bits_per_entry, code.ledger["norms"]
+    (32, 320, 2.5, 0.5)
     """
 
     bytes: bytes
@@ -90,6 +97,13 @@ class Quantized:
         As given.
     bits : float
         As given.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> found = spiked.quantize(np.eye(32), "tq-mse", 2)
+    >>> found.decoded.shape, found.bytes, found.bits_per_entry
+    ((32, 32), 320, 2.5)
     """
 
     decoded: Any
@@ -130,6 +144,14 @@ class Roundtrip:
         Length of each code, and the rank of its low-rank part.
     ledger : dict of str to ndarray, (blocks,)
         What the bits are spent on, in bits per entry.
+
+    Examples
+    --------
+    >>> import numpy as np, spiked
+    >>> blocks = np.random.default_rng(0).standard_normal((5, 64, 32))
+    >>> found = spiked.roundtrip(spiked.Codec("tq-mse", 32, 2), blocks)
+    >>> found.decoded.shape, found.bytes.tolist(), found.ledger["norms"].tolist()
+    ((5, 64, 32), [640, 640, 640, 640, 640], [0.5, 0.5, 0.5, 0.5, 0.5])
     """
 
     decoded: Any
@@ -168,7 +190,7 @@ class _Room(threading.local):
     def take(self, capacity: int) -> np.ndarray:
         """Memory of at least so many bytes, which no other call uses, of a handler of signals for example."""
         room, self.kept = self.kept, None
-        return np.empty(capacity, dtype=np.uint8) if room is None or room.size < capacity else room
+        return _arrays.room((capacity,), "X", np.uint8) if room is None or room.size < capacity else room
 
     def keep(self, room: np.ndarray) -> None:
         if room.size < 1 << 20:
@@ -206,6 +228,10 @@ class Codec:
     UsageError
         A name is wrong, a width is impossible, or an option has no effect on the method.
 
+    Notes
+    -----
+    Source: ``list_methods("quantizers")`` has the sources of all quantizers, and ``list_methods()`` of the estimators.
+
     Examples
     --------
     >>> import numpy as np, spiked
@@ -230,7 +256,7 @@ class Codec:
         index: int = 0,
         **options: Any,
     ) -> None:
-        self.method, self.dim, self.bits = method, _arrays.whole(dim, "dim"), float(bits)
+        self.method, self.dim, self.bits = method, _arrays.whole(dim, "dim"), _arrays.number(bits, "bits")
         given = {"axis": axis, "seed": seed, **({"index": index} if index else {}), **options}
         self.options = {key: value for key, value in given.items() if value is not None}
         self._handle = ctypes.c_void_p()
@@ -238,8 +264,7 @@ class Codec:
         name, text = words(method, "method"), words(" ".join(texts), "options") if texts else None
         drawn = [] if "seed" in self.options else ["seed=0x5eed"]
         self._identity = (method, self.dim, self.bits, *sorted(texts + drawn))
-        # Encoders that search take far longer than a product of matrices.
-        self._cost = 200.0 if any(part in method for part in _SEARCHING) else 1.0
+        self._cost = cost_of(method)
 
         def call() -> None:
             check(library().spiked_codec_create(name, self.dim, self.bits, text, self._handle))
@@ -278,6 +303,13 @@ class Codec:
         ------
         InputError
             NaN or infinities, or rows of another length.
+
+        Examples
+        --------
+        >>> import numpy as np, spiked
+        >>> codec = spiked.Codec("svd:1+tq-mse", dim=32, bits=2)
+        >>> codec.encode(np.random.default_rng(0).standard_normal((64, 32))).rank
+        1
         """
         array = self._own(_arrays.matrix(X), "X")
         described = matrix_of(array)
@@ -327,6 +359,16 @@ class Codec:
         ------
         InputError
             Bytes that are no code of so many rows, or the code of another codec. Bytes may come from anyone.
+
+        Examples
+        --------
+        >>> import numpy as np, spiked
+        >>> codec = spiked.Codec("tq-mse", dim=32, bits=4)
+        >>> code = codec.encode(np.eye(32))
+        >>> bool(np.linalg.norm(codec.decode(code) - np.eye(32)) < 0.15 * np.linalg.norm(np.eye(32)))
+        True
+        >>> bool(np.array_equal(codec.decode(code.bytes, rows=32), codec.decode(code)))
+        True
         """
         if isinstance(code, Encoded):
             given = code.bytes
@@ -355,10 +397,6 @@ class Codec:
 
         run_long(self._cost * float(decoded.size) * self.dim, call, keep=(self, given, decoded))
         return decoded
-
-
-# Parts of the names of methods whose encoders search: a trellis, or codebooks that they learn.
-_SEARCHING = ("tcq", "qtip", "trellis", "pq")
 
 
 def _codec_text(identity: Tuple[Any, ...]) -> str:
@@ -429,7 +467,7 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
 
     Notes
     -----
-    ``list_methods("quantizers")`` has the sources of all methods.
+    Source: ``list_methods("quantizers")`` has the sources of all quantizers, and ``list_methods()`` of the estimators.
 
     Examples
     --------
@@ -443,7 +481,7 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
     """
     array = _arrays.matrix(X)
     codec = Codec(method, array.shape[1], bits, **options)
-    decoded = np.empty((1, *array.shape))
+    decoded = _arrays.room((1, *array.shape), "X")
     try:
         found = _run_blocks([codec], array[np.newaxis], decoded, 1)[0]
     except InputError as problem:
@@ -457,7 +495,7 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
         bytes=int(found["bytes"]),
         rank=int(found["rank"]),
         method=method,
-        bits=float(bits),
+        bits=codec.bits,
     )
 
 
@@ -485,6 +523,10 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     InputError
         NaN or infinities, or rows of another length; the message names the first such block, counted from 0.
 
+    Notes
+    -----
+    Source: ``list_methods("quantizers")`` has the sources of all quantizers, and ``list_methods()`` of the estimators.
+
     Examples
     --------
     >>> import numpy as np, spiked
@@ -498,7 +540,10 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     """
     array = _arrays.blocks(blocks)
     alone = isinstance(codecs, Codec)
-    chosen: List[Codec] = [codecs] if isinstance(codecs, Codec) else list(codecs)
+    try:
+        chosen: List[Codec] = [codecs] if isinstance(codecs, Codec) else list(codecs)
+    except TypeError:
+        raise UsageError(f"codecs is {codecs!r} (no codec): pass spiked.Codec(method, dim, bits)") from None
     for codec in chosen:
         if not isinstance(codec, Codec):
             raise UsageError(f"codecs has {codec!r} (no codec): pass spiked.Codec(method, dim, bits)")
@@ -507,7 +552,7 @@ def roundtrip(codecs: Union[Codec, Sequence[Codec]], blocks: Any, threads: int =
     for codec in chosen:
         codec._own(array, "blocks")
     count, rows, cols = array.shape
-    decoded = np.empty((len(chosen) * count, rows, cols), dtype=array.dtype)
+    decoded = _arrays.room((len(chosen) * count, rows, cols), "blocks", array.dtype)
     codes = _run_blocks(chosen, array, decoded, threads)
     if not alone:
         decoded, codes = decoded.reshape(len(chosen), count, rows, cols), codes.reshape(len(chosen), count)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ._arrays import whole
 from ._command import document_of, run_command, run_json
+from ._library import words
 from .errors import InputError
 
 __all__ = ["Store", "run"]
@@ -25,8 +26,18 @@ TABLES = ("summary", "methods", "values", "cells", "failures", "bits", "checks",
 
 def _word(path: PathLike) -> str:
     """A path as a word of the command, which would take one that begins with a dash for an option."""
-    text = os.fspath(path)
+    text = str(_path(path))
     return f"./{text}" if text.startswith("-") else text
+
+
+def _path(path: PathLike) -> pathlib.Path:
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise InputError(f"{path!r} is no path (of type {type(path).__name__}): pass a str or a pathlib.Path") from None
+    if "\0" in text:
+        raise InputError(f"the path {text!r} has a character 0: leave it out")
+    return pathlib.Path(text)
 
 
 def _structured(columns: List[str], rows: List[Dict[str, Any]]) -> np.ndarray:
@@ -75,12 +86,14 @@ class Store:
     Examples
     --------
     >>> import spiked
-    >>> store = spiked.run(study_file, output="tiny.spiked")    # doctest: +SKIP
-    >>> store.table("summary")                                  # doctest: +SKIP
+    >>> spiked.run(study_file, output="tiny.spiked", set={"run.reps.min": 20})
+    <spiked.Store 'tiny.spiked': complete, 20 replicates, checks: 0 passed, 0 failed, 0 inconclusive>
+    >>> spiked.Store("tiny.spiked").passed          # it has no checks
+    False
     """
 
     def __init__(self, path: PathLike, result: Optional[Dict[str, Any]] = None) -> None:
-        self.path = pathlib.Path(path)
+        self.path = _path(path)
         self.result = result
         if not self.path.is_file():
             raise InputError(f"{self.path}: there is no such file: name a store, which spiked.run writes")
@@ -124,7 +137,15 @@ class Store:
             There is no such table.
         InputError
             The file is no store.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> store = spiked.run(study_file, output="tiny.spiked", set={"run.reps.min": 20})
+        >>> sorted(set(store.table("values")["method"].tolist()))
+        ['eoptshrink', 'sample']
         """
+        words(name, "name")
         rows = self._rows(name)
         if rows:
             columns = list(rows[0])
@@ -156,8 +177,15 @@ class Store:
         ------
         OutputError
             It cannot be written.
+
+        Examples
+        --------
+        >>> import spiked
+        >>> store = spiked.run(study_file, output="tiny.spiked", set={"run.reps.min": 20})
+        >>> store.report(show=False).name
+        'tiny.html'
         """
-        page = pathlib.Path(output) if output is not None else self.path.with_suffix(".html")
+        page = _path(output) if output is not None else self.path.with_suffix(".html")
         run_command(["report", _word(self.path), "-o", _word(page)])
         if show:
             try:
@@ -167,19 +195,26 @@ class Store:
         return page
 
 
-def _toml(value: Any) -> str:
-    """A value of a study file."""
-    if isinstance(value, bool):
+def _toml(value: Any, key: str) -> str:
+    """The value of a key of a study file."""
+    if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, (int, np.integer)):
         return str(int(value))
     if isinstance(value, (float, np.floating)):
         return repr(float(value))
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, (str, os.PathLike)):
+        return json.dumps(os.fsdecode(value), ensure_ascii=False)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(str(key))} = {_toml(entry)}" for key, entry in value.items()) + " }"
-    return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+        inner = (f"{json.dumps(str(name))} = {_toml(entry, f'{key}.{name}')}" for name, entry in value.items())
+        return "{ " + ", ".join(inner) + " }"
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _toml(value[()], key)
+    if isinstance(value, (list, tuple, range, np.ndarray)):
+        return "[" + ", ".join(_toml(entry, key) for entry in value) + "]"
+    raise InputError(
+        f"set has {value!r} for {key} (of type {type(value).__name__}): pass a number, a text, a list or a mapping"
+    )
 
 
 def run(
@@ -233,6 +268,10 @@ def run(
     KeyboardInterrupt
         Ctrl-C; the command has saved what it had, and the same call resumes.
 
+    Notes
+    -----
+    Source: ``spiked list claims`` names those of the claims that are checked, `list_methods` those of the methods.
+
     Examples
     --------
     >>> import spiked
@@ -242,6 +281,7 @@ def run(
     >>> sorted(set(store.table("summary")["method"].tolist()))
     ['eoptshrink', 'sample']
     """
+    words(device, "device")
     arguments = ["run", _word(study), "--threads", str(whole(threads, "threads")), "--device", device]
     if output is not None:
         arguments += ["-o", _word(output)]
@@ -252,7 +292,9 @@ def run(
     if not report:
         arguments.append("--no-report")
     arguments += ["--progress", "lines"] if progress else ["--quiet"]
+    if set is not None and not isinstance(set, Mapping):
+        raise InputError(f"set is {set!r} (of type {type(set).__name__}): pass a mapping of keys and values")
     for key, value in (set or {}).items():
-        arguments += ["--set", f"{key}={_toml(value)}"]
+        arguments += ["--set", f"{key}={_toml(value, key)}"]
     _, result = run_json(arguments, show=progress)
     return Store(result["store"], result)

@@ -49,13 +49,28 @@ class Documents(unittest.TestCase):
             entry = getattr(spiked, name)
             with self.subTest(name):
                 text = inspect.getdoc(entry)
-                self.assertTrue(text and text.rstrip().count("\n") + 1)
+                self.assertTrue(text and text.strip())
                 if inspect.isfunction(entry):
+                    self.check_sections(text, "Raises")
                     self.check_function(entry, text)
+                    self.assertRegex(text, "Source: |``source``")
+                elif inspect.isclass(entry) and not issubclass(entry, Exception):
+                    self.check_class(entry, text)
+
+    def check_class(self, kind, text):
+        self.assertRegex(text, "(?m)^(Parameters|Attributes)\n-+$")
+        self.check_sections(text, "Examples")
+        for name, method in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_"):
+                with self.subTest(method=name):
+                    self.check_function(method, inspect.getdoc(method) or "")
+
+    def check_sections(self, text, *sections):
+        for section in sections:
+            self.assertRegex(text, rf"(?m)^{section}\n-+$")
 
     def check_function(self, function, text):
-        for section in ("Parameters", "Returns", "Raises", "Examples"):
-            self.assertRegex(text, rf"(?m)^{section}\n-+$")
+        self.check_sections(text, "Parameters", "Returns", "Examples")
         parameters = text[text.index("Parameters\n") : text.index("Returns\n")]
         described = []
         for line in re.findall(r"(?m)^([\w, *]+)(?: : .*)?$", parameters):
@@ -63,6 +78,8 @@ class Documents(unittest.TestCase):
         hints = typing.get_type_hints(function)
         self.assertIn("return", hints)
         for name in inspect.signature(function).parameters:
+            if name == "self":
+                continue
             self.assertIn(name, described)
             self.assertIn(name, hints)
 

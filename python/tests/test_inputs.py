@@ -176,9 +176,49 @@ class Rejected(unittest.TestCase):
                 spiked.shrink(values, shape)
 
     def test_more_memory_than_there_is_is_a_memory_error(self):
-        X = np.broadcast_to(np.float64(1.0), (2**24, 2**24))
-        with self.assertRaises(MemoryError):
-            spiked.denoise(X)
+        codec = spiked.Codec("kivi", 2**10, 2)
+        for dtype in (np.float64, np.float32, np.int8):
+            X = np.broadcast_to(dtype(1), (2**40, 2**10))
+            for call in (spiked.denoise, spiked.prepare, spiked.quantize, codec.encode):
+                with self.subTest(dtype.__name__, call=call.__name__):
+                    with self.assertRaisesRegex(spiked.errors.OutOfMemory, "does not fit into memory"):
+                        call(X)
+            with self.assertRaisesRegex(spiked.errors.OutOfMemory, "does not fit into memory"):
+                spiked.roundtrip(codec, X[np.newaxis])
+
+    def test_whole_numbers_have_64_bits(self):
+        X = matrix()
+        for excess in (2**64, -(2**64), 2**63):
+            for call in (
+                lambda: spiked.shrink([3.0, 2.0, 1.0], (excess + 3, 3)),
+                lambda: spiked.Codec("tq-mse", excess + 8, 2),
+                lambda: spiked.denoise(X, threads=excess + 1),
+                lambda: spiked.pca(np.eye(3), covariance_of=excess + 5),
+                lambda: spiked.theory().curve(excess + 9),
+            ):
+                with self.assertRaisesRegex(spiked.errors.InputError, "more than 64 bits"):
+                    call()
+
+    def test_arguments_that_are_no_numbers_and_no_truth_values(self):
+        X = matrix()
+        for call, text in (
+            (lambda: spiked.Codec("tq-mse", 8, None), "^bits is None .of type NoneType.: pass a number$"),
+            (lambda: spiked.denoise(X, intervals="theory", confidence="a"), "^confidence is 'a'"),
+            (lambda: spiked.pca(X, level="0.01"), "^level is '0.01'"),
+            (lambda: spiked.pca(X, noise_level=[1.0, 2.0]), "^noise_level is "),
+            (lambda: spiked.theory(aspect="a"), "^aspect is 'a'"),
+            (lambda: spiked.gavish_donoho(X, sigma="a"), "^sigma is 'a'"),
+            (lambda: spiked.denoise(X, keep_empty=np.ones(3)), "^keep_empty is .*pass True or False$"),
+            (lambda: spiked.pca(X, center="rows"), "^center is 'rows'.*pass True or False$"),
+            (lambda: spiked.pca(X, standardize=2), "^standardize is 2.*pass True or False$"),
+            (lambda: spiked.pca(np.eye(3), covariance_of=0), "^covariance_of is 0 "),
+            (lambda: spiked.roundtrip(None, X[np.newaxis]), "^codecs is None"),
+            (lambda: spiked.theory(["a"]), r"numpy\.asarray\(row, dtype=float\)$"),
+        ):
+            with self.assertRaisesRegex(spiked.SpikedError, text) as caught:
+                call()
+            self.assertIsInstance(caught.exception, ValueError)
+        self.assertEqual(spiked.denoise(X, keep_empty=np.True_).rank, spiked.denoise(X, keep_empty=1).rank)
 
 
 class _Tensor:

@@ -213,6 +213,51 @@ class Interruption(unittest.TestCase):
                 self.assertLess(float(words[2]), 0.8)
 
 
+    def test_ctrl_c_returns_from_a_preparation(self):
+        self.check("spiked.prepare(np.random.default_rng(0).standard_normal((4000, 3000)), center='both')", 2.0)
+
+    def test_ctrl_c_returns_from_methods_that_decompose_a_small_matrix_often(self):
+        X = "np.random.default_rng(0).standard_normal((300, 300))"
+        self.check(f"[spiked.denoise({X}, 'tw-test:null=signflip') for _ in range(3)]", 2.0)
+        self.check(f"[spiked.denoise({X}, 'svd:pa:level=0.01') for _ in range(3)]", 2.0)
+
+    def test_the_work_of_a_method_is_estimated_by_its_name(self):
+        for method, cost in (
+            ("eoptshrink:paper", 1.0),
+            ("unrope+svd:2", 1.0),
+            ("eoptshrink:rank=pa", 1000.0),
+            ("svd:pa+tq-mse", 1000.0),
+            ("tw-test:null=signflip", 1000.0),
+            ("svd:bcv", 1000.0),
+            ("optshrink:ddpa", 1000.0),
+            ("tcq", 200.0),
+        ):
+            self.assertEqual(_library.cost_of(method), cost, method)
+
+
+class Runner(unittest.TestCase):
+    def test_a_failure_is_no_skip_however_much_is_skipped(self):
+        import run_tests
+
+        class Cases(unittest.TestCase):
+            def fails(self):
+                for part in range(3):
+                    with self.subTest(part):
+                        self.skipTest("a part")
+                self.fail("on purpose")
+
+            def skips(self):
+                self.skipTest("all of it")
+
+            def passes(self):
+                pass
+
+        for names, code in ((["fails"], 1), (["skips"], 77), (["passes", "skips"], 0), (["passes"], 0), ([], 1)):
+            result = unittest.TestResult()
+            unittest.TestSuite(map(Cases, names)).run(result)
+            self.assertEqual(run_tests.exit_code(result), code, names)
+
+
 class Loading(unittest.TestCase):
     def test_importing_loads_numpy_alone(self):
         done = run_python(

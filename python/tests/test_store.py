@@ -77,6 +77,33 @@ class Studies(unittest.TestCase):
         self.assertEqual((store.result["replicates"], store.result["name"]), (3, 'with "quotes"'))
         self.assertEqual(int(store.result["seed"], 16), 0x77)
 
+    def test_settings_of_numpy_and_paths_are_written_as_toml(self):
+        for value, text in (
+            (np.bool_(True), "true"),
+            (np.array(3), "3"),
+            (np.array([1.5, 2.0]), "[1.5, 2.0]"),
+            (np.float32(0.5), "0.5"),
+            (pathlib.Path("a b"), '"a b"'),
+            ({"x": (True, "y")}, '{ "x" = [true, "y"] }'),
+        ):
+            self.assertEqual(spiked.store._toml(value, "key"), text)
+        for value in (None, {"x": None}, [object()], 2j):
+            with self.assertRaisesRegex(spiked.errors.InputError, "^set has .* for model"):
+                spiked.run(self.study, set={"model": value})
+        with self.assertRaisesRegex(spiked.errors.InputError, "pass a mapping"):
+            spiked.run(self.study, set="model.n=3")
+
+    def test_paths_of_every_kind(self):
+        self.assertEqual(spiked.Store(os.fsencode(self.store.path)).path, self.store.path)
+        found = spiked.run(os.fsencode(self.study), output=os.fsencode(self.store.path))
+        self.assertEqual(found.path, self.store.path)
+        for path in (None, 3):
+            for call in (spiked.Store, spiked.run):
+                with self.assertRaisesRegex(spiked.errors.InputError, "is no path"):
+                    call(path)
+        with self.assertRaisesRegex(spiked.errors.InputError, "character 0"):
+            spiked.run("a\0b")
+
     def test_checks_decide_whether_it_passed(self):
         self.assertFalse(self.store.passed)
         for margin, verdict in ((0.05, "passed"), (0.0001, None)):
@@ -152,10 +179,16 @@ except KeyboardInterrupt:
         self.assertEqual(output, "stopped\n")
         done = len(spiked.Store(store)._rows("values"))
         self.assertGreater(done, 0)
-        with self.assertRaises(spiked.errors.Stopped):
+        with self.assertRaises(spiked.errors.Stopped) as caught:
             spiked.run(
                 self.study, store, set={"run.reps": {"min": 1000000, "max": 1000000, "batch": 20}}, max_time="1s"
             )
+        found = caught.exception.result
+        self.assertEqual((found["status"], found["store"]), ("stopped", str(store)))
+        self.assertGreater(found["replicates"], 0)
+        self.assertEqual(
+            str(caught.exception), f"stopped after {found['replicates']} replicates: the same call resumes {store}"
+        )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/runtime/error.hpp"
+#include "core/runtime/stop_point.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -43,7 +44,10 @@ void center_both_seen(arma::mat& data) {
         const arma::mat before = data;
         for (const bool rows : {false, true}) {
             if (rows) arma::inplace_trans(data);
-            for (arma::uword j = 0; j < data.n_cols; ++j) center(data.col(j));
+            for (arma::uword j = 0; j < data.n_cols; ++j) {
+                stop_point();
+                center(data.col(j));
+            }
             if (rows) arma::inplace_trans(data);
         }
         const arma::mat change = arma::abs(data - before);
@@ -82,7 +86,10 @@ std::size_t center_lines(arma::mat& data, bool rows) {
         throw input_error("the {0}s have one entry each (centring leaves nothing of them): leave their centring out",
                           line_word(rows));
     const std::size_t zero_before = zero_columns(data);
-    for (arma::uword j = 0; j < data.n_cols; ++j) center(data.col(j));
+    for (arma::uword j = 0; j < data.n_cols; ++j) {
+        stop_point();
+        center(data.col(j));
+    }
     return zero_columns(data) - zero_before;
 }
 

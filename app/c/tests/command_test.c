@@ -132,6 +132,24 @@ static void intervals_equality(const char* command, const double* data, const ch
     same_interval(left, intervals, "overlap_left");
     same_interval(right, intervals, "overlap_right");
     CHECK(same(found.next_value, number_after(text, "next_component_p_value", 0)));
+
+    /* Values alone give the same interval of a strength. */
+    {
+        double values[ROWS], alone[2 * ROWS];
+        const double next = found.next_value;
+        estimate.singular_values = values;
+        CHECK_OK(spiked_denoise_intervals(&from, method, NULL, NULL, NULL, 0, NULL, NULL, NULL, &estimate, &found));
+        found.strength = alone;
+        estimate.singular_values = NULL;
+        CHECK_OK(spiked_shrink_intervals(values, ROWS, ROWS, COLS, method, NULL, &estimate, &found));
+        CHECK(found.count == estimate.rank && same(found.next_value, next));
+        CHECK(alone[0] == strength[0] && alone[1] == strength[1]);
+        same_interval(left, intervals, "overlap_left");
+        found.method = "none";
+        CHECK_OK(spiked_shrink_intervals(values, ROWS, ROWS, COLS, method, NULL, NULL, &found));
+        CHECK(found.count == 0);
+        CHECK_STATUS(spiked_shrink_intervals(values, ROWS - 1, ROWS, COLS, method, NULL, NULL, &found), SPIKED_USAGE);
+    }
 }
 
 static void preparation_equality(const char* command, const double* data) {

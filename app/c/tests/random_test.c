@@ -56,9 +56,13 @@ static const char* const specs[] = {"identity",      "ar1:0.5",        "ar1:-0.9
 
 enum { SIDE = 9, SPACE = 4 * SIDE * SIDE };
 
+/* Whether calls are asked to stop. */
+static int may_stop;
+
 /* Statuses that a call may have. A defect has another one. */
 static int checked(int status, const char* what) {
-    if (status != SPIKED_OK && status != SPIKED_USAGE && status != SPIKED_INPUT && status != SPIKED_TOO_SMALL) {
+    if (status != SPIKED_OK && status != SPIKED_USAGE && status != SPIKED_INPUT && status != SPIKED_TOO_SMALL &&
+        status != SPIKED_MEMORY && !(may_stop && status == SPIKED_STOPPED)) {
         ++failures;
         printf("%s: status %d: %s\n", what, status, spiked_last_error());
     }
@@ -74,8 +78,15 @@ static void any_name(char* to) {
     }
 }
 
+/* The smallest, the largest and other impossible numbers of lines: none makes the library read or allocate. */
+static int64_t no_size(void) {
+    static const int64_t sizes[] = {INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX};
+    return sizes[below(sizeof sizes / sizeof *sizes)];
+}
+
 static double any_number(void) {
-    switch (below(12)) {
+    const double infinity = 1e300 * 1e300;
+    switch (below(16)) {
         case 0:
             return 0.0;
         case 1:
@@ -84,6 +95,10 @@ static double any_number(void) {
             return 1e-300;
         case 3:
             return 1e-320;
+        case 4:
+            return below(2) ? infinity : -infinity;
+        case 5:
+            return 1e308;
         default:
             return (double)below(2001) / 1000.0 - 1.0;
     }
@@ -106,6 +121,8 @@ static spiked_matrix any_matrix(double* space) {
         matrix.col_stride = -matrix.col_stride;
     }
     if (below(50) == 0) matrix.data = NULL;
+    if (below(60) == 0) matrix.rows = no_size();
+    if (below(60) == 0) matrix.cols = no_size();
     return matrix;
 }
 
@@ -177,6 +194,19 @@ static void code_anything(void) {
     spiked_codec_free(codec);
 }
 
+/* Intervals with any capacities; the arrays hold SIDE entries. */
+static spiked_intervals any_intervals(double* ends, char* reasons) {
+    spiked_intervals intervals = {0};
+    intervals.method = below(4) ? (below(9) ? NULL : "bootstrap") : ANY(words);
+    intervals.confidence = below(2) ? 0.0 : any_number();
+    intervals.capacity = below(4) ? SIDE : below(9) ? (int64_t)below(SIDE) : -1;
+    if (below(2)) intervals.strength = ends;
+    if (below(2)) intervals.overlap_left = intervals.overlap_right = ends;
+    if (below(2)) intervals.reasons = reasons;
+    intervals.reason_capacity = (int64_t)below(8 + 1) - (below(9) == 0);
+    return intervals;
+}
+
 static void prepare_anything(void) {
     static const char* const lines[] = {NULL, "rows", "columns", "both", "none", "all", ""};
     static const char* const shrinkers[] = {NULL, "optimal", "debiased", "sample", "least"};
@@ -185,7 +215,7 @@ static void prepare_anything(void) {
     char notes[40], reasons[8 * SIDE], name[256];
     spiked_pca_options options = {0};
     spiked_components found = {0};
-    spiked_intervals intervals = {0};
+    spiked_intervals intervals;
     spiked_matrix from, to;
     any_entries(space);
     any_name(name);
@@ -211,16 +241,118 @@ static void prepare_anything(void) {
     if (below(2)) found.notes = notes;
     found.notes_capacity = (int64_t)below(sizeof notes + 1) - (below(9) == 0);
     checked(spiked_pca(&from, below(4) ? &options : NULL, &found), "pca");
-    intervals.method = below(4) ? (below(9) ? NULL : "bootstrap") : ANY(words);
-    intervals.confidence = below(2) ? 0.0 : any_number();
-    intervals.capacity = below(4) ? SIDE : (int64_t)below(SIDE);
-    if (below(2)) intervals.strength = ends;
-    if (below(2)) intervals.overlap_left = intervals.overlap_right = ends;
-    if (below(2)) intervals.reasons = reasons;
-    intervals.reason_capacity = (int64_t)below(sizeof reasons / SIDE + 1) - (below(9) == 0);
+    intervals = any_intervals(ends, reasons);
     checked(spiked_denoise_intervals(&from, below(2) ? ANY(words) : name, NULL, NULL, NULL, (int)below(2), ANY(lines),
                                      ANY(lines), NULL, NULL, &intervals),
             name);
+}
+
+/* The functions that take missing entries, and values alone. */
+static void miss_anything(void) {
+    static const char* const kinds[] = {NULL, "none", "uniform", "rows", "columns", "both", "some", ""};
+    static const char* const lines[] = {NULL, NULL, "rows", "columns", "both", "none", "all"};
+    double space[SPACE], out[SPACE], other[SPACE], values[SIDE], ends[2 * SIDE], share;
+    char notes[40], reasons[8 * SIDE], name[256];
+    spiked_estimate estimate = {0};
+    spiked_pca_options options = {0};
+    spiked_components found = {0};
+    spiked_intervals intervals;
+    spiked_matrix from, to, seen;
+    int i;
+    any_entries(space);
+    for (i = 0; i < SPACE; ++i)
+        if (below(5) == 0) memset(space + i, 255, sizeof *space); /* NaN */
+    any_name(name);
+    from = any_matrix(space);
+    to = any_matrix(out);
+    seen = any_matrix(other);
+    if (below(4)) to.rows = from.rows, to.cols = from.cols, to.row_stride = 1, to.col_stride = SIDE, to.data = out;
+    if (below(4)) seen = to, seen.data = other;
+    intervals = any_intervals(ends, reasons);
+    estimate.capacity = below(4) ? SIDE : below(9) ? (int64_t)below(SIDE) : INT64_MIN;
+    estimate.singular_values = values;
+    checked(spiked_denoise_missing(&from, ANY(kinds), below(2) ? ANY(words) : name, NULL, NULL, NULL, (int)below(2),
+                                   ANY(lines), ANY(lines), below(2) ? NULL : &to, below(2) ? NULL : &estimate,
+                                   below(2) ? NULL : &intervals, below(2) ? NULL : &share),
+            name);
+    checked(spiked_prepare_missing(&from, ANY(kinds), ANY(lines), ANY(lines), below(3) ? &to : NULL,
+                                   below(3) ? &seen : NULL, below(2) ? NULL : &share, below(2) ? notes : NULL,
+                                   below(9) ? (int64_t)below(sizeof notes + 1) : INT64_MIN),
+            "prepare with missing entries");
+    options.center = ANY(lines);
+    options.covariance_of = below(9) ? 0 : no_size();
+    options.noise_level = below(3) ? 0.0 : any_number();
+    found.capacity = below(4) ? SIDE : (int64_t)below(SIDE);
+    found.eigenvalues = values;
+    found.notes = notes;
+    found.notes_capacity = sizeof notes;
+    checked(spiked_pca_missing(&from, ANY(kinds), below(4) ? &options : NULL, &found, below(2) ? NULL : &share),
+            "pca with missing entries");
+    any_entries(space);
+    checked(spiked_shrink_intervals(space, (int64_t)below(SIDE), below(9) ? (int64_t)below(SIDE) : no_size(),
+                                    below(9) ? (int64_t)below(SIDE) : no_size(), below(2) ? ANY(words) : name, NULL,
+                                    below(2) ? NULL : &estimate, below(2) ? NULL : &intervals),
+            name);
+}
+
+/* Stops at the second question. */
+static int soon(void* count) { return ++*(int*)count >= 2; }
+
+static void roundtrip_anything(void) {
+    enum { BLOCKS = 3 };
+    double space[SPACE], out[2 * BLOCKS * SIDE * SIDE];
+    spiked_code codes[2 * BLOCKS];
+    const spiked_codec* codecs[2] = {NULL, NULL};
+    spiked_blocks blocks = {0}, decoded = {0};
+    int i, polls = 0;
+    any_entries(space);
+    blocks.first = any_matrix(space);
+    blocks.first.rows = below(20) ? (int64_t)below(SIDE + 1) : no_size();
+    blocks.first.row_stride = blocks.first.col_stride = 1; /* entries of an input may overlap */
+    blocks.count = below(20) ? (int64_t)below(BLOCKS + 1) : -1 - (int64_t)below(2) * (INT64_MAX / 2);
+    blocks.block_stride = (int64_t)below(SIDE);
+    if (blocks.first.data != NULL) blocks.first.data = space;
+    for (i = 0; i < 2; ++i) {
+        char name[256];
+        spiked_codec* codec = NULL;
+        if (below(2))
+            any_name(name);
+        else
+            strcpy(name, below(2) ? "svd:1+tq-mse" : "kivi");
+        if (checked(spiked_codec_create(name, below(9) ? blocks.first.cols : SIDE, 2, NULL, &codec), name) == SPIKED_OK)
+            codecs[i] = codec;
+    }
+    decoded.first = in_rows(out, blocks.first.rows, blocks.first.cols);
+    decoded.count = below(9) ? 2 * blocks.count / (codecs[1] == NULL ? 2 : 1) : no_size();
+    decoded.block_stride = below(9) ? SIDE * SIDE : (int64_t)below(SIDE * SIDE);
+    may_stop = 1;
+    checked(spiked_roundtrip(below(20) ? codecs : NULL,
+                             below(9)   ? (codecs[1] == NULL ? 1 : 2)
+                             : below(2) ? -1
+                                        : 0,
+                             &blocks, below(20) ? (int64_t)below(3) : no_size(), below(2) ? soon : NULL, &polls,
+                             below(2) ? &decoded : NULL, below(2) ? codes : NULL),
+            "roundtrip");
+    may_stop = 0;
+    for (i = 0; i < 2; ++i) spiked_codec_free((spiked_codec*)codecs[i]);
+}
+
+static void set_anything(void) {
+    static const char* const topics[] = {"estimators", "transforms", "quantizers", "spectra", "pca-losses", "", "x"};
+    static int stop;
+    char text[1 << 14];
+    size_t length = 0;
+    checked(spiked_use_threads(below(2) ? (int64_t)below(3) : no_size()), "threads");
+    stop = (int)below(2);
+    may_stop = 1;
+    spiked_stop_when(&stop);
+    denoise_anything();
+    spiked_stop_when(NULL);
+    may_stop = 0;
+    CHECK_OK(spiked_use_threads(1));
+    checked(spiked_list(below(9) ? ANY(topics) : NULL, below(4) ? text : NULL, below(2) ? sizeof text : below(9),
+                        below(9) ? &length : NULL),
+            "list");
 }
 
 static void ask_anything(void) {
@@ -255,6 +387,9 @@ void random_arguments(const char* command) {
         denoise_anything();
         code_anything();
         prepare_anything();
+        miss_anything();
+        roundtrip_anything();
+        set_anything();
         if (i % 10 == 0) ask_anything();
     }
 }

@@ -21,17 +21,21 @@ static void* in_another_thread(void* block) {
     return NULL;
 }
 
-/* A call by each function that decomposes. */
+/* A call by each function that decomposes or centres. */
 static void all_give(spiked_matrix block, const spiked_codec* codec, int expected) {
     spiked_blocks blocks = {0};
     spiked_components found = {0};
     static uint8_t bytes[1 << 16];
+    static double centred[SMALL * SMALL];
+    const spiked_matrix to = in_rows(centred, SMALL, SMALL);
     size_t length = 0;
     found.capacity = SMALL;
     blocks.first = block;
     blocks.count = 1;
     CHECK_STATUS(spiked_denoise(&block, "eoptshrink", NULL, NULL, NULL, 0, NULL, NULL), expected);
     CHECK_STATUS(spiked_pca(&block, NULL, &found), expected);
+    CHECK_STATUS(spiked_prepare(&block, "columns", NULL, &to, NULL, 0), expected);
+    CHECK_STATUS(spiked_prepare(&block, "both", NULL, &to, NULL, 0), expected);
     CHECK_STATUS(spiked_codec_encode(codec, &block, bytes, sizeof bytes, &length, NULL), expected);
     CHECK_STATUS(spiked_roundtrip(&codec, 1, &blocks, 2, NULL, NULL, NULL, NULL), expected);
 }
