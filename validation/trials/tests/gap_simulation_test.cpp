@@ -8,6 +8,7 @@
 #include <limits>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/spiked/covariance.hpp"
@@ -70,9 +71,9 @@ std::vector<GapSetting> gap_settings() {
     };
 }
 
-/// The false-alarm rate declared for the nine comparisons of this file, divided evenly among them; nominal.
+/// The false-alarm rate declared for the eleven comparisons of this file, divided evenly among them; nominal.
 constexpr double gap_false_alarm = 1e-3;
-constexpr double gap_comparisons = 9.0;
+constexpr double gap_comparisons = 11.0;
 
 class GapSimulationLaw : public testing::TestWithParam<GapSetting> {
 protected:
@@ -154,6 +155,36 @@ TEST_P(GapSimulationLaw, HoldsAndWrongPredictionsAreRejected) {
                                ? equal_values_interval(*ends.first, of_noise_.size(), 0.0, alpha)
                                : mean_interval(of_noise_, alpha);
     EXPECT_EQ(judge(found, region(0, expected[0])), Verdict::fail);
+}
+
+/// The squared overlaps of the observed left vector of the largest eigenvalue with the true one of the weaker of two
+/// spikes, the stronger of which, 3.6, has the outlier above the top edge. The law is that of AuditsLaw.
+std::vector<double> exchanged_with(double weaker) {
+    const auto seed = stream::StudySeed::parse("0x5eed000000000000000000000000a1a2");
+    const sim::SpikedModel model{sim::Covariance::diagonal(sim::expand(theory::two_atom_spectrum(1.0, 25.0, 0.5), 100)),
+                                 sim::Covariance::diagonal(sim::expand(theory::identity_spectrum(), 1000)),
+                                 {{3.6}, {weaker}}};
+    std::vector<double> found;
+    for (std::uint64_t r = 0; r < 300; ++r) {
+        const sim::SpikedSample sample = sim::sample(model, seed, fmt::format("beside {}", weaker), r);
+        arma::vec eigenvalues;
+        arma::mat vectors;
+        EXPECT_TRUE(arma::eig_sym(eigenvalues, vectors, sample.observed * sample.observed.t()));
+        found.push_back(std::pow(arma::dot(vectors.tail_cols(1), sample.left.col(1)), 2));
+    }
+    return found;
+}
+
+// The outlier of 1.67 is far below that of 3.6, in the gap, so that their vectors do not mix: a vector without any
+// relation to the observed one has squared overlap 1/100 on average. Control: a spike of 3.02, just below the threshold
+// of the top edge, has an outlier in the gap too, but takes part of the vector.
+TEST(GapNeighbourLaw, ASpikeInTheGapLeavesTheVectorAboveTheTopEdgeAlone) {
+    const double alpha = gap_false_alarm / gap_comparisons;
+    for (const auto& [weaker, fails] : {std::pair{1.67, false}, {3.02, true}}) {
+        const Interval found = mean_interval(exchanged_with(weaker), alpha);
+        std::cout << fmt::format("beside {}: {:.4f} +- {:.4f}\n", weaker, found.estimate, found.error);
+        EXPECT_EQ(judge(found, at_most(0.03)), fails ? Verdict::fail : Verdict::pass) << weaker;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Gaps, GapSimulationLaw, testing::ValuesIn(gap_settings()),
