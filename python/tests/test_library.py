@@ -214,12 +214,7 @@ class Interruption(unittest.TestCase):
 
 
     def test_ctrl_c_returns_from_a_preparation(self):
-        self.check("spiked.prepare(np.random.default_rng(0).standard_normal((4000, 3000)), center='both')", 2.0)
-
-    def test_ctrl_c_returns_from_methods_that_decompose_a_small_matrix_often(self):
-        X = "np.random.default_rng(0).standard_normal((300, 300))"
-        self.check(f"[spiked.denoise({X}, 'tw-test:null=signflip') for _ in range(3)]", 2.0)
-        self.check(f"[spiked.denoise({X}, 'svd:pa:level=0.01') for _ in range(3)]", 2.0)
+        self.check("spiked.prepare(np.ones((6000, 4000)), center='both')", 5.0)
 
     def test_the_work_of_a_method_is_estimated_by_its_name(self):
         for method, cost in (
