@@ -10,6 +10,7 @@
 #include <set>
 
 #include "app/tests/process.hpp"
+#include "core/text/names.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/io/safetensors.hpp"
