@@ -54,7 +54,7 @@ std::pair<double, double> fraction_limits(std::uint64_t successes, std::uint64_t
 bool of_two_values(const Moments& moments) {
     const double most =
         static_cast<double>(moments.count) * (moments.mean - moments.low) * (moments.high - moments.mean);
-    return moments.m2 > 0.0 && std::isfinite(most) && most - moments.m2 <= 1e-9 * moments.m2;
+    return moments.m2 > 0.0 && most > 0.0 && std::isfinite(most) && most - moments.m2 <= 1e-9 * moments.m2;
 }
 
 /// A logarithm at each size with its limits, and its weight in the line.

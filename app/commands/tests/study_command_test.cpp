@@ -343,7 +343,7 @@ TEST(RunCommand, AFailedCheckIsExitOneAndAnInconclusiveOneThreeWhenStrict) {
                         .c_str()),
         0);
     const Outcome failed = spiked(words + " --json", in(folder));
-    EXPECT_EQ(failed.code, 1);
+    ASSERT_EQ(failed.code, 1) << failed.err;
     EXPECT_EQ(number(*failed.json().find("checks"), "failed"), 1);
 }
 
