@@ -130,7 +130,10 @@ Moments moments_in(const Statement& row, int first) {
     moments.mean = row.real(first + 1);
     moments.m2 = mcse * mcse * n * (n - 1.0);
     // Without values, every column is NULL, and 0 here.
-    if (moments.count > 0) moments.low = row.real(first + 3), moments.high = row.real(first + 4);
+    if (moments.count > 0) {
+        moments.low = row.real(first + 3);
+        moments.high = row.real(first + 4);
+    }
     moments.m3 = row.real(first + 5);
     return moments;
 }

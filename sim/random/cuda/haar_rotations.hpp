@@ -317,7 +317,8 @@ private:
     }
 };
 
-/// The number of doubles and of indices in FrameWork for a frame; none for frames that Householder reflectors compute.
+/// The number of doubles in FrameWork::factors for a frame; 0 where Householder reflectors are used, which need no
+/// FrameWork.
 [[nodiscard]] inline std::size_t frame_factors(std::uint32_t columns) {
     return columns <= InverseCholesky::most_columns ? std::size_t{columns} * columns : 0;
 }
