@@ -166,10 +166,22 @@ int run_quantize_on_device(const Arguments& arguments) {
 int run_on_device(const Arguments& arguments) {
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
     const std::size_t threads = thread_count(0);
-    const auto timings = validation::time_studies(device, threads, seconds_of(arguments));
-    plot(arguments, fmt::format("Trials of studies, 128 x 128, float, {} threads", threads), timings);
+    const validation::BenchmarkTrials trials{
+        {arguments.count("--rows"), arguments.count("--cols")},
+        enum_named<estimators::Precision>(arguments.text("--precision"), "--precision"),
+        estimators::rotation_kind(arguments.text("--rotation"))};
+    const auto timings = validation::time_studies(device, trials, threads, seconds_of(arguments));
+    const std::string size =
+        fmt::format("{} x {} in {}", trials.shape.rows, trials.shape.columns, enum_name(trials.precision));
+    plot(arguments, fmt::format("Trials of studies, {}, {} threads", size, threads), timings);
     if (arguments.json()) {
-        print_json(document(timings).set("threads", threads).set("clock", "wall"));
+        print_json(document(timings)
+                       .set("threads", threads)
+                       .set("clock", "wall")
+                       .set("rows_of_block", trials.shape.rows)
+                       .set("cols_of_block", trials.shape.columns)
+                       .set("precision", enum_name(trials.precision))
+                       .set("rotation", name_of(trials.rotation)));
         return 0;
     }
     std::string text;
@@ -181,14 +193,20 @@ int run_on_device(const Arguments& arguments) {
                                     p10(timings, fmt::format("{}:{}", what, name_of(device.backend))));
     print_text(
         fine_table(timings) + text +
-        fmt::format("microseconds of wall-clock time a trial of a study, {} threads: 128 x 128 in float, two "
-                    "signals, eOptShrink; coded: and tq-mse at 4 bits after a Haar rotation, with all metrics.\n",
-                    threads));
+        fmt::format("microseconds of wall-clock time a trial of a study, {} threads: {}, two signals, eOptShrink; "
+                    "coded: and tq-mse at 4 bits after a {} rotation, with all metrics.\n",
+                    threads, size, name_of(trials.rotation)));
     return 0;
 }
 
 int run_trial(const Arguments& arguments) {
     if (arguments.has("--device")) return run_on_device(arguments);
+    for (const char* option : {"--rows", "--cols", "--precision", "--rotation"})
+        if (arguments.has(option))
+            throw usage_error(
+                "{} has no effect without --device (one trial of 128 x 128 in float is timed): add "
+                "--device, or leave {} out",
+                option, option);
     const validation::TrialTimings timed = validation::time_trials(seconds_of(arguments));
     plot(arguments, "Whole trials and their parts, 128 x 128, float, one thread", timed.rows);
     if (arguments.json()) {
@@ -418,11 +436,18 @@ Command bench_model_command() {
 Command bench_trial_command() {
     return {"bench trial",
             "time a whole simulated trial, in this program and in NumPy",
-            {"spiked bench trial", "spiked bench trial --seconds 20 --json", "spiked bench trial --device cuda:0"},
+            {"spiked bench trial", "spiked bench trial --seconds 20 --json",
+             "spiked bench trial --device cuda:0 --rows 256 --cols 128 --rotation rht2"},
             {},
             0,
             0,
-            {seconds_option("5"),
+            {{"--rows", whole("N", 2, 4096), "with --device: number of rows in a block", "128", false},
+             {"--cols", whole("D", 2, 4096), "with --device: number of columns in a block", "128", false},
+             {"--precision", one_of({estimators::Precision::float32, estimators::Precision::float64}),
+              "with --device: precision of the entries", "float", false},
+             {"--rotation", one_of<estimators::RotationKind>(),
+              "with --device: random rotation of each row before it is quantized", "haar", false},
+             seconds_option("5"),
              {"--device", any_text("cuda:0|emulated"),
               "time trials of studies on this device and on all processors instead, by the wall clock", "", false},
              plot_option},

@@ -301,6 +301,20 @@ TEST(DeviceCommand, BenchmarksTimeBatchesOnTheDeviceAndTheCpu) {
     const auto names = rows_of(coded.json());
     EXPECT_EQ(names.size(), 50U) << "five methods at two widths: two stages on the CPU, three on the device";
     EXPECT_TRUE(names.contains("tq-prod:4:copied:emulated"));
+    const Outcome trials = spiked(
+        "bench trial --device emulated --seconds 0.05 --json --rows 12 --cols 20 --precision double --rotation rht2");
+    ASSERT_EQ(trials.code, 0) << trials.err;
+    EXPECT_EQ(rows_of(trials.json()), (std::set<std::string>{"dense:cpu", "dense:emulated", "eigenbasis:cpu",
+                                                             "eigenbasis:emulated", "coded:cpu", "coded:emulated"}));
+    EXPECT_EQ(*trials.json().find("cols_of_block")->integer(), 20);
+    EXPECT_EQ(*trials.json().find("rotation")->string(), "rht2");
+    EXPECT_EQ(*trials.json().find("precision")->string(), "double");
+    const Outcome large = spiked("bench trial --device emulated --seconds 0.05 --rows 300");
+    EXPECT_EQ(large.code, 2) << large.err;
+    EXPECT_NE(large.err.find("choose another size"), std::string::npos) << large.err;
+    const Outcome alone = spiked("bench trial --seconds 0.05 --rotation rht2");
+    EXPECT_EQ(alone.code, 2);
+    EXPECT_NE(alone.err.find("--rotation has no effect without --device"), std::string::npos) << alone.err;
     const auto rejected = [](const std::string& options) {
         const Outcome outcome = spiked("bench decompose --seconds 0.05 " + options);
         EXPECT_EQ(outcome.code, 2) << options;
@@ -325,12 +339,12 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
         << "the bundle must stay small enough to be copied anywhere";
     ASSERT_EQ(std::system(("tar xf '" + folder + "/b.tar.gz' -C '" + folder + "'").c_str()), 0);
     const std::string run = in(folder) + " env -i PATH=/usr/bin:/bin bundle/gpu-check --seconds 0.1 ";
-    const std::string steps = "--only doctor,decompose-128,trial,quantize,profile,racecheck ";
+    const std::string steps = "--only doctor,study,decompose-128,trial,quantize,profile,racecheck ";
     ASSERT_EQ(std::system((run + steps + "--device emulated 2> /dev/null").c_str()), 0);
     const std::string table = contents(folder + "/gpu-check.md");
-    for (const char* row :
-         {"| normals | ok |", "| whole trial | ok |", "| racecheck | skipped |", "| coded:emulated | ok |",
-          "| emulated-bidiagonal 16 float | ok |", "| cpu 16 double | ok |", "| kivi:4:copied:emulated | ok |"})
+    for (const char* row : {"| normals | ok |", "| whole trial | ok |", "| study | ok |", "| racecheck | skipped |",
+                            "| coded:emulated | ok |", "| emulated-bidiagonal 16 float | ok |",
+                            "| cpu 16 double | ok |", "| kivi:4:copied:emulated | ok |"})
         EXPECT_NE(table.find(row), std::string::npos) << row << "\n" << table;
     EXPECT_NE(std::system((run + "--only fast 2> /dev/null").c_str()), 0) << "no such step";
     EXPECT_NE(std::system((run + "--only doctor --limit 0.01 --device emulated -o late.md 2> /dev/null").c_str()), 0);
@@ -339,8 +353,8 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     EXPECT_NE(contents(folder + "/none.md").find("| doctor | failed |"), std::string::npos);
 }
 
-/// What ncu prints for two batches, of 3 and of 100 trials, read by the functions of the script.
-TEST(GpuCheck, ReadsTheMeasurementsOfNcu) {
+/// The functions of the script: what ncu prints for two batches, of 3 and of 100 trials, and summaries that differ.
+TEST(GpuCheck, ReadsTheMeasurementsOfNcuAndComparesSummaries) {
     const std::string folder = scratch("gpu-check-ncu");
     fs::create_directories(folder);
     std::ofstream(folder + "/check.py") << R"py(
@@ -367,6 +381,17 @@ trials, batch = script.largest_batch(launches)
 assert trials == 100, trials
 names = [launch["kernel"] for launch in batch]
 assert names == ["Bidiagonalise<float, 8, 16>", "PairSums<float>", "PairSums<float>"], names
+
+def summary(mean=2.0, sd=0.5, n=100, metric="rank"):
+    return {("cell", "method", metric, 0): {"mean": mean, "sd": sd, "n": n, "failed": 0}}
+def difference(other):
+    return script.difference_of(summary(), other)[0]
+assert difference(summary()) == 0
+assert abs(difference(summary(mean=2.0025)) - 0.05) < 1e-9
+assert difference(summary(mean=2.01)) > script.EQUAL
+assert difference(summary(sd=0.53)) > script.EQUAL
+assert difference(summary(n=99)) == difference(summary(metric="other")) == float("inf")
+assert script.difference_of(summary(sd=0.0), summary(mean=2.0 + 1e-9, sd=0.0))[0] < script.EQUAL
 )py";
     EXPECT_EQ(std::system(("python3 '" + folder + "/check.py' '" SPIKED_SOURCE_DIR "/tools/gpu-check'").c_str()), 0);
 }

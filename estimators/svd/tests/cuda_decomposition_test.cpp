@@ -120,7 +120,7 @@ TYPED_TEST(CudaDecompositionReference, SpikedBlocksOfAnyShapeThatFits) {
     for (const auto& [rows, columns, vectors] :
          {Case{1, 1, 1}, Case{2, 5, 2}, Case{32, 32, 4}, Case{31, 64, 8}, Case{64, 50, 0}, Case{96, 96, 20},
           Case{128, 64, 8}, Case{65, 128, 32}, Case{128, 128, 16}, Case{256, 128, 3}, Case{130, 140, 4},
-          Case{256, 256, 8}}) {
+          Case{256, 256, 16}, Case{200, 180, 20}}) {
         SCOPED_TRACE(testing::Message() << rows << " x " << columns);
         const BatchSize size = size_of(3, rows, columns, vectors);
         ASSERT_TRUE(fits(size.long_side, size.short_side));

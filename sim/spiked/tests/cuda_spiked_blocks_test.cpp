@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -22,6 +23,7 @@ arma::vec roots(const Covariance& covariance) { return arma::sqrt(covariance.eig
 
 struct Batch {
     arma::cube observed, signal;
+    arma::fcube observed_as_float, signal_as_float;
 };
 
 /// With `drawn`, one kernel draws the noise and computes the samples.
@@ -29,9 +31,11 @@ Batch run(const SpikedModel& model, const std::vector<SpikedSample>& expected, b
     const auto n = static_cast<std::uint32_t>(model.row.size());
     const auto d = static_cast<std::uint32_t>(model.column.size());
     const auto rank = static_cast<std::uint32_t>(model.strengths.size());
-    Batch batch{arma::cube(n, d, count), arma::cube(n, d, count)};
+    Batch batch{arma::cube(n, d, count), arma::cube(n, d, count), arma::fcube(n, d, count), arma::fcube(n, d, count)};
     batch.observed.fill(NAN);
     batch.signal.fill(NAN);
+    batch.observed_as_float.fill(NAN);
+    batch.signal_as_float.fill(NAN);
     const stream::Stream noise(blocks_seed, cell, stream::Role::noise, first);
     const stream::FillNormals<double> fill{noise.key(), noise.counter(0)[1],    first, count,
                                            n * d,       batch.observed.memptr()};
@@ -57,7 +61,9 @@ Batch run(const SpikedModel& model, const std::vector<SpikedSample>& expected, b
                                 left.memptr(),
                                 right.memptr(),
                                 batch.observed.memptr(),
-                                batch.signal.memptr()};
+                                batch.signal.memptr(),
+                                batch.observed_as_float.memptr(),
+                                batch.signal_as_float.memptr()};
     const auto launch = [&](const auto& kernel) { executor.launch(kernel, kernel.blocks()); };
     if (drawn)
         launch(DrawnBlocks{fill, entries});
@@ -71,7 +77,8 @@ TEST(CudaSpikedBlocksReference, ABatchEqualsTheReplicatesOfTheSamplerInTheEigenb
         {Covariance::identity(20), Covariance::identity(33)},
         {Covariance::ar1(0.5, 65), Covariance::ar1(-0.3, 40)},
         {Covariance::diagonal(arma::linspace(0.5, 2.0, 12)), Covariance::ar1(0.9, 64)},
-        {Covariance::ar1(0.3, 6), Covariance::identity(9)}};
+        {Covariance::ar1(0.3, 6), Covariance::identity(9)},
+        {Covariance::ar1(0.7, 150), Covariance::identity(11)}};
     for (const auto& [row, column] : covariances)
         for (const auto& [spiked, drawn] :
              {std::pair{false, false}, std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
@@ -93,6 +100,8 @@ TEST(CudaSpikedBlocksReference, ABatchEqualsTheReplicatesOfTheSamplerInTheEigenb
                 EXPECT_LT(arma::abs(batch.signal.slice(b) - expected[b].signal).max(), 1e-14);
                 EXPECT_LT(arma::abs(batch.observed.slice(b) - expected[b].observed).max(), 1e-14);
             }
+            EXPECT_TRUE(std::ranges::equal(batch.observed_as_float, arma::conv_to<arma::fcube>::from(batch.observed)));
+            EXPECT_TRUE(std::ranges::equal(batch.signal_as_float, arma::conv_to<arma::fcube>::from(batch.signal)));
             EXPECT_GT(arma::abs(batch.observed.slice(1) - expected[0].observed).max(), 0.01)
                 << "negative control: replicates must differ";
         }

@@ -197,11 +197,11 @@ TEST(CudaColourSideReference, IsTheProductWithTheTransposedBlock) {
 
 TEST(CudaTurnVectorsReference, IsTheProductWithEachVector) {
     arma::arma_rng::set_seed(12);
-    const arma::mat matrix(80, 80, arma::fill::randn);  // not symmetric
-    for (const std::uint32_t count : {1U, 70U}) {
-        const arma::mat from(80, count, arma::fill::randn);
-        arma::mat to(80, count);
-        launch(sim::TurnVectors{count, 80, matrix.memptr(), from.memptr(), to.memptr()});
+    for (const auto& [length, count] : {std::pair{80U, 1U}, {80U, 70U}, {1U, 3U}, {33U, 64U}, {256U, 5U}}) {
+        const arma::mat matrix(length, length, arma::fill::randn);  // not symmetric
+        const arma::mat from(length, count, arma::fill::randn);
+        arma::mat to(length, count);
+        launch(sim::TurnVectors{count, length, matrix.memptr(), from.memptr(), to.memptr()});
         EXPECT_LT(arma::abs(to - matrix * from).max(), 1e-12);
     }
 }

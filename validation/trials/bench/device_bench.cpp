@@ -29,18 +29,19 @@ name = "bench"
 seed = "0x5eed"
 [model]
 kind = "spiked"
-n = 128
-d = 128
+n = {}
+d = {}
 noise = {{ row_cov = {{ kind = "ar1", rho = 0.4 }}, col_cov = {{ kind = "exponential", c = 2.0 }}, colouring = "{}" }}
 signal = {{ strength = [4.0, 3.0], unit = "threshold" }}
 [run]
-precision = "float"
+precision = "{}"
 [[estimator]]
 name = "eoptshrink"
 )";
 constexpr std::string_view codec_text = R"([[codec]]
 name = "tq-mse"
 bits = [4]
+rotation = "{}"
 )";
 
 /// Runs trials of a study; each thread requests ranges of `group` trials, several in a row, so that the host's share of
@@ -170,19 +171,23 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
 
 }  // namespace
 
-std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds) {
+std::vector<Timing> time_studies(const spiked::cuda::Device& device, const BenchmarkTrials& trials, std::size_t threads,
+                                 double seconds) {
     std::vector<Job> jobs;
     const std::uint64_t group = batch_of(device, gpu_batch_size);
-    const auto study = [](const char* colouring) { return fmt::format(fmt::runtime(study_text), colouring); };
+    const auto study = [&](const char* colouring) {
+        return fmt::format(study_text, trials.shape.rows, trials.shape.columns, colouring, enum_name(trials.precision));
+    };
+    const std::string coded = study("dense") + fmt::format(codec_text, name_of(trials.rotation));
     for (const auto& [what, text] : {std::pair{"dense", study("dense")}, std::pair{"eigenbasis", study("eigenbasis")},
-                                     std::pair{"coded", study("dense") + std::string(codec_text)}}) {
+                                     std::pair{"coded", coded}}) {
         jobs.push_back(study_job(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
         if (device.backend == spiked::cuda::Backend::cpu) continue;
         Experiment moved = parse_study(text, "bench").experiment;
         std::vector<std::string> notes;
         if (!moved.move_to(device, threads, notes) || !notes.empty())
-            throw postcondition_error("no kernel computes the study of the benchmark: {}",
-                                      notes.empty() ? "" : notes.front());
+            throw usage_error("{} trials: {}: choose another size", what,
+                              notes.empty() ? "no kernel computes them" : notes.front());
         jobs.push_back(
             study_job(fmt::format("{}:{}", what, name_of(device.backend)), std::move(moved), group, threads));
     }

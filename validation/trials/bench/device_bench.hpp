@@ -4,15 +4,25 @@
 
 #include "core/device/device.hpp"
 #include "core/timing/stopwatch.hpp"
+#include "estimators/rotations/row_rotation.hpp"
+#include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/shape.hpp"
 
 namespace spiked::validation {
 
-/// Times studies on the CPU and on the device in turn, from addresses to observations: 128 x 128 in float with two
-/// signals, eOptShrink, and in `coded` also tq-mse at 4 bits with all its metrics. Times are wall-clock microseconds
-/// per trial on `threads` threads. Entries are named `dense:cpu`, `dense:cuda`, and so on. Throws postcondition_error
-/// if kernels do not support a cell, and Error as TrialSlots::run does.
-[[nodiscard]] std::vector<Timing> time_studies(const spiked::cuda::Device& device, std::size_t threads, double seconds);
+/// What the studies of a benchmark have in common.
+struct BenchmarkTrials {
+    estimators::Shape shape = {128, 128};
+    estimators::Precision precision = estimators::Precision::float32;
+    estimators::RotationKind rotation = estimators::RotationKind::haar;  ///< of the coded ones
+};
+
+/// Times studies on the CPU and on the device in turn, from addresses to observations: two signals, eOptShrink, and in
+/// `coded` also tq-mse at 4 bits with all its metrics. Times are wall-clock microseconds per trial on `threads`
+/// threads. Entries are named `dense:cpu`, `dense:cuda`, and so on. Throws usage_error if kernels do not support a
+/// cell, and Error as TrialSlots::run does.
+[[nodiscard]] std::vector<Timing> time_studies(const spiked::cuda::Device& device, const BenchmarkTrials& trials,
+                                               std::size_t threads, double seconds);
 
 struct DeviceTimings {
     std::vector<Timing> rows;

@@ -8,6 +8,7 @@
 #include "core/device/emulated_machine.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
+#include "sim/random/cuda/haar_rotations.hpp"
 #include "validation/trials/cuda/batch_passes.hpp"
 #include "validation/trials/cuda/trial_batch.hpp"
 #include "validation/trials/device_trials.hpp"
@@ -80,13 +81,15 @@ TEST(GlobalMemory, NoKernelOfATrialHasARace) {
         }
 }
 
-/// A shape for every tile of registers, and one that they do not hold; wide blocks are transposed when they are read.
+/// A shape for every tile of registers, one that they do not hold, and one whose vectors need more than shared memory;
+/// wide blocks are transposed when they are read.
 TEST(GlobalMemory, NoDecompositionHasARace) {
     std::mt19937_64 random(7);
     std::normal_distribution<double> normal;
     for (const bool in_float : {true, false})
-        for (const auto& [rows, columns] : {std::pair{20U, 32U}, std::pair{64U, 40U}, std::pair{90U, 66U},
-                                            std::pair{128U, 64U}, std::pair{100U, 98U}, std::pair{20U, 130U}}) {
+        for (const auto& [rows, columns] :
+             {std::pair{20U, 32U}, std::pair{64U, 40U}, std::pair{90U, 66U}, std::pair{128U, 64U}, std::pair{100U, 98U},
+              std::pair{20U, 130U}, std::pair{165U, 162U}}) {
             cuda::BlocksToDecompose blocks{rows, columns, 3, in_float, {}};
             for (std::size_t i = 0; i < std::size_t{rows} * columns; ++i) blocks.blocks.push_back(normal(random));
             EXPECT_GT(accesses_of([&] {
@@ -97,6 +100,30 @@ TEST(GlobalMemory, NoDecompositionHasARace) {
                       }),
                       std::size_t{rows} * columns);
         }
+}
+
+/// Frames in which columns that nearly depend on others are made orthogonal once more.
+TEST(GlobalMemory, NoRotationHasARace) {
+    constexpr std::uint32_t count = 2;
+    constexpr std::uint32_t size = 70;
+    constexpr std::size_t entries = std::size_t{count} * size * size;
+    std::mt19937_64 random(8);
+    std::normal_distribution<double> normal;
+    std::vector<double> memory(3 * entries);
+    for (std::size_t i = 0; i < entries; ++i) memory[i] = normal(random);
+    for (const std::size_t column : {std::size_t{50}, std::size_t{69}})  // of the second frame
+        for (std::size_t i = 0; i < size; ++i) {
+            double* const of_second = memory.data() + entries / 2;
+            of_second[column * size + i] = of_second[3 * size + i] + 1e-5 * of_second[column * size + i];
+        }
+    std::vector<std::uint32_t> first_unsure(count);
+    const GlobalWatch watch(memory.data(), memory.size() * sizeof(double));
+    EmulatedExecutor executor;
+    stream::launch_haar_rotations(executor, count, size, size, memory.data(),
+                                  {memory.data() + entries, first_unsure.data()},
+                                  reinterpret_cast<float*>(memory.data() + 2 * entries));
+    EXPECT_EQ(first_unsure, (std::vector<std::uint32_t>{size, 50}));
+    EXPECT_GT(watch.accesses(), 6 * entries);
 }
 
 /// A kernel with a race that the watch must find, and the same without it.
