@@ -54,7 +54,7 @@ assert (cycles, issued) == (1 + 3 * (2 + 52 + 5 + 2 + 24 + 4 + 5) + 5, 1 + 3 * 1
 assert script.walk(programs["FindGroups"].trace((0.5, 0)), 100)[1] == 1 + 0.5 * 7 + 1
 
 # 32 blocks of 2 warps fill a processor; 16 warps of a scheduler take 44 cycles each, half of which the kernel runs.
-work = script.Work(64, 2, 1e-3, 100, 0.5, 0, (10,))
+work = script.Work(64, 2, 1e-3, 100, 0.5, 0, 0, (10,))
 alone, warps, limit, best, in_step = script.predict(programs["ScaleRows"], work, 32, 0)
 assert (alone, warps, limit) == (498, 16, "latency"), (alone, warps, limit)
 a_cycle = 2 / (132 * 32) / 1980
