@@ -18,7 +18,8 @@ public:
                       DecompositionPart part)
         : machine_(number, memory),
           part_(part),
-          distinct_(wanted.blocks.size() / (std::size_t{wanted.rows} * wanted.columns)) {
+          distinct_(wanted.blocks.size() / (std::size_t{wanted.rows} * wanted.columns)),
+          blocks_(wanted.blocks) {
         const std::size_t entries = std::size_t{wanted.rows} * wanted.columns;
         const auto sized = [&](std::size_t blocks) {
             return estimators::cuda::BatchSize{static_cast<std::uint32_t>(blocks),
@@ -66,14 +67,52 @@ public:
         same_as_copies(batch_.diagonal, size, "diagonals");
         same_as_copies(batch_.off_diagonal, size, "off-diagonals");
         if (part_ == DecompositionPart::bidiagonal) return {};
-        same_as_copies(batch_.left_vectors, batch_.size.vectors * batch_.size.long_side, "left vectors");
-        same_as_copies(batch_.right_vectors, batch_.size.vectors * size, "right vectors");
+        const auto of_long =
+            same_as_copies(batch_.left_vectors, batch_.size.vectors * batch_.size.long_side, "left vectors");
+        const auto of_short = same_as_copies(batch_.right_vectors, batch_.size.vectors * size, "right vectors");
         auto values = same_as_copies(batch_.values, size, "singular values");
-        values.resize(size);
+        const std::size_t distinct = std::min(distinct_, count);
+        for (std::size_t b = 0; b < distinct; ++b) check_vectors(b, values, of_long, of_short);
+        values.resize(distinct * size);
         return values;
     }
 
 private:
+    /// Throws postcondition_error unless the vectors of a block have norm 1, are orthogonal to each other, and satisfy
+    /// Y v_k = s_k u_k up to rounding.
+    void check_vectors(std::size_t block, const std::vector<double>& values, const std::vector<Real>& of_long,
+                       const std::vector<Real>& of_short) const {
+        const auto& [count, long_side, short_side, wide, vectors] = batch_.size;
+        const Real* const u = of_long.data() + block * vectors * long_side;
+        const Real* const v = of_short.data() + block * vectors * short_side;
+        const double* const y = blocks_.data() + block * long_side * short_side;
+        const double* const s = values.data() + block * short_side;
+        const auto product = [](const Real* a, const Real* b, std::size_t length) {
+            double sum = 0.0;
+            for (std::size_t i = 0; i < length; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+            return sum;
+        };
+        double worst = 0.0;
+        const auto note = [&](double error) { worst = std::isnan(error) ? error : std::max(worst, std::abs(error)); };
+        for (std::size_t k = 0; k < vectors && !std::isnan(worst); ++k) {
+            for (std::size_t l = 0; l <= k; ++l) {
+                note(product(u + k * long_side, u + l * long_side, long_side) - (k == l ? 1.0 : 0.0));
+                note(product(v + k * short_side, v + l * short_side, short_side) - (k == l ? 1.0 : 0.0));
+            }
+            for (std::size_t i = 0; i < long_side; ++i) {
+                double sum = -s[k] * static_cast<double>(u[k * long_side + i]);
+                for (std::size_t j = 0; j < short_side; ++j) {
+                    const double entry = wide ? y[i * short_side + j] : y[j * long_side + i];
+                    sum += static_cast<double>(static_cast<Real>(entry)) * static_cast<double>(v[k * short_side + j]);
+                }
+                note(sum / s[0]);
+            }
+        }
+        constexpr double allowed = sizeof(Real) == sizeof(float) ? 1e-5 : 1e-12;
+        if (!(worst <= allowed))
+            throw postcondition_error("vectors of block {} are {:.2g} off (allowed {:.0e}): such work is not timed",
+                                      block, worst, allowed);
+    }
     /// Downloads `each` numbers of every block.
     template <class Number>
     std::vector<Number> all(const Number* device, std::size_t each) {
@@ -102,6 +141,7 @@ private:
     Machine machine_;
     DecompositionPart part_;
     std::size_t distinct_;  ///< different blocks; the batch repeats them
+    std::vector<double> blocks_;
     estimators::cuda::DecompositionBatch<Real> batch_{};
 };
 

@@ -16,8 +16,8 @@ public:
     virtual void run() = 0;
     /// Blocks of the batch: the requested number, or as many as fit in memory.
     [[nodiscard]] virtual std::size_t blocks() const = 0;
-    /// Results for the first block, to check that the work was done. Throws postcondition_error if a block failed or if
-    /// copies of a block have different results.
+    /// Results of the different blocks, to check that the work was done. Throws postcondition_error if a block failed
+    /// or if copies of a block have different results.
     [[nodiscard]] virtual std::vector<double> outcome() = 0;
 };
 
@@ -31,7 +31,8 @@ struct BlocksToDecompose {
 };
 enum class DecompositionPart { bidiagonal, values, vectors };  ///< each includes the parts before it
 
-/// Outcome: all singular values, descending; empty for `bidiagonal`.
+/// Outcome: all singular values of each different block, descending; empty for `bidiagonal`. Throws postcondition_error
+/// too if vectors are not singular vectors up to rounding.
 [[nodiscard]] std::unique_ptr<DevicePass> decomposition_pass(spiked::cuda::Backend backend, int number,
                                                              std::size_t memory, const BlocksToDecompose& blocks,
                                                              std::size_t count, DecompositionPart part);
@@ -41,7 +42,7 @@ enum class CodingPart {
     decode,
     encode_and_copy  ///< includes the copies of rows from, and bytes to, pinned host memory
 };
-/// Outcome: the relative squared error of the decoded block.
+/// Outcome: the relative squared error of the first block, decoded.
 [[nodiscard]] std::unique_ptr<DevicePass> coding_pass(spiked::cuda::Backend backend, int number, std::size_t memory,
                                                       const RowCoding& coding, std::size_t count, const FillBlock& fill,
                                                       CodingPart part);

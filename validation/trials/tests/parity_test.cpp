@@ -27,7 +27,8 @@ enum class PlantedDefect {
     bytes,
     products,
     errors,
-    entries
+    entries,
+    vectors_of_all  ///< the same in every block, so that copies agree
 };
 class DefectiveMachine : public EmulatedMachine {
 public:
@@ -56,7 +57,12 @@ private:
     }
     template <class Real, unsigned slots>
     void plant(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
-        if (defect_ == PlantedDefect::vectors) kernel.batch.left_vectors[3] += Real{1e-4F};
+        const auto& size = kernel.batch.size;
+        const std::uint32_t wrong = defect_ == PlantedDefect::vectors          ? 1
+                                    : defect_ == PlantedDefect::vectors_of_all ? size.count
+                                                                               : 0;
+        for (std::size_t b = 0; b < wrong; ++b)
+            kernel.batch.left_vectors[b * size.vectors * size.long_side + 3] += Real{1e-4F};
     }
     void plant(const estimators::cuda::ShrinkBlocks& kernel) const {
         if (defect_ == PlantedDefect::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
@@ -107,7 +113,7 @@ public:
 };
 
 /// Decomposes 4 blocks of each of the smaller shapes, two of them twice, and draws 4 matrices.
-TEST(ParityControl, OneBadBlockUnderLoadFailsItsCheck) {
+TEST(ParityControl, BadBlocksUnderLoadFailTheirChecks) {
     const auto decompose = [](const cuda::BlocksToDecompose& blocks, std::size_t count) {
         return cuda::decomposition_pass_on<NextMachine>(0, plenty, blocks, count, cuda::DecompositionPart::vectors);
     };
@@ -119,13 +125,13 @@ TEST(ParityControl, OneBadBlockUnderLoadFailsItsCheck) {
         return checks;
     };
     for (const auto& check : checks_with(PlantedDefect::none)) EXPECT_TRUE(check.passed) << check.detail;
-    for (const auto defect : {PlantedDefect::values, PlantedDefect::vectors}) {
+    for (const auto& [defect, words] : {std::pair{PlantedDefect::values, "singular values"},
+                                        {PlantedDefect::vectors, "left vectors"},
+                                        {PlantedDefect::vectors_of_all, "vectors of block 0 are"}}) {
         const auto checks = checks_with(defect);
         for (const std::size_t copies : {0U, 1U}) {
             EXPECT_FALSE(checks[copies].passed);
-            EXPECT_NE(checks[copies].detail.find(defect == PlantedDefect::values ? "singular values" : "left vectors"),
-                      std::string::npos)
-                << checks[copies].detail;
+            EXPECT_NE(checks[copies].detail.find(words), std::string::npos) << checks[copies].detail;
         }
     }
     const auto checks = checks_with(PlantedDefect::entries);
