@@ -24,7 +24,7 @@ constexpr std::size_t prompts_that_cluster = 8;
 
 /// Limit on the folder entries that the patterns of this process read, because one pattern may walk a whole disk. The
 /// counter is global because glob() passes no user data to its callbacks.
-constexpr std::size_t most_entries = 1'000'000;
+constexpr std::size_t most_entries = 200'000;
 std::atomic<std::size_t> entries_read = 0;
 
 bool wanted(const std::set<std::size_t>& chosen, std::size_t index) { return chosen.empty() || chosen.contains(index); }
