@@ -168,8 +168,7 @@ int run_on_device(const Arguments& arguments) {
     const std::size_t threads = thread_count(0);
     const validation::BenchmarkTrials trials{
         {arguments.count("--rows"), arguments.count("--cols")},
-        enum_named<estimators::Precision>(arguments.text("--precision"), "--precision"),
-        estimators::rotation_kind(arguments.text("--rotation"))};
+        enum_named<estimators::Precision>(arguments.text("--precision"), "--precision")};
     const auto timings = validation::time_studies(device, trials, threads, seconds_of(arguments));
     const std::string size =
         fmt::format("{} x {} in {}", trials.shape.rows, trials.shape.columns, enum_name(trials.precision));
@@ -180,8 +179,7 @@ int run_on_device(const Arguments& arguments) {
                        .set("clock", "wall")
                        .set("rows_of_block", trials.shape.rows)
                        .set("cols_of_block", trials.shape.columns)
-                       .set("precision", enum_name(trials.precision))
-                       .set("rotation", name_of(trials.rotation)));
+                       .set("precision", enum_name(trials.precision)));
         return 0;
     }
     std::string text;
@@ -194,14 +192,14 @@ int run_on_device(const Arguments& arguments) {
     print_text(
         fine_table(timings) + text +
         fmt::format("microseconds of wall-clock time a trial of a study, {} threads: {}, two signals, eOptShrink; "
-                    "coded: and tq-mse at 4 bits after a {} rotation, with all metrics.\n",
-                    threads, size, name_of(trials.rotation)));
+                    "coded: and tq-mse at 4 bits after a Haar rotation, with all metrics.\n",
+                    threads, size));
     return 0;
 }
 
 int run_trial(const Arguments& arguments) {
     if (arguments.has("--device")) return run_on_device(arguments);
-    for (const char* option : {"--rows", "--cols", "--precision", "--rotation"})
+    for (const char* option : {"--rows", "--cols", "--precision"})
         if (arguments.has(option))
             throw usage_error(
                 "{} has no effect without --device (one trial of 128 x 128 in float is timed): add "
@@ -437,7 +435,7 @@ Command bench_trial_command() {
     return {"bench trial",
             "time a whole simulated trial, in this program and in NumPy",
             {"spiked bench trial", "spiked bench trial --seconds 20 --json",
-             "spiked bench trial --device cuda:0 --rows 256 --cols 128 --rotation rht2"},
+             "spiked bench trial --device cuda:0 --rows 256 --cols 128 --precision double"},
             {},
             0,
             0,
@@ -445,8 +443,6 @@ Command bench_trial_command() {
              {"--cols", whole("D", 2, 4096), "with --device: number of columns in a block", "128", false},
              {"--precision", one_of({estimators::Precision::float32, estimators::Precision::float64}),
               "with --device: precision of the entries", "float", false},
-             {"--rotation", one_of<estimators::RotationKind>(),
-              "with --device: random rotation of each row before it is quantized", "haar", false},
              seconds_option("5"),
              {"--device", any_text("cuda:0|emulated"),
               "time trials of studies on this device and on all processors instead, by the wall clock", "", false},

@@ -301,20 +301,19 @@ TEST(DeviceCommand, BenchmarksTimeBatchesOnTheDeviceAndTheCpu) {
     const auto names = rows_of(coded.json());
     EXPECT_EQ(names.size(), 50U) << "five methods at two widths: two stages on the CPU, three on the device";
     EXPECT_TRUE(names.contains("tq-prod:4:copied:emulated"));
-    const Outcome trials = spiked(
-        "bench trial --device emulated --seconds 0.05 --json --rows 12 --cols 20 --precision double --rotation rht2");
+    const Outcome trials =
+        spiked("bench trial --device emulated --seconds 0.05 --json --rows 12 --cols 20 --precision double");
     ASSERT_EQ(trials.code, 0) << trials.err;
     EXPECT_EQ(rows_of(trials.json()), (std::set<std::string>{"dense:cpu", "dense:emulated", "eigenbasis:cpu",
                                                              "eigenbasis:emulated", "coded:cpu", "coded:emulated"}));
     EXPECT_EQ(*trials.json().find("cols_of_block")->integer(), 20);
-    EXPECT_EQ(*trials.json().find("rotation")->string(), "rht2");
     EXPECT_EQ(*trials.json().find("precision")->string(), "double");
     const Outcome large = spiked("bench trial --device emulated --seconds 0.05 --rows 300");
     EXPECT_EQ(large.code, 2) << large.err;
     EXPECT_NE(large.err.find("choose another size"), std::string::npos) << large.err;
-    const Outcome alone = spiked("bench trial --seconds 0.05 --rotation rht2");
+    const Outcome alone = spiked("bench trial --seconds 0.05 --precision double");
     EXPECT_EQ(alone.code, 2);
-    EXPECT_NE(alone.err.find("--rotation has no effect without --device"), std::string::npos) << alone.err;
+    EXPECT_NE(alone.err.find("--precision has no effect without --device"), std::string::npos) << alone.err;
     const auto rejected = [](const std::string& options) {
         const Outcome outcome = spiked("bench decompose --seconds 0.05 " + options);
         EXPECT_EQ(outcome.code, 2) << options;

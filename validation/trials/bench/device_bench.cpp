@@ -41,7 +41,6 @@ name = "eoptshrink"
 constexpr std::string_view codec_text = R"([[codec]]
 name = "tq-mse"
 bits = [4]
-rotation = "{}"
 )";
 
 /// Runs trials of a study; each thread requests ranges of `group` trials, several in a row, so that the host's share of
@@ -178,9 +177,8 @@ std::vector<Timing> time_studies(const spiked::cuda::Device& device, const Bench
     const auto study = [&](const char* colouring) {
         return fmt::format(study_text, trials.shape.rows, trials.shape.columns, colouring, enum_name(trials.precision));
     };
-    const std::string coded = study("dense") + fmt::format(codec_text, name_of(trials.rotation));
     for (const auto& [what, text] : {std::pair{"dense", study("dense")}, std::pair{"eigenbasis", study("eigenbasis")},
-                                     std::pair{"coded", coded}}) {
+                                     std::pair{"coded", study("dense") + std::string(codec_text)}}) {
         jobs.push_back(study_job(fmt::format("{}:cpu", what), parse_study(text, "bench").experiment, 16, threads));
         if (device.backend == spiked::cuda::Backend::cpu) continue;
         Experiment moved = parse_study(text, "bench").experiment;

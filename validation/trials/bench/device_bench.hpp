@@ -4,7 +4,6 @@
 
 #include "core/device/device.hpp"
 #include "core/timing/stopwatch.hpp"
-#include "estimators/rotations/row_rotation.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/shape.hpp"
 
@@ -14,7 +13,6 @@ namespace spiked::validation {
 struct BenchmarkTrials {
     estimators::Shape shape = {128, 128};
     estimators::Precision precision = estimators::Precision::float32;
-    estimators::RotationKind rotation = estimators::RotationKind::haar;  ///< of the coded ones
 };
 
 /// Times studies on the CPU and on the device in turn, from addresses to observations: two signals, eOptShrink, and in
