@@ -31,7 +31,7 @@ QuantizerFamily gear_family();
 QuantizerFamily svdq_family();
 QuantizerFamily mx_family();
 
-static const Registry<QuantizerFamily>& families() {
+static const Registry<QuantizerFamily>& quantizer_families() {
     static const Registry<QuantizerFamily> table(
         "quantizer",
         {tq_mse_family(), tq_prod_family(), eden_family(), eden_mmse_family(), eden_norm_family(), qjl_family(),
@@ -41,7 +41,7 @@ static const Registry<QuantizerFamily>& families() {
 }
 
 const std::vector<QuantizerEntry>& row_quantizers() {
-    static const auto entries = families().entries<QuantizerEntry>();
+    static const auto entries = quantizer_families().entries<QuantizerEntry>();
     return entries;
 }
 
@@ -52,11 +52,11 @@ std::vector<std::string> quantizers_with(std::string_view option) {
     return names;
 }
 
-bool is_row_quantizer(std::string_view name) { return families().find(parse_name(name).name) != nullptr; }
+bool is_row_quantizer(std::string_view name) { return quantizer_families().find(parse_name(name).name) != nullptr; }
 
 QuantizerSpec quantizer_spec(std::string_view text) {
     const ParsedName parsed = parse_name(text);
-    const QuantizerFamily& family = families().named(parsed.name);
+    const QuantizerFamily& family = quantizer_families().named(parsed.name);
     if (!parsed.values.empty())
         throw usage_error("\"{}\": {} takes no value after its name; bits are given by --bits", parsed.text,
                           parsed.name);

@@ -13,7 +13,7 @@ SpectralFamily gavish_donoho_shrink_family();
 SpectralFamily screenot_family();
 SpectralFamily tracy_widom_test_family();
 
-static const Registry<SpectralFamily>& families() {
+static const Registry<SpectralFamily>& spectral_families() {
     static const Registry<SpectralFamily> table(
         "spectral estimator",
         {eoptshrink_family(), optshrink_family(), truncated_svd_family(), gavish_donoho_hard_family(),
@@ -22,13 +22,13 @@ static const Registry<SpectralFamily>& families() {
 }
 
 const std::vector<EstimatorEntry>& spectral_estimators() {
-    static const auto entries = families().entries<EstimatorEntry>();
+    static const auto entries = spectral_families().entries<EstimatorEntry>();
     return entries;
 }
 
 SpectralSpec spectral_spec(std::string_view name) {
     const ParsedName parsed = parse_name(name);
-    const SpectralFamily& family = families().named(parsed.name);
+    const SpectralFamily& family = spectral_families().named(parsed.name);
     return {&family, NameOptions(parsed, family.entry.options)};
 }
 

@@ -63,7 +63,7 @@ static std::vector<FigureKind> all_figure_kinds() {
           {{"x", x.value, x.help, "n"},
            metrics,
            {"of", one_of({"deviation", "spread", "mean"}), "spread: the standard deviation", "deviation"},
-           {"slope", number("SLOPE"), "of a line to compare with"}}},
+           {"slope", spiked::number("SLOPE"), "of a line to compare with"}}},
          false,
          true,
          rate},

@@ -100,6 +100,21 @@ int run_recipes(const std::string& page, const std::string& folder) {
     return count;
 }
 
+/// Runs the Python snippets of a page in a folder, between `before`, which makes what they suppose, and `after`. What
+/// they print is in the file `printed` of the folder. Returns the exit status.
+int run_python(const std::string& page, const std::string& folder, const std::string& before = "",
+               const std::string& after = "") {
+    {
+        std::ofstream file(folder + "/snippets.py");
+        file << before << "\n";
+        for (const auto& snippet : snippets(page))
+            if (snippet.language == "python")
+                for (const auto& line : snippet.lines) file << line << "\n";
+        file << after << "\n";
+    }
+    return std::system(("cd '" + folder + "' && /usr/bin/python3 -B -W ignore snippets.py >printed").c_str());
+}
+
 struct Page {
     const char* name;
     int recipes;
@@ -136,11 +151,67 @@ TEST(Readme, TheStudyForCiPasses) {
             if (snippet.language == "toml")
                 for (const auto& line : snippet.lines) file << line << "\n";
     }
-    const Outcome found =
-        spiked("run overlaps.toml --no-report --strict --junit overlaps.xml", "cd '" + folder + "' &&");
-    EXPECT_EQ(found.code, 0) << found.err;
-    EXPECT_NE(found.out.find("loss-of-denoising"), std::string::npos) << found.out;
-    EXPECT_TRUE(std::filesystem::exists(folder + "/overlaps.xml"));
+    EXPECT_EQ(run_recipes("docs/how-to/ci.md", folder), 4);
+    EXPECT_NE(contents(folder + "/overlaps.xml").find("loss-of-denoising"), std::string::npos);
+    EXPECT_NE(contents(folder + "/CLAIMS.md").find("prop.norm"), std::string::npos);
+}
+
+TEST(Readme, TheStudyOfARateIsTheOneOfThePage) {
+    std::set<std::vector<std::string>> study;  // its lines without comments, as words
+    for (const auto& line : split(contents(SPIKED_SOURCE_DIR "/validation/studies/own-exponent.toml"), '\n'))
+        study.insert(words(line.substr(0, line.find('#'))));
+    const std::string page = contents(SPIKED_SOURCE_DIR "/docs/how-to/ci.md");
+    const std::size_t begin = page.find("    [sweep]");
+    ASSERT_NE(begin, std::string::npos);
+    int count = 0;
+    for (const auto& line : split(page.substr(begin, page.find("\n\n`equals`", begin) - begin), '\n')) {
+        if (line.empty()) continue;
+        EXPECT_TRUE(study.contains(words(line))) << line;
+        ++count;
+    }
+    EXPECT_EQ(count, 14);
+}
+
+TEST(Readme, TheSnippetOnACacheInMemoryWritesADump) {
+    const std::string folder = scratch("reader with a cache");
+    std::filesystem::create_directory(folder);
+    std::filesystem::create_directory_symlink(SPIKED_SOURCE_DIR "/tools", folder + "/tools");
+    const std::string cache =
+        "import numpy, types\n"
+        "cache = [(numpy.zeros((1, 2, 128, 16)), numpy.ones((1, 2, 128, 16)))]\n"
+        "model = types.SimpleNamespace(config=types.SimpleNamespace(rope_theta=5e5))\n";
+    ASSERT_EQ(run_python("docs/tutorials/cache.md", folder, cache), 0);
+    const Outcome seen = spiked("kv inspect '" + folder + "/dump.safetensors' --json");
+    EXPECT_EQ(seen.code, 0) << seen.err;
+    for (const char* text : {"layers.0.value", "\"model\": \"mine\"", "500000"})
+        EXPECT_NE(seen.out.find(text), std::string::npos) << text << "\n" << seen.out;
+}
+
+TEST(Readme, TheSnippetOnTokensWritesPagesOf1024) {
+    const std::string folder = scratch("reader with a tokenizer");
+    std::filesystem::create_directory(folder);
+    const std::string library =
+        "import sys, types\n"
+        "one = lambda folder: lambda text: {'input_ids': list(range(len(text)))}\n"
+        "sys.modules['transformers'] = "
+        "types.SimpleNamespace(AutoTokenizer=types.SimpleNamespace(from_pretrained=one))\n"
+        "open('page.txt', 'w').write('x' * 2100)\n";
+    const std::string pages =
+        "x = numpy.load('pages.npy')\n"
+        "assert x.shape == (2, 1024) and x[1, 0] == 1024, x.shape\n";
+    EXPECT_EQ(run_python("docs/how-to/model.md", folder, library, pages), 0);
+    EXPECT_NE(run_python("docs/how-to/model.md", folder, library, "assert numpy.load('pages.npy').shape == (1, 2048)"),
+              0)
+        << "control";
+}
+
+TEST(Readme, TheOptionsForCachesOfOtherProgramsReadThem) {
+    const std::string folder = scratch("reader of other programs");
+    std::filesystem::create_directory(folder);
+    const std::string check = "/usr/bin/python3 '" SPIKED_SOURCE_DIR
+                              "/app/commands/tests/dump_page_check.py' '" SPIKED_BINARY "' '" +
+                              folder + "'";
+    EXPECT_EQ(std::system(check.c_str()), 0);
 }
 
 TEST(Readme, TheSnippetsAboutStoresRun) {
@@ -152,13 +223,7 @@ TEST(Readme, TheSnippetsAboutStoresRun) {
             .code,
         0);
     EXPECT_EQ(run_recipes("docs/how-to/stores.md", folder), 2);
-    {
-        std::ofstream file(folder + "/read.py");
-        for (const auto& snippet : snippets("docs/how-to/stores.md"))
-            if (snippet.language == "python")
-                for (const auto& line : snippet.lines) file << line << "\n";
-    }
-    ASSERT_EQ(std::system((cd + " /usr/bin/python3 read.py >printed").c_str()), 0);
+    ASSERT_EQ(run_python("docs/how-to/stores.md", folder), 0);
     EXPECT_NE(contents(folder + "/printed").find("n=64 signal.strength=0.5"), std::string::npos);
     EXPECT_NE(contents(folder + "/summary.csv").find("outlier"), std::string::npos);
 }
