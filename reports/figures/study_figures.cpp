@@ -133,6 +133,8 @@ struct AxisMeans {
     bool theory_shown = false;
     double worst = -1.0;  ///< largest distance from theory in standard errors
     std::string worst_text;
+    bool worst_checked = false;  ///< whether a check judges that mean
+    bool any_checked = false;
     Range x_range;
     Range y_range;
 };
@@ -146,7 +148,7 @@ AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vecto
         // The table theory has no methods; the prediction for a codec is stored with its check.
         fmt::format("SELECT s.cell_id, s.cell, s.method, s.k, s.n, s.mean, s.mcse, CASE WHEN m.kind <> 'codec' THEN "
                     "t.value ELSE "
-                    "v.expected END, "
+                    "v.expected END, v.expected, "
                     "(SELECT COUNT(DISTINCT o.k) FROM moment o JOIN metric om USING(metric_id) WHERE om.name = ?1) "
                     "FROM v_summary s JOIN method m USING(method_id) LEFT JOIN theory t ON t.cell_id = s.cell_id AND "
                     "t.quantity = s.metric AND t.k = s.k LEFT JOIN {} v ON v.cell_id = s.cell_id AND v.method_id = "
@@ -170,16 +172,22 @@ AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vecto
             figure.rows.push_back({query.text(1), value, metric, method, std::to_string(k), query.text(4),
                                    with_error(point.y, point.error),
                                    std::isnan(point.theory) ? "" : fmt::format("{:.4g}", point.theory)});
-            const double deviation = std::abs(point.y - point.theory) / point.error;
+            // A check may expect another number than the limit: theory at the size of the cell.
+            const bool checked = !query.is_null(8);
+            means.any_checked = means.any_checked || checked;
+            const double expected = checked ? query.real(8) : point.theory;
+            const double deviation = std::abs(point.y - expected) / point.error;
             if (std::isfinite(deviation) && deviation > means.worst) {
                 means.worst = deviation;
-                means.worst_text = fmt::format(
-                    "{}{} at {}, {} against {:.4g} ({})", metric, k > 1 ? fmt::format(" of spike {}", k) : "",
-                    query.text(1), with_error(point.y, point.error), point.theory, standard_errors(deviation));
+                means.worst_checked = checked;
+                means.worst_text = fmt::format("{}{} at {}, {} against {}{:.4g} ({})", metric,
+                                               k > 1 ? fmt::format(" of spike {}", k) : "", query.text(1),
+                                               with_error(point.y, point.error), checked ? "" : "the limit ", expected,
+                                               standard_errors(deviation));
             }
             // A single metric is the label of the axis, so it is not repeated in the legend.
             std::string label = method == "sample" ? metric : metrics.size() == 1 ? method : metric + " " + method;
-            if (!axis.spikes && query.integer(8) > 1) label += fmt::format(" k = {}", k);
+            if (!axis.spikes && query.integer(9) > 1) label += fmt::format(" k = {}", k);
             if (means.points >= most_points) {
                 ++means.series.left_out;
                 continue;
@@ -205,6 +213,8 @@ std::string description_of(const FactorAxis& axis, const AxisMeans& means, const
                     means.series.panels.size() > 1 ? fmt::format(" in {} panels", means.series.panels.size()) : "");
     text += means.worst < 0.0 ? std::string("The store holds no theory for them.")
                               : "Farthest from theory in standard errors: " + means.worst_text + ".";
+    if (means.worst >= 0.0 && means.any_checked && !means.worst_checked)
+        text += " No check of the study judges this mean.";
     text += " Bars are one standard error";
     text += means.theory_shown ? "; dashed lines join theory at the study's points." : ".";
     if (unit == "threshold") text += " Strength in units of the detection threshold.";

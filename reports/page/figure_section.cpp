@@ -21,7 +21,9 @@ std::string figure_html(const Figure& figure, std::size_t index, const PagePlace
     const std::string id = fmt::format("{}figure-{}", place.prefix, index);
     const std::string title = fmt::format("Figure {}. {}", index, figure.title);
     std::string markup = fmt::format("<figure id=\"{}\">\n", id) + subheading(place, title);
-    if (!figure.svg.empty()) markup += inline_svg(figure.svg, id, title, figure.description) + "\n";
+    if (!figure.svg.empty())
+        markup += "<div class=\"scroll\" tabindex=\"0\">\n" + inline_svg(figure.svg, id, title, figure.description) +
+                  "\n</div>\n";
     if (!figure.problem.empty()) markup += paragraph("Note: " + figure.problem + ".");
     if (!figure.description.empty()) markup += "<figcaption>" + escape(figure.description) + "</figcaption>\n";
     if (!figure.rows.empty()) {

@@ -26,6 +26,7 @@
 #include "reports/page/origin_sections.hpp"
 #include "reports/page/printed_values.hpp"
 #include "reports/page/result_sections.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/claims/claim_study.hpp"
@@ -287,11 +288,12 @@ private:
         fixed.add({"overlap", "squared inner product of a true and an observed singular vector"});
         fixed.add({"bits", "every stored bit: indices, norms, scales, factors, codebooks, signs, headers"});
         fixed.add({"missing", "a failed replicate is stored as missing with its reason; never 0, never dropped"});
-        HtmlTable metrics("Metrics of this store", {"metric", "unit", "definition"});
+        HtmlTable metrics("Metrics of this store", {"metric", "in tables", "unit", "definition"});
         Statement query(store_,
                         "SELECT name, unit, definition FROM metric WHERE metric_id IN (SELECT metric_id FROM moment) "
                         "ORDER BY metric_id");
-        while (query.step()) metrics.add({code(query.text(0)), query.text(1), query.text(2)});
+        while (query.step())
+            metrics.add({code(query.text(0)), column_name_of(query.text(0)), query.text(1), query.text(2)});
         return fixed.html() + (metrics.rows() > 0 ? folded("Definitions of the metrics", metrics.html()) : "");
     }
 

@@ -60,7 +60,7 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 table{border-collapse:separate;border-spacing:0;font-size:.88rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.2rem 0 .4rem;color:var(--ink);font-weight:600}
 th,td{padding:.25rem .5rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-thead th{border-bottom:2px solid var(--line);white-space:nowrap}
+thead th{border-bottom:2px solid var(--line);vertical-align:bottom}thead th.num{white-space:normal}
 tbody tr:nth-child(even){background:var(--stripe)}
 tbody tr:target{outline:2px solid var(--link)}
 .num{text-align:right;white-space:nowrap}
@@ -77,15 +77,17 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.6re
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}
 @media (max-width:600px){dl{grid-template-columns:1fr}
+/* the labels of a figure stay readable: it scrolls sideways */
+svg.plot{min-width:40rem}
 /* a table that scrolls sideways keeps the names of its rows in sight, and its caption within the screen */
-caption{max-width:calc(100vw - 3rem)}thead th{white-space:normal}
+caption{max-width:calc(100vw - 3rem)}
 th:first-child,td:first-child{position:sticky;left:0;background:var(--paper)}
 td:first-child{max-width:9.5rem;overflow-wrap:anywhere}
 tbody tr:nth-child(even) td:first-child{background:var(--stripe)}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
 body{max-width:none;padding:0;font-size:10pt}table{font-size:8pt}.wide+.scroll table{font-size:6pt}td code{font-size:inherit}
-th,td{padding:.15rem .3rem}thead th{white-space:normal}td:not(.num):not(:has(.v)){min-width:0}
+th,td{padding:.15rem .3rem}td:not(.num):not(:has(.v)){min-width:0}
 figure details:not([open]){display:none}.scroll{overflow:visible}figure,tr{break-inside:avoid}.losses{break-before:page}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
 details::details-content{content-visibility:visible;display:block}}
 )css";

@@ -51,8 +51,12 @@ std::string titled(const PagePlace& place, const std::string& title, const HtmlT
 }
 
 std::string name_of(const std::string& metric, std::int64_t k) {
-    return k > 0 ? fmt::format("{} {}", metric, k) : metric;
+    const std::string name = column_name_of(metric);
+    return k > 0 ? fmt::format("{} {}", name, k) : name;
 }
+
+/// A method and its bit width in one cell, which stays in sight while a wide table scrolls sideways.
+std::string name_of(const MethodRow& row) { return row.bits.empty() ? row.method : row.method + " B=" + row.bits; }
 
 /// A note where the number of replicates depends on their results.
 std::string stopping_note(Database& store) {
@@ -134,7 +138,7 @@ void add_side(const MethodTable& table, std::size_t first, std::size_t end, std:
     const std::string& side = table.rows[first].group;
     const char* unit = side == "caches" ? "documents or prompts" : "blocks";
     for (const auto group : {MetricGroup::of_codecs, MetricGroup::of_attention, MetricGroup::of_models}) {
-        std::vector<std::string> heads = {"method", "#bit width B"};
+        std::vector<std::string> heads = {"method, bit width B"};
         std::vector<std::size_t> columns;
         for (const auto& metric : metrics_of(group))
             for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -152,7 +156,7 @@ void add_side(const MethodTable& table, std::size_t first, std::size_t end, std:
         shown.limit(most_bytes, all_means);
         for (std::size_t r = first; r < end; ++r) {
             const auto& row = table.rows[r];
-            std::vector<Html> cells = {row.method, row.bits};
+            std::vector<Html> cells = {name_of(row)};
             for (const auto c : columns) {
                 const std::string& metric = table.columns[c].metric;
                 cells.push_back(shown_mean(metric, row.means[c], blocks, scale_of(metric)));
@@ -249,8 +253,8 @@ std::string heads_table(Database& store, const ShownCells& shown, std::size_t mo
                   table.html() + columns_left_out(left_out));
 }
 
-/// Metrics of the sample itself, which do not depend on a method: one row per cell, one column per metric, with theory
-/// below each mean.
+/// Metrics of the sample itself, which do not depend on a method: one row per cell, one column per metric, with the
+/// limit of theory below each mean.
 std::string sample_table(Database& store, const PagePlace& place, const ShownCells& shown, std::size_t most_bytes) {
     std::vector<std::string> columns = {"cell", "#replicates"};
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> column;
@@ -290,14 +294,14 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
             measured = true;
             std::string text = escape(with_error(means.real(3), means.real(4)));
             text += partial(means.integer(2), replicates.measured);
-            if (!means.is_null(5)) text += fmt::format("<small>theory {}</small>", escape(predicted(means.real(5))));
+            if (!means.is_null(5)) text += fmt::format("<small>limit {}</small>", escape(predicted(means.real(5))));
             cells[found->second] = Html::raw(text);
         }
         if (!measured) continue;
         cells[1] = replicates.html();
         table.add(cells);
     }
-    return titled(place, "The data beside theory", table, left_out);
+    return titled(place, "The data beside the limits of theory", table, left_out);
 }
 
 /// The methods of one kind in all cells shown.
@@ -325,8 +329,7 @@ std::string kind_table(Database& store, const MethodTable& methods, const PagePl
     for (const auto& row : methods.rows) {
         if (row.kind != kind) continue;
         const auto& replicates = counts[row.cell_id];
-        std::vector<Html> cells = {row.group, row.bits.empty() ? row.method : row.method + " B=" + row.bits,
-                                   replicates.html()};
+        std::vector<Html> cells = {row.group, name_of(row), replicates.html()};
         for (const auto c : shown)
             cells.push_back(shown_mean(methods.columns[c].metric, row.means[c], replicates.measured));
         table.add(cells);
@@ -350,7 +353,10 @@ std::string results_markup(Database& store, const PagePlace& place, const ShownC
     }
     if (!by_cell.empty()) markup += stopping_note(store) + cells.note + by_cell;
     if (!by_cell.empty() && !dump)
-        markup += paragraph("Columns are named after metrics, which are defined under Words and conventions.");
+        markup += paragraph(
+            "A limit is what theory predicts for large matrices of the same shape. The metrics of the columns are "
+            "defined "
+            "under Words and conventions.");
     if (markup.find("<small class=\"part\">") != std::string::npos) markup += paragraph(meaning_of_partial);
     return markup;
 }

@@ -63,6 +63,11 @@ std::string long_name_of(std::string_view name) {
     return plain;
 }
 
+std::string column_name_of(std::string_view name) {
+    const auto* metric = known_metric(name);
+    return metric == nullptr || metric->text.heading.empty() ? long_name_of(name) : metric->text.heading;
+}
+
 double shown_error(std::string_view metric, double mean, double standard_error, std::int64_t count) {
     const auto* known = known_metric(metric);
     const bool of_zero_and_one = known != nullptr && known->unit == validation::share_of_replicates;

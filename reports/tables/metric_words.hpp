@@ -21,6 +21,9 @@ using validation::MetricGroup;
 [[nodiscard]] std::string heading_of(std::string_view metric);
 /// The column heading for a terminal, which is shorter for some metrics: `rel. L2 %`.
 [[nodiscard]] std::string narrow_heading_of(std::string_view metric);
+/// The column heading of a metric in the tables of matrices, which show fractions as they are: `rank too high`. A
+/// metric without a heading has its long name.
+[[nodiscard]] std::string column_name_of(std::string_view metric);
 /// The name of a metric on axes and in titles: `relative L2 error`.
 [[nodiscard]] std::string long_name_of(std::string_view metric);
 

@@ -232,9 +232,10 @@ void note_missing(PreparedMatrix& result, Missing kind) {
     const SeenEntries& entries = result.entries;
     const std::size_t size = result.matrix.n_elem;
     result.notes.push_back(
-        fmt::format("{} of {} entries {} missing ({:.3g} % are seen): {} 0, and entries seen are "
+        fmt::format("{} of {} entries {} missing ({:.3g} %): {} 0, and entries seen are "
                     "divided by their probability of being seen",
-                    entries.missing, size, entries.missing == 1 ? "is" : "are", 100.0 * entries.share,
+                    entries.missing, size, entries.missing == 1 ? "is" : "are",
+                    100.0 * static_cast<double>(entries.missing) / static_cast<double>(size),
                     entries.missing == 1 ? "it is" : "they are"));
     for (const bool rows : {true, false}) {
         const std::size_t none =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/runtime/error.hpp"
@@ -69,14 +70,14 @@ std::vector<Metric> spectral_metrics() {
          .better = "higher",
          .definition = "squared inner product of the k-th true and observed left vector",
          .of = "sample",
-         .text = {.long_name = "overlap of left vectors"},
+         .text = {.heading = "left overlap", .long_name = "overlap of left vectors"},
          .measure = {.sample = square_of(&SampleResult::left)}},
         {.name = "overlap.right",
          .unit = "share",
          .better = "higher",
          .definition = "squared inner product of the k-th true and observed right vector",
          .of = "sample",
-         .text = {.long_name = "overlap of right vectors"},
+         .text = {.heading = "right overlap", .long_name = "overlap of right vectors"},
          .measure = {.sample = square_of(&SampleResult::right)}},
         // Of spikes that are too close for their vectors to be told apart; k is the first spike of their cluster.
         {.name = "subspace_outlier",
@@ -130,21 +131,21 @@ std::vector<Metric> spectral_metrics() {
          .definition = "1 if a method keeps more components than there are detectable signals (strengths above the "
                        "threshold), else 0; not measured where the noise law is unknown",
          .of = "estimator",
-         .text = {.long_name = "fraction of ranks that are too high"},
+         .text = {.heading = "rank too high", .long_name = "fraction of ranks that are too high"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) { return rank > spikes ? 1.0 : 0.0; })}},
         {.name = "rank_right",
          .unit = std::string(share_of_replicates),
          .better = "higher",
          .definition = "1 if a method keeps as many components as there are detectable signals, else 0",
          .of = "estimator",
-         .text = {.long_name = "fraction of ranks that are right"},
+         .text = {.heading = "rank right", .long_name = "fraction of ranks that are right"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) { return rank == spikes ? 1.0 : 0.0; })}},
         {.name = "rank_missed",
          .unit = std::string(whole_components),
          .better = "lower",
          .definition = "number of detectable signals that a method misses: signals minus kept components, at least 0",
          .of = "estimator",
-         .text = {.long_name = "detectable signals that are missed"},
+         .text = {.heading = "signals missed", .long_name = "detectable signals that are missed"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) {
                          return static_cast<double>(spikes > rank ? spikes - rank : 0);
                      })}},
@@ -153,7 +154,7 @@ std::vector<Metric> spectral_metrics() {
          .better = "lower",
          .definition = "number of components that a method keeps in excess of detectable signals, at least 0",
          .of = "estimator",
-         .text = {.long_name = "components beyond the detectable signals"},
+         .text = {.heading = "components in excess", .long_name = "components beyond the detectable signals"},
          .measure = {.estimate = with_detectable([](auto rank, auto spikes) {
                          return static_cast<double>(rank > spikes ? rank - spikes : 0);
                      })}},
@@ -162,6 +163,7 @@ std::vector<Metric> spectral_metrics() {
          .better = "target",
          .definition = "estimated upper edge of the noise eigenvalues",
          .of = "estimator",
+         .text = {.heading = "edge of the noise"},
          .measure = {.estimate = [](const EstimateResult& of) { return of.bulk_edge; }}},
         {.name = "strength",
          .unit = "singular value",
@@ -174,6 +176,7 @@ std::vector<Metric> spectral_metrics() {
          .better = "target",
          .definition = "the value that a method puts in place of the k-th singular value",
          .of = "estimator",
+         .text = {.heading = "shrunk value"},
          .measure = {.component = number_of(&EstimateResult::shrunk)}},
     };
 }
@@ -185,6 +188,7 @@ std::vector<Metric> estimate_errors() {
          .better = "lower",
          .definition = "||S^ - S||_F^2 / ||S||_F^2",
          .of = "estimator",
+         .text = {.heading = "relative squared error"},
          .measure = {.estimate = with_truth([](const EstimateResult& of) {
                          return of.sample.energy > 0.0 ? of.error / of.sample.energy : undefined;
                      })}},
@@ -195,6 +199,7 @@ std::vector<Metric> estimate_errors() {
          .definition = "||S^ - S||_F^2 divided by its least value for the observed singular vectors of the true "
                        "components; below 1 if a method has better vectors, as behind a transform",
          .of = "estimator",
+         .text = {.heading = "loss over the least"},
          .measure = {.estimate = with_truth([](const EstimateResult& of) {
                          return of.sample.oracle > 1e-12 * of.sample.energy ? of.error / of.sample.oracle : undefined;
                      })}},
@@ -364,11 +369,14 @@ std::vector<Metric> bit_metrics() {
     };
     for (const auto& item : EnumNames<estimators::Item>::table) {
         const std::string name(item.name);
+        std::string words = name;
+        std::replace(words.begin(), words.end(), '_', ' ');
         all.push_back({.name = "bits." + name,
                        .unit = std::string(bits_an_entry),
                        .better = "none",
                        .definition = "stored bits of the item " + name,
                        .of = "codec",
+                       .text = {.heading = "bits of " + words},
                        .measure = {.size = [item = item.value](const CodeSize& of) { return of.items[item]; }}});
     }
     return all;
@@ -388,6 +396,7 @@ std::vector<Metric> inner_product_metrics(const QueryModel& model) {
                 .of = "codec",
                 .text = {.heading = first ? heading : heading_of_others,
                          .narrow = first ? narrow : "",
+                         .long_name = first ? "" : fmt::format("{}, {}", heading, model.heading),
                          .group = first ? MetricGroup::of_codecs : MetricGroup::none,
                          .column = 5},
                 .measure = {.errors = [errors = model.errors, number](const BlockMetrics& of) {

@@ -21,7 +21,7 @@ enum class MetricGroup { none, of_codecs, of_attention, of_models };
 
 /// The texts of a metric in tables and figures.
 struct MetricText {
-    std::string heading = {};    ///< of a column on a page, without the percent sign; empty: it has no column
+    std::string heading = {};    ///< of a column on a page, without the percent sign; empty: the long name
     std::string narrow = {};     ///< of a column on a terminal; empty: the same
     std::string long_name = {};  ///< on axes and in titles; empty: the name with spaces for underscores
     MetricGroup group = MetricGroup::none;

@@ -749,6 +749,7 @@ TEST_F(Report, ADumpHasThePapersTableAndPictures) {
     const std::string page = page_of(path);
     EXPECT_TRUE(has(page, "keys, 160 blocks"));
     EXPECT_TRUE(has(page, "values, 160 blocks"));
+    EXPECT_TRUE(has(page, "<tr><td>eoptshrink+tq-mse B=2</td>")) << "the first cell stays in sight on a phone";
     EXPECT_TRUE(has(page, "paper bits"));
     EXPECT_TRUE(has(page, "dumps/a.safetensors"));
     EXPECT_TRUE(has(page, std::string(64, 'b')));
@@ -835,11 +836,28 @@ TEST_F(Report, FiguresHaveTheNumbersOfTheStore) {
     EXPECT_FALSE(has(by_cell.description, "panels"));
     EXPECT_TRUE(has(by_cell.description, " Cells 1: ")) << by_cell.description;
     EXPECT_TRUE(has(by_cell.description, "; 28: ")) << by_cell.description;
+    // The mean farthest from theory lies at or below the threshold, where this study has no checks.
+    const std::string not_judged = "No check of the study judges this mean.";
+    EXPECT_TRUE(has(figures[0].description, " against the limit 0 (")) << figures[0].description;
+    EXPECT_TRUE(has(figures[0].description, not_judged));
+    EXPECT_FALSE(has(codecs.description, "limit")) << codecs.description;
+    EXPECT_FALSE(has(codecs.description, not_judged)) << codecs.description;
     // Without theory the caption does not mention its dashed lines.
     const auto bare =
         figures_of_kind("estimate-vs-theory", store, Json::object({{"x", "cell"}, {"y", "relative_error"}})).front();
     EXPECT_FALSE(has(bare.description, "dashed")) << bare.description;
     EXPECT_TRUE(has(bare.csv, ",k,count,mean,")) << bare.csv;
+}
+
+TEST_F(Report, ChecksShowTheoryAtTheirSizeAndResultsItsLimit) {
+    const std::string page = page_of(study());
+    EXPECT_TRUE(has(section_of(page, "checks"), ">theory at this size</th>"));
+    const std::string results = section_of(page, "results");
+    EXPECT_TRUE(has(results, "<small>limit 4.000</small>")) << results;
+    EXPECT_FALSE(has(results, "<small>theory"));
+    EXPECT_TRUE(has(results, ">left overlap 1</th>"));
+    EXPECT_TRUE(has(results, ">relative squared error</th>"));
+    EXPECT_TRUE(has(section_of(page, "conventions"), "<td><code>overlap.left</code></td><td>left overlap</td>"));
 }
 
 TEST_F(Report, AFigureThatCannotBeDrawnHasAReason) {

@@ -140,6 +140,13 @@ TEST(MetricNames, FractionsAreShownInPercent) {
     for (const auto& metric : frontier_metrics()) EXPECT_NE(heading_of(metric), "") << metric;
 }
 
+TEST(MetricNames, EveryColumnHasPlainWords) {
+    for (const auto& metric : validation::metrics())
+        EXPECT_EQ(column_name_of(metric.name).find_first_of("_.%"), std::string::npos) << metric.name;
+    EXPECT_EQ(column_name_of("rank_over"), "rank too high");
+    EXPECT_EQ(column_name_of("subspace_outlier"), "mean outlier of close spikes");
+}
+
 TEST(MetricWords, AShareOfFewReplicatesIsNotShownAsCertain) {
     EXPECT_EQ(with_error(0.0, shown_error("rank_over", 0.0, 0.0, 10)), "0.00(16)");
     EXPECT_EQ(with_error(1.0, shown_error("rank_right", 1.0, 0.0, 1000)), "1.0000(19)");

@@ -78,7 +78,7 @@ TEST(MissingWeights, DivideBySharesSeen) {
     EXPECT_NEAR(found.entries.share, 5.0 / 6.0, 1e-15);
     expect_entries(found.entries.unweighted(found.matrix), matrix);
     ASSERT_EQ(found.notes.size(), 1U);
-    EXPECT_NE(found.notes.front().find("1 of 6 entries is missing (83.3 % are seen)"), std::string::npos);
+    EXPECT_NE(found.notes.front().find("1 of 6 entries is missing (16.7 %)"), std::string::npos);
 }
 
 TEST(MissingWeights, ChangeNothingWhereNothingIsMissing) {
