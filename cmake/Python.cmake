@@ -25,6 +25,11 @@ if(SPIKED_TESTS AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
       set_tests_properties(python/${NAME} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${SPIKED_TEST_TIMEOUT} ENVIRONMENT
         "SPIKED_LIBRARY=$<TARGET_SONAME_FILE:spiked_c>;SPIKED_COMMAND=$<TARGET_FILE:spiked>;OPENBLAS_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1")
     endforeach()
+    # Not its times, but that both columns do the same work.
+    add_test(NAME python/call_cost COMMAND ${SPIKED_PYTHON} ${PROJECT_SOURCE_DIR}/tools/python-call-cost $<TARGET_FILE:call_cost> --calls 3)
+    set_tests_properties(python/call_cost PROPERTIES TIMEOUT ${SPIKED_TEST_TIMEOUT} ENVIRONMENT
+      "SPIKED_LIBRARY=$<TARGET_SONAME_FILE:spiked_c>;PYTHONPATH=${PROJECT_SOURCE_DIR}/python;OPENBLAS_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1")
+    set_target_properties(call_cost PROPERTIES EXCLUDE_FROM_ALL OFF)
   endif()
 endif()
 

@@ -68,9 +68,11 @@ SPIKED_API const char* spiked_last_error(void);
  * Another thread or a signal handler (int is its sig_atomic_t) may write to *stop at any time. The library reads it
  * while calls of this thread run, so set another pointer before the memory goes away. What a stopped call was to fill
  * is unspecified; the same call may be made again. Results do not depend on whether there is a pointer. Decompositions
- * look about every 0.1 s at 4000 x 4000, centring between lines, spiked_roundtrip between blocks too. What LAPACK or
- * one product of matrices does goes on to its end: vectors of more than a quarter of the singular values, and Gram
- * matrices of data 1.5 times as long as wide or longer. Quantizers, decoders and laws do not look. */
+ * look about every 0.1 s at 4000 x 4000, ranks by copies or parts of the data between these, intervals by "bootstrap"
+ * between replicates, centring between lines, spiked_roundtrip between blocks too, and the encoders of tcq and pq at
+ * every vector. What LAPACK or one product of matrices does goes on to its end: vectors of more than a quarter of the
+ * singular values, and Gram matrices of data 1.5 times as long as wide or longer. Other quantizers, decoders and laws
+ * do not look. */
 SPIKED_API void spiked_stop_when(const volatile int* stop);
 
 /* From now on, spiked_denoise, spiked_denoise_intervals and spiked_denoise_missing in the calling thread share the

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "core/runtime/stop_point.hpp"
 #include "sim/random/normal.hpp"
 #include "theory/laws/root.hpp"
 
@@ -89,6 +90,7 @@ std::vector<BootstrapDraw> bootstrap_spike(const EstimatedNoise& noise, Shape sh
     std::vector<BootstrapDraw> draws;
     draws.reserve(count);
     for (std::size_t k = 0; k < count; ++k) {
+        stop_point();
         stream::fill_normal(stream, k * (p + q), normals);
         const std::span<double> u = std::span(normals).first(p);
         const std::span<double> v = std::span(normals).subspan(p);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/runtime/error.hpp"
+#include "core/runtime/stop_point.hpp"
 #include "estimators/coding/fp16_entries.hpp"
 #include "estimators/quantizers/common_specs.hpp"
 #include "estimators/quantizers/row_quantizer.hpp"
@@ -37,6 +38,7 @@ arma::mat cut(const Setup& setup, const arma::mat& rows) {
 }
 
 std::size_t nearest(const arma::mat& centroids, const double* vector) {
+    stop_point();
     std::size_t best = 0;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t c = 0; c < centroids.n_cols; ++c) {

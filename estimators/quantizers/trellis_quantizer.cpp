@@ -14,6 +14,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/memo.hpp"
 #include "core/runtime/processor.hpp"
+#include "core/runtime/stop_point.hpp"
 #include "theory/quantization/coordinate_law.hpp"
 
 namespace spiked::estimators {
@@ -154,6 +155,7 @@ std::vector<std::uint32_t> cheapest_path(const Trellis& trellis, std::span<const
     for (std::size_t s = 0; group && s < cost.size(); ++s)
         if (trellis.group_of(s) != *group) cost[s] = std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < values.size(); ++i) {
+        stop_point();
         step(groups, trellis.table.data(), values[i], cost.data(), best.data(), from.data());
         std::transform(from.begin(), from.end(), came.begin() + static_cast<std::ptrdiff_t>(i * groups),
                        [](std::int32_t branch) { return static_cast<std::uint8_t>(branch); });

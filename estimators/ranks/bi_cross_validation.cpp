@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/runtime/stop_point.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
 #include "sim/random/address.hpp"
 
@@ -62,6 +63,7 @@ std::vector<double> held_out_errors(const arma::mat& matrix, const HeldOutFolds&
     std::vector<double> errors;
     for (std::size_t i = 0; i < folds.folds; ++i)
         for (std::size_t j = 0; j < folds.folds; ++j) {
+            stop_point();
             const auto [rows, other_rows] = fold_and_others(folds.of_row, i);
             const auto [columns, other_columns] = fold_and_others(folds.of_column, j);
             const std::vector<double> of_pair =

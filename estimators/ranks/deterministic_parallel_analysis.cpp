@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/runtime/memo.hpp"
+#include "core/runtime/stop_point.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
 #include "theory/laws/separable_law.hpp"
 #include "theory/laws/tracy_widom.hpp"
@@ -49,6 +50,7 @@ std::size_t deflated_deterministic_rank(AnalysedBlock& block, double level, Nois
     const Shape shape = block.shape();
     std::size_t rank = 0;
     for (; rank < values.size() / 2; ++rank) {
+        stop_point();
         if (relative_value(values[rank], values.front(), shape.long_side()) == 0.0) break;
         arma::mat residual = block.residual(std::span(values).first(rank)) / values[rank];
         if (residual.n_rows != shape.rows || residual.n_cols != shape.columns)

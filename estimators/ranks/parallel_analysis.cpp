@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/runtime/error.hpp"
+#include "core/runtime/stop_point.hpp"
 #include "estimators/svd/relative_spectrum.hpp"
 #include "sim/random/address.hpp"
 
@@ -44,6 +45,7 @@ void permute_columns(const arma::mat& from, const stream::Stream& stream, std::u
 /// Whether the largest singular value is at least 1; equal ones count.
 bool reaches_one(const arma::mat& matrix) {
     arma::mat rest = matrix.n_rows <= matrix.n_cols ? arma::mat(-matrix * matrix.t()) : arma::mat(-matrix.t() * matrix);
+    stop_point();
     rest.diag() += 1.0 - flip_rounding;
     arma::mat factor;
     return !arma::chol(factor, rest);
@@ -107,6 +109,7 @@ bool ParallelAnalysis::significant(std::size_t rank) const {
     arma::mat copy;
     std::size_t as_large = 0;
     for (std::size_t draw = 0; draw < draws_; ++draw) {
+        stop_point();
         if (copies_ == ResidualCopies::signs)
             flip_signs(residual, random, static_cast<std::uint16_t>(draw), copy);
         else

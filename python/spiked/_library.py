@@ -27,7 +27,8 @@ LEDGER_ITEMS = 14
 # Calls that multiply more than this many numbers run in a thread of their own, so that Ctrl-C is heard. Starting one takes
 # 0.1 ms and these calls at least 30.
 LONG_CALL = 5e7
-# Methods that decompose copies or parts of a matrix, and encoders that search, take far longer than one decomposition.
+# Methods that decompose copies or parts of a matrix, and encoders that search, take far longer than one decomposition. A
+# name does not tell the number of copies, of which there are at most 65535.
 _MANY_DECOMPOSITIONS = re.compile(r"signflip|[:=](pa|ddpa|bcv)(?![a-z])")
 _SEARCHING = re.compile(r"tcq|qtip|trellis|pq")
 # Seconds that Ctrl-C waits for such a call to stop. What does not stop by then goes on in its thread.
@@ -333,7 +334,7 @@ def blocks_of(array: np.ndarray) -> bytes:
 def cost_of(method: str) -> float:
     """About how many times longer than one decomposition a method takes."""
     if _MANY_DECOMPOSITIONS.search(method):
-        return 1000.0
+        return 65535.0
     return 200.0 if _SEARCHING.search(method) else 1.0
 
 

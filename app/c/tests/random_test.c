@@ -43,7 +43,12 @@ static const char* const words[] = {"",
                                     "pq",
                                     "eden-mmse",
                                     "eden-norm",
-                                    "svd:rd+"};
+                                    "svd:rd+",
+                                    "svd:pa",
+                                    "svd:bcv",
+                                    "svd:ddpa",
+                                    "eoptshrink:rank=pa",
+                                    "tw-test:null=signflip"};
 static const char* const settings[] = {
     "",         "norm=fp64", "rotation=identity", "rotation=rht2", "codebook=normal",
     "group=4",  "axis=key",  "residual=2",        "factor-bits=3", "factor-codebook=fp16",

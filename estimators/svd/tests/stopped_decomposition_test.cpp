@@ -8,26 +8,12 @@
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 #include "estimators/svd/tests/random_blocks.hpp"
+#include "estimators/tests/stop_questions.hpp"
 
 namespace spiked::estimators {
 namespace {
 
 using namespace random_blocks;
-
-/// Counts questions; the answer is true from question `stop_at` on.
-struct Questions {
-    std::size_t stop_at = 0;  ///< 0: never
-    std::size_t asked = 0;
-
-    [[nodiscard]] StopQuestion question() {
-        return {[](const void* of) {
-                    auto& all = *static_cast<Questions*>(const_cast<void*>(of));
-                    ++all.asked;
-                    return all.stop_at > 0 && all.asked >= all.stop_at;
-                },
-                this};
-    }
-};
 
 template <class Real>
 struct DecomposedWhole {
@@ -60,14 +46,14 @@ void judge_stops(const arma::mat& block, std::size_t wanted, std::size_t least, 
     BatchDecomposition<Real> fresh({block.n_rows, block.n_cols});
     const auto expected = decomposed(fresh, entries, wanted);
     BatchDecomposition<Real> one({block.n_rows, block.n_cols});
-    Questions all;
+    StopQuestions all;
     {
         const StopScope scope(all.question());
         expect_equal(decomposed(one, entries, wanted), expected);
     }
     ASSERT_GE(all.asked, least);
     for (std::size_t i = 0; i <= places; ++i) {
-        Questions some{1 + i * (all.asked - 1) / places, 0};
+        StopQuestions some{1 + i * (all.asked - 1) / places, 0};
         {
             const StopScope scope(some.question());
             try {
@@ -101,7 +87,7 @@ TEST(StoppedDecompositionIdentity, ThreadsThatWorkOnOneMatrixStopToo) {
     const auto expected = decomposed(alone, entries, 100);
     BatchDecomposition<double> shared({720, 700}, Instructions::best, 3);
     for (const std::size_t question : {3, 20, 40}) {
-        Questions some{question, 0};  // of the thread that calls
+        StopQuestions some{question, 0};  // of the thread that calls
         {
             const StopScope scope(some.question());
             EXPECT_THROW((void)decomposed(shared, entries, 100), Error) << question;
@@ -117,7 +103,7 @@ TEST(StoppedDecomposition, ABlockMayBeAnalysedAgain) {
     const arma::mat expected = AnalysedBlock(entries).denoised(shrunk);
     AnalysedBlock block(entries);
     const auto stopped_at = [&](std::size_t question) {
-        Questions some{question, 0};
+        StopQuestions some{question, 0};
         const StopScope scope(some.question());
         EXPECT_THROW((void)block.denoised(shrunk), Error) << question;
     };
