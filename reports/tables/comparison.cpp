@@ -154,9 +154,9 @@ std::string comparison_text(const StoreComparison& found, const ComparedNames& n
 }
 
 std::string comparison_text(const ClaimComparison& found, const ComparedNames& names, bool all) {
-    return fmt::format("{}\n{} in both stores, {} with other verdicts\n{}\n{}", claims_table(found),
-                       counted(found.claims.size(), "claim"), found.with_other_verdicts(), notes_on(found, names),
-                       comparison_text(found.means, names, all));
+    return fmt::format("{}{} in both stores, {} with other verdicts\n{}\n{}",
+                       found.claims.empty() ? "" : claims_table(found) + "\n", counted(found.claims.size(), "claim"),
+                       found.with_other_verdicts(), notes_on(found, names), comparison_text(found.means, names, all));
 }
 
 Json comparison_json(const StoreComparison& found) { return found.json().set("claims", Json()); }
