@@ -189,8 +189,11 @@ TEST(Sharing, ClaimsAreTheSameForAnyRanks) {
     // Sizes of a code do not differ from trial to trial; what adaptive ranks explain does.
     std::set<std::string> different;
     std::istringstream rows(values("dump.spiked"));
-    for (std::string row; std::getline(rows, row);)
-        if (row.find("second analysis") != std::string::npos) different.insert(row.substr(row.rfind(',')));
+    for (std::string row; std::getline(rows, row);) {
+        if (row.find("second analysis") == std::string::npos) continue;
+        for (int id = 0; id < 3; ++id) row.resize(row.rfind(','));  // numbers of cell, method and metric
+        different.insert(row.substr(row.rfind(',')));
+    }
     EXPECT_GT(different.size(), 40U) << "a second analysis of random values";
     for (const int count : {1, 2, 4}) {
         const std::string of = std::to_string(count) + ".spiked";
