@@ -29,10 +29,9 @@ void ProgressDisplay::show(std::size_t done, std::size_t total) {
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     const double fraction = static_cast<double>(done) / static_cast<double>(total);
     // The time of one or two parts is a poor estimate for the others.
-    const std::string left = elapsed < 5.0 && done - kept_ < 5
-                                 ? ""
-                                 : fmt::format("{:.0f} s left", elapsed * static_cast<double>(total - done) /
-                                                                    static_cast<double>(done - kept_));
+    const double seconds =
+        left_.value_or(elapsed * static_cast<double>(total - done) / static_cast<double>(done - kept_));
+    const std::string left = elapsed < 5.0 && done - kept_ < 5 ? "" : fmt::format("{:.0f} s left", seconds);
     if (mode_ == Mode::bar) {
         const std::size_t filled = static_cast<std::size_t>(20.0 * fraction);
         std::string bar;

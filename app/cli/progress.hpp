@@ -1,6 +1,8 @@
 #pragma once
 #include <chrono>
+#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "app/cli/command.hpp"
@@ -17,6 +19,10 @@ public:
 
     /// Sets how much was done before the start; it does not enter the estimate of the time left.
     void begin(std::size_t kept) { kept_ = kept; }
+    /// Sets the time that is left. Without it, parts take as long as those that are done.
+    void expect(double seconds) {
+        if (std::isfinite(seconds)) left_ = seconds;
+    }
     /// Not thread-safe: the caller must hold a lock.
     void show(std::size_t done, std::size_t total);
 
@@ -28,6 +34,7 @@ private:
     Clock::time_point last_ = start_;
     bool drawn_ = false;
     std::size_t kept_ = 0;
+    std::optional<double> left_ = {};
 };
 
 }  // namespace spiked::app

@@ -21,6 +21,7 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/store_text.hpp"
 #include "validation/claims/claim_study.hpp"
+#include "validation/engine/judge.hpp"
 #include "validation/kv/kv_table.hpp"
 #include "validation/store/open_store.hpp"
 
@@ -65,6 +66,22 @@ std::string page_beside(const std::string& store, const char* advice) {
 
 namespace {
 
+std::optional<double> false_alarm_of(const Arguments& arguments) {
+    if (!arguments.has("--false-alarm")) return std::nullopt;
+    const auto rate = to_number(arguments.text("--false-alarm"));
+    if (!rate || !(*rate >= 1e-300 && *rate < 1.0))
+        throw usage_error("--false-alarm \"{}\" is no probability between 0 and 1: write for example 1e-3",
+                          arguments.text("--false-alarm"));
+    return rate;
+}
+
+/// The store, judged again where --false-alarm is given.
+validation::Database open_judged(const Arguments& arguments, const std::string& path) {
+    validation::Database store = validation::open_store(path);
+    if (const auto rate = false_alarm_of(arguments)) validation::judge_again(store, *rate);
+    return store;
+}
+
 /// Throws input_error if a printed value has no counterpart in the store. A difference is no error, because the
 /// comparison is made to show it.
 void reject_uncompared(const Arguments& arguments, const std::string& path) {
@@ -84,7 +101,7 @@ std::vector<reports::ClaimPage> markdown_pages(const Arguments& arguments, const
         if (arguments.has(option))
             throw usage_error("{} has no place on a page of claims in Markdown: leave it out, or name FILE.html",
                               option);
-    validation::Database store = validation::open_store(arguments.positionals.front());
+    validation::Database store = open_judged(arguments, arguments.positionals.front());
     if (arguments.positionals.size() > 1 || !validation::holds_claims(store))
         throw usage_error("{}: only one store of claims (spiked validate -o) makes a page in Markdown: name FILE.html",
                           path);
@@ -121,7 +138,8 @@ int report(const Arguments& arguments) {
                                    {.figure_folder = arguments.text("--figures"),
                                     .figure_formats = arguments.list("--figure-format"),
                                     .against = arguments.text("--against"),
-                                    .claims = claims});
+                                    .claims = claims,
+                                    .false_alarm = false_alarm_of(arguments)});
         written.push(path);
     }
     if (arguments.json())
@@ -136,30 +154,18 @@ int report(const Arguments& arguments) {
     return 0;
 }
 
-std::optional<double> false_alarm_of(const Arguments& arguments) {
-    if (!arguments.has("--false-alarm")) return std::nullopt;
-    const auto rate = to_number(arguments.text("--false-alarm"));
-    if (!rate || !(*rate > 0.0 && *rate < 1.0))
-        throw usage_error("--false-alarm \"{}\" is no probability between 0 and 1: write for example 1e-3",
-                          arguments.text("--false-alarm"));
-    return rate;
-}
-
 int show(const Arguments& arguments) {
-    validation::Database store = validation::open_store(arguments.positionals.front());
+    validation::Database store = open_judged(arguments, arguments.positionals.front());
     const std::string table =
         arguments.text("--table").empty() && arguments.has("--metric") ? "methods" : arguments.text("--table");
     const std::string format = arguments.json() ? "json" : "text";
     const auto print = arguments.json() ? print_data : print_text;
     const bool verdicts = validation::holds_claims(store) && table.empty() && !arguments.has("--against");
     const auto claims = verdicts || table == "checks" ? claims_of(arguments, store) : std::vector<validation::Claim>{};
-    if (arguments.has("--false-alarm") && !verdicts)
-        throw usage_error(
-            "--false-alarm is about the verdicts on claims: show a store of spiked validate without --table");
     if (verdicts) {
-        const auto found = validation::stored_verdicts(store, claims, false_alarm_of(arguments));
+        const auto found = validation::stored_verdicts(store, claims);
         print(arguments.json() ? reports::claims_json(found).text(2) + "\n"
-                               : partial_text(store) + reports::stored_claims_text(store, found, arguments.verbose()));
+                               : partial_text(store) + reports::stored_claims_text(found, arguments.verbose()));
     } else if (arguments.has("--against")) {
         if (!table.empty()) throw usage_error("--against makes a table of its own: leave --table out");
         print(reports::against_printed(store, arguments.text("--against"), format));
@@ -173,7 +179,7 @@ int show(const Arguments& arguments) {
 }
 
 int export_store(const Arguments& arguments) {
-    validation::Database store = validation::open_store(arguments.positionals.front());
+    validation::Database store = open_judged(arguments, arguments.positionals.front());
     const std::string format = arguments.json() ? "json" : arguments.text("--format");
     const std::string table = arguments.text("--table");
     const std::map<std::string, std::string> suffixes = {
@@ -206,6 +212,9 @@ const OptionSpec against = {
     "--against", file_with({".csv"}),
     "compare means with printed values: table,cell,method,metric,printed,note; exit 4 when one has no counterpart", "",
     false};
+const OptionSpec false_alarm = {
+    "--false-alarm", any_text("RATE"),
+    "judge checks and claims again at this false-alarm rate, without new draws; the store stays as it is", "", false};
 const OptionSpec metric = {"--metric", names_from({"metrics"}, several(any_text("NAME"))),
                            "columns of the table methods; all when not given", "", true};
 
@@ -228,25 +237,23 @@ Command report_command() {
           "", false},
          {"--figures", any_text("FOLDER"), "also write each figure there: picture, gnuplot script and data", "", false},
          {"--figure-format", several(one_of({"svg", "pdf", "png"})), "formats of the pictures", "svg", true},
+         false_alarm,
          against},
         report};
 }
 
 Command show_command() {
-    return {"show",
-            "print a store: its checks, the paper's table for dumps, or any table",
-            {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
-             "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv",
-             "spiked show claims.spiked --false-alarm 1e-6"},
-            file_with({".spiked"}, "STORE.spiked"),
-            1,
-            1,
-            {{"--table", one_table(), "table to print in place of the overview", "", false},
-             metric,
-             {"--false-alarm", any_text("RATE"), "judge the claims of a store again at this rate, without new draws",
-              "", false},
-             against},
-            show};
+    return {
+        "show",
+        "print a store: its checks, the paper's table for dumps, or any table",
+        {"spiked show results/demo.spiked", "spiked show results/demo.spiked --table summary",
+         "spiked show paper-tables.spiked --against validation/studies/paper-tables.csv",
+         "spiked show claims.spiked --false-alarm 1e-6"},
+        file_with({".spiked"}, "STORE.spiked"),
+        1,
+        1,
+        {{"--table", one_table(), "table to print in place of the overview", "", false}, metric, false_alarm, against},
+        show};
 }
 
 Command export_command() {
@@ -261,6 +268,7 @@ Command export_command() {
             {{"--table", one_table(), "table to write", "summary", false},
              metric,
              {"--format", one_of({"csv", "json", "npy", "latex"}), "format of the table", "csv", false},
+             false_alarm,
              {"-o,--output", any_text("FILE"), "file to write; standard output when not given", "", false}},
             export_store};
 }

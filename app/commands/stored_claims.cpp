@@ -40,11 +40,4 @@ std::vector<validation::Claim> claims_of(const Arguments& arguments, validation:
     return claims;
 }
 
-validation::VerdictCounts counts_of(const validation::Validation& found) {
-    validation::VerdictCounts counts;
-    for (const auto& claim : found.claims)
-        ++(claim.failed ? counts.failed : claim.open() ? counts.inconclusive : counts.passed);
-    return counts;
-}
-
 }  // namespace spiked::app

@@ -2,9 +2,7 @@
 #include <vector>
 
 #include "app/cli/command.hpp"
-#include "validation/claims/claim_verdicts.hpp"
 #include "validation/claims/claims.hpp"
-#include "validation/engine/judge.hpp"
 #include "validation/store/sqlite.hpp"
 
 namespace spiked::app {
@@ -13,8 +11,5 @@ namespace spiked::app {
 /// store that are where they were, with the content that was judged. Prints a note for each other dump. Empty for a
 /// store of another kind.
 [[nodiscard]] std::vector<validation::Claim> claims_of(const Arguments& arguments, validation::Database& store);
-
-/// Numbers of claims that passed, failed and are undecided.
-[[nodiscard]] validation::VerdictCounts counts_of(const validation::Validation& found);
 
 }  // namespace spiked::app

@@ -8,9 +8,11 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "reports/tables/comparison.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/npy.hpp"
+#include "validation/claims/claim_comparison.hpp"
 #include "validation/claims/claim_study.hpp"
 #include "validation/engine/compare.hpp"
 #include "validation/engine/engine.hpp"
@@ -60,51 +62,27 @@ int merge(const Arguments& arguments) {
     return static_cast<int>(verdicts.failed > 0 && status == "complete" ? ExitCode::check_failed : ExitCode::fine);
 }
 
-int compare(const Arguments& arguments) {
-    const auto found = validation::compare_stores(arguments.positionals[0], arguments.positionals[1]);
-    if (arguments.json()) {
-        print_json(found.json());
-        return 0;
-    }
-    reports::TextTable table({"cell", "method", "metric", "k", "a", "b", "b - a", "over", "p"}, 3);
-    std::size_t shown = 0;
-    for (const auto& row : found.rows) {
-        if (!row.beyond && !arguments.has("--all")) continue;
-        ++shown;
-        table.add({row.cell, row.method, row.metric, fmt::format("{}", row.k),
-                   reports::with_error(row.a.mean, row.a.standard_error),
-                   reports::with_error(row.b.mean, row.b.standard_error),
-                   reports::with_error(row.difference, row.standard_error),
-                   row.pairs > 0     ? fmt::format("{} pairs", row.pairs)
-                   : row.batches > 0 ? fmt::format("{} batches", row.batches)
-                                     : "means",
-                   reports::number(row.p, 2)});
-    }
-    std::string text = shown > 0 ? table.text() : "";
-    text += fmt::format(
-        "{} means in both stores, {} differ beyond chance (nominal false-alarm rate {:g} for all of them together)\n",
-        found.rows.size(), found.beyond, found.false_alarm);
-    if (found.seed_a != found.seed_b)
-        text += fmt::format("seeds differ ({}, {}): other draws, so that means are compared, not replicates\n",
-                            one_line(found.seed_a), one_line(found.seed_b));
-    if (found.cells_by_label > 0)
-        text += fmt::format("{} cells have one label in both but differ in their model: other draws there, too\n",
-                            found.cells_by_label);
-    if (found.dependent_draws)
-        text +=
-            "blocks of one head or document depend on each other: within a cell errors and "
-            "p-values are too small\n";
-    if (found.batches_in_both > 0)
-        text +=
-            fmt::format("{} of {} batches with the same draws hold different numbers for a method of both stores{}\n",
-                        found.batches_changed, found.batches_in_both,
-                        found.first_changed.empty() ? "" : " (first: " + one_line(found.first_changed) + ")");
-    for (const auto& [name, list] :
-         {std::pair{arguments.positionals[0], &found.only_a}, std::pair{arguments.positionals[1], &found.only_b}})
-        if (!list->empty())
-            text += fmt::format("only in {}: {} means, first {}\n", name, list->size(), one_line(list->front()));
-    print_text(text);
+/// Prints what a comparison found, as text or as JSON.
+template <class Found>
+int print_comparison(const Arguments& arguments, const Found& found) {
+    const auto& names = arguments.positionals;
+    if (arguments.json())
+        print_json(reports::comparison_json(found));
+    else
+        print_text(reports::comparison_text(found, {names[0], names[1]}, arguments.has("--all")));
     return 0;
+}
+
+int compare(const Arguments& arguments) {
+    const auto& paths = arguments.positionals;
+    validation::Database a = validation::open_store(paths[0]);
+    validation::Database b = validation::open_store(paths[1]);
+    for (auto* store : {&a, &b}) store->execute("BEGIN");  // consistent states, even while runs write to them
+    if (!validation::holds_claims(a) || !validation::holds_claims(b))
+        return print_comparison(arguments, validation::compare_stores(a, b));
+    const auto claims_a = claims_of(arguments, a);
+    const auto claims_b = claims_of(arguments, b);
+    return print_comparison(arguments, validation::compare_claims(a, claims_a, b, claims_b));
 }
 
 /// Prints why the replicate failed now, and whether it failed the same way in the store.
@@ -217,7 +195,7 @@ Command merge_command() {
 
 Command compare_command() {
     return {"compare",
-            "compare two stores: which means differ beyond chance",
+            "compare two stores: which means differ beyond chance, and claim by claim where they hold claims",
             {"spiked compare before.spiked after.spiked", "spiked compare a.spiked b.spiked --all"},
             file_with({".spiked"}, "STORE.spiked"),
             2,

@@ -238,6 +238,7 @@ int run_session(const Arguments& arguments, const validation::Experiment& experi
                                {.threads = threads,
                                 .stop = &stop_requests(),
                                 .progress = [&](std::size_t done, std::size_t total) { display.show(done, total); },
+                                .time_left = [&](double seconds) { display.expect(seconds); },
                                 .begun = [&](std::size_t kept) { display.begin(kept); },
                                 .shard = run.shard,
                                 .executor = run.executor});

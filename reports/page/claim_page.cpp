@@ -90,6 +90,10 @@ std::string claims_origin(validation::Database& store, const validation::Validat
     text += ".";
     if (any && session.text(3) != "complete")
         text += fmt::format(" The store is not complete ({}).", plain(session.text(3)));
+    validation::Statement declared(store, "SELECT false_alarm FROM main.study");
+    if (declared.step() && declared.real(0) != found.false_alarm)
+        text += fmt::format(" Judged again at a false-alarm rate of {:g}, which is {:g} in the store.",
+                            found.false_alarm, declared.real(0));
     if (found.lacking > 0)
         text += fmt::format(
             " {} cells that these verdicts ask for, such as second analyses of undecided claims, are not in the store: "
@@ -101,11 +105,10 @@ std::string claims_origin(validation::Database& store, const validation::Validat
 std::vector<ClaimPage> claim_pages(validation::Database& store, const validation::Validation& validation,
                                    const std::string& path) {
     std::string origin = claims_origin(store, validation);
-    const std::size_t all = validation::ClaimStore(store).plan().claims.size();
-    if (validation.claims.size() < all)
+    if (validation.left_out > 0)
         origin +=
             fmt::format(" {} of {} claims are left out, because their dumps or some of their trials are not there.",
-                        all - validation.claims.size(), all);
+                        validation.left_out, validation.left_out + validation.claims.size());
     const auto page_of = [&](const validation::Validation& claims, const std::string& says) {
         return path.ends_with(".md") ? claims_markdown(claims, says) : claims_html(claims, says);
     };

@@ -30,6 +30,7 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/claims/claim_study.hpp"
+#include "validation/engine/judge.hpp"
 #include "validation/store/experiment.hpp"
 #include "validation/store/open_store.hpp"
 
@@ -220,7 +221,7 @@ private:
         markup += fmt::format(
             "<div class=\"band {}\" id=\"{}verdict\">\n<p class=\"word\">{} {}</p>\n<p>A check passes when the "
             "confidence interval of its mean lies inside the margin around theory, and fails when it lies outside. "
-            "False-alarm rate declared for all checks together: {:g} (nominal).</p>\n",
+            "False-alarm rate of all checks together: {:g} (nominal).</p>\n",
             verdict, place_.prefix, verdict_mark(verdict).markup,
             escape(counts_text(counts) + fmt::format(" of {}", checks_.size())), study_.false_alarm);
         return markup + worst_check_markup("") + "</div>\n";
@@ -332,6 +333,7 @@ std::string html_report(const std::vector<std::string>& store_paths, const Repor
     for (const auto& path : store_paths) {
         stores.push_back(validation::open_store(path));
         stores.back().execute("BEGIN");  // a consistent state of the store, even while a study writes to it
+        if (options.false_alarm) validation::judge_again(stores.back(), *options.false_alarm);
     }
     if (stores.size() == 1 && validation::holds_claims(stores.front())) {
         const auto& claims = options.claims.empty() ? validation::claims().rows() : options.claims;

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct ReportOptions {
     std::string against = {};  ///< file of printed values to compare with the means of one store (printed_values.hpp)
     /// Claims that one store of claims is judged on (stored_verdicts); those of this program if empty.
     std::vector<validation::Claim> claims = {};
+    std::optional<double> false_alarm = {};  ///< judges the stores again at this rate (judge_again)
 };
 
 /// Stores as one self-contained page without scripts and network access, for light and dark screens and for print. The

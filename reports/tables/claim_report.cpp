@@ -144,8 +144,6 @@ std::string claims_text(const Validation& validation, bool details) {
                     4);
     table.align_left(8);
     std::string notes;
-    std::size_t failed = 0;
-    std::size_t open = 0;
     for (const auto& claim : validation.claims) {
         const CriterionOutcome& shown = claim.shown();
         const Finding& finding = shown.outcome.deciding();
@@ -153,8 +151,6 @@ std::string claims_text(const Validation& validation, bool details) {
                    std::string(claim_kind(claim)), with_error(finding.interval.estimate, finding.interval.error),
                    region_text(finding.region), fmt::format("{:.2g}", finding.detectable), failing_controls(claim),
                    closest_fault_text(claim)});
-        failed += claim.failed ? 1 : 0;
-        open += claim.open() ? 1 : 0;
         if (!claim.reason.empty())
             notes += fmt::format("{}: {}: {}\n", claim.failed ? "FAILED" : "open", claim_title(claim), claim.reason);
     }
@@ -179,23 +175,23 @@ std::string claims_text(const Validation& validation, bool details) {
             }
         }
     text += "\n" + notes;
+    const auto counts = counts_of(validation);
     text += fmt::format(
         "{}, {} tier: {} failed, {} open. False alarm {:g} for the tier, {}, exact for fractions and distances, "
         "nominal "
         "for means and slopes; controls: negative controls that fail, of all.\n",
-        counted(validation.claims.size(), "claim"), enum_name(validation.tier), failed, open, validation.false_alarm,
-        counted(validation.comparisons, "comparison"));
+        counted(validation.claims.size(), "claim"), enum_name(validation.tier), counts.failed, counts.inconclusive,
+        validation.false_alarm, counted(validation.comparisons, "comparison"));
     return text;
 }
 
-std::string stored_claims_text(validation::Database& store, const Validation& validation, bool details) {
+std::string stored_claims_text(const Validation& validation, bool details) {
     std::string text = claims_text(validation, details);
-    const std::size_t all = spiked::validation::ClaimStore(store).plan().claims.size();
-    if (validation.claims.size() < all)
+    if (validation.left_out > 0)
         text += fmt::format(
             "{} more claims of this store are not shown (their dumps, or some of their trials, are not there): see the "
             "command that made it\n",
-            all - validation.claims.size());
+            validation.left_out);
     if (validation.lacking > 0)
         text += fmt::format(
             "{} cells that these verdicts ask for are not in the store: the command that made it draws "
@@ -267,21 +263,14 @@ Json claims_json(const Validation& validation) {
 
 std::string claims_junit(const Validation& validation, const std::vector<std::string>& without_verdict) {
     std::string cases;
-    std::size_t failed = 0;
-    std::size_t open = without_verdict.size();
     for (const auto& claim : validation.claims) {
         cases += fmt::format("  <testcase classname=\"claims\" name=\"{}\">", escape(claim_title(claim)));
         const Finding& finding = claim.shown().outcome.deciding();
         const std::string message = fmt::format(
             "printed {}, corrected {}: {}; measured {} against {}", name_of(claim.printed), name_of(claim.corrected),
             claim.reason, with_error(finding.interval.estimate, finding.interval.error), region_text(finding.region));
-        if (claim.failed) {
-            ++failed;
-            cases += fmt::format("<failure message=\"{}\"/>", escape(message));
-        } else if (claim.open()) {
-            ++open;
-            cases += fmt::format("<skipped message=\"{}\"/>", escape(message));
-        }
+        if (claim.failed || claim.open())
+            cases += fmt::format("<{} message=\"{}\"/>", claim.failed ? "failure" : "skipped", escape(message));
         cases += fmt::format("<system-out>{}</system-out></testcase>\n", escape(evidence_text(claim)));
     }
     for (const auto& title : without_verdict)
@@ -289,10 +278,12 @@ std::string claims_junit(const Validation& validation, const std::vector<std::st
             "  <testcase classname=\"claims\" name=\"{}\"><skipped message=\"the run ended before its trials were "
             "drawn\"/></testcase>\n",
             escape(title));
+    const auto counts = counts_of(validation);
     return fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"spiked validate\" tests=\"{}\" "
         "failures=\"{}\" skipped=\"{}\">\n{}</testsuite>\n",
-        validation.claims.size() + without_verdict.size(), failed, open, cases);
+        validation.claims.size() + without_verdict.size(), counts.failed, counts.inconclusive + without_verdict.size(),
+        cases);
 }
 
 std::string claim_title(const ClaimOutcome& claim) {

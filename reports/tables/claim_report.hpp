@@ -14,8 +14,7 @@ namespace spiked::reports {
 [[nodiscard]] std::string claims_text(const validation::Validation& validation, bool details);
 
 /// The same for verdicts that were made from a store, and what it holds or lacks besides.
-[[nodiscard]] std::string stored_claims_text(validation::Database& store, const validation::Validation& validation,
-                                             bool details);
+[[nodiscard]] std::string stored_claims_text(const validation::Validation& validation, bool details);
 
 /// JSON of schema `spiked.validate/1`.
 [[nodiscard]] Json claims_json(const validation::Validation& validation);

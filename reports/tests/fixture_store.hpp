@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/files/sha256.hpp"
 #include "validation/statistics/moments.hpp"
 #include "validation/store/sqlite.hpp"
 
@@ -71,15 +72,17 @@ public:
         database.execute("BEGIN");
         database.execute(file_text(SPIKED_SOURCE_DIR "/validation/store/store_schema.sql"));
         database.execute("PRAGMA application_id = 1397771057; PRAGMA user_version = 4");
+        const std::string settings = R"({"spiked":1})";
         validation::Statement study(
             database,
             "INSERT INTO study(id, name, title, kind, config_source, config_resolved, science_hash, seed, seed_source, "
             "false_alarm, backend, status, created_utc, batch_reps, failure_budget) "
-            "VALUES(1,?,?,?,?,'{\"spiked\":1}',?,'0x5eed07','config',1e-6,'cpu',?,'2025-01-02T03:04:05Z',50,0.01)");
+            "VALUES(1,?,?,?,?,?,?,'0x5eed07','config',1e-6,'cpu',?,'2025-01-02T03:04:05Z',50,0.01)");
         study.bind(1, name).bind(2, name == "bbp-square" ? "Recovery across the threshold" : name).bind(3, kind);
         study.bind(4, "spiked = 1\n[study]\nname = \"" + name + "\"\n")
-            .bind(5, std::string(64, 'a'))
-            .bind(6, status)
+            .bind(5, settings)
+            .bind(6, hex(sha256(settings)))
+            .bind(7, status)
             .run();
         database.execute(
             "INSERT INTO session VALUES(1,'2025-01-02T03:04:05Z','2025-01-02T03:04:25Z',0,NULL,'spiked run "

@@ -325,9 +325,9 @@ bool holds_claims(Database& store) {
     return study.step() && study.text(0) == claims_kind;
 }
 
-Validation stored_verdicts(Database& store, const std::vector<Claim>& claims, std::optional<double> false_alarm) {
+Validation stored_verdicts(Database& store, const std::vector<Claim>& claims) {
     ClaimStore trials(store);
-    return judge_claims(trials, claims, false_alarm.value_or(trials.plan().false_alarm));
+    return judge_claims(trials, claims, trials.plan().false_alarm);
 }
 
 Experiment stored_claims(Database& store, const std::vector<Claim>& claims) {

@@ -90,9 +90,8 @@ private:
 
 /// Whether a store holds trials of claims.
 [[nodiscard]] bool holds_claims(Database& store);
-/// The verdicts at the false-alarm rate of the store or at another. `claims` must outlive them.
-[[nodiscard]] Validation stored_verdicts(Database& store, const std::vector<Claim>& claims,
-                                         std::optional<double> false_alarm = {});
+/// The verdicts at the false-alarm rate of the store, or at that of judge_again. `claims` must outlive them.
+[[nodiscard]] Validation stored_verdicts(Database& store, const std::vector<Claim>& claims);
 /// The study of the store, with which any trial of these claims can be computed again.
 [[nodiscard]] Experiment stored_claims(Database& store, const std::vector<Claim>& claims);
 

@@ -225,7 +225,11 @@ const CriterionOutcome& ClaimOutcome::shown() const {
 
 Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm, bool share_faults) {
     const ValidationPlan& plan = store.plan();
-    Validation result{plan.tier, plan.seed, false_alarm, store.comparisons(), {}, 0};
+    Validation result{.tier = plan.tier,
+                      .seed = plan.seed,
+                      .false_alarm = false_alarm,
+                      .comparisons = store.comparisons(),
+                      .claims = {}};
     const double alpha = false_alarm / static_cast<double>(result.comparisons) / static_cast<double>(interim_analyses);
     std::vector<CriterionRuns> criteria;
     for (const Claim& claim : claims) {
@@ -253,6 +257,7 @@ Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, dou
         result.claims.push_back(std::move(outcome));
     }
     find_closest_faults(criteria, result, alpha, share_faults, store);
+    result.left_out = plan.claims.size() - std::min(plan.claims.size(), result.claims.size());
     result.lacking = static_cast<std::size_t>(
         std::count_if(store.asked().begin(), store.asked().end(), [](const auto& one) { return !one.done; }));
     return result;
@@ -281,6 +286,13 @@ std::vector<CriterionOutcome> judge_once(const ValidationPlan& plan, const std::
             found.push_back(std::move(one.outcome));
         }
     return found;
+}
+
+VerdictCounts counts_of(const Validation& validation) {
+    VerdictCounts counts;
+    for (const ClaimOutcome& claim : validation.claims)
+        ++(claim.failed ? counts.failed : claim.open() ? counts.inconclusive : counts.passed);
+    return counts;
 }
 
 Validation validate_claims(const ValidationPlan& plan) { return validate_claims(plan, claims().rows()); }

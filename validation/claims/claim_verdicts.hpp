@@ -6,6 +6,7 @@
 
 #include "core/text/enum_names.hpp"
 #include "validation/claims/claims.hpp"
+#include "validation/engine/judge.hpp"
 
 namespace spiked::validation {
 
@@ -113,10 +114,15 @@ struct Validation {
     /// Number of comparisons of the whole tier, those of controls included, which share the false-alarm rate.
     std::size_t comparisons = 0;
     std::vector<ClaimOutcome> claims;
+    /// Number of claims of the store that are not among these: their dumps, or some of their trials, are not there.
+    std::size_t left_out = 0;
     /// Number of cells that these verdicts ask for and the store lacks: of claims that are left out, of second
     /// analyses, which are inconclusive without, and of closest faults.
     std::size_t lacking = 0;
 };
+
+/// Numbers of claims that failed, that are open without having failed, and of the others.
+[[nodiscard]] VerdictCounts counts_of(const Validation& validation);
 
 /// Judges claims. A criterion that is inconclusive at the first interim analysis is run once more with four times as
 /// many trials; each analysis spends half of the criterion's part of the false-alarm rate. Controls use the same

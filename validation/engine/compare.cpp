@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -279,11 +280,7 @@ void compare_batches(Database& a, Database& b, const std::map<std::int64_t, Cell
 
 }  // namespace
 
-StoreComparison compare_stores(const std::string& path_a, const std::string& path_b) {
-    Database a = open_store(path_a);
-    Database b = open_store(path_b);
-    a.execute("BEGIN");  // a consistent state of each store, even while a run writes to it
-    b.execute("BEGIN");
+StoreComparison compare_stores(Database& a, Database& b) {
     const auto [seed_a, alarm_a] = seed_and_false_alarm(a);
     const auto [seed_b, alarm_b] = seed_and_false_alarm(b);
     const bool same_seed = seed_a == seed_b;
@@ -303,7 +300,6 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
     for (const auto& mean : means_b) of_b[{mean.cell, mean.method_name, mean.metric_name, mean.k}] = &mean;
 
     Pairs pairs(a, b);
-    std::size_t with_error = 0;
     for (const auto& mean : read_means(a)) {
         const auto match = matches.find(mean.cell);
         const auto found = match == matches.end()
@@ -318,7 +314,6 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
         row.b = found->second->side;
         set_difference(
             row, same_seed && match->second.same_hash ? pairs.difference(mean, *found->second) : PairedDifference{});
-        if (!std::isnan(row.p)) ++with_error;
         result.rows.push_back(std::move(row));
         found->second = nullptr;
     }
@@ -329,13 +324,19 @@ StoreComparison compare_stores(const std::string& path_a, const std::string& pat
         throw usage_error(
             "{} and {} have no mean in common (no cell and method is in both; the first have {} and {}): name two "
             "stores of related studies",
-            path_a, path_b, result.only_a.front(), result.only_b.front());
-    result.alpha = result.false_alarm / static_cast<double>(std::max<std::size_t>(1, with_error));
-    for (auto& row : result.rows) {
-        row.beyond = row.p < result.alpha;
-        if (row.beyond) ++result.beyond;
-    }
+            a.path(), b.path(), result.only_a.front(), result.only_b.front());
+    result.divide_false_alarm();
     return result;
+}
+
+void compare_independent(ComparedMean& row) { set_difference(row, {}); }
+
+void StoreComparison::divide_false_alarm() {
+    const auto with_error = std::count_if(rows.begin(), rows.end(), [](const auto& row) { return !std::isnan(row.p); });
+    alpha = false_alarm / static_cast<double>(std::max<std::ptrdiff_t>(1, with_error));
+    for (auto& row : rows) row.beyond = row.p < alpha;
+    beyond =
+        static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [](const auto& row) { return row.beyond; }));
 }
 
 Json StoreComparison::json() const {

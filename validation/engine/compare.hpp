@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/text/json.hpp"
+#include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
 
@@ -48,16 +49,22 @@ struct StoreComparison {
     /// and p within a cell are too small.
     bool dependent_draws = false;
 
+    /// Sets alpha, and which rows are beyond it, from false_alarm and the p-values of all rows.
+    void divide_false_alarm();
     /// Schema `spiked.compare/1`.
     [[nodiscard]] Json json() const;
 };
+
+/// Sets the difference of two estimates that are independent of each other, its standard error and p (Welch).
+void compare_independent(ComparedMean& row);
 
 /// Compares two stores for each cell, method, metric and spike that both have. Cells match if their hashes are equal,
 /// otherwise if their labels are equal and unique in each store. With equal seed and hash the draws are the same, so
 /// the difference is paired, which detects much smaller differences than two independent means: by replicate if both
 /// stores keep all draws, else by batch (if there are at least three batches of the same replicates), else by the draws
 /// that both keep. This also holds if one store has other methods or more replicates. Differences below the rounding
-/// error of the means count as zero. Throws as open_store does, and usage_error if the stores have no mean in common.
-[[nodiscard]] StoreComparison compare_stores(const std::string& path_a, const std::string& path_b);
+/// error of the means count as zero. Throws usage_error if the stores have no mean in common. To read consistent states
+/// of stores while runs write to them, begin a transaction on each before.
+[[nodiscard]] StoreComparison compare_stores(Database& a, Database& b);
 
 }  // namespace spiked::validation

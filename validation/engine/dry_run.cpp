@@ -14,6 +14,7 @@
 #include "core/runtime/memory.hpp"
 #include "core/runtime/parallel.hpp"
 #include "validation/engine/engine.hpp"
+#include "validation/engine/time_left.hpp"
 #include "validation/statistics/statistics.hpp"
 
 namespace spiked::validation {
@@ -32,12 +33,7 @@ std::uint64_t peak_memory() {
     return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-/// The cost of a replicate is roughly proportional to this number.
-double operations(const ExperimentCell& cell) {
-    const double n = static_cast<double>(cell.rows);
-    const double d = static_cast<double>(cell.columns);
-    return n * d * std::min(n, d);
-}
+double operations_of(const ExperimentCell& cell) { return operations(cell.rows, cell.columns); }
 
 /// Timings of a cell that was tried.
 struct Tried {
@@ -56,7 +52,7 @@ std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::si
     std::vector<std::size_t> order(experiment.cells.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return operations(experiment.cells[a]) < operations(experiment.cells[b]);
+        return operations_of(experiment.cells[a]) < operations_of(experiment.cells[b]);
     });
     std::vector<Tried> tried(experiment.cells.size());
     std::mutex guard;
@@ -64,7 +60,7 @@ std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::si
     const auto run = [&](std::size_t c, std::uint64_t first, std::uint64_t count) {
         {
             const std::lock_guard lock(guard);
-            const double expected = rate * operations(experiment.cells[c]) * static_cast<double>(count);
+            const double expected = rate * operations_of(experiment.cells[c]) * static_cast<double>(count);
             const bool nothing_yet = rate == 0.0;
             if (!nothing_yet && (left() <= 0.0 || expected > left())) return;
         }
@@ -75,7 +71,7 @@ std::vector<Tried> try_cells(const Experiment& experiment, Store& store, std::si
         (first == 0 ? tried[c].first : tried[c].each) = each;
         tried[c].replicates += count;
         // The rate of the latest cell is used, because small blocks have an overhead beyond their operations.
-        rate = each / operations(experiment.cells[c]);
+        rate = each / operations_of(experiment.cells[c]);
     };
     for_each_parallel(order.size(), threads, [&](std::size_t i) { run(order[i], 0, 1); });
     for_each_parallel(order.size(), threads, [&](std::size_t i) {
@@ -94,9 +90,9 @@ void forecast_time(Forecast& forecast, const Experiment& experiment, const std::
         if (tried[c].replicates == 0) continue;
         ++forecast.cells_tried;
         forecast.replicates_tried += tried[c].replicates;
-        if (operations(experiment.cells[c]) >= operations_of_largest) {
+        if (operations_of(experiment.cells[c]) >= operations_of_largest) {
             largest = &tried[c];
-            operations_of_largest = operations(experiment.cells[c]);
+            operations_of_largest = operations_of(experiment.cells[c]);
         }
     }
     if (largest == nullptr) return;
@@ -104,7 +100,7 @@ void forecast_time(Forecast& forecast, const Experiment& experiment, const std::
         const auto& cell = experiment.cells[c];
         const bool seen = tried[c].replicates > 0;
         const Tried& like = seen ? tried[c] : *largest;
-        const double scale = seen ? 1.0 : operations(cell) / operations_of_largest;
+        const double scale = seen ? 1.0 : operations_of(cell) / operations_of_largest;
         const double each = like.replicates > 1 ? like.each : like.first;
         const auto seconds = [&](std::size_t replicates) {
             return scale * (like.first + each * static_cast<double>(replicates - 1)) / static_cast<double>(threads);

@@ -12,6 +12,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"
+#include "validation/engine/time_left.hpp"
 #include "validation/store/stopping.hpp"
 
 namespace spiked::validation {
@@ -210,8 +211,10 @@ RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOption
         return std::chrono::duration<double>(Clock::now() - start).count();
     };
     std::vector<std::pair<Batch, std::optional<CellEnd>>> waiting;
-    auto committed = Clock::now();
+    const auto started = Clock::now();
+    auto committed = started;
     double pause = 0.0;
+    TimeLeft rest(store.database(), cells, 1.0 / static_cast<double>(part.step()));
     const auto commit_waiting = [&] {
         if (waiting.empty()) return;
         const auto start = Clock::now();
@@ -228,10 +231,12 @@ RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOption
         cell.add(batch.number, batch.failures.size(), batch.moments);
         done += batch.count;
         total += cell.goal_replicates() - goal_before;
+        rest.add(batch.cell, batch.count, batch.seconds);
         if (cell.over_budget(experiment.failure_budget)) over_budget = true;
         const bool slow = batch.seconds >= pause;
         waiting.emplace_back(std::move(batch), cell.end());
         if (slow || seconds_since(committed) >= pause) commit_waiting();
+        if (options.time_left) options.time_left(rest.seconds(seconds_since(started)));
         if (options.progress) options.progress(done, total);
     };
     const GrownCells grown = options.executor ? cells_behind(experiment.cells.size(), store.database()) : GrownCells{};

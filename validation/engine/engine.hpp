@@ -58,6 +58,8 @@ struct RunOptions {
     const std::atomic<bool>* stop = nullptr;  ///< once it is true, running batches are abandoned soon
     /// Called with numbers of replicates, never concurrently. With stop rules the total grows when cells need more.
     std::function<void(std::size_t done, std::size_t total)> progress;
+    /// Called before each call of `progress` with the seconds that the cells so far still need (TimeLeft).
+    std::function<void(double seconds)> time_left = {};
     /// Called once, before any work, with the number of replicates that the store already holds.
     std::function<void(std::size_t kept)> begun = {};
     Shard shard = {};

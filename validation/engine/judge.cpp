@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "core/runtime/error.hpp"
 #include "core/text/json.hpp"
 #include "validation/metrics/codec_measurement.hpp"
 #include "validation/metrics/metric_table.hpp"
 #include "validation/statistics/moments.hpp"
 #include "validation/statistics/statistics.hpp"
 #include "validation/statistics/verdict.hpp"
+#include "validation/store/experiment.hpp"
 
 namespace spiked::validation {
 namespace {
@@ -206,6 +208,24 @@ void judge(Database& store) {
             .run();
     }
     transaction.commit();
+}
+
+void judge_again(Database& store, double false_alarm) {
+    if (store.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM question) OR kind = '{}' FROM study", claims_kind)) == 0)
+        throw usage_error("{}: it holds neither checks nor claims, which a false-alarm rate is for: leave the rate out",
+                          store.path());
+    std::string columns;
+    Statement column(store, "SELECT name FROM pragma_table_info('study', 'main')");
+    while (column.step()) {
+        const std::string name = column.text(0);
+        columns += (columns.empty() ? "" : ", ") +
+                   (name == "false_alarm" ? fmt::format("{:.17g} AS false_alarm", false_alarm) : name);
+    }
+    // Temporary tables hide those of the file. Of an earlier version, verdict is a temporary view already.
+    store.execute("CREATE TEMP VIEW study AS SELECT " + columns + " FROM main.study");
+    store.execute("CREATE TEMP TABLE judged AS SELECT * FROM verdict WHERE false; DROP VIEW IF EXISTS temp.verdict");
+    store.execute("CREATE TEMP TABLE verdict AS SELECT * FROM temp.judged; DROP TABLE temp.judged");
+    judge(store);
 }
 
 VerdictCounts count_verdicts(Database& store) {

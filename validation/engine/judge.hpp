@@ -11,6 +11,10 @@ namespace spiked::validation {
 /// defect; a pass whose control is inconclusive becomes inconclusive.
 void judge(Database& store);
 
+/// Shows the store to this connection as if its false-alarm rate were this one, and answers its questions again. The
+/// file stays as it is. Throws usage_error where the store holds neither checks nor claims.
+void judge_again(Database& store, double false_alarm);
+
 /// Numbers of verdicts of a store.
 struct VerdictCounts {
     std::size_t passed = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/matrix_file.hpp"
@@ -234,7 +235,11 @@ void reject_impossible_study(Database& database) {
                 "SELECT EXISTS(SELECT 1 FROM {} NOT INDEXED WHERE cell_id NOT IN (SELECT cell_id FROM cell))",
                 table)) != 0)
             throw damaged_store(database.path(), fmt::format("table {} refers to a cell that does not exist", table));
-    if (database.integer("SELECT count(*) FROM study") != 1) throw damaged_store(database.path(), "it has no study");
+    Statement study(database, "SELECT config_resolved, science_hash FROM study");
+    if (!study.step()) throw damaged_store(database.path(), "it has no study");
+    if (hex(sha256(study.text(0))) != study.text(1))
+        throw damaged_store(database.path(), "the settings of its study are not those of its science_hash");
+    if (study.step()) throw damaged_store(database.path(), "it has more than one study");
 }
 
 }  // namespace

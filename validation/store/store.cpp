@@ -278,8 +278,11 @@ void Store::require_same_study(const Experiment& experiment) {
     stored.backend = wanted.backend;
     const std::string changes = differences(stored, wanted, ", now ");
     if (!changes.empty())
-        throw usage_error("{}: the store holds another study ({}): choose another name with -o, or delete the store",
-                          database_.path(), changes);
+        throw usage_error("{}: the store holds another study ({}): choose another name with -o, or delete the store{}",
+                          database_.path(), changes,
+                          changes.find("false_alarm: ") == std::string::npos
+                              ? ""
+                              : "; spiked report --false-alarm judges it again at another rate");
     if (mixes) Statement(database_, "UPDATE study SET backend = ?").bind(1, mixed_backend).run();
 }
 

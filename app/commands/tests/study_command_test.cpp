@@ -132,6 +132,38 @@ TEST(RunCommand, JudgesTheClaimsThatAStudyStatesItself) {
     EXPECT_EQ(judged("own-metric", "\"distortion\"", "\"distorsion\"").code, 2);
 }
 
+// Verdicts of a store at another rate need no draws, and the file stays as it is.
+TEST(RunCommand, ClaimsOfAStudyAreJudgedAgainAtAnotherFalseAlarmRate) {
+    const std::string folder =
+        folder_with_study("own-rates", contents(SPIKED_SOURCE_DIR "/validation/studies/own-claims.toml"));
+    ASSERT_EQ(spiked("run study.toml --no-report -o own.spiked", in(folder)).code, 0);
+    const std::string before = contents(folder + "/own.spiked");
+    const auto width = [&](const std::string& command) {
+        const Json document = spiked(command, in(folder)).json();
+        const Json& row = (*document.find("rows")->items())[0];
+        return number(row, "hi") - number(row, "lo");
+    };
+    const std::string checks = "export own.spiked --table checks --json";
+    EXPECT_GT(width(checks + " --false-alarm 1e-9"), 1.3 * width(checks));
+    EXPECT_LT(width(checks + " --false-alarm 0.1"), 0.8 * width(checks));
+    EXPECT_EQ(width("show own.spiked --table checks --json --false-alarm 1e-9"), width(checks + " --false-alarm 1e-9"));
+    const std::string shown = spiked("show own.spiked --false-alarm 1e-9", in(folder)).out;
+    EXPECT_NE(shown.find("false-alarm rate for the whole run 1e-09"), std::string::npos) << shown;
+    // Intervals for so small a rate are too wide for any verdict.
+    EXPECT_NE(spiked("show own.spiked", in(folder)).out.find(" 0 inconclusive;"), std::string::npos);
+    const std::string wide = spiked("show own.spiked --false-alarm 1e-250", in(folder)).out;
+    EXPECT_NE(wide.find(" 3 inconclusive;"), std::string::npos) << wide;
+    ASSERT_EQ(spiked("report own.spiked -o page.html --false-alarm 1e-9", in(folder)).code, 0);
+    EXPECT_NE(contents(folder + "/page.html").find("checks together: 1e-09"), std::string::npos);
+    EXPECT_EQ(contents(folder + "/own.spiked"), before);
+    for (const std::string rate : {"0", "1", "x", "-1e-3"})
+        EXPECT_EQ(spiked("show own.spiked --false-alarm " + rate, in(folder)).code, 2) << rate;
+    const Outcome other = spiked("run study.toml --no-report -o own.spiked --set checks.false_alarm=1e-9", in(folder));
+    EXPECT_EQ(other.code, 2);
+    EXPECT_NE(other.err.find("spiked report --false-alarm judges it again at another rate"), std::string::npos)
+        << other.err;
+}
+
 TEST(RunCommand, JudgesAnExponentOverTheSizesOfAStudy) {
     const std::string example = contents(SPIKED_SOURCE_DIR "/validation/studies/own-exponent.toml");
     const auto judged = [&](const std::string& name, const std::string& from, const std::string& to) {

@@ -166,8 +166,8 @@ TEST(ValidateCommand, WritesASummaryAndAPageOfDumps) {
 TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
     const std::string folder = scratch("validate-store");
     std::filesystem::create_directories(folder);
-    const std::string claims = "validate --claim qjl.mean,bits.formula --json --progress none";
-    const std::string words = claims + " -o claims.spiked";
+    const std::string claims = "validate --claim qjl.mean,bits.formula,prop.norm --json --progress none";
+    const std::string words = claims + " --threads 1 -o claims.spiked";
     const std::string expected = spiked(claims).out;
     int kills = 0;
     Outcome last{.code = 137};
@@ -176,15 +176,17 @@ TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
         last = spiked(words, in(folder) + "timeout -s KILL " + std::to_string(0.2 + 0.1 * attempt));
         kills += last.code == 137 ? 1 : 0;
     }
-    EXPECT_GE(kills, 1);
+    EXPECT_GE(kills, 4) << "a thread needs more than .2 + .3 + .4 + .5 seconds for these claims";
     ASSERT_EQ(last.code, 0) << last.err;
+    EXPECT_NE(last.err.find("resuming claims.spiked: "), std::string::npos) << last.err;
+    EXPECT_EQ(last.err.find("resuming claims.spiked: 0 batches"), std::string::npos) << "what kills left was kept";
     EXPECT_EQ(last.out, expected);
     const auto batches = [&] { return spiked("export claims.spiked --table values --format csv", in(folder)).out; };
     const std::string drawn = batches();
     const Outcome again = spiked(words + " --junit claims.xml", in(folder));
     EXPECT_EQ(again.out, expected);
     EXPECT_EQ(batches(), drawn);
-    EXPECT_NE(contents(folder + "/claims.xml").find("tests=\"2\" failures=\"0\""), std::string::npos);
+    EXPECT_NE(contents(folder + "/claims.xml").find("tests=\"3\" failures=\"0\""), std::string::npos);
 
     EXPECT_EQ(spiked("show claims.spiked --json", in(folder)).out, expected);
     EXPECT_NE(spiked("show claims.spiked", in(folder)).out.find("qjl.mean"), std::string::npos);
@@ -197,6 +199,13 @@ TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
     };
     EXPECT_GT(width("1e-9"), width("1e-3"));
     EXPECT_EQ(spiked("show claims.spiked --false-alarm 2", in(folder)).code, 2);
+    const auto table = [&](const std::string& rate) {
+        return spiked("export claims.spiked --table checks" + rate, in(folder)).out;
+    };
+    EXPECT_NE(table(" --false-alarm 1e-9"), table(""));
+    ASSERT_EQ(spiked("report claims.spiked -o strict.md --false-alarm 1e-9", in(folder)).code, 0);
+    EXPECT_NE(contents(folder + "/strict.md").find("Judged again at a false-alarm rate of 1e-09, which is 0.001 in"),
+              std::string::npos);
     const std::string checks = spiked("export claims.spiked --table checks", in(folder)).out;
     EXPECT_NE(checks.find("qjl.mean,corrected,corrected,constant,32,0.67771913"), std::string::npos) << checks;
     ASSERT_EQ(spiked("report claims.spiked", in(folder)).code, 0);
@@ -208,6 +217,48 @@ TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
     EXPECT_EQ(other.code, 2);
     EXPECT_NE(other.err.find("the store holds another study (claims"), std::string::npos) << other.err;
     EXPECT_EQ(spiked("validate --claim qjl.mean --shard 1/2").code, 2) << "the part would be lost";
+}
+
+// Two seeds agree; a store whose numbers are wrong, as those of a program with a defect, does not.
+TEST(ValidateCommand, TwoStoresAreComparedClaimByClaim) {
+    const std::string folder = scratch("validate-compare");
+    std::filesystem::create_directories(folder);
+    for (const std::string words : {"-o a.spiked", "--seed 0x2 -o b.spiked"})
+        ASSERT_EQ(spiked("validate --claim qjl.mean,bits.formula --progress none " + words, in(folder)).code, 0);
+    const Outcome seeds = spiked("compare a.spiked b.spiked", in(folder));
+    EXPECT_EQ(seeds.code, 0) << seeds.err;
+    EXPECT_NE(seeds.out.find("2 claims in both stores, 0 with other verdicts"), std::string::npos) << seeds.out;
+    EXPECT_NE(seeds.out.find("refuted, corrected holds  the same"), std::string::npos) << seeds.out;
+    EXPECT_NE(seeds.out.find("seeds differ ("), std::string::npos) << seeds.out;
+    std::filesystem::copy_file(folder + "/a.spiked", folder + "/c.spiked");
+    const std::string wrong =
+        "UPDATE value SET v = v + 1 WHERE cell_id IN (SELECT cell_id FROM cell WHERE label LIKE 'qjl.mean corr%'); "
+        "UPDATE moment SET mean = mean + 1 WHERE cell_id IN (SELECT cell_id FROM cell WHERE label LIKE 'qjl.mean "
+        "corr%')";
+    ASSERT_EQ(std::system((in(folder) + " sqlite3 c.spiked \"" + wrong + "\"").c_str()), 0);
+    const Outcome defect = spiked("compare a.spiked c.spiked", in(folder));
+    EXPECT_EQ(defect.code, 0) << defect.err;
+    EXPECT_NE(defect.out.find("FAILED: refuted, corrected refuted"), std::string::npos) << defect.out;
+    EXPECT_NE(defect.out.find("2 claims in both stores, 1 with other verdicts"), std::string::npos) << defect.out;
+    const Json document = spiked("compare a.spiked c.spiked --json", in(folder)).json();
+    const Json& claims = *document.find("claims");
+    EXPECT_EQ(number(claims, "other_verdicts"), 1.0);
+    for (const Json& row : *claims.find("rows")->items()) {
+        const bool changed = *row.find("id")->string() == "qjl.mean";
+        EXPECT_EQ(*row.find("same_verdicts")->boolean(), !changed);
+        EXPECT_EQ(number(row, "beyond") > 0.0, changed);
+        const double difference = number(*row.find("b"), "estimate") - number(*row.find("a"), "estimate");
+        EXPECT_NEAR(difference, changed ? 1.0 : 0.0, 1e-9);
+    }
+    // A part that another tier and other claims make is said to be that.
+    ASSERT_EQ(
+        spiked("validate --claim bits.formula --tier full --progress none --shard 1/2 -o part.spiked", in(folder)).code,
+        0);
+    const Outcome part = spiked("compare a.spiked part.spiked", in(folder));
+    EXPECT_EQ(part.code, 0) << part.err;
+    EXPECT_NE(part.out.find("tiers differ (quick, full)"), std::string::npos) << part.out;
+    EXPECT_NE(part.out.find("judged only in a.spiked: "), std::string::npos) << part.out;
+    EXPECT_NE(part.out.find("cells that its verdicts ask for are not in it"), std::string::npos) << part.out;
 }
 
 TEST(ValidateCommand, AFreshSeedIsDrawnOnceForAStore) {

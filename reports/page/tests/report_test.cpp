@@ -93,7 +93,7 @@ TEST_F(Report, SectionsAreInTheExpectedOrder) {
     }
     EXPECT_LT(page.find("? inconclusive"), page.find("\u2713 pass"));
     EXPECT_TRUE(has(page, "Worst check: "));
-    EXPECT_TRUE(has(page, "False-alarm rate declared for all checks together: 1e-06 (nominal)"));
+    EXPECT_TRUE(has(page, "False-alarm rate of all checks together: 1e-06 (nominal)"));
     EXPECT_TRUE(has(page, "spiked run study.toml"));
     EXPECT_TRUE(has(page, "Spiked 0.1.0 (abc123)"));
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/runtime/error.hpp"
+#include "validation/engine/judge.hpp"
 #include "validation/engine/merge.hpp"
 #include "validation/engine/replay.hpp"
 #include "validation/engine/tests/fake_study.hpp"
@@ -247,7 +248,8 @@ TEST(ClaimStudy, SomeOfTheClaimsOfAStoreAreReplayed) {
         message_of([&] { (void)replay(store, experiment, find_cell(store, "extended b 8"), 0, 0.0); }, ErrorKind::input)
             .find("is of no claim that this program has"),
         std::string::npos);
-    const auto verdicts = stored_verdicts(store, some, 1e-6);
+    judge_again(store, 1e-6);
+    const auto verdicts = stored_verdicts(store, some);
     ASSERT_EQ(verdicts.claims.size(), 1U);
     EXPECT_EQ(verdicts.claims[0].claim->id, "decided");
     EXPECT_EQ(verdicts.false_alarm, 1e-6);

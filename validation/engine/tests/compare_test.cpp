@@ -60,7 +60,7 @@ TEST(Compare, FractionsOfFewReplicatesThatAllAgreeAreNotCertain) {
     const auto row_of = [](const std::string& metric, const std::string& other_seed) {
         const std::string a = store_of({.values = {{0.0, 0.0, 0.0}}, .metric = metric}, "a");
         const std::string b = store_of({.values = {{1.0, 1.0, 1.0}}, .seed = other_seed, .metric = metric}, "b");
-        return compare_stores(a, b).rows.front();
+        return compared(a, b).rows.front();
     };
     const ComparedMean paired = row_of("rank_right", "0x5eed");
     EXPECT_EQ(paired.pairs, 3U);
@@ -84,7 +84,7 @@ TEST(Compare, AStoreWithItselfDiffersNowhere) {
         run_into(study.experiment(), a);
         run_into(study.experiment(), b, {.threads = 2});
         for (const auto& other : {a, b}) {
-            const StoreComparison found = compare_stores(a, other);
+            const StoreComparison found = compared(a, other);
             EXPECT_EQ(found.rows.size(), 5U * 7);
             EXPECT_EQ(found.beyond, 0U);
             for (const auto& row : found.rows) {
@@ -111,14 +111,14 @@ TEST(Compare, AStoreWithItselfDiffersNowhere) {
 TEST(Compare, PairedAndWelchDifferencesAreThoseComputedByHand) {
     const std::string a = store_of({.values = {{1, 2, 4}}}, "a");
     const std::string b = store_of({.values = {{2, 4, 5}}}, "b");
-    const StoreComparison paired = compare_stores(a, b);
+    const StoreComparison paired = compared(a, b);
     ASSERT_EQ(paired.rows.size(), 1U);
     // Differences 1, 2, 1: mean 4/3, variance 1/3; t = 4 at two degrees, where P(|T| > t) = 1 - t / sqrt(2 + t^2).
     EXPECT_EQ(paired.rows[0].pairs, 3U);
     EXPECT_NEAR(paired.rows[0].difference, 4.0 / 3.0, 1e-15);
     EXPECT_NEAR(paired.rows[0].standard_error, 1.0 / 3.0, 1e-15);
     EXPECT_NEAR(paired.rows[0].p, 1.0 - 4.0 / std::sqrt(18.0), 1e-14);
-    EXPECT_NEAR(compare_stores(b, a).rows[0].difference, -4.0 / 3.0, 1e-15) << "b - a";
+    EXPECT_NEAR(compared(b, a).rows[0].difference, -4.0 / 3.0, 1e-15) << "b - a";
     EXPECT_EQ(paired.batches_in_both, 1U);
     EXPECT_EQ(paired.batches_changed, 1U);
     EXPECT_EQ(paired.first_changed, "batch 0 of cell");
@@ -128,8 +128,8 @@ TEST(Compare, PairedAndWelchDifferencesAreThoseComputedByHand) {
     // Other draws: both variances are 7/3, so each standard error is sqrt(7/9) and there are four degrees, where
     // P(|T| > t) = 1 - (3/2) u (1 - u^2 / 3) with u = t / sqrt(4 + t^2).
     const std::string c = store_of({.values = {{2, 4, 5}}, .seed = "0x1"}, "c");
-    EXPECT_NE(compare_stores(a, c).seed_a, compare_stores(a, c).seed_b);
-    const ComparedMean welch = compare_stores(a, c).rows.at(0);
+    EXPECT_NE(compared(a, c).seed_a, compared(a, c).seed_b);
+    const ComparedMean welch = compared(a, c).rows.at(0);
     EXPECT_EQ(welch.pairs, 0U);
     EXPECT_NEAR(welch.difference, 4.0 / 3.0, 1e-15);
     EXPECT_NEAR(welch.standard_error, std::sqrt(14.0 / 9.0), 1e-15);
@@ -139,7 +139,7 @@ TEST(Compare, PairedAndWelchDifferencesAreThoseComputedByHand) {
     // Variances 7/3 and 1 of three and five values: df = (7/9 + 1/5)^2 / ((7/9)^2 / 2 + (1/5)^2 / 4) = 3.05966. The
     // reference value of p was integrated by Simpson's rule.
     const std::string d = store_of({.values = {{0, 2, 0, 2, 1}}, .seed = "0x2"}, "d");
-    const ComparedMean unequal = compare_stores(a, d).rows.at(0);
+    const ComparedMean unequal = compared(a, d).rows.at(0);
     const double va = 7.0 / 9.0;
     const double vd = 1.0 / 5.0;
     EXPECT_NEAR(unequal.difference, 1.0 - 7.0 / 3.0, 1e-15);
@@ -147,14 +147,14 @@ TEST(Compare, PairedAndWelchDifferencesAreThoseComputedByHand) {
     EXPECT_NEAR(unequal.p, 0.268660666645260, 1e-12);
     // The same draws, but store e keeps only one of them.
     const std::string e = store_of({.values = {{2, 4, 5}}, .raw = 1}, "e");
-    EXPECT_EQ(compare_stores(a, e).rows.at(0).pairs, 0U) << "one common draw has no variance";
+    EXPECT_EQ(compared(a, e).rows.at(0).pairs, 0U) << "one common draw has no variance";
 }
 
 TEST(Compare, PairsOnlyReplicatesThatBothStoresHave) {
     const double none = std::nan("");
     const std::string a = store_of({.values = {{1, none, 4, 3, 9}}}, "a");
     const std::string b = store_of({.values = {{2, 8, none, 5, 10, 3, 4}}}, "b");
-    const ComparedMean row = compare_stores(a, b).rows.at(0);
+    const ComparedMean row = compared(a, b).rows.at(0);
     EXPECT_EQ(row.pairs, 3U);
     EXPECT_NEAR(row.difference, 4.0 / 3.0, 1e-15);
     EXPECT_EQ(row.a.count, 4U);
@@ -171,7 +171,7 @@ TEST(Compare, DividesTheSmallerFalseAlarmRateAmongAllRows) {
         }
     const std::string a = store_of({.values = left, .false_alarm = 0.01}, "a");
     const std::string b = store_of({.values = right, .false_alarm = 0.04}, "b");
-    const StoreComparison found = compare_stores(a, b);
+    const StoreComparison found = compared(a, b);
     EXPECT_EQ(found.false_alarm, 0.01);
     EXPECT_EQ(found.alpha, 0.0025);
     EXPECT_EQ(found.beyond, 1U);
@@ -188,7 +188,7 @@ TEST(Compare, RoundingIsNoDifferenceButASmallShiftIs) {
     const auto shifted = [&](double by) {
         std::vector<double> y = x;
         for (double& v : y) v *= 1.0 + by;
-        return compare_stores(store_of({.values = {x}}, "a"), store_of({.values = {y}}, "b")).rows.at(0);
+        return compared(store_of({.values = {x}}, "a"), store_of({.values = {y}}, "b")).rows.at(0);
     };
     EXPECT_FALSE(shifted(4e-16).beyond);
     EXPECT_TRUE(shifted(1e-12).beyond);
@@ -196,13 +196,12 @@ TEST(Compare, RoundingIsNoDifferenceButASmallShiftIs) {
     const auto constant = [](double value, const std::string& seed) {
         return store_of({.values = {std::vector<double>(5, value)}, .seed = seed}, "constant" + seed);
     };
-    EXPECT_TRUE(compare_stores(constant(2.125, "0x1"), constant(2.25, "0x2")).rows.at(0).beyond);
-    EXPECT_FALSE(compare_stores(constant(2.125, "0x1"), constant(2.125, "0x2")).rows.at(0).beyond);
+    EXPECT_TRUE(compared(constant(2.125, "0x1"), constant(2.25, "0x2")).rows.at(0).beyond);
+    EXPECT_FALSE(compared(constant(2.125, "0x1"), constant(2.125, "0x2")).rows.at(0).beyond);
 }
 
 TEST(Compare, ASingleValueDecidesNothing) {
-    const ComparedMean row =
-        compare_stores(store_of({.values = {{1}}}, "a"), store_of({.values = {{2}}}, "b")).rows.at(0);
+    const ComparedMean row = compared(store_of({.values = {{1}}}, "a"), store_of({.values = {{2}}}, "b")).rows.at(0);
     EXPECT_EQ(row.difference, 1.0);
     EXPECT_TRUE(std::isnan(row.standard_error));
     EXPECT_TRUE(std::isnan(row.p));
@@ -213,21 +212,21 @@ TEST(Compare, MatchesCellsByHashThenByLabel) {
     const std::string a = store_of({.values = {{1, 2, 3}, {1, 2, 3}}}, "a");
     // Another model with the same label is compared, but not paired.
     const std::string relabelled = store_of({.values = {{1, 2, 3}}, .cell = "y"}, "b");
-    const StoreComparison by_label = compare_stores(a, relabelled);
+    const StoreComparison by_label = compared(a, relabelled);
     ASSERT_EQ(by_label.rows.size(), 1U);
     EXPECT_EQ(by_label.rows[0].pairs, 0U);
     EXPECT_EQ(by_label.only_a, std::vector<std::string>{"cell | sample | outlier 2"});
     EXPECT_EQ(by_label.batches_in_both, 0U);
     EXPECT_EQ(by_label.cells_by_label, 1U);
     // The same model with another label has the same draws.
-    const StoreComparison by_hash = compare_stores(a, store_of({.values = {{1, 2, 3}}, .label = "other"}, "c"));
+    const StoreComparison by_hash = compared(a, store_of({.values = {{1, 2, 3}}, .label = "other"}, "c"));
     ASSERT_EQ(by_hash.rows.size(), 1U);
     EXPECT_EQ(by_hash.rows[0].pairs, 3U);
     // Stores without a common mean are an error, not an agreement.
     const std::string apart = store_of({.values = {{1, 2, 3}}, .cell = "z", .label = "other", .method = "new"}, "d");
-    EXPECT_NE(message_of([&] { (void)compare_stores(a, apart); }, ErrorKind::usage).find("no mean in common"),
+    EXPECT_NE(message_of([&] { (void)compared(a, apart); }, ErrorKind::usage).find("no mean in common"),
               std::string::npos);
-    message_of([&] { (void)compare_stores(a, "/nowhere/x.spiked"); }, ErrorKind::input);
+    message_of([&] { (void)compared(a, "/nowhere/x.spiked"); }, ErrorKind::input);
 }
 
 // The stores keep no draws, only three batches of 7, 7 and 6 replicates.
@@ -239,7 +238,7 @@ TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
         y[r] = x[r] + 0.25 + 0.01 * std::cos(3.0 * static_cast<double>(r));
     }
     const std::string a = store_of({.values = {x}, .raw = 0}, "a");
-    const ComparedMean row = compare_stores(a, store_of({.values = {y}, .raw = 0}, "b")).rows.at(0);
+    const ComparedMean row = compared(a, store_of({.values = {y}, .raw = 0}, "b")).rows.at(0);
     EXPECT_EQ(row.batches, 3U);
     EXPECT_EQ(row.pairs, 0U);
     // CR2 of a mean over parts of unequal size: the squares of (s_g - n_g m) / 20 over 1 - n_g / 20. The degrees of
@@ -263,16 +262,15 @@ TEST(Compare, PairsBatchesWhereNoDrawsAreKept) {
     EXPECT_NEAR(row.p, student_p_value(row.difference / row.standard_error, 1.0 / trace), 1e-12);
     // Without pairs the difference would not be detected (see `apart`).
     EXPECT_LT(row.p, 1e-3);
-    const ComparedMean apart = compare_stores(a, store_of({.values = {y}, .seed = "0x1", .raw = 0}, "c")).rows.at(0);
+    const ComparedMean apart = compared(a, store_of({.values = {y}, .seed = "0x1", .raw = 0}, "c")).rows.at(0);
     EXPECT_EQ(apart.batches, 0U);
     EXPECT_GT(apart.p, 0.5);
     // If one store has more replicates, only batches that both have completely are paired.
     std::vector<double> longer = y;
     longer.resize(34, 1.0);
-    const ComparedMean first =
-        compare_stores(store_of({.values = {std::vector<double>(x.begin(), x.begin() + 14)}}, "d"),
-                       store_of({.values = {longer}, .raw = 0}, "e"))
-            .rows.at(0);
+    const ComparedMean first = compared(store_of({.values = {std::vector<double>(x.begin(), x.begin() + 14)}}, "d"),
+                                        store_of({.values = {longer}, .raw = 0}, "e"))
+                                   .rows.at(0);
     EXPECT_EQ(first.batches + first.pairs, 0U) << "two batches are too few";
 }
 
@@ -284,7 +282,7 @@ TEST(Compare, OtherMethodsOrMoreReplicatesDoNotCountAsChangedNumbers) {
         const std::string path = scratch_path(name);
         std::filesystem::copy_file(a, path);
         Database(path, Database::Mode::write).execute(sql);
-        return compare_stores(a, path);
+        return compared(a, path);
     };
     const StoreComparison exchanged =
         edited("b",
@@ -297,7 +295,7 @@ TEST(Compare, OtherMethodsOrMoreReplicatesDoNotCountAsChangedNumbers) {
     more.most = 67;
     const std::string longer = scratch_path("c");
     run_into(more.experiment(), longer);
-    const StoreComparison grown = compare_stores(a, longer);
+    const StoreComparison grown = compared(a, longer);
     EXPECT_EQ(grown.batches_in_both, 45U) << "the last batch of a has two replicates";
     EXPECT_EQ(grown.batches_changed, 0U);
     // Negative control: a number that was changed.
@@ -321,7 +319,7 @@ TEST(CompareLaw, FalseAlarmsHaveTheDeclaredRate) {
     };
     for (const char* seed : {"0x5eed", "0x1"}) {
         const StoreComparison found =
-            compare_stores(store_of({.values = draw(1)}, "a"), store_of({.values = draw(2), .seed = seed}, "b"));
+            compared(store_of({.values = draw(1)}, "a"), store_of({.values = draw(2), .seed = seed}, "b"));
         ASSERT_EQ(found.rows.size(), rows);
         int small = 0;
         for (const auto& row : found.rows) {
@@ -344,7 +342,7 @@ TEST(CompareLaw, FalseAlarmsHaveTheDeclaredRateIfPairedByBatch) {
         return values;
     };
     const StoreComparison found =
-        compare_stores(store_of({.values = draw(3), .raw = 0}, "a"), store_of({.values = draw(4), .raw = 0}, "b"));
+        compared(store_of({.values = draw(3), .raw = 0}, "a"), store_of({.values = draw(4), .raw = 0}, "b"));
     int small = 0;
     for (const auto& row : found.rows) {
         EXPECT_EQ(row.batches, 8U);

@@ -137,6 +137,12 @@ std::string science_of(const std::string& path) {
     return science_of(store);
 }
 
+StoreComparison compared(const std::string& path_a, const std::string& path_b) {
+    Database a = open_store(path_a);
+    Database b = open_store(path_b);
+    return compare_stores(a, b);
+}
+
 void edit(const std::string& path, const std::string& sql) { Database(path, Database::Mode::write).execute(sql); }
 
 std::string message_of(const std::function<void()>& work, ErrorKind kind) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/runtime/error.hpp"
+#include "validation/engine/compare.hpp"
 #include "validation/engine/engine.hpp"
 #include "validation/store/open_store.hpp"
 
@@ -40,6 +41,8 @@ RunOutcome run_into(const Experiment& experiment, const std::string& path, const
 /// The scientific content of a store as text, with exact numbers; without times, paths, sessions and threads.
 [[nodiscard]] std::string science_of(Database& store);
 [[nodiscard]] std::string science_of(const std::string& path);
+/// Opens both stores and compares them.
+StoreComparison compared(const std::string& path_a, const std::string& path_b);
 /// Runs a statement on the store, to simulate manipulation.
 void edit(const std::string& path, const std::string& sql);
 

@@ -136,7 +136,7 @@ TEST(StoreVersions, StoresWithOtherNumbersOfMetricsCompareAsEqual) {
     const std::string other = as_version_2(path);
     renumber_metrics(other);
     EXPECT_EQ(named_numbers(other), named_numbers(path));
-    const StoreComparison found = compare_stores(path, other);
+    const StoreComparison found = compared(path, other);
     EXPECT_GT(found.batches_in_both, 0U);
     EXPECT_EQ(found.batches_changed, 0U);
     EXPECT_TRUE(found.only_a.empty());
