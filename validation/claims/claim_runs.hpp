@@ -51,7 +51,7 @@ struct FaultSearch {
 /// with a size are bisected in their own unit, on further trials of the store with the random numbers of the criterion,
 /// as far as it has them: five to eight times, and as often within these limits as the search of a claim needs no more
 /// work than its verdict did, `drawn`, in the unit of work_of. Five times are 2.5 times that work where a claim has one
-/// control; the searches of all claims are 1.25 times the work of their verdicts.
+/// control; the searches of all claims are 1.0 times the work of their verdicts.
 void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
                            double alpha, bool share_faults, ClaimStore& store);
 

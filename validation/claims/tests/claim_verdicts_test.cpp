@@ -343,8 +343,10 @@ TEST(ClosestFault, SizesOfFaultsBeginWhereNothingIsChangedAndAreLinearWhereTheyS
                     const double sound = number("", 1.0, r);
                     const double whole = number(control.name, 1.0, r);
                     const double scale = 1e-9 * (1.0 + std::abs(sound) + std::abs(whole));
-                    // Quantizers store factors in float, the second implementation of their controls does not.
-                    EXPECT_NEAR(number(control.name, 0.0, r), sound, 1e3 * scale) << what;
+                    // The second implementation of the quantizer draws another rotation.
+                    const bool by_hand =
+                        control.name == "half-variance" || control.size->unit.ends_with("wrong levels");
+                    EXPECT_NEAR(number(control.name, 0.0, r), sound, by_hand ? 0.2 * std::abs(sound) : scale) << what;
                     changed = std::max(changed, std::abs(whole - sound) / scale);
                     bent = std::max(bent, std::abs(number(control.name, 0.5, r) - 0.5 * (sound + whole)) / scale);
                 }
