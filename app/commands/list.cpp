@@ -159,6 +159,8 @@ std::vector<Line> claim_lines() {
             line.options.push_back(
                 "in studies: metric " + claim.in_study->metric +
                 (claim.in_study->of_clusters.empty() ? "" : ", of close spikes " + claim.in_study->of_clusters) +
+                (claim.in_study->in_gaps.metric.empty() ? ""
+                                                        : ", in gaps of the noise " + claim.in_study->in_gaps.metric) +
                 ", control: " + claim.in_study->control);
         lines.push_back(std::move(line));
     }

@@ -70,12 +70,8 @@ Json closest_json(const std::optional<ClosestFault>& found) {
                          {"criterion", found->criterion},
                          {"size", found->passes},
                          {"detected_from", found->fails},
-                         {"unit", found->unit}});
-}
-
-/// `0.0081 to 0.0088 of the noise level`: a size that passes and one that does not.
-std::string size_text(const ClosestFault& found) {
-    return fmt::format("{:.2g} to {:.2g} {}", found.passes, found.fails, found.unit);
+                         {"unit", found->unit},
+                         {"words", found->words}});
 }
 
 /// `d = 64: 0.29 (mean -0.28), d = 128: 0.23 (mean -0.22)`: what a slope is fitted to.
@@ -110,7 +106,7 @@ void for_each_finding(const CriterionOutcome& one, const AddRow& add_row) {
     const auto add_controls = [&](std::string_view kind, const std::vector<ControlOutcome>& all) {
         for (const auto& each : all)
             add_row(fmt::format("{} {}: {}{}", kind, each.definition.name, each.definition.description,
-                                each.closest ? fmt::format(" (passes up to {})", size_text(*each.closest)) : ""),
+                                each.closest ? fmt::format(" (closest that passes: {})", each.closest->words) : ""),
                     each.outcome.deciding());
     };
     add_controls("control", one.controls);
@@ -292,7 +288,7 @@ std::string claim_title(const ClaimOutcome& claim) {
 
 std::string closest_fault_text(const ClaimOutcome& claim) {
     if (!claim.closest_fault) return "";
-    return fmt::format("{} {}", claim.closest_fault->fault, size_text(*claim.closest_fault));
+    return claim.closest_fault->words;
 }
 
 std::string claims_legend(const Validation& validation) {
@@ -316,8 +312,9 @@ std::string claims_legend(const Validation& validation) {
         "scales. Brackets contain the standard error in the last digits; detectable is the smallest deviation that "
         "would "
         "have failed with probability 0.99. The closest fault that would still pass has a size between the largest "
-        "tried at which no criterion fails and the smallest at which one does, in the unit of the fault (bisected on "
-        "new trials, full tier only) or as the fraction of the trials that have it.{}",
+        "tried at which no criterion fails and the smallest at which one does, in the unit of the fault (where the "
+        "numbers of trials are not linear in it, bisected on new trials in the full tier only) or, where a fault is "
+        "there or not, as the fraction of the trials that have it.{}",
         validation.comparisons, validation.false_alarm,
         std::any_of(validation.claims.begin(), validation.claims.end(),
                     [](const ClaimOutcome& claim) { return !claim.claim->on.empty(); })

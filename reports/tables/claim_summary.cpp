@@ -78,9 +78,7 @@ std::string closest_words(const ClaimOutcome& claim) {
             if (claim.kind() != ClaimKind::vacuous && claim.closest_fault && passing.empty() &&
                 control.definition.name == claim.closest_fault->fault &&
                 one.criterion->name == claim.closest_fault->criterion)
-                passing.push_back(fmt::format("{}: between {:.2g} and {:.2g} {}", control.definition.description,
-                                              claim.closest_fault->passes, claim.closest_fault->fails,
-                                              claim.closest_fault->unit));
+                passing.push_back(claim.closest_fault->words);
         }
     return fmt::format("{}{}", claim.kind() == ClaimKind::vacuous ? "all of: " : "", fmt::join(passing, "; "));
 }

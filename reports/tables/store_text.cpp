@@ -30,8 +30,9 @@ std::string checks_text(validation::Database& store) {
     const bool folds = counts.passed > most_passes_shown;
     TextTable rows({"claim", "cell", "estimate", "theory", "margin", "detectable", "verdict", "control"}, 2);
     const auto add = [&](const CheckRow& check, const std::string& note) {
-        // Of close spikes the claim is judged by the metric of their subspace.
-        const std::string& name = check.metric.starts_with("subspace_") ? check.metric : check.claim;
+        // Of close spikes the claim is judged by the metric of their subspace, of spikes in a gap by those of the gap.
+        const bool of_metric = check.metric.starts_with("subspace_") || check.metric.starts_with("gap_");
+        const std::string& name = of_metric ? check.metric : check.claim;
         rows.add({check.k > 0 ? fmt::format("{} k={}", name, check.k) : name, check.cell + note,
                   with_error(check.estimate, check.standard_error), stated(check),
                   std::isnan(check.expected) ? "" : fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2),

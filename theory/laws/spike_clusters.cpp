@@ -1,11 +1,17 @@
 #include "theory/laws/spike_clusters.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "core/runtime/error.hpp"
 #include "theory/laws/finite_size.hpp"
-#include "theory/laws/support_gaps.hpp"
 
 namespace spiked::theory {
 namespace {
+
+/// Standard deviations of T by which two spikes must differ to be separate in a gap, see gap_outliers.
+constexpr double separation_in_gaps = 4.0;
 
 /// The standard deviation of the strength at which the law has the observed outlier. Not finite at the threshold, where
 /// the outlier does not move with the strength.
@@ -56,6 +62,48 @@ std::vector<SpikeCluster> spike_clusters(const SeparableLaw& law, std::span<cons
         }
     }
     return clusters;
+}
+
+double outlier_deviation(const SpikePrediction& at, const SpikePrediction& weaker, const SpikePrediction& stronger,
+                         std::size_t rows, std::size_t columns) {
+    const double z = at.outlier.value;
+    const double left = at.stieltjes_left;
+    const double right = at.stieltjes_right;
+    const double step = stronger.outlier.value - weaker.outlier.value;
+    const double left_slope = (stronger.stieltjes_left - weaker.stieltjes_left) / step;
+    const double right_slope = (stronger.stieltjes_right - weaker.stieltjes_right) / step;
+    const double d = static_cast<double>(columns);
+    const double of_noise = 4.0 * at.d_transform * (left + z * left_slope) / d;
+    const double of_sides = 2.0 * (left_slope / (left * left) - 1.0) / static_cast<double>(rows) +
+                            2.0 * (right_slope / (right * right) - 1.0) / d;
+    return std::sqrt(of_noise + at.d_transform * at.d_transform * of_sides) / std::abs(at.d_transform_derivative);
+}
+
+std::vector<GapOutlier> gap_outliers(const SeparableLaw& law, const SupportGaps& outside,
+                                     std::span<const SignalStrength> strengths, std::size_t rows, std::size_t columns) {
+    constexpr double step = 1e-4;  // of a strength, for slopes
+    std::vector<GapOutlier> found;
+    for (std::size_t i = 0; i < strengths.size(); ++i) {
+        const auto outliers = all_outliers(law, outside, strengths[i]);
+        if (outliers.empty() || !outliers.front().gap) continue;
+        GapOutlier one{.spike = i, .gap = *outliers.front().gap, .prediction = outliers.front().prediction};
+        const double above = outside.gaps()[one.gap].mass_above * static_cast<double>(rows);
+        one.index = static_cast<std::size_t>(std::lround(above)) + i;
+        if (one.index >= std::min(rows, columns)) continue;
+        const auto weaker = outside.spike(one.gap, {(1.0 - step) * strengths[i].value});
+        const auto stronger = outside.spike(one.gap, {(1.0 + step) * strengths[i].value});
+        one.deviation = weaker && stronger ? outlier_deviation(one.prediction, *weaker, *stronger, rows, columns)
+                                           : std::numeric_limits<double>::quiet_NaN();
+        const double of_transform = std::abs(one.prediction.d_transform_derivative) * one.deviation;
+        for (std::size_t j = 0; j < strengths.size(); ++j) {
+            if (j == i) continue;
+            const double distance = std::abs(reciprocal_square(strengths[j]) - reciprocal_square(strengths[i]));
+            // False where the deviation is not a number.
+            one.separate = one.separate && distance > separation_in_gaps * of_transform;
+        }
+        found.push_back(one);
+    }
+    return found;
 }
 
 }  // namespace spiked::theory

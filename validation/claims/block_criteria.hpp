@@ -25,9 +25,12 @@ struct Blocks {
     std::vector<SizePlan> full;
     std::function<BlockVisit(const TrialPlace&)> prepare;
     double unexplained = 0.04;  ///< margin in bits for what the energies do not explain
-    std::vector<Control> negative_controls = {{"open-loop", "the residual formed before the factors are coded"},
-                                              {"factors-not-counted", "the bits of the factors left out of the count",
-                                               FaultSize{1.0, "of the bits of the factors"}}};
+    std::vector<Control> negative_controls = {
+        {"open-loop", "the residual formed before the factors are coded"},
+        linear({"factors-not-counted", "the bits of the factors left out of the count",
+                FaultSize{1.0, "of the bits of the factors", 0.0,
+                          "{} % of the bits of the factors left out of the "
+                          "count"}})};
 };
 
 /// The bits per entry that eoptshrink+tq-mse saves over the method `other` at equal error, which must lie in `region`.

@@ -89,6 +89,16 @@ TrialRun mixed(const TrialRun& sound, const TrialRun& faulty, double share) {
     return run;
 }
 
+TrialRun blended(const TrialRun& sound, const TrialRun& faulty, double part) {
+    TrialRun run = sound;
+    for (std::size_t size = 0; size < run.sizes.size(); ++size)
+        for (std::size_t i = 0; i < run.sizes[size].values.size(); ++i) {
+            double& value = run.sizes[size].values[i];
+            value += part * (faulty.sizes[size].values[i] - value);
+        }
+    return run;
+}
+
 Outcome analyse(const TrialRun& run, double alpha) {
     const Criterion& criterion = *run.criterion;
     Outcome outcome;

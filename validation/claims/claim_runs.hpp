@@ -30,6 +30,10 @@ struct TrialRun {
 /// golden ratio is below `share`. Larger shares replace more trials of those that smaller ones replace.
 [[nodiscard]] TrialRun mixed(const TrialRun& sound, const TrialRun& faulty, double share);
 
+/// The trials of a control whose fault is smaller, `part` of the planted one: `sound` + part (`faulty` - `sound`),
+/// where that is what they are (Control::linear).
+[[nodiscard]] TrialRun blended(const TrialRun& sound, const TrialRun& faulty, double part);
+
 /// Judges the trials, each comparison at level alpha.
 [[nodiscard]] Outcome analyse(const TrialRun& run, double alpha);
 
@@ -42,11 +46,12 @@ struct FaultSearch {
 };
 
 /// Finds for each control how large its fault may be before the criterion fails, each comparison at level alpha. A
-/// smaller fault is the planted one in a fraction of the trials (`share_faults`), which are those already drawn. In the
-/// full tier, faults with a size are bisected in their own unit, on further trials of the store with the random numbers
-/// of the criterion, as far as it has them: five to eight times, and as often within these limits as the search of a
-/// claim needs no more work than its verdict did, `drawn`, in the unit of work_of. Five times are 2.5 times that
-/// work where a claim has one control; the searches of all claims are 1.25 times the work of their verdicts.
+/// smaller fault is the planted one in a fraction of the trials, or a smaller one in all of them where trials are
+/// linear in its size (`share_faults`): both need no trials but those already drawn. In the full tier, other faults
+/// with a size are bisected in their own unit, on further trials of the store with the random numbers of the criterion,
+/// as far as it has them: five to eight times, and as often within these limits as the search of a claim needs no more
+/// work than its verdict did, `drawn`, in the unit of work_of. Five times are 2.5 times that work where a claim has one
+/// control; the searches of all claims are 1.0 times the work of their verdicts.
 void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
                            double alpha, bool share_faults, ClaimStore& store);
 

@@ -51,7 +51,8 @@ struct ClosestFault {
     double fails = 0.0;   ///< the smallest size tried at which it fails
     std::string unit;
     double part = 0.0;      ///< `passes` as a part of the planted size
-    bool own_unit = false;  ///< whether trials were drawn for it: the sizes of other faults are fractions of the trials
+    bool own_unit = false;  ///< whether it has a unit of its own: the sizes of other faults are fractions of the trials
+    std::string words = {};  ///< the fault with both sizes, such as "a threshold 15 to 22 % too large"
 };
 
 struct ControlOutcome {

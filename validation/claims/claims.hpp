@@ -34,15 +34,21 @@ struct FaultSize {
     double planted = 0.0;  ///< of the control
     std::string unit;      ///< words that follow a number, such as "of the threshold"
     double none = 0.0;     ///< the size that changes nothing
+    /// The fault of any size in words, with {} for the size ("a threshold {} too large"), or {} % for a fraction.
+    std::string words = {};
 };
 
 /// A positive or negative control of a criterion: one change of its trials.
 struct Control {
     std::string name;
     std::string description;
-    /// Where the trials plant the fault at any size, TrialPlace::fault_of. The smaller faults of other controls are
-    /// those that occur in a fraction of the trials only.
+    /// Where the trials plant the fault at any size, TrialPlace::fault_of. Other faults are there or not: another rank,
+    /// another rotation, another law of entries. Smaller ones occur in a fraction of the trials only.
     std::optional<FaultSize> size = {};
+    /// Whether the number of each trial is linear in the size: smaller faults then need no trials of their own.
+    bool linear = false;
+    /// Whether no smaller fault makes sense, because nothing is drawn that it could occur in: the paper's tables.
+    bool whole = false;
     /// All its trials of a size have one value by construction, up to rounding. (Criterion::reach of 0 for this
     /// control.)
     bool constant = false;
@@ -50,6 +56,18 @@ struct Control {
 /// The same control where its trials are constant.
 [[nodiscard]] inline Control with_equal_trials(Control control) {
     control.constant = true;
+    return control;
+}
+
+/// The same control where no smaller fault makes sense.
+[[nodiscard]] inline Control only_whole(Control control) {
+    control.whole = true;
+    return control;
+}
+
+/// The same control where the numbers of its trials are linear in the size of its fault.
+[[nodiscard]] inline Control linear(Control control) {
+    control.linear = true;
     return control;
 }
 

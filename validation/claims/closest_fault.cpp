@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -19,6 +21,16 @@ struct PartBracket {
     void narrow(const Outcome& at_middle) { (at_middle.verdict == Verdict::fail ? fails : passes) = middle(); }
 };
 
+/// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials".
+std::string fault_words(const Control& control, bool own_unit, double passes, double fails) {
+    std::string words = !own_unit                     ? control.description + ", in {} % of the trials"
+                        : control.size->words.empty() ? control.description + ": {} " + control.size->unit
+                                                      : control.size->words;
+    const std::size_t at = words.find("{}");
+    const double unit = words.compare(at, 4, "{} %") == 0 ? 100.0 : 1.0;
+    return words.replace(at, 2, fmt::format("{:.2g} to {:.2g}", unit * passes, unit * fails));
+}
+
 void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) {
     const Control& control = search.control->definition;
     const auto size = [&](double part) {
@@ -30,14 +42,16 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) 
                                            size(found.fails),
                                            own_unit ? control.size->unit : "of the trials",
                                            found.passes,
-                                           own_unit};
+                                           own_unit,
+                                           fault_words(control, own_unit, size(found.passes), size(found.fails))};
 }
 
-/// The fault in a fraction of the trials.
-PartBracket bisect_share(const FaultSearch& search, double alpha) {
+/// The fault in a fraction of the trials, or a smaller one in all of them, from the trials that are drawn already.
+PartBracket bisect_drawn(const FaultSearch& search, double alpha,
+                         TrialRun (*smaller)(const TrialRun& sound, const TrialRun& faulty, double part)) {
     PartBracket bracket;
     for (std::size_t step = 0; step < most_steps; ++step)
-        bracket.narrow(analyse(mixed(*search.sound, *search.faulty, bracket.middle()), alpha));
+        bracket.narrow(analyse(smaller(*search.sound, *search.faulty, bracket.middle()), alpha));
     return bracket;
 }
 
@@ -90,12 +104,15 @@ void bisect_together(std::vector<OwnSearch>& own, double alpha, ClaimStore& stor
 
 void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
                            double alpha, bool share_faults, ClaimStore& store) {
-    std::erase_if(searches, [](const FaultSearch& one) { return !one.control->fails(); });
+    std::erase_if(searches,
+                  [](const FaultSearch& one) { return !one.control->fails() || one.control->definition.whole; });
     std::vector<OwnSearch> own;
     std::map<const Claim*, double> step;  // work of one step of all bisections of a claim
     for (FaultSearch& one : searches) {
-        if (share_faults) keep_bracket(one, bisect_share(one, alpha), false);
-        if (tier != Tier::full || !one.control->definition.size) continue;
+        const Control& control = one.control->definition;
+        const bool interpolated = control.size && control.linear;
+        if (share_faults) keep_bracket(one, bisect_drawn(one, alpha, interpolated ? blended : mixed), interpolated);
+        if (tier != Tier::full || !control.size || interpolated) continue;
         own.push_back({&one});
         step[one.claim] += work_of(*one.faulty);
     }

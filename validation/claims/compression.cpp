@@ -187,7 +187,8 @@ double largest_printed_saving(const BitsAndError (PrintedTable::*other)[3], bool
 
 Criterion printed_saving(Form form, const BitsAndError (PrintedTable::*other)[3], std::string_view name,
                          AcceptanceRegion region) {
-    const std::vector<Control> changes{{"factors-not-counted", "the bits of the factors left out of the count"}};
+    const std::vector<Control> changes{
+        only_whole({"factors-not-counted", "the bits of the factors left out of the count"})};
     const bool printed = form == Form::printed;
     return {.form = form,
             .name = printed ? "printed-tables" : "printed-tables-equal-bits",
@@ -229,12 +230,12 @@ Criterion printed_error_ratio() {
             .region = [](std::size_t) { return at_most(0.95); },
             .quick = {{128, 2}},
             .full = {},
-            .negative_controls = {only_rank_1},
+            .negative_controls = {only_whole(only_rank_1)},
             .reach = 0.0};
 }
 
-const FaultSize norms_left_out{16.0, "bits a row"};
-const Control norms_not_counted{"norms-not-counted", "one norm a row left out of the count", norms_left_out};
+const FaultSize norms_left_out{16.0, "bits a row", 0.0, "{} bits a row left out of the count"};
+const Control norms_not_counted = linear({"norms-not-counted", "one norm a row left out of the count", norms_left_out});
 
 /// Stored bits per entry minus a formula in the size and the rank.
 template <class Formula>
@@ -345,12 +346,12 @@ std::vector<Claim> compression_claims() {
                               {}, {norms_not_counted}),
                       counted(Form::corrected, "stored-prod", "tq-prod",
                               [](double d, double) { return 3.0 + 32.0 / d; }, {norms_not_counted}),
-                      counted(
-                          Form::corrected, "stored-shrunk", adaptive,
-                          [](double d, double rank) {
-                              return 2.0 + 16.0 / d + (16.0 + rank * (16.0 + 2.0 * d * 4.0)) / (d * d);
-                          },
-                          {{"norms-not-counted", "the norms of the residual left out of the count", norms_left_out}})}},
+                      counted(Form::corrected, "stored-shrunk", adaptive,
+                              [](double d, double rank) {
+                                  return 2.0 + 16.0 / d + (16.0 + rank * (16.0 + 2.0 * d * 4.0)) / (d * d);
+                              },
+                              {linear({"norms-not-counted", "the norms of the residual left out of the count",
+                                       norms_left_out})})}},
         {.id = "one-bit-saved",
          .place = "paper, abstract and Section 4.1",
          .statement = "eOptShrinkQ saves nearly one bit an entry over TurboQuant at equal quality",

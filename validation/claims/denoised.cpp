@@ -12,16 +12,21 @@ Denoised denoise(const Fixture& fixture, const TrialPlace& place, std::uint64_t 
     auto& values = result.shrinkage.shrunk;
     if (place.control_is("truncated"))
         for (std::size_t i = 0; i < values.size(); ++i) values[i] += place.fault * (result.observed[i] - values[i]);
-    if (place.control_is("kept")) values.assign(values.size(), 0.0);
+    for (double& value : values) value *= 1.0 - place.fault_of("kept");
     if (const double factor = place.control_is("over-removed") ? 1.3
                               : place.control_is("added")      ? -0.3
                                                                : 0.0;
         factor != 0.0)
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = factor * result.observed[i];
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] += place.fault * (factor * result.observed[i] - values[i]);
     result.vectors = block.vectors(spikes);
-    result.signal = place.control_is("all") ? result.sample.observed : block.denoised(values);
+    result.signal = block.denoised(values);
+    const auto moved_to = [&](const arma::mat& wrong) {
+        result.signal = (1.0 - place.fault) * result.signal + place.fault * wrong;
+    };
+    if (place.control_is("all")) moved_to(result.sample.observed);
     if (place.control_is("true-vectors"))
-        result.signal = result.sample.left * arma::diagmat(arma::vec(values)) * result.sample.right.t();
+        moved_to(result.sample.left * arma::diagmat(arma::vec(values)) * result.sample.right.t());
     result.residual = result.sample.observed - result.signal;
     if (place.control_is("one-direction"))
         result.sample.noise = result.vectors.left.col(0).t() * result.sample.noise * result.vectors.right.col(0);

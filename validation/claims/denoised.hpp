@@ -55,8 +55,12 @@ double sum_of_spikes(const Fixture& fixture, Term term) {
 }
 
 inline const Control truncated{"truncated", "observed values kept as they are",
-                               FaultSize{1.0, "of the shrinkage left out"}};
-inline const Control signal_kept{"kept", "nothing removed: R = S~"};
+                               FaultSize{1.0, "of the shrinkage left out", 0.0, "{} % of the shrinkage left out"}};
+inline const Control signal_kept{"kept", "nothing removed: R = S~",
+                                 FaultSize{1.0, "of what is removed, too little", 0.0, "{} % too little removed"}};
+inline const Control all_removed{
+    "all", "everything removed: S^ = S~, all of the noise in it, R = 0",
+    FaultSize{1.0, "of the residual, removed too", 0.0, "{} % of the residual removed too"}};
 inline const std::vector<SizePlan> quick_sizes{{128, 600}};
 inline const std::vector<SizePlan> full_sizes{{128, 2000}, {256, 1000}};
 

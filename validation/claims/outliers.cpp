@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "theory/laws/support_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
@@ -12,6 +13,36 @@
 namespace spiked::validation {
 namespace {
 
+const std::string wrong_laws[] = {"white-law", "covariances-swapped", "sides-swapped"};
+
+/// The outlier of the fixture's spike under a wrong law.
+double theta_of(std::string_view law, const Fixture& fixture) {
+    const theory::Spectrum white = theory::identity_spectrum();
+    const theory::Spectrum& a = fixture.law->row();
+    const theory::Spectrum& b = fixture.law->column();
+    const double aspect = fixture.law->aspect().value();
+    const auto theta = [&](const theory::Spectrum& row, const theory::Spectrum& column, double ratio) {
+        return theory::SeparableLaw(row, column, AspectRatio(ratio)).spike({fixture.strength(0)}).outlier.value;
+    };
+    return law == "white-law"             ? theta(white, white, aspect)
+           : law == "covariances-swapped" ? theta(b, a, aspect)
+                                          : theta(a, b, 1.0 / aspect);
+}
+
+/// The control of a wrong law. Its size is that of the ratio of the observed eigenvalue to theta, or of theta itself,
+/// at d = 128; it is nearly the same at all sizes.
+Control wrong_law(const std::string& law, std::string description, Noise noise, double aspect, bool of_ratio) {
+    const Fixture fixture = make_fixture({noise, aspect, {1.5}}, 128);
+    const double right = fixture.spike(0).outlier.value;
+    const double wrong = theta_of(law, fixture);
+    const double off = of_ratio ? right / wrong - 1.0 : wrong / right - 1.0;
+    const char* const what = of_ratio ? "the ratio of the eigenvalue to theta" : "theta";
+    const char* const how = off > 0.0 ? "too large" : "too small";
+    return linear({law, std::move(description),
+                   FaultSize{std::abs(off), fmt::format("of {}, {}", what, how), 0.0,
+                             fmt::format("{} {{}} % {}, as from the law of the control", what, how)}});
+}
+
 /// The observed top eigenvalue relative to its prediction for one spike, or their difference, with the negative
 /// controls of both.
 Trial location_trial(const TrialPlace& place, const FixtureShape& shape, bool relative) {
@@ -19,27 +50,23 @@ Trial location_trial(const TrialPlace& place, const FixtureShape& shape, bool re
     const double strength = fixture.strength(0);
     double predicted = fixture.spike(0).outlier.value;
     double scale = 1.0;  // of the noise
-    const auto other = [&](const theory::Spectrum& row, const theory::Spectrum& column, double aspect) {
-        return theory::SeparableLaw(row, column, AspectRatio(aspect)).spike({strength}).outlier.value;
-    };
-    const theory::Spectrum& a = fixture.law->row();
-    const theory::Spectrum& b = fixture.law->column();
     const double aspect = fixture.law->aspect().value();
     if (place.control_is("strength"))
         predicted = fixture.law->spike({(1.0 + 0.1 * place.fault) * strength}).outlier.value;
-    if (place.control_is("far")) predicted = fixture.law->spike({1.5 * strength}).outlier.value;
-    if (place.control_is("white-law"))
-        predicted = other(theory::identity_spectrum(), theory::identity_spectrum(), aspect);
-    if (place.control_is("covariances-swapped")) predicted = other(b, a, aspect);
-    if (place.control_is("sides-swapped")) predicted = other(a, b, 1.0 / aspect);
-    scale += 0.02 * place.fault_of("scale");
-    if (place.control_is("variance-1/n")) scale = std::sqrt(1.0 / aspect);
-    const bool squared = place.control_is("squared-again");
+    if (place.control_is("far")) predicted = fixture.law->spike({(1.0 + 0.5 * place.fault) * strength}).outlier.value;
+    double wrong = predicted;
+    for (const std::string& law : wrong_laws)
+        if (place.control_is(law)) wrong = theta_of(law, fixture);
+    scale += 0.02 * place.fault_of("scale") + (std::sqrt(1.0 / aspect) - 1.0) * place.fault_of("variance-1/n");
+    const double power = 1.0 + place.fault_of("squared-again");
+    const double off = place.fault;
     return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
         const auto sample = fixture.draw(place, replicate);
         const double seen = eigenvalues_of(sample.observed + (scale - 1.0) * sample.noise)(0);
-        const double value = squared ? seen * seen : seen;
-        return relative ? value / predicted - 1.0 : value - predicted;
+        const double value = power == 1.0 ? seen : std::pow(seen, power);
+        // Linear in the size of a wrong law, planted at its whole size in a control.
+        return relative ? value * (1.0 / predicted + off * (1.0 / wrong - 1.0 / predicted)) - 1.0
+                        : value - (predicted + off * (wrong - predicted));
     };
 }
 
@@ -61,7 +88,9 @@ Criterion location_level(Noise noise, double aspect, std::vector<Control> negati
 /// A scale error of 2 % needs more trials than the other negative controls.
 Criterion level_of_scale() {
     Criterion criterion =
-        location_level(Noise::white, 1.0, {{"scale", "noise 2 % too large", FaultSize{0.02, "of the noise level"}}});
+        location_level(Noise::white, 1.0,
+                       {{"scale", "noise 2 % too large",
+                         FaultSize{0.02, "of the noise level, too large", 0.0, "noise {} % too large"}}});
     criterion.name = "scale";
     criterion.quick = {{256, 3000}};
     criterion.full = {};
@@ -82,19 +111,33 @@ Criterion location_rate(Noise noise, Control control) {
             .negative_controls = {std::move(control)}};
 }
 
-const Control wrong_strength{"strength", "theta at a strength 10 % too large", FaultSize{0.1, "of the strength"}};
-const Control white_law{"white-law", "theta of white noise"};
+const Control wrong_strength{"strength", "theta at a strength 10 % too large",
+                             FaultSize{0.1, "of the strength", 0.0, "theta at a strength {} % too large"}};
+
+/// The threshold of white noise or, on the curve, where z m_1c m_2c = t, that of the transforms weighted by A and B.
+double wrong_threshold(const theory::SeparableLaw& law, bool white) {
+    if (!white) return 1.0 / std::sqrt(law.edge_parameter());
+    return theory::SeparableLaw(theory::identity_spectrum(), theory::identity_spectrum(), law.aspect())
+        .detection_threshold()
+        .value;
+}
 
 /// The detection threshold with the fault of the control.
 double threshold_of(const theory::SeparableLaw& law, const TrialPlace& place) {
     const double threshold = law.detection_threshold().value;
-    if (place.control_is("white-threshold"))
-        return theory::SeparableLaw(theory::identity_spectrum(), theory::identity_spectrum(), law.aspect())
-            .detection_threshold()
-            .value;
-    // On the curve, z m_1c m_2c = t with the transforms weighted by A and B.
-    if (place.control_is("weighted")) return 1.0 / std::sqrt(law.edge_parameter());
-    return threshold * (1.0 - 0.2 * place.fault_of("small") + 0.6 * place.fault_of("large"));
+    const double wrong = wrong_threshold(law, place.control_is("white-threshold"));
+    return threshold * (1.0 - 0.2 * place.fault_of("small") + 0.6 * place.fault_of("large")) +
+           (place.fault_of("white-threshold") + place.fault_of("weighted")) * (wrong - threshold);
+}
+
+/// The control of a threshold from wrong transforms, with its size at d = 128.
+Control threshold_control(std::string name, std::string description) {
+    const auto law = make_fixture({Noise::coloured, 1.0, {}}, 128).law;
+    const double off = wrong_threshold(*law, name == "white-threshold") / law->detection_threshold().value - 1.0;
+    const char* const how = off > 0.0 ? "too large" : "too small";
+    return {std::move(name), std::move(description),
+            FaultSize{std::abs(off), fmt::format("of the threshold, {}", how), 0.0,
+                      fmt::format("a threshold {{}} % {}", how)}};
 }
 
 /// Fraction of blocks with an eigenvalue above the .99 quantile of the noise, for a spike of `thresholds` detection
@@ -188,7 +231,8 @@ Criterion sticking(Noise noise) {
                                            : std::vector<SizePlan>{},
             .full = {{128, 8000}, {256, 4000}, {512, 800}},
             .negative_controls = {{"index", "each eigenvalue compared with the next one of the noise",
-                                   FaultSize{1.0, "of the distance to the next eigenvalue"}}},
+                                   FaultSize{1.0, "of the distance to the next eigenvalue", 0.0,
+                                             "eigenvalues of the noise off by {} of the distance to the next"}}},
             .level = 0.5};
 }
 
@@ -202,16 +246,25 @@ std::vector<Claim> outlier_claims() {
          .statement = "a spike above the threshold puts an observed eigenvalue at theta(d), within d^-1/2",
          .plain = {"A signal that can be seen shows up where the theory puts it.", "relative error of the place",
                    "level-coloured"},
-         .criteria = {location_level(Noise::white, 1.0, {wrong_strength}), level_of_scale(),
-                      location_level(Noise::columns, 0.5, {{"covariances-swapped", "A and B exchanged in the law"}}),
-                      location_level(Noise::coloured, 0.5,
-                                     {wrong_strength,
-                                      white_law,
-                                      {"sides-swapped", "n and d exchanged in the law"},
-                                      {"variance-1/n", "entries of variance 1/n instead of 1/d"},
-                                      {"squared-again", "the eigenvalue squared once more"}}),
-                      location_rate(Noise::white, {"far", "theta at a strength half as large again"}),
-                      location_rate(Noise::coloured, white_law)}});
+         .criteria = {
+             location_level(Noise::white, 1.0, {wrong_strength}), level_of_scale(),
+             location_level(
+                 Noise::columns, 0.5,
+                 {wrong_law("covariances-swapped", "A and B exchanged in the law", Noise::columns, 0.5, true)}),
+             location_level(
+                 Noise::coloured, 0.5,
+                 {wrong_strength,
+                  wrong_law("white-law", "theta of white noise", Noise::coloured, 0.5, true),
+                  wrong_law("sides-swapped", "n and d exchanged in the law", Noise::coloured, 0.5, true),
+                  {"variance-1/n", "entries of variance 1/n instead of 1/d",
+                   FaultSize{std::numbers::sqrt2 - 1.0, "of the noise level, too large", 0.0, "noise {} % too large"}},
+                  {"squared-again", "the eigenvalue squared once more",
+                   FaultSize{2.0, "as power of the eigenvalue", 1.0, "the eigenvalue to the power of {}"}}}),
+             location_rate(Noise::white,
+                           {"far", "theta at a strength half as large again",
+                            FaultSize{0.5, "of the strength, too large", 0.0, "theta at a strength {} % too large"}}),
+             location_rate(Noise::coloured,
+                           wrong_law("white-law", "theta of white noise", Noise::coloured, 1.0, false))}});
     claims.push_back(
         {.id = "threshold.detection",
          .place = "paper, Section 2.3 and Assumption (iv)",
@@ -228,11 +281,13 @@ std::vector<Claim> outlier_claims() {
          .criteria = {
              seen_in_a_gap(),
              detection("below", 0.9, [](std::size_t) { return at_most(0.01, 0.05); },
-                       {{"large", "a threshold 60 % too large", FaultSize{0.6, "of the threshold, too large"}},
-                        {"weighted", "alpha from the transforms weighted by A and B"}}),
+                       {{"large", "a threshold 60 % too large",
+                         FaultSize{0.6, "of the threshold, too large", 0.0, "a threshold {} % too large"}},
+                        threshold_control("weighted", "alpha from the transforms weighted by A and B")}),
              detection("above", 1.25, [](std::size_t size) { return at_least(1.0, margin_at(size, 0.4, 1.0)); },
-                       {{"small", "a threshold 20 % too small", FaultSize{0.2, "of the threshold, too small"}},
-                        {"white-threshold", "alpha of white noise"}})}});
+                       {{"small", "a threshold 20 % too small",
+                         FaultSize{0.2, "of the threshold, too small", 0.0, "a threshold {} % too small"}},
+                        threshold_control("white-threshold", "alpha of white noise")})}});
     claims.push_back({.id = "sticking",
                       .place = "paper, appendix, eigenvalue sticking",
                       .statement = "the eigenvalues behind the outliers follow those of the noise itself within "

@@ -91,6 +91,14 @@ theory::Codebook equal_probability_bins(unsigned bits) {
     return codebook;
 }
 
+/// Levels and thresholds a part of the way from those of one codebook to those of another.
+theory::Codebook part_way(theory::Codebook from, const theory::Codebook& to, double part) {
+    for (std::size_t i = 0; i < from.levels.size(); ++i) from.levels[i] += part * (to.levels[i] - from.levels[i]);
+    for (std::size_t i = 0; i < from.thresholds.size(); ++i)
+        from.thresholds[i] += part * (to.thresholds[i] - from.thresholds[i]);
+    return from;
+}
+
 enum class Rows { gaussian, one_hot };
 
 /// Rows before and after tq-mse, with a new rotation in each trial.
@@ -108,18 +116,24 @@ Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows ki
     const auto levels = [&](std::size_t dimension) {
         return theory::lloyd_max_sphere(static_cast<int>(dimension), static_cast<int>(bits));
     };
+    const auto by_levels = [&](const theory::Codebook& wrong) {
+        return coded_by_hand(result.rows, {part_way(levels(d), wrong, place.fault)}, place, replicate);
+    };
     if (place.control_is("half-variance"))
         result.decoded = coded_by_hand(result.rows, {levels(d), 1.0 - (1.0 - 1.0 / std::numbers::sqrt2) * place.fault},
                                        place, replicate);
     else if (place.control_is("other-dimension"))
-        result.decoded = coded_by_hand(result.rows, {levels(4)}, place, replicate);
-    else if (place.control_is("unscaled"))
-        result.decoded =
-            coded_by_hand(result.rows, {levels(512), std::sqrt(static_cast<double>(d) / 512.0)}, place, replicate);
-    else if (place.control_is("equal-cells"))
-        result.decoded = coded_by_hand(result.rows, {equal_probability_bins(bits)}, place, replicate);
+        result.decoded = by_levels(levels(4));
+    else if (place.control_is("unscaled")) {
+        theory::Codebook wrong = levels(512);
+        const double scale = std::sqrt(static_cast<double>(d) / 512.0);
+        for (double& level : wrong.levels) level *= scale;
+        for (double& threshold : wrong.thresholds) threshold *= scale;
+        result.decoded = by_levels(wrong);
+    } else if (place.control_is("equal-cells"))
+        result.decoded = by_levels(equal_probability_bins(bits));
     else if (place.control_is("lower-edge"))
-        result.decoded = coded_by_hand(result.rows, {lower_edges(levels(d))}, place, replicate);
+        result.decoded = by_levels(lower_edges(levels(d)));
     else if (place.control_is("no-signs")) {
         result.rows.fill(1.0);
         options.rotation = estimators::RotationKind::identity;
@@ -134,11 +148,15 @@ Decoded through_tq_mse(const TrialPlace& place, std::uint64_t replicate, Rows ki
                           {result.rows.memptr(), result.rows.n_elem});
         result.rows = result.rows.t();
         result.decoded = coded_by_hand(result.rows, {levels(d), 1.0, 0, true}, place, replicate);
-    } else if (place.control_is("norm-lost"))
-        result.decoded =
-            arma::normalise(coded_by("tq-mse", result.rows, bits, options), 2, 1) * arma::norm(result.rows.row(0));
-    else
-        result.decoded = coded_by(place.control_is("unbiased") ? "eden" : "tq-mse", result.rows, bits, options);
+    } else {
+        result.decoded = coded_by("tq-mse", result.rows, bits, options);
+        const auto moved_to = [&](const arma::mat& wrong) {
+            result.decoded = (1.0 - place.fault) * result.decoded + place.fault * wrong;
+        };
+        if (place.control_is("norm-lost"))
+            moved_to(arma::normalise(result.decoded, 2, 1) * arma::norm(result.rows.row(0)));
+        if (place.control_is("unbiased")) moved_to(coded_by("eden", result.rows, bits, options));
+    }
     return result;
 }
 
@@ -146,8 +164,18 @@ double relative_error(const Decoded& block) {
     return arma::mean(arma::sum(arma::square(block.rows - block.decoded), 1) / arma::sum(arma::square(block.rows), 1));
 }
 
-const Control half_variance{"half-variance", "levels for coordinates of variance 1/(2d)",
-                            FaultSize{1.0 - 1.0 / std::numbers::sqrt2, "of the levels, too small"}};
+const Control half_variance{
+    "half-variance", "levels for coordinates of variance 1/(2d)",
+    FaultSize{1.0 - 1.0 / std::numbers::sqrt2, "of the levels, too small", 0.0, "levels {} % too small"}};
+
+/// A control whose codebook is a wrong one, or lies on the way there.
+Control wrong_levels(std::string name, std::string description, const std::string& where) {
+    return {std::move(name), std::move(description),
+            FaultSize{1.0, "of the way to the wrong levels", 0.0, "levels {} % of the way to " + where}};
+}
+
+/// The bound over that which some other programs state, sqrt(3 pi) / 2.
+const double copied_bound = std::sqrt(pi);
 
 Criterion distortion(Form form, Rows kind, unsigned bits, std::function<AcceptanceRegion(std::size_t)> region,
                      std::vector<Control> negative_controls) {
@@ -157,9 +185,7 @@ Criterion distortion(Form form, Rows kind, unsigned bits, std::function<Acceptan
             .measures = fmt::format("relative squared error of tq-mse at {} bits, {} rows", bits, rows),
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) -> Trial {
-                // Compares with the bound as some other programs state it, which is smaller.
-                const double scale =
-                    place.control_is("copied-bound") ? theory::panter_dite_constant / (std::sqrt(3.0 * pi) / 2.0) : 1.0;
+                const double scale = 1.0 + place.fault_of("copied-bound") * (copied_bound - 1.0);
                 return [=](std::uint64_t replicate) {
                     return scale * relative_error(through_tq_mse(place, replicate, kind, bits));
                 };
@@ -224,7 +250,9 @@ Claim linear_bias() {
                           .region = [](std::size_t d) { return around(1.0 - distortion_of(d, bits), 0.004); },
                           .quick = {{64, 1500}},
                           .full = {{64, 6000}, {128, 2000}},
-                          .negative_controls = {with_equal_trials({"unbiased", "a quantizer without bias"}),
+                          .negative_controls = {with_equal_trials(linear({"unbiased", "a quantizer without bias",
+                                                                          FaultSize{1.0, "of the bias, too small", 0.0,
+                                                                                    "a bias {} % too small"}})),
                                                 half_variance}}},
             .in_study = {}};
 }
@@ -232,7 +260,8 @@ Claim linear_bias() {
 /// The scale of the sketch with the fault of the control `constant`, over the right one.
 double scale_of_sketch(const TrialPlace& place) { return 1.0 + (std::numbers::sqrt2 - 1.0) * place.fault; }
 const Control wrong_scale{"constant", "the scale of the sketch off by sqrt(2)",
-                          FaultSize{std::numbers::sqrt2 - 1.0, "of the scale of the sketch, too large"}};
+                          FaultSize{std::numbers::sqrt2 - 1.0, "of the scale of the sketch, too large", 0.0,
+                                    "a scale of the sketch {} % too large"}};
 
 /// Cosine of the angle between the unit vectors y and r.
 constexpr double cosine = 0.6;
@@ -253,9 +282,9 @@ double sketched_product(const TrialPlace& place, std::uint64_t replicate) {
     arma::mat estimate(1, d, arma::fill::zeros);
     sketch.add_directions(reader, {1.0}, estimate);
     const double factor = place.control_is("constant") ? scale_of_sketch(place)
-                          : place.control_is("dead")   ? 0.0
+                          : place.control_is("dead")   ? 1.0 - place.fault
                           : place.control_is("twice")  ? std::sqrt(2.0 / pi)
-                          : place.control_is("root-d") ? 1.0 / std::sqrt(static_cast<double>(d))
+                          : place.control_is("root-d") ? std::pow(static_cast<double>(d), -0.5 * place.fault)
                                                        : 1.0;
     return factor * arma::dot(y, estimate.row(0));
 }
@@ -304,13 +333,18 @@ Decoded through_tq_prod(const TrialPlace& place, std::uint64_t replicate, unsign
     const arma::mat first = coded_by("tq-mse", block.rows, bits, options);
     arma::mat signs = block.decoded - first;
     if (place.control_is("constant")) signs *= scale_of_sketch(place);
-    if (place.control_is("no-sign")) signs.zeros();
-    if (place.control_is("norm-lost"))
-        signs.each_col() %= arma::sqrt(arma::sum(arma::square(block.rows), 1)) /
-                            arma::sqrt(arma::sum(arma::square(block.rows - first), 1));
+    signs *= 1.0 - place.fault_of("no-sign");
+    if (place.control_is("norm-lost")) {
+        const arma::vec stretch = arma::sqrt(arma::sum(arma::square(block.rows), 1)) /
+                                  arma::sqrt(arma::sum(arma::square(block.rows - first), 1));
+        signs.each_col() %= 1.0 + place.fault * (stretch - 1.0);
+    }
     block.decoded = first + signs;
     return block;
 }
+
+const Control no_sign{"no-sign", "the sign left out",
+                      FaultSize{1.0, "of the part of the signs, too small", 0.0, "a part of the signs {} % too small"}};
 
 /// With `sign` the error is that of the full reconstruction, otherwise that of the reconstruction from the index bits.
 Criterion bit_cost(Form form, bool sign, std::function<AcceptanceRegion(std::size_t)> region,
@@ -350,25 +384,32 @@ std::vector<Claim> quantizer_claims() {
          .plain = {"The error of the quantizer is known in advance.", "relative squared error at 2 bits",
                    "corrected-gaussian-2"},
          .corrected = "it is D_b(d), the Lloyd-Max distortion of a coordinate of the sphere, whatever the row",
-         .criteria = {distortion(Form::printed, Rows::gaussian, 4,
-                                 [](std::size_t) { return at_most(theory::panter_dite_constant * std::pow(4.0, -4)); },
-                                 {half_variance, {"copied-bound", "sqrt(3 pi) / 2 in the bound"}}),
-                      exact_distortion(Rows::gaussian, 1, {half_variance}),
-                      exact_distortion(Rows::gaussian, 2,
-                                       {half_variance,
-                                        {"norm-lost", "one norm for all rows"},
-                                        {"other-dimension", "the levels of d = 4"},
-                                        {"unscaled", "a table of levels for d = 512, not scaled to d"},
-                                        {"equal-cells", "cells of equal probability"},
-                                        {"lower-edge", "cells decoded at their lower edge"},
-                                        {"wrong-inverse", "another rotation undone"},
-                                        {"shared-seed", "rows drawn from the numbers of the rotation"}}),
-                      exact_distortion(Rows::gaussian, 4, {half_variance}),
-                      exact_distortion(
-                          Rows::one_hot, 2,
-                          {with_equal_trials({"no-rotation", "rows coded as they are"}),
-                           with_equal_trials({"one-round", "one round of the randomised Hadamard transform"}),
-                           with_equal_trials({"no-signs", "constant rows, the Hadamard transform without signs"})})}},
+         .criteria =
+             {distortion(Form::printed, Rows::gaussian, 4,
+                         [](std::size_t) { return at_most(theory::panter_dite_constant * std::pow(4.0, -4)); },
+                         {half_variance, linear({"copied-bound", "sqrt(3 pi) / 2 in the bound",
+                                                 FaultSize{copied_bound - 1.0, "of the error over the bound, too large",
+                                                           0.0, "an error over the bound {} % too large"}})}),
+              exact_distortion(Rows::gaussian, 1, {half_variance}),
+              exact_distortion(
+                  Rows::gaussian, 2,
+                  {half_variance,
+                   {"norm-lost", "one norm for all rows",
+                    FaultSize{1.0, "of the way to the norm of the first row", 0.0,
+                              "norms {} % of the way to that of the first row"}},
+                   wrong_levels("other-dimension", "the levels of d = 4", "those of d = 4"),
+                   wrong_levels("unscaled", "a table of levels for d = 512, not scaled to d",
+                                "those for d = 512, not scaled to d"),
+                   wrong_levels("equal-cells", "cells of equal probability", "cells of equal probability"),
+                   wrong_levels("lower-edge", "cells decoded at their lower edge", "the lower edges of their cells"),
+                   {"wrong-inverse", "another rotation undone"},
+                   {"shared-seed", "rows drawn from the numbers of the rotation"}}),
+              exact_distortion(Rows::gaussian, 4, {half_variance}),
+              exact_distortion(
+                  Rows::one_hot, 2,
+                  {with_equal_trials({"no-rotation", "rows coded as they are"}),
+                   with_equal_trials({"one-round", "one round of the randomised Hadamard transform"}),
+                   with_equal_trials({"no-signs", "constant rows, the Hadamard transform without signs"})})}},
         linear_bias(),
         {.id = "qjl.mean",
          .place = "paper, Section 2.2, QJL",
@@ -380,9 +421,13 @@ std::vector<Claim> quantizer_claims() {
          .note = "a root is missing in one sentence; the paper's method and its scale are right",
          .criteria = {sketch_mean(Form::printed, 2.0 / pi, {}, {{"twice", "the factor sqrt(2/pi) applied once more"}}),
                       sketch_mean(Form::corrected, std::sqrt(2.0 / pi),
-                                  {wrong_scale,
-                                   with_equal_trials({"dead", "the sketch contributes nothing"}),
-                                   {"root-d", "the sketch too small by sqrt(d)"}})}},
+                                  {linear(wrong_scale),
+                                   with_equal_trials(linear(
+                                       {"dead", "the sketch contributes nothing",
+                                        FaultSize{1.0, "of the sketch, too small", 0.0, "a sketch {} % too small"}})),
+                                   {"root-d", "the sketch too small by sqrt(d)",
+                                    FaultSize{0.5, "as power of d, by which the sketch is too small", 0.0,
+                                              "a sketch too small by d to the power of {}"}}})}},
         {.id = "qjl.variance",
          .place = "TurboQuant, Lemma 4",
          .statement = "the variance of the sketched product is at most pi/(2d) |y|^2 |r|^2",
@@ -405,9 +450,11 @@ std::vector<Claim> quantizer_claims() {
                        .region = [](std::size_t) { return around(1.0, 0.01); },
                        .quick = {{64, 1500}},
                        .full = {{64, 6000}, {128, 2000}},
-                       .negative_controls = {{"no-sign", "the sign left out"},
-                                             wrong_scale,
-                                             {"norm-lost", "the norm of the row in place of the residual's"}}}}},
+                       .negative_controls =
+                           {linear(no_sign), linear(wrong_scale),
+                            linear({"norm-lost", "the norm of the row in place of the residual's",
+                                    FaultSize{1.0, "of the way to the norm of the row", 0.0,
+                                              "norms of the residual {} % of the way to those of the rows"}})}}}},
         {.id = "tq-prod.bit-cost",
          .place = "paper, Section 2.2 and remark on QJL",
          .statement = "the bit of the sign costs a factor of 4 in squared error",
@@ -429,7 +476,7 @@ std::vector<Claim> quantizer_claims() {
                                                         distortion_of(d, 2) / distortion_of(d, 3);
                                    return around(ratio, 0.15);
                                },
-                               {{"no-sign", "the sign left out"}})}},
+                               {no_sign})}},
     };
 }
 

@@ -76,7 +76,8 @@ Criterion value_below(Form form, std::string name, double thresholds, std::vecto
                                 thresholds),
         .summary = Summary::share,
         .prepare = [=](const TrialPlace& place) -> Trial {
-            const double strength = place.control_is("strong") ? 8.0 : place.control_is("weak") ? 1.5 : thresholds;
+            const double strength = thresholds + place.fault_of("strong") * (8.0 - thresholds) +
+                                    place.fault_of("weak") * (1.5 - thresholds);
             return [=, fixture = make_fixture({Noise::white, 0.25, {strength}}, place.size)](std::uint64_t replicate) {
                 const auto residual = denoise(fixture, place, replicate).residual;
                 const double edge = 1.0 - std::sqrt(fixture.law->aspect().value());
@@ -162,7 +163,7 @@ Claim norm() {
                           .region = [](std::size_t) { return at_most(1.0); },
                           .quick = {{128, 200}},
                           .full = {{128, 1000}, {512, 100}},
-                          .negative_controls = {signal_kept, {"all", "everything removed: R = 0"}}},
+                          .negative_controls = {signal_kept, all_removed}},
                          corrected(Noise::white, 0.35),
                          corrected(Noise::coloured, 0.06)}};
 }
@@ -192,7 +193,9 @@ std::vector<Claim> residual_claims() {
              value_below(Form::printed, "below", 8.0, {}, {{"weak", "a spike at 1.5 thresholds"}}),
              outlier_left(Form::printed, "gap", {{}, std::nullopt, 0.99, at_most(0.0, 0.1)}, {},
                           {{"counted", "rank known"}}),
-             value_below(Form::corrected, "below-weak", 1.5, {{"strong", "a spike at 8 thresholds"}}),
+             value_below(Form::corrected, "below-weak", 1.5,
+                         {{"strong", "a spike at 8 thresholds",
+                           FaultSize{8.0, "thresholds", 1.5, "a spike at {} thresholds"}}}),
              outlier_left(Form::corrected, "counted", {two_spikes, theory::Loss::frobenius, 0.9999, at_most(0.0, 0.04)},
                           {signal_kept, {"rank-1", "rank given one too small"}}),
              outlier_left(Form::corrected, "nuclear", {{1.42}, theory::Loss::nuclear, 0.99, at_least(0.15)},

@@ -61,11 +61,14 @@ std::function<Trial(const TrialPlace&)> of_coding_errors(Query query, Number num
     return [=](const TrialPlace& place) -> Trial {
         return [=, fixture = make_fixture({Noise::white, 1.0, two_spikes}, place.size)](std::uint64_t replicate) {
             const auto denoised = denoise(fixture, place, replicate);
-            const auto quantizer =
-                rotated_quantizer(place.control_is("unbiased") ? "eden" : "tq-mse", place, replicate, bits);
+            const auto quantizer = rotated_quantizer("tq-mse", place, replicate, bits);
+            const auto unbiased = rotated_quantizer("eden", place, replicate, bits);
             const double stretch = place.control_is("overshoots") ? 1.5 : 1.0;
+            const double debiased = place.fault_of("unbiased");
             const auto error = [&](const arma::mat& rows) -> arma::mat {
-                return stretch * coded(quantizer, rows) - rows;
+                arma::mat decoded = stretch * coded(quantizer, rows);
+                if (debiased > 0.0) decoded = (1.0 - debiased) * decoded + debiased * coded(unbiased, rows);
+                return decoded - rows;
             };
             return number(denoised, queries(query, denoised, place, replicate), error);
         };
@@ -155,7 +158,8 @@ Criterion linear_bias(Query query) {
                 },
             .quick = {{64, 1000}},
             .full = {{64, 4000}, {128, 2000}},
-            .negative_controls = {{"unbiased", "a quantizer whose bias is 0"}}};
+            .negative_controls = {{"unbiased", "a quantizer whose bias is 0",
+                                   FaultSize{1.0, "of the bias, too small", 0.0, "a bias {} % too small"}}}};
 }
 
 Claim bias_ratio() {
@@ -175,8 +179,14 @@ Claim bias_ratio() {
             "the o(1) at the end of the printed line. Under Assumption (iv) SNR_t is of order 1/d, so that the "
             "printed bound 1 / (1 + SNR_t) tends to 1 and promises nothing",
         .criteria = {bias_at_orthogonal_queries(),
-                     excess_over_bound(Query::own_row, {"over-removed", "1.3 times the observed components removed"}),
-                     excess_over_bound(Query::own_residual, {"added", "signal added: .3 of the observed components"}),
+                     excess_over_bound(Query::own_row,
+                                       {"over-removed", "1.3 times the observed components removed",
+                                        FaultSize{1.0, "of the way to 1.3 times the observed values", 0.0,
+                                                  "removed values {} % of the way to 1.3 times the observed ones"}}),
+                     excess_over_bound(Query::own_residual,
+                                       {"added", "signal added: .3 of the observed components",
+                                        FaultSize{1.0, "of the way to -.3 times the observed values", 0.0,
+                                                  "removed values {} % of the way to -.3 times the observed ones"}}),
                      linear_bias(Query::own_row), linear_bias(Query::next_row), linear_bias(Query::random),
                      linear_bias(Query::first_direction), linear_bias(Query::orthogonal)}};
 }

@@ -47,7 +47,7 @@ Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entrie
     fixture.model.entries = sim::EntryLaw::parse(place.control_is("heavy")      ? "student:5"
                                                  : place.control_is("gaussian") ? "gaussian"
                                                                                 : entries);
-    const std::size_t removed = place.control_is("kept") ? 0 : 2;
+    const double removed = 1.0 - place.fault_of("kept");
     const arma::vec& b = fixture.model.column.eigenvalues();
     const double uneven = fixture.model.column.is_diagonal() ? b.max() / arma::mean(b) : 1.0;
     const double d = fixture.d();
@@ -58,14 +58,16 @@ Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entrie
         const sim::SpikedSample sample = fixture.draw(place, replicate);
         estimators::AnalysedBlock& block =
             analysed(components == Components::as_assumed ? truncated_block(sample, d) : sample.observed);
-        const auto found = shrink_at_rank(block.singular_values(), block.shape(), removed);
+        auto found = shrink_at_rank(block.singular_values(), block.shape(), 2);
+        for (double& value : found.shrunk) value *= removed;
         return peak(block.residual(found.shrunk), over) / scale;
     };
 }
 
 const Control light{"gaussian", "Gaussian entries"};
 const Control heavy{"heavy", "Student entries with 5 degrees of freedom"};
-const Control nothing_removed{"kept", "nothing removed"};
+const Control nothing_removed{"kept", "nothing removed",
+                              FaultSize{1.0, "of what is removed, too little", 0.0, "{} % too little removed"}};
 
 /// The printed form is judged under the assumptions of the corollary, the corrected one on stronger components.
 Criterion peak_growth(Form form, std::string name, std::string entries, Over over,

@@ -15,16 +15,38 @@
 namespace spiked::validation {
 namespace {
 
+double optimal_in_white_noise(const Fixture& fixture, theory::Loss loss) {
+    const theory::Spectrum white = theory::identity_spectrum();
+    return theory::SeparableLaw(white, white, fixture.law->aspect())
+        .spike(fixture.model.strengths[0])
+        .shrunk(loss)
+        .value;
+}
+
+/// The control of the optimal value of white noise, with its size at d = 128, nearly that of all sizes.
+Control white_optimum(const FixtureShape& shape, theory::Loss loss) {
+    const Fixture fixture = make_fixture(shape, 128);
+    const double off = optimal_in_white_noise(fixture, loss) / fixture.spike(0).shrunk(loss).value - 1.0;
+    const char* const how = off > 0.0 ? "too large" : "too small";
+    return linear({"white-law", "optimal value of white noise",
+                   FaultSize{std::abs(off), fmt::format("of the optimal value, {}", how), 0.0,
+                             fmt::format("an optimal value {{}} % {}", how)}});
+}
+
+/// A control whose shrunk value is that of a wrong formula, or lies on the way there.
+Control wrong_formula(std::string name, std::string description, const std::string& where) {
+    return linear({std::move(name), std::move(description),
+                   FaultSize{1.0, "of the way to the value of the wrong formula", 0.0,
+                             "a shrunk value {} % of the way to " + where}});
+}
+
 /// The shrunk value of one spike minus the optimal one, or their ratio minus 1, with known rank.
 Trial shrinker_trial(const TrialPlace& place, const FixtureShape& shape, theory::Loss loss, bool relative) {
     const Fixture fixture = make_fixture(shape, place.size);
-    double optimal = fixture.spike(0).shrunk(loss).value;
-    if (place.control_is("white-law")) {
-        const theory::SeparableLaw white(theory::identity_spectrum(), theory::identity_spectrum(),
-                                         fixture.law->aspect());
-        optimal = white.spike(fixture.model.strengths[0]).shrunk(loss).value;
-    }
+    const double right = fixture.spike(0).shrunk(loss).value;
+    const double optimal = right + place.fault_of("white-law") * (optimal_in_white_noise(fixture, loss) - right);
     const double kept = place.fault_of("truncated");
+    const double off = place.fault;
     const bool square_only = place.control_is("square-only");
     const bool unclipped = place.control_is("unclipped");
     const bool one_transform = place.control_is("one-transform");
@@ -37,18 +59,20 @@ Trial shrinker_trial(const TrialPlace& place, const FixtureShape& shape, theory:
         // Negative controls: errors of published programs, applied to the same estimates.
         const double a = found.overlap_left[0];
         const double b = found.overlap_right[0];
-        if (square_only) value = found.strengths[0];
-        if (unclipped) value = found.strengths[0] * std::abs(std::sqrt(a * b) - std::sqrt((1.0 - a) * (1.0 - b)));
+        double wrong = value;
+        if (square_only) wrong = found.strengths[0];
+        if (unclipped) wrong = found.strengths[0] * std::abs(std::sqrt(a * b) - std::sqrt((1.0 - a) * (1.0 - b)));
         if (one_transform) {
             estimators::EmpiricalLaw law(found.noise_eigenvalues, block.shape());
             law.aspect = 1.0;
             const auto estimate = estimate_outlier(law, block.shape(), {values[0] * values[0]});
-            value = estimate.strength * std::sqrt(estimate.overlap_left * estimate.overlap_right);
+            wrong = estimate.strength * std::sqrt(estimate.overlap_left * estimate.overlap_right);
         }
         if (power) {
             const double x = found.strengths[0];
-            value = (std::pow(values[0], 4) - 1.0 - x * values[0]) / (x * x * values[0]);
+            wrong = (std::pow(values[0], 4) - 1.0 - x * values[0]) / (x * x * values[0]);
         }
+        value += off * (wrong - value);
         return relative ? value / optimal - 1.0 : value - optimal;
     };
 }
@@ -87,8 +111,9 @@ Claim shrinker(theory::Loss loss) {
     const char* best_for = loss == theory::Loss::frobenius ? "squared error"
                            : loss == theory::Loss::nuclear ? "nuclear norm"
                                                            : "largest error";
-    const Control truncated{"truncated", "observed values kept as they are",
-                            FaultSize{1.0, "of the shrinkage left out"}};
+    const Control truncated =
+        linear({"truncated", "observed values kept as they are",
+                FaultSize{1.0, "of the shrinkage left out", 0.0, "{} % of the shrinkage left out"}});
     Claim claim{.id = "shrinker." + name,
                 .place = "paper, appendix, optimal shrinker convergence",
                 .statement = fmt::format("given the rank, the shrunk values approach the optimal ones for the {} loss "
@@ -101,7 +126,7 @@ Claim shrinker(theory::Loss loss) {
                                   loss == theory::Loss::operator_norm
                                       // The optimal value for white noise differs too little to serve as a control.
                                       ? truncated
-                                      : Control{"white-law", "optimal value of white noise"}),
+                                      : white_optimum({Noise::coloured, 1.0, {1.5}}, loss)),
                              level("level-coloured", {Noise::coloured, 0.5, {2.0}}, true,
                                    "one spike at 2 thresholds, coloured noise, n/d = 0.5", 0.06, {truncated})}};
     if (loss != theory::Loss::nuclear)
@@ -109,17 +134,22 @@ Claim shrinker(theory::Loss loss) {
             level("level-wide", {Noise::white, 0.25, {1.8}}, true,
                   "one spike at 1.8 thresholds, white noise, n/d = 1/4", 0.06,
                   {loss == theory::Loss::operator_norm
-                       ? Control{"square-only", "the formula of square blocks, the strength itself"}
-                       : Control{"one-transform", "m2 = m1: the zero eigenvalues of the long side forgotten"}}));
+                       ? wrong_formula("square-only", "the formula of square blocks, the strength itself",
+                                       "the strength itself")
+                       : wrong_formula("one-transform", "m2 = m1: the zero eigenvalues of the long side forgotten",
+                                       "that of equal transforms")}));
     if (loss == theory::Loss::nuclear) {
-        claim.criteria.push_back(level("level-weak", {Noise::white, 1.0, {1.1}}, false,
-                                       "one spike at 1.1 thresholds, where the optimal one is 0, white noise", 0.1,
-                                       {{"unclipped", "the absolute value of the formula, not cut off below 0"}}));
+        claim.criteria.push_back(
+            level("level-weak", {Noise::white, 1.0, {1.1}}, false,
+                  "one spike at 1.1 thresholds, where the optimal one is 0, white noise", 0.1,
+                  {wrong_formula("unclipped", "the absolute value of the formula, not cut off below 0",
+                                 "the absolute value of the formula")}));
         // The shrunk value is 0 in all but a few trials: 1 is that of a spike of two thresholds.
         claim.criteria.back().reach = 1.0;
         claim.criteria.push_back(
             level("level-white", {Noise::white, 1.0, {2.0}}, true, "one spike at 2 thresholds, white noise", 0.06,
-                  {{"power", "the fourth power of the observed value in place of the strength's"}}));
+                  {wrong_formula("power", "the fourth power of the observed value in place of the strength's",
+                                 "that of the observed value's fourth power")}));
     }
     return claim;
 }
@@ -149,7 +179,8 @@ Criterion edge_rate(Noise noise) {
             .full = {{64, 4000}, {128, 3000}, {256, 1500}, {512, 500}},
             .negative_controls = {{"too-many", "k + 2 spikes, where the rule leaves room for k"},
                                   {"lasting", "an edge lower by half the true one at every size",
-                                   FaultSize{0.5, "of the true edge, at every size"}}}};
+                                   FaultSize{0.5, "of the true edge, at every size", 0.0,
+                                             "an edge {} % too low at every size"}}}};
 }
 
 /// The eigenvalues of the noise law that eOptShrink fits with known rank, with or without imputed ones; with the
@@ -274,7 +305,8 @@ std::vector<Claim> shrinkage_claims() {
                        .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
                        .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
                        .negative_controls = {{"scale", "noise eigenvalues half as large",
-                                              FaultSize{0.5, "of the noise eigenvalues, too small"}}}},
+                                              FaultSize{0.5, "of the noise eigenvalues, too small", 0.0,
+                                                        "noise eigenvalues {} % too small"}}}},
                       {.form = Form::corrected,
                        .name = "imputation",
                        .measures = "squared error of that transform with imputed eigenvalues, less that without, over "

@@ -29,8 +29,8 @@ Trial overlap_trial(const TrialPlace& place, const FixtureShape& shape, sim::Mat
     const auto spike = fixture.spike(0);
     const bool left = side == sim::MatrixSide::row;
     double predicted = left ? spike.overlap_left.value : spike.overlap_right.value;
-    if (place.control_is("other-side")) predicted = left ? spike.overlap_right.value : spike.overlap_left.value;
-    predicted += place.fault_of("certain") * (1.0 - predicted);
+    const double other = left ? spike.overlap_right.value : spike.overlap_left.value;
+    predicted += place.fault_of("other-side") * (other - predicted) + place.fault_of("certain") * (1.0 - predicted);
     return [=](std::uint64_t replicate) {
         const auto sample = fixture.draw(place, replicate);
         estimators::AnalysedBlock& block = analysed(sample.observed);
@@ -44,7 +44,17 @@ Trial overlap_trial(const TrialPlace& place, const FixtureShape& shape, sim::Mat
 Claim overlap(std::string id, sim::MatrixSide side) {
     const bool left = side == sim::MatrixSide::row;
     const std::string sides = left ? "left" : "right";
-    const Control certain{"certain", "overlap 1", FaultSize{1.0, "of what is missing to overlap 1"}};
+    const Control certain =
+        linear({"certain", "overlap 1",
+                FaultSize{1.0, "of what is missing to overlap 1", 0.0, "an overlap {} % of the way to 1"}});
+    // Its size is that at d = 128; it is nearly the same at all sizes.
+    const auto other_side = [=](Noise noise, double aspect) {
+        const auto spike = make_fixture({noise, aspect, {2.0}}, 128).spike(0);
+        const double off = (spike.overlap_right.value - spike.overlap_left.value) * (left ? 1.0 : -1.0);
+        const char* const how = off > 0.0 ? "too large" : "too small";
+        return linear({"other-side", "the overlap of the other side",
+                       FaultSize{std::abs(off), how, 0.0, fmt::format("an overlap {{}} {}", how)}});
+    };
     const auto level = [=](Noise noise, double aspect) -> Criterion {
         return {.name = fmt::format("level-{}", name_of(noise)),
                 .measures = fmt::format("squared overlap of the {} vectors minus its limit, one spike at 2 thresholds, "
@@ -58,7 +68,7 @@ Claim overlap(std::string id, sim::MatrixSide side) {
                 .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
                 .quick = {{128, 800}},
                 .full = {{128, 4000}, {256, 2000}, {512, 600}},
-                .negative_controls = {{"other-side", "the overlap of the other side"}, certain}};
+                .negative_controls = {other_side(noise, aspect), certain}};
     };
     return {.id = std::move(id),
             .place = "paper, Section 2.3, overlaps",
@@ -282,7 +292,8 @@ UpperBound delocalisation(Noise noise) {
                 },
             .prepare = [=](const TrialPlace& place) { return delocalisation_trial(place, noise); },
             .negative_controls = {{"outlier", "the outlier's overlap in place of that of the vector behind it",
-                                   FaultSize{1.0, "of the outlier's squared overlap, in the vector behind it"}}}};
+                                   FaultSize{1.0, "of the outlier's squared overlap, in the vector behind it", 0.0,
+                                             "{} % of the outlier's squared overlap in the vector behind it"}}}};
 }
 
 /// A channel of the noise, and how many of the right vectors are looked at.
@@ -350,7 +361,8 @@ std::vector<Criterion> criteria_of(const std::vector<UpperBound>& bounds) {
 /// `own` is the variance of the channel over the largest.
 Control detached(double own = 1.0) {
     return {"detached", "the variance of that channel 8 times the largest: an eigenvalue of its own",
-            FaultSize{detached_variance, "times the largest variance, in one channel", own}};
+            FaultSize{detached_variance, "times the largest variance, in one channel", own,
+                      "a channel with {} times the largest variance"}};
 }
 
 }  // namespace

@@ -26,6 +26,15 @@ struct SubspaceResult {
 [[nodiscard]] SubspaceResult subspace_result(const theory::SpikeCluster& cluster, const std::vector<double>& values,
                                              const arma::mat& left, const arma::mat& right);
 
+/// The outlier of a spike in a gap of the noise's bulk, and the squared inner products of its vectors with the true
+/// ones.
+struct GapResult {
+    std::size_t spike = 0;  ///< from 0
+    double outlier = std::numeric_limits<double>::quiet_NaN();
+    double overlap_left = std::numeric_limits<double>::quiet_NaN();
+    double overlap_right = std::numeric_limits<double>::quiet_NaN();
+};
+
 /// Results for one block of a spiked model, whatever the method, computed on the CPU or by kernels.
 struct SampleResult {
     /// Number of spikes above the detection threshold of the law; empty where the law is not known.
@@ -35,6 +44,7 @@ struct SampleResult {
     std::vector<double> values, left, right;  ///< for each spike that the block shows: the singular value, and the
                                               ///< inner products of the found with the true vectors
     std::vector<SubspaceResult> subspaces;    ///< of the clusters of spikes that are too close to be told apart
+    std::vector<GapResult> in_gaps;           ///< of the spikes that are seen in a gap of the noise only
     double energy = 0.0;                      ///< ||S||_F^2
     double oracle = 0.0;                      ///< squared error of the optimal singular values for the observed vectors
 };

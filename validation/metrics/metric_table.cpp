@@ -34,6 +34,15 @@ SpikeMeasure<SampleResult> of_cluster(double SubspaceResult::*number) {
     };
 }
 
+/// The measure of a number of a spike that is seen in a gap only. Other spikes do not have it.
+SpikeMeasure<SampleResult> in_gap(double GapResult::*number) {
+    return [number](const SampleResult& sample, std::size_t spike) -> std::optional<double> {
+        for (const GapResult& outlier : sample.in_gaps)
+            if (outlier.spike == spike) return outlier.*number;
+        return std::nullopt;
+    };
+}
+
 SpikeMeasure<EstimateResult> number_of(std::vector<double> EstimateResult::*numbers) {
     return [numbers](const EstimateResult& estimate, std::size_t component) {
         return component < estimate.rank ? (estimate.*numbers)[component] : undefined;
@@ -117,6 +126,30 @@ std::vector<Metric> spectral_metrics() {
          .of = "sample",
          .text = {.long_name = "largest angle of right subspaces of close spikes"},
          .measure = {.sample = of_cluster(&SubspaceResult::angle_right)}},
+        // Of spikes that have an outlier in a gap of the noise's bulk and none above its top edge.
+        {.name = "gap_outlier",
+         .unit = "eigenvalue",
+         .better = "none",
+         .definition =
+             "eigenvalue of S~ S~^T that the k-th spike leaves in a gap of the noise's bulk, counted from the "
+             "top; only of spikes without an outlier above the bulk",
+         .of = "sample",
+         .text = {.long_name = "outlier in a gap of the bulk"},
+         .measure = {.sample = in_gap(&GapResult::outlier)}},
+        {.name = "gap_overlap.left",
+         .unit = "share",
+         .better = "higher",
+         .definition = "squared inner product of the k-th true left vector and that of its outlier in a gap",
+         .of = "sample",
+         .text = {.long_name = "overlap of left vectors of outliers in gaps"},
+         .measure = {.sample = in_gap(&GapResult::overlap_left)}},
+        {.name = "gap_overlap.right",
+         .unit = "share",
+         .better = "higher",
+         .definition = "squared inner product of the k-th true right vector and that of its outlier in a gap",
+         .of = "sample",
+         .text = {.long_name = "overlap of right vectors of outliers in gaps"},
+         .measure = {.sample = in_gap(&GapResult::overlap_right)}},
         {.name = "rank",
          .unit = std::string(whole_components),
          .better = "none",

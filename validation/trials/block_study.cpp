@@ -34,6 +34,7 @@ struct CellSetup {
     std::string no_kernels;
     std::vector<double> strengths;
     std::vector<theory::SpikeCluster> clusters;  ///< only those of several detectable spikes
+    std::vector<theory::GapOutlier> in_gaps;     ///< of spikes that are seen in a gap only
     std::optional<std::size_t> detectable;       ///< number of spikes above the threshold; empty without a law
     bool on_device = false;
     cuda::TrialPlan plan = {};                     ///< used if on_device: estimators and codecs
@@ -64,6 +65,18 @@ double oracle_gain(const sim::SpikedSample& sample, const estimators::SingularVe
         sum += best * best;
     }
     return sum;
+}
+
+/// The eigenvalue of a spike that is seen in a gap only, and the overlaps of its vectors.
+GapResult gap_result(const theory::GapOutlier& at, const sim::SpikedSample& sample, estimators::AnalysedBlock& block) {
+    GapResult result{.spike = at.spike};
+    const auto& values = block.singular_values();
+    if (at.index >= values.size() || at.spike >= sample.left.n_cols) return result;
+    const auto vectors = block.vectors(at.index + 1);
+    result.outlier = values[at.index] * values[at.index];
+    result.overlap_left = std::pow(arma::dot(vectors.left.col(at.index), sample.left.col(at.spike)), 2);
+    result.overlap_right = std::pow(arma::dot(vectors.right.col(at.index), sample.right.col(at.spike)), 2);
+    return result;
 }
 
 /// Records the method name if the label differs from it.
@@ -159,6 +172,7 @@ std::vector<Observation> measure(const StudySetup& study, const CellSetup& cell,
         result.subspaces.push_back(subspace_result(cluster, result.values,
                                                    sample.left.head_cols(seen).t() * vectors.left,
                                                    sample.right.head_cols(seen).t() * vectors.right));
+    for (const auto& outlier : cell.in_gaps) result.in_gaps.push_back(gap_result(outlier, sample, block));
     result.energy = cell.truth ? arma::accu(arma::square(sample.signal)) : 0.0;
     result.oracle = result.energy - oracle_gain(sample, vectors, seen);
     std::vector<Observation> found;
@@ -335,7 +349,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
     Json cells = Json::array();
     std::vector<estimators::Shape> shapes;
     ClusterNotes cluster_notes;
-    GapSpikes gap_spikes;
+    GapNotes gap_notes;
     for (auto& [source, factors, label] : points) {
         shapes.push_back({source.rows, source.columns});
         experiment.notes.insert(experiment.notes.end(), source.notes.begin(), source.notes.end());
@@ -343,6 +357,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         require_known_laws(source, estimators);
         ExperimentCell cell = cell_of(source, std::move(factors), std::move(label), replicates);
         std::vector<theory::SpikeCluster> close;
+        std::vector<theory::GapOutlier> in_gaps;
         std::optional<std::size_t> detectable;
         if (source.law) {
             const theory::SeparableLaw law = source.law();
@@ -350,28 +365,33 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
                 std::count_if(source.strengths.begin(), source.strengths.end(),
                               [&](SignalStrength strength) { return strength > law.detection_threshold(); }));
             const auto clusters = theory::spike_clusters(law, source.strengths, source.rows, source.columns);
-            add_limits(cell, law, {source.strengths, clusters});
-            add_predictions(cell, experiment, codec_names, law, {source.strengths, clusters}, source.excess_kurtosis);
-            gap_spikes.withhold(cell, law, source.strengths);
+            const theory::SupportGaps outside(law);
+            in_gaps = theory::gap_outliers(law, outside, source.strengths, source.rows, source.columns);
+            const CellSpikes spikes{source.strengths, clusters, outside, in_gaps};
+            add_limits(cell, law, spikes);
+            add_predictions(cell, experiment, codec_names, law, spikes, source.excess_kurtosis);
+            gap_notes.add(cell, spikes);
             cluster_notes.add(cell, clusters);
             std::copy_if(clusters.begin(), clusters.end(), std::back_inserter(close),
                          [](const theory::SpikeCluster& one) { return one.count > 1 && one.detectable; });
         }
         cells.push(cell.params);
-        study->cells.push_back({source.prepare,
-                                cell.hash(),
-                                source.spikes,
-                                source.truth,
-                                source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value,
-                                source.no_kernels,
-                                {},
-                                std::move(close),
-                                detectable});
+        study->cells.push_back(
+            {source.prepare,
+             cell.hash(),
+             source.spikes,
+             source.truth,
+             source.keys ? estimators::GroupAxis::key : estimators::GroupAxis::value,
+             source.no_kernels.empty() && !in_gaps.empty() ? "outliers in gaps of the noise" : source.no_kernels,
+             {},
+             std::move(close),
+             std::move(in_gaps),
+             detectable});
         for (const auto& strength : source.strengths) study->cells.back().strengths.push_back(strength.value);
         experiment.cells.push_back(std::move(cell));
     }
     cluster_notes.write(experiment.notes);
-    gap_spikes.write(experiment.notes);
+    gap_notes.write(experiment.notes);
     experiment.science.set("cells", std::move(cells));
     experiment.move_to = [study, shapes = std::move(shapes)](const spiked::cuda::Device& device, std::size_t threads,
                                                              std::vector<std::string>& notes) {

@@ -7,7 +7,6 @@
 #include <numbers>
 #include <span>
 
-#include "theory/laws/support_gaps.hpp"
 #include "validation/trials/predictions.hpp"
 
 namespace spiked::validation {
@@ -50,6 +49,13 @@ void add_limits_of_cluster(ExperimentCell& cell, const theory::SeparableLaw& law
     cell.limits.push_back({"subspace_angle.right", k, angle(weakest.overlap_right)});
 }
 
+void add_limits_in_gap(ExperimentCell& cell, const theory::GapOutlier& outlier) {
+    const int k = static_cast<int>(outlier.spike) + 1;
+    cell.limits.push_back({"gap_outlier", k, outlier.prediction.outlier.value});
+    cell.limits.push_back({"gap_overlap.left", k, outlier.prediction.overlap_left.value});
+    cell.limits.push_back({"gap_overlap.right", k, outlier.prediction.overlap_right.value});
+}
+
 /// Adds the predictions of one claim for one method.
 class ClaimPredictions {
 public:
@@ -78,6 +84,11 @@ public:
                 mean_of_cluster(strengths, [&](SignalStrength strength) { return form_.predicted(with(strength)); }),
                 mean_of_cluster(strengths, [&](SignalStrength strength) { return form_.with_defect(with(strength)); }));
         }
+        if (form_.in_gaps.metric.empty()) return;
+        for (const theory::GapOutlier& outlier : spikes.in_gaps)
+            if (outlier.separate && judged(with(outlier.prediction.strength)))
+                push(form_.in_gaps.metric, static_cast<int>(outlier.spike) + 1,
+                     form_.in_gaps.predicted(outlier.prediction), form_.in_gaps.with_defect(spikes.outside, outlier));
     }
 
 private:
@@ -119,6 +130,8 @@ void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const Cel
             ++k;
         }
     }
+    for (const theory::GapOutlier& outlier : spikes.in_gaps)
+        if (outlier.separate) add_limits_in_gap(cell, outlier);
 }
 
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
@@ -171,33 +184,36 @@ void ClusterNotes::write(std::vector<std::string>& notes) const {
               "strengths that differ more");
 }
 
-void GapSpikes::withhold(ExperimentCell& cell, const theory::SeparableLaw& law,
-                         const std::vector<SignalStrength>& strengths) {
-    const theory::SupportGaps outside(law);
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < strengths.size(); ++i) {
-        const auto outliers = theory::all_outliers(law, outside, strengths[i]);
-        if (outliers.empty() || !outliers.front().gap) continue;
-        const auto is_of_spike = [k = static_cast<int>(i) + 1](const auto& entry) { return entry.k == k; };
-        std::erase_if(cell.limits, is_of_spike);
-        std::erase_if(cell.predictions, is_of_spike);
-        const theory::SupportGap& gap = outside.gaps()[*outliers.front().gap];
-        if (++found == 1 && cells_ == 0)
-            first_ = fmt::format(
+void GapNotes::add(const ExperimentCell& cell, const CellSpikes& spikes) {
+    bool compared = false;
+    bool not_compared = false;
+    for (const theory::GapOutlier& one : spikes.in_gaps) {
+        Kind& kind = one.separate ? compared_ : not_compared_;
+        (one.separate ? compared : not_compared) = true;
+        const theory::SupportGap& gap = spikes.outside.gaps()[one.gap];
+        if (kind.first.empty())
+            kind.first = fmt::format(
                 "{}: component {} has no outlier above the top edge of the noise, but one at "
                 "eigenvalue {:.4g} in its gap {:.4g} to {:.4g}",
-                cell.label, i + 1, outliers.front().prediction.outlier.value, gap.lower.value, gap.upper.value);
+                cell.label, one.spike + 1, one.prediction.outlier.value, gap.lower.value, gap.upper.value);
     }
-    if (found > 0) ++cells_;
+    compared_.cells += compared ? 1 : 0;
+    not_compared_.cells += not_compared ? 1 : 0;
 }
 
-void GapSpikes::write(std::vector<std::string>& notes) const {
-    if (cells_ == 0) return;
-    const std::string others = cells_ == 1 ? "" : fmt::format(" (and so in {} more of the cells)", cells_ - 1);
-    notes.push_back(fmt::format(
-        "{}{}: the k-th singular value is not its outlier, so that nothing about such components is compared with the "
-        "theory; `spiked theory` predicts them",
-        first_, others));
+void GapNotes::write(std::vector<std::string>& notes) const {
+    const auto write_one = [&](const Kind& kind, const char* consequence) {
+        if (kind.cells == 0) return;
+        const std::string others =
+            kind.cells == 1 ? "" : fmt::format(" (and so in {} more of the cells)", kind.cells - 1);
+        notes.push_back(fmt::format("{}{}: {}", kind.first, others, consequence));
+    };
+    write_one(compared_,
+              "checks compare that one and its vectors with the theory (gap_outlier, gap_overlap.left, "
+              "gap_overlap.right); the k-th singular value is noise");
+    write_one(not_compared_,
+              "the strength of another component is too close for their vectors to be told apart, and checks compare "
+              "nothing in the gap with the theory");
 }
 
 }  // namespace spiked::validation

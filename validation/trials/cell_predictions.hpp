@@ -8,15 +8,18 @@
 
 namespace spiked::validation {
 
-/// The spikes of a cell, in decreasing order of strength, and their clusters.
+/// The spikes of a cell, in decreasing order of strength, their clusters, and their outliers in gaps.
 struct CellSpikes {
     const std::vector<SignalStrength>& strengths;
     const std::vector<theory::SpikeCluster>& clusters;
+    const theory::SupportGaps& outside;              ///< the gaps of the noise
+    const std::vector<theory::GapOutlier>& in_gaps;  ///< of the spikes that are seen in one of them only
 };
 
 /// Adds the limits of what is measured on the cell's blocks: bulk edge, and for each spike outlier, overlaps, strength
 /// and shrunk value. Detectable spikes that are not alone in their cluster have none; a cluster of detectable spikes
-/// has those of its subspaces and the mean of its outliers.
+/// has those of its subspaces and the mean of its outliers. A spike that is seen in a gap only has those of its outlier
+/// there, unless another spike is too close; the k-th largest eigenvalue and its vectors have the limits of noise.
 void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const CellSpikes& spikes);
 
 /// Adds what the claims of study_forms predict for the methods of the experiment. `codecs`: the names of its last
@@ -43,18 +46,20 @@ private:
     Kind not_compared_;
 };
 
-/// The spikes that have an outlier in a gap of the bulk and none above the top edge. The k-th singular value of a block
-/// is then not the outlier of the k-th spike, so that no metric of component k is compared with the theory.
-class GapSpikes {
+/// Tells the user which spikes of the cells are seen in a gap of the noise only, and what is compared with the law.
+class GapNotes {
 public:
-    /// Takes from the cell the limits and predictions about such spikes.
-    void withhold(ExperimentCell& cell, const theory::SeparableLaw& law, const std::vector<SignalStrength>& strengths);
-    /// At most one note, with the first cell and the number of cells.
+    void add(const ExperimentCell& cell, const CellSpikes& spikes);
+    /// At most two notes, each with its first cell and the number of cells.
     void write(std::vector<std::string>& notes) const;
 
 private:
-    std::string first_;
-    std::size_t cells_ = 0;
+    struct Kind {
+        std::string first;
+        std::size_t cells = 0;
+    };
+    Kind compared_;
+    Kind not_compared_;
 };
 
 }  // namespace spiked::validation

@@ -61,6 +61,11 @@ std::optional<Caveat> caveat_of_entries(const ClaimPoint& at, double shift) {
 }
 
 std::optional<Caveat> caveat_of_edge(const ClaimPoint& at) {
+    const double few = 3.0 / static_cast<double>(std::min(at.rows, at.columns));
+    if (!at.law->edge_regularity(few).regular)
+        return Caveat{.why =
+                          "the largest noise eigenvalues are those of a few detached variances, which do not follow "
+                          "the edge"};
     const double width = 1.0 / std::cbrt(static_cast<double>(std::min(at.rows, at.columns)));
     if (at.strength.value >= (1.0 - width) * at.law->detection_threshold().value)
         return Caveat{.why =
@@ -68,6 +73,13 @@ std::optional<Caveat> caveat_of_edge(const ClaimPoint& at) {
                           "off the edge"};
     return caveat_of_entries(at, edge_shift(at));
 }
+
+/// The outlier of a strength 10 % larger, or the end of the gap where that one would have left it.
+double stronger_in_gap(const theory::SupportGaps& outside, const theory::GapOutlier& at) {
+    const auto stronger = outside.spike(at.gap, {1.1 * at.prediction.strength.value});
+    return stronger ? stronger->outlier.value : outside.gaps()[at.gap].upper.value;
+}
+double certain_in_gap(const theory::SupportGaps&, const theory::GapOutlier&) { return 1.0; }
 
 double distortion(const ClaimPoint& at) {
     return theory::lloyd_max_sphere(static_cast<int>(at.columns), static_cast<int>(at.bits)).distortion;
@@ -78,10 +90,17 @@ double distortion(const ClaimPoint& at) {
 const std::vector<std::pair<std::string, StudyForm>>& study_forms() {
     static const std::vector<std::pair<std::string, StudyForm>> forms = {
         {"outlier.location",
-         {"theta at a strength 10 % too large", "outlier", "sample", "", true, above_threshold,
+         {"theta at a strength 10 % too large",
+          "outlier",
+          "sample",
+          "",
+          true,
+          above_threshold,
           [](const ClaimPoint& at) { return spike(at).outlier.value + outlier_shift(at); },
           [](const ClaimPoint& at) { return spike(at, 1.1).outlier.value + outlier_shift(at, 1.1); },
-          "subspace_outlier", [](const ClaimPoint& at) { return caveat_of_entries(at, outlier_shift(at)); }}},
+          "subspace_outlier",
+          [](const ClaimPoint& at) { return caveat_of_entries(at, outlier_shift(at)); },
+          {"gap_outlier", [](const theory::SpikePrediction& at) { return at.outlier.value; }, stronger_in_gap}}},
         // Below the threshold the largest eigenvalue stays at the edge, shifted by the mean of its fluctuation and by
         // the kurtosis of the entries.
         {"threshold.detection",
@@ -93,13 +112,31 @@ const std::vector<std::pair<std::string, StudyForm>>& study_forms() {
           [](const ClaimPoint& at) { return at.law->spike({1.5 * at.law->detection_threshold().value}).outlier.value; },
           "", caveat_of_edge}},
         {"overlap.left",
-         {"the observed vectors taken for the true ones: overlap 1", "overlap.left", "sample", "", true,
-          above_threshold, [](const ClaimPoint& at) { return spike(at).overlap_left.value; },
-          [](const ClaimPoint&) { return 1.0; }, "subspace_overlap.left"}},
+         {"the observed vectors taken for the true ones: overlap 1",
+          "overlap.left",
+          "sample",
+          "",
+          true,
+          above_threshold,
+          [](const ClaimPoint& at) { return spike(at).overlap_left.value; },
+          [](const ClaimPoint&) { return 1.0; },
+          "subspace_overlap.left",
+          nullptr,
+          {"gap_overlap.left", [](const theory::SpikePrediction& at) { return at.overlap_left.value; },
+           certain_in_gap}}},
         {"overlap.right",
-         {"the observed vectors taken for the true ones: overlap 1", "overlap.right", "sample", "", true,
-          above_threshold, [](const ClaimPoint& at) { return spike(at).overlap_right.value; },
-          [](const ClaimPoint&) { return 1.0; }, "subspace_overlap.right"}},
+         {"the observed vectors taken for the true ones: overlap 1",
+          "overlap.right",
+          "sample",
+          "",
+          true,
+          above_threshold,
+          [](const ClaimPoint& at) { return spike(at).overlap_right.value; },
+          [](const ClaimPoint&) { return 1.0; },
+          "subspace_overlap.right",
+          nullptr,
+          {"gap_overlap.right", [](const theory::SpikePrediction& at) { return at.overlap_right.value; },
+           certain_in_gap}}},
         {"lloyd-max.distortion",
          {"the upper bound sqrt(3) pi / 2 4^-B taken for the value", "distortion", "codec", "tq-mse", false, everywhere,
           distortion,

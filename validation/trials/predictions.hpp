@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "theory/laws/separable_law.hpp"
+#include "theory/laws/spike_clusters.hpp"
 #include "validation/store/experiment.hpp"
 
 namespace spiked::validation {
@@ -18,6 +19,13 @@ struct ClaimPoint {
     SignalStrength strength;       ///< of spike k
     unsigned bits = 0;             ///< of the codec
     double excess_kurtosis = 0.0;  ///< of the entries; may be infinite
+};
+
+/// A claim about the spikes that are seen in a gap of the noise only.
+struct GapForm {
+    std::string metric = {};  ///< empty: the claim says nothing about them
+    double (*predicted)(const theory::SpikePrediction&) = nullptr;
+    double (*with_defect)(const theory::SupportGaps&, const theory::GapOutlier&) = nullptr;
 };
 
 /// A claim as the check of a study: the metric, its predicted value, and a negative control with one planted defect,
@@ -37,6 +45,7 @@ struct StudyForm {
     std::string of_clusters = {};
     /// What the law does not know at this point, `claim` left empty; null: it knows all that the claim asks.
     std::optional<Caveat> (*caveat)(const ClaimPoint&) = nullptr;
+    GapForm in_gaps = {};
 };
 
 /// The claims that a study can check in its own cells, by id, in the order of the table of claims. The checks of a

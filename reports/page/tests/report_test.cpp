@@ -362,7 +362,7 @@ TEST_F(Report, FoldsPassesAfterTwenty) {
 }
 
 // The number beside the name is that of the subspace, not of the first spike.
-TEST_F(Report, OnTerminalsChecksOfCloseSpikesAreNamedByTheirMetric) {
+TEST_F(Report, OnTerminalsChecksOfCloseSpikesAndOfGapsAreNamedByTheirMetric) {
     const std::string path = study();
     Database store(path, Database::Mode::write);
     EXPECT_TRUE(has(checks_text(store), "overlap.left k=1 "));
@@ -370,6 +370,8 @@ TEST_F(Report, OnTerminalsChecksOfCloseSpikesAreNamedByTheirMetric) {
     store.execute("UPDATE verdict SET metric = 'subspace_overlap.left' WHERE claim = 'overlap.left' AND k = 1");
     EXPECT_TRUE(has(checks_text(store), "subspace_overlap.left k=1 "));
     EXPECT_FALSE(has(checks_text(store), " overlap.left k=1 "));
+    store.execute("UPDATE verdict SET metric = 'gap_overlap.left' WHERE claim = 'overlap.left' AND k = 1");
+    EXPECT_TRUE(has(checks_text(store), "gap_overlap.left k=1 ")) << "of a spike in a gap";
 }
 
 /// On a terminal each claim and spike has one line for its passes, that of the interval nearest to its margin; checks

@@ -1,9 +1,14 @@
 #include "reports/tables/claim_report.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <sstream>
+
+#include "validation/claims/claims.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -53,7 +58,8 @@ TEST(ClaimReport, StatesTheClosestFaultAndTheLevelsOfSlopes) {
     validation::Outcome outcome;
     outcome.findings.push_back({.size = 0});
     outcome.levels = {{64, 0.29, -0.28}, {128, 0.226, -0.22}};
-    const validation::ClosestFault closest{"large", "rate", 0.15, 0.225, "of the threshold", 0.25, true};
+    const validation::ClosestFault closest{
+        "large", "rate", 0.15, 0.225, "of the threshold", 0.25, true, "a threshold 15 to 23 % too large"};
     validation::ClaimOutcome judged;
     judged.claim = &claim;
     judged.closest_fault = closest;
@@ -67,18 +73,38 @@ TEST(ClaimReport, StatesTheClosestFaultAndTheLevelsOfSlopes) {
     EXPECT_EQ(*fault.find("fault")->string(), "large");
     EXPECT_EQ(fault.find("size")->text(), "0.15");
     EXPECT_EQ(*fault.find("unit")->string(), "of the threshold");
+    EXPECT_EQ(*fault.find("words")->string(), "a threshold 15 to 23 % too large");
     const Json& levels = *(*one.find("criteria")->items())[0].find("levels");
     ASSERT_EQ(levels.items()->size(), 2U);
     EXPECT_EQ((*levels.items())[1].find("level")->text(), "0.226");
-    EXPECT_NE(claims_text(found, false).find("large 0.15 to 0.23 of the threshold"), std::string::npos);
+    EXPECT_NE(claims_text(found, false).find("a threshold 15 to 23 % too large"), std::string::npos);
     const std::string page = claims_markdown(found, "made by a test");
-    EXPECT_NE(page.find("**Closest fault that would still pass**: large 0.15 to 0.23 of the threshold."),
+    EXPECT_NE(page.find("**Closest fault that would still pass**: a threshold 15 to 23 % too large."),
               std::string::npos);
     EXPECT_NE(page.find("| root mean square at each size | d = 64: 0.29 (mean -0.28), d = 128: 0.23 (mean -0.22) |"),
               std::string::npos)
         << page;
     found.claims[0].closest_fault.reset();
     EXPECT_EQ((*claims_json(found).find("claims")->items())[0].find("closest_passing_fault")->text(), "null");
+}
+
+/// The page in the repository, which a full run wrote. Its numbers are those of that run; its sentences are compared.
+TEST(ClaimReport, ThePageInTheRepositoryHasTheSentencesOfTheTable) {
+    std::ifstream file(SPIKED_SOURCE_DIR "/docs/CLAIMS.md");
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+    for (const validation::Claim& claim : validation::claims()) {
+        const std::size_t begin = page.find(fmt::format("\n## {}\n", claim.id));
+        ASSERT_NE(begin, std::string::npos) << claim.id;
+        const std::string section = page.substr(begin, page.find("\n## ", begin + 1) - begin);
+        std::vector<std::string> sentences = {fmt::format(": {}. *{}.*\n", claim.statement, claim.place)};
+        if (!claim.corrected.empty()) sentences.push_back(fmt::format(": {}.\n", claim.corrected));
+        if (!claim.note.empty()) sentences.push_back(fmt::format("**Note**: {}.\n", claim.note));
+        for (const std::string& sentence : sentences)
+            EXPECT_NE(section.find(sentence), std::string::npos) << claim.id << sentence << "write the page again";
+        for (const validation::Criterion& criterion : claim.criteria)
+            EXPECT_NE(section.find(fmt::format("| {} ", markdown_cell(criterion.measures))), std::string::npos)
+                << claim.id << ": " << criterion.measures;
+    }
 }
 
 }  // namespace

@@ -96,10 +96,16 @@ TEST(ClaimSummary, StatesBothEndsOfTheClosestFault) {
     auto& criterion = claim.criteria.front();
     const auto& control = criterion.criterion->negative_controls.front();
     criterion.controls.push_back({control, criterion.outcome});
-    claim.closest_fault =
-        validation::ClosestFault{control.name, criterion.criterion->name, 0.0, 0.1, "of the strength", 0.0, true};
+    claim.closest_fault = validation::ClosestFault{control.name,
+                                                   criterion.criterion->name,
+                                                   0.0,
+                                                   0.1,
+                                                   "of the strength",
+                                                   0.0,
+                                                   true,
+                                                   "theta at a strength 0 to 10 % too large"};
     const std::string markdown = summary_markdown(summary_of(found), "Made by a test.");
-    EXPECT_EQ(occurrences(markdown, control.description + ": between 0 and 0.1 of the strength |"), 1U) << markdown;
+    EXPECT_EQ(occurrences(markdown, "| theta at a strength 0 to 10 % too large |"), 1U) << markdown;
 }
 
 // Numbers of the second page are those of the run; without their claims a loss is left out.

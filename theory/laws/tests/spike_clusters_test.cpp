@@ -87,6 +87,60 @@ TEST(SpikeClusters, SeparateAtTheStatedMultipleOfTheFluctuationOfTheStrongerSpik
         }
 }
 
+/// The outliers in gaps of the law with two atoms, in blocks of 100 x 1000.
+std::vector<GapOutlier> in_gaps(const std::vector<SignalStrength>& strengths) {
+    const SeparableLaw law(two_atom_spectrum(1.0, 25.0, 0.5), identity_spectrum(), AspectRatio(0.1));
+    return gap_outliers(law, SupportGaps(law), strengths, 100, 1000);
+}
+
+TEST(GapOutliers, AreThoseOfSpikesWithoutOneAboveTheTopEdgeAndCountEveryStrongerSpike) {
+    const auto found = in_gaps({{12.0}, {1.67}, {0.9}, {0.5}});
+    ASSERT_EQ(found.size(), 2U) << "12 has an outlier above the edge, 0.5 has none";
+    EXPECT_EQ(found[0].spike, 1U);
+    EXPECT_EQ(found[0].index, 51U) << "50 eigenvalues are above the gap without spikes, and 12 has left one more";
+    EXPECT_NEAR(found[0].prediction.outlier.value, 2.274, 0.001);
+    EXPECT_EQ(found[1].spike, 2U);
+    EXPECT_EQ(found[1].index, 52U);
+    EXPECT_TRUE(in_gaps({}).empty());
+    // No gap, no outliers in it.
+    const SeparableLaw white(identity_spectrum(), identity_spectrum(), AspectRatio(0.1));
+    const SignalStrength weak[] = {{0.4}};
+    EXPECT_TRUE(gap_outliers(white, SupportGaps(white), weak, 100, 1000).empty());
+}
+
+TEST(GapOutliers, AreSeparateUnlessAnotherSpikeIsClose) {
+    const auto separate = [](double other) {
+        std::vector<SignalStrength> strengths = {{1.67}};
+        strengths.insert(other > 1.67 ? strengths.begin() : strengths.end(), {other});
+        for (const GapOutlier& one : in_gaps(strengths))
+            if (one.prediction.strength.value == 1.67) return one.separate;
+        ADD_FAILURE() << "1.67 has its outlier in the gap";
+        return false;
+    };
+    EXPECT_TRUE(in_gaps({{1.67}}).front().separate);
+    for (const double other : {0.3, 1.0, 3.6, 12.0}) EXPECT_TRUE(separate(other)) << other;
+    for (const double other : {1.5, 1.6699, 1.8, 2.2}) EXPECT_FALSE(separate(other)) << other;
+    for (const GapOutlier& one : in_gaps({{1.67}, {1.67}})) EXPECT_FALSE(one.separate) << "equal strengths";
+}
+
+/// Above the top edge the deviation of the three forms is that of spike_fluctuation, which has another derivation.
+TEST(GapOutliers, TheirDeviationIsThatOfSpikeFluctuationAboveTheTopEdge) {
+    const SeparableLaw laws[] = {{identity_spectrum(), identity_spectrum(), AspectRatio(0.5)},
+                                 {ar1_symbol_spectrum(0.5, 64), exponential_spectrum(2.0, 128), AspectRatio(0.5)},
+                                 {two_atom_spectrum(1.0, 25.0, 0.5), identity_spectrum(), AspectRatio(0.5)}};
+    for (const SeparableLaw& law : laws)
+        for (const double thresholds : {1.3, 2.0, 5.0}) {
+            const double strength = thresholds * law.detection_threshold().value;
+            const auto at = [&](double factor) { return law.spike({factor * strength}); };
+            const double expected = spike_fluctuation(law, {strength}, 256, 512).outlier;
+            EXPECT_NEAR(outlier_deviation(at(1.0), at(1.0 - 1e-4), at(1.0 + 1e-4), 256, 512) / expected, 1.0, 1e-5)
+                << thresholds;
+            // Control: the sides exchanged.
+            EXPECT_GT(std::abs(outlier_deviation(at(1.0), at(1.0 - 1e-4), at(1.0 + 1e-4), 512, 256) / expected - 1.0),
+                      0.01);
+        }
+}
+
 TEST(SpikeClusters, UnusableArgumentsAreRejected) {
     const SeparableLaw law(identity_spectrum(), identity_spectrum(), AspectRatio(1.0));
     const auto of = [&](const std::vector<SignalStrength>& strengths, std::size_t rows) {

@@ -1,11 +1,13 @@
 #include "validation/claims/claim_verdicts.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <fstream>
+#include <iostream>
 #include <limits>
 #include <map>
 #include <set>
@@ -17,6 +19,7 @@
 #include "sim/spiked/spectrum_spec.hpp"
 #include "theory/laws/finite_size.hpp"
 #include "theory/laws/support_gaps.hpp"
+#include "validation/claims/claim_runs.hpp"
 #include "validation/claims/fixture.hpp"
 #include "validation/claims/printed_tables.hpp"
 #include "validation/claims/selftest.hpp"
@@ -224,6 +227,7 @@ TEST(ClosestFault, IsFoundInItsOwnUnitByEightBisectionsWhereTheVerdictWasMoreWor
     EXPECT_EQ(closest.fault, "shifted");
     EXPECT_EQ(closest.unit, "units");
     EXPECT_TRUE(closest.own_unit);
+    EXPECT_EQ(closest.words, fmt::format("another centre: {:.2g} to {:.2g} units", closest.passes, closest.fails));
     const Interval& interval = found.criteria[0].outcome.findings[0].interval;
     const double boundary = 12.0 * (1.0 + interval.high - interval.estimate) / 4.0;
     EXPECT_LE(closest.passes, boundary);
@@ -251,9 +255,111 @@ TEST(ClosestFault, NeedsNoTrialsAsAShareOfThem) {
     EXPECT_EQ(drawn, 200);
     ASSERT_TRUE(found.closest_fault);
     EXPECT_EQ(found.closest_fault->unit, "of the trials");
+    EXPECT_EQ(found.closest_fault->words,
+              fmt::format("another centre, in {:.2g} to {:.2g} % of the trials", 100.0 * found.closest_fault->passes,
+                          100.0 * found.closest_fault->fails));
     // The mean is 4 times the share, its half width 5 to 8 standard errors of at most 2 / sqrt(100).
     EXPECT_GT(found.closest_fault->passes, 0.25);
     EXPECT_LT(found.closest_fault->passes, 0.25 + 8.0 * 0.2 / 4.0);
+}
+
+// The numbers of with_fault_size are linear in the fault, so that its size needs no trials in either tier.
+TEST(ClosestFault, NeedsNoTrialsInItsOwnUnitWhereTheNumbersAreLinearInIt) {
+    for (const Tier tier : {Tier::quick, Tier::full}) {
+        std::atomic<int> drawn = 0;
+        auto criterion = with_fault_size(drawn);
+        criterion.negative_controls = {
+            linear({"shifted", "another centre", FaultSize{12.0, "units", 4.0, "a centre {} % off"}})};
+        const std::vector<Claim> claims = {
+            {.id = "made-up", .place = "", .statement = "", .corrected = "", .criteria = {criterion}}};
+        const auto found = validate_claims({.tier = tier, .threads = 2}, claims).claims.front();
+        EXPECT_EQ(drawn, 200);
+        ASSERT_TRUE(found.closest_fault);
+        const ClosestFault& closest = *found.closest_fault;
+        EXPECT_TRUE(closest.own_unit);
+        EXPECT_EQ(closest.unit, "units");
+        // From 4, which changes nothing, to 12, which shifts the mean by 4.
+        const Interval& interval = found.criteria[0].outcome.findings[0].interval;
+        const double boundary = 4.0 + 8.0 * (1.0 + interval.high - interval.estimate) / 4.0;
+        EXPECT_LE(closest.passes, boundary);
+        EXPECT_GE(closest.fails, boundary);
+        EXPECT_NEAR(closest.fails - closest.passes, 8.0 / 256.0, 1e-9);
+        EXPECT_EQ(closest.words,
+                  fmt::format("a centre {:.2g} to {:.2g} % off", 100.0 * closest.passes, 100.0 * closest.fails));
+    }
+    std::atomic<int> drawn = 0;
+    auto criterion = with_fault_size(drawn);
+    criterion.negative_controls = {only_whole({"shifted", "another centre"})};
+    const std::vector<Claim> claims = {
+        {.id = "made-up", .place = "", .statement = "", .corrected = "", .criteria = {criterion}}};
+    EXPECT_FALSE(validate_claims({.threads = 2}, claims).claims.front().closest_fault) << "no part of it makes sense";
+}
+
+/// The work of the bisections on new trials over that of the verdicts, all claims in the full tier; printed for the
+/// comment of search_closest_faults.
+double work_of_searches() {
+    double searches = 0.0;
+    double verdicts = 0.0;
+    for (const Claim& claim : claims()) {
+        double drawn = 0.0;
+        double step = 0.0;
+        for (const Criterion& criterion : claim.criteria) {
+            double work = 0.0;
+            for (const SizePlan& plan : plan_of(criterion, Tier::full))
+                work += static_cast<double>(plan.trials) * std::pow(static_cast<double>(plan.size), 3);
+            drawn +=
+                work * static_cast<double>(1 + criterion.negative_controls.size() + criterion.positive_controls.size());
+            for (const Control& control : criterion.negative_controls)
+                step += control.size && !control.linear ? work : 0.0;
+        }
+        verdicts += drawn;
+        if (step > 0.0) searches += step * std::clamp(std::floor(drawn / step), 5.0, 8.0);
+    }
+    return searches / verdicts;
+}
+
+/// Every control with a size: none of the fault changes no trial, the whole one changes some, and half of it lies in
+/// the middle exactly where the control is marked as linear.
+TEST(ClosestFault, SizesOfFaultsBeginWhereNothingIsChangedAndAreLinearWhereTheySaySo) {
+    std::map<std::string, int> kinds;
+    for (const Claim& claim : claims())
+        for (const Criterion& criterion : claim.criteria)
+            for (const Control& control : criterion.negative_controls) {
+                ++kinds[control.size    ? (control.linear ? "linear" : "sized")
+                        : control.whole ? "whole"
+                                        : "there or not"];
+                if (!control.size) continue;
+                EXPECT_NE(control.size->words.find("{}"), std::string::npos) << claim.id << " " << control.name;
+                const std::size_t size = 32;
+                const auto number = [&](std::string name, double fault, std::uint64_t replicate) {
+                    const TrialPlace place{size, std::move(name), stream::StudySeed::parse("0x5eed"),
+                                           claim.id + criterion.name, fault};
+                    return criterion.prepare(place)(replicate);
+                };
+                const std::string what = claim.id + " " + criterion.name + " " + control.name;
+                double changed = 0.0;
+                double bent = 0.0;
+                for (std::uint64_t r = 0; r < 4; ++r) {
+                    const double sound = number("", 1.0, r);
+                    const double whole = number(control.name, 1.0, r);
+                    const double scale = 1e-9 * (1.0 + std::abs(sound) + std::abs(whole));
+                    // The second implementation of the quantizer draws another rotation.
+                    const bool by_hand =
+                        control.name == "half-variance" || control.size->unit.ends_with("wrong levels");
+                    EXPECT_NEAR(number(control.name, 0.0, r), sound, by_hand ? 0.2 * std::abs(sound) : scale) << what;
+                    changed = std::max(changed, std::abs(whole - sound) / scale);
+                    bent = std::max(bent, std::abs(number(control.name, 0.5, r) - 0.5 * (sound + whole)) / scale);
+                }
+                if (criterion.summary == Summary::share) continue;  // few replicates need not change
+                EXPECT_GT(changed, 1.0) << what;
+                if (control.linear) {
+                    EXPECT_LE(bent, 1.0) << what << " is not linear";
+                }
+            }
+    for (const auto& [kind, count] : kinds) std::cout << kind << ": " << count << "\n";
+    std::cout << "work of all searches over that of all verdicts: " << work_of_searches() << "\n";
+    EXPECT_EQ(kinds["whole"], 2);
+    EXPECT_GT(kinds["linear"] + kinds["sized"], 2 * kinds["there or not"]);
 }
 
 // A fault that is planted in two criteria counts where it is found soonest; a form that fails has no closest fault.

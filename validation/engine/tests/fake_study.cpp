@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <map>
 
 #include "sim/random/normal.hpp"
@@ -104,6 +105,23 @@ RunOutcome run_into(const Experiment& experiment, const std::string& path, const
                                                       {RunOutcome::too_many_failures, "failed"}};
     store.finish(status.at(outcome), 0, "");
     return outcome;
+}
+
+std::map<std::string, std::string> judged_study(const Experiment& experiment, const std::string& path) {
+    run_into(experiment, path);
+    Database store(path, Database::Mode::read);
+    Statement rows(store,
+                   "SELECT c.label, v.metric, v.k, v.verdict, v.control_verdict, v.estimate, v.expected, v.margin, "
+                   "v.detectable FROM verdict v JOIN cell c USING(cell_id) ORDER BY verdict_id");
+    std::map<std::string, std::string> found;
+    while (rows.step()) {
+        const std::string what = fmt::format("{} {} {}", rows.text(0), rows.text(1), rows.integer(2));
+        found[what] = rows.text(3);
+        std::cout << fmt::format("{}: {:.4f}, expected {:.4f} +- {:.4f}: {}; a deviation of {:.4f} would be detected\n",
+                                 what, rows.real(5), rows.real(6), rows.real(7), rows.text(3), rows.real(8));
+        EXPECT_EQ(rows.text(4), "fail") << "the built-in control of " << what;
+    }
+    return found;
 }
 
 std::string science_of(Database& store) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct FakeStudy {
 
 /// Runs the study into the store and closes it with the status that the command would write.
 RunOutcome run_into(const Experiment& experiment, const std::string& path, const RunOptions& options = {.threads = 1});
+
+/// Runs the study into the store and prints its checks. Their verdicts by cell, metric and component, such as "cell a
+/// outlier 1"; each built-in control must fail.
+std::map<std::string, std::string> judged_study(const Experiment& experiment, const std::string& path);
 
 /// The scientific content of a store as text, with exact numbers; without times, paths, sessions and threads.
 [[nodiscard]] std::string science_of(Database& store);

@@ -187,6 +187,18 @@ TEST(EstimateMetrics, AreThoseOfTheNumbersAndUndefinedForSpikesThatAreNotSeen) {
     EXPECT_EQ(found.size(), 4U) << "rank, edge, and strength and shrunk of the component";
 }
 
+TEST(GapMetrics, AreObservedOfSpikesThatAreSeenInAGapOnly) {
+    SampleResult sample{.spikes = 2, .truth = true, .values = {3.0, 2.0}, .left = {0.5, 0.1}, .right = {-0.6, 0.1}};
+    sample.in_gaps = {{.spike = 1, .outlier = 1.5, .overlap_left = 0.4, .overlap_right = 0.3}};
+    std::vector<Observation> found;
+    observe_sample(sample, found);
+    std::string text;
+    for (const auto& one : found)
+        if (metrics()[one.metric].name.starts_with("gap_"))
+            text += fmt::format("{} {} {:g}\n", metrics()[one.metric].name, one.k, one.value);
+    EXPECT_EQ(text, "gap_outlier 2 1.5\ngap_overlap.left 2 0.4\ngap_overlap.right 2 0.3\n");
+}
+
 TEST(SubspaceMetrics, AreThoseOfThePrincipalAnglesHoweverVectorsMix) {
     const auto turn = [](double degrees) {
         const double angle = degrees * arma::datum::pi / 180.0;

@@ -1,7 +1,9 @@
 #include "validation/study/study.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -341,15 +343,15 @@ TEST(StudyFile, UnitsOfStrengthsAndRatesOfMarginsAreApplied) {
 
 // The noise has the gap of theory/laws/tests/support_gaps_test.cpp. Strength 1.67 has its outlier there, so that the
 // second singular value of a block is not the outlier of the second spike.
-TEST(StudyFile, NothingIsPredictedAboutASpikeThatIsSeenOnlyInAGap) {
+TEST(StudyFile, ASpikeThatIsSeenOnlyInAGapHasPredictionsOfItsOutlierThere) {
     const std::string text = R"(
 spiked = 1
 [study]
 name = "gaps"
 [model]
 kind = "spiked"
-n = 30
-d = 300
+n = 60
+d = 600
 noise = { row_cov = { kind = "two-atom", low = 1.0, high = 25.0, weight = 0.5 } }
 signal = { strength = [12.0, 1.67, 0.3], unit = "absolute" }
 [run]
@@ -358,21 +360,80 @@ reps = { min = 20 }
 claim = "outlier.location"
 margin = { rel = 0.1 }
 )";
+    const auto in_gap = [](const Study& study) {
+        std::map<std::string, std::pair<double, double>> found;
+        for (const auto& prediction : study.experiment.cells.front().predictions)
+            if (prediction.metric.starts_with("gap_"))
+                found[fmt::format("{} {} {}", prediction.claim, prediction.metric, prediction.k)] = {
+                    prediction.value, prediction.with_fault};
+        return found;
+    };
     const Study study = parse_study(text, "x");
-    const ExperimentCell& cell = study.experiment.cells.front();
-    std::set<int> limits;
-    std::set<int> predictions;
-    for (const auto& limit : cell.limits) limits.insert(limit.k);
-    for (const auto& prediction : cell.predictions) predictions.insert(prediction.k);
-    EXPECT_EQ(limits, (std::set<int>{0, 1, 3})) << "0: of the bulk edge";
-    EXPECT_FALSE(predictions.contains(2));
-    EXPECT_TRUE(predictions.contains(1));
+    const auto found = in_gap(study);
+    ASSERT_EQ(found.size(), 3U);
+    EXPECT_NEAR(found.at("outlier.location gap_outlier 2").first, 2.274, 0.001);
+    EXPECT_NEAR(found.at("outlier.location gap_outlier 2").second, 2.508, 0.001) << "that of strength 1.837";
+    EXPECT_NEAR(found.at("overlap.left gap_overlap.left 2").first, 0.4096, 0.0001);
+    EXPECT_NEAR(found.at("overlap.right gap_overlap.right 2").first, 0.4853, 0.0001);
+    std::map<std::string, double> limits;
+    double top = 0.0;
+    for (const auto& limit : study.experiment.cells.front().limits)
+        limits[fmt::format("{} {}", limit.metric, limit.k)] = limit.value;
+    EXPECT_EQ(limits.at("gap_outlier 2"), found.at("outlier.location gap_outlier 2").first);
+    EXPECT_EQ(limits.at("outlier 2"), limits.at("bulk_edge 0")) << "the second singular value is noise";
+    for (const auto& prediction : study.experiment.cells.front().predictions)
+        if (prediction.claim == "threshold.detection") {
+            EXPECT_EQ(prediction.k, 2);
+            top = prediction.value;
+        }
+    EXPECT_NEAR(top / limits.at("bulk_edge 0"), 1.0, 0.1) << "it stays at the edge";
     ASSERT_EQ(study.experiment.notes.size(), 1U);
-    EXPECT_NE(study.experiment.notes.front().find("component 2 has no outlier above the top edge of the noise, but one "
-                                                  "at eigenvalue 2.274 in its gap 1.433 to 15.12"),
-              std::string::npos)
-        << study.experiment.notes.front();
+    for (const char* part : {"component 2 has no outlier above the top edge of the noise, but one at eigenvalue 2.274 "
+                             "in its gap 1.433 to 15.12",
+                             "gap_outlier"})
+        EXPECT_NE(study.experiment.notes.front().find(part), std::string::npos) << study.experiment.notes.front();
     EXPECT_TRUE(parse_study(small_study, "x").experiment.notes.empty());
+
+    // Two spikes of the gap whose vectors mix: nothing is predicted about either of them there, and a note says so.
+    std::string at_edge = text;
+    at_edge.replace(at_edge.find("outlier.location"), 16, "threshold.detection");
+    const Study close = parse_study(at_edge, "x", {.set = {{"model.signal.strength", "[1.67, 1.6]"}}});
+    EXPECT_TRUE(in_gap(close).empty());
+    EXPECT_EQ(std::count_if(close.experiment.cells.front().limits.begin(), close.experiment.cells.front().limits.end(),
+                            [](const LimitValue& limit) { return limit.metric.starts_with("gap_"); }),
+              0);
+    ASSERT_EQ(close.experiment.notes.size(), 1U);
+    EXPECT_NE(close.experiment.notes.front().find("too close"), std::string::npos) << close.experiment.notes.front();
+}
+
+// One row has 400 times the variance of the others. Its eigenvalue of the noise lies alone above a gap.
+TEST(StudyFile, NothingIsPredictedAboutTheTopEdgeWhereItIsThatOfADetachedVariance) {
+    const Study study = parse_study(R"(
+spiked = 1
+[study]
+name = "detached"
+[model]
+kind = "spiked"
+n = 40
+d = 80
+noise = { row_cov = { kind = "two-atom", low = 1.0, high = 400.0, weight = 0.025 } }
+signal = { strength = [4.0], unit = "absolute" }
+[run]
+reps = { min = 20 }
+[[check]]
+claim = "outlier.location"
+margin = { rel = 0.1 }
+)",
+                                    "x");
+    for (const auto& prediction : study.experiment.cells.front().predictions)
+        EXPECT_NE(prediction.claim, "threshold.detection") << prediction.value;
+    const auto& caveats = study.experiment.cells.front().caveats;
+    EXPECT_TRUE(std::any_of(caveats.begin(), caveats.end(), [](const Caveat& caveat) {
+        return caveat.claim == "threshold.detection" && caveat.why.find("detached variances") != std::string::npos;
+    }));
+    const auto& limits = study.experiment.cells.front().limits;
+    EXPECT_TRUE(std::any_of(limits.begin(), limits.end(),
+                            [](const LimitValue& limit) { return limit.metric == "gap_outlier"; }));
 }
 
 TEST(Store, RejectsAnotherStudyAndReportsTheDifference) {

@@ -73,24 +73,6 @@ TEST(SpikeMixingLaw, TwoSpikesMixByHalfTheInverseSquareOfTheirDistance) {
     }
 }
 
-/// The verdicts of a study: by cell, metric and component.
-std::map<std::string, std::string> close_spike_verdicts(const Experiment& experiment, const std::string& path) {
-    run_into(experiment, path);
-    Database store(path, Database::Mode::read);
-    Statement rows(store,
-                   "SELECT c.label, v.metric, v.k, v.verdict, v.control_verdict, v.estimate, v.expected, v.margin, "
-                   "v.detectable FROM verdict v JOIN cell c USING(cell_id) ORDER BY verdict_id");
-    std::map<std::string, std::string> found;
-    while (rows.step()) {
-        const std::string what = fmt::format("{} {} {}", rows.text(0), rows.text(1), rows.integer(2));
-        found[what] = rows.text(3);
-        std::cout << fmt::format("{}: {:.4f}, expected {:.4f} +- {:.4f}: {}; a deviation of {:.4f} would be detected\n",
-                                 what, rows.real(5), rows.real(6), rows.real(7), rows.text(3), rows.real(8));
-        EXPECT_EQ(rows.text(4), "fail") << "the built-in control of " << what;
-    }
-    return found;
-}
-
 /// The study that is shipped. With 1000 replicates and 200 other seeds, no question of the cells [2.1, 2], [2.2, 2.1,
 /// 2] and [2.6, 2] failed, 2399 of 2400 passed and one was inconclusive, and overlaps wrong by 5 % always failed. Nor
 /// did one fail over 200 seeds for the pairs 2.39, 2 and 1.92, 1.5 (thresholds) in AR(.5) x exp(2) 64x128, which are
@@ -103,7 +85,7 @@ TEST(CloseSpikesLaw, TheStudyOfCloseSpikesPassesAndOverlapsThatAreWrongByFivePer
     EXPECT_NE(experiment.notes[0].find("2 more of the cells"), std::string::npos) << experiment.notes[0];
 
     const std::string path = scratch_path("close-spikes.spiked");
-    const auto found = close_spike_verdicts(experiment, path);
+    const auto found = judged_study(experiment, path);
     std::set<std::string> asked;
     for (const auto& [what, verdict] : found) {
         EXPECT_EQ(verdict, "pass") << what;
@@ -123,7 +105,7 @@ TEST(CloseSpikesLaw, TheStudyOfCloseSpikesPassesAndOverlapsThatAreWrongByFivePer
         for (auto& cell : wrong.cells)
             for (auto& prediction : cell.predictions)
                 if (prediction.metric.find("overlap") != std::string::npos) prediction.value *= factor;
-        for (const auto& [what, verdict] : close_spike_verdicts(wrong, path)) {
+        for (const auto& [what, verdict] : judged_study(wrong, path)) {
             if (what.find("overlap") != std::string::npos) {
                 EXPECT_EQ(verdict, "fail") << what << " times " << factor;
             }
@@ -140,7 +122,7 @@ TEST(CloseSpikesLaw, TheStudyOfCloseSpikesPassesAndOverlapsThatAreWrongByFivePer
             cell.predictions.push_back(
                 {"overlap.left", "overlap.left", 0, k, white.spike({strength}).overlap_left.value, 1.0});
     }
-    const auto by_vector = close_spike_verdicts(single, path);
+    const auto by_vector = judged_study(single, path);
     EXPECT_EQ(by_vector.at("signal.strength=[2.1, 2] overlap.left 1"), "fail");
     EXPECT_EQ(by_vector.at("signal.strength=[2.1, 2] overlap.left 2"), "fail");
 }
