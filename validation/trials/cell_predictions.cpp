@@ -33,8 +33,8 @@ void add_limits_of_spike(ExperimentCell& cell, const theory::SpikePrediction& sp
     cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
 }
 
-void add_limits_of_cluster(ExperimentCell& cell, const theory::SeparableLaw& law,
-                           std::span<const SignalStrength> cluster, int k) {
+template <class Law>
+void add_limits_of_cluster(ExperimentCell& cell, const Law& law, std::span<const SignalStrength> cluster, int k) {
     const auto mean = [&](const auto& number) {
         return mean_of_cluster(cluster, [&](SignalStrength strength) { return number(law.spike(strength)); });
     };
@@ -48,6 +48,20 @@ void add_limits_of_cluster(ExperimentCell& cell, const theory::SeparableLaw& law
         {"subspace_overlap.right", k, mean([](const auto& spike) { return spike.overlap_right.value; })});
     cell.limits.push_back({"subspace_angle.left", k, angle(weakest.overlap_left)});
     cell.limits.push_back({"subspace_angle.right", k, angle(weakest.overlap_right)});
+}
+
+template <class Law>
+void add_limits_of_law(ExperimentCell& cell, const Law& law, const CellSpikes& spikes) {
+    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
+    for (const theory::SpikeCluster& cluster : spikes.clusters) {
+        int k = static_cast<int>(cluster.first) + 1;
+        if (cluster.count > 1 && cluster.detectable) add_limits_of_cluster(cell, law, strengths_of(spikes, cluster), k);
+        for (const SignalStrength strength : strengths_of(spikes, cluster)) {
+            const theory::SpikePrediction spike = law.spike(strength);
+            if (cluster.count == 1 || !spike.detectable) add_limits_of_spike(cell, spike, k);
+            ++k;
+        }
+    }
 }
 
 /// Adds the predictions of one claim for one method.
@@ -109,16 +123,22 @@ private:
 }  // namespace
 
 void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const CellSpikes& spikes) {
-    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
-    for (const theory::SpikeCluster& cluster : spikes.clusters) {
-        int k = static_cast<int>(cluster.first) + 1;
-        if (cluster.count > 1 && cluster.detectable) add_limits_of_cluster(cell, law, strengths_of(spikes, cluster), k);
-        for (const SignalStrength strength : strengths_of(spikes, cluster)) {
-            const theory::SpikePrediction spike = law.spike(strength);
-            if (cluster.count == 1 || !spike.detectable) add_limits_of_spike(cell, spike, k);
-            ++k;
-        }
-    }
+    add_limits_of_law(cell, law, spikes);
+}
+
+void add_limits(ExperimentCell& cell, const theory::ProfileLaw& law, const CellSpikes& spikes) {
+    add_limits_of_law(cell, law, spikes);
+}
+
+std::vector<theory::SpikeCluster> clusters_in_profile(const theory::ProfileLaw& law,
+                                                      const std::vector<SignalStrength>& strengths, std::size_t rows,
+                                                      std::size_t columns) {
+    const theory::SeparableLaw white(theory::identity_spectrum(), theory::identity_spectrum(),
+                                     AspectRatio::of(rows, columns));
+    const double unit = white.detection_threshold().value / law.detection_threshold().value;
+    std::vector<SignalStrength> in_white;
+    for (const SignalStrength strength : strengths) in_white.push_back({unit * strength.value});
+    return theory::spike_clusters(white, in_white, rows, columns);
 }
 
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "theory/laws/profile_law.hpp"
 #include "theory/laws/separable_law.hpp"
 #include "theory/laws/spike_clusters.hpp"
 #include "validation/store/experiment.hpp"
@@ -18,6 +19,14 @@ struct CellSpikes {
 /// and shrunk value. Detectable spikes that are not alone in their cluster have none; a cluster of detectable spikes
 /// has those of its subspaces and the mean of its outliers.
 void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const CellSpikes& spikes);
+/// The same for noise with a variance profile and spikes that are spread evenly.
+void add_limits(ExperimentCell& cell, const theory::ProfileLaw& law, const CellSpikes& spikes);
+
+/// The clusters of such spikes. The fluctuations that decide are those of white noise at as many thresholds, because
+/// those of the profile are not known; the law of close spikes is about their order of magnitude.
+[[nodiscard]] std::vector<theory::SpikeCluster> clusters_in_profile(const theory::ProfileLaw& law,
+                                                                    const std::vector<SignalStrength>& strengths,
+                                                                    std::size_t rows, std::size_t columns);
 
 /// Adds what the claims of study_forms predict for the methods of the experiment. `codecs`: the names of its last
 /// methods. A claim about detectable spikes is tested on a cluster by its metric of clusters. Nothing is predicted
