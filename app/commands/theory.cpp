@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/cli/command.hpp"
+#include "app/commands/theory_profile.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "reports/figures/theory_figure.hpp"
@@ -203,6 +204,9 @@ void add_close_strengths(Json& document, const std::vector<CloseStrengths>& clos
 
 int run(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
+    if (arguments.has("--variances"))
+        return run_profile_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
+    reject_profile_options(arguments);
     const AspectRatio aspect = read_aspect(arguments, size);
     std::vector<SignalStrength> strengths;
     for (const double strength : arguments.numbers("--strength")) strengths.push_back({strength});
@@ -275,6 +279,7 @@ Command theory_command() {
          "spectrum --missing uniform, and the error against this fraction",
          "1", false},
         {"--plot", any_text("FILE"), "the phase transition as a picture: .svg, .png or .pdf", "", false}};
+    const std::vector<OptionSpec> of_profile = profile_options();
     const auto of_noise =
         in_group("The eigenvalues of the noise",
                  {{"--density", whole("POINTS", 2),
@@ -291,6 +296,7 @@ Command theory_command() {
                   {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
                    "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1", false},
                   {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0", false}});
+    options.insert(options.end(), of_profile.begin(), of_profile.end());
     options.insert(options.end(), of_noise.begin(), of_noise.end());
     options.insert(options.end(), of_quantizers.begin(), of_quantizers.end());
     return {"theory",
@@ -300,6 +306,7 @@ Command theory_command() {
              "spiked theory --col-spectrum file:eigenvalues.csv --size 256x128 --strength 2,3",
              "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
              "spiked theory --aspect 1 --strength 3 --seen 0.4",
+             "spiked theory --variances blocks:1,4/9,0.5 --size 64x128 --strength 3",
              "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
             {},
             0,

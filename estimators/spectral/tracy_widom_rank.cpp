@@ -18,7 +18,7 @@ namespace spiked::estimators {
 namespace {
 
 /// Where the distribution of the largest value without a signal comes from.
-enum class NullLaw { tracy_widom, sign_flips };
+enum class NullLaw { tracy_widom, kurtosis, sign_flips };
 
 }  // namespace
 }  // namespace spiked::estimators
@@ -26,7 +26,9 @@ enum class NullLaw { tracy_widom, sign_flips };
 template <>
 struct spiked::EnumNames<spiked::estimators::NullLaw> {
     static constexpr EnumName<spiked::estimators::NullLaw> table[] = {
-        {spiked::estimators::NullLaw::tracy_widom, "tw"}, {spiked::estimators::NullLaw::sign_flips, "signflip"}};
+        {spiked::estimators::NullLaw::tracy_widom, "tw"},
+        {spiked::estimators::NullLaw::kurtosis, "kurtosis"},
+        {spiked::estimators::NullLaw::sign_flips, "signflip"}};
 };
 
 namespace spiked::estimators {
@@ -46,8 +48,18 @@ double quantile_at(double level) {
     return quantiles.of(level, [&] { return theory::tracy_widom_upper_quantile(level); });
 }
 
+/// The shift of the edge of noise entries of variance 1/d by the kurtosis of the entries behind `rank` components.
+double kurtosis_shift(AnalysedBlock& block, std::size_t rank, Shape rest) {
+    const std::span<const double> values = block.singular_values();
+    arma::mat residual = block.residual(values.first(rank)) / values.front();
+    if (block.kept_rows().n_elem < residual.n_rows || block.kept_columns().n_elem < residual.n_cols)
+        residual = residual.submat(block.kept_rows(), block.kept_columns());
+    const double root = std::sqrt(AspectRatio::of(rest.rows, rest.columns).value());
+    return excess_kurtosis(residual) * (1.0 + root) * (1.0 + root) / (root * static_cast<double>(rest.columns));
+}
+
 Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& options, double quantile,
-                const ParallelAnalysis* flips) {
+                const ParallelAnalysis* flips, AnalysedBlock* block) {
     std::size_t rank = 0;
     double level = 0.0;
     while (true) {
@@ -58,7 +70,9 @@ Shrinkage white(const RelativeSpectrum& spectrum, const TracyWidomOptions& optio
         if (level == 0.0)
             return unshrunk(spectrum, spectrum.above_rounding,
                             "more than half the singular values are 0: low rank, no noise level to estimate");
-        const double cutoff = white_cutoff(rest, quantile) * static_cast<double>(rest.columns) * level * level;
+        const double shift = options.kurtosis ? kurtosis_shift(*block, rank, rest) : 0.0;
+        const double cutoff =
+            (white_cutoff(rest, quantile) + shift) * static_cast<double>(rest.columns) * level * level;
         if (!(flips != nullptr ? flips->significant(rank) : spectrum.eigenvalues[rank] > cutoff)) break;
         if (++rank == spectrum.size()) break;
     }
@@ -100,28 +114,39 @@ TracyWidomTest::TracyWidomTest(TracyWidomOptions options) : options_(std::move(o
         draws && (*draws < ParallelAnalysis::least_draws(options_.level) || *draws > ParallelAnalysis::most_draws))
         throw usage_error("tw-test: {} draws of signs are not possible at level {}: give {} to {}", *draws,
                           options_.level, ParallelAnalysis::least_draws(options_.level), ParallelAnalysis::most_draws);
+    if (options_.kurtosis && !options_.law.empty())
+        throw usage_error(
+            "tw-test:null=kurtosis needs white noise (the effect of the kurtosis on a known law is not known): write "
+            "whiten+tw-test:null=kurtosis, or leave null= out");
     quantile_ = quantile_at(options_.level);
 }
 
-Shrinkage TracyWidomTest::judge(const RelativeSpectrum& spectrum, const ParallelAnalysis* flips) const {
+double excess_kurtosis(const arma::mat& entries) {
+    const arma::mat squares = arma::square(entries);
+    const double mean_square = arma::accu(squares) / static_cast<double>(squares.n_elem);
+    if (!(mean_square > 0.0)) return 0.0;
+    return arma::accu(arma::square(squares / mean_square)) / static_cast<double>(squares.n_elem) - 3.0;
+}
+
+Shrinkage TracyWidomTest::judge(const RelativeSpectrum& spectrum, const ParallelAnalysis* flips,
+                                AnalysedBlock* block) const {
     if (spectrum.unit == 0.0) return nothing_found("the block is zero or empty");
-    return options_.law.empty() ? white(spectrum, options_, quantile_, flips)
+    return options_.law.empty() ? white(spectrum, options_, quantile_, flips, block)
                                 : under_law(spectrum, options_, quantile_, flips);
 }
 
 Shrinkage TracyWidomTest::operator()(std::span<const double> singular_values, Shape shape) const {
-    if (options_.sign_flips)
-        throw usage_error(
-            "tw-test:null=signflip needs the matrix (only its singular values are known here): leave "
-            "null= out");
-    return judge(RelativeSpectrum(singular_values, shape), nullptr);
+    if (options_.sign_flips || options_.kurtosis)
+        throw usage_error("tw-test:null={} needs the matrix (only its singular values are known here): leave null= out",
+                          enum_name(options_.sign_flips ? NullLaw::sign_flips : NullLaw::kurtosis));
+    return judge(RelativeSpectrum(singular_values, shape), nullptr, nullptr);
 }
 
 Shrinkage TracyWidomTest::operator()(AnalysedBlock& block) const {
     const RelativeSpectrum spectrum(block.singular_values(), block.shape());
-    if (!options_.sign_flips) return judge(spectrum, nullptr);
+    if (!options_.sign_flips) return judge(spectrum, nullptr, &block);
     const ParallelAnalysis flips(block, options_.level, *options_.sign_flips);
-    return judge(spectrum, &flips);
+    return judge(spectrum, &flips, &block);
 }
 
 SpectralFamily tracy_widom_test_family() {
@@ -135,14 +160,14 @@ SpectralFamily tracy_widom_test_family() {
             "up to .7 at .01)",
             fmt::format("{}", TracyWidomOptions{}.level)},
            {"null", one_of<NullLaw>(),
-            "null law: tw is Tracy-Widom; signflip takes blocks with random signs, for any symmetric independent "
-            "entries",
+            "null law: tw is Tracy-Widom; kurtosis shifts its edge by the kurtosis of the entries (white noise with a "
+            "fourth moment); signflip takes blocks with random signs, for any symmetric independent entries",
             std::string(enum_name(NullLaw::tracy_widom))},
            {"draws", whole("N", 1, ParallelAnalysis::most_draws), "with null=signflip: number of such blocks",
             "1/level - 1"},
            {"sigma", number("S", {.above = 0.0}),
             "standard deviation of the noise entries; default: from the median, 1/sqrt(d) under a given law"}},
-          "Johnstone 2001; Kritchman & Nadler 2009; Hong, Sheng & Dobriban 2020",
+          "Johnstone 2001; Kritchman & Nadler 2009; Hwang, Lee & Yang 2019; Hong, Sheng & Dobriban 2020",
           {"tracy-widom"}},
          true},
         [](const NameOptions& named, theory::Loss loss, const KnownLaw& known) -> SpectralEstimator {
@@ -151,13 +176,15 @@ SpectralFamily tracy_widom_test_family() {
                                       .noise_level = named.number("sigma"),
                                       .law = known};
             const auto draws = named.whole("draws");
-            if (named.choice_or_default<NullLaw>("null") == NullLaw::sign_flips)
+            const NullLaw null = named.choice_or_default<NullLaw>("null");
+            options.kurtosis = null == NullLaw::kurtosis;
+            if (null == NullLaw::sign_flips)
                 options.sign_flips = draws.value_or(ParallelAnalysis::least_draws(options.level));
             else if (draws)
                 throw usage_error("\"{}\": draws= has no effect without null=signflip: leave it out", named.text());
             const TracyWidomTest test(options);
             SpectralEstimator estimator{named.text(), test};
-            if (options.sign_flips) estimator.estimate_block = test;
+            if (options.sign_flips || options.kurtosis) estimator.estimate_block = test;
             return estimator;
         }};
 }

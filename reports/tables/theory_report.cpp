@@ -109,8 +109,9 @@ std::string gap_note(const std::vector<SupportGap>& gaps, SignalStrength thresho
     return fmt::format("{}, although it is below the threshold of the top edge: {}", seen, smallest);
 }
 
-std::string spikes_text(const TheoryAnswers& answers) {
-    if (answers.spikes.empty()) return "";
+std::string spikes_text(const std::vector<SpikePrediction>& spikes,
+                        const std::vector<std::vector<PlacedOutlier>>& outliers, const std::vector<SupportGap>& gaps) {
+    if (spikes.empty()) return "";
     TextTable table({"strength", "outlier", "eigenvalue", "overlap left", "overlap right", "frobenius", "operator",
                      "nuclear", "residual"},
                     0);
@@ -122,15 +123,35 @@ std::string spikes_text(const TheoryAnswers& answers) {
                    cell(spike.shrunk(Loss::operator_norm).value), cell(spike.shrunk(Loss::nuclear).value),
                    cell(spike.residual.value)});
     };
-    for (std::size_t i = 0; i < answers.spikes.size(); ++i) {
-        if (answers.outliers[i].empty()) add("none", answers.spikes[i]);
-        for (const PlacedOutlier& outlier : answers.outliers[i])
-            add(outlier_place(outlier, answers.gaps), outlier.prediction);
+    for (std::size_t i = 0; i < spikes.size(); ++i) {
+        if (outliers[i].empty()) add("none", spikes[i]);
+        for (const PlacedOutlier& outlier : outliers[i]) add(outlier_place(outlier, gaps), outlier.prediction);
     }
     return "\n" + table.text() +
            "none (not detectable): the largest eigenvalue stays at the edge, overlaps and shrunk values are 0.\n"
            "overlaps: squared; then the optimal shrunk value for each loss; residual: observed singular value minus "
            "the\nFrobenius one.\n";
+}
+
+Json quantiles_json(const theory::FiniteSize& finite, Eigenvalue edge) {
+    Json list = Json::array();
+    for (const auto& quantile : top_noise_quantiles(finite, edge))
+        list.push(Json::object({{"probability", quantile.probability},
+                                {"tracy_widom", quantile.tracy_widom},
+                                {"eigenvalue", quantile.eigenvalue.value}}));
+    return list;
+}
+
+/// Mean, deviation and quantiles of the largest noise eigenvalue.
+std::string top_noise_text(const theory::FiniteSize& finite, Eigenvalue edge) {
+    std::string text = fmt::format(
+        "\nAt {} x {}: the largest noise eigenvalue is {:.6g} on average, standard deviation {:.3g} (first order).\n",
+        finite.rows, finite.columns, edge.value + finite.top_noise_shift, finite.top_noise_standard_deviation);
+    text += "Its quantiles (Tracy-Widom, order 1):";
+    for (const auto& quantile : top_noise_quantiles(finite, edge))
+        text += fmt::format(" {:g} % {:.6g};", 100.0 * quantile.probability, quantile.eigenvalue.value);
+    text.back() = '\n';
+    return text;
 }
 
 Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
@@ -160,14 +181,9 @@ Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
                                                       {"overlap_right", spike.of_entries.overlap_right_shift}})},
              {"reliable", spike.reliable},
              {"reliable_overlaps", spike.reliable_overlaps}}));
-    Json quantiles = Json::array();
-    for (const auto& quantile : top_noise_quantiles(finite, edge))
-        quantiles.push(Json::object({{"probability", quantile.probability},
-                                     {"tracy_widom", quantile.tracy_widom},
-                                     {"eigenvalue", quantile.eigenvalue.value}}));
     return Json::object({{"rows", finite.rows},
                          {"cols", finite.columns},
-                         {"top_noise_quantiles", std::move(quantiles)},
+                         {"top_noise_quantiles", quantiles_json(finite, edge)},
                          {"top_noise_shift", finite.top_noise_shift},
                          {"entries_shift", finite.kurtosis_shift},
                          {"edge_fluctuation", finite.top_noise_standard_deviation},
@@ -179,13 +195,7 @@ Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge) {
 std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) {
     const auto number = [](double value) { return fmt::format("{:.6g}", value); };
     const auto small = [](double value) { return fmt::format("{:.3g}", value); };
-    std::string text = fmt::format(
-        "\nAt {} x {}: the largest noise eigenvalue is {:.6g} on average, standard deviation {:.3g} (first order).\n",
-        finite.rows, finite.columns, edge.value + finite.top_noise_shift, finite.top_noise_standard_deviation);
-    text += "Its quantiles (Tracy-Widom, order 1):";
-    for (const auto& quantile : top_noise_quantiles(finite, edge))
-        text += fmt::format(" {:g} % {:.6g};", 100.0 * quantile.probability, quantile.eigenvalue.value);
-    text.back() = '\n';
+    std::string text = top_noise_text(finite, edge);
     if (finite.edge_estimate)
         text += fmt::format("eOptShrink's edge estimate for pure noise of this size is {:.6g} on average, {:+.1f} %.\n",
                             finite.edge_estimate->value, 100.0 * (finite.edge_estimate->value / edge.value - 1.0));
@@ -228,13 +238,24 @@ std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge) 
     return text;
 }
 
-void add_json(Json& document, const TheoryAnswers::Bulk& answers) {
+using Transforms = std::optional<std::pair<std::complex<double>, theory::StieltjesPair>>;
+
+void add_json(Json& document, const Transforms& transforms) {
+    if (!transforms) return;
     const auto complex = [](std::complex<double> z) {
         Json pair = Json::array();
         pair.push(z.real());
         pair.push(z.imag());
         return pair;
     };
+    const auto& [z, pair] = *transforms;
+    document.set("stieltjes", Json::object({{"z", complex(z)},
+                                            {"left", complex(pair.left)},
+                                            {"right", complex(pair.right)},
+                                            {"d_transform", complex(z * pair.left * pair.right)}}));
+}
+
+void add_json(Json& document, const TheoryAnswers::Bulk& answers) {
     if (!answers.curve.empty()) {
         Json list = Json::array();
         for (const auto& point : answers.curve)
@@ -247,26 +268,20 @@ void add_json(Json& document, const TheoryAnswers::Bulk& answers) {
             list.push(Json::object({{"probability", probability}, {"eigenvalue", x.value}}));
         document.set("quantiles", std::move(list));
     }
-    if (answers.transforms) {
-        const auto& [z, pair] = *answers.transforms;
-        document.set("stieltjes", Json::object({{"z", complex(z)},
-                                                {"left", complex(pair.left)},
-                                                {"right", complex(pair.right)},
-                                                {"d_transform", complex(z * pair.left * pair.right)}}));
-    }
+    add_json(document, answers.transforms);
+}
+
+std::string transforms_text(const Transforms& transforms) {
+    if (!transforms) return "";
+    const auto& [z, pair] = *transforms;
+    const auto complex = [](std::complex<double> c) { return fmt::format("{:.12g} {:+.12g}i", c.real(), c.imag()); };
+    return fmt::format("\nStieltjes transforms at {}\n  left   {}   (of Z Z^T)\n  right  {}   (of Z^T Z)\n", complex(z),
+                       complex(pair.left), complex(pair.right));
 }
 
 std::string bulk_text(const TheoryAnswers::Bulk& answers) {
-    std::string text;
+    std::string text = transforms_text(answers.transforms);
     const auto cell = [](double value) { return fmt::format("{:.10g}", value); };
-    if (answers.transforms) {
-        const auto& [z, pair] = *answers.transforms;
-        const auto complex = [](std::complex<double> c) {
-            return fmt::format("{:.12g} {:+.12g}i", c.real(), c.imag());
-        };
-        text += fmt::format("\nStieltjes transforms at {}\n  left   {}   (of Z Z^T)\n  right  {}   (of Z^T Z)\n",
-                            complex(z), complex(pair.left), complex(pair.right));
-    }
     if (!answers.quantiles.empty()) {
         TextTable table({"fraction", "eigenvalue"}, 0);
         for (const auto& [probability, x] : answers.quantiles) table.add({cell(probability), cell(x.value)});
@@ -353,6 +368,17 @@ std::string quantization_text(const theory::QuantizationOverview& answers) {
         answers.gaussian_sketch.variance, orthogonal.variance, orthogonal.mean_factor);
 }
 
+/// The outlier of every spike above the top edge, the only place where they are looked for under a variance profile.
+std::vector<std::vector<PlacedOutlier>> outliers_above(const std::vector<SpikePrediction>& spikes) {
+    std::vector<std::vector<PlacedOutlier>> outliers(spikes.size());
+    for (std::size_t i = 0; i < spikes.size(); ++i)
+        if (spikes[i].detectable) outliers[i].push_back({std::nullopt, spikes[i]});
+    return outliers;
+}
+
+constexpr const char* no_gaps_note =
+    "outliers of weaker spikes in gaps of the bulk are not looked for under a variance profile; --density shows gaps";
+
 }  // namespace
 
 Json theory_json(const TheoryAnswers& answers) {
@@ -409,11 +435,68 @@ std::string theory_text(const TheoryAnswers& answers) {
     if (!answers.regularity.regular) text += "warning: " + answers.regularity.note + "\n";
     if (const std::string note = gap_note(answers.gaps, law.detection_threshold()); !note.empty())
         text += "note: " + note + "\n";
-    text += spikes_text(answers);
+    text += spikes_text(answers.spikes, answers.outliers, answers.gaps);
     text += bulk_text(answers.of_bulk);
     if (answers.finite) text += finite_size_text(*answers.finite, law.bulk_edge());
     if (!answers.entries_note.empty()) text += fmt::format("{} entries: {}\n", answers.entries, answers.entries_note);
     if (answers.quantization) text += quantization_text(*answers.quantization);
+    return text;
+}
+
+Json theory_json(const ProfileAnswers& answers) {
+    const theory::ProfileLaw& law = answers.law;
+    const auto outliers = outliers_above(answers.spikes);
+    Json list = Json::array();
+    for (std::size_t i = 0; i < answers.spikes.size(); ++i)
+        list.push(spike_json(answers.spikes[i], outliers[i], {}, answers.threshold));
+    Json notes = Json::array();
+    notes.push(no_gaps_note);
+    Json document = Json::object({{"schema", "spiked.theory/1"},
+                                  {"aspect", answers.aspect.value()},
+                                  {"variances", answers.variances},
+                                  {"bulk_edge", law.bulk_edge().value},
+                                  {"mean", answers.mean},
+                                  {"detection_threshold", answers.threshold.value},
+                                  {"tracy_widom_scale", law.tracy_widom_scale()},
+                                  {"spikes", std::move(list)},
+                                  {"notes", std::move(notes)}});
+    if (!answers.curve.empty()) {
+        Json curve = Json::array();
+        for (const auto& point : answers.curve)
+            curve.push(Json::object({{"x", point.x.value}, {"density", point.density}}));
+        document.set("density", std::move(curve));
+    }
+    add_json(document, answers.transforms);
+    if (const auto& finite = answers.finite)
+        document.set("finite_size", Json::object({{"rows", finite->rows},
+                                                  {"cols", finite->columns},
+                                                  {"top_noise_quantiles", quantiles_json(*finite, law.bulk_edge())},
+                                                  {"top_noise_shift", finite->top_noise_shift},
+                                                  {"edge_fluctuation", finite->top_noise_standard_deviation}}));
+    return document;
+}
+
+std::string theory_text(const ProfileAnswers& answers) {
+    const theory::ProfileLaw& law = answers.law;
+    std::string text = fmt::format(
+        "variances {}, aspect ratio n/d = {:.6g}, entry (i, j) of Z has variance S_ij / d\n\n"
+        "bulk edge            {:.10g}   (eigenvalue of Z Z^T; singular value {:.10g})\n"
+        "mean                 {:.10g}\n"
+        "detection threshold  {:.10g}   (of the top edge, for a spike {}; singular-value scale)\n"
+        "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW1)\n",
+        answers.variances, answers.aspect.value(), law.bulk_edge().value, root(law.bulk_edge()).value, answers.mean,
+        answers.threshold.value, answers.even ? "that is spread evenly" : "with the vectors that were given",
+        law.tracy_widom_scale());
+    text += fmt::format("note: {}\n", no_gaps_note);
+    text += spikes_text(answers.spikes, outliers_above(answers.spikes), {});
+    text += transforms_text(answers.transforms);
+    if (!answers.curve.empty()) {
+        TextTable table({"eigenvalue", "density"}, 0);
+        for (const auto& point : answers.curve)
+            table.add({fmt::format("{:.10g}", point.x.value), fmt::format("{:.10g}", point.density)});
+        text += "\n" + table.text();
+    }
+    if (answers.finite) text += top_noise_text(*answers.finite, law.bulk_edge());
     return text;
 }
 

@@ -47,16 +47,21 @@ arma::mat draw_counts(const arma::mat& means, double dispersion, const stream::S
     return counts;
 }
 
-CountSample sample_counts(const CountModel& model, const stream::StudySeed& seed, std::string_view cell,
-                          std::uint64_t replicate) {
-    using stream::Role;
-    using stream::Stream;
+void require_possible(const CountModel& model) {
     if (model.components == 0 || model.components > std::min(model.rows, model.columns))
         throw usage_error("counts of {} components do not fit a {} x {} block: give from 1 to {}", model.components,
                           model.rows, model.columns, std::min(model.rows, model.columns));
     require_between(model.mean, 1e-9, 1e6, "mean");
     require_between(model.row_spread, 0.0, 3.0, "row spread");
     require_between(model.column_spread, 0.0, 3.0, "column spread");
+    require_between(model.dispersion, 0.0, 100.0, "dispersion");
+}
+
+CountSample sample_counts(const CountModel& model, const stream::StudySeed& seed, std::string_view cell,
+                          std::uint64_t replicate) {
+    using stream::Role;
+    using stream::Stream;
+    require_possible(model);
     CountSample result;
     result.means = positive_factors(Stream(seed, cell, Role::left_vectors, replicate), model.rows, model.components,
                                     model.row_spread) *

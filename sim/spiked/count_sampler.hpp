@@ -25,8 +25,11 @@ struct CountSample {
     arma::mat means;
 };
 
-/// Draws one replicate, a pure function of (seed, cell, replicate) within one build (Boost.Random). Throws usage_error
-/// for numbers out of range and for more components than the shorter side. An entry costs some 100 ns.
+/// Throws usage_error for numbers out of range and for more components than the shorter side.
+void require_possible(const CountModel& model);
+
+/// Draws one replicate, a pure function of (seed, cell, replicate) within one build (Boost.Random). Throws like
+/// require_possible. An entry costs some 100 ns.
 [[nodiscard]] CountSample sample_counts(const CountModel& model, const stream::StudySeed& seed, std::string_view cell,
                                         std::uint64_t replicate);
 

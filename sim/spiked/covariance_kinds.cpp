@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -96,6 +97,20 @@ arma::vec powers(const Numbers& v, std::size_t n) {
     return column;
 }
 
+/// The mixing variances (v - 2) / chi^2_v of a multivariate t with v degrees of freedom, whose mean is 1.
+Spectrum inverse_chi2_law(const Numbers& v, std::size_t n) {
+    const double degrees = v[0];
+    if (!(degrees > 2.0 && degrees <= 1e6))
+        throw usage_error("inverse-chi2 with {} degrees of freedom is not possible (above 2, at most 1e6): correct it",
+                          degrees);
+    const boost::math::chi_squared law(degrees);
+    std::vector<double> values;
+    for (std::size_t j = 0; j < n; ++j)
+        values.push_back((degrees - 2.0) /
+                         boost::math::quantile(law, (static_cast<double>(j) + 0.5) / static_cast<double>(n)));
+    return Spectrum::of_values(values);
+}
+
 const NumberRange correlations{.above = -1.0, .below = 1.0};
 const NumberRange from_zero{.least = 0.0};
 
@@ -149,6 +164,12 @@ std::vector<CovarianceKind> make_table() {
                    sized({{"aspect", number("ASPECT", {.least = 1e-9, .most = 1e9}), "rows over columns"}}),
                    "Marchenko & Pastur 1967"},
          .law = [](const Numbers& v, std::size_t n) { return theory::wishart_spectrum(AspectRatio(v[0]), n); }},
+        {.entry =
+             {"inverse-chi2",
+              "eigenvalues at quantiles of (dof - 2) / chi-squared: of the rows of Gaussian entries, they make each "
+              "row a multivariate t (elliptical noise)",
+              sized({{"dof", number("DOF", {.above = 2.0, .most = 1e6}), "degrees of freedom"}})},
+         .law = inverse_chi2_law},
         {.entry = {"file", "a csv file with lines value,weight", {path_of("eigenvalues with weights")}},
          .read = from_list},
         {.entry = {"sample", "eigenvalues of the covariance matrix in a file", {path_of("a symmetric matrix")}},

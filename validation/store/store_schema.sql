@@ -5,7 +5,7 @@
 CREATE TABLE study(            -- exactly one row
   id INTEGER PRIMARY KEY CHECK(id = 1),
   name TEXT NOT NULL, title TEXT NOT NULL,
-  kind TEXT NOT NULL,                 -- spiked | kv_like | matrix | kv_dump | kv_model | claims
+  kind TEXT NOT NULL,                 -- spiked | counts | kv_like | matrix | kv_dump | kv_model | claims
   config_source TEXT NOT NULL,        -- text of the study file, or the command line
   config_resolved TEXT NOT NULL,      -- canonical JSON of all settings that can change a number, after defaults and --set
   science_hash TEXT NOT NULL,         -- sha256 of config_resolved

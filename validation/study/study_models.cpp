@@ -55,6 +55,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
         point.row = read_covariance(inside, "row_cov", diagnostics);
         point.column = read_covariance(inside, "col_cov", diagnostics);
         point.colouring = inside.choice("colouring", point.colouring);
+        point.variances = inside.text("variances", "");
         inside.no_other_keys();
     }
     if (const toml::table* signal = section.table("signal", "{ strength = 2.0 }")) {
@@ -85,6 +86,28 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
     if (diagnostics.count() > before) return source;
     reject_beyond_memory(point.rows, point.columns, 1);  // computing the law of such a model alone would take long
     guarded(model, diagnostics, [&] { source = spiked_source(point); });
+    return source;
+}
+
+std::optional<BlockSource> read_counts(const toml::table& model, Diagnostics& diagnostics) {
+    const std::size_t before = diagnostics.count();
+    sim::CountModel counts;
+    Section section(model, "[model]", diagnostics);
+    section.text("kind", "");
+    section.require("n", "n = 128");
+    section.require("d", "d = 128");
+    counts.rows = section.count("n", 128, 2, 65536);
+    counts.columns = section.count("d", 128, 2, 65536);
+    counts.components = section.count("components", counts.components, 1, 65536);
+    counts.mean = section.number("mean", counts.mean, 1e-9, 1e6);
+    counts.row_spread = section.number("row_spread", counts.row_spread, 0.0, 3.0);
+    counts.column_spread = section.number("column_spread", counts.column_spread, 0.0, 3.0);
+    counts.dispersion = section.number("dispersion", counts.dispersion, 0.0, 100.0);
+    section.no_other_keys();
+    std::optional<BlockSource> source;
+    if (diagnostics.count() > before) return source;
+    reject_beyond_memory(counts.rows, counts.columns, 1);
+    guarded(model, diagnostics, [&] { source = counts_source(counts); });
     return source;
 }
 
@@ -243,7 +266,8 @@ std::vector<StudyPoint> read_matrices(const toml::table& model, const toml::tabl
 std::vector<StudyPoint> read_points(ModelKind kind, const toml::table& model, const toml::table* sweep,
                                     Diagnostics& diagnostics) {
     if (kind == ModelKind::matrix) return read_matrices(model, sweep, diagnostics);
-    return points_of_sweep(kind == ModelKind::kv_like ? read_kv_like : read_spiked, model, sweep, diagnostics);
+    const auto read = kind == ModelKind::kv_like ? read_kv_like : kind == ModelKind::counts ? read_counts : read_spiked;
+    return points_of_sweep(read, model, sweep, diagnostics);
 }
 
 KvPlan read_dump_model(const toml::table& model, Diagnostics& diagnostics) {

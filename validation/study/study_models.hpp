@@ -9,7 +9,7 @@
 namespace spiked::validation {
 
 /// What the blocks of a study come from: `kind` in [model].
-enum class ModelKind { spiked, kv_like, kv_dump, matrix };
+enum class ModelKind { spiked, counts, kv_like, kv_dump, matrix };
 
 /// The cells of a study of generated blocks or matrix files: `model` at every point of the sweep (crossed or zipped,
 /// without the points of its skip rules). Errors are added to `diagnostics` with their places; the list may then be
@@ -27,6 +27,7 @@ template <>
 struct spiked::EnumNames<spiked::validation::ModelKind> {
     using ModelKind = spiked::validation::ModelKind;
     static constexpr EnumName<ModelKind> table[] = {{ModelKind::spiked, "spiked"},
+                                                    {ModelKind::counts, "counts"},
                                                     {ModelKind::kv_like, "kv_like"},
                                                     {ModelKind::kv_dump, "kv_dump"},
                                                     {ModelKind::matrix, "matrix"}};

@@ -7,6 +7,8 @@
 
 #include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
+#include "sim/spiked/variance_profile.hpp"
 #include "theory/missing/missing_entries.hpp"
 
 namespace spiked::validation {
@@ -33,6 +35,10 @@ Json spiked_json(const SpikedPoint& point) {
                                {"row_cov", covariance_json(point.row)},
                                {"col_cov", covariance_json(point.column)}});
     if (point.colouring == sim::Colouring::eigenbasis) noise.set("colouring", enum_name(point.colouring));
+    if (const std::string file = "file:"; point.variances.starts_with(file))
+        noise.set("variances", Json::object({{"sha256", hex(sha256_of_file(point.variances.substr(file.size())))}}));
+    else if (!point.variances.empty())
+        noise.set("variances", point.variances);
     Json json = Json::object({{"kind", "spiked"},
                               {"n", point.rows},
                               {"d", point.columns},
@@ -70,6 +76,27 @@ estimators::KnownNoise known_noise(const sim::SpikedModel& model) {
     };
     if (!model.row.is_diagonal()) return {seen(model.row), known(model.column)};
     return {known(model.row), seen(model.column)};
+}
+
+/// Whether the squares of the entries of such vectors are spread evenly over the coordinates of a large block.
+bool spread_evenly(const sim::VectorLaw& vectors) {
+    const std::string name = parse_name(vectors.text()).name;
+    return name == "haar" || name == "qr";
+}
+
+/// The variances of the entries of a block, with the fractions of its rows and columns as weights. Throws usage_error
+/// where the law of the noise would be another.
+theory::VarianceProfile profile_of(const SpikedPoint& point) {
+    const auto white = [](const sim::CovarianceSpec& side) { return sim::covariance_kinds().named(side.kind).white; };
+    if (!white(point.row) || !white(point.column))
+        throw usage_error(
+            "variances are given beside row_cov or col_cov (the law of noise with both is not known): leave one out");
+    if (point.seen < 1.0)
+        throw usage_error("seen = {} is given beside variances (this noise has another profile): leave one out",
+                          point.seen);
+    if (point.colouring == sim::Colouring::eigenbasis)
+        throw usage_error("colouring = \"eigenbasis\" has no effect on variances of entries: leave it out");
+    return sim::profile_of_size(sim::parse_profile(point.variances), point.rows, point.columns);
 }
 
 /// A message about a matrix in the words of a study, whose keys stand for the options of commands.
@@ -111,13 +138,28 @@ BlockSource spiked_source(const SpikedPoint& point) {
     SpikedPoint whole = point;
     whole.seen = 1.0;
     const theory::SeparableLaw law = law_of(whole, 0.0);
+    SignalStrength threshold = law.detection_threshold();
+    std::shared_ptr<const theory::VarianceProfile> profile;
+    if (!point.variances.empty()) {
+        profile = std::make_shared<const theory::VarianceProfile>(profile_of(point));
+        threshold = theory::ProfileLaw(*profile, law.aspect()).detection_threshold();
+    }
     double signal_square = 0.0;
     for (const double strength : point.strengths) {
-        source.strengths.push_back(sim::absolute_strength(strength, point.unit, law.detection_threshold(), point.rows));
+        source.strengths.push_back(sim::absolute_strength(strength, point.unit, threshold, point.rows));
         signal_square += std::pow(source.strengths.back().value, 2) / static_cast<double>(point.rows);
     }
     if (point.seen < 1.0) (void)law_of(point, signal_square);  // rejects noise that would not be separable
-    source.law = [point, signal_square] { return law_of(point, signal_square); };
+    if (!profile) {
+        source.law = [point, signal_square] { return law_of(point, signal_square); };
+    } else if (spread_evenly(point.left_vectors) && spread_evenly(point.right_vectors)) {
+        source.profile = [profile, aspect = law.aspect()] { return theory::ProfileLaw(*profile, aspect); };
+    } else {
+        source.notes.push_back(fmt::format(
+            "vectors {} and {} are not spread evenly over the variances: nothing is compared with the theory, which "
+            "`spiked theory --variances` has for given places",
+            point.left_vectors.text(), point.right_vectors.text()));
+    }
     source.excess_kurtosis = theory::seen_kurtosis(point.entries.moments().kurtosis, point.seen) - 3.0;
     if (source.spikes > std::min(point.rows, point.columns))
         throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", source.spikes, point.rows,
@@ -147,15 +189,19 @@ BlockSource spiked_source(const SpikedPoint& point) {
         source.no_kernels = "noise that vanishes in some direction";
     else if (point.seen < 1.0)
         source.no_kernels = "matrices with missing entries";
+    else if (profile)
+        source.no_kernels = "noise with a variance profile";
     if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
         throw usage_error(
             "strengths must not increase (component k is compared with the k-th largest singular value): write them "
             "largest first");
-    source.prepare = [point, strengths = source.strengths](const stream::StudySeed& seed, const std::string& cell) {
+    source.prepare = [point, profile, strengths = source.strengths](const stream::StudySeed& seed,
+                                                                    const std::string& cell) {
         const auto model = std::make_shared<const sim::SpikedModel>(sim::SpikedModel{
             sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
             sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell), strengths,
-            point.entries, point.left_vectors, point.right_vectors, point.colouring, point.seen});
+            point.entries, point.left_vectors, point.right_vectors, point.colouring, point.seen,
+            profile ? sim::entry_variances(*profile, point.rows, point.columns) : arma::mat()});
         return PreparedSource{
             [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
             [model]() -> estimators::KnownNoise {
@@ -164,6 +210,36 @@ BlockSource spiked_source(const SpikedPoint& point) {
                 return known_noise(*model);
             },
             model};
+    };
+    return source;
+}
+
+BlockSource counts_source(const sim::CountModel& model) {
+    BlockSource source;
+    source.no_kernels = "blocks of counts";
+    source.params = Json::object({{"kind", "counts"},
+                                  {"n", model.rows},
+                                  {"d", model.columns},
+                                  {"components", model.components},
+                                  {"mean", model.mean},
+                                  {"row_spread", model.row_spread},
+                                  {"column_spread", model.column_spread},
+                                  {"dispersion", model.dispersion}});
+    source.rows = model.rows;
+    source.columns = model.columns;
+    source.spikes = model.components;
+    source.signal_rank = model.components;
+    require_possible(model);
+    source.prepare = [model](const stream::StudySeed& seed, const std::string& cell) {
+        const auto draw = [model, seed, cell](std::uint64_t replicate) {
+            sim::CountSample drawn = sim::sample_counts(model, seed, cell, replicate);
+            const sim::TrueSignal truth = sim::true_signal(drawn.means);
+            const std::size_t known = std::min<std::size_t>(model.components, truth.left.n_cols);
+            arma::mat noise = drawn.observed - drawn.means;
+            return sim::SpikedSample{std::move(drawn.observed), std::move(drawn.means), std::move(noise),
+                                     truth.left.head_cols(known), truth.right.head_cols(known)};
+        };
+        return PreparedSource{draw, nullptr};
     };
     return source;
 }

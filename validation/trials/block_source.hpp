@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,10 @@
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/preparation.hpp"
 #include "sim/kv/kv_like.hpp"
+#include "sim/spiked/count_sampler.hpp"
 #include "sim/spiked/covariance_spec.hpp"
 #include "sim/spiked/spiked_sampler.hpp"
+#include "theory/laws/profile_law.hpp"
 #include "theory/laws/separable_law.hpp"
 
 namespace spiked::validation {
@@ -43,8 +46,11 @@ struct BlockSource {
     /// Null if theory predicts nothing. Computed on every call, because the laws of a large sweep would not fit in
     /// memory.
     std::function<theory::SeparableLaw()> law;
-    std::vector<SignalStrength> strengths;  ///< absolute strengths, at which the law makes its predictions
-    double excess_kurtosis = 0.0;           ///< of the entries of the noise, beside the law; may be infinite
+    /// The law in place of `law` where the noise has a variance profile and the spikes are spread evenly.
+    std::function<theory::ProfileLaw()> profile = {};
+    std::optional<std::size_t> signal_rank = {};  ///< where there is no law, and every component is to be found
+    std::vector<SignalStrength> strengths;        ///< absolute strengths, at which the law makes its predictions
+    double excess_kurtosis = 0.0;                 ///< of the entries of the noise, beside the law; may be infinite
     /// Computes the expensive part (bases, projections); called when the first replicate is needed.
     std::function<PreparedSource(const stream::StudySeed& seed, const std::string& cell)> prepare;
     std::vector<std::string> notes = {};  ///< messages for the user
@@ -65,10 +71,17 @@ struct SpikedPoint {
     /// The probability that an entry is seen. The law is that of the noise of the entries seen
     /// (theory/missing/missing_entries.hpp); thresholds as units of strengths are those of the whole matrix.
     double seen = 1.0;
+    /// A variance profile of the noise (sim/spiked/variance_profile.hpp) in place of covariances; empty: none. Its
+    /// thresholds as units are those of spikes that are spread evenly, and nothing is predicted about other spikes.
+    std::string variances = {};
 };
 /// Throws usage_error for invalid names and parameters and for sizes that do not fit them, input_error for unusable
 /// files of spectra.
 [[nodiscard]] BlockSource spiked_source(const SpikedPoint& point);
+
+/// [model] kind = "counts": the signal is the means, the noise what is left of the counts without them. Theory predicts
+/// nothing about them. Throws usage_error as sim::sample_counts does.
+[[nodiscard]] BlockSource counts_source(const sim::CountModel& model);
 
 /// [model] kind = "kv_like": the keys or values of one attention-like head. Theory predicts nothing about them.
 struct KvLikePoint {

@@ -358,12 +358,17 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         ExperimentCell cell = cell_of(source, std::move(factors), std::move(label), replicates);
         std::vector<theory::SpikeCluster> close;
         std::vector<theory::GapOutlier> in_gaps;
-        std::optional<std::size_t> detectable;
+        std::optional<std::size_t> detectable = source.signal_rank;
+        const auto group = [&](SignalStrength threshold, const std::vector<theory::SpikeCluster>& clusters) {
+            detectable =
+                static_cast<std::size_t>(std::count_if(source.strengths.begin(), source.strengths.end(),
+                                                       [&](SignalStrength strength) { return strength > threshold; }));
+            cluster_notes.add(cell, clusters);
+            std::copy_if(clusters.begin(), clusters.end(), std::back_inserter(close),
+                         [](const theory::SpikeCluster& one) { return one.count > 1 && one.detectable; });
+        };
         if (source.law) {
             const theory::SeparableLaw law = source.law();
-            detectable = static_cast<std::size_t>(
-                std::count_if(source.strengths.begin(), source.strengths.end(),
-                              [&](SignalStrength strength) { return strength > law.detection_threshold(); }));
             const auto clusters = theory::spike_clusters(law, source.strengths, source.rows, source.columns);
             const theory::SupportGaps outside(law);
             in_gaps = theory::gap_outliers(law, outside, source.strengths, source.rows, source.columns);
@@ -371,9 +376,12 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
             add_limits(cell, law, spikes);
             add_predictions(cell, experiment, codec_names, law, spikes, source.excess_kurtosis);
             gap_notes.add(cell, spikes);
-            cluster_notes.add(cell, clusters);
-            std::copy_if(clusters.begin(), clusters.end(), std::back_inserter(close),
-                         [](const theory::SpikeCluster& one) { return one.count > 1 && one.detectable; });
+            group(law.detection_threshold(), clusters);
+        } else if (source.profile) {
+            const theory::ProfileLaw law = source.profile();
+            const auto clusters = clusters_in_profile(law, source.strengths, source.rows, source.columns);
+            add_limits(cell, law, source.strengths, clusters);
+            group(law.detection_threshold(), clusters);
         }
         cells.push(cell.params);
         study->cells.push_back(

@@ -12,8 +12,9 @@
 namespace spiked::validation {
 namespace {
 
-std::span<const SignalStrength> strengths_of(const CellSpikes& spikes, const theory::SpikeCluster& cluster) {
-    return std::span(spikes.strengths).subspan(cluster.first, cluster.count);
+std::span<const SignalStrength> strengths_of(const std::vector<SignalStrength>& strengths,
+                                             const theory::SpikeCluster& cluster) {
+    return std::span(strengths).subspan(cluster.first, cluster.count);
 }
 
 /// The mean of a number of the spikes of a cluster.
@@ -32,8 +33,8 @@ void add_limits_of_spike(ExperimentCell& cell, const theory::SpikePrediction& sp
     cell.limits.push_back({"shrunk", k, spike.shrunk(theory::Loss::frobenius).value});
 }
 
-void add_limits_of_cluster(ExperimentCell& cell, const theory::SeparableLaw& law,
-                           std::span<const SignalStrength> cluster, int k) {
+template <class Law>
+void add_limits_of_cluster(ExperimentCell& cell, const Law& law, std::span<const SignalStrength> cluster, int k) {
     const auto mean = [&](const auto& number) {
         return mean_of_cluster(cluster, [&](SignalStrength strength) { return number(law.spike(strength)); });
     };
@@ -56,6 +57,22 @@ void add_limits_in_gap(ExperimentCell& cell, const theory::GapOutlier& outlier) 
     cell.limits.push_back({"gap_overlap.right", k, outlier.prediction.overlap_right.value});
 }
 
+template <class Law>
+void add_limits_of_law(ExperimentCell& cell, const Law& law, const std::vector<SignalStrength>& strengths,
+                       const std::vector<theory::SpikeCluster>& clusters) {
+    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
+    for (const theory::SpikeCluster& cluster : clusters) {
+        const auto own = strengths_of(strengths, cluster);
+        int k = static_cast<int>(cluster.first) + 1;
+        if (cluster.count > 1 && cluster.detectable) add_limits_of_cluster(cell, law, own, k);
+        for (const SignalStrength strength : own) {
+            const theory::SpikePrediction spike = law.spike(strength);
+            if (cluster.count == 1 || !spike.detectable) add_limits_of_spike(cell, spike, k);
+            ++k;
+        }
+    }
+}
+
 /// Adds the predictions of one claim for one method.
 class ClaimPredictions {
 public:
@@ -68,7 +85,7 @@ public:
     }
     void add(const CellSpikes& spikes) {
         for (const theory::SpikeCluster& cluster : spikes.clusters) {
-            const auto strengths = strengths_of(spikes, cluster);
+            const auto strengths = strengths_of(spikes.strengths, cluster);
             const bool first_below =
                 cluster.first == 0 || at_.law->spike(spikes.strengths[cluster.first - 1]).detectable;
             if (cluster.count == 1 && !cluster.detectable && !first_below) continue;
@@ -120,18 +137,25 @@ private:
 }  // namespace
 
 void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const CellSpikes& spikes) {
-    cell.limits.push_back({"bulk_edge", 0, law.bulk_edge().value});
-    for (const theory::SpikeCluster& cluster : spikes.clusters) {
-        int k = static_cast<int>(cluster.first) + 1;
-        if (cluster.count > 1 && cluster.detectable) add_limits_of_cluster(cell, law, strengths_of(spikes, cluster), k);
-        for (const SignalStrength strength : strengths_of(spikes, cluster)) {
-            const theory::SpikePrediction spike = law.spike(strength);
-            if (cluster.count == 1 || !spike.detectable) add_limits_of_spike(cell, spike, k);
-            ++k;
-        }
-    }
+    add_limits_of_law(cell, law, spikes.strengths, spikes.clusters);
     for (const theory::GapOutlier& outlier : spikes.in_gaps)
         if (outlier.separate) add_limits_in_gap(cell, outlier);
+}
+
+void add_limits(ExperimentCell& cell, const theory::ProfileLaw& law, const std::vector<SignalStrength>& strengths,
+                const std::vector<theory::SpikeCluster>& clusters) {
+    add_limits_of_law(cell, law, strengths, clusters);
+}
+
+std::vector<theory::SpikeCluster> clusters_in_profile(const theory::ProfileLaw& law,
+                                                      const std::vector<SignalStrength>& strengths, std::size_t rows,
+                                                      std::size_t columns) {
+    const theory::SeparableLaw white(theory::identity_spectrum(), theory::identity_spectrum(),
+                                     AspectRatio::of(rows, columns));
+    const double unit = white.detection_threshold().value / law.detection_threshold().value;
+    std::vector<SignalStrength> in_white;
+    for (const SignalStrength strength : strengths) in_white.push_back({unit * strength.value});
+    return theory::spike_clusters(white, in_white, rows, columns);
 }
 
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,

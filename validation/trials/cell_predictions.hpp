@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "theory/laws/profile_law.hpp"
 #include "theory/laws/separable_law.hpp"
 #include "theory/laws/spike_clusters.hpp"
 #include "validation/store/experiment.hpp"
@@ -21,6 +22,15 @@ struct CellSpikes {
 /// has those of its subspaces and the mean of its outliers. A spike that is seen in a gap only has those of its outlier
 /// there, unless another spike is too close; the k-th largest eigenvalue and its vectors have the limits of noise.
 void add_limits(ExperimentCell& cell, const theory::SeparableLaw& law, const CellSpikes& spikes);
+/// The same for noise with a variance profile and spikes that are spread evenly.
+void add_limits(ExperimentCell& cell, const theory::ProfileLaw& law, const std::vector<SignalStrength>& strengths,
+                const std::vector<theory::SpikeCluster>& clusters);
+
+/// The clusters of such spikes. The fluctuations that decide are those of white noise at as many thresholds, because
+/// those of the profile are not known; the law of close spikes is about their order of magnitude.
+[[nodiscard]] std::vector<theory::SpikeCluster> clusters_in_profile(const theory::ProfileLaw& law,
+                                                                    const std::vector<SignalStrength>& strengths,
+                                                                    std::size_t rows, std::size_t columns);
 
 /// Adds what the claims of study_forms predict for the methods of the experiment. `codecs`: the names of its last
 /// methods. A claim about detectable spikes is tested on a cluster by its metric of clusters. Nothing is predicted

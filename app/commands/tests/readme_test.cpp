@@ -311,6 +311,7 @@ TEST(Readme, TheReferenceOfStudyFilesNamesEveryKeyInItsSection) {
         {"read_exec", {"The file"}},
         {"read_covariance", {of_spiked}},
         {"read_spiked", {of_spiked}},
+        {"read_counts", {"[model] kind = \"counts\""}},
         {"read_kv_like", {"[model] kind = \"kv_like\""}},
         {"read_source", {"[model] kind = \"matrix\"", of_dumps}},
         {"read_dialect", {"[model] kind = \"matrix\""}},

@@ -32,6 +32,22 @@ void expect_same(const theory::Spectrum& found, const theory::Spectrum& expected
     }
 }
 
+/// 2 / x at the quantiles x of chi-squared with 4 degrees of freedom, whose tail is exp(-x/2) (1 + x/2), by bisection.
+theory::Spectrum inverse_chi2_of_four(std::size_t count) {
+    std::vector<double> values;
+    for (std::size_t j = 0; j < count; ++j) {
+        const double tail = 1.0 - (static_cast<double>(j) + 0.5) / static_cast<double>(count);
+        double low = 0.0;
+        double high = 100.0;
+        for (int step = 0; step < 200; ++step) {
+            const double x = 0.5 * (low + high);
+            (std::exp(-0.5 * x) * (1.0 + 0.5 * x) > tail ? low : high) = x;
+        }
+        values.push_back(2.0 / low);
+    }
+    return theory::Spectrum::of_values(values);
+}
+
 /// One covariance of every kind, with its expected law at size 20.
 std::vector<std::pair<CovarianceSpec, theory::Spectrum>> every_kind(const ScratchFolder& scratch) {
     write_npy(scratch.path("c.npy"), arma::mat{{2, 1}, {1, 2}});
@@ -46,6 +62,7 @@ std::vector<std::pair<CovarianceSpec, theory::Spectrum>> every_kind(const Scratc
         {{"exponential", {{"c", 3.0}}, "", ""}, theory::exponential_spectrum(3.0, 20)},
         {{"power", {{"a", 1.5}}, "", ""}, theory::power_spectrum(1.5, 20)},
         {{"wishart", {{"aspect", 0.25}}, "", ""}, theory::wishart_spectrum(AspectRatio(0.25), 20)},
+        {{"inverse-chi2", {{"dof", 4.0}}, "", ""}, inverse_chi2_of_four(20)},
         {{"file", {}, list, ""}, theory::Spectrum({{1.0, 0.5}, {5.0, 0.3}, {0.0, 0.2}})},
         {{"sample", {}, scratch.path("c.npy"), ""}, theory::Spectrum({{3.0, 0.5}, {1.0, 0.5}})},
     };
@@ -200,6 +217,7 @@ TEST(CovarianceSpecBadInput, EveryErrorIsNamed) {
           {"\"two-atom\": at size 16 one of its atoms has no eigenvalue", "below 0.0312"});
     fails({"uniform", {{"low", 2.0}, {"high", 1.0}}, "", ""}, {"2", "1"});
     fails({"wishart", {{"aspect", -1.0}}, "", ""}, {"-1"});
+    fails({"inverse-chi2", {{"dof", 2.0}}, "", ""}, {"2 degrees of freedom is not possible"});
     fails({"file", {}, "", ""}, {"\"file\" names no file", "path = \"..\""});
     fails({"ar1", {{"rho", 0.1}}, "x.csv", ""}, {"\"ar1\" reads no file", "x.csv"});
     const ScratchFolder scratch;

@@ -70,6 +70,7 @@ TEST(SpectrumSpecBadInput, IllegalTexts) {
     fails("c.npy", {"is a file name only", "write sample:c.npy"});
     fails("ar1:1.5", {"1.5"});
     fails("wishart:-1", {"-1"});
+    fails("inverse-chi2:1", {"1 degrees of freedom"});
 }
 
 TEST(SpectrumSpecBadInput, IllegalFiles) {

@@ -10,6 +10,7 @@
 #include "estimators/transforms/spectral_method.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/random/normal.hpp"
+#include "theory/laws/profile_law.hpp"
 #include "validation/engine/engine.hpp"
 #include "validation/store/open_store.hpp"
 #include "validation/study/study.hpp"
@@ -87,6 +88,75 @@ TEST(StudyModels, EveryCovarianceEntryLawAndVectorLawGeneratesBlocks) {
                           "overlap.left", 1),
                   0.3)
             << vectors;
+}
+
+/// The limit of a metric of the cell, or -1.
+double limit_of(const ExperimentCell& cell, std::string_view metric, int k) {
+    for (const auto& limit : cell.limits)
+        if (limit.metric == metric && limit.k == k) return limit.value;
+    return -1.0;
+}
+
+const std::string profiled = "kind = \"spiked\"\nn = 40\nd = 60\nnoise = { variances = \"blocks:1,4,0.5/9,0.3,2\" }\n";
+
+TEST(StudyModels, AVarianceProfileHasLimitsOfItsOwnLaw) {
+    const Experiment experiment = read(profiled + "signal = { strength = [6.0, 3.0, 0.3] }");
+    // 20 rows and 20 columns in each class.
+    const theory::ProfileLaw law({2, 3, {1.0, 4.0, 0.5, 9.0, 0.3, 2.0}, {}, {}}, AspectRatio(40.0 / 60.0));
+    const double threshold = law.detection_threshold().value;
+    const ExperimentCell& cell = experiment.cells[0];
+    EXPECT_NEAR(limit_of(cell, "bulk_edge", 0), law.bulk_edge().value, 1e-9);
+    for (const auto& [k, strength] : {std::pair(1, 6.0), std::pair(2, 3.0)}) {
+        const theory::SpikePrediction spike = law.spike({strength * threshold});
+        EXPECT_NEAR(limit_of(cell, "outlier", k), spike.outlier.value, 1e-9) << k;
+        EXPECT_NEAR(limit_of(cell, "overlap.left", k), spike.overlap_left.value, 1e-9) << k;
+        EXPECT_NEAR(limit_of(cell, "strength", k), strength * threshold, 1e-9) << k;
+    }
+    EXPECT_NEAR(limit_of(cell, "outlier", 3), law.bulk_edge().value, 1e-9);
+    EXPECT_EQ(limit_of(cell, "overlap.left", 3), 0.0);
+    // The blocks are of that profile, and two of the three spikes are to be found.
+    EXPECT_NEAR(mean_of(experiment, 0, "outlier", 1, 20), limit_of(cell, "outlier", 1),
+                0.1 * limit_of(cell, "outlier", 1));
+    EXPECT_EQ(mean_of(experiment, 0, "rank_false", 0) - mean_of(experiment, 0, "rank_missed", 0),
+              mean_of(experiment, 0, "rank", 0) - 2.0);
+    // Spikes of two strengths that are close have limits together.
+    const Experiment close = read(profiled + "signal = { strength = [4.0, 3.99] }");
+    EXPECT_EQ(limit_of(close.cells[0], "outlier", 1), -1.0);
+    EXPECT_GT(limit_of(close.cells[0], "subspace_outlier", 1), 0.0);
+    // Spikes in a place of their own have none, and the study says so.
+    const Experiment local = read(profiled + "signal = { strength = 4.0, right_vectors = \"localised:20\" }");
+    EXPECT_TRUE(local.cells[0].limits.empty());
+    ASSERT_EQ(local.notes.size(), 1U);
+    EXPECT_NE(local.notes[0].find("localised:20 are not spread evenly"), std::string::npos);
+    EXPECT_NE(local.cells[0].hash(), read(profiled + "signal = { strength = 4.0 }").cells[0].hash());
+}
+
+TEST(StudyModels, AVarianceProfileWithoutALawIsRejected) {
+    const auto with = [](const std::string& noise) {
+        return square + "noise = { variances = \"blocks:1,2/3,4\"" + noise + " }\nsignal = { strength = 3.0 }";
+    };
+    expect_rejected(with(", row_cov = { kind = \"ar1\", rho = 0.5 }"), "beside row_cov or col_cov");
+    expect_rejected(with(", colouring = \"eigenbasis\""), "no effect on variances");
+    expect_rejected(with("") + "\nseen = 0.5", "beside variances");
+    expect_rejected(square + "noise = { variances = \"block:1,2\" }", "not of a known kind");
+    expect_rejected(square + "noise = { variances = 3 }", "must be a text in quotes");
+}
+
+TEST(StudyModels, CountsHaveTheirMeansAsSignal) {
+    const std::string counts = "kind = \"counts\"\nn = 40\nd = 60\n";
+    const Experiment experiment = read(counts + "components = 2\nmean = 20.0\nrow_spread = 0.3");
+    EXPECT_TRUE(experiment.cells[0].limits.empty());
+    EXPECT_GT(mean_of(experiment, 0, "overlap.left", 1), 0.9);
+    EXPECT_GT(mean_of(experiment, 0, "overlap.left", 2), 0.3);
+    EXPECT_EQ(mean_of(experiment, 0, "rank_false", 0) - mean_of(experiment, 0, "rank_missed", 0),
+              mean_of(experiment, 0, "rank", 0) - 2.0);
+    const auto hash = [&](const std::string& rest) { return read(counts + rest).cells[0].hash(); };
+    EXPECT_EQ(hash(""), hash("components = 1\nmean = 1.0\ndispersion = 0.0"));
+    EXPECT_NE(hash(""), hash("dispersion = 0.1"));
+    EXPECT_EQ(read(counts, "[sweep]\nmean = [0.5, 2.0]").cells.size(), 2U);
+    expect_rejected(counts + "components = 41", "counts of 41 components do not fit a 40 x 60 block");
+    expect_rejected(counts + "mean = 0.0", "\"mean\" must be a number");
+    expect_rejected(counts + "signal = { strength = 2.0 }", "unknown key \"signal\"");
 }
 
 TEST(StudyModels, ExplicitDefaultsGiveTheSameCell) {
