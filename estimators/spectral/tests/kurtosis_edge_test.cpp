@@ -19,7 +19,7 @@ namespace {
 const stream::StudySeed kurtosis_seed = stream::StudySeed::parse("0x5eed0000000000000000000000004811");
 constexpr double kurtosis_false_alarm = 1e-6;  // of each comparison below, exact
 
-arma::mat white_block(const char* entries, std::size_t rows, std::size_t columns, std::uint64_t replicate) {
+arma::mat block_of_entries(const char* entries, std::size_t rows, std::size_t columns, std::uint64_t replicate) {
     const sim::SpikedModel model{
         sim::Covariance::identity(rows), sim::Covariance::identity(columns), {}, sim::EntryLaw::parse(entries)};
     return sim::sample(model, kurtosis_seed, fmt::format("{} {} x {}", entries, rows, columns), replicate).observed;
@@ -46,7 +46,7 @@ TEST(KurtosisEdgeReference, TheCutoffIsThatOfTheFormulas) {
     int changed = 0;
     constexpr int blocks = 200;
     for (std::uint64_t r = 0; r < blocks; ++r) {
-        const arma::mat matrix = white_block("laplace", 40, 60, r);
+        const arma::mat matrix = block_of_entries("laplace", 40, 60, r);
         double fourth = 0.0;
         double second = 0.0;
         for (const double x : matrix) {
@@ -69,7 +69,7 @@ TEST(KurtosisEdgeReference, TheCutoffIsThatOfTheFormulas) {
 }
 
 TEST(KurtosisEdge, CountsComponentsInTurnAndNeedsTheBlock) {
-    arma::mat matrix = white_block("laplace", 40, 60, 7);
+    arma::mat matrix = block_of_entries("laplace", 40, 60, 7);
     arma::arma_rng::set_seed(5);
     for (const double strength : {9.0, 6.0})
         matrix += strength * arma::normalise(arma::vec(40, arma::fill::randn)) *
@@ -108,7 +108,7 @@ TEST(KurtosisEdgeLaw, KeepsTheLevelWhereTheFourthMomentIsSmall) {
         int found = 0;
         int control = 0;
         for (int r = 0; r < blocks; ++r) {
-            AnalysedBlock block(white_block(entries, side, side, static_cast<std::uint64_t>(r)));
+            AnalysedBlock block(block_of_entries(entries, side, side, static_cast<std::uint64_t>(r)));
             found += method.estimate(block).rank > 0 ? 1 : 0;
             control += plain.estimate(block).rank > 0 ? 1 : 0;
         }
