@@ -111,6 +111,7 @@ Roundtrip checked_roundtrip(const spiked_codec* const* codecs, std::int64_t code
         call.codecs.push_back(codecs[c]);
     }
     const std::size_t block_count = count_of(given.count, 1, "blocks->count");
+    (void)required(static_cast<const char*>(given.first.data), "blocks->first.data");  // others begin behind it
     if (decoded == nullptr) return call;
     check_output(decoded->first, given.first.rows, given.first.cols, "decoded");
     std::int64_t places = 0;

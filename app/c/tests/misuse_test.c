@@ -259,6 +259,12 @@ static void codecs(void) {
     FAILS(spiked_roundtrip(list, 1, &blocks, 1, NULL, NULL, &back, NULL), SPIKED_USAGE, "1 codecs times 1 blocks");
     FAILS(spiked_roundtrip(list, 1, &blocks, 1, never, &polls, NULL, NULL), SPIKED_STOPPED, "stopped");
     CHECK(polls == 1);
+    blocks.first.data = NULL;
+    blocks.count = 3;
+    blocks.block_stride = ROWS * COLS;
+    FAILS(spiked_roundtrip(list, 1, &blocks, 2, NULL, NULL, NULL, NULL), SPIKED_USAGE, "first.data is NULL");
+    blocks.first.data = data;
+    blocks.count = 1;
     data[0] = 1e308 * 10;
     FAILS(spiked_roundtrip(list, 1, &blocks, 1, NULL, NULL, NULL, NULL), SPIKED_INPUT, "block 0: ");
     fill_spiked(data, ROWS, COLS, 4.0, 5);

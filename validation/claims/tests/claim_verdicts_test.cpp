@@ -318,6 +318,11 @@ double work_of_searches() {
     return searches / verdicts;
 }
 
+/// Whether the control is the second implementation of the quantizer, which draws other rotations than the first.
+bool has_other_rotations(const Control& control) {
+    return control.name == "half-variance" || control.size->unit.ends_with("wrong levels");
+}
+
 /// Every control with a size: none of the fault changes no trial, the whole one changes some, and half of it lies in
 /// the middle exactly where the control is marked as linear.
 TEST(ClosestFault, SizesOfFaultsBeginWhereNothingIsChangedAndAreLinearWhereTheySaySo) {
@@ -343,10 +348,9 @@ TEST(ClosestFault, SizesOfFaultsBeginWhereNothingIsChangedAndAreLinearWhereTheyS
                     const double sound = number("", 1.0, r);
                     const double whole = number(control.name, 1.0, r);
                     const double scale = 1e-9 * (1.0 + std::abs(sound) + std::abs(whole));
-                    // The second implementation of the quantizer draws another rotation.
-                    const bool by_hand =
-                        control.name == "half-variance" || control.size->unit.ends_with("wrong levels");
-                    EXPECT_NEAR(number(control.name, 0.0, r), sound, by_hand ? 0.2 * std::abs(sound) : scale) << what;
+                    EXPECT_NEAR(number(control.name, 0.0, r), sound,
+                                has_other_rotations(control) ? 0.2 * std::abs(sound) : scale)
+                        << what;
                     changed = std::max(changed, std::abs(whole - sound) / scale);
                     bent = std::max(bent, std::abs(number(control.name, 0.5, r) - 0.5 * (sound + whole)) / scale);
                 }
@@ -750,10 +754,10 @@ TEST(Claims, EveryControlChangesItsTrials) {
                 if (change.name == "no-rotation" && claim.id == "rope.cost") continue;  // slow
                 const double sound = sum("");
                 EXPECT_NE(sound, sum(change.name)) << claim.id << " " << one.name << " " << change.name;
-                // A fault of size 0 changes nothing; `half-variance` has another implementation with other rotations.
+                // A fault of size 0 changes nothing but rotations.
                 if (change.size) {
                     EXPECT_NEAR(sound, sum(change.name, 0.0),
-                                (change.name == "half-variance" ? 0.03 : 1e-9) * std::abs(sound))
+                                (has_other_rotations(change) ? 0.03 : 1e-9) * std::abs(sound))
                         << claim.id << " " << one.name << " " << change.name;
                 }
             }

@@ -259,7 +259,7 @@ TEST(GapStudyLaw, TheStudyOfOutliersInGapsPassesAndLawsThatAreWrongByTwelvePerce
         asked.insert(what);
     }
     std::set<std::string> expected;
-    for (const auto& [cell, k] : {std::pair{"1.67", 1}, {"[6, 1.67]", 2}})
+    for (const auto& [cell, k] : {std::pair{"[1.67]", 1}, {"[6, 1.67]", 2}})
         for (const char* metric : {"gap_outlier", "gap_overlap.left", "gap_overlap.right", "outlier"})
             expected.insert(fmt::format("signal.strength={} {} {}", cell, metric, k));
     for (const char* metric : {"outlier", "overlap.left", "overlap.right"})
