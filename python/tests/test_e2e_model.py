@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import io
 import json
+import os
 import pathlib
 import shutil
 import string
@@ -15,6 +16,7 @@ import unittest
 from unittest import mock
 
 from e2e_support import DATA, lines
+from support import run_python
 
 NEEDED = ("torch", "transformers", "tokenizers")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -263,6 +265,58 @@ class WithModel(unittest.TestCase):
         self.assertEqual(answer.tolist(), alone.tolist())
         with self.assertRaisesRegex(ValueError, "batch_size 4 is not possible"):
             SpikedLM(model, batch_size=4)
+
+
+@unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
+@unittest.skipIf(importlib.util.find_spec("lm_eval") is None, "lm_eval is not installed")
+class LmEval(unittest.TestCase):
+    """lm-eval itself with tasks of a local folder."""
+
+    def test_a_task_reads_the_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "random"
+            save_model(model)
+            config = json.loads((model / "config.json").read_text())
+            (model / "config.json").write_text(json.dumps({**config, "sliding_window": None}))
+            tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>"}
+            (model / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+            data = pathlib.Path(folder) / "data.jsonl"
+            rows = [{"text": f"The cat sat on mat {i} and saw a dog. " * 4, "choices": ["cat", "dog"]} for i in range(2)]
+            data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            common = {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}}, "test_split": "test"}
+            rolling = {
+                **{"task": "rolling", "output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "text"},
+                **{"metric_list": [{"metric": "bits_per_byte"}], **common},
+            }
+            generate = {
+                **{"task": "generate", "output_type": "generate_until", "doc_to_text": "{{text}}", "doc_to_target": "a"},
+                **{"generation_kwargs": {"until": ["</s>"], "max_gen_toks": 8}, **common},
+                **{"metric_list": [{"metric": "exact_match"}]},
+            }
+            for task in (rolling, generate):  # JSON is YAML
+                (pathlib.Path(folder) / f"{task['task']}.yaml").write_text(json.dumps(task))
+            program = (
+                "import json, sys, lm_eval, lm_eval.tasks, spiked.e2e.lm_eval\n"
+                "folder, found = sys.argv[1], {}\n"
+                "tasks = lm_eval.tasks.TaskManager(include_path=folder)\n"
+                "for name, more in (('hf', ''), ('spiked', ''), ('spiked', ',method=tq-mse')):\n"
+                "    more += ',block=32' if name == 'spiked' else ''\n"
+                "    given = {'model': name, 'model_args': f'pretrained={folder}/random' + more, 'device': 'cpu'}\n"
+                "    given['task_manager'] = tasks\n"
+                "    out = lm_eval.simple_evaluate(tasks=['rolling', 'generate'], bootstrap_iters=0, **given)\n"
+                "    bits = out['results']['rolling']['bits_per_byte,none']\n"
+                "    found[name + more] = bits, [row['resps'] for row in out['samples']['generate']]\n"
+                "print(json.dumps(list(found.values())))\n"
+            )
+            offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": folder}
+            with mock.patch.dict(os.environ, offline):
+                done = run_python(program, folder, timeout=600)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plain, exact, coded = json.loads(done.stdout.splitlines()[-1])
+            self.assertAlmostEqual(exact[0], plain[0], places=4)
+            self.assertEqual(exact[1], plain[1])
+            self.assertGreater(abs(coded[0] - plain[0]), 1e-3)
+            self.assertNotEqual(coded[1], plain[1])
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
