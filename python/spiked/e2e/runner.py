@@ -259,9 +259,7 @@ def codec_seconds(method: Method, head_dim: int, block: int) -> float:
     return (time.process_time() - begin) / len(blocks)
 
 
-def cost_lines(
-    sizes: Mapping[Method, Sequence[Tuple[int, int]]], model: Architecture, block: int
-) -> List[str]:
+def cost_lines(sizes: Mapping[Method, Sequence[Tuple[int, int]]], model: Architecture, block: int) -> List[str]:
     """What a run costs: `sizes` has the tokens of each prompt and of its answer at most, by method."""
     every = [size for each in sizes.values() for size in each]
     if not every:
