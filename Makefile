@@ -47,7 +47,7 @@ check: setup
 	cmake --build --preset $(PRESET) $(if $(MODULES),--target $(MODULES:%=%_tests))
 	ctest --preset $(PRESET) -j $$(nproc) $(if $(MODULES),--tests-regex '^($(subst $() ,|,$(strip $(MODULES))))/')
 
-# Tests spiked.hf with PyTorch and several versions of transformers, which it installs into build/hf (150 MB).
+# Tests spiked.hf and spiked.e2e with PyTorch and several versions of transformers, which it installs into build/hf (150 MB).
 check-hf: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
 	cmake --build --preset release --target spiked spiked_c

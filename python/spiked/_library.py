@@ -291,6 +291,21 @@ def _load() -> ctypes.CDLL:
     return found
 
 
+class _Symbol(ctypes.Structure):
+    """What dladdr of the C library says of an address."""
+
+    _fields_ = [("file", c_char_p), ("base", c_void_p), ("name", c_char_p), ("address", c_void_p)]
+
+
+def library_file() -> pathlib.Path:
+    """The file of the library that is loaded."""
+    found = _Symbol()
+    address = ctypes.cast(library().spiked_version, c_void_p)
+    if not ctypes.CDLL(None).dladdr(address, ctypes.byref(found)):
+        raise InternalError(f"the file of {LIBRARY_NAME} is not known: set {LIBRARY_VARIABLE} to its path")
+    return pathlib.Path(os.fsdecode(found.file))
+
+
 def text_of(value: Optional[bytes]) -> str:
     """A text of the library."""
     return (value or b"").decode("utf-8", "replace")

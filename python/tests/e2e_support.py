@@ -63,7 +63,7 @@ class Model:
             raise said
         found = [ord(character) for character in said][:most]
         stop = [at for at, id in enumerate(found) if id in ends and at >= least]
-        coded = None if method.bits is None else method.bits + 0.25
+        coded = 32.0 if method.bits is None else method.bits + 0.25
         return Answer(found[: stop[0] + 1] if stop else found, 0.5, coded, coded)
 
 
@@ -76,11 +76,12 @@ def folder_of_model(root):
     return folder
 
 
-def run(arguments, reply=lambda method, text: "", model=None):
+def run(arguments, reply=lambda method, text: "", model=None, tokenizers=None):
     """Exit code, standard output and standard error of a command, with these stand-ins."""
     model = model or Model(reply)
     out, err = io.StringIO(), io.StringIO()
-    with mock.patch.dict(sys.modules, {"tokenizers": types.SimpleNamespace(Tokenizer=Tokenizer)}):
+    tokenizers = tokenizers or types.SimpleNamespace(Tokenizer=Tokenizer)
+    with mock.patch.dict(sys.modules, {"tokenizers": tokenizers}):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 code = main([str(word) for word in arguments], load=model.load)

@@ -47,14 +47,18 @@ def random_model(kind="Mistral", layers=2, seed=0, **changes):
     return getattr(transformers, f"{kind}ForCausalLM")(config).float().eval()
 
 
-def trained_model(name):
-    """A model of SPIKED_EXTRA_MODELS, which may name several folders; the test is skipped where it is not there."""
+def trained_folder(name):
+    """The folder of a model in SPIKED_EXTRA_MODELS, which may name several; the test is skipped where it is not there."""
     for folder in MODELS.split(os.pathsep):
         path = pathlib.Path(folder or ".") / name
         if folder and (path / "model.safetensors").is_file():
-            break
-    else:
-        raise unittest.SkipTest(f"SPIKED_EXTRA_MODELS has no folder {name}")
+            return path
+    raise unittest.SkipTest(f"SPIKED_EXTRA_MODELS has no folder {name}")
+
+
+def trained_model(name):
+    """A model of SPIKED_EXTRA_MODELS in single precision, and its folder."""
+    path = trained_folder(name)
     entries = json.loads((path / "config.json").read_text())
     for key in ("model_type", "architectures", "torch_dtype"):
         entries.pop(key)

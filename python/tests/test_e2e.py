@@ -8,12 +8,17 @@ import pathlib
 import re
 import shutil
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 import numpy as np
-from e2e_support import DATA, END, FIRST, Model, folder_of_model, lines, run
+import spiked
+from e2e_support import CONFIG, DATA, END, FIRST, Model, Tokenizer, folder_of_model, lines, run
 
 from spiked.e2e import needles, table
+from spiked.e2e.runner import architecture_of
+from spiked.e2e.tokens import with_joined_merges
 from spiked.e2e.tasks import TASKS
 from support import ROOT
 
@@ -53,6 +58,20 @@ def knows(method, text):
     return "Paragraph 2" if "seafaring" in text else "cork"
 
 
+class Unreadable(Tokenizer):
+    """Reads merges with a space alone, as versions of the package before 0.20."""
+
+    @staticmethod
+    def from_file(path):
+        raise Exception("no variant")
+
+    @staticmethod
+    def from_str(text):
+        if json.loads(text)["model"]["merges"] != ["a b", "ab c"]:
+            raise Exception("no variant")
+        return Tokenizer()
+
+
 class Folder(unittest.TestCase):
     def setUp(self):
         self.root = pathlib.Path(tempfile.mkdtemp())
@@ -60,10 +79,10 @@ class Folder(unittest.TestCase):
         self.model = folder_of_model(self.root)
         self.results = self.root / "results"
 
-    def longbench(self, *words, reply=knows, model=None, template="none"):
+    def longbench(self, *words, reply=knows, model=None, template="none", tokenizers=None):
         form = ["--template", template] if template else []
         given = ["longbench", "--model", self.model, "--data", DATA, "--tasks", HERE, "--output", self.results]
-        return run([*given, *form, "--method", "exact,tq-mse", *words], reply, model)
+        return run([*given, *form, "--method", "exact,tq-mse", *words], reply, model, tokenizers)
 
     def needles(self, *words, reply=knows, model=None):
         given = ["needles", "--model", self.model, "--output", self.results, "--template", "none", "--context", "3k"]
@@ -187,9 +206,37 @@ class Results(Folder):
         for outcome in (self.longbench("--dry-run"), self.needles("--dry-run")):
             code, out, err = outcome
             self.assertEqual(code, 0, err)
-            self.assertRegex(out, r"floating-point operations a method, .* hours at 1 TFLOP/s")
+            self.assertRegex(out, r"^\d+ prompts to answer, 0 answered before, ")
+            self.assertRegex(out, r"floating-point operations, .* hours at 1 TFLOP/s")
             self.assertRegex(out, r"tq-mse at 2 bits: \d+ blocks of 128 x 32 at .* core-hours")
         self.assertFalse(self.results.exists())
+
+    def test_a_dry_run_looks_at_the_results_that_are_there(self):
+        self.assertEqual(self.longbench("--method", "exact")[0], 0)
+        path = self.results / "longbench.jsonl"
+        before = path.read_bytes()
+        path.write_bytes(before + b'{"kind": "ans')
+        _, cost, _ = self.longbench("--dry-run", "--method", "tq-mse")
+        code, out, err = self.longbench("--dry-run")
+        self.assertEqual(code, 0, err)
+        self.assertTrue(out.startswith("7 prompts to answer, 7 answered before, "), out)
+        blocks = re.search(r"tq-mse at 2 bits: \d+ blocks", cost)[0]
+        operations = re.search(r"model: .* operations", cost)[0]
+        self.assertIn(blocks, out)
+        self.assertIn(operations, out)  # of the codec's prompts alone
+        self.assertEqual(self.longbench("--dry-run", "--method", "exact")[1].count("\n"), 1)
+        self.fails(self.longbench("--dry-run", "--max-length", "100"), 2, "max_length = 19400, this run 100")
+        self.assertEqual(path.read_bytes(), before + b'{"kind": "ans')
+
+    def test_results_of_another_build_of_spiked_are_not_added_to(self):
+        self.assertEqual(self.longbench()[0], 0)
+        choices = lines(self.results / "longbench.jsonl")[0]["choices"]
+        self.assertEqual(choices["versions"]["spiked"], spiked.__version__)
+        self.assertEqual(choices["rotations"], {"seed": "0x5eed", "sequence": 0})
+        other = self.root / "libspiked.so.0"
+        other.write_bytes(b"another build")
+        with mock.patch("spiked.e2e.__main__.library_file", return_value=other):
+            self.fails(self.longbench(), 2, "spiked_sha256", "--output")
 
     def test_needles_of_an_able_and_a_forgetful_model(self):
         def reply(method, text):
@@ -248,7 +295,8 @@ class Tables(Folder):
         self.assertEqual(code, 0, err)
         exact, coded = json.loads(out)["tables"][0]["methods"]
         self.assertEqual(exact["minus_exact"], {})
-        self.assertEqual(coded["coded_bits"], 2.25)
+        self.assertEqual((exact["coded_bits"], coded["coded_bits"]), (32, 2.25))
+        self.assertIn("|`exact`|32.000|", run(["table", self.results])[1])
         few = coded["minus_exact"]["Few"]  # trec: 0 and -1; samsum: 0
         self.assertAlmostEqual(few["value"], -0.25)
         self.assertIsNone(few["error"])  # samsum has one prompt
@@ -298,6 +346,33 @@ class Tables(Folder):
 
 
 class BadInput(Folder):
+    def test_a_tokenizer_that_cannot_be_read_is_named_with_the_version(self):
+        tokenizers = types.SimpleNamespace(Tokenizer=Unreadable, __version__="0.19.1")
+        merges = [["a", "b"], ["ab", "c"]]
+        (self.model / "tokenizer.json").write_text(json.dumps({"model": {"merges": merges}}))
+        self.assertEqual(self.longbench(tokenizers=tokenizers)[0], 0)
+        for wrong in ({}, {"model": {"merges": ["a b"]}}, {"model": {"merges": [["a", " "]]}}):
+            (self.model / "tokenizer.json").write_text(json.dumps(wrong))
+            with self.assertRaises(ValueError):
+                with_joined_merges(json.dumps(wrong))
+            outcome = self.longbench(tokenizers=tokenizers)
+            self.fails(outcome, 4, "tokenizers 0.19.1 cannot read it (no variant)", "tokenizers 0.20 or later")
+
+    def test_a_configuration_within_another(self):
+        alone = architecture_of(str(self.model))
+        (self.model / "config.json").write_text(json.dumps({**CONFIG, "text_config": None}))
+        self.assertEqual(architecture_of(str(self.model)), alone)
+        (self.model / "config.json").write_text(json.dumps({"text_config": CONFIG}))
+        self.assertEqual(architecture_of(str(self.model)), alone)
+        few = {key: value for key, value in CONFIG.items() if key != "intermediate_size"}
+        (self.model / "config.json").write_text(json.dumps(few))
+        self.assertEqual(architecture_of(str(self.model)), alone._replace(intermediate=4 * alone.hidden))
+        (self.model / "config.json").write_text(json.dumps({**few, "hidden_size": None}))
+        self.fails(self.longbench(), 4, "config.json: cannot be used")
+        few.pop("hidden_size")
+        (self.model / "config.json").write_text(json.dumps(few))
+        self.fails(self.longbench(), 4, "config.json: it has no hidden_size")
+
     def test_what_is_missing_is_named(self):
         self.fails(self.longbench("--data", self.root / "nowhere"), 4, "nowhere: no such folder")
         self.fails(self.longbench("--tasks", "lcc,hotpotqa"), 4, "hotpotqa.jsonl: no such file", "--tasks")

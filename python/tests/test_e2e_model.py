@@ -4,6 +4,8 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import json
+import os
 import pathlib
 import shutil
 import string
@@ -14,6 +16,7 @@ import unittest
 from unittest import mock
 
 from e2e_support import DATA, lines
+from support import run_python
 
 NEEDED = ("torch", "transformers", "tokenizers")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -118,6 +121,111 @@ class WithModel(unittest.TestCase):
         )
         self.assertEqual([(row["control"], row["score"]) for row in rows], 2 * [(False, 0), (True, 0)])
 
+    def save(self, kind, name, **changes):
+        """The folder of a small random model; the test is skipped where transformers has no such model."""
+        import torch
+        import transformers
+
+        if not hasattr(transformers, f"{kind}Config"):
+            self.skipTest(f"transformers {transformers.__version__} has no {kind}")
+        torch.manual_seed(1)
+        config = getattr(transformers, f"{kind}Config")(vocab_size=97, initializer_range=0.2, **changes)
+        getattr(transformers, name)(config).save_pretrained(self.root / kind)
+        return str(self.root / kind)
+
+    def test_a_model_without_its_sliding_window_is_compressed_whole(self):
+        import torch
+        import transformers
+
+        from spiked import errors
+        from spiked.e2e.runner import EXACT, Method, Runner
+
+        shape = {
+            **{"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 2},
+            **{"num_key_value_heads": 1, "head_dim": 32, "max_position_embeddings": 512, "sliding_window": 100},
+        }
+        qwen = {"use_sliding_window": True, "max_window_layers": 1}
+        ids = torch.randint(1, 97, (1, 40), generator=torch.Generator().manual_seed(2))
+        for kind, more in (("Mistral", {}), ("Ministral", {}), ("Qwen2", qwen), ("Gemma2", {})):
+            with self.subTest(kind):
+                folder = self.save(kind, f"{kind}ForCausalLM", **shape, **more)
+                if kind == "Gemma2" and not hasattr(transformers, "MinistralConfig"):
+                    with self.assertRaisesRegex(errors.UsageError, "gemma2 cannot be taken out in this version"):
+                        Runner(folder, no_window=True)
+                    continue
+                before = Runner(folder).model
+                after = Runner(folder, block=16, no_window=True)
+                with torch.no_grad():
+                    torch.testing.assert_close(after.model(ids).logits, before(ids).logits)
+                answer = after.answer(Method(EXACT, None), ids[0].tolist(), 4, [0])
+                alone = before.generate(ids, max_new_tokens=4, do_sample=False, eos_token_id=0, pad_token_id=0)
+                self.assertEqual(answer.ids, alone[0, 40:].tolist())
+                self.assertEqual(answer.coded_bits, 32)
+                with after.cache(Method("tq-mse", 2)) as used:
+                    after.model.generate(ids, max_new_tokens=2, do_sample=False, pad_token_id=0)
+                self.assertEqual((used.report().layers, used.report().left_alone), ((0, 1), {}))
+        # Layers with a window have another rotary embedding, or are the only ones with one.
+        for kind, name in (("Gemma3Text", "Gemma3ForCausalLM"), ("Cohere2", "Cohere2ForCausalLM")):
+            with self.subTest(kind):
+                folder = self.save(kind, name, **shape)
+                with self.assertRaisesRegex(errors.UsageError, "--no-sliding-window: the sliding window of .* possible"):
+                    Runner(folder, no_window=True)
+
+    def test_what_a_model_raises_ends_in_one_line(self):
+        from spiked import errors
+        from spiked.e2e.runner import EXACT, Method, Runner
+
+        runner = Runner(str(self.model), no_window=True)
+        for problem in (ValueError("two\nlines"), TypeError("two lines"), KeyError("two lines")):
+            with mock.patch.object(runner.model, "forward", side_effect=problem):
+                with self.assertRaisesRegex(errors.InputError, "the model fails on a prompt of 3 tokens .*two lines"):
+                    runner.answer(Method(EXACT, None), [1, 2, 3], 2, [0])
+        with mock.patch.object(runner.model, "forward", side_effect=RuntimeError("CUDA out of memory")):
+            with self.assertRaises(errors.OutOfMemory):
+                runner.answer(Method(EXACT, None), [1, 2, 3], 2, [0])
+        with self.assertRaises(errors.UsageError):
+            runner.answer(Method("tq-mse", 99), [1, 2, 3], 2, [0])
+
+    def test_the_exact_cache_stores_entries_as_wide_as_those_of_the_model(self):
+        from spiked.e2e.runner import EXACT, Method, Runner
+
+        for dtype, bits in (("float32", 32), ("bfloat16", 16)):
+            answer = Runner(str(self.model), dtype, block=16, no_window=True).answer(
+                Method(EXACT, None), list(range(1, 41)), 2, [0]
+            )
+            self.assertEqual((answer.coded_bits, answer.stored_bits), (bits, bits))
+
+    def test_configurations_that_transformers_completes(self):
+        from spiked.e2e.runner import Architecture, architecture_of
+
+        self.assertEqual(
+            architecture_of(self.save("GPT2", "GPT2LMHeadModel", n_embd=64, n_layer=3, n_head=4, n_positions=512)),
+            Architecture(3, 4, 4, 16, 64, 256, 97, 512),
+        )
+        opt = {"hidden_size": 64, "ffn_dim": 96, "num_hidden_layers": 3, "num_attention_heads": 4}
+        self.assertEqual(
+            architecture_of(self.save("OPT", "OPTForCausalLM", **opt, word_embed_proj_dim=64)),
+            Architecture(3, 4, 4, 16, 64, 256, 97, 2048),
+        )
+        falcon = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4}
+        found = architecture_of(self.save("Falcon", "FalconForCausalLM", **falcon))
+        self.assertEqual(found, Architecture(3, 4, 4, 16, 64, 256, 97, 2048))
+
+    def test_a_gemma_3_whose_text_leaves_defaults_out(self):
+        import transformers
+
+        from spiked.e2e.runner import architecture_of
+
+        if not hasattr(transformers, "Gemma3Config"):
+            self.skipTest(f"transformers {transformers.__version__} has no Gemma3")
+        folder = self.root / "gemma3"
+        folder.mkdir()
+        text = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}
+        (folder / "config.json").write_text(json.dumps({"model_type": "gemma3", "text_config": text}))
+        found = architecture_of(str(folder))
+        self.assertEqual((found.layers, found.heads, found.key_value_heads, found.head_dim), (34, 8, 4, 256))
+        self.assertEqual((found.hidden, found.intermediate), (2560, 10240))
+
     def test_lm_eval_reads_texts_through_the_cache(self):
         import torch
         import transformers
@@ -157,6 +265,87 @@ class WithModel(unittest.TestCase):
         self.assertEqual(answer.tolist(), alone.tolist())
         with self.assertRaisesRegex(ValueError, "batch_size 4 is not possible"):
             SpikedLM(model, batch_size=4)
+
+
+@unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
+@unittest.skipIf(importlib.util.find_spec("lm_eval") is None, "lm_eval is not installed")
+class LmEval(unittest.TestCase):
+    """lm-eval itself with tasks of a local folder."""
+
+    def test_a_task_reads_the_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "random"
+            save_model(model)
+            config = json.loads((model / "config.json").read_text())
+            (model / "config.json").write_text(json.dumps({**config, "sliding_window": None}))
+            tokenizer = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>"}
+            (model / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+            data = pathlib.Path(folder) / "data.jsonl"
+            rows = [{"text": f"The cat sat on mat {i} and saw a dog. " * 4, "choices": ["cat", "dog"]} for i in range(2)]
+            data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            common = {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(data)}}, "test_split": "test"}
+            rolling = {
+                **{"task": "rolling", "output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "text"},
+                **{"metric_list": [{"metric": "bits_per_byte"}], **common},
+            }
+            generate = {
+                **{"task": "generate", "output_type": "generate_until", "doc_to_text": "{{text}}", "doc_to_target": "a"},
+                **{"generation_kwargs": {"until": ["</s>"], "max_gen_toks": 8}, **common},
+                **{"metric_list": [{"metric": "exact_match"}]},
+            }
+            for task in (rolling, generate):  # JSON is YAML
+                (pathlib.Path(folder) / f"{task['task']}.yaml").write_text(json.dumps(task))
+            program = (
+                "import json, sys, lm_eval, lm_eval.tasks, spiked.e2e.lm_eval\n"
+                "folder, found = sys.argv[1], {}\n"
+                "tasks = lm_eval.tasks.TaskManager(include_path=folder)\n"
+                "for name, more in (('hf', ''), ('spiked', ''), ('spiked', ',method=tq-mse')):\n"
+                "    more += ',block=32' if name == 'spiked' else ''\n"
+                "    given = {'model': name, 'model_args': f'pretrained={folder}/random' + more, 'device': 'cpu'}\n"
+                "    given['task_manager'] = tasks\n"
+                "    out = lm_eval.simple_evaluate(tasks=['rolling', 'generate'], bootstrap_iters=0, **given)\n"
+                "    bits = out['results']['rolling']['bits_per_byte,none']\n"
+                "    found[name + more] = bits, [row['resps'] for row in out['samples']['generate']]\n"
+                "print(json.dumps(list(found.values())))\n"
+            )
+            offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": folder}
+            with mock.patch.dict(os.environ, offline):
+                done = run_python(program, folder, timeout=600)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            plain, exact, coded = json.loads(done.stdout.splitlines()[-1])
+            self.assertAlmostEqual(exact[0], plain[0], places=4)
+            self.assertEqual(exact[1], plain[1])
+            self.assertGreater(abs(coded[0] - plain[0]), 1e-3)
+            self.assertNotEqual(coded[1], plain[1])
+
+
+@unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}")
+class SmolLM2(unittest.TestCase):
+    """The whole command with a trained model, whose tokenizer.json is of a newer form than tokenizers 0.19 reads."""
+
+    def test_longbench_and_needles(self):
+        import torch
+        import transformers
+        from hf_support import trained_folder
+
+        from spiked.e2e.__main__ import main
+        from spiked.e2e.tokens import Tokens
+
+        model = trained_folder("smollm2-135m-instruct")
+        tokens = Tokens(model, None, None)
+        text = "The magic number is 1234567.\n\tCaf\u00e9"
+        self.assertEqual(tokens.text(tokens.ids(text)), text)
+        out = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
+            given = ["--model", str(model), "--output", folder, "--method", "exact,tq-mse", "--dtype", "float32"]
+            self.assertEqual(main(["longbench", *given, "--data", str(DATA), "--tasks", "trec,qasper", "--dry-run"]), 0)
+            self.assertRegex(out.getvalue(), r"8 prompts to answer[^$]*tq-mse at 2 bits: \d+ blocks of 128 x 64")
+            short = ["--needles", "1", "--context", "300", "--prompts", "1", "--controls", "0", "--answer-tokens", "8"]
+            start = ["--answer-start", "The special magic number is:", "--block", "64"]
+            self.assertEqual(main(["needles", *given, *short, *start]), 0)
+            exact, coded = lines(pathlib.Path(folder) / "needles.jsonl")[1:]
+        self.assertEqual((exact["method"], exact["coded_bits"], coded["coded_bits"]), ("exact", 32, 2.25))
+        self.assertTrue(exact["pred"].strip())
 
 
 if __name__ == "__main__":

@@ -298,8 +298,12 @@ class Models(unittest.TestCase):
         self.assertEqual((report.layers, sorted(report.left_alone)), ((0,), [1, 2]))
         self.assertIn("left alone: layers 1, 2 (a sliding window of 64 tokens)", str(report))
         self.assertEqual(report.exact_bytes, 2 * 2 * 49 * 32 * 4)
-        with self.assertRaisesRegex(errors.UsageError, "no layer of this model would be compressed .*64 tokens"):
-            hf.SpikedCache(random_model(sliding_window=64))
+        windowed = random_model(sliding_window=64)
+        with self.assertRaisesRegex(errors.UsageError, "would be compressed .*64 tokens.*hf.without_window"):
+            hf.SpikedCache(windowed)
+        config = hf.without_window(windowed.config)
+        self.assertEqual(hf.SpikedCache(type(windowed)(config).eval()).report().layers, (0, 1))
+        self.assertIs(hf.without_window(config), config)  # once more changes nothing
 
     def test_models_in_bfloat16_keep_their_dtype(self):
         model = random_model().to(torch.bfloat16)

@@ -11,11 +11,13 @@ import sys
 from importlib import metadata
 from typing import Any, Callable, Dict, List, NoReturn, Optional
 
+from .. import __version__
+from .._library import library_file
 from ..errors import LibraryNotFound, SpikedError, UsageError
 from . import longbench, needles, table
 from .benchmark import answer_all
 from .results import Results
-from .runner import EXACT, Runner, architecture_of, methods_of
+from .runner import EXACT, ROTATIONS, Runner, architecture_of, methods_of
 from .tokens import TEMPLATES, Tokens
 
 __all__ = ["main"]
@@ -71,7 +73,7 @@ def common_choices(options: argparse.Namespace, tokens: Tokens) -> Dict[str, Any
     return {
         "model": tokens.folder.resolve().name,
         "config_sha256": hashlib.sha256((tokens.folder / "config.json").read_bytes()).hexdigest(),
-        "weights_sha256": weights_sum(tokens.folder),
+        "weights_ends_sha256": weights_sum(tokens.folder),
         "tokenizer_sha256": tokens.sha256,
         "dtype": options.dtype,
         "device": options.device,
@@ -82,7 +84,9 @@ def common_choices(options: argparse.Namespace, tokens: Tokens) -> Dict[str, Any
         "chunk": options.block,
         "keys_and_values": "the same method and bits; unrope+ for keys alone",
         "exact": "the same cache, whose codes are the rows themselves",
+        "rotations": ROTATIONS,
         "versions": versions(),
+        "spiked_sha256": build_sum(),
     }
 
 
@@ -98,9 +102,18 @@ def weights_sum(folder: pathlib.Path) -> str:
     return found.hexdigest()
 
 
+def build_sum() -> str:
+    """SHA-256 of the library and of this package's files, which tells builds of one version apart."""
+    package = pathlib.Path(__file__).resolve().parents[1]
+    found = hashlib.sha256(library_file().read_bytes())
+    for path in sorted(package.rglob("*.py")):
+        found.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
 def versions() -> Dict[str, str]:
     """Versions of the packages that results depend on, where they are installed."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "spiked": __version__}
     for package in ("torch", "transformers", "tokenizers"):
         try:
             found[package] = metadata.version(package)
@@ -126,7 +139,8 @@ def measure(options: argparse.Namespace, load: Callable[..., Runner]) -> None:
 
     def results(choices: Dict[str, Any]) -> Results:
         path = os.path.join(options.output, options.command + ".jsonl")
-        return Results(path, options.command, {**common_choices(options, tokens), **choices})
+        whole = {**common_choices(options, tokens), **choices}
+        return Results(path, options.command, whole, write=not options.dry_run)
 
     module = {"longbench": longbench, "needles": needles}[options.command]
     benchmark = module.benchmark_of(options, tokens, model)

@@ -56,16 +56,16 @@ def answer_all(
 ) -> None:
     """Answers all questions that have no result yet, by one method after the other; a dry run says what that costs."""
     questions = benchmark.questions
-    if options.dry_run:
-        sizes = [len(question.ids) for question in questions]
-        for line in cost_lines(methods, model, sizes, [question.most for question in questions], options.block):
-            say(line)
-        return
     with results(benchmark.choices) as file:
         check_sums(file, benchmark.sums)
         done = file.done(("method", "bits", *questions[0].key))
         todo = [(m, q) for m in methods for q in questions if (m.name, m.bits, *q.key.values()) not in done]
         say(f"{len(todo)} prompts to answer, {len(methods) * len(questions) - len(todo)} answered before, in {file.path}")
+        if options.dry_run:
+            sizes = {m: [(len(q.ids), q.most) for method, q in todo if method == m] for m in methods}
+            for line in cost_lines(sizes, model, options.block):
+                say(line)
+            return
         runner = load() if todo else None
         for number, (method, question) in enumerate(todo, 1):
             assert runner is not None

@@ -9,6 +9,7 @@ Here texts are read in chunks, each of which reads the coded blocks before it, i
 
 from __future__ import annotations
 
+import sys
 from typing import Any, List, Optional
 
 import torch
@@ -17,10 +18,10 @@ try:
     from lm_eval.api.registry import register_model
     from lm_eval.models.huggingface import HFLM
 except ImportError as error:
-    raise ImportError(f"{error} (it runs the tasks): pip install lm_eval") from None
+    raise ImportError(f"{error} (it runs the tasks): pip install 'lm_eval[hf]'") from None
 
 from .. import hf
-from ..errors import UsageError
+from ..errors import SpikedError, UsageError
 from .runner import EXACT, Method
 
 __all__ = ["SpikedLM"]
@@ -82,4 +83,8 @@ class SpikedLM(HFLM):  # type: ignore[misc]
 if __name__ == "__main__":
     from lm_eval.__main__ import cli_evaluate
 
-    cli_evaluate()
+    try:
+        cli_evaluate()
+    except SpikedError as error:
+        print(f"spiked.e2e.lm_eval: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -6,7 +6,7 @@ import fcntl
 import json
 import pathlib
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Set, Tuple, Union
 
 from ..errors import InputError, OutputError, UsageError
 
@@ -54,6 +54,8 @@ class Results:
         ``longbench`` or ``needles``.
     choices : dict
         All that results depend on, except what their own lines say.
+    write : bool
+        False only reads the file, which need not exist; `add` then keeps its lines in memory alone.
 
     Raises
     ------
@@ -65,8 +67,15 @@ class Results:
         It cannot be written, or another process writes it.
     """
 
-    def __init__(self, path: Union[str, pathlib.Path], benchmark: str, choices: Dict[str, Any]) -> None:
+    def __init__(
+        self, path: Union[str, pathlib.Path], benchmark: str, choices: Dict[str, Any], write: bool = True
+    ) -> None:
         self.path = pathlib.Path(path)
+        self.file: Optional[BinaryIO] = None
+        if not write:
+            whole = self.path.read_bytes().count(b"\n") if self.path.is_file() else 0
+            self._begin(benchmark, choices, list(read_lines(self.path, whole)) if whole else [])
+            return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.file = open(self.path, "a+b")
@@ -75,28 +84,32 @@ class Results:
                 f"{self.path}: cannot be written ({error.strerror}): name another --output folder"
             ) from None
         try:
-            self._begin(benchmark, choices)
+            self._begin(benchmark, choices, self._locked_lines(self.file))
         except BaseException:
             self.file.close()
             raise
 
-    def _begin(self, benchmark: str, choices: Dict[str, Any]) -> None:
+    def _locked_lines(self, file: BinaryIO) -> List[Tuple[int, Dict[str, Any]]]:
+        """The lines of the file, which no other process writes from now on, without a last one that was cut off."""
         try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise OutputError(
                 f"{self.path}: another run is writing it: wait for it, or name another --output folder"
             ) from None
-        self.file.seek(0)
-        content = self.file.read()
+        file.seek(0)
+        content = file.read()
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             print(
                 f"note: {self.path}: its last line was cut off, by a run that was killed; dropped, and computed again",
                 file=sys.stderr,
             )
-            self.file.truncate(whole)
-        lines = list(read_lines(self.path))
+            file.truncate(whole)
+        return list(read_lines(self.path))
+
+    def _begin(self, benchmark: str, choices: Dict[str, Any], lines: List[Tuple[int, Dict[str, Any]]]) -> None:
+        """Compares the choices with those of the first line, which is written where there is none."""
         begin = {"schema": SCHEMA, "benchmark": benchmark, "choices": json.loads(json.dumps(choices))}
         self.rows: List[Dict[str, Any]] = [row for _, row in lines[1:]]
         self.numbers = [number for number, _ in lines[1:]]
@@ -132,6 +145,8 @@ class Results:
         self.rows.append(row)
 
     def _write(self, row: Dict[str, Any]) -> None:
+        if self.file is None:
+            return
         try:
             self.file.write(json.dumps(row).encode("ascii") + b"\n")
             self.file.flush()
@@ -141,7 +156,8 @@ class Results:
             ) from None
 
     def close(self) -> None:
-        self.file.close()
+        if self.file is not None:
+            self.file.close()
 
     def __enter__(self) -> Results:
         return self

@@ -9,14 +9,17 @@ import os
 import pathlib
 import re
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..errors import InputError, LibraryNotFound, OutOfMemory, UsageError
+from ..errors import InputError, LibraryNotFound, OutOfMemory, SpikedError, UsageError
 
-__all__ = ["EXACT", "Answer", "Architecture", "Method", "Runner", "architecture_of", "cost_lines", "methods_of"]
+__all__ = ["EXACT", "ROTATIONS", "Answer", "Architecture", "Method", "Runner", "architecture_of", "cost_lines", "methods_of"]
 
 EXACT = "exact"
 UNROPE = "unrope+"
+# Which rotations of codecs are drawn, for every prompt the same.
+ROTATIONS: Dict[str, Any] = {"seed": "0x5eed", "sequence": 0}
+NEEDED = ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size", "max_position_embeddings")
 
 
 class Method(NamedTuple):
@@ -29,7 +32,7 @@ class Method(NamedTuple):
         """The arguments of `spiked.hf.SpikedCache`."""
         if self.name == EXACT:
             return {"key": "identity", "value": "identity", "block": block}
-        return {"key": self.name, "value": self.codec, "bits": self.bits, "block": block}
+        return {"key": self.name, "value": self.codec, "bits": self.bits, "block": block, **ROTATIONS}
 
     @property
     def codec(self) -> str:
@@ -38,7 +41,7 @@ class Method(NamedTuple):
 
 
 class Architecture(NamedTuple):
-    """What a model's config.json says."""
+    """What a model's config.json says. A missing width of the feed-forward layers, for the cost alone, is four times hidden."""
 
     layers: int
     heads: int
@@ -78,15 +81,18 @@ def architecture_of(folder: str) -> Architecture:
         raise InputError(f"{path}: no such file: --model names a folder with a model of Hugging Face")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-        config = config.get("text_config", config)
-        heads = int(config["num_attention_heads"])
+        nested = config.get("text_config") or {}
+        config = nested or config
+        if nested or any(key not in config for key in NEEDED):
+            config = whole_config(folder, config)
+        heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
         return Architecture(
             layers=int(config["num_hidden_layers"]),
             heads=heads,
             key_value_heads=int(config.get("num_key_value_heads") or heads),
-            head_dim=int(config.get("head_dim") or config["hidden_size"] // heads),
-            hidden=int(config["hidden_size"]),
-            intermediate=int(config["intermediate_size"]),
+            head_dim=int(config.get("head_dim") or hidden // heads),
+            hidden=hidden,
+            intermediate=int(config.get("intermediate_size") or 4 * hidden),
             vocabulary=int(config["vocab_size"]),
             positions=int(config["max_position_embeddings"]),
         )
@@ -94,6 +100,21 @@ def architecture_of(folder: str) -> Architecture:
         raise InputError(f"{path}: cannot be used ({error}): copy it from where the model is from") from None
     except KeyError as error:
         raise InputError(f"{path}: it has no {error.args[0]}: copy it from where the model is from") from None
+
+
+def whole_config(folder: str, config: Dict[str, Any]) -> Dict[str, Any]:
+    """The values of a configuration that is not complete or has other names, with those of transformers; without that
+    package, or where it does not know the model, as it is."""
+    try:
+        import transformers
+
+        from ..hf._plan import text_config
+
+        found = text_config(transformers.AutoConfig.from_pretrained(folder))
+    except Exception:  # many classes of errors; the caller names the key that is missing
+        return config
+    names = (*NEEDED, "num_key_value_heads", "head_dim", "intermediate_size")
+    return {name: getattr(found, name) for name in names if hasattr(found, name)}
 
 
 def methods_of(names: str, bits: float, head_dim: int) -> List[Method]:
@@ -144,11 +165,15 @@ class Runner:
         try:
             config = transformers.AutoConfig.from_pretrained(folder)
             if no_window:
-                config.sliding_window = None
+                from ..hf import without_window
+
+                config = without_window(config)
             self.model = transformers.AutoModelForCausalLM.from_pretrained(
                 folder, config=config, torch_dtype=dtype if dtype == "auto" else getattr(torch, dtype)
             )
-        except (OSError, ValueError, KeyError) as error:
+        except UsageError as error:
+            raise UsageError(f"--no-sliding-window: {error}") from None
+        except Exception as error:  # what a folder lacks raises many classes of errors
             reason = " ".join(str(error).split())
             raise InputError(
                 f"{folder}: transformers cannot load it ({reason}): give a folder with all its files"
@@ -173,7 +198,7 @@ class Runner:
 
         prompt = torch.tensor([list(ids)], device=self.model.device)
         begin = time.perf_counter()
-        with enough_memory(len(ids)), torch.no_grad(), self.cache(method) as cache:
+        with one_line_errors(len(ids)), torch.no_grad(), self.cache(method) as cache:
             whole = self.model.generate(
                 prompt,
                 attention_mask=torch.ones_like(prompt),
@@ -193,16 +218,22 @@ class Runner:
 
 
 @contextlib.contextmanager
-def enough_memory(tokens: int) -> Iterator[None]:
-    """Reports that memory ran out, which PyTorch does by several classes of errors."""
+def one_line_errors(tokens: int) -> Iterator[None]:
+    """Turns what a model raises into an error of one line; PyTorch says by several classes of errors that memory ran out."""
     try:
         yield
-    except (MemoryError, RuntimeError) as error:
+    except SpikedError:
+        raise
+    except Exception as error:
         if isinstance(error, MemoryError) or re.search("out of memory|allocate memory", str(error)):
             raise OutOfMemory(
                 f"a prompt of {tokens} tokens takes more memory than there is: give --dtype bfloat16, or shorter prompts"
             ) from None
-        raise
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"the model fails on a prompt of {tokens} tokens ({type(error).__name__}: {reason}): see whether it generates "
+            "without spiked in this version of transformers"
+        ) from None
 
 
 def bits_of(cache: Any) -> Tuple[Optional[float], Optional[float]]:
@@ -228,20 +259,21 @@ def codec_seconds(method: Method, head_dim: int, block: int) -> float:
     return (time.process_time() - begin) / len(blocks)
 
 
-def cost_lines(
-    methods: Sequence[Method], model: Architecture, lengths: Sequence[int], answers: Sequence[int], block: int
-) -> List[str]:
-    """What a run costs: `lengths` and `answers` are tokens of each prompt and of its answer at most."""
-    operations = sum(model.operations(n, k) for n, k in zip(lengths, answers))
-    blocks = sum(model.blocks(n, k, block) for n, k in zip(lengths, answers))
+def cost_lines(sizes: Mapping[Method, Sequence[Tuple[int, int]]], model: Architecture, block: int) -> List[str]:
+    """What a run costs: `sizes` has the tokens of each prompt and of its answer at most, by method."""
+    every = [size for each in sizes.values() for size in each]
+    if not every:
+        return []
+    tokens, answers = [n for n, _ in every], [k for _, k in every]
+    operations = sum(model.operations(*size) for size in every)
     lines = [
-        f"{len(lengths)} prompts of {min(lengths)} to {max(lengths)} tokens, {sum(lengths)} together; answers of at most "
-        f"{sum(answers)} tokens",
-        f"model: {operations:.3g} floating-point operations a method, {operations / 3.6e15:.3g} hours at 1 TFLOP/s",
+        f"{min(tokens)} to {max(tokens)} tokens a prompt, {sum(tokens)} together; answers of at most {sum(answers)} tokens",
+        f"model: {operations:.3g} floating-point operations, {operations / 3.6e15:.3g} hours at 1 TFLOP/s",
     ]
-    for method in methods:
-        if method.name == EXACT:
+    for method, each in sizes.items():
+        if method.name == EXACT or not each:
             continue
+        blocks = sum(model.blocks(*size, block) for size in each)
         seconds = codec_seconds(method, model.head_dim, block)
         lines.append(
             f"{method.name} at {method.bits:g} bits: {blocks} blocks of {block} x {model.head_dim} at {1000 * seconds:.2g} ms, "

@@ -206,7 +206,7 @@ def lines_of(results: Benchmark, paper: List[Paper]) -> List[str]:
     head = ["method", "bits", *columns, f"{AVERAGE} - exact", "prompts"] + ([] if longbench else ["absent facts"])
     rows = []
     for summary in all_of:
-        bits = "16" if summary.label[0] == EXACT else "-" if summary.bits is None else f"{summary.bits:.3f}"
+        bits = "-" if summary.bits is None else f"{summary.bits:.3f}"
         row = [f"`{name_of(summary.label)}`", bits]
         row += [shown(summary.means.get(column), scale, digits) for column in columns]
         row += [shown(summary.differences.get(AVERAGE), scale, digits, sign=True), str(prompts_of(summary))]
@@ -305,7 +305,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE.csv",
-        help="the paper's numbers: validation/studies/paper-longbench.csv, paper-tasks.csv; may be given twice",
+        help="the paper's numbers: paper-longbench.csv or paper-tasks.csv in the folder validation/studies of the source, which "
+        "is not installed; may be given twice",
     )
     parser.add_argument("--json", action="store_true", help="JSON of the schema spiked.e2e-table/1")
 

@@ -22,6 +22,39 @@ TEMPLATES = {
 END_WORDS = ["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "</s>"]
 
 
+def tokenizer_of(path: pathlib.Path) -> Any:
+    """Reads tokenizer.json, also as versions of the package tokenizers from 0.20 on write it where an older one is installed."""
+    import tokenizers
+
+    try:
+        return tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the package has no narrower class
+        reason = " ".join(str(error).split())
+    try:
+        return tokenizers.Tokenizer.from_str(with_joined_merges(path.read_text(encoding="utf-8")))
+    except Exception:
+        raise InputError(
+            f"{path}: tokenizers {tokenizers.__version__} cannot read it ({reason}): copy it again, or install tokenizers 0.20 "
+            "or later"
+        ) from None
+
+
+def with_joined_merges(text: str) -> str:
+    """The text of a tokenizer.json with merges "a b" in place of ["a", "b"], as versions before 0.20 read them.
+
+    Raises
+    ------
+    ValueError
+        A merge has a text with a space, which that form cannot have, or there is no list of merges.
+    """
+    found = json.loads(text)
+    merges = found.get("model", {}).get("merges")
+    if not merges or any(not isinstance(pair, list) or " " in "".join(pair) for pair in merges):
+        raise ValueError("its merges cannot be written with a space between the two texts")
+    found["model"]["merges"] = [" ".join(pair) for pair in merges]
+    return json.dumps(found)
+
+
 class Tokens:
     """Texts to token ids and back, as a model's folder says.
 
@@ -41,8 +74,6 @@ class Tokens:
     """
 
     def __init__(self, folder: Union[str, pathlib.Path], template: Optional[str], system: Optional[str]) -> None:
-        from tokenizers import Tokenizer
-
         self.folder = pathlib.Path(folder)
         path = self.folder / "tokenizer.json"
         if not path.exists():
@@ -50,12 +81,7 @@ class Tokens:
                 f"{path}: no such file (the tokenizer makes token ids): copy it from where the model is from"
             )
         self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        try:
-            self.tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the package has no narrower class
-            raise InputError(
-                f"{path}: the package tokenizers cannot read it ({error}): copy it again, or install another version of the package"
-            ) from None
+        self.tokenizer = tokenizer_of(path)
         self.system = system
         self.form, self.template = self.chat(template)
         alone, whole = self.ids("a"), self.tokenizer.encode("a", add_special_tokens=True).ids

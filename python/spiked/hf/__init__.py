@@ -4,6 +4,7 @@
 `SpikedCache`       a cache whose full blocks are coded; give it to ``model.generate``
 `prefill`           reads a prompt in blocks into such a cache, so that later blocks read the coded ones
 `compressed`        within it, ``model.generate`` does both for each prompt
+`without_window`    takes the sliding window out of a configuration, for texts that are shorter
 `token_losses`      the loss of each token of a text that is read through a cache
 ==================  ====================================================================================
 
@@ -22,9 +23,19 @@ import transformers.cache_utils
 
 from ..errors import InputError, UsageError
 from ._adapters import cache_class
+from ._plan import without_window
 from ._report import Report
 
-__all__ = ["Compressed", "Report", "SpikedCache", "cache_argument", "compressed", "prefill", "token_losses"]
+__all__ = [
+    "Compressed",
+    "Report",
+    "SpikedCache",
+    "cache_argument",
+    "compressed",
+    "prefill",
+    "token_losses",
+    "without_window",
+]
 
 SpikedCache: Any = cache_class(transformers.cache_utils, transformers.__version__)
 

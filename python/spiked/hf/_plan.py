@@ -10,39 +10,99 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import torch
 
-from .. import _arrays
 from ..errors import InputError, UsageError
 from ..methods import list_methods
 from ..quantization import Codec, Encoded
 from ._rope import Rotation, rotation_of
 from ._store import Block, BlockStore
 
-__all__ = ["IdentityCodec", "Plan", "text_config"]
+__all__ = ["IdentityCodec", "Plan", "text_config", "without_window"]
 
 SIDES = ("key", "value")
 UNROPE = "unrope+"
+# Types of models whose layers with a sliding window differ from the others by the mask alone: those that read the window of
+# the configuration, and those that read the types of their layers. Layers of other models have another rotary embedding, too,
+# or are the only ones with one (Gemma 3, Cohere 2, EXAONE 4).
+WINDOW_OF_MODEL = ("ministral3", "mistral", "mixtral", "phi3", "qwen3_moe", "starcoder2")
+WINDOW_OF_LAYERS = ("gemma2", "gpt_oss", "ministral", "qwen2", "qwen2_moe", "qwen3")
 IDENTITY = "identity"
 
 
 class IdentityCodec:
-    """Stores rows as they are: the control with which generation must equal that of an ordinary cache."""
+    """Stores rows as they are, in the type of the cache: the control with which generation must equal that of an ordinary
+    cache."""
 
-    def encode(self, X: Any) -> Encoded:
-        """Keeps a block (rows, channels)."""
-        array = np.array(_arrays.matrix(X))
-        bits = 8.0 * array.itemsize
-        return Encoded(array.tobytes(), array.shape[0], {"exact": bits}, bits, bits, 0)
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+
+    def encode(self, X: torch.Tensor) -> Encoded:
+        """Keeps a block (rows, channels), whose entries have values of this type."""
+        rows = X.to(self.dtype).contiguous()
+        bits = 8.0 * rows.element_size()
+        return Encoded(rows.view(torch.uint8).numpy().tobytes(), rows.shape[0], {"exact": bits}, bits, bits, 0)
 
     def decode(self, code: Encoded) -> np.ndarray[Any, Any]:
-        """The same block."""
-        array = np.frombuffer(code.bytes, dtype=f"f{int(code.bits_per_entry) // 8}")
-        return array.reshape(code.rows, -1)
+        """The same block, in single precision at least."""
+        rows = torch.frombuffer(bytearray(code.bytes), dtype=self.dtype).reshape(code.rows, -1)
+        found: np.ndarray[Any, Any] = _wide(rows).numpy()
+        return found
+
+
+def _wide(rows: torch.Tensor) -> torch.Tensor:
+    """Rows on the CPU in a type that codecs read."""
+    return rows.to(device="cpu", dtype=torch.float64 if rows.dtype == torch.float64 else torch.float32)
 
 
 def text_config(config: Any) -> Any:
     """The part of a configuration that describes the language model."""
     found = getattr(config, "get_text_config", None)
     return config if found is None else found()
+
+
+def without_window(config: Any) -> Any:
+    """Takes the sliding window out of a configuration, so that all layers of a model that is loaded with it are compressed.
+
+    This changes nothing for texts that are shorter than the window.
+
+    Parameters
+    ----------
+    config : transformers.PretrainedConfig
+        Changed in place. One without a sliding window stays as it is.
+
+    Returns
+    -------
+    transformers.PretrainedConfig
+        The same object, for ``from_pretrained(folder, config=config)``.
+
+    Raises
+    ------
+    UsageError
+        Layers of this type of model may differ by more than their mask.
+
+    Examples
+    --------
+    >>> import transformers
+    >>> without_window(transformers.MistralConfig(sliding_window=64)).sliding_window is None
+    True
+    """
+    text = text_config(config)
+    types, full = getattr(text, "layer_types", None) or [], "full_attention"
+    window = getattr(text, "sliding_window", None)
+    if all(each == full for each in types) if types else window is None:
+        return config
+    known = text.model_type in WINDOW_OF_MODEL + WINDOW_OF_LAYERS
+    if not known or (text.model_type == "gemma2" and not types):  # older versions compute with its window
+        raise UsageError(
+            f"the sliding window of {text.model_type} cannot be taken out in this version of transformers (its layers may differ "
+            f"by more than their mask): leave it; possible are {', '.join(sorted(WINDOW_OF_MODEL + WINDOW_OF_LAYERS))}"
+        )
+    if types:
+        text.layer_types = [full] * len(types)
+    if not types or text.model_type in WINDOW_OF_MODEL:
+        text.sliding_window = None
+    if hasattr(text, "use_sliding_window"):
+        text.use_sliding_window = False
+    return config
 
 
 def _attention_modules(model: Any) -> Dict[int, Any]:
@@ -77,7 +137,10 @@ class _Coder:
     def encode(self, rows: torch.Tensor, start: int) -> List[Block]:
         texts, heads, _, channels = rows.shape
         if not self._codecs:
-            self._codecs = [self._plan.codec(self._layer, self._side, head, heads, channels) for head in range(heads)]
+            dtype = rows.dtype if self._rotation is None else _wide(rows[..., :0]).dtype
+            self._codecs = [
+                self._plan.codec(self._layer, self._side, head, heads, channels, dtype) for head in range(heads)
+            ]
         if self._rotation is not None and channels != self._plan.channels:
             raise UsageError(
                 f"unrope: keys have {channels} channels (the configuration says {self._plan.channels}, and which of them are "
@@ -85,7 +148,7 @@ class _Coder:
             )
         if rows.device.type != "cpu":
             self._plan.say_device(rows.device)
-        exact = rows.to(device="cpu", dtype=torch.float64 if rows.dtype == torch.float64 else torch.float32)
+        exact = _wide(rows)
         if self._rotation is not None:
             exact = self._rotation.undo(exact, start)
 
@@ -167,11 +230,13 @@ class Plan:
     def __deepcopy__(self, memo: Dict[int, Any]) -> Plan:
         return self
 
-    def codec(self, layer: int, side: str, head: int, heads: int, channels: int) -> Any:
+    def codec(
+        self, layer: int, side: str, head: int, heads: int, channels: int, dtype: torch.dtype = torch.float32
+    ) -> Any:
         """The codec of a head, with the rotation that `spiked kv perplexity` gives it."""
         method = self.methods[side][len(UNROPE) :] if self.methods[side].startswith(UNROPE) else self.methods[side]
         if method == IDENTITY:
-            return IdentityCodec()
+            return IdentityCodec(dtype)
         index = (layer * len(SIDES) + SIDES.index(side)) * heads + head
         index += self.sequence * self.layers * len(SIDES) * heads
         axis = {"axis": side} if _has_axis(method) else {}
@@ -209,7 +274,7 @@ class Plan:
             reason = next(iter(left_alone.values()), "it has no layers")
             raise UsageError(
                 f"no layer of this model would be compressed ({reason}): where texts are shorter than the sliding window, "
-                "set model.config.sliding_window = None"
+                "load the model with config=spiked.hf.without_window(config)"
             )
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> List[Any]:
