@@ -119,6 +119,12 @@ void reject_printed_part(const std::string& path, const TextLine& line) {
             "{}:{}: the columns are printed in several parts (as R, pandas and MATLAB do where a line is too short for "
             "all): save the table, for example with write.csv or to_csv",
             path, line.number);
+    const std::size_t begin = std::min(text.find_first_not_of(" "), text.size());
+    if (text.substr(begin).starts_with("[") && !text.substr(begin).starts_with("[,") && text.ends_with("]"))
+        throw input_error("{}:{}: brackets, as NumPy prints an array: save it with numpy.save, or leave them out", path,
+                          line.number);
+    if (text.starts_with("<<<<<<< "))
+        throw input_error("{}:{}: a conflict of git that is not resolved: resolve it", path, line.number);
     if (rule)
         throw input_error("{}:{}: a rule, not numbers: leave it out, and what is below it too where it holds totals",
                           path, line.number);

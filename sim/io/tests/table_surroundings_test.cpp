@@ -256,6 +256,8 @@ TEST(TableSurroundings, PrintedPartsOfATableAreNotTheTable) {
             {":1: the columns are printed in several parts"});
     in_text("  1.50   2.00\n  3.00  -4.00\n-10.00-100.00\n",
             {":3: \"-10.00-100.00\" is more than one number", "wider"});
+    in_text("[[ 1.5  2. ]\n [ 3.   4. ]]\n", {":1: brackets, as NumPy prints", "numpy.save"});
+    in_text("<<<<<<< HEAD\n1 2.5\n=======\n1 3.5\n>>>>>>> b\n", {":1: a conflict of git"});
     expect_matrix({"0.5-1.0 1 2.5\n1.0-1.5 3 4\n", arma::mat{{1, 2.5}, {3, 4}}, "an index column", {}, "t.txt"});
     for (const char* text : {"1.5-2", "-1.5", "1.5e-3", "2024-01-02", "a1.5-2.5", "1.5e-3-"})
         EXPECT_FALSE(has_touching_numbers(text)) << text;
