@@ -322,11 +322,12 @@ private:
                               count_cells(line, form_->delimiter) > 1
                                   ? ", or, where another table or more columns begin here, give each its own file"
                                   : "");
-        if (rows_ == 0 && form_->header && !has_number(line) && sample_.size() > 2 && has_number(sample_[2].text))
+        if (rows_ == 0 && form_->header && !begins_number(cell.text) && !has_number(line) && sample_.size() > 2 &&
+            has_number(sample_[2].text))
             throw input_error(
-                "{}: {} (no cell of the line is a number): line {} holds units or a second header: leave "
-                "it out",
-                where, what, number);
+                "{}: {} (no cell of the line is a number): line {} holds units or a second header: leave it "
+                "out, or line {} where that is a title",
+                where, what, number, sample_.front().number);
         if (i == 0 && dialect_.index == false && column_of_text)
             throw input_error("{}: {} (the first column names the rows): say --index yes", where, what);
         if (dialect_.header == false && number == sample_.front().number && !column_of_text)

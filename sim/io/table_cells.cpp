@@ -77,7 +77,8 @@ std::optional<double> number_with_comma(std::string_view text) {
 bool is_missing(std::string_view text) {
     static constexpr std::string_view words[] = {
         "", "na", "n/a", "n.a.", "nan", "-nan", "+nan", "<na>", "nat", "null", "(null)", "\\n", "none", "nil",
-        "missing", "?", ".", "..", ":", "-", "--", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity",
+        "missing", "?", ".", "..", ":", "-", "--", "\u2013", "\u2014", "n.d.", "k.a.", "inf", "+inf", "-inf",
+        "infinity", "+infinity", "-infinity",
         // of C's library for Windows
         "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "1.#inf", "-1.#inf", "nan(ind)", "-nan(ind)",
         // errors of spreadsheets in English, German, French, Italian, Spanish, Portuguese and Dutch

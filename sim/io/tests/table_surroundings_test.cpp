@@ -267,7 +267,8 @@ TEST(TableSurroundings, PrintedPartsOfATableAreNotTheTable) {
 
 TEST(TableSurroundings, AdviceIsNotGivenTwice) {
     const std::string units = "a,b\nmV,s\n1.5,2\n3,4\n";
-    expect_rejected(units, {":2:1: \"mV\"", "line 2 holds units or a second header: leave it out"});
+    expect_rejected(units, {":2:1: \"mV\"", "line 2 holds units or a second header: leave it out, or line 1 where"});
+    expect_rejected("My experiment,,\na,b,c\n1.5,2,3\n3,4,4\n", {"or line 1 where that is a title"});
     const ScratchFolder scratch;
     const auto message = [&](const std::string& text, const TableDialect& dialect) -> std::string {
         try {
@@ -293,7 +294,7 @@ TEST(TableSurroundings, AdviceIsNotGivenTwice) {
 
 TEST(TableSurroundings, MissingValuesAsProgramsWriteThem) {
     for (const char* word : {"#NV", "#N/D", "#WERT!", "#ZAHL!", "#VALEUR!", "#BEZUG!", "#\u00A1VALOR!", "\\N", "..",
-                             ":", "N.A.", "(null)", ".A", ".z", "1.#IND"})
+                             ":", "N.A.", "(null)", "\u2013", "n.d.", ".A", ".z", "1.#IND"})
         expect_rejected(fmt::format("a;b\n1.5;{}\n2.5;3\n4;5\n", word),
                         {":2:5: 1 missing or infinite value in 3 rows"});
     expect_rejected("a;b\n1.5;.ab\n2.5;3\n4;5\n", {"\".ab\" is not a number"});
