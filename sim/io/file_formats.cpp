@@ -16,6 +16,7 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/tensor_container.hpp"
+#include "sim/io/text_lines.hpp"
 
 namespace spiked::sim {
 
@@ -37,7 +38,8 @@ struct ForeignFormat {
 constexpr const char* fetch_itself = "the download saved an error or login page; fetch the file itself";
 constexpr const char* from_pickle =
     "pickles can run programs and are never opened; save it as safetensors or, where you made it yourself: python3 -c "
-    "\"import pickle,numpy; numpy.save('x.npy', numpy.asarray(pickle.load(open('FILE','rb'))))\"";
+    "\"import pickle,numpy; numpy.save('x.npy', numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb')), "
+    "dtype=float), numpy.nan))\"";
 constexpr const char* from_torch =
     "it holds a pickle, which is never opened; where it holds tensors by name: python3 -c \"import torch; from "
     "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"";
@@ -87,6 +89,11 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "\x80\x04", "a Python pickle", from_pickle},
     {0, "\x80\x05", "a Python pickle", from_pickle},
     {0, {"X\n\0\0\0", 5}, "an R object (RDS)", from_rds},
+    // As text: the lines behind "A" are the version of the format, that of R and the oldest one that reads it.
+    {10, "\n131840\n", "an R object (RDS, as text)", from_rds},
+    {10, "\n197888\n", "an R object (RDS, as text)", from_rds},
+    {0, "RDA2\n", "an R workspace (RData, as text)", from_rdata},
+    {0, "RDA3\n", "an R workspace (RData, as text)", from_rdata},
     {0, "RDX2\n", "an R workspace (RData)", from_rdata},
     {0, "RDX3\n", "an R workspace (RData)", from_rdata},
     {344, {"n+1\0", 4}, "a NIfTI image", from_nifti},
@@ -273,17 +280,24 @@ bool begins_json(std::string_view head) {
     return next == inside.npos || inside[next] != ',' || (next > 0 && !inside.substr(next).starts_with(",]"));
 }
 
-/// Objects are tables, as pandas writes them in three ways, and lists are arrays.
+/// Objects are tables, as pandas writes them in five ways, and lists are arrays.
 std::string json_advice(std::string_view head) {
     if (head.find('{') == head.npos)
         return "python3 -c \"import json,numpy; numpy.save('x.npy', numpy.array(json.load(open('FILE')), "
                "dtype=float))\"";
     const bool lines = head.find("}\n{") != head.npos || head.find("}\r\n{") != head.npos;
-    const bool split = head.starts_with("{\"columns\":");
+    // Rows by name, {"0":{"a":, are told from columns by name, {"a":{"0":, by the digits.
+    const std::size_t inner = head.find(":{\"");
+    const bool rows = head.starts_with("{\"") && inner < head.find(',') && inner > 3 &&
+                      std::all_of(head.begin() + 2, head.begin() + static_cast<std::ptrdiff_t>(inner) - 1,
+                                  [](unsigned char c) { return std::isdigit(c) != 0; }) &&
+                      inner + 3 < head.size() && std::isdigit(static_cast<unsigned char>(head[inner + 3])) == 0;
     return fmt::format("python3 -c \"import pandas; pandas.read_json('FILE'{}).to_csv('x.csv', index=False)\"",
-                       lines   ? ", lines=True"
-                       : split ? ", orient='split'"
-                               : "");
+                       lines                               ? ", lines=True"
+                       : head.starts_with("{\"columns\":") ? ", orient='split'"
+                       : head.starts_with("{\"schema\":")  ? ", orient='table'"
+                       : rows                              ? ", orient='index'"
+                                                           : "");
 }
 
 /// The line that converts an HDF5 file whose attributes name the program that wrote it; null where none does.
@@ -324,10 +338,11 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
 
 bool is_control_byte(char c) { return c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f'; }
 
-/// Whether the first line of what should be a table is none of text. UTF-16 is, and has a message of its own.
+/// Whether the first line of what should be a table is none of text. UTF-16 and UTF-32 are, with a message of their
+/// own.
 bool begins_binary(std::string_view head) {
     const std::string text = head.starts_with(gzip_beginning) ? gunzipped(head) : std::string(head);
-    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return false;
+    if (!wide_encoding(text).empty()) return false;
     return std::any_of(text.begin(), std::find(text.begin(), text.end(), '\n'), is_control_byte);
 }
 

@@ -201,7 +201,16 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
     const auto file = format->open(spec.path);
     for (const auto& note : file->notes()) notes.push_back(fmt::format("{}: {}", spec.path, note));
     const Selected selected = select(*file, spec.selector);
-    if (file->tensors()[selected.tensor].shape.size() == 1)
+    const StoredTensor& tensor = file->tensors()[selected.tensor];
+    for (const auto& other : file->tensors())
+        if (&other != &tensor && lower_case(other.name).ends_with("mask") && other.shape == tensor.shape)
+            notes.push_back(
+                fmt::format("{}: its array {} has the same shape and is not applied: if it marks missing values, save "
+                            "numpy.where(mask, numpy.nan, data) of the two",
+                            spec.path, in_quotes(other.name)));
+    if (tensor.dtype_text.starts_with("sparse"))
+        notes.push_back(fmt::format("{}: a sparse matrix: entries that are not stored are read as 0", spec.path));
+    if (tensor.shape.size() == 1)
         notes.push_back(fmt::format("{}: its array has one axis and is read as one column", spec.path));
     return {.matrix = read_tensor(*file, selected, reading.layout, reading.copies), .notes = std::move(notes)};
 }

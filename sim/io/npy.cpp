@@ -250,7 +250,7 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
     if (code.starts_with('O'))
         throw input_error(
             "{}: holds Python objects (dtype {}; they are pickles, which can run programs, and are never "
-            "read): save numbers, for example a.astype(np.float64)",
+            "read): leave out columns of text, then save a.astype(np.float64)",
             where, in_quotes(header.descr));
     if (code == "V2")
         throw input_error(
@@ -264,6 +264,10 @@ DType require_dtype(const NpyHeader& header, const std::string& where) {
             where, in_quotes(header.descr));
     if (code.starts_with('c'))
         throw input_error("{}: holds complex numbers (dtype {}): {}", where, in_quotes(header.descr), complex_advice);
+    if (code.starts_with('U') || code.starts_with('S'))
+        throw input_error(
+            "{}: holds text (dtype {}): leave out columns that are no numbers, then save a.astype(np.float64)", where,
+            in_quotes(header.descr));
     throw input_error(
         "{}: dtype {} is not read (f2, f4, f8, i1 to i8, u1 to u8 and b1 are): save "
         "a.astype(np.float64)",

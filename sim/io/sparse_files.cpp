@@ -16,6 +16,7 @@
 #include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
 #include "sim/io/npz.hpp"
+#include "sim/io/table_cells.hpp"
 #include "sim/io/text_lines.hpp"
 
 // Matrix Market files, after "The Matrix Market Exchange Formats: Initial Design" (Boisvert, Pozo and Remington, NIST
@@ -143,12 +144,9 @@ private:
         return value;
     }
     [[nodiscard]] double number(std::string_view word) const {
-        double value = 0.0;
-        const std::string_view digits = word.starts_with('+') ? word.substr(1) : word;
-        const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (end != digits.data() + digits.size() || digits.empty() || status != std::errc{})
-            fail(in_quotes(word) + " is no number of a double's range");
-        return value;
+        const auto value = number_with_point(word);
+        if (!value) fail(in_quotes(word) + " is no number of a double's range");
+        return *value;
     }
 
     static constexpr std::uint64_t most_size = std::uint64_t{1} << 31U;

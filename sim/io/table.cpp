@@ -59,17 +59,36 @@ public:
             found.matrix = lines.tail_rows(stored - 1).t();
         else
             found.matrix = lines.t();
-        found.notes = notes(counted);
-        if (counted || form_->index > 0)
-            for (const std::size_t column : counting_columns(found.matrix))
-                found.notes.push_back(fmt::format(
-                    "{}: its column {} counts the rows, besides the index, and is read as data (leave it out where it "
-                    "is none)",
-                    path_, column + 1 + std::max<std::size_t>(form_->index, 1)));
+        if (!counts_) return found;
+        const bool places = holds_places(found.matrix);
+        found.notes = notes(counted, places);
+        if (places) found.notes.push_back(places_note());
+        auto doubts = doubtful_lines(found.matrix, counted ? 1 : form_->index, form_->header);
+        doubts.push_back(total_rows_.count > 0 ? total_rows_.note("row") : last_line_note(found.matrix, true));
+        doubts.push_back(total_columns_.count > 0 ? total_columns_.note("column")
+                                                  : last_line_note(found.matrix, false));
+        for (const auto& doubt : doubts)
+            if (!doubt.empty()) found.notes.push_back(path_ + ": " + doubt);
         return found;
     }
 
 private:
+    /// Rows or columns with the names of totals.
+    struct Totals {
+        std::size_t count = 0;
+        std::string first;  ///< its name and its place
+
+        void add(std::string_view name, std::string_view what, std::size_t place) {
+            if (names_a_total(name) && count++ == 0) first = fmt::format("{} ({} {})", in_quotes(name), what, place);
+        }
+        [[nodiscard]] std::string note(std::string_view what) const {
+            return fmt::format(
+                "its {} {} {} named like a total or a statistic of the others and read as data (leave out what is no "
+                "data)",
+                what, first, count == 1 ? "is" : fmt::format("and {} more are", count - 1));
+        }
+    };
+
     [[nodiscard]] bool begun() const { return form_ || !sample_.empty(); }
 
     /// Joins the lines of a header whose names hold ends of lines.
@@ -117,6 +136,7 @@ private:
     void comment_or_row(std::string_view text, std::size_t number) {
         const bool in_front = number < sample_.front().number;
         if (form_->index > 0 && !(in_front && form_->header) && names_row(text)) return row(text, number);
+        if (rows_ > 0 && text.front() == '#') reject_printed_part(path_, {std::string(text), number});
         if (rows_ > 0 && left_out_++ == 0) first_left_out_ = number;
     }
     [[nodiscard]] bool names_row(std::string_view text) const {
@@ -136,6 +156,7 @@ private:
         empty_ = 0;
     }
     void begin_rows() {
+        for (const auto& line : sample_) reject_printed_part(path_, line);
         take_hashed_lines(sample_, hashed_);
         strips_ = !dialect_.delimiter && strip_row_ends(sample_);
         // Of two numbers in such a row the comma is the delimiter.
@@ -147,12 +168,23 @@ private:
         decimal_ = form_->decimal;
         fast_ = !check_ && form_->index == 0 && !form_->trailing && !form_->quoted && decimal_ != ',';
         auto hashed = hashed_.begin();
+        if (form_->header) find_total_columns();
         for (std::size_t i = 0; i < sample_.size(); ++i) {
             for (; hashed != hashed_.end() && hashed->number < sample_[i].number; ++hashed)
                 comment_or_row(hashed->text, hashed->number);
             if (i > 0 || !form_->header) row(sample_[i].text, sample_[i].number);
         }
         for (; hashed != hashed_.end(); ++hashed) comment_or_row(hashed->text, hashed->number);
+    }
+
+    void find_total_columns() {
+        const std::string_view names = sample_.front().text;
+        const std::size_t cells = count_cells(names, form_->delimiter);
+        std::size_t column = form_->columns - std::min(cells, form_->columns);
+        each_cell(names, form_->delimiter, [&](const TableCell& cell) {
+            if (column++ >= form_->index) total_columns_.add(cell.text, "column", column);
+            return column < form_->columns;
+        });
     }
 
     void row(std::string_view text, std::size_t number) {
@@ -188,7 +220,7 @@ private:
             double value = 0.0;
             const auto [behind, status] = std::from_chars(at, end, value);
             if (status != std::errc{} || !std::isfinite(value) || cell == form_->columns) return fail();
-            if (cell == 0) first_digits_ = is_digits({at, behind});
+            if (cell == 0) first_text_ = {at, behind};
             values_.push_back(value);
             at = behind;
             skip_blanks();
@@ -196,7 +228,7 @@ private:
             if (delimiter == ' ' ? at == behind : *at++ != delimiter) return fail();
         }
         if (values_.size() - before != form_->columns) return fail();
-        first_.add(rows_, values_[before], first_digits_);
+        first_.add(rows_, values_[before], first_text_);
         return true;
     }
 
@@ -211,13 +243,16 @@ private:
                 return true;
             }
             if (i <= form_->columns) wrong_column = cell.column;
+            if (i < form_->index) total_rows_.add(cell.text, "line", number);
             if (i < form_->index || i > form_->columns) return true;
             if (i == form_->columns && is_missing(cell.text)) return true;
             values_.push_back(value_of(cell, i, number, text));
-            if (i == 0) first_.add(rows_, values_.back(), is_digits(cell.text));
+            if (i == 0) first_.add(rows_, values_.back(), cell.text);
             return true;
         });
         if (cells != form_->columns) {
+            reject_printed_part(path_, {std::string(text), number});
+            if (cells < form_->columns) reject_touching_numbers(text, number);
             std::size_t first = first_line_;
             for (std::size_t k = sample_.size(); rows_ == 0 && k-- > 0;)
                 if (count_cells(sample_[k].text, form_->delimiter) == form_->columns) first = sample_[k].number;
@@ -247,8 +282,20 @@ private:
                 throw input_error("{}:{}:{}: {}", path_, number, cell.column, reason);
         if (value && std::isfinite(*value)) return *value;
         if (!value && !is_missing(cell.text)) reject_text(cell, i, number, line);
+        if (i == form_->index && cell.text == "..") reject_printed_part(path_, {std::string(line), number});
         const bool corner = rows_ == 0 && i == 0 && cell.text.empty() && !dialect_.header && !dialect_.index;
         return missing_.add(cell, corner, [&] { return fmt::format("{}:{}:{}", path_, number, cell.column); });
+    }
+
+    void reject_touching_numbers(std::string_view text, std::size_t number) const {
+        each_cell(text, form_->delimiter, [&](const TableCell& cell) {
+            if (has_touching_numbers(cell.text))
+                throw input_error(
+                    "{}:{}: {} is more than one number (as where a number fills its field in Fortran): write them with "
+                    "a blank between them, or in wider fields",
+                    path_, number, in_quotes(cell.text));
+            return true;
+        });
     }
 
     [[noreturn]] void reject_text(const TableCell& cell, std::size_t i, std::size_t number,
@@ -257,21 +304,30 @@ private:
         const std::string what = fmt::format("{} is not a number", in_quotes(cell.text));
         const std::string form =
             fmt::format("{}, decimal {}", delimiter_text(form_->delimiter), decimal_ == ',' ? "comma" : "point");
+        reject_printed_part(path_, {std::string(line), number});
+        if (i >= form_->index) reject_touching_numbers(cell.text, number);
+        const bool both = cell.text.find(',') != cell.text.npos && cell.text.find('.') != cell.text.npos;
         if (has_thousands(cell.text, ',') || has_thousands(cell.text, '.') || number_with_comma(cell.text) ||
             number_with_point(cell.text))
             throw input_error(
                 "{}: {} (read with {}; a second mark, as between thousands, is not read): write all numbers with the "
-                "decimal mark only, or name that with --decimal",
-                where, what, form);
+                "decimal mark only{}",
+                where, what, form, dialect_.decimal || both ? "" : ", or name that with --decimal");
         const bool column_of_text = usual_text(i, true);
         if (const auto notation = unread_notation(cell.text);
             !notation.empty() && (number != sample_.front().number || column_of_text))
             throw input_error("{}: {} ({}; read with {}): write plain numbers", where, what, notation, form);
         if (rows_ > 0 && !column_of_text && !has_number(line))
             throw input_error("{}: {} (no cell of the line is a number): leave out line {}{}", where, what, number,
-                              count_cells(line, form_->delimiter) == form_->columns
-                                  ? ", or, where it begins another table, give that its own file"
+                              count_cells(line, form_->delimiter) > 1
+                                  ? ", or, where another table or more columns begin here, give each its own file"
                                   : "");
+        if (rows_ == 0 && form_->header && !begins_number(cell.text) && !has_number(line) && sample_.size() > 2 &&
+            has_number(sample_[2].text))
+            throw input_error(
+                "{}: {} (no cell of the line is a number): line {} holds units or a second header: leave it "
+                "out, or line {} where that is a title",
+                where, what, number, sample_.front().number);
         if (i == 0 && dialect_.index == false && column_of_text)
             throw input_error("{}: {} (the first column names the rows): say --index yes", where, what);
         if (dialect_.header == false && number == sample_.front().number && !column_of_text)
@@ -282,19 +338,25 @@ private:
                 "columns",
                 where, what, i + 1);
         if (!has_number(line) || (!column_of_text && usual_text(i, false)))
-            throw input_error(
-                "{}: {} (read with {}, in which {}): say with --delimiter and --decimal how the table is written, or "
-                "leave out what holds no numbers",
-                where, what, form, has_number(line) ? "few lines are numbers" : "no cell of the line is one");
+            throw input_error("{}: {} (read with {}, in which {}): {}leave out what holds no numbers", where, what,
+                              form, has_number(line) ? "few lines are numbers" : "no cell of the line is one",
+                              form_advice());
         if (column_of_text)
-            throw input_error(
-                "{}: {} (column {} of {} holds text; read with {}): leave that column out, or say with --delimiter and "
-                "--decimal how the table is written",
-                where, what, i + 1, count_cells(line, form_->delimiter), form);
+            throw input_error("{}: {} (column {} of {} holds text; read with {}): {}leave that column out", where, what,
+                              i + 1, count_cells(line, form_->delimiter), form, form_advice());
         throw input_error("{}: {} (cell {} of {}; {}): correct the cell", where, what, i + 1,
                           count_cells(line, form_->delimiter), form);
     }
 
+    /// With which options, of those that were not given, to say the form of the table.
+    [[nodiscard]] std::string form_advice() const {
+        if (dialect_.delimiter && form_->columns == 1) return "correct --delimiter, or ";
+        std::vector<std::string_view> options;
+        if (!dialect_.delimiter) options.emplace_back("--delimiter");
+        if (!dialect_.decimal) options.emplace_back("--decimal");
+        if (options.empty()) return "";
+        return fmt::format("say with {} how the table is written, or ", fmt::join(options, " and "));
+    }
     [[nodiscard]] bool is_number(std::string_view text) const {
         return (decimal_ == ',' ? number_with_comma(text) : number_with_point(text)).has_value();
     }
@@ -335,6 +397,7 @@ private:
         if (rows_ >= 2 && names_an_axis(form_->first_name)) return true;
         if (rows_ >= 4 && first_.even) return true;
         if (names_a_column(form_->first_name)) return first_.whole && rows_ >= 2;
+        if (first_.whole && first_.padded && rows_ >= 2) return true;
         return first_.whole && first_.increases && rows_ >= 3 && (first_.counts || has_fractions());
     }
     [[nodiscard]] bool has_fractions() const {
@@ -343,7 +406,26 @@ private:
                            [](double value) { return std::isfinite(value) && value != std::floor(value); });
     }
 
-    [[nodiscard]] std::vector<std::string> notes(bool counted) const {
+    /// Python's lines are those that `form_` describes.
+    [[nodiscard]] std::string places_note() const {
+        std::string options;
+        if (form_->delimiter == '\t')
+            options += ",sep='\\t'";
+        else if (form_->delimiter == ' ')
+            options += ",sep=r'\\s+'";
+        else if (form_->delimiter != ',')
+            options += fmt::format(",sep='{}'", form_->delimiter);
+        if (decimal_ == ',') options += ",decimal=','";
+        if (!form_->header) options += ",header=None";
+        return fmt::format(
+            "{}: the first two of its three columns hold whole numbers, each pair once, and are read as data. If they "
+            "are the row and the column of the third, write the matrix: python3 -c \"import pandas; "
+            "t=pandas.read_csv('FILE'{}); t.pivot(index=t.columns[-3],columns=t.columns[-2],values=t.columns[-1])"
+            ".to_csv('x.csv',header=False,index=False)\", with .fillna(0) before .to_csv where the others are 0",
+            path_, options);
+    }
+
+    [[nodiscard]] std::vector<std::string> notes(bool counted, bool places) const {
         std::vector<std::string> parts;
         const bool one_column = form_->columns == 1;
         if (form_->delimiter != ',' && !one_column) parts.push_back(delimiter_text(form_->delimiter));
@@ -384,13 +466,13 @@ private:
                 fmt::format("{}: empty lines between its rows are left out ({}, such as line {}; where "
                             "they part two tables, give each its own file)",
                             path_, gaps, a_gap_));
-        if (form_->may_count && !counted && may_identify())
-            found.push_back(fmt::format("{}: its first column{} {} and is read as data (--index yes leaves it out)",
-                                        path_,
-                                        form_->first_name.empty() ? "" : ", " + in_quotes(form_->first_name) + ",",
-                                        first_.whole                ? "holds whole numbers"
-                                        : first_.even && rows_ >= 4 ? "is evenly spaced"
-                                                                    : "may name the rows"));
+        if (form_->may_count && !counted && !places && may_identify())
+            found.push_back(
+                fmt::format("{}: its first column{} {} and is read as data (--index yes leaves it out)", path_,
+                            form_->first_name.empty() ? "" : ", " + in_quotes(form_->first_name) + ",",
+                            first_.whole ? first_.padded ? "holds numbers with zeros in front" : "holds whole numbers"
+                            : first_.even && rows_ >= 4 ? "is evenly spaced"
+                                                        : "may name the rows"));
         return found;
     }
 
@@ -403,7 +485,8 @@ private:
     std::optional<TableForm> form_;
     std::optional<char> decimal_;
     bool fast_ = false;
-    bool first_digits_ = false;
+    std::string_view first_text_;  ///< of the row that is read
+    Totals total_rows_, total_columns_;
     FirstColumn first_;
     std::vector<TextLine> hashed_;  ///< lines that begin like comments, until the form is known
     std::size_t left_out_ = 0;      ///< comments behind the first row

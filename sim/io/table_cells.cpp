@@ -76,11 +76,19 @@ std::optional<double> number_with_comma(std::string_view text) {
 
 bool is_missing(std::string_view text) {
     static constexpr std::string_view words[] = {
-        "",         "na",      "n/a",    "nan",  "-nan",    "<na>",      "nat",      "null",  "none",
-        "nil",      "missing", "?",      ".",    "-",       "--",        "inf",      "+inf",  "-inf",
-        "infinity", "#n/a",    "#null!", "#na",  "#num!",   "#value!",   "#div/0!",  "#ref!", "#name?",
-        "-1.#ind",  "1.#qnan", "1.#inf", "+nan", "-1.#inf", "-infinity", "+infinity"};
-    if (text.size() > 9) return false;
+        "", "na", "n/a", "n.a.", "nan", "-nan", "+nan", "<na>", "nat", "null", "(null)", "\\n", "none", "nil",
+        "missing", "?", ".", "..", ":", "-", "--", "\u2013", "\u2014", "n.d.", "k.a.", "inf", "+inf", "-inf",
+        "infinity", "+infinity", "-infinity",
+        // of C's library for Windows
+        "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan", "1.#inf", "-1.#inf", "nan(ind)", "-nan(ind)",
+        // errors of spreadsheets in English, German, French, Italian, Spanish, Portuguese and Dutch
+        "#n/a", "#na", "#null!", "#num!", "#value!", "#div/0!", "#ref!", "#name?", "#nv", "#wert!", "#zahl!", "#bezug!",
+        "#n/d", "#valeur!", "#nombre!", "#nom?", "#valore!", "#rif!", "#nome?", "#valor!", "#\u00A1valor!",
+        "#\u00A1num!", "#\u00A1ref!", "#\u00BFnombre?", "#n/b", "#waarde!", "#getal!", "#verw!", "#naam?"};
+    constexpr std::size_t longest = 10;
+    if (text.size() > longest) return false;
+    if (text.size() == 2 && text[0] == '.' && std::isalpha(static_cast<unsigned char>(text[1])) != 0)
+        return true;  // SAS
     return std::find(std::begin(words), std::end(words), lower_case(text)) != std::end(words);
 }
 
@@ -113,8 +121,11 @@ std::string unread_notation(std::string_view text) {
     if (text == "True" || text == "False" || text == "TRUE" || text == "FALSE" || text == "true" || text == "false")
         return "a truth value, not 1 or 0";
     if (begins("\u2212")) return "its minus is the sign U+2212, not a hyphen";
-    if (begins("(") && text.ends_with(')') && leading_number(text.substr(1)) + 2 == text.size())
-        return "a number in parentheses";
+    if (begins("(") && text.ends_with(')')) {
+        text = text.substr(1, text.size() - 2);
+        if (leading_number(text) == text.size()) return "a number in parentheses";
+        return unread_notation(text) == "a complex number" ? "a complex number" : "";
+    }
     if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
     if (std::any_of(std::begin(bounds), std::end(bounds), begins)) {
         const std::size_t digit = text.find_first_of("0123456789.");
@@ -131,7 +142,7 @@ std::string unread_notation(std::string_view text) {
     if (rest.front() == '/' && is_digits(rest.substr(1))) return "a fraction";
     if (contains("\u00B1")) return "with its uncertainty";
     const bool imaginary = rest.ends_with('j') || rest.ends_with('i');
-    if (imaginary && (rest.size() == 1 || rest.find_first_not_of("0123456789.eE+-") == rest.size() - 1))
+    if (imaginary && (rest.size() == 1 || rest.find_first_not_of("0123456789.eE+- ") == rest.size() - 1))
         return "a complex number";
     for (const auto space : spaces)
         if (rest.starts_with(space) && rest.size() >= space.size() + 3 && is_digits(rest.substr(space.size(), 3)))
@@ -176,14 +187,45 @@ bool names_an_axis(std::string_view text) {
     return known || text.ends_with("ID") || text.ends_with("Id");
 }
 
+bool names_a_total(std::string_view text) {
+    static constexpr std::string_view names[] = {
+        "total",          "totals",   "subtotal", "sum",    "sums",      "mean",    "means",
+        "average",        "avg",      "median",   "sd",     "std",       "std dev", "stdev",
+        "stddev",         "sem",      "variance", "count",  "min",       "max",     "minimum",
+        "maximum",        "25%",      "50%",      "75%",    "1st qu",    "3rd qu",  "standard deviation",
+        "standard error", "std. dev", "summe",    "gesamt", "mittelwert"};
+    constexpr std::size_t longest = 64;
+    if (text.size() > longest) return false;
+    std::string name = lower_case(text);
+    while (name.ends_with('.') || name.ends_with(':')) name.pop_back();
+    // HTSeq counts what belongs to no row in rows such as __no_feature.
+    return std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with(" total") ||
+           name.ends_with(" totals") || (name.size() > 2 && name.starts_with("__"));
+}
+
+bool has_touching_numbers(std::string_view text) {
+    constexpr std::size_t longest = 256;
+    if (text.size() > longest) return false;
+    for (std::size_t at = text.find('-', 1); at < text.size(); at = text.find('-', at + 1)) {
+        const auto is_real = [](std::string_view part) {
+            return part.find('.') != part.npos && number_with_point(part).has_value();
+        };
+        const std::string_view behind = text.substr(at);
+        if (is_real(text.substr(0, at)) && (is_real(behind) || has_touching_numbers(behind))) return true;
+    }
+    return false;
+}
+
 bool is_unnamed(std::string_view cell) { return cell.empty() || cell.starts_with("Unnamed: "); }
 
-void FirstColumn::add(std::size_t row, double value, bool digits) {
+void FirstColumn::add(std::size_t row, double value, std::string_view text) {
+    const bool digits = is_digits(text);
     constexpr double rounding = 0.05;  // of a step
     if (row == 0) first = value;
     if (row == 1) step = value - first;
     counts = counts && digits && first <= 1.0 && value == first + static_cast<double>(row);
     whole = whole && digits;
+    padded = padded || (text.size() > 1 && text.front() == '0');
     increases = increases && (row == 0 || value > last);
     even = even && (row == 0 || (step != 0.0 && std::abs(value - last - step) <= rounding * std::abs(step)));
     last = value;

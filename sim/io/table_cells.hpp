@@ -75,6 +75,10 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 [[nodiscard]] bool names_a_column(std::string_view text);
 /// Whether people write the word above the places of an axis, fractions too, or above numbers that identify rows.
 [[nodiscard]] bool names_an_axis(std::string_view text);
+/// Whether people give the name to a row or a column of totals or statistics of the others.
+[[nodiscard]] bool names_a_total(std::string_view text);
+/// Whether it is several numbers with decimal points without a blank between them: -10.00-100.00.
+[[nodiscard]] bool has_touching_numbers(std::string_view text);
 /// Whether pandas, or the absence of a name, shows that a column has no name: the cell is empty or "Unnamed: 0".
 [[nodiscard]] bool is_unnamed(std::string_view cell);
 
@@ -148,15 +152,16 @@ struct LineSummary {
 
 /// What the numbers of the first column may be.
 struct FirstColumn {
-    bool counts = true;  ///< 0, 1, 2, ... or 1, 2, 3, ..., written with digits
-    bool whole = true;   ///< written with digits
+    bool counts = true;   ///< 0, 1, 2, ... or 1, 2, 3, ..., written with digits
+    bool whole = true;    ///< written with digits
+    bool padded = false;  ///< some have a zero in front
     bool increases = true;
     bool even = true;  ///< the steps are equal to within rounding, and not 0
     double first = 0.0;
     double last = 0.0;
     double step = 0.0;  ///< the first
 
-    void add(std::size_t row, double value, bool digits);
+    void add(std::size_t row, double value, std::string_view text);
 };
 
 /// The line from its cell `from` on. `limit` is for lines of data, of which some cells tell the form.

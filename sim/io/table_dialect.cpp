@@ -175,10 +175,10 @@ public:
             throw input_error(
                 "{}:{}: the header has {} {} (line {} has {}; a blank within a name parts it): write the names in "
                 "quotes or tabs between cells, or leave the line out where it is a title",
-                path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_second(), form_.columns);
+                path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_row(), form_.columns);
         if (form_.header && cells != form_.columns && !lacks_one)
             throw input_error("{}:{}: the header has {} {} (line {} has {}): correct the header, or leave it out",
-                              path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_second(),
+                              path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_row(),
                               form_.columns);
         if (form_.header && lacks_one && !given_.index) reject_lone_header(names);
         if (names && !given_.index) reject_unread_numbers();
@@ -201,6 +201,12 @@ private:
     }
     [[nodiscard]] std::size_t number_of_second() const {
         return lines_[std::min<std::size_t>(1, lines_.size() - 1)].number;
+    }
+    /// Of the first line that has the cells of a row.
+    [[nodiscard]] std::size_t number_of_row() const {
+        for (std::size_t i = 1; i < lines_.size(); ++i)
+            if (count_cells(lines_[i].text, form_.delimiter) == form_.columns) return lines_[i].number;
+        return number_of_second();
     }
     [[nodiscard]] bool fractions() const { return seen_.digits < seen_.numbers; }
 

@@ -40,9 +40,16 @@ struct TableForm {
 void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed);
 /// Strips the semicolon that ends each line and stands nowhere else, as between the rows of MATLAB; false without.
 [[nodiscard]] bool strip_row_ends(std::vector<TextLine>& lines);
-/// The columns, from 0, that hold 0, 1, 2, ... or 1, 2, 3, ... and so only count the rows, of which there are 3 or
-/// more.
-[[nodiscard]] std::vector<std::size_t> counting_columns(const arma::mat& rows);
+/// Throws input_error where the line shows that a table was printed only in part, or its columns in several parts, and
+/// for a rule of dashes.
+void reject_printed_part(const std::string& path, const TextLine& line);
+/// Whether the first two of three columns are the places of entries: whole numbers, each pair once.
+[[nodiscard]] bool holds_places(const arma::mat& rows);
+/// What is said of columns that count and of a second header, which may be no data. `in_front` is the number of columns
+/// in front of the matrix, which were an index.
+[[nodiscard]] std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_front, bool header);
+/// What is said of a last row (column) that is the sum or the mean of the others; empty for others.
+[[nodiscard]] std::string last_line_note(const arma::mat& matrix, bool rows);
 /// Throws input_error for a number whose mark, a comma or a point, may separate decimals or thousands.
 [[noreturn]] void reject_thousands(const std::string& where, std::string_view text, char mark);
 

@@ -40,7 +40,13 @@ public:
     const Metadata& metadata() const override { return file_.metadata(); }
     const std::vector<StoredTensor>& tensors() const override { return tensors_; }
     void read(std::size_t index, std::uint64_t first, std::span<double> out) const override {
-        file_.read(file_.tensors()[index], first, out);
+        const TensorInfo& tensor = file_.tensors()[index];
+        // Whole numbers as in .npy. Those of 16 and 32 bits are often packed codes and are rejected.
+        if (tensor.dtype != DType::i64 && tensor.dtype != DType::boolean) return file_.read(tensor, first, out);
+        const std::size_t width = dtype_bits(tensor.dtype) / 8;
+        std::vector<std::byte> bytes(out.size() * width);
+        file_.read_bytes(tensor, first * width, bytes);
+        decode(bytes, tensor.dtype, out);
     }
     void read_bytes(std::size_t index, std::uint64_t first_byte, std::span<std::byte> out) const override {
         file_.read_bytes(file_.tensors()[index], first_byte, out);

@@ -46,11 +46,9 @@ private:
     /// What the first piece says about the whole text.
     void begin() {
         const std::string_view text = pending_;
-        if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-            throw input_error(
-                "{}: text in UTF-16 (its byte-order mark says so; UTF-8 is read): convert it, for example with: iconv "
-                "-f UTF-16 -t UTF-8",
-                path_);
+        if (const auto encoding = wide_encoding(text); !encoding.empty())
+            throw input_error("{0}: text in {1} (UTF-8 is read): convert it, for example with: iconv -f {1} -t UTF-8",
+                              path_, encoding);
         if (text.find('\n') == text.npos && text.find('\r') < text.size() - 1) end_ = '\r';
         if (text.starts_with("\xEF\xBB\xBF")) pending_.erase(0, 3);
     }
@@ -120,6 +118,27 @@ bool is_packed_by_gzip(const ByteFile& file) {
 }
 
 }  // namespace
+
+std::string_view wide_encoding(std::string_view head) {
+    const auto begins = [&](std::string_view mark) { return head.starts_with(mark); };
+    if (begins({"\xFF\xFE\0\0", 4}) || begins({"\0\0\xFE\xFF", 4})) return "UTF-32";
+    if (begins("\xFF\xFE") || begins("\xFE\xFF")) return "UTF-16";
+    // Without a mark: each of the first characters is one of ASCII.
+    const auto is_ascii = [&](std::size_t width, std::size_t place) {
+        constexpr std::size_t looked_at = 8;
+        if (head.size() < 2 * width) return false;
+        for (std::size_t i = 0; i < std::min(head.size() / width, looked_at) * width; ++i) {
+            const auto byte = static_cast<unsigned char>(head[i]);
+            const bool printed = (byte >= ' ' && byte < 0x7F) || byte == '\t' || byte == '\n' || byte == '\r';
+            if (i % width == place ? !printed : byte != 0) return false;
+        }
+        return true;
+    };
+    if (is_ascii(4, 0)) return "UTF-32LE";
+    if (is_ascii(4, 3)) return "UTF-32BE";
+    if (is_ascii(2, 0)) return "UTF-16LE";
+    return is_ascii(2, 1) ? "UTF-16BE" : "";
+}
 
 void each_line(const ByteFile& file, const std::function<void(std::string_view)>& use) {
     constexpr ExpansionLimit limit{.always = 8 << 20, .times = 30};

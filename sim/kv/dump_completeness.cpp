@@ -43,18 +43,21 @@ std::string incomplete_note(const FoundTensors& found, const TensorContainer& fi
         if (name.find_first_of("0123456789") != std::string::npos) numbered.push_back(name);
     }
     const bool one_sided = !keys.empty() || !values.empty();
-    // A file with nothing else holds one side as it was meant to.
-    if (numbered.empty() && (!one_sided || outside.empty())) return {};
+    // A file with nothing else, in which all layers lack the same side, is as it was meant to be.
+    const bool same_side = keys.size() == sides.size() || values.size() == sides.size();
+    if (numbered.empty() && (!one_sided || (same_side && outside.empty()))) return {};
     std::string text;
     const auto add = [&](const std::vector<std::size_t>& layers, const char* has, const char* lacks) {
         if (!layers.empty())
-            text += fmt::format("{} {} {} {} and no {}; ", layers.size() == 1 ? "layer" : "layers",
-                                fmt::join(layers, ", "), layers.size() == 1 ? "has" : "have", has, lacks);
+            text += fmt::format("{}{} {} {} {} and no {}", text.empty() ? "" : "; ",
+                                layers.size() == 1 ? "layer" : "layers", fmt::join(layers, ", "),
+                                layers.size() == 1 ? "has" : "have", has, lacks);
     };
     add(keys, "keys", "values");
     add(values, "values", "keys");
-    return text + fmt::format("outside the cache: {} (name them with --pattern if they belong to it)",
-                              list_text(one_sided ? outside : numbered));
+    if (outside.empty()) return text;
+    return text + fmt::format("{}outside the cache: {} (name them with --pattern if they belong to it)",
+                              text.empty() ? "" : "; ", list_text(one_sided ? outside : numbered));
 }
 
 std::string reading_note(const FoundTensors& found) {

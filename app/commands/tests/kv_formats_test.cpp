@@ -162,6 +162,38 @@ TEST(KvFormats, TheSameCacheGivesTheSameNumbers) {
     }
 }
 
+/// Rotations are drawn for the bytes of the file (docs/explanation/randomness.md), so that other containers are other
+/// draws, as other seeds are.
+TEST(KvFormats, RotationsOfAnotherFileChangeErrorsByTheirStandardError) {
+    struct Measured {
+        double error = 0.0, standard_error = 0.0;
+    };
+    const auto measured = [](const std::string& dump, const std::string& options) {
+        const Outcome found =
+            spiked("kv run '" + dump + "' --method tq-mse --bits 2 --block 16 --attention none --json " + options);
+        EXPECT_EQ(found.code, 0) << found.err;
+        std::vector<Measured> sides;
+        if (found.code != 0) return sides;
+        const Json json = found.json();
+        for (const auto& row : *json.find("rows")->items())
+            sides.push_back({*row.find("relative_l2")->real(), *row.find("mcse_relative_l2")->real()});
+        return sides;
+    };
+    const auto own = measured(written("own", kv_pairs(own_name), own_layout), "");
+    ASSERT_EQ(own.size(), 2U);
+    constexpr double most = 3.0;  // standard errors, which are those of four heads
+    for (const auto& form : kv_forms()) {
+        SCOPED_TRACE(form.name);
+        const auto other = measured(form.file, form.options);
+        ASSERT_EQ(other.size(), 2U);
+        for (std::size_t side = 0; side < 2; ++side) {
+            EXPECT_NE(own[side].error, other[side].error);
+            EXPECT_LE(std::abs(own[side].error - other[side].error),
+                      most * std::hypot(own[side].standard_error, other[side].standard_error));
+        }
+    }
+}
+
 TEST(KvFormats, StackedLayersInNpz) {
     if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
     const std::string own = written("npz-own", kv_pairs(own_name), own_layout);

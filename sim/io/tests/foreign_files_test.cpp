@@ -1,7 +1,9 @@
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 
 #include "core/files/tests/scratch.hpp"
@@ -414,13 +416,16 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {std::string("nsgg\x09\0\0\0", 8), "run the model in transformers"},
         {"PAR1xxxx", "read_parquet"},
         {"ARROW1\0\0", "read_feather"},
-        {std::string("\x80\x04\x95\0\0\0\0", 7), "pickle"},
+        {std::string("\x80\x04\x95\0\0\0\0", 7), "numpy.ma.filled(numpy.ma.asarray(pickle.load("},
         {zip("archive/data.pkl"), "torch.load('FILE', weights_only=True)"},
         {zip("[Content_Types].xml"), "read_excel"},
         {zip("mimetypeapplication/vnd.oasis.opendocument.spreadsheet"), "read_excel"},
         {rds, "readRDS"},
         {gzip(rds), "readRDS"},
+        {"A\n3\n263169\n197888\n5\nUTF-8\n", "readRDS"},
+        {gzip("A\n2\n262657\n131840\n526\n"), "readRDS"},
         {gzip("RDX3\nX\n"), "load('FILE', e)"},
+        {"RDA3\nA\n3\n263169\n", "load('FILE', e)"},
         {nifti, "nibabel"},
         {gzip(nifti), "nibabel"},
         {"GGUF\3\0\0\0", "GGUFReader"},
@@ -440,6 +445,10 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {R"([{"a": 1, "b": 2}, {"a": 3, "b": 4}])", "pandas.read_json('FILE').to_csv"},
         {"{\"a\": 1}\n{\"a\": 2}\n", "pandas.read_json('FILE', lines=True).to_csv"},
         {R"({"columns":["a"],"index":[0],"data":[[1]]})", "pandas.read_json('FILE', orient='split').to_csv"},
+        {R"({"schema":{"fields":[]},"data":[]})", "pandas.read_json('FILE', orient='table').to_csv"},
+        {R"({"0":{"a":1,"b":2},"1":{"a":3,"b":4}})", "pandas.read_json('FILE', orient='index').to_csv"},
+        {R"({"0":{"0":1,"1":2},"1":{"0":3,"1":4}})", "pandas.read_json('FILE').to_csv"},
+        {R"({"a":{"0":1,"1":2}})", "pandas.read_json('FILE').to_csv"},
         {"[[1, 2], [3, 4]]", "json.load"},
     };
     for (const auto& [bytes, advice] : cases)
@@ -470,6 +479,65 @@ TEST(ForeignFiles, RawNumbersAreNotText) {
                                {name, "32 bytes", "binary data, not text", "numpy.fromfile"});
     expect_rejected_matrix(scratch.write("raw", bytes), {"unknown kind of file"});
     expect_matrix(scratch.write("m.dat", "1 3.5\n2 7\n"), arma::mat{{1, 3.5}, {2, 7}});
+}
+
+/// The line that converts a pickled masked array keeps its mask, and that of an .npz names the array.
+TEST(ForeignFiles, MasksAreNotDroppedInSilence) {
+    if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
+    const ScratchFolder scratch;
+    const std::string in_folder = "cd '" + scratch.path(".") + "' && ";
+    ASSERT_EQ(std::system((in_folder + R"(/usr/bin/python3 -c '
+import numpy as np
+m = np.ma.masked_array([[1.5, -999], [2, 3]], mask=[[0, 1], [0, 0]])
+m.dump("m.pkl")
+np.savez("m.npz", data=m.data, mask=m.mask)
+np.savez("other.npz", data=m.data, mask=m.mask[0])
+')")
+                              .c_str()),
+              0);
+    std::string advice;
+    try {
+        (void)read_matrix(scratch.path("m.pkl"));
+    } catch (const Error& error) {
+        advice = error.what();
+    }
+    advice = advice.substr(std::min(advice.find("python3 -c"), advice.size()));
+    ASSERT_NE(advice.find("FILE"), std::string::npos);
+    advice.replace(advice.find("FILE"), 4, "m.pkl");
+    ASSERT_EQ(std::system((in_folder + "/usr/bin/" + advice).c_str()), 0) << advice;
+    const auto read = read_noted_matrix(scratch.path("x.npy"), {.layout = "", .table = {}, .keep_missing = true});
+    EXPECT_TRUE(std::isnan(read.matrix(0, 1)));
+    EXPECT_EQ(read.matrix(1, 1), 3.0);
+    const auto noted = read_noted_matrix(scratch.path("m.npz") + ":data");
+    ASSERT_EQ(noted.notes.size(), 1U);
+    EXPECT_NE(noted.notes[0].find("its array \"mask\" has the same shape and is not applied"), std::string::npos);
+    EXPECT_TRUE(read_noted_matrix(scratch.path("other.npz") + ":data").notes.empty());
+}
+
+TEST(ForeignFiles, SparseVariablesSayWhatTheOthersAre) {
+    for (const auto& name : {"level5.mat:s", "hdf5.mat:s"}) {
+        const auto found = read_noted_matrix(data_file(name));
+        ASSERT_EQ(found.notes.size(), 1U) << name;
+        EXPECT_NE(found.notes[0].find("entries that are not stored are read as 0"), std::string::npos);
+    }
+    EXPECT_TRUE(read_noted_matrix(data_file("level5.mat") + ":x").notes.empty());
+    const ScratchFolder scratch;
+    expect_matrix(scratch.write("d.mtx", "%%MatrixMarket matrix array real general\n2 1\n1.0D0\n2.5D+00\n"),
+                  arma::mat(arma::vec{1, 2.5}));
+}
+
+TEST(ForeignFiles, WholeNumbersInSafetensorsAreThoseOfNpy) {
+    const ScratchFolder scratch;
+    const auto tensor = [](const std::string& dtype, std::size_t bytes) {
+        return fmt::format(R"({{"w":{{"dtype":"{}","shape":[1,2],"data_offsets":[0,{}]}}}})", dtype, bytes);
+    };
+    expect_matrix(scratch.write("i.safetensors",
+                                safetensors_bytes(tensor("I64", 16), little_endian(3, 8) + std::string(8, '\xFF'))),
+                  arma::mat{{3, -1}});
+    expect_matrix(scratch.write("b.safetensors", safetensors_bytes(tensor("BOOL", 2), std::string("\1\0", 2))),
+                  arma::mat{{1, 0}});
+    expect_rejected_matrix(scratch.write("p.safetensors", safetensors_bytes(tensor("I32", 8), std::string(8, '\1'))),
+                           {"I32", "convert it first"});
 }
 
 TEST(ForeignFiles, ALayoutHasNoEffectOnATable) {

@@ -130,9 +130,11 @@ TEST(NpyBadInput, HeaderLength) {
 
 TEST(NpyBadInput, UnsupportedDtypesNameAnAlternative) {
     expect_array_rejected(npy_bytes(header("|V2", "(3,)"), "abcdef"), {"bfloat16", "|V2", "astype(np.float32)"});
-    expect_array_rejected(npy_bytes(header("|O", "(1,)"), "pickle"), {"Python objects", "never read"});
+    expect_array_rejected(npy_bytes(header("|O", "(1,)"), "pickle"),
+                          {"Python objects", "never read", "leave out columns of text, then"});
     expect_array_rejected(npy_bytes(header("<c16", "(3,)"), six), {"complex", "x.real"});
-    expect_array_rejected(npy_bytes(header("<U3", "(1,)"), std::string(12, 'a')), {"\"<U3\"", "is not read"});
+    expect_array_rejected(npy_bytes(header("<U3", "(1,)"), std::string(12, 'a')),
+                          {"\"<U3\"", "holds text", "leave out columns"});
     expect_array_rejected(npy_bytes(header("", "(1,)"), "a"), {"is not read"});
     expect_array_rejected(npy_bytes("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", six),
                           {"named fields", "structured_to_unstructured(a)"});

@@ -165,11 +165,144 @@ TEST(TableSurroundings, OldIndexesOfPandasAreNoDataInSilence) {
     for (const std::string header : {",Unnamed: 0,a", "Unnamed: 0.1,Unnamed: 0,a"})
         expect_rejected(header + "\n0,0,.5\n1,1,.7\n2,2,.2\n", {":1: ", "no name for column 2", "saves a table again"});
     const arma::mat rows{{0, .5}, {1, .7}, {2, .2}};
-    expect_matrix({",index,a\n0,0,.5\n1,1,.7\n2,2,.2\n", rows, "its column 2 counts the rows, besides the index"});
-    expect_matrix({"no,index,a\n0,0,.5\n1,1,.7\n2,2,.2\n", rows, "its column 2 counts the rows, besides the index"});
+    expect_matrix({",index,a\n0,0,.5\n1,1,.7\n2,2,.2\n", rows, "its column 2 counts the rows and is read as data"});
+    expect_matrix({"no,index,a\n0,0,.5\n1,1,.7\n2,2,.2\n", rows, "its column 2 counts the rows and is read as data"});
     expect_matrix({",a,level\ns,.5,1\nt,.7,2\nu,.2,3\n", arma::mat{{.5, 1}, {.7, 2}, {.2, 3}}, "its column 3 counts"});
-    expect_matrix({",b,a\n0,2,.5\n1,3,.7\n2,4,.2\n", arma::mat{{2, .5}, {3, .7}, {4, .2}}, "!besides"});
-    expect_matrix({"a,b\n.5,0\n.7,1\n.2,2\n", arma::mat{{.5, 0}, {.7, 1}, {.2, 2}}, "!besides"});
+    expect_matrix({",b,a\n0,2,.5\n1,3,.7\n2,4,.2\n", arma::mat{{2, .5}, {3, .7}, {4, .2}}, "!counts the rows"});
+    expect_matrix({"a,b\n.5,0\n.7,1\n.2,2\n", arma::mat{{.5, 0}, {.7, 1}, {.2, 2}}, "its column 2 counts the rows"});
+}
+
+TEST(TableSurroundings, ColumnsThatIdentifyRowsAreNotedWhereverTheyAre) {
+    expect_matrix({"a,n,b\n.5,1,3\n.7,2,4.5\n.2,3,1\n", arma::mat{{.5, 1, 3}, {.7, 2, 4.5}, {.2, 3, 1}},
+                   "its column 2 counts the rows and is read as data"});
+    expect_matrix({".5,2\n.7,4\n.2,6\n.1,8\n", arma::mat{{.5, 2}, {.7, 4}, {.2, 6}, {.1, 8}},
+                   "its last column is evenly spaced and is read as data"});
+    expect_matrix({"1.5,2\n2,4\n2.5,6\n3,8\n", arma::mat{{1.5, 2}, {2, 4}, {2.5, 6}, {3, 8}}, "!its last column"});
+    expect_matrix({"zip,a\n01234,.5\n00501,.7\n90210,.2\n", arma::mat{{1234, .5}, {501, .7}, {90210, .2}},
+                   "its first column, \"zip\", holds numbers with zeros in front and is read as data"});
+    expect_matrix({"z,a\n1234,.5\n501,.7\n90210,.2\n", arma::mat{{1234, .5}, {501, .7}, {90210, .2}}, "!first column"});
+}
+
+TEST(TableSurroundings, TotalsAreNoDataInSilence) {
+    const std::string rows = "x,1,2.5\ny,3,4\nz,7,8\n";
+    const arma::mat all{{1, 2.5}, {3, 4}, {7, 8}, {11, 14.5}};
+    const std::string noted = " named like a total or a statistic of the others and read as data";
+    for (const std::string name :
+         {"Total", "grand total", "SUM", "Mean", "sd", "count", "min", "Max.", "North Total", "75%", "__no_feature"})
+        expect_matrix({",a,b\n" + rows + name + ",11,14.5\n", all, "its row \"" + name + "\" (line 5) is" + noted});
+    expect_matrix({",a,b\n" + rows + "Mean,11,14.5\n", all, "!sum of the other"});  // one note for a row
+    expect_matrix({",a,b\nMean,1,2.5\nSD,3,4\nz,7,8\n", all.head_rows(3), "\"Mean\" (line 2) and 1 more are" + noted});
+    expect_matrix({",a,b\n" + rows + "Totalis,11,14.5\n", all, "!named like"});
+    expect_matrix({"a,b,Total\n1,2.5,3.5\n3,1,4\n", arma::mat{{1, 2.5, 3.5}, {3, 1, 4}},
+                   "its column \"Total\" (column 3) is" + noted});
+    expect_matrix({"a,mean,b\nx,1,2.5,3.5\ny,2,1,3\n", arma::mat{{1, 2.5, 3.5}, {2, 1, 3}}, "(column 3) is" + noted});
+    // Without a name.
+    expect_matrix({"a,b\n1,2.5\n3,4\n7,8\n11,14.5\n", all, "its last row is the sum of the other rows"});
+    expect_matrix({"a,b\n1,2.5\n3,4\n7,8\n11,14.6\n", arma::mat{{1, 2.5}, {3, 4}, {7, 8}, {11, 14.6}}, "!last row"});
+    expect_matrix({"1,2,5\n3,4,9\n8,3,4\n4,3,6\n", arma::mat{{1, 2, 5}, {3, 4, 9}, {8, 3, 4}, {4, 3, 6}},
+                   "its last row is the mean of the other rows"});
+    expect_matrix({"1,2,4,7\n3,4,1,8\n8,3,3,14\n", arma::mat{{1, 2, 4, 7}, {3, 4, 1, 8}, {8, 3, 3, 14}},
+                   "its last column is the sum of the other columns"});
+    expect_matrix({"0,0\n0,0\n0,0\n0,0\n", arma::mat(4, 2, arma::fill::zeros), "!last row"});
+    // A rule of dashes may be left out, but not in silence what it parts.
+    expect_rejected("1 2.5\n3 4\n7 8\n----- -----\n11 14.5\n", {":4: a rule", "what is below it", "totals"}, {},
+                    "t.txt");
+}
+
+TEST(TableSurroundings, SecondHeadersOfWholeNumbersAreNoted) {
+    const std::string note = "its first row below the header holds whole numbers that increase";
+    expect_matrix({"A,A,A\n0,1,2\n.5,.7,.1\n.2,.4,.3\n", arma::mat{{0, 1, 2}, {.5, .7, .1}, {.2, .4, .3}}, note});
+    expect_matrix({"A,A,B\n2019,2020,2021\n.5,.7,.1\n.2,.4,.3\n.2,.1,.3\n",
+                   arma::mat{{2019, 2020, 2021}, {.5, .7, .1}, {.2, .4, .3}, {.2, .1, .3}}, note});
+    expect_matrix({"a,b,c\n0,1,2\n3,4,5\n6,7,9\n", arma::mat{{0, 1, 2}, {3, 4, 5}, {6, 7, 9}}, "!" + note});
+    expect_matrix({"a,b,c\n3,1,2\n.3,.4,.5\n.6,.7,.9\n.1,.4,.2\n",
+                   arma::mat{{3, 1, 2}, {.3, .4, .5}, {.6, .7, .9}, {.1, .4, .2}}, "!" + note});
+}
+
+TEST(TableSurroundings, PlacesOfEntriesAreNoted) {
+    const arma::mat entries{{0, 0, .5}, {0, 1, .7}, {1, 0, .2}, {1, 1, .4}};
+    const std::string note = "write the matrix: python3 -c \"import pandas; t=pandas.read_csv('FILE'";
+    expect_matrix(
+        {"0 0 .5\n0 1 .7\n1 0 .2\n1 1 .4\n", entries, note + ",sep=r'\\s+',header=None); t.pivot", {}, "t.txt"});
+    expect_matrix({"row,col,value\n0,0,.5\n0,1,.7\n1,0,.2\n1,1,.4\n", entries, note + "); t.pivot"});
+    expect_matrix({"row,col,value\n0,0,.5\n0,1,.7\n1,0,.2\n1,1,.4\n", entries, "!--index yes"});
+    expect_matrix({"1;2;5\n1;4;7\n2;2;1\n3;4;8\n", arma::mat{{1, 2, 5}, {1, 4, 7}, {2, 2, 1}, {3, 4, 8}},
+                   note + ",sep=';',header=None)"});
+    // A pair twice, no row or column with two entries, and counts in no order.
+    expect_matrix(
+        {"0,0,.5\n0,1,.7\n0,0,.2\n1,1,.4\n", arma::mat{{0, 0, .5}, {0, 1, .7}, {0, 0, .2}, {1, 1, .4}}, "!pivot"});
+    expect_matrix(
+        {"0,5,.5\n3,1,.7\n1,0,.2\n9,4,.4\n", arma::mat{{0, 5, .5}, {3, 1, .7}, {1, 0, .2}, {9, 4, .4}}, "!pivot"});
+    expect_matrix({"5,5,1\n0,1,7\n5,1,2\n0,4,9\n", arma::mat{{5, 5, 1}, {0, 1, 7}, {5, 1, 2}, {0, 4, 9}}, "!pivot"});
+}
+
+TEST(TableSurroundings, PrintedPartsOfATableAreNotTheTable) {
+    const auto in_text = [](const std::string& text, std::initializer_list<std::string_view> parts) {
+        expect_rejected(text, parts, {}, "t.txt");
+    };
+    const std::string rows = "    a   b\n0  .5  1\n1  .7  2.5\n";
+    in_text(rows + "..  ..  ...\n98  1   2\n99  3   4\n", {":4: rows or columns are left out here", "whole table"});
+    in_text(rows + "98  1   2\n99  3   4\n\n[100 rows x 2 columns]\n", {": rows or columns are left out here"});
+    in_text(repeated("1 2.5\n", 70) + ".. ..\n3 4\n", {":71: rows or columns are left out here"});
+    in_text("     [,1] [,2]\n[1,] 1.5  2\n[2,] 3  4\n [ reached getOption(\"max.print\") -- omitted 95 rows ]\n",
+            {":4: rows or columns are left out here"});
+    in_text("   a  ...  e\n0  .5  ...  1\n1  .7  ...  2\n", {"rows or columns are left out here"});
+    in_text("a b\n1 2.5\n3 4\n# \u2139 90 more rows\n", {":4: rows or columns are left out here"});
+    in_text("     [,1] [,2]\n[1,] 1.5  2\n[2,] 3  4\n     [,3] [,4]\n[1,] 1.5  2\n[2,] 3  4\n",
+            {":4: the columns are printed in several parts", "write.csv"});
+    in_text("  Columns 1 through 2\n\n  1.5 2\n  3 4\n\n  Columns 3 through 4\n\n  1.5 2\n  3 4\n",
+            {":1: the columns are printed in several parts"});
+    in_text("    aa    bb  \\\n0  .5  1\n1  .7  2.5\n\n   cc\n0  3\n1  4\n",
+            {":1: the columns are printed in several parts"});
+    in_text("  1.50   2.00\n  3.00  -4.00\n-10.00-100.00\n",
+            {":3: \"-10.00-100.00\" is more than one number", "wider"});
+    in_text("[[ 1.5  2. ]\n [ 3.   4. ]]\n", {":1: brackets, as NumPy prints", "numpy.save"});
+    in_text("<<<<<<< HEAD\n1 2.5\n=======\n1 3.5\n>>>>>>> b\n", {":1: a conflict of git"});
+    expect_matrix({"0.5-1.0 1 2.5\n1.0-1.5 3 4\n", arma::mat{{1, 2.5}, {3, 4}}, "an index column", {}, "t.txt"});
+    for (const char* text : {"1.5-2", "-1.5", "1.5e-3", "2024-01-02", "a1.5-2.5", "1.5e-3-"})
+        EXPECT_FALSE(has_touching_numbers(text)) << text;
+    EXPECT_TRUE(has_touching_numbers("1.5e-3-2.5-1."));
+    EXPECT_FALSE(has_touching_numbers("1.5" + repeated("-1.5", 100)));  // too long to be cells of a field
+}
+
+TEST(TableSurroundings, AdviceIsNotGivenTwice) {
+    const std::string units = "a,b\nmV,s\n1.5,2\n3,4\n";
+    expect_rejected(units, {":2:1: \"mV\"", "line 2 holds units or a second header: leave it out, or line 1 where"});
+    expect_rejected("My experiment,,\na,b,c\n1.5,2,3\n3,4,4\n", {"or line 1 where that is a title"});
+    const ScratchFolder scratch;
+    const auto message = [&](const std::string& text, const TableDialect& dialect) -> std::string {
+        try {
+            (void)read_noted_matrix(scratch.write("t.csv", text), {.layout = "", .table = dialect});
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "";
+    };
+    const std::string text = "x,a\ny,b\nz,c\n";
+    EXPECT_NE(message(text, {}).find("say with --delimiter and --decimal how"), std::string::npos);
+    EXPECT_NE(message(text, {.delimiter = ','}).find("say with --decimal how"), std::string::npos);
+    const std::string both = message(text, {.delimiter = ',', .decimal = '.'});
+    EXPECT_NE(both.find("leave out what holds no numbers"), std::string::npos);
+    EXPECT_EQ(both.find("--"), std::string::npos) << both;
+    const std::string column = message("1.5,x\n2,y\n3,z\n", {.delimiter = ',', .decimal = '.'});
+    EXPECT_NE(column.find("leave that column out"), std::string::npos);
+    EXPECT_EQ(column.find("--"), std::string::npos) << column;
+    const std::string marks = message("a;b\n1.234,5;2\n3;4\n", {.decimal = ','});
+    EXPECT_NE(marks.find("with the decimal mark only"), std::string::npos) << marks;
+    EXPECT_EQ(marks.find("--"), std::string::npos) << marks;
+}
+
+TEST(TableSurroundings, MissingValuesAsProgramsWriteThem) {
+    for (const char* word : {"#NV", "#N/D", "#WERT!", "#ZAHL!", "#VALEUR!", "#BEZUG!", "#\u00A1VALOR!", "\\N", "..",
+                             ":", "N.A.", "(null)", "\u2013", "n.d.", ".A", ".z", "1.#IND"})
+        expect_rejected(fmt::format("a;b\n1.5;{}\n2.5;3\n4;5\n", word),
+                        {":2:5: 1 missing or infinite value in 3 rows"});
+    expect_rejected("a;b\n1.5;.ab\n2.5;3\n4;5\n", {"\".ab\" is not a number"});
+}
+
+TEST(TableSurroundings, ComplexNumbersAreNamed) {
+    for (const char* cell : {"(0.446+1j)", "0.8 + 1.0i", "(-1-2j)", "1+2j"})
+        expect_rejected(fmt::format("{0},{0}\n{0},{0}\n", cell), {"is not a number (a complex number"});
 }
 
 TEST(TableSurroundings, NumbersBehindAnEmptyCellNameColumns) {
@@ -191,6 +324,9 @@ TEST(TableSurroundings, NumbersBehindAnEmptyCellNameColumns) {
 TEST(TableSurroundings, BlanksWithinNamesAreNamed) {
     expect_rejected("mpg cyl\nMazda RX4 Wag 21 6\nHornet Sportabout V8 18 8\n",
                     {":1: the header has 2 cells (line 2 has 5", "names in quotes or tabs"}, {}, "t.txt");
+    // The line that is named has so many cells.
+    expect_rejected("Model,X\nFirmware,1.2\nt,a,b,c\n1,2,3.5,2\n4,5,6,1\n7,8,9,2\n",
+                    {":1: the header has 2 cells (line 3 has 4"});
 }
 
 TEST(TableSurroundings, AFirstColumnThatMayBeAnAxisIsNoted) {

@@ -204,6 +204,17 @@ TEST(TableBadInput, AdviceNamesWhatIsWrong) {
                                  "1\0,\0",
                                  6),
                      {"UTF-16", "iconv -f UTF-16 -t UTF-8"});
+    expect_bad_table(std::string("\xFF\xFE\0\0"
+                                 "1\0\0\0",
+                                 8),
+                     {"UTF-32", "iconv -f UTF-32 -t UTF-8"});
+    expect_bad_table(std::string("a\0,\0b\0\n\0"
+                                 "1\0,\0"
+                                 "2\0",
+                                 14),
+                     {"text in UTF-16LE", "iconv -f UTF-16LE"});
+    expect_bad_table(std::string("\0a\0,\0b\0\n", 8), {"text in UTF-16BE"});
+    expect_bad_table(std::string("a\0\0\0,\0\0\0", 8), {"text in UTF-32LE"});
     const ScratchFolder scratch;
     const auto text = scratch.write("t.npy", "\x93NUMPY");
     expect_error(ErrorKind::usage, [&] { (void)read_noted_matrix(text, {.layout = "", .table = {.header = true}}); },

@@ -184,6 +184,17 @@ TEST_F(Formats, WhatMayBeMissingIsNoted) {
     EXPECT_NE(other_side.notes()[0].find("layer 1 has keys and no values; outside the cache: \"layers.1.v\""),
               std::string::npos)
         << other_side.notes()[0];
+    const auto without_value = [&](std::initializer_list<int> left_out) {
+        auto some = separate_sides("layers.{layer}.{side}", {"key", "value"});
+        std::erase_if(some, [&](const TensorSource& tensor) {
+            return std::ranges::any_of(
+                left_out, [&](int layer) { return tensor.name == "layers." + std::to_string(layer) + ".value"; });
+        });
+        return KvDump(write(some, metadata)).notes();
+    };
+    EXPECT_EQ(without_value({1}), std::vector<std::string>{"layer 1 has keys and no values"});
+    EXPECT_EQ(without_value({0, 2}), std::vector<std::string>{"layers 0, 2 have keys and no values"});
+    EXPECT_TRUE(without_value({0, 1, 2}).empty()) << "keys only, as it was meant";
     all.at(3).name = "layers.1.value";
     all.push_back(tensor_of("embedding", DType::f32, {1, 1}, {1.0}));
     EXPECT_TRUE(KvDump(write(all, metadata)).notes().empty());
