@@ -321,7 +321,7 @@ TEST(ValidateCommand, MergeJudgesTheClaimsOfItsParts) {
 TEST(ValidateCommand, AMergedStoreSaysWhichAnalysesItLacks) {
     const std::string folder = scratch("validate-lacking");
     std::filesystem::create_directories(folder);
-    const std::string words = "validate --claim bits.formula --tier full --progress none";
+    const std::string words = "validate --claim lloyd-max.distortion --tier full --progress none";
     for (const std::string part : {"1", "2"})
         ASSERT_EQ(spiked(words + " --shard " + part + "/2 -o part" + part + ".spiked", in(folder)).code, 0);
     const Outcome merged = spiked("merge part1.spiked part2.spiked -o whole.spiked", in(folder));
