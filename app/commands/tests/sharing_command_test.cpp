@@ -169,8 +169,7 @@ TEST(Sharing, ResultsDoNotDependOnRanksAndRanksStopOnRequest) {
     EXPECT_NE(again.err.find("resuming shared.spiked"), std::string::npos) << again.err;
 }
 
-// Also where the study grows (faults are bisected on new trials, and an undecided claim has a second analysis), where
-// claims are about a dump, and where a store that has grown is continued.
+// Also where the study grows (an undecided claim has a second analysis), and where a store that has grown is continued.
 TEST(Sharing, ClaimsAreTheSameForAnyRanks) {
     if (!has_mpi()) GTEST_SKIP() << "built without MPI";
     const std::string folder = scratch("ranks-claims");
@@ -178,17 +177,13 @@ TEST(Sharing, ClaimsAreTheSameForAnyRanks) {
     const auto values = [&](const std::string& store) {
         return spiked("export " + store + " --table values --format csv", in(folder)).out;
     };
-    const std::string full = "validate --claim bits.formula --tier full --json --progress none -o ";
-    const std::string on_dump = "validate --claim adaptive-rank --layers 0 --heads 0 --side value '" + sample_dump +
-                                "' --json --progress none -o ";
-    const Outcome alone = spiked(full + "alone.spiked", in(folder));
+    const std::string words = "validate --claim adaptive-rank --layers 0 --heads 0 --side value '" + sample_dump +
+                              "' --json --progress none -o ";
+    const Outcome alone = spiked(words + "alone.spiked", in(folder));
     ASSERT_EQ(alone.code, 0) << alone.err;
-    EXPECT_NE(values("alone.spiked").find(" with faults "), std::string::npos) << "the study grows";
-    const Outcome dump = spiked(on_dump + "dump.spiked", in(folder));
-    ASSERT_EQ(dump.code, 0) << dump.err;
     // Sizes of a code do not differ from trial to trial; what adaptive ranks explain does.
     std::set<std::string> different;
-    std::istringstream rows(values("dump.spiked"));
+    std::istringstream rows(values("alone.spiked"));
     for (std::string row; std::getline(rows, row);) {
         if (row.find("second analysis") == std::string::npos) continue;
         for (int id = 0; id < 3; ++id) row.resize(row.rfind(','));  // numbers of cell, method and metric
@@ -197,20 +192,17 @@ TEST(Sharing, ClaimsAreTheSameForAnyRanks) {
     EXPECT_GT(different.size(), 40U) << "a second analysis of random values";
     for (const int count : {1, 2, 4}) {
         const std::string of = std::to_string(count) + ".spiked";
-        const Outcome run = ranks(count, full + "ranks-" + of, in(folder) + " timeout 100 env");
+        const Outcome run = ranks(count, words + "ranks-" + of, in(folder) + " timeout 100 env");
         ASSERT_EQ(run.code, 0) << run.err;
         EXPECT_EQ(run.out, alone.out) << count << " ranks";
         EXPECT_TRUE(values("ranks-" + of) == values("alone.spiked")) << count << " ranks";
-        const Outcome on_ranks = ranks(count, on_dump + "dump-" + of, in(folder) + " timeout 100 env");
-        EXPECT_EQ(on_ranks.out, dump.out) << count << " ranks";
-        EXPECT_TRUE(values("dump-" + of) == values("dump.spiked")) << count << " ranks";
     }
     const std::string some = "(1, (SELECT max(cell_id) FROM cell))";
     std::string sql = "UPDATE cell SET state = 'todo', why = NULL WHERE cell_id IN " + some;
     for (const std::string table : {"batch", "moment", "value"})
         sql += "; DELETE FROM " + table + " WHERE cell_id IN " + some;
     ASSERT_EQ(std::system((in(folder) + " sqlite3 ranks-2.spiked \"" + sql + "\"").c_str()), 0);
-    const Outcome again = ranks(3, full + "ranks-2.spiked", in(folder) + " timeout 100 env");
+    const Outcome again = ranks(3, words + "ranks-2.spiked", in(folder) + " timeout 100 env");
     ASSERT_EQ(again.code, 0) << again.err;
     EXPECT_EQ(again.out, alone.out);
     EXPECT_TRUE(values("ranks-2.spiked") == values("alone.spiked"));

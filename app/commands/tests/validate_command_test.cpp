@@ -321,7 +321,8 @@ TEST(ValidateCommand, MergeJudgesTheClaimsOfItsParts) {
 TEST(ValidateCommand, AMergedStoreSaysWhichAnalysesItLacks) {
     const std::string folder = scratch("validate-lacking");
     std::filesystem::create_directories(folder);
-    const std::string words = "validate --claim lloyd-max.distortion --tier full --progress none";
+    const std::string words =
+        "validate --claim adaptive-rank --layers 0 --heads 0 --side value '" + sample_dump + "' --progress none";
     for (const std::string part : {"1", "2"})
         ASSERT_EQ(spiked(words + " --shard " + part + "/2 -o part" + part + ".spiked", in(folder)).code, 0);
     const Outcome merged = spiked("merge part1.spiked part2.spiked -o whole.spiked", in(folder));
