@@ -8,6 +8,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "reports/tables/claim_report.hpp"
 #include "reports/tables/comparison.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
@@ -42,11 +43,9 @@ int merge(const Arguments& arguments) {
         const auto found = validation::stored_verdicts(store, claims);
         verdicts = counts_of(found);
         if (found.lacking > 0)
-            print_note(arguments,
-                       fmt::format("{} cells that these verdicts ask for are not in the parts (such as second "
-                                   "analyses of undecided claims): the validate command of the parts, without --shard "
-                                   "and with -o {}, goes on with them",
-                                   found.lacking, shell_word(output)));
+            print_note(arguments, reports::lacking_cells(found.lacking, "the parts") +
+                                      ": the validate command of the parts, without --shard and with -o " +
+                                      shell_word(output) + ", goes on with them");
     }
     const std::int64_t replicates = store.integer("SELECT coalesce(sum(reps), 0) FROM batch");
     if (arguments.json())

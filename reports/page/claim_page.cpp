@@ -95,10 +95,8 @@ std::string claims_origin(validation::Database& store, const validation::Validat
         text += fmt::format(" Judged again at a false-alarm rate of {:g}, which is {:g} in the store.",
                             found.false_alarm, declared.real(0));
     if (found.lacking > 0)
-        text += fmt::format(
-            " {} cells that these verdicts ask for, such as second analyses of undecided claims, are not in the store: "
-            "the same command with `-o` and this store draws them.",
-            found.lacking);
+        text +=
+            " " + lacking_cells(found.lacking, "the store") + ": the same command with `-o` and this store draws them.";
     return text;
 }
 

@@ -189,11 +189,14 @@ std::string stored_claims_text(const Validation& validation, bool details) {
             "command that made it\n",
             validation.left_out);
     if (validation.lacking > 0)
-        text += fmt::format(
-            "{} cells that these verdicts ask for are not in the store: the command that made it draws "
-            "those of its false-alarm rate\n",
-            validation.lacking);
+        text += lacking_cells(validation.lacking, "the store") +
+                ": the command that made it draws those of its false-alarm rate\n";
     return text;
+}
+
+std::string lacking_cells(std::size_t count, std::string_view where) {
+    return fmt::format("{} that these verdicts ask for, such as second analyses of undecided claims, {} not in {}",
+                       counted(count, "cell"), count == 1 ? "is" : "are", where);
 }
 
 Json claims_json(const Validation& validation) {

@@ -16,6 +16,9 @@ namespace spiked::reports {
 /// The same for verdicts that were made from a store, and what it holds or lacks besides.
 [[nodiscard]] std::string stored_claims_text(const validation::Validation& validation, bool details);
 
+/// "2 cells that these verdicts ask for, such as second analyses of undecided claims, are not in" `where`.
+[[nodiscard]] std::string lacking_cells(std::size_t count, std::string_view where);
+
 /// JSON of schema `spiked.validate/1`.
 [[nodiscard]] Json claims_json(const validation::Validation& validation);
 

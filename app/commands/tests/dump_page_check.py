@@ -24,6 +24,8 @@ CACHES = {
     "--format bloom": [{"past_key_values.0.0": (3, 16, 128), "past_key_values.0.1": (3, 128, 16)}],
     "--format vllm --block-table 3,1,7": PAGED,
     "--format vllm-hnd --block-table 3,1,7": [{"kv_cache": (2, 8, 3, 64, 16)}, {"kv_cache": (8, 2, 3, 64, 16)}],
+    "--pattern 'layers.{layer}.{side}' --layout block,token,head,dim --block-table 3,1,7":
+        [{f"layers.0.{side}": (8, 64, 3, 16) for side in ("key", "value")}],
     "--pattern '{side}_cache' --layout block,head,token,dim --block-table 3,1,7": [a_side("{}_cache", (8, 3, 64, 16))],
     "--format vllm --layout side,token,hidden --head-dim 128": [{"kv_cache": (2, 192, 256)}],
     "--format lmcache --head-dim 128": [{"tensor_bytes": (2, 3, 192, 256)}, {"tensor_bytes": (2, 192, 256)},

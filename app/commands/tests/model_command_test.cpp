@@ -286,7 +286,8 @@ TEST(FrontierOfAModel, AgreesWithPerplexity) {
         EXPECT_NE(contents(picture).find(part), std::string::npos) << part;
     // The page names budgets and shows means over documents with their errors, not an entry for each document.
     const std::string page = contents(scratch("model.html"));
-    for (const char* part : {">snapkv at 0.3<", ">snapkv at 0.6<", "caches, 3 documents or prompts", "added nats</th>"})
+    for (const char* part :
+         {">snapkv at 0.3 B=16<", ">snapkv at 0.6 B=16<", "caches, 3 documents or prompts", "added nats</th>"})
         EXPECT_NE(page.find(part), std::string::npos) << part;
     // The same command reads the results from the store without computing them again, here as a table.
     const Outcome again = spiked("kv frontier" + words + "--budget 0.3,0.6 -o '" + store + "'");

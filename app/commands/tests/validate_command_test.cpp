@@ -330,10 +330,13 @@ TEST(ValidateCommand, AMergedStoreSaysWhichAnalysesItLacks) {
     EXPECT_NE(merged.err.find("without --shard and with -o whole.spiked, goes on with them"), std::string::npos)
         << merged.err;
     ASSERT_EQ(spiked("report whole.spiked -o before.md", in(folder)).code, 0);
-    EXPECT_NE(contents(folder + "/before.md").find("are not in the store: the same command"), std::string::npos);
+    EXPECT_NE(contents(folder + "/before.md")
+                  .find("1 cell that these verdicts ask for, such as second analyses "
+                        "of undecided claims, is not in the store: the same command"),
+              std::string::npos);
     ASSERT_EQ(spiked(words + " -o whole.spiked", in(folder)).code, 0);
     ASSERT_EQ(spiked("report whole.spiked -o after.md", in(folder)).code, 0);
-    EXPECT_EQ(contents(folder + "/after.md").find("are not in the store"), std::string::npos);
+    EXPECT_EQ(contents(folder + "/after.md").find("not in the store"), std::string::npos);
 }
 
 // One function makes the page of `validate -o FILE.md` and that of a store.
