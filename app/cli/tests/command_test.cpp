@@ -695,8 +695,8 @@ std::string joined(std::string text) {
 
 TEST(Program, NoLineOfAHelpIsLongerThanATerminal) {
     std::vector<std::string> helps = {spiked("--help").out, spiked("kv --help").out};
-    for (const auto& command : *spiked("help --json").json().find("commands")->items())
-        helps.push_back(text_of(command, "help"));
+    const Json all = spiked("help --json").json();
+    for (const auto& command : *all.find("commands")->items()) helps.push_back(text_of(command, "help"));
     for (const auto& help : helps)
         for (const auto& line : split(help, '\n')) EXPECT_LE(line.size(), 80U) << line;
     EXPECT_NE(
@@ -717,7 +717,8 @@ TEST(TheoryCommand, RanksRulesByAKnownAndByAnEstimatedEdgeInTablesOfTheirOwn) {
 }
 
 TEST(Program, AHelpShowsAtMostAFewOptionsUnderOneHeading) {
-    for (const auto& command : *spiked("help --json").json().find("commands")->items()) {
+    const Json all = spiked("help --json").json();
+    for (const auto& command : *all.find("commands")->items()) {
         std::size_t count = 0;
         for (const auto& line : split(text_of(command, "help"), '\n')) {
             count = line.starts_with("  -") ? count + 1 : line.empty() ? 0 : count;
