@@ -355,8 +355,7 @@ std::string results_markup(Database& store, const PagePlace& place, const ShownC
     if (!by_cell.empty() && !dump)
         markup += paragraph(
             "A limit is what theory predicts for large matrices of the same shape. The metrics of the columns are "
-            "defined "
-            "under Words and conventions.");
+            "defined under Words and conventions.");
     if (markup.find("<small class=\"part\">") != std::string::npos) markup += paragraph(meaning_of_partial);
     return markup;
 }
