@@ -316,7 +316,7 @@ std::string claims_legend(const Validation& validation) {
         "would "
         "have failed with probability 0.99. The closest fault that would still pass has a size between the largest "
         "tried at which no criterion fails and the smallest at which one does, in the unit of the fault (where the "
-        "numbers of trials are not linear in it, bisected on new trials in the full tier only) or, where a fault is "
+        "numbers of trials are not linear in it, searched on new trials in the full tier only) or, where a fault is "
         "there or not, as the fraction of the trials that have it.{}",
         validation.comparisons, validation.false_alarm,
         std::any_of(validation.claims.begin(), validation.claims.end(),

@@ -69,6 +69,15 @@ Covariance Covariance::on_basis(const arma::vec& eigenvalues, arma::mat basis) {
 
 arma::mat Covariance::basis() const { return is_diagonal() ? arma::mat(size_, size_, arma::fill::eye) : basis_; }
 
+bool Covariance::same_as(const Covariance& other) const {
+    const auto same = [](const arma::mat& a, const arma::mat& b) {
+        return arma::size(a) == arma::size(b) && std::equal(a.begin(), a.end(), b.begin());
+    };
+    return size_ == other.size_ && same(eigenvalues_, other.eigenvalues_) &&
+           same(eigenvalue_roots_, other.eigenvalue_roots_) && same(basis_, other.basis_) &&
+           same(dense_root_, other.dense_root_);
+}
+
 arma::mat Covariance::root_times(const arma::mat& right) const {
     if (!dense_root_.is_empty()) return dense_root_ * right;
     if (!eigenvalue_roots_.is_empty()) return right.each_col() % eigenvalue_roots_;

@@ -34,6 +34,10 @@ public:
     [[nodiscard]] bool is_diagonal() const { return basis_.is_empty(); }  ///< whether the basis is the identity
     [[nodiscard]] arma::mat basis() const;                                ///< Q, size x size
 
+    /// Whether `other` is the same matrix, computed in the same way. Costs a comparison of two size x size matrices,
+    /// unless the matrix is diagonal.
+    [[nodiscard]] bool same_as(const Covariance& other) const;
+
     /// A^{1/2} times `right`, and `left` times A^{1/2}: a dense product unless A is diagonal.
     [[nodiscard]] arma::mat root_times(const arma::mat& right) const;
     [[nodiscard]] arma::mat times_root(const arma::mat& left) const;

@@ -8,6 +8,16 @@
 
 namespace spiked::sim {
 
+bool same_blocks(const SpikedModel& a, const SpikedModel& b) {
+    const auto same_strength = [](SignalStrength one, SignalStrength other) { return one.value == other.value; };
+    return a.colouring == b.colouring && a.seen == b.seen && a.entries.text() == b.entries.text() &&
+           a.left_vectors.text() == b.left_vectors.text() && a.right_vectors.text() == b.right_vectors.text() &&
+           std::equal(a.strengths.begin(), a.strengths.end(), b.strengths.begin(), b.strengths.end(), same_strength) &&
+           arma::size(a.variances) == arma::size(b.variances) &&
+           std::equal(a.variances.begin(), a.variances.end(), b.variances.begin()) && a.row.same_as(b.row) &&
+           a.column.same_as(b.column);
+}
+
 void require_possible(const SpikedModel& model) {
     const std::size_t n = model.row.size();
     const std::size_t d = model.column.size();

@@ -37,6 +37,9 @@ struct SpikedModel {
     arma::mat variances = {};  ///< n x d; empty: all are 1
 };
 
+/// Whether both models draw the same blocks, bit for bit, from the same seed, cell and replicate.
+[[nodiscard]] bool same_blocks(const SpikedModel& a, const SpikedModel& b);
+
 struct SignalSides {
     arma::mat left;   ///< n x r
     arma::mat right;  ///< d x r

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "estimators/svd/analysed_block.hpp"
 #include "sim/kv/kv_dump.hpp"
 #include "sim/random/address.hpp"
 #include "validation/claims/claims.hpp"
@@ -15,8 +16,9 @@ using sim::Side;
 /// "keys" or "values".
 [[nodiscard]] std::string plural_of(Side side);
 
-/// Calls `visit` with every block of a trial.
-using BlockVisit = std::function<void(std::uint64_t replicate, const std::function<void(const arma::mat&)>& visit)>;
+/// Calls `visit` with every block of a trial and its decomposition.
+using BlockVisit =
+    std::function<void(std::uint64_t replicate, const std::function<void(estimators::AnalysedBlock&)>& visit)>;
 
 /// A source of blocks on which compression claims are judged.
 struct Blocks {

@@ -48,10 +48,11 @@ struct FaultSearch {
 /// Finds for each control how large its fault may be before the criterion fails, each comparison at level alpha. A
 /// smaller fault is the planted one in a fraction of the trials, or a smaller one in all of them where trials are
 /// linear in its size (`share_faults`): both need no trials but those already drawn. In the full tier, other faults
-/// with a size are bisected in their own unit, on further trials of the store with the random numbers of the criterion,
-/// as far as it has them: five to eight times, and as often within these limits as the search of a claim needs no more
-/// work than its verdict did, `drawn`, in the unit of work_of. Five times are 2.5 times that work where a claim has one
-/// control; the searches of all claims are 1.0 times the work of their verdicts.
+/// with a size are searched in their own unit, on further trials of the store with the random numbers of the criterion,
+/// as far as it has them: until the size is known to between 1/32 and 1/256 of the planted one, the finer the less work
+/// the search of a claim needs beside that of its verdict, `drawn`, in the unit of work_of. The first three sizes tried
+/// are those at which the comparison would begin to fail if it were linear between the sizes tried before; then the
+/// bracket is halved.
 void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
                            double alpha, bool share_faults, ClaimStore& store);
 

@@ -75,11 +75,11 @@ private:
 };
 
 /// The study of the claims of a plan. Its first cells have the trials of the first analysis; second analyses and
-/// bisections of faults add cells. Throws usage_error for an unknown id of a claim. `claims` are copied.
+/// searches for the closest faults add cells. Throws usage_error for an unknown id of a claim. `claims` are copied.
 [[nodiscard]] Experiment claim_experiment(const ValidationPlan& plan, const std::vector<Claim>& claims);
 
 /// Judges those of the claims of which a store has trials, by these alone. A claim of which it lacks a first analysis
-/// is left out; second analyses and bisections are made as far as it has them, so that another false-alarm rate than
+/// is left out; second analyses and searches are made as far as it has them, so that another false-alarm rate than
 /// that of the store needs no new draws and may leave more claims inconclusive. Without `share_faults` no closest
 /// faults are searched among the trials of the store, which asks for no others.
 [[nodiscard]] Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, double false_alarm,

@@ -43,7 +43,7 @@ struct Outcome {
 };
 
 /// How large the fault of a negative control may be before its criterion fails, at the criterion's own trials. Found by
-/// bisection, which assumes that a larger fault fails sooner.
+/// a search between sizes that pass and sizes that fail, which assumes that a larger fault fails sooner.
 struct ClosestFault {
     std::string fault;  ///< name of the control
     std::string criterion;

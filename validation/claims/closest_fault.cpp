@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -9,16 +11,46 @@
 namespace spiked::validation {
 namespace {
 
-constexpr std::size_t most_steps = 8;
-constexpr std::size_t least_steps = 5;  // of a fault in a unit of its own: its size is known to 1/32
+// The size of a fault is known to 2^-halvings of the planted one.
+constexpr std::size_t most_halvings = 8;
+constexpr std::size_t least_halvings = 5;  // of a fault in a unit of its own
+// Trials of a fault in a unit of its own at sizes where it is expected to begin to fail, before its bracket is halved.
+constexpr std::size_t most_guesses = 3;
+
+/// How far a comparison is from failing, in widths of its interval: above 0 it fails.
+double beyond_failing(const Outcome& outcome) {
+    double most = -std::numeric_limits<double>::infinity();
+    for (const Finding& finding : outcome.findings) {
+        const double width = finding.interval.high - finding.interval.low;
+        const double beyond =
+            std::max(finding.interval.low - finding.region.high, finding.region.low - finding.interval.high);
+        most = std::max(most, beyond / std::max(width, std::numeric_limits<double>::min()));
+    }
+    return most;
+}
 
 /// Parts of the planted size: the largest that passes and the smallest that fails, of those tried.
 struct PartBracket {
     double passes = 0.0;
     double fails = 1.0;
+    double beyond_passes = -std::numeric_limits<double>::infinity();  ///< beyond_failing there
+    double beyond_fails = std::numeric_limits<double>::infinity();
 
     [[nodiscard]] double middle() const { return 0.5 * (passes + fails); }
-    void narrow(const Outcome& at_middle) { (at_middle.verdict == Verdict::fail ? fails : passes) = middle(); }
+    /// A part close to where beyond_failing is 0 if it is linear between the ends: half of `tolerance` further from the
+    /// nearer end, so that the trials after the next enclose that place. The middle where nothing is known of the ends.
+    [[nodiscard]] double guess(double tolerance) const {
+        const double share = beyond_passes / (beyond_passes - beyond_fails);
+        if (!(share >= 0.0 && share <= 1.0)) return middle();
+        const double expected = passes + share * (fails - passes);
+        const double beside = expected + (expected < middle() ? 0.5 : -0.5) * tolerance;
+        return std::clamp(beside, passes + 0.25 * tolerance, fails - 0.25 * tolerance);
+    }
+    void narrow(double part, const Outcome& outcome) {
+        const bool failed = outcome.verdict == Verdict::fail;
+        (failed ? fails : passes) = part;
+        (failed ? beyond_fails : beyond_passes) = beyond_failing(outcome);
+    }
 };
 
 /// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials".
@@ -50,26 +82,32 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) 
 PartBracket bisect_drawn(const FaultSearch& search, double alpha,
                          TrialRun (*smaller)(const TrialRun& sound, const TrialRun& faulty, double part)) {
     PartBracket bracket;
-    for (std::size_t step = 0; step < most_steps; ++step)
-        bracket.narrow(analyse(smaller(*search.sound, *search.faulty, bracket.middle()), alpha));
+    for (std::size_t step = 0; step < most_halvings; ++step) {
+        const double part = bracket.middle();
+        bracket.narrow(part, analyse(smaller(*search.sound, *search.faulty, part), alpha));
+    }
     return bracket;
 }
 
-/// A fault with a unit of its own, in bisection.
+/// The search for a fault with a unit of its own.
 struct OwnSearch {
     FaultSearch* search = nullptr;
     PartBracket bracket = {};
-    std::size_t steps = 0;
+    double tolerance = 0.0;  ///< the search ends with a bracket as narrow as this
+    std::size_t tried = 0;
+
+    [[nodiscard]] bool ended() const { return bracket.fails - bracket.passes <= tolerance * (1.0 + 1e-9); }
+    [[nodiscard]] double part() const { return tried < most_guesses ? bracket.guess(tolerance) : bracket.middle(); }
 };
 
-/// One step of the bisections of a criterion, which share their trials' blocks. They end where the store lacks trials.
-void bisect_criterion(const std::vector<OwnSearch*>& own, double alpha, ClaimStore& store) {
+/// One step of the searches of a criterion, which share their trials' blocks. They end where the store lacks trials.
+void try_parts(const std::vector<OwnSearch*>& own, double alpha, ClaimStore& store) {
     const FaultSearch& first = *own.front()->search;
     std::vector<TrialRun> runs;
     ClaimCell cell{.claim = first.claim, .criterion = first.sound->criterion};
     for (const OwnSearch* one : own) {
         const std::string& control = one->search->control->definition.name;
-        cell.faults.emplace(control, one->bracket.middle());
+        cell.faults.emplace(control, one->part());
         runs.push_back({cell.criterion, control});
     }
     bool lacking = false;
@@ -81,22 +119,24 @@ void bisect_criterion(const std::vector<OwnSearch*>& own, double alpha, ClaimSto
         if (found)
             for (TrialRun& run : runs) run.sizes.push_back({at.size, std::move(found->at(run.control))});
     }
-    for (std::size_t i = 0; i < own.size(); ++i)
+    for (std::size_t i = 0; i < own.size(); ++i) {
         if (lacking)
-            own[i]->steps = 0;
+            own[i]->tolerance = 1.0;
         else
-            own[i]->bracket.narrow(analyse(runs[i], alpha));
+            own[i]->bracket.narrow(own[i]->part(), analyse(runs[i], alpha));
+        ++own[i]->tried;
+    }
 }
 
-void bisect_together(std::vector<OwnSearch>& own, double alpha, ClaimStore& store) {
-    for (std::size_t step = 0; step < most_steps; ++step) {
+void search_together(std::vector<OwnSearch>& own, double alpha, ClaimStore& store) {
+    for (std::size_t step = 0; step < most_guesses + most_halvings; ++step) {
         std::vector<std::vector<OwnSearch*>> groups;  // the searches of one criterion are neighbours
         for (OwnSearch& one : own) {
-            if (step >= one.steps) continue;
+            if (one.ended()) continue;
             if (groups.empty() || groups.back().front()->search->sound != one.search->sound) groups.emplace_back();
             groups.back().push_back(&one);
         }
-        for (const auto& group : groups) bisect_criterion(group, alpha, store);
+        for (const auto& group : groups) try_parts(group, alpha, store);
     }
 }
 
@@ -114,13 +154,15 @@ void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<co
         if (share_faults) keep_bracket(one, bisect_drawn(one, alpha, interpolated ? blended : mixed), interpolated);
         if (tier != Tier::full || !control.size || interpolated) continue;
         own.push_back({&one});
+        own.back().bracket.beyond_passes = beyond_failing(analyse(*one.sound, alpha));
+        own.back().bracket.beyond_fails = beyond_failing(analyse(*one.faulty, alpha));
         step[one.claim] += work_of(*one.faulty);
     }
     for (OwnSearch& one : own)
-        one.steps =
-            static_cast<std::size_t>(std::clamp(drawn.at(one.search->claim) / step.at(one.search->claim),
-                                                static_cast<double>(least_steps), static_cast<double>(most_steps)));
-    bisect_together(own, alpha, store);
+        one.tolerance =
+            std::exp2(-std::floor(std::clamp(drawn.at(one.search->claim) / step.at(one.search->claim),
+                                             static_cast<double>(least_halvings), static_cast<double>(most_halvings))));
+    search_together(own, alpha, store);
     for (const OwnSearch& one : own) keep_bracket(*one.search, one.bracket, true);
 }
 

@@ -33,7 +33,7 @@ Blocks calibrated(Side side) {
             {{128, 400}},
             [=](const TrialPlace& place) -> BlockVisit {
                 return [=, fixture = calibrated_fixture(side, place.size)](std::uint64_t replicate, const auto& visit) {
-                    visit(fixture.draw(place, replicate).observed);
+                    visit(fixture.decomposed(place, replicate).block);
                 };
             }};
 }
@@ -44,8 +44,7 @@ Trial mean_over(BlockVisit blocks, OfBlock of_block) {
     return [=, blocks = std::move(blocks)](std::uint64_t replicate) {
         double sum = 0.0;
         double count = 0.0;
-        blocks(replicate, [&](const arma::mat& x) {
-            estimators::AnalysedBlock& block = analysed(x);
+        blocks(replicate, [&](estimators::AnalysedBlock& block) {
             sum += of_block(block, replicate);
             count += 1.0;
         });
@@ -248,7 +247,7 @@ Criterion counted(Form form, std::string name, std::string method, Formula formu
         .summary = Summary::mean,
         .prepare = [=](const TrialPlace& place) -> Trial {
             return [=, fixture = calibrated_fixture(Side::key, place.size)](std::uint64_t replicate) {
-                estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+                estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
                 const Coded coded = code(block, method, 2, place, replicate);
                 const double size = static_cast<double>(place.size);
                 const auto rank = static_cast<double>(coded.rank);

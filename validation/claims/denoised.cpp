@@ -3,8 +3,8 @@
 namespace spiked::validation {
 
 Denoised denoise(const Fixture& fixture, const TrialPlace& place, std::uint64_t replicate, theory::Loss loss) {
-    Denoised result{fixture.draw(place, replicate), {}, {}, {}, {}, {}};
-    estimators::AnalysedBlock& block = analysed(result.sample.observed);
+    const auto [sample, block] = fixture.decomposed(place, replicate);
+    Denoised result{sample, {}, {}, {}, {}, {}};
     result.observed = block.singular_values();
     const std::size_t spikes = fixture.model.strengths.size();
     const std::size_t rank = place.control_is("rank-1") ? spikes - 1 : spikes;

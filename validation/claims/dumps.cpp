@@ -79,7 +79,7 @@ Blocks blocks_of(const DumpSide& side) {
             return [=](std::uint64_t, const auto& visit) {
                 for (const auto& at : side.places) {
                     const arma::mat block = side.read(at, {}, order);
-                    if (!block.is_zero()) visit(block);
+                    if (!block.is_zero()) visit(analysed(block));
                 }
             };
         },

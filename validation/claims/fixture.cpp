@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <list>
+#include <optional>
 
 #include "core/text/enum_names.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
+#include "validation/trials/prepared_blocks.hpp"
 
 template <>
 struct spiked::EnumNames<spiked::validation::Noise> {
@@ -66,6 +69,34 @@ Fixture make_fixture(const FixtureShape& shape, std::size_t columns) {
     return fixture;
 }
 
+DrawnBlock Fixture::decomposed(const TrialPlace& place, std::uint64_t replicate) const {
+    struct Group {
+        explicit Group(const sim::SpikedModel& of) : drawn(of) {}
+        sim::SpikedModel drawn;
+        std::optional<PreparedBlocks<sim::SpikedSample>> blocks = {};
+    };
+    struct Groups {
+        stream::StudySeed seed;
+        std::string cell;
+        std::list<Group> of_models;
+    };
+    constexpr std::size_t most_bytes = std::size_t{2} << 20;
+    thread_local Groups groups;
+    if (groups.seed.bytes != place.seed.bytes || groups.cell != place.cell) groups = {place.seed, place.cell, {}};
+    auto& of_models = groups.of_models;
+    auto group = std::find_if(of_models.begin(), of_models.end(),
+                              [&](const Group& one) { return sim::same_blocks(one.drawn, model); });
+    if (group == of_models.end()) {
+        group = of_models.emplace(of_models.end(), model);
+        group->blocks.emplace(
+            ReplicateRange{0, std::numeric_limits<std::uint64_t>::max()}, estimators::Precision::float64,
+            [&drawn = group->drawn](std::uint64_t at) { return sim::sample(drawn, groups.seed, groups.cell, at); },
+            [](const sim::SpikedSample& sample) { return sample.observed; }, most_bytes);
+    }
+    const auto [sample, block] = group->blocks->get(replicate);
+    return {*sample, *block};
+}
+
 estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines) {
     struct Cached {
         EmptyLines empty_lines;
@@ -88,9 +119,9 @@ estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lin
     return latest.front().block;
 }
 
-arma::vec eigenvalues_of(const arma::mat& block) {
-    return arma::square(arma::vec(analysed(block, EmptyLines::keep).singular_values()));
-}
+arma::vec eigenvalues_of(estimators::AnalysedBlock& block) { return arma::square(arma::vec(block.singular_values())); }
+
+arma::vec eigenvalues_of(const arma::mat& block) { return eigenvalues_of(analysed(block, EmptyLines::keep)); }
 
 estimators::Shrinkage shrink_at_rank(const std::vector<double>& singular_values, estimators::Shape shape,
                                      std::size_t rank, theory::Loss loss) {

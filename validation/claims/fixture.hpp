@@ -23,6 +23,12 @@ enum class Noise {
 };
 [[nodiscard]] std::string_view name_of(Noise noise);
 
+/// A drawn block and its decomposition.
+struct DrawnBlock {
+    const sim::SpikedSample& sample;
+    estimators::AnalysedBlock& block;  ///< of sample.observed
+};
+
 /// A spiked model at one size with its law, from which the trials of a criterion draw their blocks.
 struct Fixture {
     sim::SpikedModel model;
@@ -38,6 +44,10 @@ struct Fixture {
     [[nodiscard]] sim::SpikedSample draw(const TrialPlace& place, std::uint64_t replicate) const {
         return sim::sample(model, place.seed, place.cell, replicate);
     }
+    /// The same with its decomposition. Each thread draws and decomposes the next blocks together, 2 MiB of them and at
+    /// most 16, and keeps them for the controls of the criterion that draw the same blocks. The references are valid
+    /// until the same thread calls this for another replicate or another place.
+    [[nodiscard]] DrawnBlock decomposed(const TrialPlace& place, std::uint64_t replicate) const;
 };
 
 struct FixtureShape {
@@ -56,6 +66,7 @@ using EmptyLines = estimators::AnalysedBlock::EmptyLines;
 [[nodiscard]] estimators::AnalysedBlock& analysed(const arma::mat& block, EmptyLines empty_lines = EmptyLines::strip);
 
 /// Squared singular values, largest first.
+[[nodiscard]] arma::vec eigenvalues_of(estimators::AnalysedBlock& block);
 [[nodiscard]] arma::vec eigenvalues_of(const arma::mat& block);
 
 /// eOptShrink with a known rank.

@@ -61,8 +61,9 @@ Trial location_trial(const TrialPlace& place, const FixtureShape& shape, bool re
     const double power = 1.0 + place.fault_of("squared-again");
     const double off = place.fault;
     return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-        const auto sample = fixture.draw(place, replicate);
-        const double seen = eigenvalues_of(sample.observed + (scale - 1.0) * sample.noise)(0);
+        const auto [sample, block] = fixture.decomposed(place, replicate);
+        const double seen =
+            scale == 1.0 ? eigenvalues_of(block)(0) : eigenvalues_of(sample.observed + (scale - 1.0) * sample.noise)(0);
         const double value = power == 1.0 ? seen : std::pow(seen, power);
         // Linear in the size of a wrong law, planted at its whole size in a control.
         return relative ? value * (1.0 / predicted + off * (1.0 / wrong - 1.0 / predicted)) - 1.0
@@ -156,7 +157,7 @@ Criterion detection(std::string name, double thresholds, std::function<Acceptanc
             fixture.model.strengths = {{thresholds * threshold_of(*fixture.law, place)}};
             const double cut = theory::tracy_widom_quantile(0.99);
             return [=, fixture = std::move(fixture)](std::uint64_t r) {
-                return fixture.tracy_widom(eigenvalues_of(fixture.draw(place, r).observed)(0)) > cut ? 1.0 : 0.0;
+                return fixture.tracy_widom(eigenvalues_of(fixture.decomposed(place, r).block)(0)) > cut ? 1.0 : 0.0;
             };
         },
         .region = std::move(region),
@@ -187,7 +188,7 @@ Criterion seen_in_a_gap() {
                 fixture.model.strengths = {{strength}};
                 const double end = 0.1 * (gap.upper.value - gap.lower.value);
                 return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-                    const arma::vec seen = eigenvalues_of(fixture.draw(place, replicate).observed);
+                    const arma::vec seen = eigenvalues_of(fixture.decomposed(place, replicate).block);
                     const bool inside = std::any_of(seen.begin(), seen.end(), [&](double value) {
                         return value > gap.lower.value + end && value < gap.upper.value - end;
                     });
@@ -206,8 +207,8 @@ Trial sticking_trial(const TrialPlace& place, Noise noise) {
     const double gap = fixture.strength(0) - fixture.law->detection_threshold().value;
     const double shift = place.fault_of("index");
     return [=](std::uint64_t replicate) {
-        const auto sample = fixture.draw(place, replicate);
-        const arma::vec seen = eigenvalues_of(sample.observed);
+        const auto [sample, block] = fixture.decomposed(place, replicate);
+        const arma::vec seen = eigenvalues_of(block);
         const arma::vec noise_only = eigenvalues_of(sample.noise);
         double largest = 0.0;
         for (arma::uword i = 0; i < 3; ++i) {

@@ -18,7 +18,7 @@ Trial rank_trial(const TrialPlace& place, const FixtureShape& shape, const std::
     const Fixture fixture = make_fixture(shape, place.size);
     const auto rule = estimators::spectral_estimator(estimator, theory::Loss::frobenius, known);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
         return rule.estimate(block.singular_values(), block.shape()).rank == rank ? 1.0 : 0.0;
     };
 }
@@ -28,7 +28,7 @@ Trial rank_trial(const TrialPlace& place, const FixtureShape& shape, const std::
 Trial port_trial(const TrialPlace& place, const FixtureShape& shape) {
     const Fixture fixture = make_fixture(shape, place.size);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
         const auto& values = block.singular_values();
         const auto shorter = static_cast<double>(block.shape().short_side());
         const auto longer = static_cast<double>(block.shape().long_side());
@@ -163,11 +163,9 @@ Trial whitening_trial(const TrialPlace& place, double power) {
     const arma::vec roots = arma::pow(fixture.model.column.eigenvalues(), power);
     const bool opposite = place.control_is("wrong-covariance");
     return [=](std::uint64_t replicate) {
-        const auto sample = fixture.draw(place, replicate);
+        const auto [sample, drawn] = fixture.decomposed(place, replicate);
         const arma::vec scale = opposite ? arma::vec(arma::flipud(roots)) : roots;
-        arma::mat seen = sample.observed;
-        if (power > 0.0) seen.each_row() /= scale.t();
-        estimators::AnalysedBlock& block = analysed(seen);
+        estimators::AnalysedBlock& block = power > 0.0 ? analysed(sample.observed.each_row() / scale.t()) : drawn;
         arma::vec found = block.vectors(1).right.col(0);
         if (power > 0.0) found %= scale;
         const double inner = arma::dot(arma::normalise(found), sample.right.col(0));

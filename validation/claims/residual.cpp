@@ -53,7 +53,7 @@ Criterion outlier_left(Form form, std::string name, OutlierSetup setup, std::vec
                         const auto denoised = denoise(fixture, place, replicate, *loss);
                         return fixture.tracy_widom(eigenvalues_of(denoised.residual)(0)) > cut ? 1.0 : 0.0;
                     }
-                    estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+                    estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
                     const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
                     return fixture.tracy_widom(eigenvalues_of(block.residual(found.shrunk))(0)) > cut ? 1.0 : 0.0;
                 };

@@ -55,9 +55,9 @@ Trial peak_trial(const TrialPlace& place, Noise noise, const std::string& entrie
                              ? std::sqrt(2.0 * uneven * std::log(d * static_cast<double>(fixture.rows())) / d)
                              : std::sqrt(std::log(d) / d);
     return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-        const sim::SpikedSample sample = fixture.draw(place, replicate);
+        const auto [sample, drawn] = fixture.decomposed(place, replicate);
         estimators::AnalysedBlock& block =
-            analysed(components == Components::as_assumed ? truncated_block(sample, d) : sample.observed);
+            components == Components::as_assumed ? analysed(truncated_block(sample, d)) : drawn;
         auto found = shrink_at_rank(block.singular_values(), block.shape(), 2);
         for (double& value : found.shrunk) value *= removed;
         return peak(block.residual(found.shrunk), over) / scale;
@@ -128,7 +128,7 @@ Criterion peak_before() {
                 const double scale =
                     std::sqrt(2.0 * std::log(fixture.d() * static_cast<double>(fixture.rows())) / fixture.d());
                 return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-                    return peak(fixture.draw(place, replicate).observed, Over::all_rows) / scale;
+                    return peak(fixture.decomposed(place, replicate).sample.observed, Over::all_rows) / scale;
                 };
             },
             .region = [](std::size_t) { return at_most(1.1); },
@@ -152,7 +152,7 @@ Trial shell_trial(const TrialPlace& place, bool ratio) {
     const double predicted = 2.0 * arma::accu(arma::square(b)) / (arma::accu(b) * arma::accu(b));
     const double mean = arma::accu(b) / fixture.d();
     return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-        const arma::vec norms = arma::sum(arma::square(fixture.draw(place, replicate).noise), 1);
+        const arma::vec norms = arma::sum(arma::square(fixture.decomposed(place, replicate).sample.noise), 1);
         const double relative =
             arma::accu(arma::square(norms - mean)) / (mean * mean * static_cast<double>(norms.n_elem));
         return ratio ? relative / predicted - 1.0 : std::sqrt(relative);

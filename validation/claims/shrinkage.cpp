@@ -52,7 +52,7 @@ Trial shrinker_trial(const TrialPlace& place, const FixtureShape& shape, theory:
     const bool one_transform = place.control_is("one-transform");
     const bool power = place.control_is("power");
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
         const auto& values = block.singular_values();
         const auto found = shrink_at_rank(values, block.shape(), 1, loss);
         double value = found.shrunk[0] + kept * (values[0] - found.shrunk[0]);
@@ -169,7 +169,7 @@ Criterion edge_rate(Noise noise) {
                         thresholds.push_back(2.5 + 0.5 * static_cast<double>(i + 1));
                 const double lasting = 0.5 * place.fault_of("lasting");
                 return [=, fixture = make_fixture({noise, 1.0, thresholds}, place.size)](std::uint64_t replicate) {
-                    estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+                    estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
                     const auto found = estimators::eoptshrink(block.singular_values(), block.shape());
                     return found.bulk_edge->value / fixture.law->bulk_edge().value - 1.0 - lasting;
                 };
@@ -208,7 +208,7 @@ Trial noise_law_trial(const TrialPlace& place) {
         place.control_is("not-imputed") ? estimators::Imputation::none : estimators::EOptShrinkOptions{}.imputation;
     const auto bulk = std::make_shared<theory::BulkDistribution>(*fixture.law);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
         return distance_interval(
                    fitted_noise(block, place, imputation), [&](double x) { return bulk->cdf({x}); }, 0.5)
             .estimate;
@@ -227,7 +227,7 @@ Trial transform_trial(const TrialPlace& place) {
     const Fixture fixture = make_fixture(noise_law_shape, place.size);
     const double scale = 1.0 - 0.5 * place.fault_of("scale");
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
         auto noise = fitted_noise(block, place, estimators::EOptShrinkOptions{}.imputation);
         for (double& value : noise) value *= scale;
         return transform_error(fixture, block.shape(), noise);
@@ -240,7 +240,7 @@ Trial transform_trial(const TrialPlace& place) {
 Trial imputation_trial(const TrialPlace& place) {
     const Fixture fixture = make_fixture(noise_law_shape, place.size);
     return [=](std::uint64_t replicate) {
-        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+        estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
         const TrialPlace sound{place.size, "", place.seed, place.cell};
         const auto square = [&](const TrialPlace& with, estimators::Imputation imputation) {
             return std::pow(transform_error(fixture, block.shape(), fitted_noise(block, with, imputation)), 2);

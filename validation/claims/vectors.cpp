@@ -12,17 +12,6 @@
 namespace spiked::validation {
 namespace {
 
-struct FullSvd {
-    arma::mat left;
-    arma::vec values;
-    arma::mat right;
-};
-FullSvd full_svd(const arma::mat& block) {
-    FullSvd svd;
-    arma::svd_econ(svd.left, svd.values, svd.right, block, "both", "dc");
-    return svd;
-}
-
 /// Squared inner product of the true and the observed vector of one spike, minus its limit.
 Trial overlap_trial(const TrialPlace& place, const FixtureShape& shape, sim::MatrixSide side) {
     const Fixture fixture = make_fixture(shape, place.size);
@@ -32,8 +21,7 @@ Trial overlap_trial(const TrialPlace& place, const FixtureShape& shape, sim::Mat
     const double other = left ? spike.overlap_right.value : spike.overlap_left.value;
     predicted += place.fault_of("other-side") * (other - predicted) + place.fault_of("certain") * (1.0 - predicted);
     return [=](std::uint64_t replicate) {
-        const auto sample = fixture.draw(place, replicate);
-        estimators::AnalysedBlock& block = analysed(sample.observed);
+        const auto [sample, block] = fixture.decomposed(place, replicate);
         const auto vectors = block.vectors(1);
         const double inner = left ? arma::dot(vectors.left.col(0), sample.left.col(0))
                                   : arma::dot(vectors.right.col(0), sample.right.col(0));
@@ -103,17 +91,18 @@ Trial delocalisation_trial(const TrialPlace& place, Noise noise) {
     const double gap = fixture.strength(0) - fixture.law->detection_threshold().value;
     const double leak = place.fault_of("outlier");
     return [=](std::uint64_t replicate) {
-        const auto sample = fixture.draw(place, replicate);
-        const FullSvd svd = full_svd(sample.observed);
+        const auto [sample, block] = fixture.decomposed(place, replicate);
+        const std::size_t count = block.shape().short_side() / 2;
+        const estimators::SingularVectors seen = block.vectors(count);
         double largest = 0.0;
-        for (arma::uword i = 1; i < svd.values.n_elem / 2; ++i) {
+        for (arma::uword i = 1; i < count; ++i) {
             const double kappa = kappa_of(i, fixture.d());
             const auto overlap_with = [&](const arma::mat& vectors, const arma::mat& truth) {
                 const auto square = [&](arma::uword k) { return std::pow(arma::dot(vectors.col(k), truth.col(0)), 2); };
                 return i == 1 && leak > 0.0 ? (1.0 - leak) * square(1) + leak * square(0) : square(i);
             };
-            largest = std::max({largest, overlap_with(svd.left, sample.left) * (gap * gap + kappa),
-                                overlap_with(svd.right, sample.right) * (gap * gap + kappa)});
+            largest = std::max({largest, overlap_with(seen.left, sample.left) * (gap * gap + kappa),
+                                overlap_with(seen.right, sample.right) * (gap * gap + kappa)});
         }
         return fixture.d() * largest / std::log(fixture.d());
     };
@@ -317,9 +306,10 @@ Trial isotropic_trial(const TrialPlace& place, const ChannelSetup& setup) {
     variances(channel) += place.fault_of("detached") * (detached_variance * largest - variances(channel));
     fixture.model.column = sim::Covariance::diagonal(variances);
     return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-        const arma::mat noise = fixture.draw(place, replicate).noise;
-        const auto near = static_cast<arma::uword>(std::sqrt(fixture.d()));
-        const arma::mat right = setup.all_vectors ? full_svd(noise).right : analysed(noise).vectors(near).right;
+        // Without a signal the block is the noise.
+        estimators::AnalysedBlock& noise = fixture.decomposed(place, replicate).block;
+        const std::size_t near = static_cast<std::size_t>(std::sqrt(fixture.d()));
+        const arma::mat right = noise.vectors(setup.all_vectors ? place.size : near).right;
         return fixture.d() * arma::max(arma::square(right.row(channel))) / std::log(fixture.d());
     };
 }

@@ -21,7 +21,7 @@ Criterion level(Form form, std::string name, NoiseLevelRule rule, FixtureShape s
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) -> Trial {
                 return [=, fixture = make_fixture(shape, place.size)](std::uint64_t replicate) {
-                    estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+                    estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
                     const auto& values = block.singular_values();
                     const auto sides = block.shape();
                     double found = white_noise_level(values, sides, rule);
@@ -70,7 +70,7 @@ Criterion known_level() {
             .prepare = [](const TrialPlace& place) -> Trial {
                 return
                     [=, fixture = make_fixture({Noise::white, 0.25, {4.0, 3.0}}, place.size)](std::uint64_t replicate) {
-                        estimators::AnalysedBlock& block = analysed(fixture.draw(place, replicate).observed);
+                        estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
                         const double sigma = 1.0 / std::sqrt(fixture.d());
                         return counted(block.singular_values(), block.shape(), sigma, place) == 2 ? 1.0 : 0.0;
                     };
@@ -101,8 +101,7 @@ Criterion indifference() {
                 Fixture fixture = make_fixture({Noise::white, aspect, {}}, place.size);
                 fixture.model.strengths = {fixture.law->strength_of({threshold * threshold})};
                 return [=, fixture = std::move(fixture)](std::uint64_t replicate) {
-                    const auto sample = fixture.draw(place, replicate);
-                    estimators::AnalysedBlock& block = analysed(sample.observed);
+                    const auto [sample, block] = fixture.decomposed(place, replicate);
                     const auto first = block.vectors(1);
                     const arma::mat kept = block.singular_values()[0] * first.left.col(0) * first.right.col(0).t();
                     return arma::accu(arma::square(sample.signal - kept)) / arma::accu(arma::square(sample.signal)) -

@@ -16,10 +16,15 @@ namespace spiked::validation {
 template <class Sample>
 class PreparedBlocks {
 public:
+    /// The blocks of a group have `most_bytes` in all, unless it is a single block.
     PreparedBlocks(ReplicateRange range, estimators::Precision precision,
                    std::function<Sample(std::uint64_t replicate)> draw,
-                   std::function<arma::mat(const Sample&)> observed)
-        : range_(range), precision_(precision), draw_(std::move(draw)), observed_(std::move(observed)) {}
+                   std::function<arma::mat(const Sample&)> observed, std::size_t most_bytes = std::size_t{32} << 20)
+        : range_(range),
+          precision_(precision),
+          draw_(std::move(draw)),
+          observed_(std::move(observed)),
+          most_bytes_(most_bytes) {}
 
     struct Prepared {
         const Sample* sample;
@@ -34,8 +39,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_bytes = std::size_t{32} << 20;  ///< for the blocks of one group
-
     struct Slot {
         Sample sample;
         std::exception_ptr failure;
@@ -56,7 +59,7 @@ private:
                 slot.block = observed.size();
                 observed.push_back(observed_(slot.sample));
                 const std::size_t bytes = std::max<std::size_t>(1, observed.back().n_elem * sizeof(double));
-                most = std::min<std::uint64_t>(most, std::max<std::size_t>(1, most_bytes / bytes));
+                most = std::min<std::uint64_t>(most, std::max<std::size_t>(1, most_bytes_ / bytes));
             } catch (...) {
                 slot.failure = std::current_exception();
             }
@@ -70,6 +73,7 @@ private:
     estimators::Precision precision_;
     std::function<Sample(std::uint64_t)> draw_;
     std::function<arma::mat(const Sample&)> observed_;
+    std::size_t most_bytes_;
     ReplicateRange group_{0, 0};
     std::vector<Slot> slots_;
     std::vector<estimators::AnalysedBlock> blocks_;

@@ -49,6 +49,32 @@ TEST(SpikedSamplerStability, DefaultDrawsNeverChange) {
     EXPECT_EQ(arma::abs(found.observed - found.signal - found.noise).max() < 1e-15, true);
 }
 
+TEST(SameBlocks, HoldsForModelsThatDrawTheSameBlocksOnly) {
+    const auto model = [] {
+        return SpikedModel{Covariance::ar1(0.5, 9), Covariance::exponential(1.0, 7), {{3.0}, {2.0}}};
+    };
+    EXPECT_TRUE(same_blocks(model(), model()));
+    const auto changed = [&](const auto& change) {
+        SpikedModel other = model();
+        change(other);
+        return same_blocks(model(), other) || same_blocks(other, model());
+    };
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.row = Covariance::ar1(0.6, 9); }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.row = Covariance::ar1(0.5, 8); }));
+    // The same eigenvalues on another basis.
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.row = Covariance::diagonal(m.row.eigenvalues()); }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.column = Covariance::identity(7); }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.strengths[1].value = 2.5; }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.strengths.pop_back(); }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.entries = EntryLaw::parse("rademacher"); }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.left_vectors = VectorLaw::parse("localised:1", MatrixSide::row); }));
+    EXPECT_FALSE(
+        changed([](SpikedModel& m) { m.right_vectors = VectorLaw::parse("localised:1", MatrixSide::column); }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.colouring = Colouring::eigenbasis; }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.seen = 0.5; }));
+    EXPECT_FALSE(changed([](SpikedModel& m) { m.variances.ones(9, 7); }));
+}
+
 /// Largest deviation of the means of Z Z^T and Z^T Z over replicates from `row` tr(column) / d and `column` tr(row) /
 /// d, relative to its limit. For entries with fourth cumulant k4
 ///   Var (Z Z^T)_ij = ((A_ii A_jj + A_ij^2) tr B^2 + k4 sum_k (a_ik a_jk)^2 sum_l B_ll^2) / d^2,  a = A^{1/2}.

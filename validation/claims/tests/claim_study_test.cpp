@@ -105,7 +105,7 @@ TEST(ClaimStudy, EstimatesAreThoseOfTheSchedulerOf0_1) {
     EXPECT_NEAR(heavy[0].closest->passes, 0.05078125, 1e-12);
 }
 
-TEST(ClaimStudy, SecondAnalysesAndBisectionsAreCellsOfTheStore) {
+TEST(ClaimStudy, SecondAnalysesAndSearchesAreCellsOfTheStore) {
     const Experiment experiment = claim_experiment(plan_for(Tier::full), made_up_claims());
     EXPECT_EQ(experiment.cells.size(), 5U);
     EXPECT_EQ(experiment.cells.front().rows, 32U) << "large blocks come first";
@@ -118,7 +118,8 @@ TEST(ClaimStudy, SecondAnalysesAndBisectionsAreCellsOfTheStore) {
     EXPECT_EQ(cells("extended a % second analysis"), 2);
     EXPECT_EQ(cells("% second analysis"), 2);
     EXPECT_EQ(store.integer("SELECT reps_target FROM cell WHERE label = 'extended a 16 second analysis'"), 300);
-    EXPECT_EQ(cells("decided a 16 with faults shifted=%"), 5) << "at least, although its two runs were less work";
+    EXPECT_EQ(cells("decided a 16 with faults shifted=%"), 3)
+        << "sizes until the fault is known to 1/32, although the two runs were less work";
     EXPECT_EQ(store.integer("SELECT count(*) FROM cell WHERE state <> 'done'"), 0);
     const auto found = judged(path);
     EXPECT_EQ(found.lacking, 0U);
@@ -161,7 +162,7 @@ TEST(ClaimStudy, ShardsAreMergedAndContinued) {
         EXPECT_EQ(run_into(experiment, parts.back(), {.threads = 1, .shard = {i, 3}}), RunOutcome::part_complete);
     }
     merge_stores(parts, whole);
-    // The first analyses are there; second ones and bisections depend on all parts.
+    // The first analyses are there; second ones and searches depend on all parts.
     const auto first = judged(whole);
     EXPECT_EQ(first.claims.size(), 2U);
     EXPECT_GT(first.lacking, 0U);
