@@ -263,7 +263,7 @@ std::size_t comment_mark(std::string_view text) {
     const std::size_t semicolons = std::min(text.find_first_not_of(';'), text.size());
     if (semicolons > 0)  // which separate cells where there are others or no blank
         return text.substr(semicolons).starts_with(' ') && text.find(';', semicolons) == text.npos ? semicolons : 0;
-    const bool mark = text.find_first_of("#%!@") == 0;
+    const bool mark = !text.empty() && std::string_view("#%!@").find(text.front()) != std::string_view::npos;
     return mark && !is_missing(text.substr(0, text.find_first_of(",;|\t "))) ? 1 : 0;
 }
 

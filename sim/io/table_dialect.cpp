@@ -389,7 +389,7 @@ private:
     void reject_lone_header(bool names) const {
         const auto row = summary_of(lines_[1].text, form_.delimiter, form_.decimal, 0, 2);
         if (names || row.first_quoted) return;
-        if (form_.columns > 2 && !first_column_counts())
+        if (form_.columns > 2 && form_.delimiter == ' ' && !first_column_counts())
             throw input_error(
                 "{}:{}: {} names above {} cells (the first may be an index): say --index yes, or leave out the "
                 "line where it is a title",

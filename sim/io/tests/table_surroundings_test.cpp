@@ -153,6 +153,7 @@ TEST(TableSurroundings, ATitleAboveNumbersIsNoHeaderWithoutTheIndex) {
                     {}, "t.txt");
     expect_matrix(
         {"a b\n17 .5 2\n23 .7 4\n", arma::mat{{.5, 2}, {.7, 4}}, "an index column", {.index = true}, "t.txt"});
+    expect_matrix({"a,b\n17,.5,2\n23,.7,4\n", arma::mat{{.5, 2}, {.7, 4}}, "an index column"});
     expect_matrix({"a b\n1 .5 2\n2 .7 4\n", arma::mat{{.5, 2}, {.7, 4}}, "an index column", {}, "t.txt"});
     expect_rejected("[Data]\n1.5,2\n4,5\n", {"where it is a title"});
     expect_rejected("[Data]\nx,y,z\n1.5,2,3\n4,5,7\n", {":1: the header has 1 cell (line 2 has 3)"});
