@@ -15,6 +15,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "sim/io/table_cells.hpp"
 #include "sim/io/tensor_container.hpp"
 #include "sim/io/text_lines.hpp"
 
@@ -42,7 +43,10 @@ constexpr const char* from_pickle =
     "dtype=float), numpy.nan))\"";
 constexpr const char* from_torch =
     "it holds a pickle, which is never opened; where it holds tensors by name: python3 -c \"import torch; from "
-    "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"";
+    "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"; where it "
+    "holds the "
+    "cache of a model that you saved yourself: load it, then write_dump(path, keys_and_values(cache)) of "
+    "tools/export-kv";
 constexpr const char* from_excel =
     "python3 -c \"import pandas; pandas.read_excel('FILE').to_csv('x.csv', index=False)\"";
 constexpr const char* from_feather =
@@ -67,6 +71,14 @@ constexpr const char* from_llama =
     "its form is another in each version and is not read; run the model in transformers and write its cache with "
     "tools/export-kv";
 
+constexpr const char* from_grid =
+    "python3 -c \"import numpy; l=[r.split() for r in open('FILE')]; h={r[0].lower():float(r[1]) for r in l if "
+    "r[0][0].isalpha()}; a=numpy.array([r for r in l if not r[0][0].isalpha()],dtype=float); "
+    "a[a==h.get('nodata_value',-9999)]=numpy.nan; numpy.save('x.npy',a)\"";
+constexpr const char* from_gct_labels =
+    "python3 -c \"from cmapPy.pandasGEXpress.parse import parse; parse('FILE').data_df.to_csv('x.csv')\"";
+constexpr const char* from_gct = "tail -n +3 FILE | cut -f 1,3- > x.tsv";
+
 constexpr ForeignFormat foreign_formats[] = {
     {0, "<!DOCTYPE", "a web page", fetch_itself},
     {0, "<!doctype", "a web page", fetch_itself},
@@ -84,6 +96,7 @@ constexpr ForeignFormat foreign_formats[] = {
      "python3 -c \"import pandas; pandas.read_parquet('FILE').to_csv('x.csv', index=False)\""},
     {0, "ARROW1", "an Arrow (Feather) table", from_feather},
     {0, "FEA1", "a Feather table", from_feather},
+    {0, "\x80\x02\x8a\nl\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", "an old PyTorch file", from_torch},
     {0, "\x80\x02", "a Python pickle", from_pickle},
     {0, "\x80\x03", "a Python pickle", from_pickle},
     {0, "\x80\x04", "a Python pickle", from_pickle},
@@ -92,6 +105,7 @@ constexpr ForeignFormat foreign_formats[] = {
     // As text: the lines behind "A" are the version of the format, that of R and the oldest one that reads it.
     {10, "\n131840\n", "an R object (RDS, as text)", from_rds},
     {10, "\n197888\n", "an R object (RDS, as text)", from_rds},
+    {0, "structure(", "an R object (dput)", "Rscript -e \"write.csv(dget('FILE'), 'x.csv', row.names=FALSE)\""},
     {0, "RDA2\n", "an R workspace (RData, as text)", from_rdata},
     {0, "RDA3\n", "an R workspace (RData, as text)", from_rdata},
     {0, "RDX2\n", "an R workspace (RData)", from_rdata},
@@ -105,6 +119,8 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, {"\x73\x02\x01\0", 4}, "a Stata table", from_stata},
     {0, "$FL2@(#)", "an SPSS table", from_spss},
     {0, "$FL3@(#)", "an SPSS table", from_spss},
+    {0, "ASCII SPSS PORT FILE", "an SPSS table (portable)",
+     "python3 -c \"import pyreadstat; pyreadstat.read_por('FILE')[0].to_csv('x.csv', index=False)\""},
     {12, "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "a SAS table", from_sas},
     {0, "HEADER RECORD*******LIBRARY HEADER", "a SAS table", from_sas},
     {0, "SIMPLE  =", "a FITS image",
@@ -131,6 +147,20 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first: zstd -dc FILE > NEW"},
     {0, "BZh", "bzip2-compressed", "unpack it first: bzip2 -dc FILE > NEW"},
     {0, xz_beginning, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
+    {0, "##TITLE", "a JCAMP-DX spectrum",
+     "python3 -c \"import jcamp,numpy; s=jcamp.jcamp_readfile('FILE'); numpy.savetxt('x.csv', numpy.c_[s['x'], "
+     "s['y']], "
+     "delimiter=',')\""},
+    {0, "ncols ", "an ESRI grid", from_grid},
+    {0, "NCOLS ", "an ESRI grid", from_grid},
+    {0, "P2\n", "a PGM image", from_image},
+    {0, "P5\n", "a PGM image", from_image},
+    {0, "array(", "a printed NumPy array", "save the array with numpy.save where it was printed"},
+    {0, "tensor(", "a printed tensor", "save it where it was printed, with numpy.save or as safetensors"},
+    {0, "#1.2\n", "a GCT table", from_gct},
+    {0, "#1.2\r", "a GCT table", from_gct},
+    {0, "#1.3\n", "a GCT table with labels of rows and columns", from_gct_labels},
+    {0, "#1.3\r", "a GCT table with labels of rows and columns", from_gct_labels},
     {257, "ustar", "a tar archive", "unpack it first: tar -xf FILE"},
 };
 
@@ -276,8 +306,31 @@ bool begins_json(std::string_view head) {
     if (head[first] == '{') return true;
     if (head[first] != '[' || head.find(',') == head.npos) return false;
     const std::string_view inside = head.substr(first + 1);
+    if (!inside.empty() && std::isalpha(static_cast<unsigned char>(inside.front())) != 0) return false;  // [Data]
     const std::size_t next = inside.find_first_not_of("0123456789");
     return next == inside.npos || inside[next] != ',' || (next > 0 && !inside.substr(next).starts_with(",]"));
+}
+
+/// Numbers in braces.
+bool begins_mathematica(std::string_view head) {
+    const std::size_t first = head.find_first_not_of(" \t\r\n");
+    if (first == head.npos || head[first] != '{') return false;
+    const std::size_t next = head.find_first_not_of(" \t\r\n", first + 1);
+    return next != head.npos && std::string_view("{-.0123456789").find(head[next]) != std::string_view::npos;
+}
+
+/// A number, then numbers with their places, which begin at 1: "1 1:0.5 3:2".
+bool begins_libsvm(std::string_view head) {
+    std::size_t cells = 0;
+    bool pairs = true;
+    each_cell(head.substr(0, head.find_first_of("\r\n")), ' ', [&](const TableCell& cell) {
+        const std::size_t colon = cell.text.find(':');
+        const bool pair = colon != cell.text.npos && number_with_point(cell.text.substr(colon + 1)) &&
+                          (is_digits(cell.text.substr(0, colon)) || cell.text.starts_with("qid:"));
+        pairs = cells++ == 0 ? number_with_point(cell.text).has_value() : pair;
+        return pairs && cells < 4;
+    });
+    return pairs && cells > 2;
 }
 
 /// Objects are tables, as pandas writes them in five ways, and lists are arrays.
@@ -330,6 +383,15 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
     }
     if (const ForeignFormat* foreign = foreign_format(head)) return OtherFormat{foreign->what, foreign->advice};
     if (const FileFormat* other = own_format(head)) return OtherFormat{other->found, other->advice};
+    if (begins_mathematica(head))
+        return OtherFormat{"a list of Mathematica",
+                           "python3 -c \"import ast,numpy; numpy.save('x.npy', "
+                           "numpy.array(ast.literal_eval(open('FILE').read().translate(str.maketrans('{}','[]'))"
+                           ".replace('*^','e').strip()), dtype=float))\""};
+    if (begins_libsvm(head))
+        return OtherFormat{"rows of libsvm",
+                           "python3 -c \"import numpy,sklearn.datasets as d; numpy.save('x.npy', "
+                           "d.load_svmlight_file('FILE')[0].toarray())\""};
     if (begins_json(head)) return OtherFormat{"JSON", json_advice(head)};
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
         return OtherFormat{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};

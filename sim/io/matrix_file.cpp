@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/runtime/error.hpp"
@@ -268,6 +269,60 @@ std::string missing_advice(const std::string& option) {
 
 namespace {
 
+/// Whether programs write the number where nothing was measured: nines (-99, -999.9, 99999), the ends of integer types,
+/// and sizes from 1e20 on (9.96921e36 in netCDF).
+bool stands_for_nothing(double value) {
+    constexpr double rounding = 1e-7;  // of float
+    const double size = std::abs(value);
+    if (value == 32767.0 || value == -32768.0 || value == 2147483647.0 || value == -2147483648.0) return true;
+    for (double next = value < 0.0 ? 100.0 : 1000.0; next <= 1e6; next *= 10.0)
+        for (const double unit : {1.0, 0.1, 0.01})
+            if (std::abs(size - (next - unit)) <= rounding * size) return true;
+    return size >= 1e20;
+}
+
+/// The smallest or largest of the numbers, where it is such a number and lies apart from the others (of which there are
+/// at least 3): by more than half of their range, or below 0 and they are not; large sizes by 1000 times their range.
+std::optional<double> number_apart(const double* numbers, std::size_t count) {
+    const auto range = [&](double without) {
+        std::pair found(arma::datum::inf, -arma::datum::inf);
+        for (const double* at = numbers; at != numbers + count; ++at)
+            if (std::isfinite(*at) && *at != without) found = {std::min(found.first, *at), std::max(found.second, *at)};
+        return found;
+    };
+    const auto [least, most] = range(arma::datum::nan);
+    for (const double value : {least, most}) {
+        if (!std::isfinite(value) || !stands_for_nothing(value)) continue;
+        const auto others = std::count_if(numbers, numbers + count,
+                                          [&](double number) { return std::isfinite(number) && number != value; });
+        const auto [from, to] = range(value);
+        const double gap = value < from ? from - value : value - to;
+        const double needed = (std::abs(value) >= 1e20 ? 1e3 : 0.5) * (to - from);
+        if (others >= 3 && (gap > needed || (value < 0.0 && from >= 0.0))) return value;
+    }
+    return std::nullopt;
+}
+
+/// What is said of a number that stands at least twice, apart from the others of the matrix or of its columns, and may
+/// stand for missing values; empty without one.
+std::string stand_in_note(const arma::mat& matrix, const std::string& option) {
+    std::optional<double> value = number_apart(matrix.memptr(), matrix.n_elem);
+    const bool of_all = value.has_value();
+    std::size_t count = 0, row = 0, column = 0;
+    for (std::size_t j = 0; j < matrix.n_cols; ++j) {
+        const auto in_column = of_all ? value : number_apart(matrix.colptr(j), matrix.n_rows);
+        if (!in_column || (value && *in_column != *value)) continue;
+        value = in_column;
+        for (std::size_t i = 0; i < matrix.n_rows; ++i)
+            if (matrix(i, j) == *value && (count++ == 0 || i < row)) row = i, column = j;
+    }
+    if (count < 2) return "";
+    return fmt::format(
+        "{} of its numbers are {:.6g} (the first at row {}, column {}, counted from 0), far from the others, and are "
+        "read as data (where they stand for missing values, write NaN in their place{})",
+        count, *value, row, column, option.empty() ? "" : ", which " + option + " accepts");
+}
+
 /// What is left to reject where missing values are kept.
 void reject_infinite(const arma::mat& matrix, const std::string& where) {
     const auto found = find_nonfinite(matrix);
@@ -286,6 +341,8 @@ NotedMatrix read_noted_matrix(const std::string& spec, const MatrixReading& read
         reject_infinite(table.matrix, spec);
     else
         reject_nonfinite(table.matrix, spec, reading.missing_option);
+    if (const auto note = stand_in_note(table.matrix, reading.missing_option); !note.empty())
+        table.notes.push_back(spec + ": " + note);
     return {std::move(table.matrix), std::move(table.notes), table.of_text};
 }
 

@@ -49,12 +49,14 @@ public:
         if (rows_ == 0) throw input_error("{}: empty matrix (it has no line of numbers): give at least one row", path_);
         if (!unsure_.empty()) reject_thousands(unsure_place_, unsure_, *decimal_);
         missing_.reject(rows_);
+        reject_long_table();
         Table found{.notes = {}, .guessed = form_->guessed};
         const bool counted = form_->may_count && first_.counts && rows_ >= 2 && counts_rows();
         if (counted) found.guessed = true;
         const std::size_t stored = form_->columns - form_->index;
         if (stored == 0) throw input_error("{}: only an index (no column of numbers is left): say --index no", path_);
-        const arma::mat lines(values_.data(), stored, rows_, false, true);
+        arma::mat lines(values_.data(), stored, rows_, false, true);
+        if (factor_line_ > 0) lines *= factor_;
         if (counted)
             found.matrix = lines.tail_rows(stored - 1).t();
         else
@@ -64,30 +66,31 @@ public:
         found.notes = notes(counted, places);
         if (places) found.notes.push_back(places_note());
         auto doubts = doubtful_lines(found.matrix, counted ? 1 : form_->index, form_->header);
-        doubts.push_back(total_rows_.count > 0 ? total_rows_.note("row") : last_line_note(found.matrix, true));
-        doubts.push_back(total_columns_.count > 0 ? total_columns_.note("column")
+        doubts.push_back(total_rows_.count > 0 ? total_rows_.note("row", a_total) : last_line_note(found.matrix, true));
+        doubts.push_back(total_columns_.count > 0 ? total_columns_.note("column", a_total)
                                                   : last_line_note(found.matrix, false));
+        if (time_columns_.count > 1) doubts.push_back(time_columns_.note("column", "parts of a date or a time"));
+        if (label_row_.count > 0) doubts.push_back(label_row_.note("first row", "labels of the columns"));
         for (const auto& doubt : doubts)
             if (!doubt.empty()) found.notes.push_back(path_ + ": " + doubt);
         return found;
     }
 
 private:
-    /// Rows or columns with the names of totals.
-    struct Totals {
+    /// Rows or columns whose names tell that they may be no data.
+    struct NamedLines {
         std::size_t count = 0;
         std::string first;  ///< its name and its place
 
         void add(std::string_view name, std::string_view what, std::size_t place) {
-            if (names_a_total(name) && count++ == 0) first = fmt::format("{} ({} {})", in_quotes(name), what, place);
+            if (count++ == 0) first = fmt::format("{} ({} {})", in_quotes(name), what, place);
         }
-        [[nodiscard]] std::string note(std::string_view what) const {
-            return fmt::format(
-                "its {} {} {} named like a total or a statistic of the others and read as data (leave out what is no "
-                "data)",
-                what, first, count == 1 ? "is" : fmt::format("and {} more are", count - 1));
+        [[nodiscard]] std::string note(std::string_view what, std::string_view like) const {
+            return fmt::format("its {} {} {} named like {} and read as data (leave out what is no data)", what, first,
+                               count == 1 ? "is" : fmt::format("and {} more are", count - 1), like);
         }
     };
+    static constexpr std::string_view a_total = "a total or a statistic of the others";
 
     [[nodiscard]] bool begun() const { return form_ || !sample_.empty(); }
 
@@ -119,6 +122,13 @@ private:
             if (!dialect_.delimiter) dialect_.delimiter = text.back();
             return;
         }
+        if (sample_.empty() && names_variable(text)) return;
+        if (sample_.empty() && factor_line_ == 0)
+            if (const auto factor = printed_factor(text)) {
+                factor_ = *factor;
+                factor_line_ = number;
+                return;
+            }
         sample_.push_back({std::string(text), number});
         sampled_ += text.size();
         if (sample_.size() == sample_lines || (sampled_ >= sample_bytes && sample_.size() >= 3)) begin_rows();
@@ -135,6 +145,8 @@ private:
     /// A line that begins like a comment is a row where it has a name and numbers for all cells of a row.
     void comment_or_row(std::string_view text, std::size_t number) {
         const bool in_front = number < sample_.front().number;
+        if (form_->delimiter == ';' && text[text.find_first_not_of(" \t")] == ';' && !(in_front && form_->header))
+            return row(text, number);
         if (form_->index > 0 && !(in_front && form_->header) && names_row(text)) return row(text, number);
         if (rows_ > 0 && text.front() == '#') reject_printed_part(path_, {std::string(text), number});
         if (rows_ > 0 && left_out_++ == 0) first_left_out_ = number;
@@ -177,12 +189,27 @@ private:
         for (; hashed != hashed_.end(); ++hashed) comment_or_row(hashed->text, hashed->number);
     }
 
+    /// Throws for a table that lists the name of a row, that of a column and a number in each line.
+    void reject_long_table() const {
+        if (form_->columns != 3 || form_->index == 0 || dialect_.index || !counts_) return;
+        for (std::size_t i = 0; form_->index == 1 && i < rows_; ++i)
+            if (!(values_[2 * i] >= 0.0) || values_[2 * i] != std::floor(values_[2 * i])) return;
+        if (keys_.are_places())
+            throw input_error(
+                "{}: its first two columns name a row and a column, each pair once, and the third holds the number "
+                "(a long table): write the matrix: {}, or say --index yes if both only name the rows",
+                path_, pivot_line());
+    }
+
     void find_total_columns() {
         const std::string_view names = sample_.front().text;
         const std::size_t cells = count_cells(names, form_->delimiter);
         std::size_t column = form_->columns - std::min(cells, form_->columns);
         each_cell(names, form_->delimiter, [&](const TableCell& cell) {
-            if (column++ >= form_->index) total_columns_.add(cell.text, "column", column);
+            if (column++ >= form_->index) {
+                if (names_a_total(cell.text)) total_columns_.add(cell.text, "column", column);
+                if (names_a_time(cell.text)) time_columns_.add(cell.text, "column", column);
+            }
             return column < form_->columns;
         });
     }
@@ -243,7 +270,10 @@ private:
                 return true;
             }
             if (i <= form_->columns) wrong_column = cell.column;
-            if (i < form_->index) total_rows_.add(cell.text, "line", number);
+            if (i < 2 && form_->index > 0 && form_->columns == 3) keys_.add(i, cell.text);
+            if (i < form_->index && names_a_total(cell.text)) total_rows_.add(cell.text, "line", number);
+            if (i < form_->index && rows_ == 0 && form_->header && names_a_column(cell.text))
+                label_row_.add(cell.text, "line", number);
             if (i < form_->index || i > form_->columns) return true;
             if (i == form_->columns && is_missing(cell.text)) return true;
             values_.push_back(value_of(cell, i, number, text));
@@ -252,6 +282,7 @@ private:
         });
         if (cells != form_->columns) {
             reject_printed_part(path_, {std::string(text), number});
+            reject_comment_behind(text, number);
             if (cells < form_->columns) reject_touching_numbers(text, number);
             std::size_t first = first_line_;
             for (std::size_t k = sample_.size(); rows_ == 0 && k-- > 0;)
@@ -298,6 +329,18 @@ private:
         });
     }
 
+    void reject_comment_behind(std::string_view line, std::size_t number) const {
+        const std::string_view comment = comment_behind(line);
+        const std::string_view row = line.substr(0, line.size() - comment.size());
+        if (comment.empty() || summary_of(row, form_->delimiter, decimal_, form_->index, cells_looked_at).words > 0)
+            return;
+        const std::string_view mark = comment.substr(0, comment_mark(comment));
+        throw input_error(
+            "{}:{}: a comment behind the numbers, which begins with {}: leave it out, for example: sed "
+            "'s|[[:blank:]]{}.*||' FILE > NEW",
+            path_, number, in_quotes(mark), mark);
+    }
+
     [[noreturn]] void reject_text(const TableCell& cell, std::size_t i, std::size_t number,
                                   std::string_view line) const {
         const std::string where = fmt::format("{}:{}:{}", path_, number, cell.column);
@@ -317,6 +360,7 @@ private:
         if (const auto notation = unread_notation(cell.text);
             !notation.empty() && (number != sample_.front().number || column_of_text))
             throw input_error("{}: {} ({}; read with {}): write plain numbers", where, what, notation, form);
+        reject_comment_behind(line, number);
         if (rows_ > 0 && !column_of_text && !has_number(line))
             throw input_error("{}: {} (no cell of the line is a number): leave out line {}{}", where, what, number,
                               count_cells(line, form_->delimiter) > 1
@@ -328,6 +372,7 @@ private:
                 "{}: {} (no cell of the line is a number): line {} holds units or a second header: leave it "
                 "out, or line {} where that is a title",
                 where, what, number, sample_.front().number);
+        reject_preamble(where, what);
         if (i == 0 && dialect_.index == false && column_of_text)
             throw input_error("{}: {} (the first column names the rows): say --index yes", where, what);
         if (dialect_.header == false && number == sample_.front().number && !column_of_text)
@@ -346,6 +391,26 @@ private:
                               i + 1, count_cells(line, form_->delimiter), form, form_advice());
         throw input_error("{}: {} (cell {} of {}; {}): correct the cell", where, what, i + 1,
                           count_cells(line, form_->delimiter), form);
+    }
+
+    /// Throws where lines of names and values, as of an instrument, are above the rows.
+    void reject_preamble(const std::string& where, const std::string& what) const {
+        const auto summary = [&](const TextLine& line) {
+            return summary_of(line.text, form_->delimiter, decimal_, 0, cells_looked_at);
+        };
+        const auto is_row = [&](const TextLine& line) {
+            const auto found = summary(line);
+            return found.words == 0 && found.numbers > 0 && found.cells == form_->columns;
+        };
+        const auto first = std::find_if_not(sample_.rbegin(), sample_.rend(), is_row).base();
+        if (rows_ > 0 || sample_.end() - first < 2 || first - sample_.begin() < 3) return;
+        const auto is_named = [&](const TextLine& line) { return summary(line).first_kind == CellKind::text; };
+        if (!std::all_of(sample_.begin(), first, is_named)) return;
+        const auto names = std::prev(first);
+        throw input_error(
+            "{}: {} (rows of numbers begin at line {}): leave out what is above them and the names of their columns, "
+            "for example: tail -n +{} FILE > NEW",
+            where, what, first->number, summary(*names).numbers == 0 ? names->number : first->number);
     }
 
     /// With which options, of those that were not given, to say the form of the table.
@@ -406,8 +471,14 @@ private:
                            [](double value) { return std::isfinite(value) && value != std::floor(value); });
     }
 
-    /// Python's lines are those that `form_` describes.
     [[nodiscard]] std::string places_note() const {
+        return fmt::format(
+            "{}: the first two of its three columns hold whole numbers, each pair once, and are read as data. If they "
+            "are the row and the column of the third, write the matrix: {}",
+            path_, pivot_line());
+    }
+    /// The line of Python that writes a matrix of a list of its entries in the form that `form_` describes.
+    [[nodiscard]] std::string pivot_line() const {
         std::string options;
         if (form_->delimiter == '\t')
             options += ",sep='\\t'";
@@ -418,11 +489,10 @@ private:
         if (decimal_ == ',') options += ",decimal=','";
         if (!form_->header) options += ",header=None";
         return fmt::format(
-            "{}: the first two of its three columns hold whole numbers, each pair once, and are read as data. If they "
-            "are the row and the column of the third, write the matrix: python3 -c \"import pandas; "
-            "t=pandas.read_csv('FILE'{}); t.pivot(index=t.columns[-3],columns=t.columns[-2],values=t.columns[-1])"
-            ".to_csv('x.csv',header=False,index=False)\", with .fillna(0) before .to_csv where the others are 0",
-            path_, options);
+            "python3 -c \"import pandas; t=pandas.read_csv('FILE'{}); t.pivot(index=t.columns[-3],"
+            "columns=t.columns[-2],values=t.columns[-1]).to_csv('x.csv',header=False,index=False)\", with .fillna(0) "
+            "before .to_csv where the others are 0",
+            options);
     }
 
     [[nodiscard]] std::vector<std::string> notes(bool counted, bool places) const {
@@ -448,6 +518,9 @@ private:
             found.push_back(
                 fmt::format("{}: read with {}{}{}", path_, fmt::join(parts, ", "), parts.empty() ? "" : " and ", last));
         }
+        if (factor_line_ > 0)
+            found.push_back(fmt::format("{}: its numbers are multiplied by {:g}, as its line {} says", path_, factor_,
+                                        factor_line_));
         if (!form_->header && !form_->header_note.empty())
             found.push_back(fmt::format("{}: {}", path_, form_->header_note));
         if (missing_.keeps_corner())
@@ -456,11 +529,10 @@ private:
                             "yes where the first line names the columns)",
                             path_));
         if (left_out_ > 0)
-            found.push_back(
-                fmt::format("{}: {} behind its first row {} with '#' or '%' and {} left out (the first is "
-                            "line {})",
-                            path_, left_out_ == 1 ? "1 line" : fmt::format("{} lines", left_out_),
-                            left_out_ == 1 ? "begins" : "begin", left_out_ == 1 ? "is" : "are", first_left_out_));
+            found.push_back(fmt::format("{}: {} behind its first row {} like {} and {} left out (the first is line {})",
+                                        path_, left_out_ == 1 ? "1 line" : fmt::format("{} lines", left_out_),
+                                        left_out_ == 1 ? "begins" : "begin", left_out_ == 1 ? "a comment" : "comments",
+                                        left_out_ == 1 ? "is" : "are", first_left_out_));
         if (const std::size_t gaps = gaps_ - (form_->header && gap_behind_first_ ? 1 : 0); gaps > 0 && gaps + 1 < rows_)
             found.push_back(
                 fmt::format("{}: empty lines between its rows are left out ({}, such as line {}; where "
@@ -477,6 +549,8 @@ private:
     }
 
     std::string path_;
+    double factor_ = 1.0;  ///< printed above the numbers
+    std::size_t factor_line_ = 0;
     TableDialect dialect_;
     bool counts_;
     CellCheck check_;
@@ -486,7 +560,8 @@ private:
     std::optional<char> decimal_;
     bool fast_ = false;
     std::string_view first_text_;  ///< of the row that is read
-    Totals total_rows_, total_columns_;
+    NamedLines total_rows_, total_columns_, time_columns_, label_row_;
+    LongKeys keys_;
     FirstColumn first_;
     std::vector<TextLine> hashed_;  ///< lines that begin like comments, until the form is known
     std::size_t left_out_ = 0;      ///< comments behind the first row

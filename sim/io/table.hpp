@@ -33,10 +33,12 @@ struct Table {
 
 /// Reads a table of text, packed by gzip or not. The form is recognised (`recognise_table`) as far as the dialect does
 /// not state it: the delimiter (comma, semicolon, tab, bar or blanks), the decimal mark, quotes, a header, an index,
-/// delimiters at the end of lines. Empty lines, and lines that begin with '#' or '%' unless the others hold a name and
-/// numbers like them, are left out; a note counts those between rows. Throws an input_error
+/// delimiters at the end of lines. Empty lines, and lines that begin like comments (`comment_mark`) unless the others
+/// hold a name and numbers like them, are left out; a note counts those between rows. What MATLAB prints above a matrix
+/// is understood: its name, and a factor by which the numbers are multiplied. Throws an input_error
 /// with file:line:column for a cell that is not a number, for a line with another number of cells, and for missing
-/// (unless they are kept) and infinite values, with their number. Takes some 20 bytes of memory for each byte of text.
+/// (unless they are kept) and infinite values, with their number, and for lists of the names of a row and a column with
+/// a number. Takes some 20 bytes of memory for each byte of text.
 [[nodiscard]] Table read_table(const std::string& path, const TableReading& reading = {});
 
 }  // namespace spiked::sim

@@ -138,6 +138,7 @@ std::string unread_notation(std::string_view text) {
     if (rest.empty()) return has_thousands(text, ',') || has_thousands(text, '.') ? "with separators of thousands" : "";
     if (std::any_of(std::begin(currencies), std::end(currencies), contains)) return "with a currency";
     if (rest == "%" || rest == " %") return "a percentage";
+    if (rest.starts_with("*^")) return "an exponent as Mathematica writes it";
     if (rest == "-") return "its minus stands behind the number";
     if (rest.front() == '/' && is_digits(rest.substr(1))) return "a fraction";
     if (contains("\u00B1")) return "with its uncertainty";
@@ -170,12 +171,12 @@ void MissingCells::reject(std::size_t rows) const {
 
 bool names_a_column(std::string_view text) {
     static constexpr std::string_view names[] = {
-        "#",      "product", "variable", "compound", "protein", "year",       "month",     "day",
-        "group",  "class",   "model",    "user",     "id",      "index",      "row",       "rownum",
-        "number", "no",      "nr",       "key",      "subject", "sample",     "code",      "case",
-        "name",   "names",   "gene",     "genes",    "symbol",  "probe",      "country",   "region",
-        "city",   "state",   "species",  "feature",  "label",   "date",       "time",      "word",
-        "token",  "item",    "patient",  "station",  "ticker",  "wavelength", "frequency", "wavenumber"};
+        "#",          "product",   "variable",   "compound", "protein",   "year",      "month",   "day",     "group",
+        "class",      "model",     "user",       "id",       "index",     "row",       "rownum",  "number",  "no",
+        "nr",         "key",       "subject",    "sample",   "code",      "case",      "name",    "names",   "gene",
+        "genes",      "symbol",    "probe",      "country",  "region",    "city",      "state",   "species", "feature",
+        "label",      "date",      "time",       "word",     "token",     "item",      "patient", "station", "ticker",
+        "wavelength", "frequency", "wavenumber", "batch",    "condition", "treatment", "cluster"};
     const std::string name = lower_case(text);
     return std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with("_id");
 }
@@ -185,6 +186,15 @@ bool names_an_axis(std::string_view text) {
     const std::string word = lower_case(text.substr(0, text.find_first_of(" ([_/")));
     const bool known = std::find(std::begin(words), std::end(words), word) != std::end(words);
     return known || text.ends_with("ID") || text.ends_with("Id");
+}
+
+bool names_a_time(std::string_view text) {
+    static constexpr std::string_view names[] = {"year", "yr",  "yyyy", "month", "mo", "mon", "mm",     "day", "dy",
+                                                 "dd",   "doy", "hour", "hr",    "hh", "min", "minute", "mn",  "second",
+                                                 "sec",  "ss",  "date", "time",  "yy", "jd",  "mjd"};
+    std::string name = lower_case(text.substr(0, 16));
+    if (name.starts_with('#')) name.erase(0, 1);
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 bool names_a_total(std::string_view text) {
@@ -216,6 +226,21 @@ bool has_touching_numbers(std::string_view text) {
     return false;
 }
 
+bool is_date_or_time(std::string_view text) {
+    constexpr std::string_view digits = "0123456789";
+    if (!begins_number(text) || digits.find(text.front()) == digits.npos) return false;
+    const std::size_t end = std::min(text.find_first_not_of(digits), text.size());
+    const std::string_view rest = text.substr(end);
+    if (rest.starts_with(':') && end <= 2)
+        return rest.size() >= 3 && is_digits(rest.substr(1, 2)) &&
+               rest.find_first_not_of("0123456789:., +-AMPZamp") == rest.npos;
+    if (rest.empty() || std::string_view("-/.").find(rest.front()) == std::string_view::npos) return false;
+    const std::size_t second = rest.find(rest.front(), 1);
+    if (second == rest.npos || second < 2 || second > 4) return false;  // a number or the first letters of a month
+    const std::string_view year = rest.substr(second + 1, rest.substr(second + 1).find_first_of(" T"));
+    return is_digits(year) && year.size() <= 4;
+}
+
 bool is_unnamed(std::string_view cell) { return cell.empty() || cell.starts_with("Unnamed: "); }
 
 void FirstColumn::add(std::size_t row, double value, std::string_view text) {
@@ -233,9 +258,28 @@ void FirstColumn::add(std::size_t row, double value, std::string_view text) {
 
 bool is_empty_line(std::string_view text) { return text.find_first_not_of(" \t,;|") == text.npos; }
 
+std::size_t comment_mark(std::string_view text) {
+    if (text.starts_with("//")) return 2;
+    const std::size_t semicolons = std::min(text.find_first_not_of(';'), text.size());
+    if (semicolons > 0)  // which separate cells where there are others or no blank
+        return text.substr(semicolons).starts_with(' ') && text.find(';', semicolons) == text.npos ? semicolons : 0;
+    const bool mark = !text.empty() && std::string_view("#%!@").find(text.front()) != std::string_view::npos;
+    return mark && !is_missing(text.substr(0, text.find_first_of(",;|\t "))) ? 1 : 0;
+}
+
 bool begins_comment(std::string_view text) {
     text.remove_prefix(text.find_first_not_of(" \t"));
-    return (text.front() == '#' || text.front() == '%') && !is_missing(text.substr(0, text.find_first_of(",;|\t ")));
+    return comment_mark(text) > 0;
+}
+
+std::string_view comment_behind(std::string_view line) {
+    static constexpr std::string_view marks[] = {"#", "%", "!", "//"};
+    const std::size_t digit = std::min(line.find_first_of("0123456789"), line.size());
+    for (std::size_t at = line.find_first_of(" \t", digit); at < line.size(); at = line.find_first_of(" \t", at + 1))
+        for (const auto mark : marks)
+            if (line.substr(at + 1).starts_with(mark) && comment_mark(line.substr(at + 1)) > 0)
+                return line.substr(at + 1);
+    return {};
 }
 
 bool opens_quote(std::string_view text) {
@@ -308,7 +352,8 @@ std::size_t name_columns(const std::vector<std::string_view>& lines, char delimi
         for (const auto line : lines) {
             const auto cell = summary_of(line, delimiter, decimal, column, 1);
             // Behind a name, what begins like a number may be one in a notation that is not read.
-            names += cell.words == 1 && (column == 0 || !begins_number(cell.first));
+            names += cell.words == 1 && (column == 0 || is_date_or_time(cell.first) ||
+                                         (!begins_number(cell.first) && unread_notation(cell.first).empty()));
         }
         if (2 * names <= lines.size()) return column;
     }

@@ -75,8 +75,12 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 [[nodiscard]] bool names_a_column(std::string_view text);
 /// Whether people write the word above the places of an axis, fractions too, or above numbers that identify rows.
 [[nodiscard]] bool names_an_axis(std::string_view text);
+/// Whether people write the word above a part of a date or a time: year, mm, hour.
+[[nodiscard]] bool names_a_time(std::string_view text);
 /// Whether people give the name to a row or a column of totals or statistics of the others.
 [[nodiscard]] bool names_a_total(std::string_view text);
+/// Whether it is a date or a time as people write them: 2024-01-05, 5.1.2024, 05-Jan-24, 10:30:00, 9:05 PM.
+[[nodiscard]] bool is_date_or_time(std::string_view text);
 /// Whether it is several numbers with decimal points without a blank between them: -10.00-100.00.
 [[nodiscard]] bool has_touching_numbers(std::string_view text);
 /// Whether pandas, or the absence of a name, shows that a column has no name: the cell is empty or "Unnamed: 0".
@@ -84,8 +88,13 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 
 /// Whether the line holds nothing, or only delimiters, as spreadsheets write empty rows.
 [[nodiscard]] bool is_empty_line(std::string_view line);
-/// Whether the line, which is not empty, begins with '#' or '%' but not with a missing value such as #N/A.
+/// The length of the mark (#, %, !, @, // or ; and a blank) with which a comment begins; 0 for other texts and for
+/// missing values such as #N/A.
+[[nodiscard]] std::size_t comment_mark(std::string_view text);
+/// Whether the line, which is not empty, begins like a comment.
 [[nodiscard]] bool begins_comment(std::string_view line);
+/// The end of a line behind a digit and a blank that begins like a comment (#, %, ! or //); empty without one.
+[[nodiscard]] std::string_view comment_behind(std::string_view line);
 /// Whether a double quote that begins a cell does not close in the line.
 [[nodiscard]] bool opens_quote(std::string_view line);
 

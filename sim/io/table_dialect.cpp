@@ -20,6 +20,13 @@ std::vector<std::string_view> data_lines(const std::vector<TextLine>& lines) {
     return data;
 }
 
+/// Whether it is a number such as 1.234,5 or 1,234.5.
+bool has_two_marks(std::string_view text) {
+    const std::size_t last = text.find_last_of(".,");
+    if (last == text.npos || !is_digits(text.substr(last + 1))) return false;
+    return has_thousands(text.substr(0, last), text[last] == ',' ? '.' : ',');
+}
+
 /// How well the lines become rows of numbers when they are cut at this delimiter, from 0 to 1; 0 for single cells.
 double fit_of(const std::vector<std::string_view>& lines, char delimiter, std::optional<char> decimal) {
     double good = 0.0;
@@ -31,6 +38,11 @@ double fit_of(const std::vector<std::string_view>& lines, char delimiter, std::o
         // Cells that are neither numbers nor words are missing values.
         good +=
             static_cast<double>(found.numbers) + 0.75 * static_cast<double>(found.cells - found.words - found.numbers);
+        if (found.cells > 1)
+            each_cell(line, delimiter, [&](const TableCell& cell) {
+                good += has_two_marks(cell.text) ? 1.0 : 0.0;
+                return true;
+            });
         if (found.words > 0 && found.first_kind == CellKind::text) good += 0.5;
         if (first_cells == 0) first_cells = found.cells;
         ragged = ragged || found.cells != first_cells;
@@ -177,9 +189,9 @@ public:
                 "quotes or tabs between cells, or leave the line out where it is a title",
                 path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_row(), form_.columns);
         if (form_.header && cells != form_.columns && !lacks_one)
-            throw input_error("{}:{}: the header has {} {} (line {} has {}): correct the header, or leave it out",
+            throw input_error("{}:{}: the header has {} {} (line {} has {}): correct the header, or leave {} out",
                               path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_row(),
-                              form_.columns);
+                              form_.columns, number_of_row() > number_of_second() ? "what is above the table" : "it");
         if (form_.header && lacks_one && !given_.index) reject_lone_header(names);
         if (names && !given_.index) reject_unread_numbers();
         const bool index =
@@ -376,7 +388,13 @@ private:
     /// title.
     void reject_lone_header(bool names) const {
         const auto row = summary_of(lines_[1].text, form_.delimiter, form_.decimal, 0, 2);
-        if (form_.columns != 2 || names || row.first_quoted) return;
+        if (names || row.first_quoted) return;
+        if (form_.columns > 2 && form_.delimiter == ' ' && !first_column_counts())
+            throw input_error(
+                "{}:{}: {} names above {} cells (the first may be an index): say --index yes, or leave out the "
+                "line where it is a title",
+                path_, lines_.front().number, form_.columns - 1, form_.columns);
+        if (form_.columns != 2) return;
         if (form_.delimiter != ',' && (row.first == "0" || row.first == "1")) return;
         throw input_error(
             "{}:{}: one name above two cells (the first may be an index{}): say --index yes{}, or leave out the line "
@@ -396,6 +414,10 @@ private:
 }  // namespace
 
 void reject_thousands(const std::string& where, std::string_view text, char mark) {
+    if (text.find(',') != text.npos && text.find('.') != text.npos)
+        throw input_error(
+            "{}: numbers such as {} have two marks (one separates thousands): write them with the decimal mark only",
+            where, in_quotes(text));
     const char* name = mark == ',' ? "comma" : "point";
     throw input_error(
         "{}: numbers such as {} can be read in two ways (the {} may separate decimals or thousands): say --decimal {} "

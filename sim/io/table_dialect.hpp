@@ -40,9 +40,24 @@ struct TableForm {
 void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed);
 /// Strips the semicolon that ends each line and stands nowhere else, as between the rows of MATLAB; false without.
 [[nodiscard]] bool strip_row_ends(std::vector<TextLine>& lines);
+/// The factor in the line "1.0e+03 *" that MATLAB prints above the numbers of a matrix; nothing for other lines.
+[[nodiscard]] std::optional<double> printed_factor(std::string_view line);
+/// Whether the line is "x =", as MATLAB and Octave print above a matrix, or "2x3 Matrix{Float64}:", as Julia does.
+[[nodiscard]] bool names_variable(std::string_view line);
 /// Throws input_error where the line shows that a table was printed only in part, or its columns in several parts, and
 /// for a rule of dashes.
 void reject_printed_part(const std::string& path, const TextLine& line);
+/// The first two cells of the rows of a table, which may name the row and the column of a third.
+class LongKeys {
+public:
+    void add(std::size_t cell, std::string_view text);
+    /// Whether each pair is there once and each name twice on average; dates and times name rows only.
+    [[nodiscard]] bool are_places() const;
+
+private:
+    std::vector<std::size_t> keys_[2];  ///< hashes
+    bool times_ = false;
+};
 /// Whether the first two of three columns are the places of entries: whole numbers, each pair once.
 [[nodiscard]] bool holds_places(const arma::mat& rows);
 /// What is said of columns that count and of a second header, which may be no data. `in_front` is the number of columns

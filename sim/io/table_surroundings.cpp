@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,17 +28,18 @@ bool names_columns(std::string_view line, std::string_view row, char delimiter) 
 }
 
 /// The last comment in front of the rows names the columns where its first cell is '#', or where what is behind its
-/// '#' does.
+/// mark does.
 void take_hash_header(std::vector<TextLine>& sample, std::vector<TextLine>& hashed) {
     if (hashed.empty() || hashed.back().number + 1 != sample.front().number) return;
     const std::string_view text = hashed.back().text;
     const std::string_view row = sample.front().text;
     const std::size_t begin = text.find_first_not_of(" ");
-    if (text[begin] != '#') return;
+    const std::size_t mark = comment_mark(text.substr(begin));
+    if (text[begin] == '@') return;
     for (const char delimiter : {'\t', ',', ';', '|', ' '}) {
         if (delimiter != ' ' && row.find(delimiter) == row.npos) continue;
-        const std::string_view behind = text.substr(begin + 1);
-        const bool alone = delimiter != ' ' && behind.starts_with(delimiter);
+        const std::string_view behind = text.substr(begin + mark);
+        const bool alone = text[begin] == '#' && delimiter != ' ' && behind.starts_with(delimiter);
         const bool taken =
             alone ? count_cells(text, delimiter) == count_cells(row, delimiter) : names_columns(behind, row, delimiter);
         if (!taken) continue;
@@ -81,6 +84,23 @@ bool strip_row_ends(std::vector<TextLine>& lines) {
     return true;
 }
 
+std::optional<double> printed_factor(std::string_view line) {
+    const std::size_t end = line.find_last_not_of(" \t");
+    if (end == line.npos || line[end] != '*') return std::nullopt;
+    const auto factor = summary_of(line.substr(0, end), ' ', '.');
+    if (factor.cells != 1 || factor.numbers != 1 || factor.first.find('e') == std::string::npos) return std::nullopt;
+    return std::isfinite(factor.last_number) ? std::optional(factor.last_number) : std::nullopt;
+}
+
+bool names_variable(std::string_view line) {
+    const std::size_t begin = line.find_first_not_of(" \t");
+    const std::size_t end = line.find_last_not_of(" \t");
+    if (end != line.npos && line.substr(0, end + 1).ends_with("}:"))
+        return line.find("Matrix{") != line.npos || line.find("Array{") != line.npos;
+    if (end == line.npos || line[end] != '=' || begin == end || begins_number(line.substr(begin))) return false;
+    return line.substr(begin, line.find_last_not_of(" \t", end - 1) + 1 - begin).find_first_of(" \t,;|=") == line.npos;
+}
+
 namespace {
 
 /// Cells that stand for others where a program prints a part of a table.
@@ -120,14 +140,44 @@ void reject_printed_part(const std::string& path, const TextLine& line) {
             "all): save the table, for example with write.csv or to_csv",
             path, line.number);
     const std::size_t begin = std::min(text.find_first_not_of(" "), text.size());
-    if (text.substr(begin).starts_with("[") && !text.substr(begin).starts_with("[,") && text.ends_with("]"))
+    const bool title = begin + 1 < text.size() && std::isalpha(static_cast<unsigned char>(text[begin + 1])) != 0;
+    if (text.substr(begin).starts_with("[") && !text.substr(begin).starts_with("[,") && !title && text.ends_with("]"))
         throw input_error("{}:{}: brackets, as NumPy prints an array: save it with numpy.save, or leave them out", path,
                           line.number);
+    if ((text.ends_with("\\\\") && has("&")) || has("\\hline") || has("\\begin{") || has("\\toprule"))
+        throw input_error(
+            "{}:{}: a table of LaTeX: sed -e 's/&/,/g' -e 's/[$]//g' -e 's/\\\\.*//' -e '/^[[:blank:]]*$/d' FILE > "
+            "x.csv",
+            path, line.number);
+    if (has(" = [") || has(" = {"))
+        throw input_error(
+            "{}:{}: a command of a program, as of MATLAB: run it there and save the matrix, or leave out what is no "
+            "number: sed -e 's/.*[[]//' -e 's/[]].*//' -e 's/; */\\n/g' FILE > x.txt",
+            path, line.number);
     if (text.starts_with("<<<<<<< "))
         throw input_error("{}:{}: a conflict of git that is not resolved: resolve it", path, line.number);
     if (rule)
         throw input_error("{}:{}: a rule, not numbers: leave it out, and what is below it too where it holds totals",
                           path, line.number);
+}
+
+void LongKeys::add(std::size_t cell, std::string_view text) {
+    keys_[cell].push_back(std::hash<std::string_view>{}(text));
+    times_ = times_ || is_date_or_time(text);
+}
+
+bool LongKeys::are_places() const {
+    const std::size_t rows = keys_[0].size();
+    if (times_ || rows < 4 || keys_[1].size() != rows) return false;
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    for (std::size_t i = 0; i < rows; ++i) pairs.emplace_back(keys_[0][i], keys_[1][i]);
+    std::sort(pairs.begin(), pairs.end());
+    if (std::adjacent_find(pairs.begin(), pairs.end()) != pairs.end()) return false;
+    const auto repeats = [&](std::vector<std::size_t> keys) {
+        std::sort(keys.begin(), keys.end());
+        return 2 * static_cast<std::size_t>(std::unique(keys.begin(), keys.end()) - keys.begin()) <= rows;
+    };
+    return repeats(keys_[0]) && repeats(keys_[1]);
 }
 
 bool holds_places(const arma::mat& rows) {

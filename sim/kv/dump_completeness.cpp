@@ -72,4 +72,23 @@ std::string reading_note(const FoundTensors& found) {
     return text;
 }
 
+std::string keys_in_pieces(const TensorContainer& file) {
+    const auto is_pair = [](const std::vector<std::size_t>& keys, const std::vector<std::size_t>& values) {
+        return keys.size() == 5 && values.size() == 4 && keys[0] == values[0] && keys[1] == values[1] && keys[2] > 1 &&
+               keys[4] > 1 && keys[2] * keys[4] == values[2] && keys[3] == values[3];
+    };
+    const auto& tensors = file.tensors();
+    const std::size_t first = std::min<std::size_t>(tensors.size(), 64);  // those of one layer are enough
+    for (std::size_t i = 0; i < first; ++i)
+        for (std::size_t j = 0; j < first; ++j)
+            if (is_pair(tensors[i].shape, tensors[j].shape))
+                return fmt::format(
+                    "the tensors {} {} and {} {} are pages of vLLM 0.x, whose keys lie in pieces of {} channels: save "
+                    "k.permute(0, 3, 1, 2, 4).flatten(-2) and v.permute(0, 3, 1, 2) of each layer instead, with "
+                    "--layout block,token,head,dim",
+                    in_quotes(tensors[i].name), shape_text(tensors[i].shape), in_quotes(tensors[j].name),
+                    shape_text(tensors[j].shape), tensors[i].shape[4]);
+    return "";
+}
+
 }  // namespace spiked::sim

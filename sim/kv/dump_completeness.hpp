@@ -14,6 +14,10 @@ namespace spiked::sim {
 /// layers do. Empty where nothing seems to be missing.
 [[nodiscard]] std::string incomplete_note(const FoundTensors& found, const TensorContainer& file);
 
+/// What to do about keys [block, head, dim / x, token, x] beside values [block, head, dim, token], as in vLLM 0.x;
+/// empty for other tensors.
+[[nodiscard]] std::string keys_in_pieces(const TensorContainer& file);
+
 /// A sentence on the axes, heads, tokens and channels that were found.
 [[nodiscard]] std::string reading_note(const FoundTensors& found);
 

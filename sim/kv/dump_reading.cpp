@@ -6,6 +6,7 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/kv/cache_layout.hpp"
+#include "sim/kv/dump_completeness.hpp"
 #include "sim/kv/dump_formats.hpp"
 #include "sim/kv/dump_scales.hpp"
 #include "sim/kv/name_pattern.hpp"
@@ -97,6 +98,7 @@ void check_options(const DumpOptions& options) {
 
 std::vector<std::string> possible_formats(const TensorContainer& file) {
     const auto& tensors = file.tensors();
+    if (!keys_in_pieces(file).empty()) return {};
     if (!NamePattern(default_pattern).matches(tensors).empty()) return {};
     const auto may_be = [&](const DumpFormat& format) {
         for (const auto& pattern : format.patterns) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/files/tests/scratch.hpp"
 #include "sim/io/file_formats.hpp"
@@ -450,12 +451,51 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {R"({"0":{"0":1,"1":2},"1":{"0":3,"1":4}})", "pandas.read_json('FILE').to_csv"},
         {R"({"a":{"0":1,"1":2}})", "pandas.read_json('FILE').to_csv"},
         {"[[1, 2], [3, 4]]", "json.load"},
+        {"#1.2\n2\t1\nName\tDescription\ts1\ng1\tna\t1.5\n", "tail -n +3 FILE | cut -f 1,3- > x.tsv"},
+        {"#1.3\r\n2\t1\t0\t0\r\n", "cmapPy"},
+        {"##TITLE= x\n##XYDATA=(X++(Y..Y))\n400 1 2 3\n403 4 5 6\n", "jcamp_readfile"},
+        {"P2\n3 2\n255\n0 10 20\n", "PIL.Image"},
+        {"array([[1., 2.],\n       [3., 4.]])\n", "numpy.save"},
+        {"tensor([[1., 2.]])\n", "a printed tensor"},
+        {"ncols 2\nnrows 1\nNODATA_value -9999\n1 -9999\n", "an ESRI grid"},
+        {"structure(c(1, 2), dim = c(1L, 2L))", "dget('FILE')"},
+        {"ASCII SPSS PORT FILE      ", "read_por"},
+        {"\x80\x02\x8a\nl\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "an old PyTorch file"},
+        {"{{1., 2.}, {3.5, 4.*^-3}}\n", "ast.literal_eval"},
+        {"1 1:0.5 3:2\n-1 2:1.5\n", "load_svmlight_file"},
+        {"2 qid:1 1:0.5\n", "load_svmlight_file"},
     };
     for (const auto& [bytes, advice] : cases)
         for (const auto& name : {"m.npy", "m.csv", "m.mat", "m.safetensors", "m.unknown", "m"})
             expect_rejected_matrix(scratch.write(name, bytes), {name, advice});
     for (const auto& [bytes, advice] : cases)
         expect_error(ErrorKind::input, [&] { (void)open_tensors(scratch.write("dump", bytes)); }, {advice});
+}
+
+TEST(ForeignFiles, LinesThatConvertListsAndExpressionTablesWork) {
+    if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
+    const ScratchFolder scratch;
+    const auto converted = [&](const std::string& text, const std::string& program, const char* written) {
+        std::string line;
+        try {
+            (void)read_matrix(scratch.write("m.txt", text));
+        } catch (const Error& error) {
+            line = error.what();
+        }
+        line = line.substr(std::min(line.find("): " + program), line.size()));
+        if (line.find("FILE") == line.npos) return testing::AssertionFailure() << "no line for " << text;
+        line = line.substr(3).replace(line.substr(3).find("FILE"), 4, "m.txt");
+        const std::string path = program == "python3" ? "/usr/bin/" : "";
+        if (std::system(("cd '" + scratch.path(".") + "' && " + path + line).c_str()) != 0)
+            return testing::AssertionFailure() << line;
+        const auto found = read_noted_matrix(scratch.path(written)).matrix;
+        const bool equal = arma::approx_equal(found, arma::mat{{1, 2}, {3.5, .004}}, "absdiff", 0.0);
+        std::filesystem::remove(scratch.path(written));
+        return equal ? testing::AssertionSuccess() : testing::AssertionFailure() << found;
+    };
+    EXPECT_TRUE(converted("{{1., 2.}, {3.5, 4.*^-3}}\n", "python3", "x.npy"));
+    EXPECT_TRUE(converted("ncols 2\nnrows 2\nxllcorner 0\nNODATA_value -9999\n1 2\n3.5 .004\n", "python3", "x.npy"));
+    EXPECT_TRUE(converted("#1.2\n2\t2\nName\tDescription\ts1\ts2\ng1\tna\t1\t2\ng2\tna\t3.5\t.004\n", "tail", "x.tsv"));
 }
 
 TEST(ForeignFiles, ObjectsOfRInOtherPackagingAreLeftToR) {

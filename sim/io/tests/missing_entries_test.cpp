@@ -137,6 +137,59 @@ TEST(MissingPreparation, CentresAndStandardizesTheEntriesSeen) {
         Error);
 }
 
+/// The notes on a matrix in a file.
+std::string notes_of_file(const arma::mat& matrix, const MatrixReading& reading = {}) {
+    const ScratchFolder scratch;
+    write_npy(scratch.path("m.npy"), matrix);
+    std::string all;
+    for (const auto& note : read_noted_matrix(scratch.path("m.npy"), reading).notes) all += note + "\n";
+    return all;
+}
+
+TEST(MissingInFiles, NumbersThatStandForThemAreNoted) {
+    const auto with = [](double value) { return arma::mat{{1.5, value, 3.0}, {2.0, 2.5, value}, {4.0, 1.0, 2.0}}; };
+    for (const double value : {-99.0, -999.0, -9999.0, -99.9, -999.9, 999.99, 99999.0, 999999.0, 1e20, 1e30, -1e31,
+                               9.969209968386869e36, 1.7e308, 32767.0, -2147483648.0, static_cast<double>(-999.9F)}) {
+        const std::string note = notes_of_file(with(value));
+        EXPECT_NE(note.find("m.npy: 2 of its numbers are "), std::string::npos) << value;
+        EXPECT_NE(note.find("the first at row 0, column 1, counted from 0"), std::string::npos) << note;
+    }
+    EXPECT_NE(notes_of_file(with(9.969209968386869e36)).find("are 9.96921e+36 ("), std::string::npos);
+    EXPECT_NE(
+        notes_of_file(with(-999), {.missing_option = "--missing uniform"}).find("NaN in their place, which --missing"),
+        std::string::npos);
+    // Columns of other units, and magnitudes within which it lies.
+    EXPECT_NE(
+        notes_of_file({{100000, -5}, {101000, 3}, {99000, -999}, {100500, -999}, {99800, 7}}).find("row 2, column 1"),
+        std::string::npos);
+    EXPECT_NE(notes_of_file({{100000, 5}, {101, -999}, {99000, 2}, {5, -999}}).find("2 of its numbers"),
+              std::string::npos);
+}
+
+// Data in which an extreme value repeats: quantized, sparse, clipped, counted.
+TEST(MissingInFiles, OrdinaryNumbersThatRepeatAreNotNoted) {
+    arma::arma_rng::set_seed(11);
+    const arma::mat normal(60, 40, arma::fill::randn);
+    const arma::mat uniform(60, 40, arma::fill::randu);
+    const std::vector<arma::mat> ordinary = {
+        normal,
+        arma::round(4.0 * normal),
+        arma::clamp(arma::round(40.0 * normal), -128.0, 127.0),
+        arma::clamp(30000.0 * normal, -32768.0, 32767.0),
+        arma::round(999.0 * uniform),
+        arma::clamp(1200.0 * uniform, 0.0, 999.0),
+        arma::floor(100.0 * uniform),
+        -arma::floor(100.0 * uniform),
+        arma::mat(20, 20, arma::fill::eye),
+        arma::mat(5, 5, arma::fill::zeros),
+        arma::conv_to<arma::mat>::from(uniform > 0.9) * 100.0,
+        1e20 * arma::exp(normal),
+        {{1.5, -999.0}, {2.0, 2.5}, {4.0, 1.0}},  // once
+        {{1.0, 99.0}, {3.0, 4.0}, {99.0, 2.0}, {5.0, 1.0}},
+    };
+    for (std::size_t i = 0; i < ordinary.size(); ++i) EXPECT_EQ(notes_of_file(ordinary[i]), "") << i;
+}
+
 // Double centring leaves what no row and column effects explain: the residuals sum to zero over the entries seen of
 // each line, which determines them, and effects alone leave nothing.
 TEST(MissingPreparation, CentresBothByLeastSquares) {

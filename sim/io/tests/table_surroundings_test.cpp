@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
+
 #include "core/files/tests/scratch.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/table_cells.hpp"
+#include "sim/io/table_dialect.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -58,10 +61,197 @@ TEST(TableSurroundings, RowsThatBeginLikeCommentsAreRows) {
 
 TEST(TableSurroundings, CommentsBehindTheFirstRowAreCounted) {
     expect_matrix({"1,2\n#5,6\n3,4\n% end\n", arma::mat{{1, 2}, {3, 4}},
-                   "2 lines behind its first row begin with '#' or '%' and are left out (the first is line 2)"});
+                   "2 lines behind its first row begin like comments and are left out (the first is line 2)"});
     expect_matrix({"x,a,b\ns1,1.5,2\n# note, with commas\ns2,2,3\n", arma::mat{{1.5, 2}, {2, 3}},
-                   "1 line behind its first row begins with '#' or '%' and is left out (the first is line 3)"});
+                   "1 line behind its first row begins like a comment and is left out (the first is line 3)"});
     expect_matrix({"# a\na,b\n# units: m\n1,2\n3,4\n", arma::mat{{1, 2}, {3, 4}}, "!left out"});
+}
+
+TEST(TableSurroundings, CommentsOfManyProgramsAreLeftOut) {
+    const arma::mat rows{{1, 2}, {3, 4.5}};
+    for (const std::string mark : {"#", "%", "//", "!", "@", ";", ";;"}) {
+        expect_matrix({mark + " measured by x\n1,2\n3,4.5\n", rows, "!header"});
+        expect_matrix({"1,2\n" + mark + " end\n3,4.5\n", rows, "1 line behind its first row begins like a comment"});
+    }
+    expect_matrix({"! freq re\n1 2\n3 4.5\n", rows, "a header line", {}, "t.txt"});
+    // A series matrix of GEO, a plot of GROMACS, and a table of Weka.
+    expect_matrix(
+        {"!Series_title\t\"x\"\n!series_matrix_table_begin\n\"ID_REF\"\t\"GSM1\"\t\"GSM2\"\n"
+         "\"1007_s_at\"\t1\t2\n\"1053_at\"\t3\t4.5\n!series_matrix_table_end\n",
+         rows,
+         "a header line and an index column",
+         {},
+         "t.txt"});
+    expect_matrix(
+        {"# made by gmx\n@    title \"RMSD\"\n@ s0 legend \"a\"\n1 2\n3 4.5\n", rows, "!header", {}, "t.txt"});
+    expect_matrix({"@relation r\n@attribute a numeric\n@attribute b numeric\n@data\n1,2\n3,4.5\n", rows, "!header"});
+    // An empty first cell in front of the delimiter is none.
+    expect_rejected("; 2,5\n1,5; 3\n2; 4\n", {":1:1: 1 missing"});
+    expect_matrix({";a\nx;1,5\ny;2\n", arma::mat(arma::vec{1.5, 2}), "an index column"});
+}
+
+TEST(TableSurroundings, CommentsBehindTheNumbersAreNamed) {
+    const auto rejected = [](const std::string& text, const std::string& mark, const char* file) {
+        expect_rejected(text,
+                        {":1: a comment behind the numbers, which begins with \"" + mark + "\"",
+                         "sed 's|[[:blank:]]" + mark + ".*||' FILE > NEW"},
+                        {}, file);
+    };
+    rejected("1.5 2 # first\n3 4\n", "#", "t.txt");
+    rejected("1,2.5 // a\n3,4 // b\n", "//", "t.csv");
+    rejected("a 1 2 ! x\nb 3 4 ! y\n", "!", "t.txt");
+    expect_rejected("a,b\n1,12 %\n2,13 %\n", {"(a percentage"});
+    expect_rejected("1,apt #3\n2,apt #4\n", {"column 2 of 2 holds text"});
+    EXPECT_EQ(comment_behind("x #1 2"), "");
+    EXPECT_EQ(comment_behind("1 #N/A 2"), "");
+}
+
+TEST(TableSurroundings, WhatMatlabPrintsIsRead) {
+    expect_matrix({"A =\n\n   1.0e+03 *\n\n    0.0010    1.5000\n    2.0000    0.2500\n",
+                   arma::mat{{1, 1500}, {2000, 250}},
+                   "its numbers are multiplied by 1000, as its line 3 says",
+                   {},
+                   "t.txt"});
+    expect_matrix({"   1.0e-03 *\n\n   0.5\n   0.25\n",
+                   arma::mat(arma::vec{.0005, .00025}),
+                   "multiplied by 0.001, as its line 1 says",
+                   {},
+                   "t.txt"});
+    for (const char* name : {"A =", "ans =", "x_1 = "})
+        expect_matrix(
+            {std::string(name) + "\n\n 1 2 3.5\n 4 5 6\n", arma::mat{{1, 2, 3.5}, {4, 5, 6}}, "!header", {}, "t.txt"});
+    for (const char* line : {"1.0e+03", "a *", "1000 *", "1.0e+03 2 *", "*", "1.0e+999 *"})
+        EXPECT_FALSE(printed_factor(line)) << line;
+    for (const char* line : {"=", "a b =", "1 =", "a = 1"}) EXPECT_FALSE(names_variable(line)) << line;
+}
+
+TEST(TableSurroundings, WhatJuliaPrintsAndCommandsOfMatlab) {
+    expect_matrix({"2\u00D73 Matrix{Float64}:\n 1.5  2.0  3.0\n 3.5  4.0  6.0\n",
+                   arma::mat{{1.5, 2, 3}, {3.5, 4, 6}},
+                   "!header",
+                   {},
+                   "t.txt"});
+    const ScratchFolder scratch;
+    for (const char* text : {"A = [1 2 3; 4 5 6.5];\n", "A = [\n1 2 3;\n4 5 6.5;\n];\n"}) {
+        std::string line;
+        try {
+            (void)read_noted_matrix(scratch.write("t.txt", text));
+        } catch (const Error& error) {
+            line = error.what();
+        }
+        ASSERT_NE(line.find(":1: a command of a program"), std::string::npos) << line;
+        line = line.substr(line.find("sed"));
+        line.replace(line.find("FILE"), 4, "t.txt");
+        ASSERT_EQ(std::system(("cd '" + scratch.path(".") + "' && " + line).c_str()), 0) << line;
+        const auto found = read_noted_matrix(scratch.path("x.txt")).matrix;
+        EXPECT_TRUE(arma::approx_equal(found, arma::mat{{1, 2, 3}, {4, 5, 6.5}}, "absdiff", 0.0)) << found;
+    }
+}
+
+TEST(TableSurroundings, ATitleAboveNumbersIsNoHeaderWithoutTheIndex) {
+    expect_rejected("My data\n1.5 2 3\n4 5 6\n", {":1: 2 names above 3 cells", "--index yes", "where it is a title"},
+                    {}, "t.txt");
+    expect_matrix(
+        {"a b\n17 .5 2\n23 .7 4\n", arma::mat{{.5, 2}, {.7, 4}}, "an index column", {.index = true}, "t.txt"});
+    expect_matrix({"a,b\n17,.5,2\n23,.7,4\n", arma::mat{{.5, 2}, {.7, 4}}, "an index column"});
+    expect_matrix({"a b\n1 .5 2\n2 .7 4\n", arma::mat{{.5, 2}, {.7, 4}}, "an index column", {}, "t.txt"});
+    expect_rejected("[Data]\n1.5,2\n4,5\n", {"where it is a title"});
+    expect_rejected("[Data]\nx,y,z\n1.5,2,3\n4,5,7\n", {":1: the header has 1 cell (line 2 has 3)"});
+}
+
+TEST(TableSurroundings, LinesOfAnInstrumentAboveTheTableAreNamed) {
+    expect_rejected("Instrument,X-100\nSerial,12345\nDate,2024-01-05\n\nWavelength,Abs\n400,0.5\n401,0.6\n402,0.7\n",
+                    {"\"Serial\" is not a number (rows of numbers begin at line 6)", "tail -n +5 FILE > NEW"});
+    expect_rejected("a,b\n1,x\n3,4\n5,6\n", {":2:3: \"x\"", "correct the cell"});
+    expect_rejected("Logger 7\nSite A\nt,h,p\n1.5,2,3\n2.5,3,4\n",
+                    {":1: the header has 1 cell (line 3 has 3)", "above the table"});
+}
+
+TEST(TableSurroundings, PricesBehindANameAreNoIndex) {
+    expect_rejected("name,price,n\nA,\"$1,234.50\",3\nB,\"$2,000.00\",4\n",
+                    {":2:3: \"$1,234.50\" is not a number (with a currency"});
+    expect_rejected("name,kept,n\nA,TRUE,3\nB,FALSE,4\n", {":2:3: \"TRUE\" is not a number (a truth value"});
+    // Excel in Germany, with separators of thousands.
+    expect_rejected("Produkt;Umsatz;Kosten\nA;1.234,56;987,00\nB;12.345,00;1.000,50\n",
+                    {":2:3: \"1.234,56\" is not a number", "delimiter ';'", "with the decimal mark only"});
+    expect_rejected("a,b\n\"1,234.50\",3\n\"2,000.00\",4\n", {"\"1,234.50\" have two marks", "decimal mark only"});
+}
+
+TEST(TableSurroundings, DatesAndTimesInTwoColumnsAreAnIndex) {
+    const arma::mat rows{{1.5, 2}, {3, 4}};
+    for (const char* text :
+         {"2024-01-05,10:30:00,1.5,2\n2024-01-05,10:31:00,3,4\n", "05.01.2024;10:30;1,5;2\n05.01.2024;10:31;3;4\n",
+          "date,time,t,h\n01/05/2024,9:05 PM,1.5,2\n01/05/2024,9:06 PM,3,4\n",
+          "no;date;t;h\nx1;05-Jan-24;1.5;2\nx2;06-Jan-24;3;4\n"})
+        expect_matrix({text, rows, "2 index columns"});
+    expect_matrix({"1/5/2024 09:05 PM 1.5 2\n1/5/2024 09:06 PM 3 4\n", rows, "3 index columns", {}, "t.txt"});
+    for (const char* text : {"2024-01-05", "5.1.2024", "05-Jan-24", "1/5/24", "10:30", "9:05 PM", "10:30:00,125",
+                             "2024-01-05 10:30", "2024-01-05T10:30:00Z"})
+        EXPECT_TRUE(is_date_or_time(text)) << text;
+    for (const char* text :
+         {"1:0.5", "1007_s_at", "3/8", "1.5", "1-2", "192.168.0.1", "20240105", "-1-2-3", "x", "12:5"})
+        EXPECT_FALSE(is_date_or_time(text)) << text;
+    // In columns of numbers they are noted: a buoy of NDBC.
+    expect_matrix({"#YY MM DD hh mm WSPD\n2024 01 05 10 30 1.5\n2024 01 05 10 40 2.5\n",
+                   arma::mat{{2024, 1, 5, 10, 30, 1.5}, {2024, 1, 5, 10, 40, 2.5}},
+                   "its column \"YY\" (column 1) and 4 more are named like parts of a date or a time and read as data",
+                   {},
+                   "t.txt"});
+    expect_matrix({"mm,b\n1,2.5\n3,4\n", arma::mat{{1, 2.5}, {3, 4}}, "!a date"});
+}
+
+TEST(TableSurroundings, LongTablesAreNotOneColumn) {
+    const std::string rows = "g1,s1,.5\ng1,s2,.75\ng2,s1,.25\ng2,s2,2\n";
+    expect_rejected("gene,sample,value\n" + rows, {"(a long table): write the matrix: python3 -c", "--index yes"});
+    expect_rejected(rows, {"pandas.read_csv('FILE',header=None)"});
+    expect_rejected("s1,0,.5\ns1,1,.7\ns2,0,.2\ns2,1,.4\n", {"a long table"});
+    expect_matrix({rows, arma::mat(arma::vec{.5, .75, .25, 2}), "2 index columns", {.index = true}});
+    // A pair twice, names that do not repeat, fractions in the second column, and a log of times.
+    expect_matrix({"g1,s1,.5\ng1,s1,.7\ng2,s2,.2\ng2,s2,.4\n", arma::mat(arma::vec{.5, .7, .2, .4}), "2 index"});
+    expect_matrix({"r,x,1\nr,y,2\ns,z,3\nt,x,4\n", arma::mat(arma::vec{1, 2, 3, 4}), "2 index"});
+    expect_matrix(
+        {"s1,.5,.5\ns1,1,.7\ns2,.5,.2\ns2,1,.4\n", arma::mat{{.5, .5}, {1, .7}, {.5, .2}, {1, .4}}, "an index"});
+    expect_matrix({"2024-01-05,10:30,1.5\n2024-01-05,10:31,3\n2024-01-06,10:30,2\n2024-01-06,10:31,4\n",
+                   arma::mat(arma::vec{1.5, 3, 2, 4}), "2 index"});
+    if (std::system("/usr/bin/python3 -c 'import pandas' 2>/dev/null") != 0) GTEST_SKIP() << "no pandas";
+    const ScratchFolder scratch;
+    std::string line;
+    try {
+        (void)read_noted_matrix(scratch.write("t.csv", rows));
+    } catch (const Error& error) {
+        line = error.what();
+    }
+    line = line.substr(line.find("-c \""));
+    line = line.substr(0, line.find("\", with") + 1);
+    line.replace(line.find("FILE"), 4, "t.csv");
+    ASSERT_EQ(std::system(fmt::format("cd '{}' && /usr/bin/python3 {}", scratch.path("."), line).c_str()), 0) << line;
+    EXPECT_TRUE(arma::approx_equal(read_matrix(scratch.path("x.csv")), arma::mat{{.5, .75}, {.25, 2}}, "absdiff", 0.0));
+}
+
+TEST(TableSurroundings, ARowOfLabelsIsNoDataInSilence) {
+    const arma::mat all{{1, 1, 2}, {.5, .7, .1}, {.2, .4, .3}};
+    expect_matrix({"gene,s1,s2,s3\nbatch,1,1,2\ng1,.5,.7,.1\ng2,.2,.4,.3\n", all,
+                   "its first row \"batch\" (line 2) is named like labels of the columns and read as data"});
+    expect_matrix({"gene,s1,s2,s3\ng0,1,1,2\nbatch,.5,.7,.1\ng2,.2,.4,.3\n", all, "!labels"});
+}
+
+TEST(TableSurroundings, TablesOfLatexAreConverted) {
+    const ScratchFolder scratch;
+    const auto path = scratch.write("t.txt",
+                                    "\\begin{tabular}{cc}\n\\hline\n$1.5$ & 2 \\\\\n3 & 4 \\\\ \\hline\n"
+                                    "\\end{tabular}\n");
+    std::string line;
+    try {
+        (void)read_noted_matrix(path);
+    } catch (const Error& error) {
+        line = error.what();
+    }
+    ASSERT_NE(line.find(":1: a table of LaTeX: sed"), std::string::npos) << line;
+    line = line.substr(line.find("sed"));
+    line.replace(line.find("FILE"), 4, "t.txt");
+    ASSERT_EQ(std::system(("cd '" + scratch.path(".") + "' && " + line).c_str()), 0) << line;
+    EXPECT_TRUE(arma::approx_equal(read_matrix(scratch.path("x.csv")), arma::mat{{1.5, 2}, {3, 4}}, "absdiff", 0.0));
+    expect_rejected("1 & 2 \\\\\n3 & 4 \\\\\n", {":1: a table of LaTeX"}, {}, "t.txt");
 }
 
 TEST(TableSurroundings, ErrorsOfSpreadsheetsAreMissing) {

@@ -338,6 +338,21 @@ TEST_F(Formats, PagesOfVllm) {
 }
 
 /// The same cache in pages of [token, head, dim] and of [head, token, dim], written by NumPy.
+TEST_F(Formats, PagesWithKeysInPiecesSayHowToJoinThem) {
+    const auto any = [](const CacheIndex& i) { return static_cast<double>(i[0]); };
+    const std::vector<TensorSource> pages = {stored_cache("layers.0.key", {3, 2, 2, 16, 8}, any),
+                                             stored_cache("layers.0.value", {3, 2, 16, 16}, any)};
+    const auto path = write(pages);
+    for (const DumpOptions& options :
+         {DumpOptions{}, DumpOptions{.format = "hf"}, DumpOptions{.layout = "block,token,head,dim"}})
+        expect_error(ErrorKind::input, [&] { (void)KvDump(path, options); },
+                     {"pages of vLLM 0.x", "k.permute(0, 3, 1, 2, 4).flatten(-2)", "--layout block,token,head,dim"});
+    // Other shapes are none.
+    const auto other = write(
+        {stored_cache("layers.0.key", {3, 2, 2, 16, 8}, any), stored_cache("layers.0.value", {3, 2, 16, 8}, any)});
+    expect_error(ErrorKind::input, [&] { (void)KvDump(other); }, {"name its axes with --layout"});
+}
+
 TEST_F(Formats, PagesOfHeads) {
     if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
     ASSERT_EQ(std::system(("cd '" + scratch_.path(".") + R"(' && /usr/bin/python3 -c '

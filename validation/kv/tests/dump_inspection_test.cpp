@@ -45,5 +45,25 @@ TEST(DumpInspection, AFileWithoutMetadataLacksAllOfThem) {
     EXPECT_EQ(keys_of(with_layout.missing).front(), "layout");
 }
 
+TEST(DumpInspection, PagesWithKeysInPiecesSayHowToJoinThem) {
+    const sim::ScratchFolder folder;
+    const std::string path = folder.path("pages.safetensors");
+    for (const std::string name : {"layers.0.{}", "{}_cache", "kv_caches.0.{}"}) {
+        std::vector<sim::TensorSource> pages;
+        for (const bool key : {true, false}) {
+            std::string one = name;
+            one.replace(one.find("{}"), 2, key ? "key" : "value");
+            const std::vector<std::size_t> shape =
+                key ? std::vector<std::size_t>{2, 1, 2, 4, 8} : std::vector<std::size_t>{2, 1, 16, 4};
+            pages.push_back(sim::tensor_of(one, sim::DType::f16, shape, std::vector<double>(128, 0.5)));
+        }
+        sim::write_safetensors(path, {}, pages);
+        const DumpInspection found = inspect_dump(path, {});
+        ASSERT_EQ(found.unusable.size(), 1U) << name;
+        EXPECT_NE(found.unusable.front().find("k.permute(0, 3, 1, 2, 4).flatten(-2)"), std::string::npos);
+        EXPECT_TRUE(found.notes.empty()) << "no format reads them: " << found.notes.front();
+    }
+}
+
 }  // namespace
 }  // namespace spiked::validation
