@@ -32,8 +32,11 @@ void end_now(int signal) {
 void ask_to_stop(int signal) {
     if (!stop_asked.exchange(true)) {
         first_asked_ms = now_ms();
-        constexpr std::string_view message =
+        constexpr std::string_view asked =
             "\nspiked: stopping after the current work (a second signal ends it at once; stored results are kept)\n";
+        constexpr std::string_view timed =
+            "\nspiked: the time is over, stopping after the current work (stored results are kept)\n";
+        const std::string_view message = signal == SIGALRM ? timed : asked;
         if (prints_message && write(STDERR_FILENO, message.data(), message.size()) < 0) prints_message = false;
         return;
     }

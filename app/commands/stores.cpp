@@ -36,14 +36,18 @@ int merge(const Arguments& arguments) {
     validation::Statement study(store, "SELECT status FROM study");
     (void)study.step();
     const std::string status = study.text(0);
+    std::string shown_status = one_line(status);
+    std::size_t lacking = 0;
     const bool of_claims = validation::holds_claims(store);
     validation::VerdictCounts verdicts = validation::count_verdicts(store);
     if (of_claims) {
         const auto claims = claims_of(arguments, store);
         const auto found = validation::stored_verdicts(store, claims);
         verdicts = counts_of(found);
-        if (found.lacking > 0)
-            print_note(arguments, reports::lacking_cells(found.lacking, "the parts") +
+        lacking = found.lacking;
+        if (lacking > 0) shown_status += fmt::format(" except for {}", reports::counted(lacking, "cell"));
+        if (lacking > 0)
+            print_note(arguments, reports::lacking_cells(lacking, "the parts") +
                                       ": the validate command of the parts, without --shard and with -o " +
                                       shell_word(output) + ", goes on with them");
     }
@@ -53,9 +57,10 @@ int merge(const Arguments& arguments) {
                                  {"store", output},
                                  {"status", status},
                                  {"replicates", replicates},
+                                 {"lacking", lacking},
                                  {"checks", reports::counts_json(verdicts)}}));
     else
-        print_text(fmt::format("{} replicates, {}; {}: {}\ndata     {}\n", replicates, one_line(status),
+        print_text(fmt::format("{} replicates, {}; {}: {}\ndata     {}\n", replicates, shown_status,
                                of_claims ? "claims" : "checks", reports::counts_text(verdicts), output));
     if (status == "failed") return static_cast<int>(ExitCode::too_many_failures);
     return static_cast<int>(verdicts.failed > 0 && status == "complete" ? ExitCode::check_failed : ExitCode::fine);

@@ -175,6 +175,12 @@ StudyRun run_options(const Arguments& arguments) {
                  .seconds = read_duration(arguments.text("--max-time")),
                  .label = "replicates"};
     if (arguments.has("--shard")) run.shard = validation::Shard::parse(arguments.text("--shard"));
+    for (const char* option : {"--junit", "--summary"})
+        if (run.shard.of > 1 && arguments.has(option))
+            throw usage_error(
+                "--shard {}: {} has no place here (a part gives no verdicts): add it to the same command without "
+                "--shard on the merged store",
+                run.shard.text(), option);
     return run;
 }
 
@@ -203,7 +209,9 @@ void move_to_device(const Arguments& arguments, validation::Experiment& experime
                 return;
             }
     std::vector<std::string> notes;
-    if (!experiment.move_to) notes.emplace_back("all is computed on the CPU, because studies of dumps have no kernels");
+    if (!experiment.move_to)
+        notes.push_back(fmt::format("all is computed on the CPU, because {} have no kernels",
+                                    experiment.kind == validation::claims_kind ? "claims" : "studies of dumps"));
     if (experiment.move_to && experiment.move_to(device, thread_count(run.threads), notes)) {
         experiment.backend = name_of(device.backend);
         if (device.backend == spiked::cuda::Backend::cuda)

@@ -27,14 +27,15 @@
 namespace spiked::app {
 namespace {
 
-/// The seed of --seed, or that of the store that is resumed: a fresh one is drawn once for a store. A fresh seed is
-/// printed, because the same command with it gives the same verdicts.
+/// The seed of --seed, or that of the store that is resumed: a fresh one is drawn once for a store. A seed that the
+/// command does not name is printed, because the same command with it gives the same verdicts.
 stream::StudySeed seed_from(const Arguments& arguments, const std::string& store = ":memory:") {
     const std::string text = arguments.text("--seed");
     const bool fresh = text == "fresh";
     const bool resumes = store != ":memory:" && (fresh || !arguments.has("--seed"));
     if (const std::string stored = resumes ? validation::stored_seed(store) : ""; !stored.empty()) {
-        if (fresh) print_note(arguments, fmt::format("seed {}, that of {}", one_line(stored), store));
+        if (fresh || stored != stream::StudySeed::parse(text).text())
+            print_note(arguments, fmt::format("seed {}, that of {}", one_line(stored), store));
         return stream::StudySeed::parse(stored);
     }
     if (!fresh) return stream::StudySeed::parse(text);
@@ -101,8 +102,11 @@ struct Pages {
     }
 
     /// Of a run that ended early: the other pages stay as they were.
-    void write_undecided(const Found& found, const std::vector<std::string>& without_verdict) const {
+    void write_undecided(const Arguments& arguments, const Found& found,
+                         const std::vector<std::string>& without_verdict) const {
         finish(junit, [&] { return reports::claims_junit(found, without_verdict); });
+        for (const auto& path : {page_path, dumps_path, arguments.text("--summary")})
+            if (!path.empty()) print_note(arguments, path + " is not written: the run ended before its verdicts");
     }
 
     std::string page_path;  ///< empty: no page
@@ -220,12 +224,6 @@ int validate(const Arguments& arguments) {
     if (run.shard.of > 1 && run.store_path == ":memory:")
         throw usage_error("--shard {}: the part would be lost (it is kept in memory): add -o PART.spiked",
                           run.shard.text());
-    for (const char* option : {"--junit", "--summary"})
-        if (run.shard.of > 1 && arguments.has(option))
-            throw usage_error(
-                "--shard {}: {} has no place here (a part gives no verdicts): add it to the same command without "
-                "--shard on the merged store",
-                run.shard.text(), option);
     validation::ValidationPlan plan;
     plan.tier = *find_enum<validation::Tier>(arguments.text("--tier"));
     plan.seed = seed_from(arguments, run.store_path);
@@ -249,7 +247,8 @@ int validate(const Arguments& arguments) {
         validation::Statement status(store, "SELECT status FROM study");
         (void)status.step();
         if (status.text(0) != "complete") {
-            if (run.shard.of == 1) pages.write_undecided(found, claims_without_verdict(plan, study.claims, found));
+            if (run.shard.of == 1)
+                pages.write_undecided(arguments, found, claims_without_verdict(plan, study.claims, found));
             return;
         }
         pages.write(store, found);

@@ -33,7 +33,7 @@ std::vector<CellNumber> check_deviations(Database& store) {
         const double off = check.margins_off(check.estimate);
         if (!std::isfinite(off)) continue;
         auto& cell = worst.emplace(check.cell_id, CellNumber{check.cell_id, "", -1.0, 0.0, 0}).first->second;
-        if (off > cell.value) cell = {check.cell_id, "", off, check.standard_error / check.margin, check.n};
+        if (off > cell.value) cell = {check.cell_id, "", off, check.standard_error / check.unit(), check.n};
     }
     std::vector<CellNumber> numbers;
     for (const auto& [id, number] : worst) numbers.push_back(number);

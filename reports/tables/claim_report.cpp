@@ -185,9 +185,9 @@ std::string stored_claims_text(const Validation& validation, bool details) {
     std::string text = claims_text(validation, details);
     if (validation.left_out > 0)
         text += fmt::format(
-            "{} more claims of this store are not shown (their dumps, or some of their trials, are not there): see the "
-            "command that made it\n",
-            validation.left_out);
+            "{} of this store {} not shown (their dumps, or some of their trials, are not there): see the command that "
+            "made it\n",
+            counted(validation.left_out, "more claim"), validation.left_out == 1 ? "is" : "are");
     if (validation.lacking > 0)
         text += lacking_cells(validation.lacking, "the store") +
                 ": the command that made it draws those of its false-alarm rate\n";

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "core/text/printable.hpp"
 #include "reports/tables/claim_report.hpp"
+#include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 
 namespace spiked::reports {
@@ -16,9 +18,11 @@ namespace {
 using validation::ClaimComparison;
 using validation::ClaimOutcome;
 using validation::ComparedClaim;
+using validation::ComparedVerdict;
 using validation::Finding;
 using validation::StoreComparison;
 using validation::Validation;
+using validation::VerdictComparison;
 
 /// `refuted, corrected holds`, with `FAILED` in front where that is not expected.
 std::string verdicts_of(const ClaimOutcome& claim) {
@@ -112,6 +116,56 @@ Json claims_compared_json(const ClaimComparison& found) {
                          {"only_b", titles_of(found.only_b)}});
 }
 
+std::string stated_by(const ComparedVerdict::Side& side) {
+    return std::isnan(side.expected) ? stated_region(side.allowed_low, side.allowed_high)
+                                     : fmt::format("{:.4g}", side.expected);
+}
+
+/// The verdicts on checks and claims of studies that differ, or all of them; empty without any in either store.
+std::string verdicts_text(const VerdictComparison& found, const ComparedNames& names, bool all) {
+    TextTable table({"check", "cell", "method", "verdict a", "verdict b", "a", "b", "theory"}, 5);
+    bool any = false;
+    for (const ComparedVerdict& row : found.rows) {
+        if (row.same() && !all) continue;
+        any = true;
+        const std::string of_a = stated_by(row.a);
+        const std::string of_b = stated_by(row.b);
+        table.add({row.k > 0 ? fmt::format("{} k={}", row.check, row.k) : row.check, row.cell, row.method,
+                   row.a.verdict, row.b.verdict, with_error(row.a.estimate, row.a.standard_error),
+                   with_error(row.b.estimate, row.b.standard_error), of_a == of_b ? of_a : of_a + ", " + of_b});
+    }
+    std::string text = any ? table.text() : "";
+    if (!found.rows.empty())
+        text += fmt::format("{} in both stores, {} differ\n", counted(found.rows.size(), "verdict"), found.others());
+    for (const auto& [name, only] : {std::pair{names.a, found.only_a}, std::pair{names.b, found.only_b}})
+        if (only > 0) text += fmt::format("only in {}: {}\n", name, counted(only, "verdict"));
+    return text.empty() ? text : text + "\n";
+}
+
+Json compared_verdicts_json(const VerdictComparison& found) {
+    const auto side = [](const ComparedVerdict::Side& of) {
+        return Json::object({{"verdict", of.verdict},
+                             {"estimate", of.estimate},
+                             {"mcse", of.standard_error},
+                             {"n", static_cast<std::int64_t>(of.count)},
+                             {"expected", of.expected},
+                             {"allowed_lo", of.allowed_low},
+                             {"allowed_hi", of.allowed_high}});
+    };
+    Json rows = Json::array();
+    for (const ComparedVerdict& row : found.rows)
+        rows.push(Json::object({{"check", row.check},
+                                {"cell", row.cell},
+                                {"method", row.method},
+                                {"metric", row.metric},
+                                {"k", row.k},
+                                {"same", row.same()},
+                                {"a", side(row.a)},
+                                {"b", side(row.b)}}));
+    return Json::object(
+        {{"others", found.others()}, {"only_a", found.only_a}, {"only_b", found.only_b}, {"rows", std::move(rows)}});
+}
+
 }  // namespace
 
 std::string comparison_text(const StoreComparison& found, const ComparedNames& names, bool all) {
@@ -128,7 +182,8 @@ std::string comparison_text(const StoreComparison& found, const ComparedNames& n
                                      : "means",
                    number(row.p, 2)});
     }
-    std::string text = shown > 0 ? table.text() : "";
+    std::string text = verdicts_text(found.verdicts, names, all);
+    if (shown > 0) text += table.text();
     text += fmt::format(
         "{} means in both stores, {} differ beyond chance (nominal false-alarm rate {:g} for all of them together)\n",
         found.rows.size(), found.beyond, found.false_alarm);
@@ -159,10 +214,12 @@ std::string comparison_text(const ClaimComparison& found, const ComparedNames& n
                        found.with_other_verdicts(), notes_on(found, names), comparison_text(found.means, names, all));
 }
 
-Json comparison_json(const StoreComparison& found) { return found.json().set("claims", Json()); }
+Json comparison_json(const StoreComparison& found) {
+    return found.json().set("verdicts", compared_verdicts_json(found.verdicts)).set("claims", Json());
+}
 
 Json comparison_json(const ClaimComparison& found) {
-    return found.means.json().set("claims", claims_compared_json(found));
+    return comparison_json(found.means).set("claims", claims_compared_json(found));
 }
 
 }  // namespace spiked::reports

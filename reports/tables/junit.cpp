@@ -26,7 +26,7 @@ std::string junit_xml(validation::Database& store) {
         ++tests;
         const std::string message =
             with_error(check.real(3), check.real(4)) +
-            (check.is_null(5) ? fmt::format(" against {:.6g} to {:.6g}", check.real(10), check.real(11))
+            (check.is_null(5) ? " against " + stated_region(check.real(10), check.real(11))
                               : fmt::format(" against {:.6g}, margin {:.3g}", check.real(5), check.real(6))) +
             (check.text(8).empty() ? "" : "; " + check.text(8));
         cases +=

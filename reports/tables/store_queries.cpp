@@ -152,8 +152,25 @@ std::vector<CheckRow> read_checks(Database& store) {
     return checks;
 }
 
+double CheckRow::unit() const {
+    if (std::isinf(allowed_low)) return std::abs(control_expected - allowed_high);
+    return std::isinf(allowed_high) ? std::abs(control_expected - allowed_low) : margin;
+}
+
+double CheckRow::margins_off(double number) const {
+    const bool at_most = std::isinf(allowed_low);
+    if (!at_most && !std::isinf(allowed_high)) return std::abs(number - 0.5 * (allowed_low + allowed_high)) / margin;
+    const double off = 1.0 + (at_most ? number - allowed_high : allowed_low - number) / unit();
+    return off < 0.0 ? 0.0 : off;
+}
+
+std::string stated_region(double low, double high) {
+    if (std::isinf(low)) return fmt::format("at most {:.4g}", high);
+    return std::isinf(high) ? fmt::format("at least {:.4g}", low) : fmt::format("{:.4g} to {:.4g}", low, high);
+}
+
 std::string stated(const CheckRow& check) {
-    return std::isnan(check.expected) ? fmt::format("{:.4g} to {:.4g}", check.allowed_low, check.allowed_high)
+    return std::isnan(check.expected) ? stated_region(check.allowed_low, check.allowed_high)
                                       : fmt::format("{:.4g}", check.expected);
 }
 

@@ -26,10 +26,7 @@ namespace spiked::reports {
 inline constexpr const char* first_expectations =
     "(SELECT cell_id, method_id, metric, k, expected, min(verdict_id) AS first FROM verdict WHERE exponent_of IS NULL "
     "AND expected IS NOT NULL GROUP BY cell_id, method_id, metric, k)";
-/// The cell of the row `v` of table verdict, with the label of the row `c` of table cell; of an exponent, what it is
-/// the exponent of.
-inline constexpr const char* judged_cell =
-    "CASE WHEN v.exponent_of IS NULL THEN c.label ELSE 'exponent of ' || v.exponent_of || ' up to ' || c.label END";
+using validation::judged_cell;
 /// The moments of one quantity over all its batches.
 [[nodiscard]] validation::Moments pooled_moments(validation::Database& store, std::int64_t cell, std::int64_t method,
                                                  std::int64_t metric, std::int64_t k);
@@ -56,7 +53,7 @@ struct CheckRow {
     double estimate = 0.0;
     double standard_error = 0.0;
     double expected = 0.0;  ///< NaN where the claim states a region only
-    double margin = 0.0;    ///< half the width of the region
+    double margin = 0.0;    ///< half the width of the region; 0 where that has one end
     double allowed_low = 0.0;
     double allowed_high = 0.0;
     double low = 0.0;
@@ -69,12 +66,15 @@ struct CheckRow {
     std::string verdict;
     std::string reason;
 
-    /// The distance of a number from the middle of the region, in units of the margin.
-    [[nodiscard]] double margins_off(double number) const {
-        return std::abs(number - 0.5 * (allowed_low + allowed_high)) / margin;
-    }
+    /// The margin; for a region with one end the distance of the control from that.
+    [[nodiscard]] double unit() const;
+    /// The distance of a number from the middle of the region, in this unit. Where the region has one end: 1 there, 2
+    /// at the control, and at least 0.
+    [[nodiscard]] double margins_off(double number) const;
 };
-/// The predicted number, `0.7525`, or the region of a claim that has none, `0.2 to 0.4`.
+/// `0.2 to 0.4`, `at most 0.4` or `at least 0.2`.
+[[nodiscard]] std::string stated_region(double low, double high);
+/// The predicted number, `0.7525`, or the region of a claim that has none.
 [[nodiscard]] std::string stated(const CheckRow& check);
 
 /// The checks of a store: failures first, then inconclusive ones, each by decreasing deviation in units of their

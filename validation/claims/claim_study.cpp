@@ -16,6 +16,8 @@ namespace {
 
 /// Trials in one commit.
 constexpr std::size_t batch = 16;
+/// Between the id of a claim and the dump that it is about; no id has blanks.
+constexpr const char* on_dump = " on ";
 
 /// The controls whose trials a cell has, with the size of their faults; the criterion itself has no name.
 std::vector<std::pair<std::string, double>> runs_of(const ClaimCell& cell) {
@@ -250,7 +252,7 @@ ClaimStore::ClaimStore(Database& store)
     plan_.false_alarm = study.real(3);
     comparisons_ = static_cast<std::size_t>(std::max<std::int64_t>(1, *comparisons->integer()));
     for (const Json& id : *claims->items())
-        if (id.string() != nullptr) plan_.claims.push_back(*id.string());
+        if (id.string() != nullptr) plan_.claims.push_back(id.string()->substr(0, id.string()->find(on_dump)));
     Statement cell(store, "SELECT cell_id, params, state FROM cell");
     while (cell.step()) cells_[cell.text(1)] = {static_cast<std::size_t>(cell.integer(0) - 1), cell.text(2) == "done"};
     Statement method(store, "SELECT name FROM method ORDER BY method_id");
@@ -294,7 +296,7 @@ std::pair<Experiment, std::shared_ptr<DrawnCells>> drawn_experiment(const Valida
     experiment.config_source = "spiked validate";
     Json ids = Json::array();
     for (const Claim& claim : claims)
-        if (plan.judges(claim)) ids.push(claim.id);
+        if (plan.judges(claim)) ids.push(claim.on.empty() ? claim.id : claim.id + on_dump + claim.on);
     experiment.science = Json::object({{"spiked", 1},
                                        {"kind", std::string(claims_kind)},
                                        {"tier", std::string(enum_name(plan.tier))},

@@ -53,14 +53,17 @@ struct PartBracket {
     }
 };
 
-/// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials".
+/// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials", or one number where
+/// both are the same in two digits.
 std::string fault_words(const Control& control, bool own_unit, double passes, double fails) {
     std::string words = !own_unit                     ? control.description + ", in {} % of the trials"
                         : control.size->words.empty() ? control.description + ": {} " + control.size->unit
                                                       : control.size->words;
     const std::size_t at = words.find("{}");
     const double unit = words.compare(at, 4, "{} %") == 0 ? 100.0 : 1.0;
-    return words.replace(at, 2, fmt::format("{:.2g} to {:.2g}", unit * passes, unit * fails));
+    const std::string least = fmt::format("{:.2g}", unit * passes);
+    const std::string most = fmt::format("{:.2g}", unit * fails);
+    return words.replace(at, 2, least == most ? least : least + " to " + most);
 }
 
 void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) {

@@ -289,8 +289,12 @@ StoreComparison compare_stores(Database& a, Database& b) {
     StoreComparison result;
     result.seed_a = seed_a;
     result.seed_b = seed_b;
-    for (const auto& [cell, match] : matches)
+    std::map<std::int64_t, std::int64_t> partners;
+    for (const auto& [cell, match] : matches) {
+        partners[cell] = match.other;
         if (!match.same_hash) ++result.cells_by_label;
+    }
+    result.verdicts = compare_verdicts(a, b, partners);
     result.false_alarm = std::min(alarm_a, alarm_b);
     Statement kind(a, "SELECT kind FROM study");
     result.dependent_draws = kind.step() && of_dumps_or_models(kind.text(0));
@@ -325,6 +329,14 @@ StoreComparison compare_stores(Database& a, Database& b) {
             "{} and {} have no mean in common (no cell and method is in both; the first have {} and {}): name two "
             "stores of related studies",
             a.path(), b.path(), result.only_a.front(), result.only_b.front());
+    for (const ComparedVerdict& one : result.verdicts.rows) {
+        if (!one.of_exponent) continue;
+        ComparedMean row{.cell = one.cell, .method = one.method, .metric = one.metric, .k = one.k};
+        row.a = {one.a.count, one.a.estimate, one.a.standard_error};
+        row.b = {one.b.count, one.b.estimate, one.b.standard_error};
+        compare_independent(row);
+        result.rows.push_back(std::move(row));
+    }
     result.divide_false_alarm();
     return result;
 }

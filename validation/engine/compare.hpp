@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/text/json.hpp"
+#include "validation/engine/compare_verdicts.hpp"
 #include "validation/store/sqlite.hpp"
 
 namespace spiked::validation {
@@ -31,9 +32,12 @@ struct ComparedMean {
 };
 
 struct StoreComparison {
-    std::vector<ComparedMean> rows;   ///< in the order of store a
+    /// In the order of store a, and behind them the exponents of both stores, which are compared as if they were
+    /// independent: with equal draws small differences are not found.
+    std::vector<ComparedMean> rows;
     std::vector<std::string> only_a;  ///< `cell | method | metric`, followed by the spike if there is one
     std::vector<std::string> only_b;
+    VerdictComparison verdicts;  ///< of the checks and claims of studies
     std::string seed_a;
     std::string seed_b;
     std::size_t cells_by_label = 0;  ///< cells matched by label only: their parameters, and so their draws, differ
@@ -51,7 +55,7 @@ struct StoreComparison {
 
     /// Sets alpha, and which rows are beyond it, from false_alarm and the p-values of all rows.
     void divide_false_alarm();
-    /// Schema `spiked.compare/1`.
+    /// Schema `spiked.compare/1`, except for verdicts and claims.
     [[nodiscard]] Json json() const;
 };
 

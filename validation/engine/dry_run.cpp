@@ -176,9 +176,9 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
     std::vector<double> worst;
     Statement question(
         store,
-        "SELECT check_name, q.cell_id, margin, abs(control_expected - coalesce(expected, (allowed_lo + allowed_hi) / "
-        "2)), s.n, s.sd, question_id, exponent_of IS NOT NULL FROM question q LEFT JOIN v_summary s USING(cell_id, "
-        "method_id, metric_id, k) ORDER BY question_id");
+        "SELECT check_name, q.cell_id, allowed_lo, allowed_hi, s.n, s.sd, question_id, exponent_of IS NOT NULL, "
+        "control_expected FROM question q LEFT JOIN v_summary s USING(cell_id, method_id, metric_id, k) ORDER BY "
+        "question_id");
     while (question.step()) {
         if (forecast.checks.empty() || forecast.checks.back().check != question.text(0)) {
             forecast.checks.push_back({.check = question.text(0)});
@@ -187,8 +187,10 @@ void forecast_checks(Forecast& forecast, const Experiment& experiment, Database&
         CheckForecast& check = forecast.checks.back();
         ++check.questions;
         const auto& cell = experiment.cells[static_cast<std::size_t>(question.integer(1)) - 1];
-        const double margin = question.real(2);
-        const double room = std::min(margin, question.real(3) - margin);
+        const double control = question.real(8);
+        const double to_control = std::max(question.real(2) - control, control - question.real(3));
+        // A region with one end has no middle that the estimate could be in.
+        const double room = std::min(0.5 * (question.real(3) - question.real(2)), to_control);
         const auto keep_hardest = [&](double half, double allowed, std::uint64_t needed) {
             if (half / allowed <= worst.back()) return;
             worst.back() = half / allowed;

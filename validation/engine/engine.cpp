@@ -287,7 +287,11 @@ RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunO
     RunOutcome outcome = run_cells(experiment, store, options);
     while (outcome == RunOutcome::complete && experiment.grow && store.add_cells(experiment.grow(store.database())) > 0)
         outcome = run_cells(experiment, store, further);
-    judge(store.database());
+    // The checks of a study are judged once, at the false-alarm rate of the whole study, when its parts are merged.
+    if (options.shard.of == 1 || outcome == RunOutcome::complete)
+        judge(store.database());
+    else
+        store.database().execute("DELETE FROM verdict");
     return outcome;
 }
 

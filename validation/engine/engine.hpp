@@ -71,8 +71,8 @@ enum class RunOutcome { complete, part_complete, stopped, too_many_failures };
 
 /// Runs every batch of the shard that the store does not hold yet and commits each, several short ones in one
 /// transaction, until every cell of the shard is done; where the study grows (Experiment::grow), adds the cells that
-/// the results call for once all cells of the study are done, and runs those. Then judges the checks. The numbers do
-/// not depend on threads, stops, resumes or shards.
+/// the results call for once all cells of the study are done, and runs those. Then judges the checks, except for a part
+/// of a study, which has no verdicts. The numbers do not depend on threads, stops, resumes or shards.
 RunOutcome run_experiment(const Experiment& experiment, Store& store, const RunOptions& options);
 
 }  // namespace spiked::validation

@@ -214,6 +214,8 @@ void judge_again(Database& store, double false_alarm) {
     if (store.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM question) OR kind = '{}' FROM study", claims_kind)) == 0)
         throw usage_error("{}: it holds neither checks nor claims, which a false-alarm rate is for: leave the rate out",
                           store.path());
+    if (store.integer("SELECT status LIKE 'shard %' AND EXISTS(SELECT 1 FROM question) FROM study") != 0)
+        throw usage_error("{}: a part gives no verdicts: merge it with the other parts first", store.path());
     std::string columns;
     Statement column(store, "SELECT name FROM pragma_table_info('study', 'main')");
     while (column.step()) {

@@ -12,8 +12,13 @@ namespace spiked::validation {
 void judge(Database& store);
 
 /// Shows the store to this connection as if its false-alarm rate were this one, and answers its questions again. The
-/// file stays as it is. Throws usage_error where the store holds neither checks nor claims.
+/// file stays as it is. Throws usage_error where the store holds neither checks nor claims, and for a part of a study.
 void judge_again(Database& store, double false_alarm);
+
+/// The cell of the row `v` of table verdict, with the label of the row `c` of table cell; of an exponent, what it is
+/// the exponent of.
+inline constexpr const char* judged_cell =
+    "CASE WHEN v.exponent_of IS NULL THEN c.label ELSE 'exponent of ' || v.exponent_of || ' up to ' || c.label END";
 
 /// Numbers of verdicts of a store.
 struct VerdictCounts {

@@ -170,7 +170,7 @@ public:
         if (first_.empty()) {
             first_ = path;
             identity_ = std::move(identity);
-        } else if (const std::string changes = differences(identity_, identity, " and "); !changes.empty()) {
+        } else if (const std::string changes = differences_from(identity); !changes.empty()) {
             throw usage_error("{} and {} are not parts of one study ({}): merge stores of one study file and seed",
                               first_, path, changes);
         }
@@ -218,6 +218,16 @@ public:
     }
 
 private:
+    /// How a part is of another study than the first one; empty where it is of the same.
+    [[nodiscard]] std::string differences_from(const StudyIdentity& part) const {
+        // Studies with the same settings and seed have different numbers of cells only where results ask for more.
+        if (part.science_hash == identity_.science_hash && part.seed == identity_.seed &&
+            part.plan.size() != identity_.plan.size())
+            return fmt::format("{} has further cells, such as second analyses of undecided claims",
+                               part.plan.size() > identity_.plan.size() ? "the second" : "the first");
+        return differences(identity_, part, " and ");
+    }
+
     void copy(std::string_view table) {
         database_.execute(fmt::format("INSERT INTO main.{} SELECT * FROM {}", table, rows_of_part(database_, table)));
     }

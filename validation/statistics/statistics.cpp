@@ -126,7 +126,11 @@ AcceptanceRegion around(double predicted, double margin) {
 AcceptanceRegion at_most(double bound, double margin) { return {-infinity, bound + margin, bound, margin}; }
 AcceptanceRegion at_least(double bound, double margin) { return {bound - margin, infinity, bound, margin}; }
 
-AcceptanceRegion between(double low, double high) { return {low, high, 0.5 * (low + high), 0.5 * (high - low)}; }
+AcceptanceRegion between(double low, double high) {
+    if (std::isinf(low)) return at_most(high);
+    if (std::isinf(high)) return at_least(low);
+    return {low, high, 0.5 * (low + high), 0.5 * (high - low)};
+}
 
 Verdict judge_at(double value, const Interval& interval, const AcceptanceRegion& region) {
     Interval moved = interval;

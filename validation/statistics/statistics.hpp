@@ -40,7 +40,7 @@ struct AcceptanceRegion {
 [[nodiscard]] AcceptanceRegion around(double predicted, double margin);
 [[nodiscard]] AcceptanceRegion at_most(double bound, double margin = 0.0);
 [[nodiscard]] AcceptanceRegion at_least(double bound, double margin = 0.0);
-/// Between two numbers: its prediction is their middle.
+/// Between two numbers: its prediction is their middle. With one infinite end it is at_most or at_least.
 [[nodiscard]] AcceptanceRegion between(double low, double high);
 
 /// Pass if the interval lies inside the region, fail if it lies outside, otherwise inconclusive.

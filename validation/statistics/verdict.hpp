@@ -19,7 +19,7 @@ struct Comparison {
     Verdict verdict = Verdict::inconclusive;
     double low = 0.0;  ///< ends of its confidence interval
     double high = 0.0;
-    double detectable = 0.0;  ///< smallest deviation from the middle of the region that fails with probability 0.99
+    double detectable = 0.0;  ///< smallest deviation from AcceptanceRegion::predicted that fails with probability 0.99
     /// Replicates that would decide an inconclusive comparison if mean, standard deviation and skewness stayed as they
     /// are; 0 if no number would, because the mean lies on the margin.
     std::uint64_t needed = 0;
@@ -30,7 +30,7 @@ struct Comparison {
 /// any count, and near it for others. Inconclusive with fewer than two replicates, and where all have the same
 /// value.
 [[nodiscard]] Comparison compare(const Moments& moments, double expected, double margin, double alpha);
-/// The same for any region with two ends.
+/// The same for any region.
 [[nodiscard]] Comparison compare(const Moments& moments, const AcceptanceRegion& region, double alpha);
 /// The same for any number with an interval; how many replicates would decide it stays unknown.
 [[nodiscard]] Comparison compare(const Interval& interval, const AcceptanceRegion& region);

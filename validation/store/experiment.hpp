@@ -19,9 +19,10 @@ namespace spiked::validation {
 class Database;
 
 /// Most bytes of texts that are repeated in many rows of a store.
-inline constexpr std::size_t longest_label = 2000;    ///< label of a cell
-inline constexpr std::size_t longest_factor = 5000;   ///< value of a factor of the design
-inline constexpr std::size_t longest_message = 2000;  ///< reason of a failed replicate
+inline constexpr std::size_t longest_label = 2000;        ///< label of a cell
+inline constexpr std::size_t longest_factor = 5000;       ///< value of a factor of the design
+inline constexpr std::size_t longest_message = 2000;      ///< reason of a failed replicate
+inline constexpr std::size_t longest_statement = 20'000;  ///< statement of a claim; name and title of a study
 
 /// The method that a number belongs to: an estimator, a codec at one bit width, or the sample itself.
 struct ExperimentMethod {
@@ -79,6 +80,8 @@ struct ExperimentCell {
     std::vector<LimitValue> limits;
     std::vector<Prediction> predictions;
     std::vector<Caveat> caveats;  ///< each once; they are in no store, a check that meets one says so in a note
+    /// The components that metrics of one component measure; no value where each estimate has a number of its own.
+    std::optional<std::size_t> components = {};
 
     /// Number of replicates before the first check of the stop rules.
     [[nodiscard]] std::size_t least() const { return least_replicates == 0 ? replicates : least_replicates; }

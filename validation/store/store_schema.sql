@@ -71,9 +71,9 @@ CREATE TABLE question(         -- comparisons to be judged, written from the stu
   cell_id INTEGER NOT NULL REFERENCES cell, method_id INTEGER NOT NULL REFERENCES method,
   metric_id INTEGER NOT NULL REFERENCES metric, k INTEGER NOT NULL,
   expected REAL,                      -- the predicted number; NULL: the claim states a region only
-  margin REAL NOT NULL,               -- half the width of the region
+  margin REAL NOT NULL,               -- half the width of the region; 0 where that has one end
   control_expected REAL NOT NULL,     -- the prediction with the claim's planted defect (the negative control)
-  allowed_lo REAL NOT NULL, allowed_hi REAL NOT NULL,   -- the region in which the number must lie
+  allowed_lo REAL NOT NULL, allowed_hi REAL NOT NULL,   -- the region in which the number must lie; infinite: no limit on that side
   exponent_of TEXT);                  -- NULL: the number is the mean in the cell; otherwise it is the exponent a with which the mean changes as this factor to the power of a, over the cells of question_cell
 CREATE TABLE question_cell(    -- the cells over which an exponent is fitted; cell_id of question is the largest
   question_id INTEGER NOT NULL REFERENCES question, cell_id INTEGER NOT NULL REFERENCES cell,

@@ -127,6 +127,10 @@ void read_about(Section& root, const StudyOverrides& overrides, Experiment& expe
     about.require("name", "name = \"my-study\"");
     experiment.name = about.text("name", "study");
     experiment.title = about.text("title", experiment.name);
+    for (const auto& [key, text] : {std::pair{"name", &experiment.name}, std::pair{"title", &experiment.title}})
+        if (const toml::node* given = about.node(key); given != nullptr && text->size() > longest_statement)
+            diagnostics.add(
+                *given, fmt::format("{} has {} bytes (at most {}): shorten it", key, text->size(), longest_statement));
     const std::string seed = about.text("seed", "");
     if (overrides.seed == "fresh" || (overrides.seed.empty() && seed.empty())) {
         experiment.seed = stream::StudySeed::fresh();

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/text/names.hpp"
 #include "validation/claims/claims.hpp"
@@ -50,6 +51,8 @@ void read_where(Section& section, Check& check, Diagnostics& diagnostics) {
 /// Adds a check, whose name must be new.
 void keep_check(Check check, const toml::table& table, const char* key, CheckTables& checks, Diagnostics& diagnostics) {
     reject_long_name(table, key, check.name, diagnostics);
+    if (const toml::node* name = table.get(key); name != nullptr && check.name.empty())
+        diagnostics.add(*name, fmt::format("\"{}\" is empty: give it a name", key));
     const auto first =
         std::find_if(checks.begin(), checks.end(), [&](const auto& other) { return other.first.name == check.name; });
     if (first != checks.end())
@@ -59,23 +62,34 @@ void keep_check(Check check, const toml::table& table, const char* key, CheckTab
     checks.emplace_back(std::move(check), &table);
 }
 
+/// Largest size of a finite number that a claim compares with: sums and differences of two are finite too.
+constexpr double largest_end = 1e300;
+
 /// Reads what a claim of the study says of the mean, or of the exponent with which it changes: `equals` with a margin,
-/// or `between` two numbers.
+/// or `between` two numbers, one of which may be infinite.
 void read_region(const toml::table& table, Section& section, OwnClaim& claim, Check& check, Diagnostics& diagnostics) {
     const toml::node* between = section.node("between");
+    const toml::node* margin = section.node("margin");
+    (void)section.node("equals");
     if ((between == nullptr) == (table.get("equals") == nullptr)) {
         diagnostics.add(table, "a claim says either equals = 0.5, with a margin, or between = [0.4, 0.6]");
         return;
     }
     if (between == nullptr) {
         section.require("margin", "margin = { abs = 0.02 }");
-        claim.prediction.value = section.number("equals", 0.0, -1e300, 1e300);
+        claim.prediction.value = section.number("equals", 0.0, -largest_end, largest_end);
         read_margin(section, check, diagnostics);
+        if (claim.prediction.value == 0.0 && check.margin_absolute == 0.0 && check.margin_relative > 0.0)
+            diagnostics.add(*margin, "a fraction of 0 is a margin of 0: write margin = { abs = 0.02 }");
         if (!check.exponent_of.empty() && check.rate_exponent != 0.0)
             diagnostics.add(*table.get("margin"),
                             "the margin of an exponent is one number for all sizes: leave its rate out");
         return;
     }
+    if (margin != nullptr)
+        diagnostics.add(*margin,
+                        "between has no margin (its two numbers are the ends of what is allowed): leave margin out, or "
+                        "move the ends");
     const toml::array* ends = between->as_array();
     const auto end = [&](std::size_t i) {
         return ends == nullptr || ends->size() != 2 ? std::nullopt : (*ends)[i].value<double>();
@@ -84,8 +98,22 @@ void read_region(const toml::table& table, Section& section, OwnClaim& claim, Ch
         diagnostics.add(*between, "between is a list of two numbers, the smaller first: between = [0.4, 0.6]");
         return;
     }
-    claim.prediction.region = validation::between(*end(0), *end(1));
-    claim.prediction.value = claim.prediction.region->predicted;
+    const AcceptanceRegion region = validation::between(*end(0), *end(1));
+    const double reached = std::isfinite(region.low) ? region.low : region.high;
+    if (!std::isfinite(reached))
+        diagnostics.add(*between, "between allows every number: give it an end, as in between = [-inf, 0.3]");
+    for (const double one : {region.low, region.high})
+        if (std::isfinite(one) && std::abs(one) > largest_end)
+            diagnostics.add(*between,
+                            fmt::format("between: an end is a number from -{0} to {0}, or -inf or inf where the claim "
+                                        "has no limit on that side",
+                                        largest_end));
+    // The deviation from a region with one end is measured by that of the control.
+    const toml::node* control = table.get("control");
+    if (control != nullptr && std::isinf(region.high - region.low) && claim.prediction.with_fault == reached)
+        diagnostics.add(*control, "the control is the end of the region: give it a number outside");
+    claim.prediction.region = region;
+    claim.prediction.value = region.predicted;
 }
 
 }  // namespace
@@ -138,13 +166,16 @@ std::vector<OwnClaim> read_claims(Section& root, CheckTables& checks, Diagnostic
         // Spikes count from 1; other metrics have none.
         const std::size_t first = metric != nullptr && (metric->measure.sample || metric->measure.component) ? 1 : 0;
         claim.prediction.k = static_cast<int>(section.count("k", first, first, first * 100000));
-        claim.prediction.with_fault = section.number("control", 0.0, -1e300, 1e300);
+        claim.prediction.with_fault = section.number("control", 0.0, -largest_end, largest_end);
         claim.method = section.text("method", "sample");
         Check check{.name = id, .claim = id, .where = {}};
         check.exponent_of = section.text("exponent_of", "");
         read_region(table, section, claim, check, diagnostics);
         read_where(section, check, diagnostics);
         section.no_other_keys();
+        if (claim.text.statement.size() > longest_statement)
+            diagnostics.add(table, fmt::format("statement has {} bytes (at most {}): shorten it",
+                                               claim.text.statement.size(), longest_statement));
         if (find_claim(id) != nullptr)
             diagnostics.add(table, fmt::format("id \"{}\" is that of a claim of the program: give it another", id));
         keep_check(std::move(check), table, "id", checks, diagnostics);
@@ -177,6 +208,18 @@ void add_claims(const std::vector<OwnClaim>& claims, const CheckTables& checks, 
                 fmt::format("claim \"{}\": its control {:g} shows little, because {} lies between 0 and 1: name a "
                             "fraction that it would have if the statement were false",
                             check.name, control, metric.name));
+        const auto lacks_component = [&](const ExperimentCell& cell) {
+            return check.applies_to(cell) && cell.components.value_or(static_cast<std::size_t>(claim.prediction.k)) <
+                                                 static_cast<std::size_t>(claim.prediction.k);
+        };
+        const auto lacking = std::find_if(experiment.cells.begin(), experiment.cells.end(), lacks_component);
+        if (lacking != experiment.cells.end()) {
+            diagnostics.add(*table,
+                            fmt::format("claim \"{}\": cell {} has no component {} (it has {}): give a smaller k, "
+                                        "or leave the cell out with \"where\"",
+                                        check.name, lacking->label, claim.prediction.k, *lacking->components));
+            continue;
+        }
         experiment.claims.push_back(claim.text);
         Prediction prediction = claim.prediction;
         prediction.method = static_cast<std::size_t>(method - experiment.methods.begin());

@@ -356,6 +356,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         for (const auto& codec : codecs) require_own_axes(source, codec);
         require_known_laws(source, estimators);
         ExperimentCell cell = cell_of(source, std::move(factors), std::move(label), replicates);
+        if (source.truth) cell.components = source.spikes;
         std::vector<theory::SpikeCluster> close;
         std::vector<theory::GapOutlier> in_gaps;
         std::optional<std::size_t> detectable = source.signal_rank;

@@ -117,6 +117,14 @@ TEST(RunCommand, JudgesTheClaimsThatAStudyStatesItself) {
     EXPECT_NE(holds.out.find("  0 to 0.3  "), std::string::npos) << "a region has no predicted value";
     EXPECT_EQ(judged("own-region", "between = [0.0, 0.3]", "between = [0.0, 0.1]").code, 1);
     EXPECT_NE(contents(scratch("own-region") + "/claims.xml").find(" against 0 to 0.1\""), std::string::npos);
+    const Outcome most = judged("own-most", "between = [0.0, 0.3]", "between = [-inf, 0.3]");
+    EXPECT_EQ(most.code, 0) << most.err;
+    EXPECT_NE(most.out.find("  at most 0.3  "), std::string::npos) << most.out;
+    EXPECT_EQ(spiked("show own.spiked", in(scratch("own-most"))).out, most.out);
+    EXPECT_EQ(spiked("report own.spiked", in(scratch("own-most"))).code, 0);
+    EXPECT_NE(contents(scratch("own-most") + "/own.html").find("at most 0.3"), std::string::npos);
+    EXPECT_EQ(judged("own-least", "between = [0.0, 0.3]", "between = [0.6, inf]").code, 1);
+    EXPECT_NE(contents(scratch("own-least") + "/claims.xml").find(" against at least 0.6\""), std::string::npos);
     EXPECT_EQ(judged("own-value", "equals = 0.03454", "equals = 0.0425").code, 1);
     EXPECT_EQ(judged("own-control", "control = 0.5\n", "control = 0.2\n").code, 1) << "the control passes";
     const Outcome wrong = judged("own-wrong", "method = \"tq-mse B=3\"", "method = \"tq-mse B=2\"");
@@ -130,6 +138,67 @@ TEST(RunCommand, JudgesTheClaimsThatAStudyStatesItself) {
     EXPECT_EQ(judged("own-order", "[0.0, 0.3]", "[0.3, 0.0]").code, 2);
     EXPECT_EQ(judged("own-id", "three-bits", "overlap.left").code, 2);
     EXPECT_EQ(judged("own-metric", "\"distortion\"", "\"distorsion\"").code, 2);
+}
+
+// A part has no verdicts: each would have the false-alarm rate of the whole study.
+TEST(RunCommand, ClaimsOfAStudyAreJudgedOnceItsPartsAreMerged) {
+    const std::string folder =
+        folder_with_study("own-parts", contents(SPIKED_SOURCE_DIR "/validation/studies/own-claims.toml"));
+    const std::string words = "run study.toml --strict --no-report ";
+    for (const std::string part : {"1", "2"}) {
+        const std::string shard = "--shard " + part + "/2 -o part" + part + ".spiked ";
+        const Outcome rejected = spiked(words + shard + "--junit part.xml", in(folder));
+        EXPECT_EQ(rejected.code, 2);
+        EXPECT_NE(rejected.err.find("--junit has no place here (a part gives no verdicts)"), std::string::npos)
+            << rejected.err;
+        EXPECT_FALSE(fs::exists(folder + "/part" + part + ".spiked"));
+        const Outcome run = spiked(words + shard, in(folder));
+        EXPECT_EQ(run.code, 0) << run.err;
+        for (const std::string& text : {run.out, spiked("show part" + part + ".spiked", in(folder)).out}) {
+            EXPECT_NE(text.find("PARTIAL (shard " + part + "/2)"), std::string::npos) << text;
+            EXPECT_EQ(text.find("verdict"), std::string::npos) << text;
+            EXPECT_EQ(text.find("passed"), std::string::npos) << text;
+        }
+        const Outcome again = spiked("show part" + part + ".spiked --false-alarm 1e-4", in(folder));
+        EXPECT_EQ(again.code, 2);
+        EXPECT_NE(again.err.find("a part gives no verdicts: merge it with the other parts first"), std::string::npos)
+            << again.err;
+    }
+    const Outcome merged = spiked("merge part1.spiked part2.spiked -o whole.spiked", in(folder));
+    EXPECT_EQ(merged.code, 0) << merged.err;
+    EXPECT_NE(merged.out.find("complete; checks: 3 passed, 0 failed, 0 inconclusive"), std::string::npos) << merged.out;
+    EXPECT_EQ(spiked(words + "-o whole.spiked --junit claims.xml", in(folder)).code, 0) << "the advice of the message";
+    EXPECT_NE(contents(folder + "/claims.xml").find("tests=\"3\" failures=\"0\""), std::string::npos);
+}
+
+// Two versions of a program that should agree, of which one has a wrong constant: which claims flip.
+TEST(RunCommand, VerdictsOfTwoStoresAreCompared) {
+    const std::string folder =
+        folder_with_study("own-compared", contents(SPIKED_SOURCE_DIR "/validation/studies/own-claims.toml"));
+    ASSERT_EQ(spiked("run study.toml --no-report -o a.spiked", in(folder)).code, 0);
+    const std::string wrong =
+        "UPDATE moment SET mean = mean * 1.2 WHERE metric_id = (SELECT metric_id FROM metric WHERE name = "
+        "'distortion') AND cell_id = 2";
+    fs::copy_file(folder + "/a.spiked", folder + "/b.spiked");
+    ASSERT_EQ(std::system((in(folder) + " sqlite3 b.spiked \"" + wrong + "\"").c_str()), 0);
+    EXPECT_EQ(spiked("run study.toml --no-report -o b.spiked", in(folder)).code, 1) << "judged again";
+    const std::string same = spiked("compare a.spiked a.spiked", in(folder)).out;
+    EXPECT_NE(same.find("3 verdicts in both stores, 0 differ"), std::string::npos) << same;
+    EXPECT_EQ(same.find("three-bits"), std::string::npos) << same;
+    const std::string all = spiked("compare a.spiked a.spiked --all", in(folder)).out;
+    EXPECT_NE(all.find("denoising-helps"), std::string::npos) << all;
+    EXPECT_NE(all.find("0 to 0.3"), std::string::npos) << all;
+    const Outcome found = spiked("compare a.spiked b.spiked", in(folder));
+    EXPECT_NE(found.out.find("3 verdicts in both stores, 1 differ"), std::string::npos) << found.out;
+    EXPECT_NE(found.out.find("three-bits  n=128  tq-mse B=3  pass       fail"), std::string::npos) << found.out;
+    const Json document = spiked("compare a.spiked b.spiked --json", in(folder)).json();
+    const Json& verdicts = *document.find("verdicts");
+    EXPECT_EQ(number(verdicts, "others"), 1.0);
+    for (const Json& row : *verdicts.find("rows")->items()) {
+        const bool flipped = !*row.find("same")->boolean();
+        EXPECT_EQ(flipped, *row.find("cell")->string() == "n=128" && *row.find("check")->string() == "three-bits");
+        EXPECT_EQ(*row.find("b")->find("verdict")->string(), flipped ? "fail" : "pass");
+    }
 }
 
 // Verdicts of a store at another rate need no draws, and the file stays as it is.

@@ -213,6 +213,10 @@ TEST(ValidateCommand, AStoreResumesAfterKillsAndKeepsTheVerdicts) {
     const Outcome replay = spiked("replay claims.spiked --cell 'qjl.mean corrected 32' --rep 7", in(folder));
     EXPECT_EQ(replay.code, 0) << replay.err;
     EXPECT_NE(replay.out.find("0 of 4 stored values differ"), std::string::npos) << replay.out;
+    const Outcome emulated =
+        spiked("replay claims.spiked --cell 'qjl.mean corrected 32' --rep 7 --device emulated", in(folder));
+    EXPECT_NE(emulated.err.find("all is computed on the CPU, because claims have no kernels"), std::string::npos)
+        << emulated.err;
     const Outcome other = spiked("validate --claim qjl.mean -o claims.spiked", in(folder));
     EXPECT_EQ(other.code, 2);
     EXPECT_NE(other.err.find("the store holds another study (claims"), std::string::npos) << other.err;
@@ -273,6 +277,12 @@ TEST(ValidateCommand, AFreshSeedIsDrawnOnceForAStore) {
     EXPECT_EQ(again.out, first.out);
     EXPECT_NE(again.err.find("seed " + seed + ", that of fresh.spiked"), std::string::npos) << again.err;
     EXPECT_EQ(spiked("validate --claim qjl.mean --seed 0x1 -o fresh.spiked", in(folder)).code, 2);
+    // Without --seed the store goes on under its own one, which is not that of the help text.
+    const Outcome without = spiked("validate --claim qjl.mean --json --progress none -o fresh.spiked", in(folder));
+    EXPECT_EQ(without.out, first.out);
+    EXPECT_NE(without.err.find("seed " + seed + ", that of fresh.spiked"), std::string::npos) << without.err;
+    const std::string usual = "validate --claim qjl.mean --progress none -o usual.spiked";
+    for (int time = 0; time < 2; ++time) EXPECT_EQ(spiked(usual, in(folder)).err.find("seed 0x"), std::string::npos);
     EXPECT_NE(*spiked("validate --claim qjl.mean --seed fresh --json").json().find("seed")->string(), seed);
 }
 
@@ -282,8 +292,13 @@ TEST(ValidateCommand, ARunThatEndsEarlyWritesUndecidedClaimsAsSkipped) {
     std::filesystem::create_directories(folder);
     std::ofstream(folder + "/claims.xml") << "earlier";
     const Outcome found =
-        spiked("validate --tier full --max-time 1s --progress none --junit claims.xml -o early.spiked", in(folder));
+        spiked("validate --tier full --max-time 1s --progress none --junit claims.xml --summary s.md -o early.spiked",
+               in(folder));
     ASSERT_EQ(found.code, 75) << found.err;
+    EXPECT_NE(found.err.find("the time is over, stopping after the current work"), std::string::npos) << found.err;
+    EXPECT_EQ(found.err.find("signal"), std::string::npos) << found.err;
+    EXPECT_NE(found.err.find("s.md is not written: the run ended before its verdicts"), std::string::npos) << found.err;
+    EXPECT_FALSE(std::filesystem::exists(folder + "/s.md"));
     const std::string junit = contents(folder + "/claims.xml");
     EXPECT_NE(junit.find("name=\"one-bit-saved\"><skipped message=\"the run ended before its trials were drawn\"/>"),
               std::string::npos)
@@ -307,7 +322,8 @@ TEST(ValidateCommand, MergeJudgesTheClaimsOfItsParts) {
                   0);
     const Outcome merged = spiked("merge part1.spiked part2.spiked -o whole.spiked", in(folder));
     EXPECT_EQ(merged.code, 0) << merged.err;
-    EXPECT_NE(merged.out.find("claims: 1 passed, 0 failed, 0 inconclusive"), std::string::npos) << merged.out;
+    EXPECT_NE(merged.out.find(" replicates, complete; claims: 1 passed, 0 failed, 0 inconclusive"), std::string::npos)
+        << merged.out;
     // Numbers of the corrected form that are wrong, as of a program with a defect.
     const std::string wrong = "UPDATE value SET v = v + 1 WHERE cell_id IN (SELECT cell_id FROM cell)";
     for (const std::string part : {"1", "2"})
@@ -329,6 +345,9 @@ TEST(ValidateCommand, AMergedStoreSaysWhichAnalysesItLacks) {
     EXPECT_EQ(merged.code, 0) << merged.err;
     EXPECT_NE(merged.err.find("without --shard and with -o whole.spiked, goes on with them"), std::string::npos)
         << merged.err;
+    EXPECT_NE(merged.out.find(" replicates, complete except for 1 cell; claims: "), std::string::npos) << merged.out;
+    const Outcome document = spiked("merge part1.spiked part2.spiked -o again.spiked --json", in(folder));
+    EXPECT_EQ(number(document.json(), "lacking"), 1.0);
     ASSERT_EQ(spiked("report whole.spiked -o before.md", in(folder)).code, 0);
     EXPECT_NE(contents(folder + "/before.md")
                   .find("1 cell that these verdicts ask for, such as second analyses "
@@ -429,6 +448,16 @@ TEST(ValidateCommand, ClaimsOnADumpAreJudgedAndReplayedFromTheStore) {
     EXPECT_NE(replay.out.find(" stored values differ"), std::string::npos);
     EXPECT_NE(replay.out.find("0 of "), std::string::npos) << replay.out;
     EXPECT_EQ(spiked(words + " --block block.npy", from).code, 2);
+    // A claim about a dump is named with the dump.
+    std::filesystem::copy_file(sample_dump, folder + "/other.safetensors");
+    const Outcome other = spiked(
+        "validate --claim adaptive-rank --layers 0 --heads 0 --side value --block 64 other.safetensors -o "
+        "claims.spiked",
+        in(folder));
+    EXPECT_EQ(other.code, 2);
+    EXPECT_NE(other.err.find("\"adaptive-rank on dump.safetensors\", now \"adaptive-rank on other.safetensors\""),
+              std::string::npos)
+        << other.err;
     // Another content of the same size, then a file of another size: nothing is judged on them.
     const std::string path = folder + "/dump.safetensors";
     std::string bytes = contents(path);
@@ -437,7 +466,7 @@ TEST(ValidateCommand, ClaimsOnADumpAreJudgedAndReplayedFromTheStore) {
     const Outcome changed = spiked("show ../claims.spiked", from);
     EXPECT_EQ(changed.code, 0);
     EXPECT_NE(changed.err.find("(its content differs)"), std::string::npos) << changed.err;
-    EXPECT_NE(changed.out.find("1 more claims of this store are not shown"), std::string::npos) << changed.out;
+    EXPECT_NE(changed.out.find("1 more claim of this store is not shown"), std::string::npos) << changed.out;
     std::ofstream(path, std::ios::binary) << bytes << "x";
     EXPECT_NE(spiked("show ../claims.spiked", from).err.find("(its size differs)"), std::string::npos);
     const Outcome lost = spiked(words, from);

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "core/text/terminal.hpp"
 #include "reports/tables/csv_text.hpp"
 #include "reports/tables/metric_words.hpp"
+#include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/metrics/metric_table.hpp"
 
@@ -162,6 +164,24 @@ TEST(Text, LimitsAndWhatIsRandomInErrors) {
     EXPECT_TRUE(errors_sentence("head").starts_with("Random in these errors: layers and heads"));
     EXPECT_TRUE(errors_sentence("prompt").ends_with("Fixed: the model, its layers and heads."));
     EXPECT_EQ(errors_sentence("\x1b[31m"), "");
+}
+
+TEST(CheckRows, ADeviationIsMeasuredByTheMarginOrByTheControl) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    const CheckRow both{.margin = 0.1, .allowed_low = 0.2, .allowed_high = 0.4, .control_expected = 0.7};
+    EXPECT_EQ(stated_region(0.2, 0.4), "0.2 to 0.4");
+    EXPECT_NEAR(both.margins_off(0.2), 1.0, 1e-12);
+    EXPECT_NEAR(both.margins_off(0.7), 4.0, 1e-12);
+    const CheckRow most{.allowed_low = -none, .allowed_high = 0.4, .control_expected = 0.5};
+    EXPECT_EQ(stated_region(-none, 0.4), "at most 0.4");
+    EXPECT_NEAR(most.margins_off(0.4), 1.0, 1e-12);
+    EXPECT_NEAR(most.margins_off(0.5), 2.0, 1e-12);
+    EXPECT_EQ(most.margins_off(-9.0), 0.0);
+    const CheckRow least{.allowed_low = 0.4, .allowed_high = none, .control_expected = 0.0};
+    EXPECT_EQ(stated_region(0.4, none), "at least 0.4");
+    EXPECT_NEAR(least.margins_off(0.2), 1.5, 1e-12);
+    EXPECT_EQ(least.margins_off(9.0), 0.0);
+    EXPECT_TRUE(std::isnan(least.margins_off(std::nan("")))) << "not measured";
 }
 
 }  // namespace

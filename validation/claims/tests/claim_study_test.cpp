@@ -169,6 +169,14 @@ TEST(ClaimStudy, ShardsAreMergedAndContinued) {
     EXPECT_FALSE(first.claims.at(1).criteria.at(0).extended);
     EXPECT_EQ(run_into(claim_experiment(plan_for(Tier::full), made_up_claims()), whole), RunOutcome::complete);
     EXPECT_EQ(numbers_of(judged(whole)), numbers_of(validate_claims(plan_for(Tier::full), made_up_claims())));
+    const std::string again = scratch_path("claims-merged-again");
+    for (const bool part_first : {true, false}) {
+        const std::vector<std::string> two = {part_first ? parts[0] : whole, part_first ? whole : parts[0]};
+        const std::string message = message_of([&] { merge_stores(two, again); }, ErrorKind::usage);
+        const std::string which = part_first ? "the second" : "the first";
+        EXPECT_NE(message.find("(" + which + " has further cells, such as second analyses"), std::string::npos)
+            << message;
+    }
 }
 
 TEST(ClaimStudy, VerdictsAreMadeAgainAtAnotherFalseAlarmRate) {

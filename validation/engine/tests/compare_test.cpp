@@ -75,6 +75,75 @@ TEST(Compare, FractionsOfFewReplicatesThatAllAgreeAreNotCertain) {
     EXPECT_EQ(row_of("outlier", "0xb").p, 0.0);
 }
 
+// The verdict flips where the numbers do, or where only the margin is another one.
+TEST(Compare, JoinsTheVerdictsOfBothStores) {
+    FakeStudy study;
+    study.cells = {{"a", 1.0, 0.5}, {"b", 2.0, 0.5}};
+    const auto store_of_study = [&](const FakeStudy& of, double moved, const std::string& name) {
+        Experiment experiment = of.experiment();
+        experiment.cells[1].predictions[0].value += moved;
+        const std::string path = scratch_path(name);
+        run_into(experiment, path);
+        return path;
+    };
+    const std::string a = store_of_study(study, 0.0, "verdicts-a");
+    const VerdictComparison same = compared(a, a).verdicts;
+    EXPECT_EQ(same.rows.size(), 2U);
+    EXPECT_EQ(same.others(), 0U);
+    const VerdictComparison moved = compared(a, store_of_study(study, 2.0, "verdicts-b")).verdicts;
+    ASSERT_EQ(moved.rows.size(), 2U);
+    EXPECT_EQ(moved.others(), 1U);
+    const ComparedVerdict& flipped = moved.rows[1];
+    EXPECT_EQ(flipped.check + "|" + flipped.cell + "|" + flipped.method, "mean|cell b|sample");
+    EXPECT_EQ(flipped.a.verdict + " " + flipped.b.verdict, "pass fail");
+    EXPECT_EQ(flipped.a.estimate, flipped.b.estimate);
+    EXPECT_EQ(flipped.b.expected - flipped.a.expected, 2.0);
+    study.cells.push_back({"c", 3.0, 0.5});
+    const VerdictComparison more = compared(a, store_of_study(study, 0.0, "verdicts-b")).verdicts;
+    EXPECT_EQ(more.rows.size(), 2U);
+    EXPECT_EQ(more.only_a, 0U);
+    EXPECT_EQ(more.only_b, 1U);
+}
+
+// The mean of the larger size is that of a program with a defect.
+TEST(Compare, JudgesTheDifferenceOfExponents) {
+    const auto store_of_sizes = [](double larger, const std::string& seed, const std::string& name) {
+        FakeStudy study;
+        study.seed = seed;
+        study.most = 200;
+        study.cells = {{"a", 1.0, 0.1}, {"b", 2.0, 0.1}};
+        Experiment experiment = study.experiment();
+        experiment.cells[0].factors = {{"n", 32.0, "32"}};
+        experiment.cells[1].factors = {{"n", 64.0, "64"}};
+        for (auto& cell : experiment.cells) cell.predictions = {{"overlap.left", "overlap.left", 0, 1, 1.0, 5.0}};
+        experiment.checks[0].exponent_of = "n";
+        experiment.worker = [larger, worker = experiment.worker](std::size_t c, ReplicateRange range) {
+            return [c, larger, draw = worker(c, range)](std::uint64_t replicate) {
+                auto values = draw(replicate);
+                if (c == 1)
+                    for (auto& one : values) one.value *= larger;
+                return values;
+            };
+        };
+        const std::string path = scratch_path(name);
+        run_into(experiment, path);
+        return path;
+    };
+    const std::string a = store_of_sizes(1.0, "0x1", "exponents-a");
+    const auto exponent = [&](double larger) {
+        const StoreComparison found = compared(a, store_of_sizes(larger, "0x2", "exponents-b"));
+        EXPECT_EQ(found.verdicts.rows.size(), 1U);
+        EXPECT_EQ(found.rows.back().cell, "exponent of n up to cell b");
+        return found.rows.back();
+    };
+    const ComparedMean seeds = exponent(1.0);
+    EXPECT_FALSE(seeds.beyond) << seeds.p;
+    EXPECT_NEAR(seeds.a.mean, 1.0, 0.05);
+    const ComparedMean defect = exponent(1.5);
+    EXPECT_TRUE(defect.beyond) << defect.p;
+    EXPECT_NEAR(defect.difference, std::log2(1.5), 0.05);
+}
+
 TEST(Compare, AStoreWithItselfDiffersNowhere) {
     for (const std::size_t raw : {static_cast<std::size_t>(-1), std::size_t{0}, std::size_t{10}}) {
         FakeStudy study;

@@ -576,7 +576,25 @@ TEST(Shards, MayHaveNoWork) {
     EXPECT_EQ(run_into(study.experiment(), path, {.threads = 1, .shard = {2, 2}}), RunOutcome::part_complete);
     Database store = open_store(path);
     EXPECT_EQ(store.integer("SELECT count(*) FROM batch"), 0);
-    EXPECT_EQ(store.integer("SELECT count(*) FROM verdict WHERE verdict = 'inconclusive'"), 1);
+    EXPECT_EQ(store.integer("SELECT count(*) FROM verdict"), 0);
+}
+
+// Each part would be judged at the false-alarm rate of the whole study.
+TEST(Shards, APartGivesNoVerdicts) {
+    const Experiment experiment = FakeStudy{}.experiment();
+    const std::string path = scratch_path("judged-part");
+    const auto verdicts = [&] { return open_store(path).integer("SELECT count(*) FROM verdict"); };
+    (void)run_into(experiment, path, {.threads = 1, .shard = {1, 2}});
+    EXPECT_EQ(verdicts(), 0);
+    edit(path,
+         "INSERT INTO verdict SELECT question_id, check_name, claim, cell_id, method_id, 'overlap.left', k, 1, 1, "
+         "expected, margin, 0, 2, 1e-3, 1, 40, NULL, 'pass', control_expected, 'fail', '', allowed_lo, allowed_hi, "
+         "exponent_of FROM question LIMIT 1");
+    EXPECT_EQ(verdicts(), 1) << "as of a program that judged parts";
+    (void)run_into(experiment, path, {.threads = 1, .shard = {1, 2}});
+    EXPECT_EQ(verdicts(), 0);
+    (void)run_into(experiment, path, {.threads = 1, .shard = {2, 2}});
+    EXPECT_EQ(verdicts(), 5) << "the store holds the whole study";
 }
 
 }  // namespace

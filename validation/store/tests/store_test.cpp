@@ -298,6 +298,8 @@ TEST(StoreFile, WithValuesOfOtherTypesIsRejected) {
           {"UPDATE factor SET num = 9e999", "table factor"},
           {"UPDATE question SET margin = -9e999", "table question"},
           {"UPDATE question SET allowed_lo = -9e999", "table question"},
+          {"UPDATE question SET expected = NULL, allowed_lo = -9e999, allowed_hi = 9e999", "table question"},
+          {"UPDATE verdict SET expected = NULL, allowed_lo = 9e999, allowed_hi = 9e999", "table verdict"},
           {"UPDATE verdict SET allowed_lo = allowed_hi + 1", "table verdict"},
           {"UPDATE verdict SET exponent_of = printf('%300s', 'n')", "table verdict"},
           {"INSERT INTO question_cell VALUES(1, 1, 0)", "table question_cell"},
@@ -456,6 +458,36 @@ TEST(Judge, AControlIsComparedWithTheRegionItself) {
         EXPECT_EQ(judged(mean, 5.8), "fail/pass") << mean;
     }
     EXPECT_EQ(judged(7.0, 8.0), "fail/fail");
+}
+
+// "At most" and "at least", as a claim of a study states them.
+TEST(Judge, ARegionWithOneEndIsJudgedAtThatEnd) {
+    constexpr double none = std::numeric_limits<double>::infinity();
+    FakeStudy study;
+    study.most = 100;
+    const auto judged = [&](double mean, const AcceptanceRegion& region, double control) {
+        study.cells = {{"a", mean, 0.1}};
+        Experiment experiment = study.experiment();
+        experiment.cells[0].predictions[0].region = region;
+        experiment.cells[0].predictions[0].with_fault = control;
+        const std::string path = scratch_path("one-end");
+        EXPECT_EQ(run_into(experiment, path), RunOutcome::complete);
+        Database store = open_store(path);
+        // With 100 values of standard deviation .1 an interval reaches about .04 to either side.
+        EXPECT_EQ(store.integer("SELECT count(*) FROM verdict WHERE expected IS NULL AND margin = 0 AND detectable "
+                                "BETWEEN 0.03 AND 0.12"),
+                  1);
+        const std::string text = verdicts_of(store);
+        return text.substr(0, text.rfind('/'));
+    };
+    EXPECT_EQ(judged(-50.0, between(-none, 6.0), 6.2), "pass/fail");
+    EXPECT_EQ(judged(5.8, between(-none, 6.0), 6.2), "pass/fail");
+    EXPECT_EQ(judged(6.0, between(-none, 6.0), 7.0), "inconclusive/fail");
+    EXPECT_EQ(judged(6.2, between(-none, 6.0), 7.0), "fail/fail");
+    EXPECT_EQ(judged(1.0, between(-none, 6.0), 5.0), "fail/pass");
+    EXPECT_EQ(judged(50.0, between(6.0, none), 5.8), "pass/fail");
+    EXPECT_EQ(judged(5.8, between(6.0, none), 5.0), "fail/fail");
+    EXPECT_EQ(judged(7.0, between(6.0, none), 6.001), "inconclusive/inconclusive");
 }
 
 /// Verdicts on one metric whose value in replicate r is value(r), for a codec of that name.

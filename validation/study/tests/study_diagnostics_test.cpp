@@ -381,5 +381,39 @@ TEST(StudyDiagnostics, KeysThatSayHowADumpIsRead) {
     EXPECT_EQ(all.science.find("tokens"), nullptr);
 }
 
+TEST(StudyDiagnostics, AClaimThatCannotBeDecidedIsAnErrorOfTheFile) {
+    const auto error_with = [](const std::string& keys, const std::string& head = "id = \"own\"\n") {
+        return error_of(
+            study_with("signal = { strength = [3.0] }", "[[claim]]\n" + head + "metric = \"overlap.left\"\n" + keys));
+    };
+    const std::string component = "k = 1\n";
+    const std::string rest = component + "equals = 0.5\nmargin = { abs = 0.1 }\ncontrol = 0.9\n";
+    const auto says = [&](const std::string& keys, const std::string& part) {
+        expect_part(error_with(component + keys), part);
+    };
+    says("between = [-inf, inf]\ncontrol = 1.0\n", "between allows every number");
+    for (const std::string ends : {"[0.0, 1e301]", "[-1.7e308, 1.7e308]", "[-inf, -1e301]"})
+        says("between = " + ends + "\ncontrol = 1.0\n", "an end is a number from -1e+300 to 1e+300, or -inf or inf");
+    for (const std::string ends : {"[nan, 1.0]", "[1.0, nan]", "[inf, 1.0]", "[inf, inf]"})
+        says("between = " + ends + "\ncontrol = 1.0\n", "the smaller first");
+    says("between = [-inf, 0.3]\ncontrol = 0.3\n", "the control is the end of the region");
+    expect_part(error_with(component + "between = [-inf, 0.0]\n"), "\"control\" is missing");
+    says("between = [0.2, 0.3]\nmargin = { abs = 0.1 }\ncontrol = 1.0\n", "between has no margin");
+    says("equals = 0.0\nmargin = { rel = 0.1 }\ncontrol = 1.0\n", "a fraction of 0 is a margin of 0: write margin");
+    EXPECT_EQ(error_with(component + "between = [0.2, 0.3]\nmargin = { abs = 0.1 }\ncontrol = 1.0\n").find("unknown"),
+              std::string::npos);
+    expect_part(error_with("k = 5\nequals = 0.5\nmargin = { abs = 0.1 }\ncontrol = 0.9\n"),
+                "claim \"own\": cell n=24 has no component 5 (it has 1): give a smaller k, or leave the cell out");
+    expect_part(error_with(rest, "id = \"\"\n"), "\"id\" is empty: give it a name");
+    expect_part(error_with(rest + "statement = \"" + std::string(20'001, 's') + "\"\n"),
+                "statement has 20001 bytes (at most 20000): shorten it");
+    for (const std::string key : {"name", "title"}) {
+        std::string text = study_with("", "[[estimator]]\nname = \"eoptshrink\"\n");
+        text.replace(text.find("name = \"x\""), 10,
+                     (key == "title" ? "name = \"x\"\ntitle = \"" : "name = \"") + std::string(20'001, 's') + "\"");
+        expect_part(error_of(text), key + " has 20001 bytes (at most 20000)");
+    }
+}
+
 }  // namespace
 }  // namespace spiked::validation

@@ -829,6 +829,34 @@ reps = { min = 200, batch = 50 }
     EXPECT_EQ(count_verdicts(store.database()).failed, 0U);
 }
 
+// What the reader of studies accepts, the reader of stores must accept too.
+TEST(OwnClaims, AStoreOfExtremeNumbersAndTextsOpensAgain) {
+    const std::string path = scratch_path("extreme");
+    const auto judged = [&](const std::string& keys) {
+        const std::string text = small_study +
+                                 "[[claim]]\nid = \"own\"\nmetric = \"overlap.left\"\nk = 1\nwhere = { "
+                                 "\"signal.strength\" = { ge = 1.0 } }\n" +
+                                 keys;
+        std::remove(path.c_str());
+        run_into(parse_study(text, "extreme.toml").experiment, path);
+        Database store = open_store(path);
+        Statement verdict(store,
+                          "SELECT group_concat(DISTINCT verdict || '/' || control_verdict) FROM verdict WHERE "
+                          "check_name = 'own'");
+        return verdict.step() ? verdict.text(0) : "";
+    };
+    EXPECT_EQ(judged("between = [-inf, 9.0]\ncontrol = 20.0\n"), "pass/fail");
+    EXPECT_EQ(judged("between = [-inf, -9.0]\ncontrol = 0.0\n"), "fail/fail");
+    EXPECT_EQ(judged("between = [-9.0, inf]\ncontrol = -20.0\n"), "pass/fail");
+    EXPECT_EQ(judged("between = [0.0, +inf]\ncontrol = -1e300\n"), "pass/fail");
+    EXPECT_EQ(judged("between = [-1e300, 1e300]\ncontrol = 0.0\n"), "fail/pass");
+    EXPECT_EQ(judged("between = [-inf, 1e300]\ncontrol = -1e300\n"), "fail/pass");
+    EXPECT_EQ(judged("equals = 1e300\nmargin = { rel = 0.5, abs = 1e6 }\ncontrol = -1e300\n"), "fail/fail");
+    const std::string longest(20'000, 's');
+    EXPECT_EQ(judged("equals = 0.5\nmargin = { abs = 9.0 }\ncontrol = 20.0\nstatement = \"" + longest + "\"\n"),
+              "pass/fail");
+}
+
 TEST(Claims, AClaimWithAShiftedPredictionFails) {
     Study study = parse_study(small_study, "small.toml", {.set = {{"run.reps.min", "200"}}});
     for (auto& cell : study.experiment.cells)
