@@ -77,18 +77,21 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 Command doctor_command() {
-    return {
-        "doctor",
-        "report what this machine and build can do, and check their linear algebra",
-        {"spiked doctor", "spiked doctor --json", "spiked doctor --device cuda:0"},
-        {},
-        0,
-        0,
-        {{"--device", any_text("cuda:0|emulated"),
-          "compare the kernels of a device with the CPU: a GPU, or its code on the host; exit 1 if one differs", "cpu",
-          false},
-         {"--stress", {}, "with --device also full batches of every kernel and a million random matrices", "", false}},
-        run};
+    return {"doctor",
+            "report what this machine and build can do, and check their linear algebra",
+            {"spiked doctor", "spiked doctor --json", "spiked doctor --device cuda:0"},
+            {},
+            0,
+            0,
+            {{"--device", any_text("cuda:0|emulated"),
+              "compare the kernels of a device with the CPU: a GPU, or its code on the host; exit 1 if one differs",
+              "cpu", false},
+             {"--stress",
+              {},
+              "with --device also full batches of decompositions, trials and codecs, and a million random matrices",
+              "",
+              false}},
+            run};
 }
 
 }  // namespace spiked::app

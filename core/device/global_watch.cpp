@@ -48,14 +48,17 @@ void GlobalWatch::add(std::size_t byte, bool writes) {
     const Access now{launch_, block_, running_thread};
     check(here.written, now, byte, writes);
     if (writes) {
-        check(here.read, now, byte, writes);
-        check(here.also_read, now, byte, writes);
+        for (const Access* read : {&here.read, &here.by_lane, &here.by_warp, &here.by_block})
+            check(*read, now, byte, writes);
         here.written = now;
         return;
     }
-    const bool elsewhere = here.read.launch == now.launch &&
-                           (here.read.block != now.block || here.read.thread.rank / 32 != now.thread.rank / 32);
-    if (elsewhere) here.also_read = here.read;
+    if (here.read.block != now.block)
+        here.by_block = here.read;
+    else if (here.read.thread.rank / 32 != now.thread.rank / 32)
+        here.by_warp = here.read;
+    else if (here.read.thread.rank != now.thread.rank)
+        here.by_lane = here.read;
     here.read = now;
 }
 

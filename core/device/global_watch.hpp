@@ -21,7 +21,7 @@ inline thread_local RunningThread running_thread;
 /// race throws precondition_error; it names the first one.
 ///
 /// Kernels use plain pointers to global memory, so that accesses are seen only in code that is compiled with
-/// -fsanitize=thread: its hooks call `note` (validation/trials/tests/access_hooks.cpp). The watch takes 48 bytes for
+/// -fsanitize=thread: its hooks call `note` (validation/trials/tests/access_hooks.cpp). The watch takes 120 bytes for
 /// each byte, and one is active at a time.
 class GlobalWatch {
 public:
@@ -44,9 +44,10 @@ private:
         std::uint32_t block = 0;
         RunningThread thread;
     };
-    /// The last write, the last read, and the last read by another warp or block before it.
+    /// The last write, the last read, and before it the last reads by another lane of the same warp, by another warp of
+    /// the same block and by another block. A write that is in a race with any read is in one with one of these.
     struct Byte {
-        Access written, read, also_read;
+        Access written, read, by_lane, by_warp, by_block;
     };
     void add(std::size_t byte, bool writes);
     void check(const Access& before, const Access& now, std::size_t byte, bool writes);

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
+#include "estimators/compressors/compressor.hpp"
 #include "estimators/quantizers/quantizer_table.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/svd/analysed_block.hpp"
@@ -35,13 +38,15 @@ struct Case {
     [[nodiscard]] bool in_float() const { return precision == estimators::Precision::float32; }
 };
 
-/// Tall, wide and square blocks, the largest tile that registers hold, and last a block that they do not hold.
+/// Tall, wide and square blocks, the largest tile that registers hold, a block that they do not hold, and last one
+/// whose rows are too long for the kernels that most Haar vectors and rotations take.
 constexpr Case cases[] = {
     {{48, 32}, estimators::Precision::float64, sim::Colouring::dense, 3},
     {{20, 64}, estimators::Precision::float32, sim::Colouring::eigenbasis, 3},
     {{64, 64}, estimators::Precision::float64, sim::Colouring::eigenbasis, 2},
     {{128, 128}, estimators::Precision::float32, sim::Colouring::dense, 2},
     {{140, 128}, estimators::Precision::float64, sim::Colouring::eigenbasis, 1},
+    {{20, 140}, estimators::Precision::float32, sim::Colouring::dense, 1},
 };
 
 /// The largest of several differences, each relative to its tolerance.
@@ -88,21 +93,22 @@ sim::SpikedModel model_of(const Case& one) {
     return model;
 }
 
-estimators::QuantizerOptions coding(const stream::StudySeed& seed, estimators::RotationKind rotation,
-                                    std::uint64_t replicate) {
-    estimators::QuantizerOptions options;
-    options.rotation = rotation;
-    options.seed = seed;
-    options.rotation_index = replicate;
-    return options;
-}
-
 constexpr std::uint32_t code_bits = 3;
 struct Coding {
-    std::string_view quantizer;
+    const char* method;
     estimators::RotationKind rotation;
     bool same_bytes = true;
     bool rotates = true;
+
+    [[nodiscard]] estimators::QuantizerOptions options(const stream::StudySeed& seed, std::size_t columns,
+                                                       std::uint64_t replicate) const {
+        estimators::QuantizerOptions wanted;
+        const bool no_power_of_two = rotation == estimators::RotationKind::rht2 && !std::has_single_bit(columns);
+        wanted.rotation = no_power_of_two ? estimators::RotationKind::fht_kac : rotation;
+        wanted.seed = seed;
+        wanted.rotation_index = replicate;
+        return wanted;
+    }
 };
 constexpr Coding codings[] = {
     {"tq-mse", estimators::RotationKind::rht2},
@@ -110,7 +116,30 @@ constexpr Coding codings[] = {
     {"eden", estimators::RotationKind::rht2},
     {"tq-prod", estimators::RotationKind::haar, false},
     {"kivi", estimators::RotationKind::identity, true, false},
+    {"eoptshrink+tq-mse", estimators::RotationKind::rht2, false},
 };
+
+/// Adds the codings to a plan.
+void add_codings(cuda::TrialPlan& plan, const stream::StudySeed& seed, estimators::Shape shape) {
+    for (const Coding& one : codings) {
+        const estimators::MethodSpec method = estimators::parse_method(one.method);
+        const auto options = one.options(seed, shape.columns, first);
+        plan.codecs.push_back(trial_codec(method.quantizer, options, shape, code_bits));
+        plan.codecs.back().low_rank = low_rank_part(method, options, shape);
+        if (one.rotation == estimators::RotationKind::haar) plan.rotation = drawn_rotation(options);
+    }
+}
+
+/// The low-rank parts that the host stored while a device coded: of each coding, of each trial.
+using StoredLowRanks = std::vector<std::vector<std::optional<cuda::StoredFactors>>>;
+
+/// A low-rank part as a decoder reads it.
+arma::fmat low_rank_of(const cuda::StoredFactors& stored, estimators::Shape shape) {
+    const std::size_t rank = stored.rank();
+    const arma::fmat left(stored.left.data(), shape.rows, rank);
+    const arma::fmat right(stored.right.data(), shape.columns, rank);
+    return left * arma::diagmat(arma::fvec(stored.values)) * right.t();
+}
 
 template <class Real>
 arma::Mat<Real> part(const std::vector<double>& all, std::size_t at, std::size_t rows, std::size_t columns) {
@@ -161,14 +190,22 @@ void check_shrinkage(const Case& one, const cuda::TrialResult& trial, Checks& ch
     }
 }
 
-void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::TrialStages& stages, std::size_t t,
-                  Checks& checks) {
+void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::TrialStages& stages,
+                  const StoredLowRanks& stored, std::size_t t, Checks& checks) {
     const auto [rows, columns] = one.shape;
-    const arma::fmat block = part<float>(stages.observed, t, rows, columns);
     const std::size_t entries = rows * columns;
     for (std::size_t c = 0; c < std::size(codings); ++c) {
-        const auto options = coding(seed, codings[c].rotation, first + t);
-        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, columns, code_bits, options);
+        arma::fmat block = part<float>(stages.observed, t, rows, columns);
+        arma::fmat low_rank(rows, columns, arma::fill::zeros);
+        if (!stored[c].empty()) {
+            checks.bytes.require(stored[c][t].has_value());
+            if (!stored[c][t]) continue;
+            low_rank = low_rank_of(*stored[c][t], one.shape);
+            block -= low_rank;
+        }
+        const auto options = codings[c].options(seed, columns, first + t);
+        const auto quantizer = estimators::row_quantizer(estimators::parse_method(codings[c].method).quantizer.text,
+                                                         columns, code_bits, options);
         if (codings[c].rotates) {
             const arma::fmat rotated = estimators::row_rotation(options, columns).rotate(block);
             const float* const found = stages.rotated[c].data() + t * entries;
@@ -188,7 +225,7 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
             checks.bytes.require(differing == 0.0);
         else
             checks.bytes.difference(differing, static_cast<double>(entries) / 200.0);
-        const arma::fmat decoded = quantizer.decode_float(bytes, rows);
+        const arma::fmat decoded = quantizer.decode_float(bytes, rows) + low_rank;
         for (std::size_t i = 0; i < entries; ++i)
             checks.bytes.difference(std::abs(stages.decoded[c][t * entries + i] - decoded[i]),
                                     1e-5 * arma::abs(decoded).max());
@@ -240,9 +277,11 @@ void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t r
                    arma::dot(vectors.right.col(i), sample.right.col(i)));
     }
     for (std::size_t c = 0; c < std::size(codings); ++c) {
-        const auto quantizer = estimators::row_quantizer(codings[c].quantizer, one.shape.columns, code_bits,
-                                                         coding(seed, codings[c].rotation, replicate));
-        const arma::mat decoded = quantizer.decode(quantizer.encode(sample.observed).bytes, one.shape.rows);
+        const estimators::Compressor compressor(estimators::parse_method(codings[c].method), one.shape.columns,
+                                                code_bits, codings[c].options(seed, one.shape.columns, replicate));
+        const auto coded = compressor.encode(block);
+        const arma::mat decoded = compressor.decode(coded.encoded.bytes, one.shape.rows);
+        checks.whole.require(trial.codes[c].rank == coded.rank);
         // An entry close to a threshold may get the neighbouring index, which hardly changes the error.
         checks.whole.difference(
             std::abs(trial.codes[c].error / arma::accu(arma::square(decoded - sample.observed)) - 1.0), 1e-4);
@@ -256,10 +295,15 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
     cuda::TrialPlan plan =
         trial_plan(model, seed, std::string(cell), one.precision,
                    {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
-    for (const auto& [quantizer, rotation, same, rotates] : codings)
-        plan.codecs.push_back(
-            trial_codec(estimators::quantizer_spec(quantizer), coding(seed, rotation, first), one.shape, code_bits));
-    plan.rotation = drawn_rotation(coding(seed, estimators::RotationKind::haar, first));
+    add_codings(plan, seed, one.shape);
+    StoredLowRanks stored(plan.codecs.size());
+    for (std::size_t c = 0; c < plan.codecs.size(); ++c)
+        if (auto& low_rank = plan.codecs[c].low_rank) {
+            stored[c].resize(one.trials);
+            low_rank->code = [code = low_rank->code, &of_trial = stored[c]](const cuda::FoundFactors& found) {
+                return of_trial[found.block - first] = code(found);
+            };
+        }
     cuda::TrialStages stages;
     const auto trials = device.run(plan, first, one.trials, {}, &stages);
     for (std::size_t t = 0; t < one.trials; ++t) {
@@ -279,7 +323,7 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
         else
             check_decomposition<double>(one, plan, stages, trials[t], t, checks);
         check_shrinkage(one, trials[t], checks);
-        check_coding(one, seed, stages, t, checks);
+        check_coding(one, seed, stages, stored, t, checks);
         check_products(one, seed, first + t, stages, trials[t], t, checks);
         check_whole(one, seed, first + t, sample, trials[t], checks);
     }
@@ -369,28 +413,33 @@ ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials, std::s
     const stream::StudySeed seed{};
     std::size_t fine = 0;
     std::size_t others = 0;  // left to the host, which is allowed for singular values that are too close
-    std::size_t bad = 0;
     std::size_t done = 0;
-    for (const Case& one : {Case{{128, 128}, estimators::Precision::float32, sim::Colouring::eigenbasis, trials / 2},
-                            Case{{96, 64}, estimators::Precision::float64, sim::Colouring::dense, trials / 4},
-                            Case{{40, 100}, estimators::Precision::float32, sim::Colouring::dense, trials / 4}}) {
+    const std::size_t coded_trials = std::max<std::size_t>(1, trials / 128);  // 8192 of a million
+    for (const auto& [one, is_coded] :
+         {std::pair{Case{{128, 128}, estimators::Precision::float32, sim::Colouring::eigenbasis, trials / 2}, false},
+          std::pair{Case{{96, 64}, estimators::Precision::float64, sim::Colouring::dense, trials / 4}, false},
+          std::pair{Case{{40, 100}, estimators::Precision::float32, sim::Colouring::dense, trials / 4}, false},
+          std::pair{Case{{20, 140}, estimators::Precision::float32, sim::Colouring::dense, coded_trials}, true},
+          std::pair{Case{{48, 32}, estimators::Precision::float64, sim::Colouring::dense, coded_trials}, true}}) {
         if (one.shape.rows * one.shape.columns > most_entries) continue;
-        const cuda::TrialPlan plan =
+        cuda::TrialPlan plan =
             trial_plan(model_of(one), seed, "load", one.precision,
                        {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
+        if (is_coded) add_codings(plan, seed, one.shape);
         constexpr std::size_t batch_size = 4096;
         for (std::size_t first_trial = 0; first_trial < one.trials; first_trial += batch_size) {
             const auto found = device.run(plan, first_trial, std::min(batch_size, one.trials - first_trial), {});
             for (const auto& trial : found) {
-                const bool good = trial.status == cuda::TrialStatus::fine;
-                fine += good ? 1 : 0;
+                bool plausible = trial.values[0] > 0.0;
+                for (const auto& code : trial.codes)
+                    plausible = plausible && code.error > 0.0 && code.error < code.energy;
+                fine += trial.status == cuda::TrialStatus::fine && plausible ? 1 : 0;
                 others += trial.status == cuda::TrialStatus::for_the_host ? 1 : 0;
-                bad += trial.status == cuda::TrialStatus::not_finite || (good && !(trial.values[0] > 0.0)) ? 1 : 0;
             }
             done += found.size();
         }
     }
-    return {"random matrices", done > 0 && bad == 0 && others * 10000 <= done && fine + others == done,
+    return {"random matrices", done > 0 && others * 10000 <= done && fine + others == done,
             fmt::format("{} of {} computed, {} left to the CPU (allowed 1 in 10000), {} failed", fine, done, others,
                         done - fine - others)};
 }

@@ -18,9 +18,10 @@ struct ParityCheck {
 };
 
 /// Runs trials of several shapes, in float and double, through the driver that studies use. Each stage is compared with
-/// the CPU's result for the same input: normals, samples, values, vectors, eOptShrink, rotation, quantizer bytes, inner
-/// products. Whole trials are then compared with the CPU's trials at the same addresses. Shapes with more than
-/// `most_entries` entries are skipped. Takes seconds on emulated blocks. Throws cuda::DeviceFailure.
+/// the CPU's result for the same input: normals, samples, values, vectors, eOptShrink, rotation, quantizer bytes (of
+/// one method, those of what a low-rank part leaves), inner products. Whole trials are then compared with the CPU's
+/// trials at the same addresses. Shapes with more than `most_entries` entries are skipped. Takes seconds on emulated
+/// blocks. Throws cuda::DeviceFailure.
 [[nodiscard]] std::vector<ParityCheck> check_parity(cuda::TrialDevice& device,
                                                     std::size_t most_entries = std::numeric_limits<std::size_t>::max());
 
@@ -35,7 +36,8 @@ struct DeviceUnderLoad {
 };
 /// Looks for defects that a few blocks do not show. For every tile size, in float and double, it decomposes more blocks
 /// than a GPU holds at once: copies of a block must agree bit for bit, and the first block with LAPACK. It then counts
-/// the statuses of `trials` random matrices of three shapes. Shapes with more than `most_entries` entries are skipped.
+/// the statuses of `trials` random matrices of three shapes, and of some more of two shapes that are also coded, whose
+/// errors must be below the energy of their block. Shapes with more than `most_entries` entries are skipped.
 [[nodiscard]] std::vector<ParityCheck> check_under_load(
     const DeviceUnderLoad& device, std::size_t blocks, std::size_t trials,
     std::size_t most_entries = std::numeric_limits<std::size_t>::max());

@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "core/device/device_count.hpp"
-#include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "estimators/quantizers/bench/quantize_bench.hpp"
@@ -70,20 +69,11 @@ Job parallel_job(std::string what, std::size_t threads, std::size_t blocks,
         [threads, work = std::move(work)] { for_each_parallel(threads, threads, work); }, wall_microseconds);
 }
 
-/// Reports a device that runs out of memory as such, not as a bug of the program.
-template <class Work>
-auto on_device(const Work& work) {
-    try {
-        return work();
-    } catch (const spiked::cuda::DeviceFailure& failure) {
-        throw Error(failure.out_of_memory() ? ErrorKind::memory : ErrorKind::internal, failure.what());
-    }
-}
-
-Job pass_job(std::string what, std::unique_ptr<cuda::DevicePass> pass) {
+Job pass_job(std::string what, const spiked::cuda::Device& device, std::unique_ptr<cuda::DevicePass> pass) {
     std::shared_ptr<cuda::DevicePass> shared = std::move(pass);
     return batch_job(
-        std::move(what), shared->blocks(), [shared] { on_device([&] { shared->run(); }); }, wall_microseconds);
+        std::move(what), shared->blocks(), [shared, device] { on_device(device, [&] { shared->run(); }); },
+        wall_microseconds);
 }
 
 /// Memory for one of `passes` batches that are on the device at the same time.
@@ -138,7 +128,7 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
             values.empty() ? 0.0 : estimators::worst_error(values, reference, std::max<std::size_t>(1, wanted));
         if (!(error < (sizeof(Real) == sizeof(float) ? 2e-3 : 1e-10)))
             throw postcondition_error("{} finds values that are {:.2g} off: unequal work is not compared", what, error);
-        jobs.push_back(pass_job(what, std::move(pass)));
+        jobs.push_back(pass_job(what, device, std::move(pass)));
     };
     // A multiprocessor has room for 32 blocks of short side 256 in the kernel with one thread per block, and for more
     // smaller ones.
@@ -158,7 +148,7 @@ DeviceTimings time_decompositions_in(const spiked::cuda::Device& device, estimat
         for (const auto& [what, route] : {std::pair{"cusolver-syev-gram", cuda::LibraryRoute::syev_gram},
                                           std::pair{"cusolver-gesvda", cuda::LibraryRoute::gesvda}})
             try {
-                on_device([&, what = what, route = route] {
+                on_device(device, [&, what = what, route = route] {
                     add(what, cuda::library_pass(number, blocks, std::min(found.batch, most_of_a_library), route));
                 });
             } catch (const Error& error) {  // only the baseline that fails is left out
@@ -200,7 +190,7 @@ DeviceTimings time_device_decompositions(const spiked::cuda::Device& device, est
     if (wanted > estimators::cuda::most_vectors)
         throw usage_error("--vectors {}: kernels find {}: ask for fewer, or leave --device out", wanted,
                           estimators::cuda::most_vectors);
-    return on_device([&] {
+    return on_device(device, [&] {
         return in_float ? time_decompositions_in<float>(device, shape, wanted, threads, seconds)
                         : time_decompositions_in<double>(device, shape, wanted, threads, seconds);
     });
@@ -247,7 +237,7 @@ DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::si
             for (const auto& [what, part] :
                  {std::pair{"encode", cuda::CodingPart::encode}, std::pair{"decode", cuda::CodingPart::decode},
                   std::pair{"copied", cuda::CodingPart::encode_and_copy}})
-                on_device([&, what = what, part = part] {
+                on_device(device, [&, what = what, part = part] {
                     auto pass = cuda::coding_pass(device.backend, device.numbers.front(), memory, coding,
                                                   batch_of(device, blocks), fill, part);
                     found.batch = pass->blocks();
@@ -255,7 +245,7 @@ DeviceTimings time_device_quantizers(const spiked::cuda::Device& device, std::si
                         throw postcondition_error(
                             "{} on {} loses {:.4g}, {:.4g} on the CPU: unequal work is not compared", name, backend,
                             theirs, error);
-                    jobs.push_back(pass_job(fmt::format("{}:{}:{}", name, what, backend), std::move(pass)));
+                    jobs.push_back(pass_job(fmt::format("{}:{}:{}", name, what, backend), device, std::move(pass)));
                 });
         }
     found.rows = time_interleaved(jobs, seconds);

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "core/device/device.hpp"
+#include "core/device/device_failure.hpp"
+#include "core/runtime/error.hpp"
 #include "core/timing/stopwatch.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/shape.hpp"
@@ -21,6 +23,18 @@ struct BenchmarkTrials {
 /// cell, and Error as TrialSlots::run does.
 [[nodiscard]] std::vector<Timing> time_studies(const spiked::cuda::Device& device, const BenchmarkTrials& trials,
                                                std::size_t threads, double seconds);
+
+/// Returns what `work` returns, which computes on the first GPU of a device. A failure of it is thrown as an Error that
+/// names this GPU, of the kind memory if it is full, which is no bug of the program.
+template <class Work>
+auto on_device(const spiked::cuda::Device& device, const Work& work) {
+    try {
+        return work();
+    } catch (const spiked::cuda::DeviceFailure& failure) {
+        throw Error(failure.out_of_memory() ? ErrorKind::memory : ErrorKind::internal,
+                    spiked::cuda::name_of(device.backend, device.numbers.front()) + ": " + failure.what());
+    }
+}
 
 struct DeviceTimings {
     std::vector<Timing> rows;

@@ -53,6 +53,15 @@ std::size_t accesses_of(const Work& work) {
     return watched_accesses;
 }
 
+void watch_trials(const cuda::TrialPlan& plan, std::size_t count) {
+    EXPECT_GT(accesses_of([&] {
+                  cuda::TrialBatch<WatchedMachine> device(0, watched_memory);
+                  for (const auto& trial : device.run(plan, 3, count, {}, nullptr))
+                      EXPECT_EQ(trial.status, cuda::TrialStatus::fine);
+              }),
+              100'000U);
+}
+
 TEST(GlobalMemory, NoKernelOfATrialHasARace) {
     const auto seed = stream::StudySeed::parse("0x5eed");
     for (const estimators::Shape shape : {estimators::Shape{20, 16}, estimators::Shape{12, 32}})
@@ -72,13 +81,23 @@ TEST(GlobalMemory, NoKernelOfATrialHasARace) {
                 plan.codecs.back().low_rank = low_rank_part(method, options, shape);
                 if (rotation == estimators::RotationKind::haar) plan.rotation = drawn_rotation(options);
             }
-            EXPECT_GT(accesses_of([&] {
-                          cuda::TrialBatch<WatchedMachine> device(0, watched_memory);
-                          for (const auto& trial : device.run(plan, 3, 3, {}, nullptr))
-                              EXPECT_EQ(trial.status, cuda::TrialStatus::fine);
-                      }),
-                      100'000U);
+            watch_trials(plan, 3);
         }
+}
+
+/// Rows that are too long for the kernels that shorter ones take, and products of several tiles.
+TEST(GlobalMemory, NoKernelOfATrialWithLongRowsHasARace) {
+    const auto seed = stream::StudySeed::parse("0x5eed");
+    constexpr estimators::Shape shape{70, 130};
+    sim::SpikedModel model{sim::Covariance::ar1(0.4, shape.rows), sim::Covariance::exponential(1.0, shape.columns), {}};
+    model.strengths = {SignalStrength{6.0}, SignalStrength{4.0}};
+    auto plan = trial_plan(model, seed, "watched", estimators::Precision::float32, {});
+    EXPECT_GT(shape.columns, (stream::HaarFrames<double, 1, 4>::most_rows));
+    EXPECT_EQ(stream::frame_factors(shape.columns), 0U) << "rotations are by reflectors";
+    const estimators::QuantizerOptions options{.rotation = estimators::RotationKind::haar, .seed = seed};
+    plan.codecs.push_back(trial_codec(estimators::parse_method("tq-mse").quantizer, options, shape, 3));
+    plan.rotation = drawn_rotation(options);
+    watch_trials(plan, 1);
 }
 
 /// A shape for every tile of registers, one that they do not hold, and one whose vectors need more than shared memory;
@@ -86,11 +105,22 @@ TEST(GlobalMemory, NoKernelOfATrialHasARace) {
 TEST(GlobalMemory, NoDecompositionHasARace) {
     std::mt19937_64 random(7);
     std::normal_distribution<double> normal;
+    struct Wanted {
+        unsigned rows, columns, vectors;
+        bool in_shared = true;  ///< whether shared memory holds what the vectors need
+    };
     for (const bool in_float : {true, false})
-        for (const auto& [rows, columns] :
-             {std::pair{20U, 32U}, std::pair{64U, 40U}, std::pair{90U, 66U}, std::pair{128U, 64U}, std::pair{100U, 98U},
-              std::pair{20U, 130U}, std::pair{165U, 162U}}) {
-            cuda::BlocksToDecompose blocks{rows, columns, 3, in_float, {}};
+        for (const auto& [rows, columns, vectors, in_shared] : {Wanted{20, 32, 3},
+                                                                {64, 40, 3},
+                                                                {90, 66, 3},
+                                                                {128, 64, 3},
+                                                                {100, 98, 3},
+                                                                {20, 130, 3},
+                                                                {165, 162, 16, false}}) {
+            const estimators::cuda::BatchSize size{2, std::max(rows, columns), std::min(rows, columns), rows < columns,
+                                                   vectors};
+            EXPECT_EQ(estimators::cuda::BidiagonalVectors<float>::memory_of_block(size) == 0, in_shared);
+            cuda::BlocksToDecompose blocks{rows, columns, vectors, in_float, {}};
             for (std::size_t i = 0; i < std::size_t{rows} * columns; ++i) blocks.blocks.push_back(normal(random));
             EXPECT_GT(accesses_of([&] {
                           const auto pass = cuda::decomposition_pass_on<WatchedMachine>(
@@ -145,15 +175,23 @@ struct Shift {
     }
 };
 
-std::string race_of(Shift::Barrier barrier, unsigned distance, unsigned blocks) {
-    std::vector<float> memory(4 * Shift::threads);
-    const GlobalWatch watch(memory.data(), memory.size() * sizeof(float));
-    const Shift kernel{barrier, distance, memory.data(), memory.data() + 2 * Shift::threads};
+/// Runs a kernel twice, and returns the message about its race.
+template <class Kernel>
+std::string message_about(const Kernel& kernel, unsigned blocks) {
     try {
         for (int launch = 0; launch < 2; ++launch) EmulatedExecutor().launch(kernel, blocks);
     } catch (const Error& error) {
         return error.what();
     }
+    return "";
+}
+
+std::string race_of(Shift::Barrier barrier, unsigned distance, unsigned blocks) {
+    std::vector<float> memory(4 * Shift::threads);
+    const GlobalWatch watch(memory.data(), memory.size() * sizeof(float));
+    const Shift kernel{barrier, distance, memory.data(), memory.data() + 2 * Shift::threads};
+    const std::string message = message_about(kernel, blocks);
+    if (!message.empty()) return message;
     EXPECT_EQ(watch.accesses(), 2U * 3U * blocks * Shift::threads);
     return "";
 }
@@ -168,6 +206,44 @@ TEST(GlobalMemoryControl, RacesWithinABlockAndBetweenBlocksAreFound) {
     const std::string between = race_of(Barrier::of_the_block, 2 * Shift::threads - 1, 2);
     EXPECT_NE(between.find("with no barrier between"), std::string::npos) << "no barrier orders blocks";
     EXPECT_NE(between.find("Shift"), std::string::npos) << between;
+}
+
+/// Threads `first_reader`, .. of each block read a number, which the last one of the last block then writes.
+struct WriteAfterReads {
+    static constexpr unsigned threads = 64;
+    Shift::Barrier barrier;
+    unsigned first_reader;
+    unsigned last_block;
+    float* number;
+    float* to;
+
+    [[nodiscard]] static std::size_t shared_bytes() { return 0; }
+    template <class Team>
+    void operator()(Team& team, unsigned block) const {
+        if (team.rank() >= first_reader) to[block * threads + team.rank()] = *number;
+        if (barrier == Shift::Barrier::of_the_block) team.barrier();
+        if (barrier == Shift::Barrier::of_the_warp) team.warp_barrier();
+        if (block == last_block && team.rank() == threads - 1) *number = 1.0F;
+    }
+};
+
+std::string race_with_reads(Shift::Barrier barrier, unsigned first_reader, unsigned blocks) {
+    std::vector<float> memory(1 + 2 * WriteAfterReads::threads);
+    const GlobalWatch watch(memory.data(), memory.size() * sizeof(float));
+    const std::string message =
+        message_about(WriteAfterReads{barrier, first_reader, blocks - 1, memory.data(), memory.data() + 1}, blocks);
+    EXPECT_GT(watch.accesses(), 0U);
+    return message;
+}
+
+TEST(GlobalMemoryControl, AWriteByTheLastOfSeveralReadersIsARace) {
+    using Barrier = Shift::Barrier;
+    EXPECT_EQ(race_with_reads(Barrier::none, 63, 1), "") << "the only reader writes";
+    EXPECT_NE(race_with_reads(Barrier::none, 32, 1), "") << "the other readers are lanes of its warp";
+    EXPECT_EQ(race_with_reads(Barrier::of_the_warp, 32, 1), "");
+    EXPECT_NE(race_with_reads(Barrier::of_the_warp, 0, 1), "") << "no barrier orders the other warp";
+    EXPECT_EQ(race_with_reads(Barrier::of_the_block, 0, 1), "");
+    EXPECT_NE(race_with_reads(Barrier::of_the_block, 0, 2), "") << "no barrier orders the block before";
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "validation/store/open_store.hpp"
 #include "validation/store/store.hpp"
 #include "validation/study/study.hpp"
+#include "validation/trials/bench/device_bench.hpp"
 #include "validation/trials/cuda/trial_batch.hpp"
 #include "validation/trials/device_trials.hpp"
 #include "validation/trials/tests/small_trials.hpp"
@@ -222,6 +223,19 @@ std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> values_of(D
 }
 
 /// A run on a device that is lost before it computes the second of two cells.
+TEST(DeviceFailures, ABenchmarkNamesTheDevice) {
+    for (const auto& [full, kind] : {std::pair{true, ErrorKind::memory}, std::pair{false, ErrorKind::internal}}) {
+        try {
+            on_device({spiked::cuda::Backend::cuda, {3}},
+                      [full = full] { throw DeviceFailure("allocating memory", "the reason", full); });
+            ADD_FAILURE() << "no error";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), kind);
+            EXPECT_EQ(std::string(error.what()), "cuda:3: allocating memory failed on the GPU (the reason)");
+        }
+    }
+}
+
 TEST(DeviceFailures, AStudyOfAutoGoesOnOnTheCpuInAStoreThatSaysSo) {
     const auto study = [] {
         return parse_study(

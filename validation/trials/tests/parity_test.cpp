@@ -28,7 +28,9 @@ enum class PlantedDefect {
     products,
     errors,
     entries,
-    vectors_of_all  ///< the same in every block, so that copies agree
+    low_rank,
+    vectors_of_all,  ///< the same in every block, so that copies agree
+    coded
 };
 class DefectiveMachine : public EmulatedMachine {
 public:
@@ -49,7 +51,8 @@ private:
     void plant(const sim::DrawnBlocks& kernel) const { plant(kernel.model); }
     void plant(const sim::SpikedEntries& samples) const {
         if (defect_ == PlantedDefect::samples) samples.observed[5] += 1e-9;
-        if (defect_ == PlantedDefect::entries) samples.observed_as_float[5] = std::numeric_limits<float>::quiet_NaN();
+        if (defect_ == PlantedDefect::entries && samples.observed_as_float != nullptr)
+            samples.observed_as_float[5] = std::numeric_limits<float>::quiet_NaN();
     }
     template <class Real>
     void plant(const estimators::cuda::SingularValues<Real>& kernel) const {
@@ -72,6 +75,12 @@ private:
     }
     void plant(const estimators::cuda::PackCells& kernel) const {
         if (defect_ == PlantedDefect::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
+    }
+    void plant(const estimators::cuda::SplitLowRank<float>& kernel) const {
+        if (defect_ == PlantedDefect::low_rank && kernel.residual != kernel.blocks_in) kernel.residual[3] += 0.1F;
+    }
+    void plant(const estimators::cuda::SquaredErrors<float>& kernel) const {
+        if (defect_ == PlantedDefect::coded) kernel.sums.errors[0] = 2.0 * kernel.sums.energies[0];
     }
     template <class Entry>
     void plant(const estimators::cuda::PairSums<Entry>& kernel) const {
@@ -105,6 +114,17 @@ TEST(ParityControl, APlantedDefectFailsItsCheckAndNoEarlierOne) {
     }
 }
 
+TEST(ParityControl, ADefectOfALowRankPartFailsTheCheckOfTheRotatedRest) {
+    cuda::TrialBatch<DefectiveMachine> device(PlantedDefect::low_rank);
+    for (const auto& check : check_parity(device, 1300)) {
+        if (check.name == "rotation") {
+            EXPECT_FALSE(check.passed) << check.detail;
+            break;
+        }
+        EXPECT_TRUE(check.passed) << check.name << " " << check.detail;
+    }
+}
+
 /// The machine that the next pass is made on, which cannot be told more.
 class NextMachine : public DefectiveMachine {
 public:
@@ -112,7 +132,7 @@ public:
     NextMachine(int, std::size_t) : DefectiveMachine(defect) {}
 };
 
-/// Decomposes 4 blocks of each of the smaller shapes, two of them twice, and draws 4 matrices.
+/// Decomposes 4 blocks of each of the smaller shapes, two of them twice, and draws 6 matrices, of which it codes 2.
 TEST(ParityControl, BadBlocksUnderLoadFailTheirChecks) {
     const auto decompose = [](const cuda::BlocksToDecompose& blocks, std::size_t count) {
         return cuda::decomposition_pass_on<NextMachine>(0, plenty, blocks, count, cuda::DecompositionPart::vectors);
@@ -136,9 +156,10 @@ TEST(ParityControl, BadBlocksUnderLoadFailTheirChecks) {
     }
     const auto checks = checks_with(PlantedDefect::entries);
     EXPECT_FALSE(checks[2].passed) << checks[2].detail;
-    EXPECT_NE(checks[2].detail.find("3 of 4 computed, 0 left to the CPU (allowed 1 in 10000), 1 failed"),
+    EXPECT_NE(checks[2].detail.find("4 of 6 computed, 0 left to the CPU (allowed 1 in 10000), 2 failed"),
               std::string::npos)
         << checks[2].detail;
+    EXPECT_FALSE(checks_with(PlantedDefect::coded)[2].passed) << "a code that loses more than the block holds";
     // A check of no matrix is none.
     cuda::TrialBatch<DefectiveMachine> trials(PlantedDefect::none);
     EXPECT_FALSE(check_under_load({decompose, trials}, 4, 16, 1024)[2].passed);
