@@ -156,6 +156,12 @@ void add_finite_size(reports::TheoryAnswers& answers, const Arguments& arguments
         }
     }
     answers.finite = theory::finite_size(answers.law, size.rows, size.columns, strengths, 0.01, entries);
+    if (std::abs(answers.finite->kurtosis_shift) > answers.finite->top_noise_standard_deviation)
+        answers.entries_note += fmt::format(
+            "; it moves the largest noise eigenvalue by {:.3g}, more than its standard deviation: first order is then "
+            "too "
+            "large (for sparse:0.05 at 64 x 160 by a third), and that deviation too small (there by half)",
+            answers.finite->kurtosis_shift);
 }
 
 /// Strengths, largest first, so close that spikes of them in one block mix (theory::spike_clusters).

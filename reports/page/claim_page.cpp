@@ -39,7 +39,7 @@ std::string claims_html(const validation::Validation& validation, std::string_vi
                                     escape(claim.claim->corrected));
         if (!claim.claim->note.empty()) sections += fmt::format("<p><b>Note</b>: {}.</p>\n", escape(claim.claim->note));
         if (claim.closest_fault)
-            sections += fmt::format("<p><b>Closest fault that would still pass</b>: {}.</p>\n",
+            sections += fmt::format("<p><b>Largest fault that would not fail</b>: {}.</p>\n",
                                     escape(closest_fault_text(claim)));
         sections += evidence.html() + "</section>\n";
     }

@@ -314,7 +314,7 @@ std::string claims_legend(const Validation& validation) {
         "against the size on logarithmic "
         "scales. Brackets contain the standard error in the last digits; detectable is the smallest deviation that "
         "would "
-        "have failed with probability 0.99. The closest fault that would still pass has a size between the largest "
+        "have failed with probability 0.99. The largest fault that would not fail has a size between the largest "
         "tried at which no criterion fails and the smallest at which one does, in the unit of the fault (where the "
         "numbers of trials are not linear in it, searched on new trials in the full tier only) or, where a fault is "
         "there or not, as the fraction of the trials that have it.{}",
@@ -380,7 +380,7 @@ std::string claims_markdown(const Validation& validation, std::string_view origi
             text += fmt::format("\n**Corrected, {}**: {}.\n", name_of(claim.corrected), claim.claim->corrected);
         if (!claim.claim->note.empty()) text += fmt::format("\n**Note**: {}.\n", claim.claim->note);
         if (claim.closest_fault)
-            text += fmt::format("\n**Closest fault that would still pass**: {}.\n", closest_fault_text(claim));
+            text += fmt::format("\n**Largest fault that would not fail**: {}.\n", closest_fault_text(claim));
         text +=
             "\n| form | measured | where | value | allowed | detectable | verdict |\n|---|---|---|---|---|---|---|\n";
         for (const auto& cells : evidence_rows(claim)) {

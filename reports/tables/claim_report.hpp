@@ -35,7 +35,7 @@ namespace spiked::reports {
 
 /// The title of a claim: `one-bit-saved`, or `one-bit-saved on a.safetensors`.
 [[nodiscard]] std::string claim_title(const validation::ClaimOutcome& claim);
-/// The name and size of the closest fault that would still pass; empty where no form holds.
+/// The name and size of the largest fault that would not fail; empty where no form holds.
 [[nodiscard]] std::string closest_fault_text(const validation::ClaimOutcome& claim);
 /// A paragraph that explains verdicts, controls and intervals.
 [[nodiscard]] std::string claims_legend(const validation::Validation& validation);

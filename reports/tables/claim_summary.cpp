@@ -161,7 +161,9 @@ std::string at_all_sizes(const CriterionOutcome& one, Number number) {
         all.push_back(fmt::format("{} at d = {}", number(finding), finding.size));
     return fmt::format("{}", fmt::join(all, " and "));
 }
-std::string as_percent(double share) { return fmt::format("{:.2g} %", 100.0 * share); }
+std::string as_percent(double share) {
+    return fmt::format(100.0 * std::abs(share) < 99.5 ? "{:.2g} %" : "{:.0f} %", 100.0 * share);
+}
 std::string share_of(const Finding& finding) { return as_percent(finding.interval.estimate); }
 std::string share_without(const Finding& finding) { return as_percent(1.0 - finding.interval.estimate); }
 

@@ -13,7 +13,7 @@ struct SummaryRow {
     std::string says;      ///< the statement in words
     std::string measured;  ///< the number that decides, with its meaning and its size
     std::string allowed;   ///< the margin in words
-    std::string closest;   ///< the closest fault that would still pass; what passes too for a vacuous claim
+    std::string closest;   ///< the largest fault that would not fail; what passes too for a vacuous claim
 };
 
 struct SummaryGroup {
@@ -44,6 +44,6 @@ inline constexpr std::string_view summary_title = "The paper's statements on two
 inline constexpr std::string_view losses_title = "What one loses in practice";
 /// Headings of the columns of a group.
 inline constexpr std::string_view summary_columns[] = {"claim", "in words", "measured", "allowed",
-                                                       "closest fault that would still pass"};
+                                                       "largest fault that would not fail"};
 
 }  // namespace spiked::reports

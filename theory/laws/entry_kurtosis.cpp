@@ -131,6 +131,15 @@ double kurtosis_edge_shift(const SeparableLaw& law, std::size_t columns, const N
            (1.0 + root) / root;
 }
 
+double kurtosis_shift_at(const SeparableLaw& law, std::size_t columns, const NoiseEntries& entries, Eigenvalue at) {
+    const double of_edge = kurtosis_edge_shift(law, columns, entries);
+    const double edge = law.bulk_edge().value;
+    if (of_edge == 0.0 || at.value >= edge) return of_edge;
+    const double root = std::sqrt(law.aspect().value());
+    const double lower = edge * std::pow((1.0 - root) / (1.0 + root), 2);
+    return of_edge * at.value / edge * (2.0 * at.value - edge - lower) / (edge - lower);
+}
+
 KurtosisEffect kurtosis_effect(const SeparableLaw& law, SignalStrength strength, std::size_t rows, std::size_t columns,
                                const NoiseEntries& entries, const LogVariances& gaussian) {
     (void)variance_of_white(law);

@@ -20,12 +20,22 @@ struct NoiseEntries {
 /// Whether A and B are multiples of the identity, the only noise for which the functions below hold.
 [[nodiscard]] bool is_white(const SeparableLaw& law);
 
-/// The shift of the top noise eigenvalues and of the edge, k (1 + sqrt(beta))^2 / (sqrt(beta) d) for unit noise, k the
+/// The shift of the edge, k (1 + sqrt(beta))^2 / (sqrt(beta) d) for unit noise, k the
 /// excess kurtosis. Source: the limit of `outlier_shift` below at the threshold; for beta = 1 and sparse entries the
 /// first term of Hwang, Lee and Yang 2019. It is of order 1/d, the Tracy-Widom scale of order d^(-2/3): the level of a
 /// test at the Gaussian edge is wrong by a factor that tends to 1 as d^(-1/3) only. Throws usage_error unless the law
 /// is white.
 [[nodiscard]] double kurtosis_edge_shift(const SeparableLaw& law, std::size_t columns, const NoiseEntries& entries);
+
+/// The shift of the noise eigenvalues near `at`, a place inside the bulk: that of the edge times
+/// at (2 at - edge - lower edge) / (edge (edge - lower edge)), which is 1 at the edge, falls to 0 at the middle of the
+/// bulk and is the edge's beyond the edge. Source: the fourth cumulant adds a multiple of cos 2 phi dphi to the mean
+/// density of eigenvalues at middle + (edge - lower edge) / 2 cos phi (Pan and Zhou 2008 have the mean of a linear
+/// statistic), which moves the eigenvalue there by its integral over the density. Measured over predicted for laplace
+/// at 64 x 160, 2500 blocks: eigenvalues 1, 3, 5, 9 .892(38), .602(26), .412(22), .213(18) of the shift of the edge,
+/// predicted .88, .61, .45, .24. Throws usage_error unless the law is white.
+[[nodiscard]] double kurtosis_shift_at(const SeparableLaw& law, std::size_t columns, const NoiseEntries& entries,
+                                       Eigenvalue at);
 
 /// Variances of the logarithms of one spike's outlier and overlaps under Gaussian entries, to first order in 1/d, and
 /// their covariances.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "theory/laws/line_fit.hpp"
@@ -27,11 +28,12 @@ void require_size(const SeparableLaw& law, std::size_t rows, std::size_t columns
 /// Pure noise of one size: the typical positions of its eigenvalues, and the expected number above a level.
 class Noise {
 public:
-    /// `shift` moves the eigenvalues near the edge, not the edge that a rule knows.
-    Noise(const SeparableLaw& law, std::size_t rows, std::size_t columns, double shift)
+    /// The kurtosis of `entries` moves the eigenvalues, not the edge that a rule knows.
+    Noise(const SeparableLaw& law, std::size_t rows, std::size_t columns, const NoiseEntries& entries)
         : bulk_(law),
           edge_(law.bulk_edge().value),
-          shift_(shift),
+          edge_shift_(kurtosis_edge_shift(law, columns, entries)),
+          shift_at_([&law, columns, entries](double at) { return kurtosis_shift_at(law, columns, entries, {at}); }),
           edge_scale_(1.0 / (law.tracy_widom_scale() * std::pow(static_cast<double>(columns), 2.0 / 3.0))),
           rows_(static_cast<double>(rows)),
           columns_(static_cast<double>(columns)) {}
@@ -44,17 +46,19 @@ public:
     /// above.
     [[nodiscard]] double position(std::size_t j) const {
         const double above = (static_cast<double>(j) - 0.75) / rows_;
-        return bulk_.quantile(std::max(0.0, 1.0 - above)).value + shift_;
+        const double place = bulk_.quantile(std::max(0.0, 1.0 - above)).value;
+        return place + shift_at_(place);
     }
 
     [[nodiscard]] double probability_above(double level) const {
-        return tracy_widom_survival((level - shift_ - edge_) / edge_scale_);
+        return tracy_widom_survival((level - edge_shift_ - edge_) / edge_scale_);
     }
 
     [[nodiscard]] double expected_above(double level) const {
-        const double s = (level - shift_ - edge_) / edge_scale_;
+        const double unshifted = level - shift_at_(level - edge_shift_);
+        const double s = (unshifted - edge_) / edge_scale_;
         if (s >= 0.0) return edge_points_above(s);
-        const double counted = rows_ * bulk_.survival({level - shift_});
+        const double counted = rows_ * bulk_.survival({unshifted});
         constexpr double far = -8.0;
         if (s < far) return counted + 0.25;
         return counted + edge_points_above(s) - 2.0 / (3.0 * std::numbers::pi) * std::pow(-s, 1.5);
@@ -69,7 +73,8 @@ public:
 private:
     BulkDistribution bulk_;
     double edge_;
-    double shift_;
+    double edge_shift_;
+    std::function<double(double)> shift_at_;  ///< of the eigenvalue at a place of the limit
     double edge_scale_;
     double rows_;
     double columns_;
@@ -175,7 +180,7 @@ FiniteSize finite_size(const SeparableLaw& law, std::size_t rows, std::size_t co
     const std::size_t short_side = std::min(rows, columns);
     const double p = static_cast<double>(short_side);
     const double shift = kurtosis_edge_shift(law, columns, entries);
-    const Noise noise(law, rows, columns, shift);
+    const Noise noise(law, rows, columns, entries);
     const double edge = noise.edge();
 
     FiniteSize result;

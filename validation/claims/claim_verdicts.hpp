@@ -128,7 +128,7 @@ struct Validation {
 /// Judges claims. A criterion that is inconclusive at the first interim analysis is run once more with four times as
 /// many trials; each analysis spends half of the criterion's part of the false-alarm rate. Controls use the same
 /// trials, random numbers and acceptance regions as their criterion, and count as comparisons of their own. A form is
-/// refuted only where its positive controls pass. Where a form holds, the closest fault that would still pass is
+/// refuted only where its positive controls pass. Where a form holds, the largest fault that would not fail is
 /// searched: in the quick tier among faults that occur in a fraction of the trials, which needs no further trials; in
 /// the full tier also in the faults' own units, with at most as many further trials as the claim had. Verdicts depend
 /// only on the seed, not on threads or on the choice of claims. Throws usage_error for an unknown id.

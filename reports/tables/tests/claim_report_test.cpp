@@ -79,7 +79,7 @@ TEST(ClaimReport, StatesTheClosestFaultAndTheLevelsOfSlopes) {
     EXPECT_EQ((*levels.items())[1].find("level")->text(), "0.226");
     EXPECT_NE(claims_text(found, false).find("a threshold 15 to 23 % too large"), std::string::npos);
     const std::string page = claims_markdown(found, "made by a test");
-    EXPECT_NE(page.find("**Closest fault that would still pass**: a threshold 15 to 23 % too large."),
+    EXPECT_NE(page.find("**Largest fault that would not fail**: a threshold 15 to 23 % too large."),
               std::string::npos);
     EXPECT_NE(page.find("| root mean square at each size | d = 64: 0.29 (mean -0.28), d = 128: 0.23 (mean -0.22) |"),
               std::string::npos)
