@@ -18,6 +18,7 @@
 #include "estimators/caches/cache_method.hpp"
 #include "estimators/caches/method_name.hpp"
 #include "estimators/compressors/golden_vectors.hpp"
+#include "estimators/quantizers/kivi.hpp"
 #include "reports/tables/kv_report.hpp"
 #include "validation/trials/device_trials.hpp"
 
@@ -79,6 +80,15 @@ std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& f
         reports::ledger_text(found.ledger.per_entry(static_cast<double>(found.entries))));
 }
 
+/// What to change, in a method that kernels would code but for its last tokens.
+std::string way_to_kernels(const codec::EncodePlan& plan) {
+    const auto kivi = plan.cache ? std::nullopt : estimators::kivi_options(plan.method.quantizer, plan.quantizer);
+    if (!kivi || kivi->residual == 0) return "";
+    const bool in_the_name = plan.method.text.find("residual") != std::string::npos;
+    return fmt::format("; {} keeps the last {} tokens: {} keeps none", plan.method.text, kivi->residual,
+                       in_the_name ? "residual=0" : "--residual 0");
+}
+
 int encode(const Arguments& arguments) {
     codec::EncodePlan plan;
     plan.dump = arguments.positionals.front();
@@ -110,8 +120,8 @@ int encode(const Arguments& arguments) {
     if (plan.coder && found.device_blocks < found.blocks)
         print_note(arguments,
                    fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
-                               "and kivi, alone or after an estimator, numbers in fp16, no token kept in full)",
-                               found.blocks - found.device_blocks, found.blocks));
+                               "and kivi, alone or after an estimator, numbers in fp16, no token kept in full{})",
+                               found.blocks - found.device_blocks, found.blocks, way_to_kernels(plan)));
     for (const auto& note : found.notes) print_note(arguments, note);
     if (arguments.json())
         print_json(as_json(plan, found));

@@ -274,6 +274,15 @@ TEST(DeviceCommand, ADumpIsCodedOnADevice) {
         spiked("kv encode '" + sample_dump + "' --method rabitq --bits 2 -o none.spkv --device emulated", in(folder));
     EXPECT_EQ(none.code, 0);
     EXPECT_NE(none.err.find("blocks were coded on the CPU"), std::string::npos) << none.err;
+    EXPECT_EQ(none.err.find("--residual"), std::string::npos) << none.err;
+    const std::string kivi =
+        "kv encode '" + sample_dump + "' --bits 2 -o kivi.spkv --device emulated --json --method kivi";
+    const Outcome kept = spiked(kivi, in(folder));
+    EXPECT_EQ(number(kept.json(), "device_blocks"), 0.0);
+    EXPECT_NE(kept.err.find("kivi keeps the last 128 tokens: --residual 0 keeps none)"), std::string::npos) << kept.err;
+    const Outcome all = spiked(kivi + " --residual 0", in(folder));
+    EXPECT_EQ(number(all.json(), "device_blocks"), number(all.json(), "blocks")) << all.err;
+    EXPECT_EQ(all.err.find("coded on the CPU"), std::string::npos) << all.err;
     EXPECT_EQ(spiked("kv encode '" + sample_dump + "' -o none.spkv --device cuda:99", in(folder)).code, 2);
 }
 
@@ -393,6 +402,20 @@ assert difference(summary(n=99)) == difference(summary(metric="other")) == float
 assert script.difference_of(summary(sd=0.0), summary(mean=2.0 + 1e-9, sd=0.0))[0] < script.EQUAL
 )py";
     EXPECT_EQ(std::system(("python3 '" + folder + "/check.py' '" SPIKED_SOURCE_DIR "/tools/gpu-check'").c_str()), 0);
+}
+
+/// Its table has the loops of every kernel, which change with the code and with the compiler.
+TEST(PredictedRates, KnowsTheLoopsOfTheBuiltProgram) {
+    if (const std::string gpu = spiked("doctor --json").out;
+        gpu.find("this build has no CUDA code") != std::string::npos)
+        GTEST_SKIP() << "this build has no CUDA code";
+    if (std::system("PATH=\"$PATH:/usr/local/cuda/bin\" command -v cuobjdump >/dev/null") != 0)
+        GTEST_SKIP() << "cuobjdump (a part of the CUDA toolkit) is not installed";
+    const std::string file = scratch("predicted-rates.txt");
+    const int status = std::system(
+        ("python3 '" SPIKED_SOURCE_DIR "/tools/predicted-rates' '" SPIKED_BINARY "' >'" + file + "' 2>&1").c_str());
+    EXPECT_EQ(status, 0) << contents(file);
+    EXPECT_NE(contents(file).find("| coded trial |"), std::string::npos) << contents(file);
 }
 
 TEST(PredictedRates, FollowsTheLoopsAndStallsOfADisassembly) {
