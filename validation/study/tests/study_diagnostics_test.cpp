@@ -383,8 +383,9 @@ TEST(StudyDiagnostics, KeysThatSayHowADumpIsRead) {
 
 TEST(StudyDiagnostics, AClaimThatCannotBeDecidedIsAnErrorOfTheFile) {
     const auto error_with = [](const std::string& keys, const std::string& head = "id = \"own\"\n") {
-        return error_of(
-            study_with("signal = { strength = [3.0] }", "[[claim]]\n" + head + "metric = \"overlap.left\"\n" + keys));
+        return error_of(study_with(
+            "signal = { strength = [3.0] }",
+            "[[estimator]]\nname = \"eoptshrink\"\n[[claim]]\n" + head + "metric = \"overlap.left\"\n" + keys));
     };
     const std::string component = "k = 1\n";
     const std::string rest = component + "equals = 0.5\nmargin = { abs = 0.1 }\ncontrol = 0.9\n";
@@ -403,7 +404,7 @@ TEST(StudyDiagnostics, AClaimThatCannotBeDecidedIsAnErrorOfTheFile) {
     EXPECT_EQ(error_with(component + "between = [0.2, 0.3]\nmargin = { abs = 0.1 }\ncontrol = 1.0\n").find("unknown"),
               std::string::npos);
     expect_part(error_with("k = 5\nequals = 0.5\nmargin = { abs = 0.1 }\ncontrol = 0.9\n"),
-                "claim \"own\": cell n=24 has no component 5 (it has 1): give a smaller k, or leave the cell out");
+                "claim \"own\": cell n=24 d=32 has no component 5 (it has 1): give a smaller k, or leave the cell out");
     expect_part(error_with(rest, "id = \"\"\n"), "\"id\" is empty: give it a name");
     expect_part(error_with(rest + "statement = \"" + std::string(20'001, 's') + "\"\n"),
                 "statement has 20001 bytes (at most 20000): shorten it");
