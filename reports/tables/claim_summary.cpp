@@ -162,7 +162,8 @@ std::string at_all_sizes(const CriterionOutcome& one, Number number) {
     return fmt::format("{}", fmt::join(all, " and "));
 }
 std::string as_percent(double share) {
-    return fmt::format(100.0 * std::abs(share) < 99.5 ? "{:.2g} %" : "{:.0f} %", 100.0 * share);
+    const double percent = 100.0 * share;
+    return std::abs(percent) < 99.5 ? fmt::format("{:.2g} %", percent) : fmt::format("{:.0f} %", percent);
 }
 std::string share_of(const Finding& finding) { return as_percent(finding.interval.estimate); }
 std::string share_without(const Finding& finding) { return as_percent(1.0 - finding.interval.estimate); }

@@ -61,7 +61,9 @@ std::string fault_words(const Control& control, bool own_unit, double passes, do
                                                       : control.size->words;
     const std::size_t at = words.find("{}");
     const double unit = words.compare(at, 4, "{} %") == 0 ? 100.0 : 1.0;
-    const auto digits = [](double size) { return fmt::format(std::abs(size) < 99.5 ? "{:.2g}" : "{:.0f}", size); };
+    const auto digits = [](double size) {
+        return std::abs(size) < 99.5 ? fmt::format("{:.2g}", size) : fmt::format("{:.0f}", size);
+    };
     const std::string least = digits(unit * passes);
     const std::string most = digits(unit * fails);
     return words.replace(at, 2, least == most ? least : least + " to " + most);
