@@ -102,6 +102,8 @@ struct OwnSearch {
     double tolerance = 0.0;  ///< the search ends with a bracket as narrow as this
     std::size_t tried = 0;
 
+    /// Whether a size was tried: a store may lack its trials.
+    [[nodiscard]] bool searched() const { return bracket.fails - bracket.passes < 1.0; }
     [[nodiscard]] bool ended() const { return bracket.fails - bracket.passes <= tolerance * (1.0 + 1e-9); }
     [[nodiscard]] double part() const { return tried < most_guesses ? bracket.guess(tolerance) : bracket.middle(); }
 };
@@ -169,7 +171,8 @@ void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<co
             std::exp2(-std::floor(std::clamp(drawn.at(one.search->claim) / step.at(one.search->claim),
                                              static_cast<double>(least_halvings), static_cast<double>(most_halvings))));
     search_together(own, alpha, store);
-    for (const OwnSearch& one : own) keep_bracket(*one.search, one.bracket, true);
+    for (const OwnSearch& one : own)
+        if (one.searched()) keep_bracket(*one.search, one.bracket, true);
 }
 
 std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim) {

@@ -167,6 +167,8 @@ TEST(ClaimStudy, ShardsAreMergedAndContinued) {
     EXPECT_EQ(first.claims.size(), 2U);
     EXPECT_GT(first.lacking, 0U);
     EXPECT_FALSE(first.claims.at(1).criteria.at(0).extended);
+    ASSERT_TRUE(first.claims.at(0).closest_fault);
+    EXPECT_FALSE(first.claims.at(0).closest_fault->own_unit) << "no size was tried yet";
     EXPECT_EQ(run_into(claim_experiment(plan_for(Tier::full), made_up_claims()), whole), RunOutcome::complete);
     EXPECT_EQ(numbers_of(judged(whole)), numbers_of(validate_claims(plan_for(Tier::full), made_up_claims())));
     const std::string again = scratch_path("claims-merged-again");
