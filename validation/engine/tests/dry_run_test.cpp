@@ -105,7 +105,7 @@ TEST(DryRun, ForecastsWhetherAnExponentCanBeDecided) {
     EXPECT_EQ(wide.reachable, 1U);
     // 3.29 standard errors at the rate of 1e-3, the errors of two sizes together; few values tell the deviation.
     EXPECT_NEAR(wide.half_width, 3.4 * 0.001 * std::sqrt(2.0) / std::log(2.0), 0.006);
-    EXPECT_EQ(wide.room, 0.2);
+    EXPECT_NEAR(wide.room, 0.2, 1e-12);
     EXPECT_EQ(forecast(1e-4).reachable, 0U);
     EXPECT_EQ(forecast(1.5).without_power, 1U);
 }
