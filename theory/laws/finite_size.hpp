@@ -110,7 +110,7 @@ struct FiniteSize {
 /// .67
 /// (.96): the shift is right to first order in k d^(-1/3), and too large for the last two. The edge that eoptshrink
 /// estimates, from eigenvalues farther in, moves less: measured (predicted) mean for laplace 2.601(3) (2.62) at 64 x
-/// 160, for sparse:0.05 2.797(5) (2.88) there and 4.073(9) (4.19) at 128 x 128. Throws usage_error when n/d is not the
+/// 160, for sparse:0.05 2.797(5) (2.88) there and 4.073(9) (4.14) at 128 x 128. Throws usage_error when n/d is not the
 /// aspect of the law (1e-9), a size is 0, level is outside (0, 1), or the entries have an excess kurtosis and the law
 /// is not white. Accuracy of `estimated`: a few percent of the cutoff at p = 128. Cost: about 15 ms, nearly all of it
 /// quantiles.
