@@ -106,7 +106,7 @@ void for_each_finding(const CriterionOutcome& one, const AddRow& add_row) {
     const auto add_controls = [&](std::string_view kind, const std::vector<ControlOutcome>& all) {
         for (const auto& each : all)
             add_row(fmt::format("{} {}: {}{}", kind, each.definition.name, each.definition.description,
-                                each.closest ? fmt::format(" (closest that passes: {})", each.closest->words) : ""),
+                                each.closest ? fmt::format(" (largest that does not fail: {})", each.closest->words) : ""),
                     each.outcome.deciding());
     };
     add_controls("control", one.controls);
