@@ -45,11 +45,12 @@ int merge(const Arguments& arguments) {
         const auto found = validation::stored_verdicts(store, claims);
         verdicts = counts_of(found);
         lacking = found.lacking;
-        if (lacking > 0) shown_status += fmt::format(" except for {}", reports::counted(lacking, "cell"));
-        if (lacking > 0)
+        if (lacking > 0) {
+            shown_status += fmt::format(" except for {}", reports::counted(lacking, "cell"));
             print_note(arguments, reports::lacking_cells(lacking, "the parts") +
                                       ": the validate command of the parts, without --shard and with -o " +
                                       shell_word(output) + ", goes on with them");
+        }
     }
     const std::int64_t replicates = store.integer("SELECT coalesce(sum(reps), 0) FROM batch");
     if (arguments.json())

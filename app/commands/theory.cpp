@@ -159,8 +159,7 @@ void add_finite_size(reports::TheoryAnswers& answers, const Arguments& arguments
     if (std::abs(answers.finite->kurtosis_shift) > answers.finite->top_noise_standard_deviation)
         answers.entries_note += fmt::format(
             "; it moves the largest noise eigenvalue by {:.3g}, more than its standard deviation: first order is then "
-            "too "
-            "large (for sparse:0.05 at 64 x 160 by a third), and that deviation too small (there by half)",
+            "too large (for sparse:0.05 at 64 x 160 by a third), and that deviation too small (there by half)",
             answers.finite->kurtosis_shift);
 }
 

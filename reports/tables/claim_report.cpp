@@ -105,9 +105,10 @@ void for_each_finding(const CriterionOutcome& one, const AddRow& add_row) {
     for (const auto& finding : one.outcome.findings) add_row("", finding);
     const auto add_controls = [&](std::string_view kind, const std::vector<ControlOutcome>& all) {
         for (const auto& each : all)
-            add_row(fmt::format("{} {}: {}{}", kind, each.definition.name, each.definition.description,
-                                each.closest ? fmt::format(" (largest that does not fail: {})", each.closest->words) : ""),
-                    each.outcome.deciding());
+            add_row(
+                fmt::format("{} {}: {}{}", kind, each.definition.name, each.definition.description,
+                            each.closest ? fmt::format(" (largest that does not fail: {})", each.closest->words) : ""),
+                each.outcome.deciding());
     };
     add_controls("control", one.controls);
     add_controls("positive control", one.positive_controls);

@@ -155,7 +155,7 @@ void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<co
     std::erase_if(searches,
                   [](const FaultSearch& one) { return !one.control->fails() || one.control->definition.whole; });
     std::vector<OwnSearch> own;
-    std::map<const Claim*, double> step;  // work of one step of all bisections of a claim
+    std::map<const Claim*, double> step;  // work of one step of all searches of a claim
     for (FaultSearch& one : searches) {
         const Control& control = one.control->definition;
         const bool interpolated = control.size && control.linear;
