@@ -55,6 +55,7 @@ endfunction()
 
 # spiked_module(NAME SOURCES files... LINKS libraries...): the library spiked_NAME and the test program NAME_tests.
 #   UNITY           compile several files together when SPIKED_UNITY is on
+#   ALONE           sources that are nevertheless compiled by themselves
 #   KERNELS         sources that run kernels on the host; SPIKED_HAS_CUDA is defined for them when GPU code is compiled
 #   DEVICE          .cu files, compiled where nvcc is found
 #   TESTS           sources of NAME_tests, which is also linked with TEST_LINKS
@@ -63,10 +64,10 @@ endfunction()
 #                   them, since libFuzzer examines every instrumented edge after every input
 #   EXCEPT          regular expressions of files below this folder that are in the lists of other CMakeLists.txt
 function(spiked_module NAME)
-  cmake_parse_arguments(PARSE_ARGV 1 MODULE "UNITY" "" "SOURCES;KERNELS;DEVICE;TESTS;BENCH;LINKS;TEST_LINKS;UNINSTRUMENTED;EXCEPT")
+  cmake_parse_arguments(PARSE_ARGV 1 MODULE "UNITY" "" "SOURCES;ALONE;KERNELS;DEVICE;TESTS;BENCH;LINKS;TEST_LINKS;UNINSTRUMENTED;EXCEPT")
   spiked_require_listed(LISTED ${MODULE_SOURCES} ${MODULE_KERNELS} ${MODULE_DEVICE} ${MODULE_TESTS} ${MODULE_BENCH}
                         EXCEPT ${MODULE_EXCEPT})
-  set_source_files_properties(${MODULE_KERNELS} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${MODULE_KERNELS} ${MODULE_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(SPIKED_HAS_CUDA)
     set_source_files_properties(${MODULE_KERNELS} PROPERTIES COMPILE_DEFINITIONS SPIKED_HAS_CUDA)
   else()

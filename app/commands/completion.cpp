@@ -258,7 +258,7 @@ std::string man_page() {
     return text;
 }
 
-int run(const Arguments& arguments) {
+int run_completion(const Arguments& arguments) {
     static const std::map<std::string, std::string (*)()> writers = {
         {"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}, {"man", man_page}};
     const std::string& what = arguments.positionals.front();
@@ -281,7 +281,7 @@ Command completion_command() {
             1,
             1,
             {},
-            run};
+            run_completion};
 }
 
 }  // namespace spiked::app

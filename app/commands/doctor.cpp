@@ -36,7 +36,7 @@ Finding check_folder() {
     return {"current folder", gib < 0.1 ? "warning" : "ok", fmt::format("writable, {:.1f} GiB free", gib)};
 }
 
-int run(const Arguments& arguments) {
+int run_doctor(const Arguments& arguments) {
     const spiked::cuda::Device gpu = spiked::cuda::choose_device("auto");
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
     std::vector<Finding> findings = {
@@ -91,7 +91,7 @@ Command doctor_command() {
               "with --device also full batches of decompositions, trials and codecs, and a million random matrices",
               "",
               false}},
-            run};
+            run_doctor};
 }
 
 }  // namespace spiked::app

@@ -9,7 +9,7 @@
 namespace spiked::app {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_kv_adequacy(const Arguments& arguments) {
     validation::AdequacyPlan plan;
     plan.blocks = read_dump_plan(arguments);
     plan.seed = stream::StudySeed::parse(arguments.text("--seed"));
@@ -49,7 +49,7 @@ Command kv_adequacy_command() {
         1,
         1 << 20,
         options,
-        run};
+        run_kv_adequacy};
 }
 
 }  // namespace spiked::app

@@ -8,7 +8,7 @@
 namespace spiked::app {
 namespace {
 
-int run(const Arguments& arguments) {
+int run_kv_generate(const Arguments& arguments) {
     const std::string& path = arguments.text("--output");
     require_dump_name(path);
     sim::KvLikeOptions options;
@@ -104,7 +104,7 @@ Command kv_generate_command() {
         0,
         0,
         all,
-        run};
+        run_kv_generate};
 }
 
 }  // namespace spiked::app

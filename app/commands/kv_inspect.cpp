@@ -106,7 +106,7 @@ std::string as_text(const validation::DumpInspection& found, std::size_t block) 
     return text;
 }
 
-int run(const Arguments& arguments) {
+int run_kv_inspect(const Arguments& arguments) {
     sim::DumpOptions options = read_dump_options(arguments);
     options.any_sequence = true;
     const std::size_t block = arguments.count("--block");
@@ -132,7 +132,7 @@ Command kv_inspect_command() {
             1,
             1,
             options,
-            run};
+            run_kv_inspect};
 }
 
 }  // namespace spiked::app

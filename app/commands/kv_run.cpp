@@ -83,7 +83,7 @@ int measured(const Arguments& arguments, const Measuring& measuring, const Print
                      [&](validation::Database& store) { print(store, experiment.notes); });
 }
 
-int run(const Arguments& arguments) {
+int run_kv_run(const Arguments& arguments) {
     const Measuring measuring{{"unrope+eoptshrink+tq-mse"}, false};
     return measured(arguments, measuring, [&](validation::Database& store, const std::vector<std::string>& notes) {
         const validation::KvTable table = kv_table(store);
@@ -260,7 +260,7 @@ Command kv_run_command() {
             1,
             1 << 20,
             options,
-            run};
+            run_kv_run};
 }
 
 Command kv_frontier_command() {

@@ -254,7 +254,7 @@ std::vector<std::string> wrapped_options(const std::vector<std::string>& options
     return lines;
 }
 
-int run(const Arguments& arguments) {
+int run_list(const Arguments& arguments) {
     const auto chosen = chosen_lines(arguments.positionals);
     if (arguments.json()) {
         Json document = Json::object({{"schema", "spiked.list/1"}});
@@ -310,7 +310,7 @@ Command list_command() {
             0,
             1,
             {},
-            run};
+            run_list};
 }
 
 }  // namespace spiked::app

@@ -33,7 +33,7 @@ sim::NotedMatrix read_prepared(const Arguments& arguments, const std::string& fi
     return {std::move(ready.matrix), std::move(notes)};
 }
 
-int run(const Arguments& arguments) {
+int run_quantize(const Arguments& arguments) {
     const estimators::MethodSpec method = estimators::method_named(one_method(arguments));
     estimators::reject_unrope(method);
     reject_unused_options(arguments, {method.text});
@@ -112,7 +112,7 @@ Command quantize_command() {
             1,
             1,
             options,
-            run};
+            run_quantize};
 }
 
 }  // namespace spiked::app

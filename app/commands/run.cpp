@@ -100,7 +100,7 @@ int run_into_store(const Arguments& arguments, validation::Study study) {
     });
 }
 
-int run(const Arguments& arguments) {
+int run_study_file(const Arguments& arguments) {
     const std::string& file = arguments.positionals.front();
     (void)run_options(arguments);  // a dry run rejects the same options as the run
     if (fs::is_directory(file)) throw usage_error("{}: is a folder, not a study file: name the .toml file in it", file);
@@ -229,7 +229,7 @@ Command run_command() {
          junit,
          strict,
          no_report},
-        run};
+        run_study_file};
 }
 
 Command init_command() {

@@ -341,7 +341,7 @@ Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, the
                          {"notes", data.notes}});
 }
 
-int run(const Arguments& arguments) {
+int run_spectrum(const Arguments& arguments) {
     const theory::Loss loss = enum_named<theory::Loss>(arguments.text("--loss"), "loss");
     std::vector<estimators::SpectralMethod> chosen = chosen_methods(arguments, loss);
     for (const char* output : {"--denoised", "--residual", "--plot"})
@@ -431,7 +431,7 @@ Command spectrum_command() {
         1,
         1,
         options,
-        run};
+        run_spectrum};
 }
 
 }  // namespace spiked::app

@@ -207,7 +207,7 @@ void add_close_strengths(Json& document, const std::vector<CloseStrengths>& clos
     document.set("notes", std::move(notes));
 }
 
-int run(const Arguments& arguments) {
+int run_theory(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
     if (arguments.has("--variances"))
         return run_profile_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
@@ -317,7 +317,7 @@ Command theory_command() {
             0,
             0,
             options,
-            run};
+            run_theory};
 }
 
 }  // namespace spiked::app

@@ -13,7 +13,7 @@
 namespace spiked::estimators {
 namespace {
 
-constexpr unsigned length_bits = 32;
+constexpr unsigned block_length_bits = 32;
 constexpr int steps_per_octave = 256;
 constexpr int largest_step = 64 * steps_per_octave;
 
@@ -157,7 +157,7 @@ std::size_t least_causal_update(std::size_t columns) {
 
 std::size_t CausalCode::stored_bits() const {
     std::size_t bits = 8 * header.size();
-    for (const auto& block : blocks) bits += length_bits + 8 * block.size();
+    for (const auto& block : blocks) bits += block_length_bits + 8 * block.size();
     return bits;
 }
 
@@ -269,7 +269,7 @@ CausalCode encode_causal_at(double bits, const arma::mat& rows, const CausalShap
                         [&](int step) {
                             settings.step = step;
                             CausalCode code = encode_causal(rows, shape, options, settings);
-                            const double beside = length_bits + 8.0 * static_cast<double>(code.header.size());
+                            const double beside = block_length_bits + 8.0 * static_cast<double>(code.header.size());
                             const double rate =
                                 (static_cast<double>(code.stored_bits()) - (1.0 - part) * beside) / entries;
                             return std::pair(rate, std::move(code));

@@ -87,7 +87,7 @@ private:
     std::vector<std::uint64_t> below_;
 };
 
-struct Setup {
+struct EntropyCoderSetup {
     std::size_t dimension;
     RowScale scale;
     NumberFormat norm;
@@ -102,7 +102,7 @@ struct Setup {
     }
 };
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const EntropyCoderSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     const auto [norms, coordinates] = unit_rows(rows, setup.rotation);
     std::vector<std::uint32_t> symbols(coordinates.n_elem);
@@ -125,7 +125,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return finished(writer);
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const EntropyCoderSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     BitReader reader(bytes);
     std::vector<double> scales(rows);
     read_numbers(reader, scales, setup.norm);
@@ -171,9 +171,9 @@ EntropyCodedLevels entropy_coded_levels(CodebookKind kind, std::size_t dimension
 RowQuantizer entropy_coded(std::size_t dimension, double rate, const EntropyCodedOptions& options) {
     EntropyCodedLevels bins = entropy_coded_levels(options.codebook, dimension, rate);
     Coder coder(bins.frequencies);
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, options.scale, options.norms.format, options.norms.underflow,
-              row_rotation(options.rotation, dimension), std::move(bins), std::move(coder)});
+    const auto setup = std::make_shared<const EntropyCoderSetup>(
+        EntropyCoderSetup{dimension, options.scale, options.norms.format, options.norms.underflow,
+                          row_rotation(options.rotation, dimension), std::move(bins), std::move(coder)});
     return in_double(
         "ecsq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

@@ -11,7 +11,7 @@
 namespace spiked::estimators {
 namespace {
 
-struct Setup {
+struct GearSetup {
     std::size_t dimension;
     GroupAxis axis;
     std::size_t rank;
@@ -42,7 +42,7 @@ LowRank leading_part(const arma::mat& block, std::size_t rank) {
             std::move(vectors.right)};
 }
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const GearSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     if (!rows.is_finite())
         throw input_error("a row holds NaN or infinity (its group has no range): clean the data first");
@@ -64,7 +64,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return encoded;
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const GearSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     if (rows == 0) return arma::mat(0, setup.dimension);
     // Outliers are stored first and replace the decoded entries of the groups.
     arma::mat positions = setup.oriented(arma::mat(rows, setup.dimension, arma::fill::zeros));
@@ -100,8 +100,8 @@ RowQuantizer gear(std::size_t dimension, unsigned bits, const GearOptions& optio
         kivi(dimension, bits, {.group = options.group, .axis = options.axis, .scales = options.scales});
     const FactorOptions factors{
         .codebook = FactorCodebook::fp16, .norm = options.scales.format, .underflow = Underflow::allowed};
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, options.axis, options.rank, options.outliers, std::move(groups), FactorCodec(factors)});
+    const auto setup = std::make_shared<const GearSetup>(
+        GearSetup{dimension, options.axis, options.rank, options.outliers, std::move(groups), FactorCodec(factors)});
     return in_double(
         "gear", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

@@ -18,7 +18,7 @@ std::size_t tail(GroupAxis axis, std::size_t residual, std::size_t tokens) {
     return axis == GroupAxis::key ? tokens % residual : std::min(tokens, residual);
 }
 
-struct Setup {
+struct KiviSetup {
     std::size_t dimension;
     unsigned bits;
     NumberFormat format;
@@ -39,7 +39,7 @@ struct Setup {
 /// Visits the groups of a matrix in their order, channel by channel or token by token. Calls work(at, count), where
 /// at(i) is the i-th element of the group.
 template <class Work>
-void each_group(const Setup& setup, std::size_t tokens, std::size_t stride, const Work& work) {
+void each_group(const KiviSetup& setup, std::size_t tokens, std::size_t stride, const Work& work) {
     const auto cut = [&](std::size_t vectors, std::size_t length, const auto& element) {
         for (std::size_t vector = 0; vector < vectors; ++vector)
             for (std::size_t first = 0; first < length; first += setup.group)
@@ -60,7 +60,7 @@ struct Groups {
 };
 
 template <class Real>
-Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, std::size_t stride) {
+Groups find_groups(const KiviSetup& setup, const Real* entries, std::size_t tokens, std::size_t stride) {
     Groups groups;
     each_group(setup, tokens, stride, [&](const auto& at, std::size_t count) {
         Real low = entries[at(0)];
@@ -77,7 +77,7 @@ Groups find_groups(const Setup& setup, const Real* entries, std::size_t tokens, 
 
 /// Rejects groups that the format cannot store. A minimum or a scale may vanish if other entries are larger, but not
 /// all of the block.
-void reject_lost_groups(const Setup& setup, const Groups& groups, const Groups& stored) {
+void reject_lost_groups(const KiviSetup& setup, const Groups& groups, const Groups& stored) {
     double largest = 0.0;
     double moved = 0.0;
     for (std::size_t g = 0; g < groups.zeros.size(); ++g) {
@@ -94,7 +94,7 @@ void reject_lost_groups(const Setup& setup, const Groups& groups, const Groups& 
 }
 
 template <class Real>
-Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
+Encoded encode(const KiviSetup& setup, const arma::Mat<Real>& rows) {
     require_length(rows.n_cols, setup.dimension);
     if (!rows.is_finite())
         throw input_error("a row holds NaN or infinity (its group has no range): clean the data first");
@@ -134,7 +134,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
 }
 
 template <class Real>
-arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
+arma::Mat<Real> decode(const KiviSetup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
     const std::size_t tokens = count - setup.kept(count);
     std::size_t groups = 0;
     each_group(setup, tokens, count, [&](const auto&, std::size_t) { ++groups; });
@@ -170,9 +170,9 @@ std::size_t kivi_tail(const KiviOptions& options, std::size_t tokens) {
 
 RowQuantizer kivi(std::size_t dimension, unsigned bits, const KiviOptions& options) {
     if (options.group == 0) throw usage_error("a group of 0 entries has no scale: give --group 1 or more");
-    const auto setup =
-        std::make_shared<const Setup>(Setup{dimension, bits, options.scales.format, options.group, options.axis,
-                                            options.runs_on, options.residual, options.kept, options.scales.underflow});
+    const auto setup = std::make_shared<const KiviSetup>(
+        KiviSetup{dimension, bits, options.scales.format, options.group, options.axis, options.runs_on,
+                  options.residual, options.kept, options.scales.underflow});
     return {
         "kivi", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },

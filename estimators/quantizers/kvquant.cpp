@@ -13,7 +13,7 @@
 namespace spiked::estimators {
 namespace {
 
-struct Setup {
+struct KvquantSetup {
     std::size_t dimension;
     unsigned bits;
     NumberFormat format;
@@ -83,15 +83,15 @@ theory::Codebook fitted_levels(std::vector<double> values, unsigned bits) {
 }
 
 /// The block with its vectors as columns.
-arma::mat as_vectors(const Setup& setup, const arma::mat& rows) {
+arma::mat as_vectors(const KvquantSetup& setup, const arma::mat& rows) {
     return setup.axis == GroupAxis::key ? rows : arma::mat(rows.t());
 }
 
 /// Rejects vectors that the format cannot store. A centre or a range may vanish if other entries are larger, but not
 /// all of the block.
-void reject_lost_vectors(const Setup& setup, const std::vector<double>& centres, const std::vector<double>& half_ranges,
-                         const std::vector<double>& stored_centres, const std::vector<double>& stored_half_ranges,
-                         double largest_outlier) {
+void reject_lost_vectors(const KvquantSetup& setup, const std::vector<double>& centres,
+                         const std::vector<double>& half_ranges, const std::vector<double>& stored_centres,
+                         const std::vector<double>& stored_half_ranges, double largest_outlier) {
     double largest = largest_outlier;
     double moved = 0.0;
     for (std::size_t l = 0; l < centres.size(); ++l) {
@@ -105,7 +105,7 @@ void reject_lost_vectors(const Setup& setup, const std::vector<double>& centres,
             name_of(setup.format), moved, advice_for(largest));
 }
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const KvquantSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     if (!rows.is_finite())
         throw input_error("a row holds NaN or infinity (its vector has no range): clean the data first");
@@ -150,7 +150,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return finished(writer);
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const KvquantSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     if (rows == 0) return arma::mat(0, setup.dimension);
     const bool key = setup.axis == GroupAxis::key;
     arma::mat vectors(key ? rows : setup.dimension, key ? setup.dimension : rows);
@@ -190,8 +190,8 @@ struct KvquantOptions {
 /// the block and counted), and storing the first token unquantized; keys before the rotary embedding are
 /// `unrope+kvquant`. Throws input_error for NaN, infinity, or a number that the format cannot store.
 RowQuantizer kvquant(std::size_t dimension, unsigned bits, const KvquantOptions& options) {
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, options.scales.format, options.axis, options.outliers, options.scales.underflow});
+    const auto setup = std::make_shared<const KvquantSetup>(
+        KvquantSetup{dimension, bits, options.scales.format, options.axis, options.outliers, options.scales.underflow});
     return in_double(
         "kvquant", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

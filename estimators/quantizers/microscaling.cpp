@@ -49,7 +49,7 @@ std::size_t nearest(const std::vector<double>& values, double x) {
 constexpr int e8m0_bias = 127;
 constexpr std::uint64_t not_a_number = 255;
 
-struct Setup {
+struct MicroscalingSetup {
     std::size_t dimension;
     unsigned bits;
     std::size_t group;
@@ -68,7 +68,7 @@ struct Setup {
         largest, what);
 }
 
-std::uint64_t power_of_two(const Setup& setup, double largest) {
+std::uint64_t power_of_two(const MicroscalingSetup& setup, double largest) {
     if (largest == 0.0) return 0;
     const int code = std::ilogb(largest) - std::ilogb(setup.elements.back()) + e8m0_bias;
     if (code > 2 * e8m0_bias) reject_size(largest, "large");
@@ -76,7 +76,7 @@ std::uint64_t power_of_two(const Setup& setup, double largest) {
     return static_cast<std::uint64_t>(std::max(code, 0));
 }
 
-double scale_of(const Setup& setup, std::uint64_t code, double unit) {
+double scale_of(const MicroscalingSetup& setup, std::uint64_t code, double unit) {
     if (setup.scale == GroupScale::e8m0) {
         if (code == not_a_number) throw input_error("a group's scale is NaN: the bytes are not those of mx");
         return std::ldexp(1.0, static_cast<int>(code) - e8m0_bias);
@@ -85,7 +85,7 @@ double scale_of(const Setup& setup, std::uint64_t code, double unit) {
     return setup.scales[code] * unit;
 }
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const MicroscalingSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     if (!rows.is_finite())
         throw input_error("a row holds NaN or infinity (its group has no scale): clean the data first");
@@ -125,7 +125,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return finished(writer);
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
+arma::mat decode(const MicroscalingSetup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
     BitReader reader(bytes);
     double unit = 0.0;
     if (setup.scale == GroupScale::e4m3) {
@@ -153,8 +153,8 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 }  // namespace
 
 RowQuantizer microscaling(std::size_t dimension, unsigned bits, const MicroscalingOptions& options) {
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, options.group, options.scale, options.underflow, elements_of(bits), e4m3()});
+    const auto setup = std::make_shared<const MicroscalingSetup>(
+        MicroscalingSetup{dimension, bits, options.group, options.scale, options.underflow, elements_of(bits), e4m3()});
     return in_double(
         "mx", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

@@ -72,7 +72,7 @@ theory::Codebook later_level(unsigned bits, unsigned power) {
     return codebook;
 }
 
-struct Setup {
+struct PolarquantSetup {
     std::size_t dimension;
     NumberFormat norm;
     Underflow underflow;
@@ -91,7 +91,7 @@ struct Polar {
     std::vector<std::uint8_t> bins;  ///< level after level
 };
 
-Polar to_polar(const Setup& setup, std::vector<double> values) {
+Polar to_polar(const PolarquantSetup& setup, std::vector<double> values) {
     Polar polar;
     for (std::size_t level = 0; values.size() > 1; ++level) {
         std::vector<double> radii;
@@ -107,7 +107,7 @@ Polar to_polar(const Setup& setup, std::vector<double> values) {
 }
 
 /// Decodes the entries of a group of this length.
-std::vector<double> from_polar(const Setup& setup, double radius, std::size_t length, BitReader& reader) {
+std::vector<double> from_polar(const PolarquantSetup& setup, double radius, std::size_t length, BitReader& reader) {
     std::vector<std::vector<double>> angles;
     for (std::size_t count = length / 2; count > 0; count /= 2) {
         const theory::Codebook& codebook = setup.levels[angles.size()];
@@ -126,7 +126,7 @@ std::vector<double> from_polar(const Setup& setup, double radius, std::size_t le
     return values;
 }
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const PolarquantSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     (void)row_norms(rows);  // rejects NaN and infinity
     const arma::mat coordinates = setup.rotation.rotate(rows);
@@ -154,7 +154,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return finished(writer);
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const PolarquantSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     BitReader reader(bytes);
     std::vector<double> radii(rows * setup.groups());
     read_numbers(reader, radii, setup.norm);
@@ -177,9 +177,9 @@ RowQuantizer polarquant(std::size_t dimension, unsigned bits, const PolarquantOp
     std::vector<theory::Codebook> levels = {first_level(bits)};
     const unsigned later = std::max(bits, 3U) - 2U;
     for (const unsigned power : {1U, 3U, 7U}) levels.push_back(later_level(later, power));
-    const auto setup =
-        std::make_shared<const Setup>(Setup{dimension, options.norms.format, options.norms.underflow,
-                                            row_rotation(options.rotation, dimension), std::move(levels)});
+    const auto setup = std::make_shared<const PolarquantSetup>(
+        PolarquantSetup{dimension, options.norms.format, options.norms.underflow,
+                        row_rotation(options.rotation, dimension), std::move(levels)});
     return in_double(
         "polarquant", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

@@ -14,7 +14,7 @@ namespace {
 constexpr int most_rounds = 25;
 constexpr unsigned most_index_bits = 10;
 
-struct Setup {
+struct ProductQuantizerSetup {
     std::size_t dimension;
     std::size_t length;
     unsigned index_bits;
@@ -29,7 +29,7 @@ struct Setup {
 };
 
 /// Sub-vectors as columns: those of all rows at the first position, then at the next.
-arma::mat cut(const Setup& setup, const arma::mat& rows) {
+arma::mat cut(const ProductQuantizerSetup& setup, const arma::mat& rows) {
     arma::mat vectors(setup.length, rows.n_rows * setup.positions());
     for (std::size_t j = 0; j < rows.n_cols; ++j)
         for (std::size_t t = 0; t < rows.n_rows; ++t)
@@ -59,7 +59,7 @@ arma::mat rounded(arma::mat centroids) {
     return centroids;
 }
 
-arma::mat k_means(const Setup& setup, const arma::mat& vectors, std::size_t count) {
+arma::mat k_means(const ProductQuantizerSetup& setup, const arma::mat& vectors, std::size_t count) {
     arma::mat centroids(setup.length, count);
     for (std::size_t c = 0; c < count; ++c) centroids.col(c) = vectors.col(c * vectors.n_cols / count);
     std::vector<std::size_t> at(vectors.n_cols, count);
@@ -84,7 +84,7 @@ arma::mat k_means(const Setup& setup, const arma::mat& vectors, std::size_t coun
     return rounded(std::move(centroids));
 }
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const ProductQuantizerSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     const auto [norms, coordinates] = unit_rows(rows, setup.none);
     const arma::mat vectors = cut(setup, coordinates);
@@ -98,7 +98,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return finished(writer);
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const ProductQuantizerSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     BitReader reader(bytes);
     std::vector<double> norms(rows);
     read_numbers(reader, norms, setup.norm);
@@ -143,9 +143,9 @@ RowQuantizer product_quantizer(std::size_t dimension, unsigned bits, const Produ
             "indices of {} bits for sub-vectors of {} entries are not possible (at most {} bits): give a "
             "smaller pq:length",
             index_bits, length, most_index_bits);
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, length, static_cast<unsigned>(index_bits), options.norms.format, options.norms.underflow,
-              RowRotation(RotationKind::identity, stream::Stream({}, "", stream::Role::rotation, 0), dimension)});
+    const auto setup = std::make_shared<const ProductQuantizerSetup>(ProductQuantizerSetup{
+        dimension, length, static_cast<unsigned>(index_bits), options.norms.format, options.norms.underflow,
+        RowRotation(RotationKind::identity, stream::Stream({}, "", stream::Role::rotation, 0), dimension)});
     return in_double(
         "pq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

@@ -12,7 +12,7 @@
 namespace spiked::estimators {
 namespace {
 
-struct Setup {
+struct RabitqSetup {
     std::size_t dimension;
     unsigned bits;
     RowScale scale;
@@ -33,7 +33,7 @@ struct Nearest {
     double cosine = 0.0;
 };
 
-Nearest nearest_direction(const Setup& setup, const arma::rowvec& row) {
+Nearest nearest_direction(const RabitqSetup& setup, const arma::rowvec& row) {
     struct Crossing {
         double at;
         std::size_t coordinate;
@@ -72,7 +72,7 @@ double stored_length(RowScale scale, double norm, double cosine) {
     return scale == RowScale::least_squares ? norm * cosine : norm;
 }
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const RabitqSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     auto [lengths, coordinates] = unit_rows(rows, setup.rotation);
     arma::Mat<std::uint8_t> cells(rows.n_rows, rows.n_cols);
@@ -92,7 +92,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return finished(writer);
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const RabitqSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     BitReader reader(bytes);
     std::vector<double> lengths(rows);
     read_numbers(reader, lengths, setup.norm);
@@ -111,9 +111,9 @@ arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::s
 RowQuantizer rabitq(std::size_t dimension, unsigned bits, const RabitqOptions& options) {
     if (options.scale == RowScale::norm)
         throw precondition_error("rabitq does not have the scale \"norm\" of TurboQuant");
-    const auto setup =
-        std::make_shared<const Setup>(Setup{dimension, bits, options.scale, options.norms.format,
-                                            options.norms.underflow, row_rotation(options.rotation, dimension)});
+    const auto setup = std::make_shared<const RabitqSetup>(RabitqSetup{dimension, bits, options.scale,
+                                                                       options.norms.format, options.norms.underflow,
+                                                                       row_rotation(options.rotation, dimension)});
     return in_double(
         "rabitq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

@@ -102,7 +102,7 @@ void add_directions_of(BitReader& reader, const std::vector<double>& norms, cons
     rows += signs * sketch.t();
 }
 
-struct Setup {
+struct SignSketchSetup {
     std::size_t dimension;
     NumberFormat norm;
     Underflow underflow;
@@ -110,7 +110,7 @@ struct Setup {
 };
 
 template <class Real>
-Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
+Encoded encode(const SignSketchSetup& setup, const arma::Mat<Real>& rows) {
     require_length(rows.n_cols, setup.dimension);
     BitWriter writer;
     write_numbers(writer, Item::norms, row_norms(rows), setup.norm, "row norm", setup.underflow);
@@ -119,7 +119,7 @@ Encoded encode(const Setup& setup, const arma::Mat<Real>& rows) {
 }
 
 template <class Real>
-arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::Mat<Real> decode(const SignSketchSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     BitReader reader(bytes);
     std::vector<double> norms(rows);
     read_numbers(reader, norms, setup.norm);
@@ -167,8 +167,8 @@ void SignSketch::add_directions(BitReader& reader, const std::vector<double>& no
 }
 
 RowQuantizer qjl(std::size_t dimension, unsigned bits, const SketchOptions& options) {
-    const auto setup = std::make_shared<const Setup>(Setup{dimension, options.norms.format, options.norms.underflow,
-                                                           SignSketch(options, dimension, dimension * bits)});
+    const auto setup = std::make_shared<const SignSketchSetup>(SignSketchSetup{
+        dimension, options.norms.format, options.norms.underflow, SignSketch(options, dimension, dimension * bits)});
     return {
         "qjl", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },

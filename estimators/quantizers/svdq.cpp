@@ -23,7 +23,7 @@ constexpr std::array<std::array<unsigned, group_count>, 8> schedules = {{{4, 4},
                                                                          {8, 8, 8, 8, 8, 8, 4, 4},
                                                                          {8, 8, 8, 8, 8, 8, 8, 8}}};
 
-struct Setup {
+struct SvdqSetup {
     std::size_t dimension;
     unsigned bits;
     Underflow underflow;
@@ -53,7 +53,7 @@ struct Setup {
     }
 };
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const SvdqSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     if (!rows.is_finite())
         throw input_error("a row holds NaN or infinity (it has no singular vectors): clean the data first");
@@ -82,7 +82,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return encoded;
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const SvdqSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     if (rows == 0) return arma::mat(0, setup.dimension);
     BitReader reader(bytes);
     std::vector<double> means(setup.dimension);
@@ -122,7 +122,7 @@ RowQuantizer svdq(std::size_t dimension, unsigned bits, const ScalarOptions& sca
                              .axis = GroupAxis::key,
                              // The scales of the last channels may vanish; the block itself is checked in encode.
                              .scales = {scalars.format, Underflow::allowed}};
-    const auto setup = std::make_shared<const Setup>(Setup{dimension, bits, scalars.underflow, latent});
+    const auto setup = std::make_shared<const SvdqSetup>(SvdqSetup{dimension, bits, scalars.underflow, latent});
     return in_double(
         "svdq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

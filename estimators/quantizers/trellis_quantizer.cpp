@@ -187,7 +187,7 @@ Symbols closed_path(const Trellis& trellis, std::span<const float> values) {
     return symbols;
 }
 
-struct Setup {
+struct TrellisQuantizerSetup {
     std::size_t dimension;
     unsigned bits;
     unsigned state_bits;
@@ -211,7 +211,7 @@ struct Setup {
 
 /// Calls work(first row, rows, trellis) for each chunk.
 template <class Work>
-void each_chunk(const Setup& setup, std::size_t rows, const Work& work) {
+void each_chunk(const TrellisQuantizerSetup& setup, std::size_t rows, const Work& work) {
     for (std::size_t first = 0; first < rows; first += setup.chunk_rows()) {
         const std::size_t count = std::min(setup.chunk_rows(), rows - first);
         work(first, count, setup.trellis_of(count * setup.dimension));
@@ -234,7 +234,7 @@ std::vector<float> levels_of(const Trellis& trellis, std::span<const std::uint8_
 }
 
 /// The levels of all rows; `symbols` are stored coordinate after coordinate.
-arma::mat levels_of(const Setup& setup, const arma::Mat<std::uint8_t>& symbols) {
+arma::mat levels_of(const TrellisQuantizerSetup& setup, const arma::Mat<std::uint8_t>& symbols) {
     arma::mat levels(symbols.n_rows, symbols.n_cols);
     each_chunk(setup, symbols.n_rows, [&](std::size_t first, std::size_t count, const Trellis& trellis) {
         const arma::Mat<std::uint8_t> chunk = symbols.rows(first, first + count - 1).t();
@@ -246,7 +246,7 @@ arma::mat levels_of(const Setup& setup, const arma::Mat<std::uint8_t>& symbols) 
     return levels;
 }
 
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const TrellisQuantizerSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     const auto unit = unit_rows(rows, setup.rotation);
     const std::vector<double>& norms = unit.norms;
@@ -276,7 +276,7 @@ Encoded encode(const Setup& setup, const arma::mat& rows) {
     return finished(writer);
 }
 
-arma::mat decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
+arma::mat decode(const TrellisQuantizerSetup& setup, std::span<const std::uint8_t> bytes, std::size_t rows) {
     BitReader reader(bytes);
     std::vector<double> scales(rows);
     read_numbers(reader, scales, setup.norm);
@@ -299,10 +299,10 @@ RowQuantizer trellis_quantizer(std::size_t dimension, unsigned bits, const Trell
             "a trellis of {} state bits is not possible (at least the {} of an index, at most {}): give "
             "tcq:state=12",
             state_bits, bits, most_state_bits);
-    const auto setup = std::make_shared<const Setup>(
-        Setup{dimension, bits, state_bits, options.scale, options.norms.format, options.norms.underflow,
-              row_rotation(options.rotation, dimension), shuffle_of(options), options.codebook,
-              Trellis{bits, state_bits, trellis_levels(options, dimension, bits)}});
+    const auto setup = std::make_shared<const TrellisQuantizerSetup>(
+        TrellisQuantizerSetup{dimension, bits, state_bits, options.scale, options.norms.format, options.norms.underflow,
+                              row_rotation(options.rotation, dimension), shuffle_of(options), options.codebook,
+                              Trellis{bits, state_bits, trellis_levels(options, dimension, bits)}});
     return in_double(
         "tcq", [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode(*setup, bytes, rows); });

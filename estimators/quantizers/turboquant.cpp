@@ -18,7 +18,7 @@ namespace spiked::estimators {
 namespace {
 
 /// Data that encoder and decoder share; it follows from the options, so none of it is stored.
-struct Setup {
+struct TurboquantSetup {
     std::size_t dimension;
     unsigned bits;
     NumberFormat norm;
@@ -44,8 +44,9 @@ std::vector<double> inner_products(const arma::Mat<Real>& a, const arma::Mat<Rea
 
 /// The stored scale of each row, from its norm, its coordinates at unit variance and their levels.
 template <class Real>
-std::vector<double> row_scales(const Setup& setup, std::vector<double> norms, const arma::Mat<Real>& coordinates,
-                               const std::vector<double>& to_unit, const arma::Mat<Real>& levels) {
+std::vector<double> row_scales(const TurboquantSetup& setup, std::vector<double> norms,
+                               const arma::Mat<Real>& coordinates, const std::vector<double>& to_unit,
+                               const arma::Mat<Real>& levels) {
     const double d = static_cast<double>(setup.dimension);
     const std::vector<double> across = inner_products(coordinates, levels);
     const std::vector<double> energy = inner_products(levels, levels);
@@ -54,19 +55,19 @@ std::vector<double> row_scales(const Setup& setup, std::vector<double> norms, co
     return norms;
 }
 
-void write_cells(const Setup& setup, BitWriter& writer, const Cells& cells) {
+void write_cells(const TurboquantSetup& setup, BitWriter& writer, const Cells& cells) {
     writer.write_cells(Item::indices, {cells.memptr(), cells.n_elem}, setup.bits);
 }
 
 /// The residual may be as small as the rounding error of a norm, so its underflow is allowed.
 template <class Real>
-void write_residual(const Setup& setup, BitWriter& writer, const arma::Mat<Real>& residual) {
+void write_residual(const TurboquantSetup& setup, BitWriter& writer, const arma::Mat<Real>& residual) {
     write_numbers(writer, Item::residual_norms, row_norms(residual), setup.norm, "residual norm", Underflow::allowed);
     setup.sketch->write_signs(writer, residual);
 }
 
 /// The reference: every step as in the source.
-Encoded encode(const Setup& setup, const arma::mat& rows) {
+Encoded encode(const TurboquantSetup& setup, const arma::mat& rows) {
     require_length(rows.n_cols, setup.dimension);
     auto [norms, coordinates] = unit_rows(rows, setup.rotation);
     Cells cells(rows.n_rows, rows.n_cols);
@@ -99,7 +100,7 @@ std::vector<float> times(const std::vector<double>& values, double factor) {
 }
 
 /// Encoding when only norms and indices are stored: a strip of rows is quantized while it is in the first-level cache.
-Encoded encode_strips(const Setup& setup, const HadamardRotation& rotation, const arma::fmat& rows,
+Encoded encode_strips(const TurboquantSetup& setup, const HadamardRotation& rotation, const arma::fmat& rows,
                       const std::vector<double>& norms, const std::vector<double>& to_unit) {
     constexpr std::size_t height = HadamardRotation::strip_rows;
     Cells cells(rows.n_rows, rows.n_cols, arma::fill::none);
@@ -123,7 +124,7 @@ Encoded encode_strips(const Setup& setup, const HadamardRotation& rotation, cons
 }
 
 /// The same with few passes over the block: rows are rotated unscaled, and their norms enter in the search for bins.
-Encoded encode(const Setup& setup, const arma::fmat& rows) {
+Encoded encode(const TurboquantSetup& setup, const arma::fmat& rows) {
     require_length(rows.n_cols, setup.dimension);
     const std::vector<double> norms = row_norms(rows);
     std::vector<double> to_unit(norms.size());
@@ -159,18 +160,20 @@ Encoded encode(const Setup& setup, const arma::fmat& rows) {
     return finished(writer);
 }
 
-void set_levels(const Setup& setup, const Cells& cells, const std::vector<double>& scales, arma::mat& coordinates) {
+void set_levels(const TurboquantSetup& setup, const Cells& cells, const std::vector<double>& scales,
+                arma::mat& coordinates) {
     for (arma::uword i = 0; i < cells.n_elem; ++i) coordinates[i] = setup.codebook.levels[cells[i]];
     scale_rows(coordinates, scales, 1.0 / setup.unit());
 }
 
-void set_levels(const Setup& setup, const Cells& cells, const std::vector<double>& scales, arma::fmat& coordinates) {
+void set_levels(const TurboquantSetup& setup, const Cells& cells, const std::vector<double>& scales,
+                arma::fmat& coordinates) {
     setup.search.set_levels({cells.memptr(), cells.n_elem}, times(scales, 1.0 / setup.unit()),
                             {coordinates.memptr(), coordinates.n_elem});
 }
 
 template <class Real>
-arma::Mat<Real> decode(const Setup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
+arma::Mat<Real> decode(const TurboquantSetup& setup, std::span<const std::uint8_t> bytes, std::size_t count) {
     BitReader reader(bytes);
     std::vector<double> scales(count);
     read_numbers(reader, scales, setup.norm);
@@ -192,7 +195,7 @@ theory::Codebook codebook_of(std::size_t dimension, unsigned bits, CodebookKind 
                                         : theory::lloyd_max_normal(static_cast<int>(bits));
 }
 
-RowQuantizer quantizer(std::string name, std::shared_ptr<const Setup> setup) {
+RowQuantizer quantizer(std::string name, std::shared_ptr<const TurboquantSetup> setup) {
     return {
         std::move(name), [setup](const arma::mat& rows) { return encode(*setup, rows); },
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<double>(*setup, bytes, rows); },
@@ -200,7 +203,7 @@ RowQuantizer quantizer(std::string name, std::shared_ptr<const Setup> setup) {
         [setup](std::span<const std::uint8_t> bytes, std::size_t rows) { return decode<float>(*setup, bytes, rows); }};
 }
 
-Setup make_setup(std::size_t dimension, unsigned bits, const TurboquantOptions& options, RowScale scale) {
+TurboquantSetup make_setup(std::size_t dimension, unsigned bits, const TurboquantOptions& options, RowScale scale) {
     const theory::Codebook codebook = codebook_of(dimension, bits, options.codebook);
     return {dimension,   bits,     options.norms.format, options.norms.underflow,
             scale,       codebook, CellSearch(codebook), row_rotation(options.rotation, dimension),
@@ -211,15 +214,15 @@ Setup make_setup(std::size_t dimension, unsigned bits, const TurboquantOptions& 
 
 RowQuantizer turboquant_mse(std::size_t dimension, unsigned bits, const TurboquantOptions& options) {
     return quantizer(options.scale == RowScale::norm ? "tq-mse" : "eden",
-                     std::make_shared<const Setup>(make_setup(dimension, bits, options, options.scale)));
+                     std::make_shared<const TurboquantSetup>(make_setup(dimension, bits, options, options.scale)));
 }
 
 RowQuantizer turboquant_prod(std::size_t dimension, unsigned bits, const TurboquantOptions& options) {
-    Setup setup = make_setup(dimension, bits, options, RowScale::norm);
+    TurboquantSetup setup = make_setup(dimension, bits, options, RowScale::norm);
     setup.sketch.emplace(
         SketchOptions{options.projection, options.rotation.seed, options.rotation.index, options.norms}, dimension,
         dimension);
-    return quantizer("tq-prod", std::make_shared<const Setup>(std::move(setup)));
+    return quantizer("tq-prod", std::make_shared<const TurboquantSetup>(std::move(setup)));
 }
 
 namespace {

@@ -13,8 +13,8 @@ namespace spiked::sim {
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
-constexpr std::uint64_t largest_header = 1 << 16;  // a header describes one array; NumPy itself warns at 10000
-constexpr std::size_t chunk_bytes = 1 << 16;
+constexpr std::uint64_t largest_npy_header = 1 << 16;  // a header describes one array; NumPy itself warns at 10000
+constexpr std::size_t npy_chunk_bytes = 1 << 16;
 
 std::optional<DType> dtype_of_code(std::string_view code) {
     struct CodeEntry {
@@ -227,9 +227,9 @@ NpyHeader read_npy_header(const ByteSource& source) {
     const std::uint64_t text_offset = version == 1 ? 10 : 12;
     std::uint64_t length = byte(8) | byte(9) << 8;
     if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
-    if (length > largest_header)
+    if (length > largest_npy_header)
         throw input_error("{}: .npy header of {} bytes (at most {} are accepted): the file is damaged", source.where,
-                          length, largest_header);
+                          length, largest_npy_header);
     if (source.size < text_offset || length > source.size - text_offset)
         throw input_error(
             "{}: truncated in its .npy header (expected {} bytes, found {}): likely an incomplete "
@@ -281,7 +281,7 @@ void read_npy_elements(const ByteSource& source, const NpyHeader& header, std::u
         throw precondition_error("{}: {} elements are requested at {} of {}", source.where, out.size(), first_element,
                                  header.elements);
     const std::size_t width = width_of(dtype);
-    const std::size_t chunk = chunk_bytes / width;
+    const std::size_t chunk = npy_chunk_bytes / width;
     std::vector<std::byte> bytes(std::min(out.size(), chunk) * width);
     std::uint64_t offset = header.data_offset + first_element * width;
     while (!out.empty()) {
@@ -334,9 +334,9 @@ void write_npy(const std::string& path, const arma::mat& matrix) {
     std::span<const double> values(matrix.memptr(), matrix.n_elem);
     OutputFile file(path, start.size() + values.size_bytes());
     file.write(start);
-    std::vector<std::byte> bytes(std::min<std::size_t>(values.size_bytes(), chunk_bytes));
+    std::vector<std::byte> bytes(std::min<std::size_t>(values.size_bytes(), npy_chunk_bytes));
     while (!values.empty()) {
-        const auto part = values.first(std::min(values.size(), chunk_bytes / sizeof(double)));
+        const auto part = values.first(std::min(values.size(), npy_chunk_bytes / sizeof(double)));
         const auto encoded = std::span(bytes).first(part.size_bytes());
         (void)encode(part, DType::f64, encoded);
         file.write(encoded);

@@ -18,7 +18,7 @@
 namespace spiked::sim {
 namespace {
 
-constexpr std::uint64_t largest_header = 100'000'000;  // the limit of the format's reference implementation
+constexpr std::uint64_t largest_safetensors_header = 100'000'000;  // the limit of the format's reference implementation
 constexpr std::uint64_t length_bytes = 8;
 constexpr std::size_t chunk_elements = 8192;
 constexpr std::string_view metadata_key = "__metadata__";
@@ -249,9 +249,9 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
     std::array<std::byte, length_bytes> length{};
     file_.read(0, length);
     const std::uint64_t header_bytes = little_endian(length);
-    if (header_bytes > largest_header)
+    if (header_bytes > largest_safetensors_header)
         throw input_error("{}: header of {} bytes (at most {} are legal): the file is damaged or not safetensors",
-                          file_.path(), header_bytes, largest_header);
+                          file_.path(), header_bytes, largest_safetensors_header);
     if (header_bytes > file_.size() - length_bytes)
         throw input_error(
             "{}: truncated in its header (expected {} bytes of header, found {}): likely an incomplete "
