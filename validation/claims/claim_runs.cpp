@@ -71,13 +71,6 @@ bool one_slope(const Criterion& criterion) {
     return criterion.summary == Summary::rate || criterion.summary == Summary::growth;
 }
 
-double work_of(const TrialRun& run) {
-    double work = 0.0;
-    for (const auto& at : run.sizes)
-        work += static_cast<double>(at.values.size()) * std::pow(static_cast<double>(at.size), 3);
-    return work;
-}
-
 TrialRun mixed(const TrialRun& sound, const TrialRun& faulty, double share) {
     constexpr double golden_ratio = 0.6180339887498949;
     // The name is that of the sound trials: whether a mixture is constant is not known of its control.

@@ -23,9 +23,6 @@ struct TrialRun {
     std::vector<SizeTrials> sizes = {};
 };
 
-/// Measure of the work of the trials: the sum of the cubes of their sizes.
-[[nodiscard]] double work_of(const TrialRun& run);
-
 /// The trials of `sound`, where trial i is replaced by that of `faulty` if the fraction part of (i + 1/2) times the
 /// golden ratio is below `share`. Larger shares replace more trials of those that smaller ones replace.
 [[nodiscard]] TrialRun mixed(const TrialRun& sound, const TrialRun& faulty, double share);
@@ -49,12 +46,11 @@ struct FaultSearch {
 /// smaller fault is the planted one in a fraction of the trials, or a smaller one in all of them where trials are
 /// linear in its size (`share_faults`): both need no trials but those already drawn. In the full tier, other faults
 /// with a size are searched in their own unit, on further trials of the store with the random numbers of the criterion,
-/// as far as it has them: until the size is known to between 1/32 and 1/256 of the planted one, the finer the less work
-/// the search of a claim needs beside that of its verdict, `drawn`, in the unit of work_of. The first three sizes tried
-/// are those at which the comparison would begin to fail if it were linear between the sizes tried before; then the
-/// bracket is halved.
-void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
-                           double alpha, bool share_faults, ClaimStore& store);
+/// as far as it has them. The size at which the criterion begins to fail is found between the sizes drawn, where each
+/// trial is interpolated (for fractions and laws: is one of the two), and drawn in its turn until it is within 1/16 of
+/// the planted size of one that is drawn; from the third one on by halving.
+void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
+                           ClaimStore& store);
 
 /// Of the closest faults of a claim's controls, the one to show. A fault planted in several criteria counts where it is
 /// found soonest.

@@ -164,18 +164,16 @@ void decide(ClaimOutcome& claim) {
 void find_closest_faults(std::vector<CriterionRuns>& criteria, Validation& result, double alpha, bool share_faults,
                          ClaimStore& store) {
     std::vector<FaultSearch> searches;
-    std::map<const Claim*, double> drawn;
     auto one = criteria.begin();
     for (ClaimOutcome& claim : result.claims)
         for (CriterionOutcome& outcome : claim.criteria) {
-            for (const TrialRun* run : one->all()) drawn[claim.claim] += work_of(*run);
             const bool printed = outcome.criterion->form == Form::printed;
             if ((printed ? claim.printed : claim.corrected) == PrintedVerdict::holds)
                 for (std::size_t i = 0; i < outcome.controls.size(); ++i)
                     searches.push_back({claim.claim, &one->run, &one->controls[i], &outcome.controls[i]});
             ++one;
         }
-    search_closest_faults(searches, drawn, result.tier, alpha, share_faults, store);
+    search_closest_faults(searches, result.tier, alpha, share_faults, store);
     for (auto& claim : result.claims) claim.closest_fault = closest_fault_of(claim);
 }
 

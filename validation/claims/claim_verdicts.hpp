@@ -130,8 +130,8 @@ struct Validation {
 /// trials, random numbers and acceptance regions as their criterion, and count as comparisons of their own. A form is
 /// refuted only where its positive controls pass. Where a form holds, the largest fault that would not fail is
 /// searched: in the quick tier among faults that occur in a fraction of the trials, which needs no further trials; in
-/// the full tier also in the faults' own units, with at most as many further trials as the claim had. Verdicts depend
-/// only on the seed, not on threads or on the choice of claims. Throws usage_error for an unknown id.
+/// the full tier also in the faults' own units, with further trials at a few sizes. Verdicts depend only on the
+/// seed, not on threads or on the choice of claims. Throws usage_error for an unknown id.
 [[nodiscard]] Validation validate_claims(const ValidationPlan& plan);
 
 /// The same for given claims, which must outlive the result.

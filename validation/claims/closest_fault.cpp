@@ -12,46 +12,22 @@ namespace spiked::validation {
 namespace {
 
 // The size of a fault is known to 2^-halvings of the planted one.
-constexpr std::size_t most_halvings = 8;
-constexpr std::size_t least_halvings = 5;  // of a fault in a unit of its own
-// Trials of a fault in a unit of its own at sizes where it is expected to begin to fail, before its bracket is halved.
-constexpr std::size_t most_guesses = 3;
-
-/// How far a comparison is from failing, in widths of its interval: above 0 it fails.
-double beyond_failing(const Outcome& outcome) {
-    double most = -std::numeric_limits<double>::infinity();
-    for (const Finding& finding : outcome.findings) {
-        const double width = finding.interval.high - finding.interval.low;
-        const double beyond =
-            std::max(finding.interval.low - finding.region.high, finding.region.low - finding.interval.high);
-        most = std::max(most, beyond / std::max(width, std::numeric_limits<double>::min()));
-    }
-    return most;
-}
+constexpr double halvings = 8.0;
+// A size found between two whose trials are drawn gets trials of its own unless it is this close to one of them, in
+// parts of the planted size; at least one size between 0 and the planted one does.
+constexpr double near_enough = 1.0 / 16.0;
+// After so many sizes found in this way the middle of those that enclose the boundary is drawn.
+constexpr std::size_t most_guesses = 2;
 
 /// Parts of the planted size: the largest that passes and the smallest that fails, of those tried.
 struct PartBracket {
     double passes = 0.0;
     double fails = 1.0;
-    double beyond_passes = -std::numeric_limits<double>::infinity();  ///< beyond_failing there
-    double beyond_fails = std::numeric_limits<double>::infinity();
-
     [[nodiscard]] double middle() const { return 0.5 * (passes + fails); }
-    /// A part close to where beyond_failing is 0 if it is linear between the ends: half of `tolerance` further from the
-    /// nearer end, so that the trials after the next enclose that place. The middle where nothing is known of the ends.
-    [[nodiscard]] double guess(double tolerance) const {
-        const double share = beyond_passes / (beyond_passes - beyond_fails);
-        if (!(share >= 0.0 && share <= 1.0)) return middle();
-        const double expected = passes + share * (fails - passes);
-        const double beside = expected + (expected < middle() ? 0.5 : -0.5) * tolerance;
-        return std::clamp(beside, passes + 0.25 * tolerance, fails - 0.25 * tolerance);
-    }
-    void narrow(double part, const Outcome& outcome) {
-        const bool failed = outcome.verdict == Verdict::fail;
-        (failed ? fails : passes) = part;
-        (failed ? beyond_fails : beyond_passes) = beyond_failing(outcome);
-    }
 };
+
+/// Trials between two runs, the first where the share is 0 and the second where it is 1: mixed or blended.
+using Between = TrialRun (*)(const TrialRun& first, const TrialRun& second, double share);
 
 /// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials", or one number where
 /// both are the same in two digits.
@@ -84,37 +60,71 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) 
                                            fault_words(control, own_unit, size(found.passes), size(found.fails))};
 }
 
-/// The fault in a fraction of the trials, or a smaller one in all of them, from the trials that are drawn already.
-PartBracket bisect_drawn(const FaultSearch& search, double alpha,
-                         TrialRun (*smaller)(const TrialRun& sound, const TrialRun& faulty, double part)) {
-    PartBracket bracket;
-    for (std::size_t step = 0; step < most_halvings; ++step) {
+/// The trials that are drawn, by the size of their fault as a part of the planted one: 0, 1 and others.
+using DrawnRuns = std::map<double, const TrialRun*>;
+
+/// The largest fault that passes, where the trials of other sizes are `between` those of the nearest sizes drawn.
+PartBracket bisect(const DrawnRuns& drawn, Between between, double alpha, PartBracket bracket = {}) {
+    while (bracket.fails - bracket.passes > std::exp2(-halvings)) {
         const double part = bracket.middle();
-        bracket.narrow(part, analyse(smaller(*search.sound, *search.faulty, part), alpha));
+        const auto above = drawn.lower_bound(part);
+        const auto below = std::prev(above);
+        const double share = (part - below->first) / (above->first - below->first);
+        const Outcome outcome = analyse(between(*below->second, *above->second, share), alpha);
+        (outcome.verdict == Verdict::fail ? bracket.fails : bracket.passes) = part;
     }
     return bracket;
 }
 
 /// The search for a fault with a unit of its own.
-struct OwnSearch {
-    FaultSearch* search = nullptr;
-    PartBracket bracket = {};
-    double tolerance = 0.0;  ///< the search ends with a bracket as narrow as this
-    std::size_t tried = 0;
+class OwnSearch {
+public:
+    OwnSearch(FaultSearch& search, double alpha) : search_(&search), alpha_(alpha) { bisect_again(); }
 
-    /// Whether a size was tried: a store may lack its trials.
-    [[nodiscard]] bool searched() const { return bracket.fails - bracket.passes < 1.0; }
-    [[nodiscard]] bool ended() const { return bracket.fails - bracket.passes <= tolerance * (1.0 + 1e-9); }
-    [[nodiscard]] double part() const { return tried < most_guesses ? bracket.guess(tolerance) : bracket.middle(); }
+    [[nodiscard]] FaultSearch& search() const { return *search_; }
+    [[nodiscard]] const PartBracket& found() const { return found_; }
+    /// The size to draw next.
+    [[nodiscard]] double part() const {
+        return drawn_.size() < most_guesses ? std::clamp(found_.middle(), near_enough, 1.0 - near_enough)
+                                            : enclosing_.middle();
+    }
+    [[nodiscard]] bool searched() const { return !drawn_.empty(); }
+    [[nodiscard]] bool ended() const { return ended_; }
+
+    void end() { ended_ = true; }
+    void add(TrialRun run) {
+        const double at = part();
+        (analyse(run, alpha_).verdict == Verdict::fail ? enclosing_.fails : enclosing_.passes) = at;
+        drawn_.emplace(at, std::move(run));
+        bisect_again();
+        const double boundary = found_.middle();
+        ended_ = std::min(boundary - enclosing_.passes, enclosing_.fails - boundary) <= near_enough;
+    }
+
+private:
+    void bisect_again() {
+        DrawnRuns runs{{0.0, search_->sound}, {1.0, search_->faulty}};
+        for (const auto& [part, run] : drawn_) runs.emplace(part, &run);
+        const Summary summary = search_->sound->criterion->summary;
+        const bool smooth = summary != Summary::share && summary != Summary::distance;
+        found_ = bisect(runs, smooth ? blended : mixed, alpha_, enclosing_);
+    }
+
+    FaultSearch* search_;
+    double alpha_;
+    std::map<double, TrialRun> drawn_ = {};
+    PartBracket enclosing_ = {};  ///< sizes that are drawn
+    PartBracket found_ = {};      ///< between these
+    bool ended_ = false;
 };
 
 /// One step of the searches of a criterion, which share their trials' blocks. They end where the store lacks trials.
-void try_parts(const std::vector<OwnSearch*>& own, double alpha, ClaimStore& store) {
-    const FaultSearch& first = *own.front()->search;
+void draw_next(const std::vector<OwnSearch*>& own, ClaimStore& store) {
+    const FaultSearch& first = own.front()->search();
     std::vector<TrialRun> runs;
     ClaimCell cell{.claim = first.claim, .criterion = first.sound->criterion};
     for (const OwnSearch* one : own) {
-        const std::string& control = one->search->control->definition.name;
+        const std::string& control = one->search().control->definition.name;
         cell.faults.emplace(control, one->part());
         runs.push_back({cell.criterion, control});
     }
@@ -127,52 +137,44 @@ void try_parts(const std::vector<OwnSearch*>& own, double alpha, ClaimStore& sto
         if (found)
             for (TrialRun& run : runs) run.sizes.push_back({at.size, std::move(found->at(run.control))});
     }
-    for (std::size_t i = 0; i < own.size(); ++i) {
+    for (std::size_t i = 0; i < own.size(); ++i)
         if (lacking)
-            own[i]->tolerance = 1.0;
+            own[i]->end();
         else
-            own[i]->bracket.narrow(own[i]->part(), analyse(runs[i], alpha));
-        ++own[i]->tried;
-    }
+            own[i]->add(std::move(runs[i]));
 }
 
-void search_together(std::vector<OwnSearch>& own, double alpha, ClaimStore& store) {
-    for (std::size_t step = 0; step < most_guesses + most_halvings; ++step) {
+void search_together(std::vector<OwnSearch>& own, ClaimStore& store) {
+    while (true) {
         std::vector<std::vector<OwnSearch*>> groups;  // the searches of one criterion are neighbours
         for (OwnSearch& one : own) {
             if (one.ended()) continue;
-            if (groups.empty() || groups.back().front()->search->sound != one.search->sound) groups.emplace_back();
+            if (groups.empty() || groups.back().front()->search().sound != one.search().sound) groups.emplace_back();
             groups.back().push_back(&one);
         }
-        for (const auto& group : groups) try_parts(group, alpha, store);
+        if (groups.empty()) return;
+        for (const auto& group : groups) draw_next(group, store);
     }
 }
 
 }  // namespace
 
-void search_closest_faults(std::vector<FaultSearch>& searches, const std::map<const Claim*, double>& drawn, Tier tier,
-                           double alpha, bool share_faults, ClaimStore& store) {
+void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
+                           ClaimStore& store) {
     std::erase_if(searches,
                   [](const FaultSearch& one) { return !one.control->fails() || one.control->definition.whole; });
     std::vector<OwnSearch> own;
-    std::map<const Claim*, double> step;  // work of one step of all searches of a claim
     for (FaultSearch& one : searches) {
         const Control& control = one.control->definition;
-        const bool interpolated = control.size && control.linear;
-        if (share_faults) keep_bracket(one, bisect_drawn(one, alpha, interpolated ? blended : mixed), interpolated);
-        if (tier != Tier::full || !control.size || interpolated) continue;
-        own.push_back({&one});
-        own.back().bracket.beyond_passes = beyond_failing(analyse(*one.sound, alpha));
-        own.back().bracket.beyond_fails = beyond_failing(analyse(*one.faulty, alpha));
-        step[one.claim] += work_of(*one.faulty);
+        const bool linear_in_size = control.size && control.linear;
+        if (share_faults)
+            keep_bracket(one, bisect({{0.0, one.sound}, {1.0, one.faulty}}, linear_in_size ? blended : mixed, alpha),
+                         linear_in_size);
+        if (tier == Tier::full && control.size && !linear_in_size) own.emplace_back(one, alpha);
     }
-    for (OwnSearch& one : own)
-        one.tolerance =
-            std::exp2(-std::floor(std::clamp(drawn.at(one.search->claim) / step.at(one.search->claim),
-                                             static_cast<double>(least_halvings), static_cast<double>(most_halvings))));
-    search_together(own, alpha, store);
+    search_together(own, store);
     for (const OwnSearch& one : own)
-        if (one.searched()) keep_bracket(*one.search, one.bracket, true);
+        if (one.searched()) keep_bracket(one.search(), one.found(), true);
 }
 
 std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim) {

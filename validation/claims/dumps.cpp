@@ -14,7 +14,7 @@
 namespace spiked::validation {
 namespace {
 
-constexpr std::size_t most_blocks = 256;  // per side
+constexpr std::size_t most_blocks = 128;  // per side
 constexpr std::size_t dump_trials = 16;
 
 /// Blocks of one side of a dump, an evenly spaced subset where there are too many. Blocks that are all zero, such as

@@ -82,7 +82,7 @@ Criterion location_level(Noise noise, double aspect, std::vector<Control> negati
                 },
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
             .quick = {{128, 1500}},
-            .full = {{128, 4000}, {256, 2000}},
+            .full = {{128, 1400}, {256, 1000}},
             .negative_controls = std::move(negative_controls)};
 }
 
@@ -108,7 +108,7 @@ Criterion location_rate(Noise noise, Control control) {
                 },
             .region = [](std::size_t) { return at_most(-0.5, 0.15); },
             .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
-            .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
+            .full = {{64, 4500}, {128, 3000}, {256, 1500}, {512, 450}},
             .negative_controls = {std::move(control)}};
 }
 
@@ -144,7 +144,7 @@ Control threshold_control(std::string name, std::string description) {
 /// Fraction of blocks with an eigenvalue above the .99 quantile of the noise, for a spike of `thresholds` detection
 /// thresholds. At .9 it is .02 (d = 128 and 256), at 1.25 .72, .95 and 1 (d = 128, 256, 512).
 Criterion detection(std::string name, double thresholds, std::function<AcceptanceRegion(std::size_t)> region,
-                    std::vector<Control> negative_controls) {
+                    std::vector<SizePlan> full, std::vector<Control> negative_controls) {
     return {
         .form = Form::corrected,
         .name = std::move(name),
@@ -162,7 +162,7 @@ Criterion detection(std::string name, double thresholds, std::function<Acceptanc
         },
         .region = std::move(region),
         .quick = {{128, 1200}},
-        .full = {{256, 2000}, {512, 800}},
+        .full = std::move(full),
         .negative_controls = std::move(negative_controls)};
 }
 
@@ -230,7 +230,8 @@ Criterion sticking(Noise noise) {
             // Coloured noise needs larger blocks to show the rate.
             .quick = noise == Noise::white ? std::vector<SizePlan>{{32, 2500}, {64, 1500}, {128, 800}}
                                            : std::vector<SizePlan>{},
-            .full = {{128, 8000}, {256, 4000}, {512, 800}},
+            .full = noise == Noise::white ? std::vector<SizePlan>{{128, 4000}, {256, 2000}, {512, 400}}
+                                          : std::vector<SizePlan>{{128, 8000}, {256, 4000}, {512, 800}},
             .negative_controls = {{"index", "each eigenvalue compared with the next one of the noise",
                                    FaultSize{1.0, "of the distance to the next eigenvalue", 0.0,
                                              "eigenvalues of the noise off by {} of the distance to the next"}}},
@@ -281,11 +282,12 @@ std::vector<Claim> outlier_claims() {
                  "(`spiked theory` lists it), whose vectors have overlaps as large as those of other outliers",
          .criteria = {
              seen_in_a_gap(),
-             detection("below", 0.9, [](std::size_t) { return at_most(0.01, 0.05); },
+             detection("below", 0.9, [](std::size_t) { return at_most(0.01, 0.05); }, {{256, 1500}, {512, 800}},
                        {{"large", "a threshold 60 % too large",
                          FaultSize{0.6, "of the threshold, too large", 0.0, "a threshold {} % too large"}},
                         threshold_control("weighted", "alpha from the transforms weighted by A and B")}),
              detection("above", 1.25, [](std::size_t size) { return at_least(1.0, margin_at(size, 0.4, 1.0)); },
+                       {{256, 700}, {512, 320}},
                        {{"small", "a threshold 20 % too small",
                          FaultSize{0.2, "of the threshold, too small", 0.0, "a threshold {} % too small"}},
                         threshold_control("white-threshold", "alpha of white noise")})}});

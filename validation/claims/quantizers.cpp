@@ -192,7 +192,7 @@ Criterion distortion(Form form, Rows kind, unsigned bits, std::function<Acceptan
             },
             .region = std::move(region),
             .quick = {{64, 1200}},
-            .full = {{64, 4000}, {128, 1500}, {256, 300}},
+            .full = {{64, 1400}, {128, 500}, {256, 225}},
             .negative_controls = std::move(negative_controls)};
 }
 
@@ -249,7 +249,7 @@ Claim linear_bias() {
                           },
                           .region = [](std::size_t d) { return around(1.0 - distortion_of(d, bits), 0.004); },
                           .quick = {{64, 1500}},
-                          .full = {{64, 6000}, {128, 2000}},
+                          .full = {{64, 2000}, {128, 700}},
                           .negative_controls = {with_equal_trials(linear({"unbiased", "a quantizer without bias",
                                                                           FaultSize{1.0, "of the bias, too small", 0.0,
                                                                                     "a bias {} % too small"}})),
@@ -369,7 +369,7 @@ Criterion bit_cost(Form form, bool sign, std::function<AcceptanceRegion(std::siz
         },
         .region = std::move(region),
         .quick = {{64, 600}},
-        .full = {{64, 3000}, {128, 1000}},
+        .full = {{64, 1000}, {128, 350}},
         .negative_controls = std::move(negative_controls),
         .positive_controls = std::move(positive_controls)};
 }
@@ -449,7 +449,7 @@ std::vector<Claim> quantizer_claims() {
                        },
                        .region = [](std::size_t) { return around(1.0, 0.01); },
                        .quick = {{64, 1500}},
-                       .full = {{64, 6000}, {128, 2000}},
+                       .full = {{64, 2000}, {128, 700}},
                        .negative_controls =
                            {linear(no_sign), linear(wrong_scale),
                             linear({"norm-lost", "the norm of the row in place of the residual's",

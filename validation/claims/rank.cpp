@@ -95,7 +95,7 @@ Criterion consistency_corrected() {
                 },
             .region = [](std::size_t) { return at_least(1.0, 0.05); },
             .quick = {{128, 600}},
-            .full = {{128, 2000}, {256, 1000}, {512, 400}},
+            .full = {{128, 800}, {256, 500}, {512, 400}},
             .negative_controls = {{"masked", "k + 2 such spikes: more than the rule can count"},
                                   {"colour", "AR(1) noise of .7 on both sides"}}};
 }
@@ -260,7 +260,7 @@ std::vector<Claim> rank_claims() {
                    },
                .region = [](std::size_t) { return at_most(0.0, 0.1); },
                .quick = {{128, 300}},
-               .full = {{128, 1000}, {512, 200}},
+               .full = {{128, 350}, {512, 70}},
                .positive_controls = {{"as-it-is", "the block not whitened"}}},
               {.form = Form::corrected,
                .name = "as-it-is",
@@ -270,7 +270,7 @@ std::vector<Claim> rank_claims() {
                    [](const TrialPlace& place) { return whitening_trial(place, 0.5 * place.fault_of("whitened")); },
                .region = [](std::size_t size) { return at_most(0.0, margin_at(size, 0.15, 1.0 / 3.0)); },
                .quick = {{256, 400}},
-               .full = {{256, 1000}, {512, 300}},
+               .full = {{256, 400}, {512, 100}},
                .negative_controls = {{"whitened", "the block whitened first",
                                       FaultSize{0.5, "as power of B, inverted, that the block is multiplied by", 0.0,
                                                 "the block multiplied by B to the power of minus {}"}}}},
@@ -281,7 +281,7 @@ std::vector<Claim> rank_claims() {
                .prepare = [](const TrialPlace& place) { return whitening_trial(place, 0.5); },
                .region = [](std::size_t size) { return around(whitened_overlap(size), margin_at(size, 0.04, 0.5)); },
                .quick = {{256, 400}},
-               .full = {{256, 1000}, {512, 300}},
+               .full = {{256, 400}, {512, 225}},
                .negative_controls = {{"wrong-covariance", "variances in the opposite order"}}}}},
     };
 }

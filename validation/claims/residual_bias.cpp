@@ -107,7 +107,7 @@ Criterion excess_over_bound(Query query, Control negative_control) {
                 return around(d * ((own_row ? inner / all : left / inner) - left / all), own_row ? 0.5 : 1.0);
             },
         .quick = {{64, 1000}},
-        .full = {{64, 4000}, {128, 1000}},
+        .full = {{64, 2000}, {128, 1000}},
         .negative_controls = {std::move(negative_control)}};
 }
 
@@ -133,7 +133,7 @@ Criterion bias_at_orthogonal_queries() {
                                         }),
             .region = [](std::size_t) { return at_most(0.0); },
             .quick = {{64, 1000}},
-            .full = {{64, 4000}, {128, 1000}},
+            .full = {{64, 1400}, {128, 350}},
             .positive_controls = {{"overshoots", "decoded rows half as long again"}}};
 }
 
@@ -157,9 +157,9 @@ Criterion linear_bias(Query query) {
                     return around(-distortion, 0.02);
                 },
             .quick = {{64, 1000}},
-            .full = {{64, 4000}, {128, 2000}},
-            .negative_controls = {{"unbiased", "a quantizer whose bias is 0",
-                                   FaultSize{1.0, "of the bias, too small", 0.0, "a bias {} % too small"}}}};
+            .full = {{64, 3000}, {128, 1700}},
+            .negative_controls = {linear({"unbiased", "a quantizer whose bias is 0",
+                                          FaultSize{1.0, "of the bias, too small", 0.0, "a bias {} % too small"}})}};
 }
 
 Claim bias_ratio() {

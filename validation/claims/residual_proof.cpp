@@ -105,7 +105,7 @@ Claim cross_term() {
 
 Claim residual_value() {
     const std::vector<SizePlan> quick{{32, 2500}, {64, 2000}, {128, 1200}};
-    const std::vector<SizePlan> full{{64, 4000}, {128, 3000}, {256, 1500}, {512, 500}};
+    const std::vector<SizePlan> full{{64, 3000}, {128, 2200}, {256, 1100}, {512, 370}};
     const auto rate = [](std::size_t) { return at_most(-0.5, 0.15); };
     return {.id = "residual-value",
             .place = "paper, proof of the proposition, part 1",

@@ -88,7 +88,7 @@ Criterion peak_growth(Form form, std::string name, std::string entries, Over ove
         // Gaussian entries still grow at these sizes, with slope .02 for all rows and .002 for one row.
         .region = [=](std::size_t) { return at_most(0.0, over == Over::all_rows ? 0.12 : 0.06); },
         .quick = {{32, 1500}, {64, 1000}, {128, 500}},
-        .full = {{64, 3000}, {128, 2000}, {256, 800}, {512, 200}},
+        .full = {{64, 1000}, {128, 700}, {256, 270}, {512, 70}},
         .negative_controls = std::move(negative_controls),
         .positive_controls = std::move(positive_controls)};
 }
@@ -203,7 +203,7 @@ Criterion marginal(std::string name, Input input, std::string description, std::
             .prepare = [=](const TrialPlace& place) { return marginal_trial(place, input); },
             .region = [](std::size_t) { return at_most(0.0, 0.02); },
             .quick = {{16, 40000}},
-            .full = {{16, 400000}, {64, 60000}},
+            .full = {{16, 130000}, {64, 60000}},
             .negative_controls = std::move(negative_controls),
             .law = sphere_coordinate};
 }
@@ -246,7 +246,7 @@ std::vector<Claim> row_claims() {
                        .prepare = [](const TrialPlace& place) { return shell_trial(place, true); },
                        .region = [](std::size_t) { return around(0.0, 0.05); },
                        .quick = {{128, 2000}},
-                       .full = {{128, 8000}, {512, 1000}},
+                       .full = {{128, 2700}, {512, 350}},
                        .negative_controls = {{"heavy", "Laplace entries"}}},
                       {.form = Form::printed,
                        .name = "rate",

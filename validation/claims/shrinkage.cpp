@@ -91,7 +91,7 @@ Claim shrinker(theory::Loss loss) {
                     },
                 .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                 .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
-                .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
+                .full = {{64, 3000}, {128, 2000}, {256, 1000}, {512, 300}},
                 .negative_controls = {std::move(control)}};
     };
     const auto level = [=](std::string criterion_name, FixtureShape shape, bool relative, std::string setup,
@@ -105,7 +105,7 @@ Claim shrinker(theory::Loss loss) {
                 .prepare = [=](const TrialPlace& place) { return shrinker_trial(place, shape, loss, relative); },
                 .region = [=](std::size_t size) { return around(0.0, margin_at(size, margin, 0.5)); },
                 .quick = {{128, 800}},
-                .full = {{128, 4000}, {256, 2000}, {512, 600}},
+                .full = {{128, 1400}, {256, 1000}, {512, 600}},
                 .negative_controls = std::move(negative_controls)};
     };
     const char* best_for = loss == theory::Loss::frobenius ? "squared error"
@@ -176,11 +176,11 @@ Criterion edge_rate(Noise noise) {
             },
             .region = [](std::size_t) { return at_most(-0.4, 0.1); },
             .quick = {{32, 2500}, {64, 2000}, {128, 1200}},
-            .full = {{64, 4000}, {128, 3000}, {256, 1500}, {512, 500}},
+            .full = {{64, 1400}, {128, 1000}, {256, 500}, {512, 170}},
             .negative_controls = {{"too-many", "k + 2 spikes, where the rule leaves room for k"},
-                                  {"lasting", "an edge lower by half the true one at every size",
-                                   FaultSize{0.5, "of the true edge, at every size", 0.0,
-                                             "an edge {} % too low at every size"}}}};
+                                  linear({"lasting", "an edge lower by half the true one at every size",
+                                          FaultSize{0.5, "of the true edge, at every size", 0.0,
+                                                    "an edge {} % too low at every size"}})}};
 }
 
 /// The eigenvalues of the noise law that eOptShrink fits with known rank, with or without imputed ones; with the
@@ -292,7 +292,7 @@ std::vector<Claim> shrinkage_claims() {
                        .prepare = noise_law_trial,
                        .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                        .quick = {{32, 300}, {64, 200}, {128, 100}},
-                       .full = {{64, 600}, {128, 300}, {256, 150}},
+                       .full = {{64, 200}, {128, 100}, {256, 50}},
                        .negative_controls = {{"not-imputed", "nothing imputed"},
                                              {"spike-kept", "nothing imputed, the spike counted as noise"}}},
                       {.form = Form::corrected,
@@ -303,7 +303,7 @@ std::vector<Claim> shrinkage_claims() {
                        .prepare = transform_trial,
                        .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                        .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
-                       .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
+                       .full = {{64, 3000}, {128, 2000}, {256, 1000}, {512, 300}},
                        .negative_controls = {{"scale", "noise eigenvalues half as large",
                                               FaultSize{0.5, "of the noise eigenvalues, too small", 0.0,
                                                         "noise eigenvalues {} % too small"}}}},

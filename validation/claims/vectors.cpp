@@ -55,7 +55,7 @@ Claim overlap(std::string id, sim::MatrixSide side) {
                     },
                 .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.03, 1.0)); },
                 .quick = {{128, 800}},
-                .full = {{128, 4000}, {256, 2000}, {512, 600}},
+                .full = {{128, 1400}, {256, 700}, {512, 600}},
                 .negative_controls = {other_side(noise, aspect), certain}};
     };
     return {.id = std::move(id),
@@ -77,7 +77,7 @@ Claim overlap(std::string id, sim::MatrixSide side) {
                               },
                           .region = [](std::size_t) { return at_most(-0.5, 0.15); },
                           .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
-                          .full = {{64, 6000}, {128, 4000}, {256, 2000}, {512, 600}},
+                          .full = {{64, 4500}, {128, 3000}, {256, 1500}, {512, 450}},
                           .negative_controls = {certain}}}};
 }
 
@@ -246,7 +246,7 @@ std::vector<Criterion> criteria_of(const UpperBound& bound) {
              },
              .region = [](std::size_t) { return at_most(0.0, 0.25); },
              .quick = {},
-             .full = {{32, 10000}, {64, 10000}, {128, 10000}},
+             .full = {{32, 7500}, {64, 7500}, {128, 7500}},
              .negative_controls = bound.negative_controls,
              .positive_controls = bound.positive_controls,
              .level = level},

@@ -110,7 +110,7 @@ Criterion indifference() {
             },
             .region = [](std::size_t size) { return around(0.0, margin_at(size, 0.08, 0.5)); },
             .quick = {{128, 600}},
-            .full = {{128, 2000}, {256, 1000}},
+            .full = {{128, 800}, {256, 750}},
             .negative_controls = {{"larger", "a threshold 10 % larger",
                                    FaultSize{0.1, "of the threshold, too large", 0.0, "a threshold {} % too large"}},
                                   {"edge", "a threshold 7 % above the edge",
