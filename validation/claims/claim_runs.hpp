@@ -47,7 +47,7 @@ struct FaultSearch {
 /// linear in its size (`share_faults`): both need no trials but those already drawn. In the full tier, other faults
 /// with a size are searched in their own unit, on further trials of the store with the random numbers of the criterion,
 /// as far as it has them. The size at which the criterion begins to fail is found between the sizes drawn, where each
-/// trial is interpolated (for fractions and laws: is one of the two), and drawn in its turn until it is within 1/16 of
+/// trial is interpolated (for fractions and laws: is one of the two), and drawn in its turn until it is within 1/8 of
 /// the planted size of one that is drawn; from the third one on by halving.
 void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
                            ClaimStore& store);

@@ -15,7 +15,7 @@ namespace {
 constexpr double halvings = 8.0;
 // A size found between two whose trials are drawn gets trials of its own unless it is this close to one of them, in
 // parts of the planted size; at least one size between 0 and the planted one does.
-constexpr double near_enough = 1.0 / 16.0;
+constexpr double near_enough = 1.0 / 8.0;
 // After so many sizes found in this way the middle of those that enclose the boundary is drawn.
 constexpr std::size_t most_guesses = 2;
 
