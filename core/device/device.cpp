@@ -32,7 +32,7 @@ std::optional<int> number_of(std::string_view part) {
 }  // namespace
 
 #ifndef SPIKED_HAS_CUDA
-DeviceCount device_count() { return {0, "this build has no CUDA code (nvcc was not found when it was built)"}; }
+DeviceCount device_count() { return {0, "this build has no CUDA code, because it was compiled without nvcc"}; }
 std::string device_problem(int) { return device_count().problem; }
 std::size_t free_memory(int) { return 0; }
 #endif

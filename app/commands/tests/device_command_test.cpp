@@ -346,7 +346,7 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
     EXPECT_LT(fs::file_size(folder + "/b.tar.gz"), 30'000'000U)
         << "the bundle must stay small enough to be copied anywhere";
     ASSERT_EQ(std::system(("tar xf '" + folder + "/b.tar.gz' -C '" + folder + "'").c_str()), 0);
-    const std::string run = in(folder) + " env -i PATH=/usr/bin:/bin bundle/gpu-check --seconds 0.1 ";
+    const std::string run = in(folder) + " env -i PATH=/usr/bin:/bin bundle/gpu-check --seconds 0.1 --limit 1000 ";
     const std::string steps = "--only doctor,study,decompose-128,trial,quantize,profile,racecheck ";
     ASSERT_EQ(std::system((run + steps + "--device emulated 2> /dev/null").c_str()), 0);
     const std::string table = contents(folder + "/gpu-check.md");
@@ -356,13 +356,14 @@ TEST(GpuCheck, WritesItsTableFromABundleInAnEmptyEnvironment) {
         EXPECT_NE(table.find(row), std::string::npos) << row << "\n" << table;
     EXPECT_NE(std::system((run + "--only fast 2> /dev/null").c_str()), 0) << "no such step";
     EXPECT_NE(std::system((run + "--only doctor --limit 0.01 --device emulated -o late.md 2> /dev/null").c_str()), 0);
-    EXPECT_NE(contents(folder + "/late.md").find("stopped after 0.01 seconds"), std::string::npos);
+    EXPECT_NE(contents(folder + "/late.md").find("stopped after the 0.01 seconds of a step"), std::string::npos);
     EXPECT_NE(std::system((run + "--device cuda:99 --only doctor -o none.md 2> /dev/null").c_str()), 0);
     EXPECT_NE(contents(folder + "/none.md").find("| doctor | failed |"), std::string::npos);
 }
 
-/// The functions of the script: what ncu prints for two batches, of 3 and of 100 trials, and summaries that differ.
-TEST(GpuCheck, ReadsTheMeasurementsOfNcuAndComparesSummaries) {
+/// The functions of the script: what ncu prints for two batches, of 3 and of 100 trials, summaries that differ, two
+/// programs, and the time limit.
+TEST(GpuCheck, ReadsMeasurementsComparesSummariesAndProgramsAndEndsAStep) {
     const std::string folder = scratch("gpu-check-ncu");
     fs::create_directories(folder);
     std::ofstream(folder + "/check.py") << R"py(
@@ -400,6 +401,28 @@ assert difference(summary(mean=2.01)) > script.EQUAL
 assert difference(summary(sd=0.53)) > script.EQUAL
 assert difference(summary(n=99)) == difference(summary(metric="other")) == float("inf")
 assert script.difference_of(summary(sd=0.0), summary(mean=2.0 + 1e-9, sd=0.0))[0] < script.EQUAL
+
+# Two programs side by side: each row names its own.
+import types
+class Rows(list):
+    def row(self, what, state, detail):
+        self.append((what, state, detail))
+def prints(text):
+    return ["sh", "-c", f"echo 'dense:emulated {text}'"]
+rows = Rows()
+check = script.Check(types.SimpleNamespace(device="emulated", limit=1000.0, seconds=0.1),
+                     {"spiked": prints("3.5 2.5"), "against": prints("4.5 3.5")}, rows, None)
+check.step("trial")
+assert rows == [("dense:emulated (spiked)", "ok", "2.5 us per trial (p10), median 3.5"),
+                ("dense:emulated (against)", "ok", "3.5 us per trial (p10), median 4.5")], rows
+
+# The time limit is that of a whole step, for all its commands and programs.
+check.step("machine")
+assert 1900 < check.time_left() <= 2000, check.time_left()
+assert check.run(["echo", "text"]) == (0, "text\n", "")
+check.end -= 2000
+status, _, error = check.run(["sleep", "100"])
+assert status == 124 and error == "stopped after the 2000 seconds of a step", (status, error)
 )py";
     EXPECT_EQ(std::system(("python3 '" + folder + "/check.py' '" SPIKED_SOURCE_DIR "/tools/gpu-check'").c_str()), 0);
 }

@@ -45,6 +45,18 @@ TEST(Device, AnAbsentGpuIsRejectedWhenNamed) {
     EXPECT_EQ(rejection("cuda:0").empty(), device_count().count > 0);
 }
 
+TEST(Device, ABuildWithoutCudaCodeSaysSo) {
+#ifdef SPIKED_HAS_CUDA
+    EXPECT_EQ(device_count().problem.find("no CUDA code"), std::string::npos);
+#else
+    const std::string reason = "(this build has no CUDA code, because it was compiled without nvcc)";
+    EXPECT_EQ(choose_device("auto").note, "no GPU is used " + reason + ": computing on the CPU");
+    EXPECT_EQ(rejection("cuda:0"),
+              "device \"cuda:0\" cannot be used " + reason + ": leave --device out, or --device cpu");
+    EXPECT_EQ(free_memory(0), 0U);
+#endif
+}
+
 /// Drivers with a problem: too old for the runtime, without a GPU, with a GPU for which the build has no code.
 TEST(Device, ADriverThatCannotRunTheKernelsIsReportedAndAutoTakesTheCpu) {
     const std::string too_old = "CUDA driver version is insufficient for CUDA runtime version";

@@ -222,7 +222,6 @@ std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> values_of(D
     return found;
 }
 
-/// A run on a device that is lost before it computes the second of two cells.
 TEST(DeviceFailures, ABenchmarkNamesTheDevice) {
     for (const auto& [full, kind] : {std::pair{true, ErrorKind::memory}, std::pair{false, ErrorKind::internal}}) {
         try {
@@ -236,6 +235,7 @@ TEST(DeviceFailures, ABenchmarkNamesTheDevice) {
     }
 }
 
+/// A run on a device that is lost before it computes the second of two cells.
 TEST(DeviceFailures, AStudyOfAutoGoesOnOnTheCpuInAStoreThatSaysSo) {
     const auto study = [] {
         return parse_study(
