@@ -15,9 +15,10 @@ constexpr std::string_view xz_beginning{"\xfd\x37zXZ\0", 6};
 
 constexpr const char* fetch_itself = "the download saved an error or login page; fetch the file itself";
 constexpr const char* from_pickle =
-    "pickles can run programs and are never opened; save it as safetensors or, where you made it yourself: python3 -c "
+    "pickles can run programs and are never opened; save it as safetensors or, where you made it yourself (a sparse "
+    "matrix: with .toarray() behind open('FILE','rb'))): python3 -c "
     "\"import pickle,numpy; numpy.save('x.npy', numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb')), "
-    "dtype=float), numpy.nan))\", with .toarray() behind open('FILE','rb')) where it is a sparse matrix";
+    "dtype=float), numpy.nan))\"";
 constexpr const char* from_torch =
     "it holds a pickle, which is never opened; where it holds tensors by name: python3 -c \"import torch; from "
     "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"; where it "
@@ -31,6 +32,8 @@ constexpr const char* from_feather =
 constexpr const char* from_stata =
     "python3 -c \"import pandas; pandas.read_stata('FILE').to_csv('x.csv', index=False)\"";
 constexpr const char* from_spss = "python3 -c \"import pandas; pandas.read_spss('FILE').to_csv('x.csv', index=False)\"";
+constexpr const char* from_portable =
+    "python3 -c \"import pyreadstat; pyreadstat.read_por('FILE')[0].to_csv('x.csv', index=False)\"";
 constexpr const char* from_sas = "python3 -c \"import pandas; pandas.read_sas('FILE').to_csv('x.csv', index=False)\"";
 // Of the classes of R, sparse matrices (S4) cannot be written as they are.
 constexpr const char* from_rds =
@@ -55,8 +58,10 @@ constexpr const char* from_grid =
     "python3 -c \"import numpy; l=[r.split() for r in open('FILE')]; h={r[0].lower():float(r[1]) for r in l if "
     "r[0][0].isalpha()}; a=numpy.array([r for r in l if not r[0][0].isalpha()],dtype=float); "
     "a[a==h.get('nodata_value',-9999)]=numpy.nan; numpy.save('x.npy',a)\"";
+// Line 2 counts rows, columns, labels of each row and labels of each column.
 constexpr const char* from_gct_labels =
-    "python3 -c \"from cmapPy.pandasGEXpress.parse import parse; parse('FILE').data_df.to_csv('x.csv')\"";
+    "python3 -c \"import pandas; n=[int(i) for i in open('FILE').readlines()[1].split()]; t=pandas.read_csv('FILE', "
+    "sep='\\t', skiprows=[0,1,*range(3,3+n[3])], index_col=0); t.iloc[:,n[2]:].to_csv('x.csv')\"";
 constexpr const char* from_gct = "tail -n +3 FILE | cut -f 1,3- > x.tsv";
 
 constexpr ForeignFormat foreign_formats[] = {
@@ -99,10 +104,12 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, {"\x73\x02\x01\0", 4}, "a Stata table", from_stata},
     {0, "$FL2@(#)", "an SPSS table", from_spss},
     {0, "$FL3@(#)", "an SPSS table", from_spss},
-    {0, "ASCII SPSS PORT FILE", "an SPSS table (portable)",
-     "python3 -c \"import pyreadstat; pyreadstat.read_por('FILE')[0].to_csv('x.csv', index=False)\""},
+    {0, "ASCII SPSS PORT FILE", "an SPSS table (portable)", from_portable},
+    {40, "ASCII SPSS PORT FILE", "an SPSS table (portable)", from_portable},
     {12, "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "a SAS table", from_sas},
     {0, "HEADER RECORD*******LIBRARY HEADER", "a SAS table", from_sas},
+    {0, "HEADER RECORD*******LIBV8", "a SAS table (transport file of version 8)",
+     "python3 -c \"import pyreadstat; pyreadstat.read_xport('FILE')[0].to_csv('x.csv', index=False)\""},
     {0, "SIMPLE  =", "a FITS image",
      "python3 -c \"import astropy.io.fits,numpy; numpy.save('x.npy', "
      "astropy.io.fits.getdata('FILE').astype(float))\""},
@@ -128,7 +135,7 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "BZh", "bzip2-compressed", "unpack it first: bzip2 -dc FILE > NEW"},
     {0, xz_beginning, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
     {0, "##TITLE", "a JCAMP-DX spectrum",
-     "python3 -c \"import jcamp,numpy; s=jcamp.jcamp_readfile('FILE'); numpy.savetxt('x.csv', numpy.c_[s['x'], "
+     "python3 -c \"import jcamp,numpy; s=jcamp.readfile('FILE'); numpy.savetxt('x.csv', numpy.c_[s['x'], "
      "s['y']], "
      "delimiter=',')\""},
     {0, "ncols ", "an ESRI grid", from_grid},
