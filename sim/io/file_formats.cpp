@@ -15,202 +15,14 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/table_cells.hpp"
+#include "sim/io/foreign_formats.hpp"
 #include "sim/io/tensor_container.hpp"
 #include "sim/io/text_lines.hpp"
+#include "sim/tables/table_cells.hpp"
 
 namespace spiked::sim {
 
 namespace {
-
-constexpr std::string_view zip_beginning = "PK\x03\x04";
-constexpr std::string_view gzip_beginning = "\x1f\x8b";
-constexpr std::string_view hdf5_beginning = "\x89HDF";
-constexpr std::string_view xz_beginning{"\xfd\x37zXZ\0", 6};
-
-/// Formats that are not read.
-struct ForeignFormat {
-    std::size_t at;  ///< offset of the bytes that tell it
-    std::string_view bytes;
-    const char* what;
-    const char* advice;
-};
-
-constexpr const char* fetch_itself = "the download saved an error or login page; fetch the file itself";
-constexpr const char* from_pickle =
-    "pickles can run programs and are never opened; save it as safetensors or, where you made it yourself: python3 -c "
-    "\"import pickle,numpy; numpy.save('x.npy', numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb')), "
-    "dtype=float), numpy.nan))\"";
-constexpr const char* from_torch =
-    "it holds a pickle, which is never opened; where it holds tensors by name: python3 -c \"import torch; from "
-    "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"; where it "
-    "holds the "
-    "cache of a model that you saved yourself: load it, then write_dump(path, keys_and_values(cache)) of "
-    "tools/export-kv";
-constexpr const char* from_excel =
-    "python3 -c \"import pandas; pandas.read_excel('FILE').to_csv('x.csv', index=False)\"";
-constexpr const char* from_feather =
-    "python3 -c \"import pandas; pandas.read_feather('FILE').to_csv('x.csv', index=False)\"";
-constexpr const char* from_stata =
-    "python3 -c \"import pandas; pandas.read_stata('FILE').to_csv('x.csv', index=False)\"";
-constexpr const char* from_spss = "python3 -c \"import pandas; pandas.read_spss('FILE').to_csv('x.csv', index=False)\"";
-constexpr const char* from_sas = "python3 -c \"import pandas; pandas.read_sas('FILE').to_csv('x.csv', index=False)\"";
-constexpr const char* from_rds = "Rscript -e \"write.csv(readRDS('FILE'), 'x.csv', row.names=FALSE)\"";
-constexpr const char* from_rdata =
-    "Rscript -e \"e <- new.env(); load('FILE', e); write.csv(e[['NAME']], 'x.csv', row.names=FALSE)\"";
-constexpr const char* from_nifti =
-    "python3 -c \"import nibabel,numpy; a=nibabel.load('FILE').get_fdata(); numpy.save('x.npy', a.reshape(-1, "
-    "a.shape[-1]))\" (voxels x volumes)";
-constexpr const char* from_netcdf =
-    "python3 -c \"import scipy.io,numpy; f=scipy.io.netcdf_file('FILE', mmap=False); numpy.save('x.npy', "
-    "f.variables['NAME'][:].astype(float))\"";
-constexpr const char* from_image =
-    "python3 -c \"import PIL.Image,numpy; numpy.save('x.npy', numpy.asarray(PIL.Image.open('FILE').convert('F')))\"";
-
-constexpr const char* from_llama =
-    "its form is another in each version and is not read; run the model in transformers and write its cache with "
-    "tools/export-kv";
-
-constexpr const char* from_grid =
-    "python3 -c \"import numpy; l=[r.split() for r in open('FILE')]; h={r[0].lower():float(r[1]) for r in l if "
-    "r[0][0].isalpha()}; a=numpy.array([r for r in l if not r[0][0].isalpha()],dtype=float); "
-    "a[a==h.get('nodata_value',-9999)]=numpy.nan; numpy.save('x.npy',a)\"";
-constexpr const char* from_gct_labels =
-    "python3 -c \"from cmapPy.pandasGEXpress.parse import parse; parse('FILE').data_df.to_csv('x.csv')\"";
-constexpr const char* from_gct = "tail -n +3 FILE | cut -f 1,3- > x.tsv";
-
-constexpr ForeignFormat foreign_formats[] = {
-    {0, "<!DOCTYPE", "a web page", fetch_itself},
-    {0, "<!doctype", "a web page", fetch_itself},
-    {0, "<html", "a web page", fetch_itself},
-    {0, "<?xml", "an XML file", "save the table in it as csv"},
-    {0, "<svg", "a picture", "name the file of its numbers"},
-    {0, "%PDF", "a PDF document", "save the table in it as csv"},
-    {0, "GGUF", "a GGUF model",
-     "convert one of its tensors: python3 -c \"import gguf,numpy; t={t.name: t for t in "
-     "gguf.GGUFReader('FILE').tensors}['NAME']; numpy.save('x.npy', gguf.quants.dequantize(t.data, t.tensor_type))\""},
-    {0, hdf5_beginning, "an HDF5 file",
-     "its names: python3 -c \"import h5py; h5py.File('FILE').visit(print)\"; then one of its arrays: python3 -c "
-     "\"import h5py,numpy; numpy.save('x.npy', h5py.File('FILE')['NAME'][()])\""},
-    {0, "PAR1", "a Parquet table",
-     "python3 -c \"import pandas; pandas.read_parquet('FILE').to_csv('x.csv', index=False)\""},
-    {0, "ARROW1", "an Arrow (Feather) table", from_feather},
-    {0, "FEA1", "a Feather table", from_feather},
-    {0, "\x80\x02\x8a\nl\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", "an old PyTorch file", from_torch},
-    {0, "\x80\x02", "a Python pickle", from_pickle},
-    {0, "\x80\x03", "a Python pickle", from_pickle},
-    {0, "\x80\x04", "a Python pickle", from_pickle},
-    {0, "\x80\x05", "a Python pickle", from_pickle},
-    {0, {"X\n\0\0\0", 5}, "an R object (RDS)", from_rds},
-    // As text: the lines behind "A" are the version of the format, that of R and the oldest one that reads it.
-    {10, "\n131840\n", "an R object (RDS, as text)", from_rds},
-    {10, "\n197888\n", "an R object (RDS, as text)", from_rds},
-    {0, "structure(", "an R object (dput)", "Rscript -e \"write.csv(dget('FILE'), 'x.csv', row.names=FALSE)\""},
-    {0, "RDA2\n", "an R workspace (RData, as text)", from_rdata},
-    {0, "RDA3\n", "an R workspace (RData, as text)", from_rdata},
-    {0, "RDX2\n", "an R workspace (RData)", from_rdata},
-    {0, "RDX3\n", "an R workspace (RData)", from_rdata},
-    {344, {"n+1\0", 4}, "a NIfTI image", from_nifti},
-    {4, {"n+2\0", 4}, "a NIfTI image", from_nifti},
-    {0, "<stata_dta>", "a Stata table", from_stata},
-    {0, {"\x72\x01\x01\0", 4}, "a Stata table", from_stata},
-    {0, {"\x72\x02\x01\0", 4}, "a Stata table", from_stata},
-    {0, {"\x73\x01\x01\0", 4}, "a Stata table", from_stata},
-    {0, {"\x73\x02\x01\0", 4}, "a Stata table", from_stata},
-    {0, "$FL2@(#)", "an SPSS table", from_spss},
-    {0, "$FL3@(#)", "an SPSS table", from_spss},
-    {0, "ASCII SPSS PORT FILE", "an SPSS table (portable)",
-     "python3 -c \"import pyreadstat; pyreadstat.read_por('FILE')[0].to_csv('x.csv', index=False)\""},
-    {12, "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "a SAS table", from_sas},
-    {0, "HEADER RECORD*******LIBRARY HEADER", "a SAS table", from_sas},
-    {0, "SIMPLE  =", "a FITS image",
-     "python3 -c \"import astropy.io.fits,numpy; numpy.save('x.npy', "
-     "astropy.io.fits.getdata('FILE').astype(float))\""},
-    {0, {"CDF\1", 4}, "a NetCDF file", from_netcdf},
-    {0, {"CDF\2", 4}, "a NetCDF file", from_netcdf},
-    {0, {"II*\0", 4}, "a TIFF image", from_image},
-    {0, {"MM\0*", 4}, "a TIFF image", from_image},
-    {0, "\x89PNG\r\n", "a PNG image", from_image},
-    {0, "\xff\xd8\xff", "a JPEG image", from_image},
-    {0, "\xd0\xcf\x11\xe0\xa1\xb1", "an old Excel workbook", from_excel},
-    {0,
-     {"SQLite format 3\0", 16},
-     "a database of SQLite",
-     "a store of this program is shown by spiked show; a table of another is exported with: sqlite3 -csv FILE \"SELECT "
-     "* FROM NAME\""},
-    // The magic numbers of a session and of a sequence, in either order of bytes.
-    {0, "nsgg", "a state of llama.cpp", from_llama},
-    {0, "ggsn", "a state of llama.cpp", from_llama},
-    {0, "qsgg", "a state of llama.cpp", from_llama},
-    {0, "ggsq", "a state of llama.cpp", from_llama},
-    {0, "SPIKEDKV", "a dump that kv encode compressed", "decode it first: spiked kv decode FILE -o x.safetensors"},
-    {0, "\x28\xb5\x2f\xfd", "zstd-compressed", "unpack it first: zstd -dc FILE > NEW"},
-    {0, "BZh", "bzip2-compressed", "unpack it first: bzip2 -dc FILE > NEW"},
-    {0, xz_beginning, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
-    {0, "##TITLE", "a JCAMP-DX spectrum",
-     "python3 -c \"import jcamp,numpy; s=jcamp.jcamp_readfile('FILE'); numpy.savetxt('x.csv', numpy.c_[s['x'], "
-     "s['y']], "
-     "delimiter=',')\""},
-    {0, "ncols ", "an ESRI grid", from_grid},
-    {0, "NCOLS ", "an ESRI grid", from_grid},
-    {0, "P2\n", "a PGM image", from_image},
-    {0, "P5\n", "a PGM image", from_image},
-    {0, "array(", "a printed NumPy array", "save the array with numpy.save where it was printed"},
-    {0, "tensor(", "a printed tensor", "save it where it was printed, with numpy.save or as safetensors"},
-    {0, "#1.2\n", "a GCT table", from_gct},
-    {0, "#1.2\r", "a GCT table", from_gct},
-    {0, "#1.3\n", "a GCT table with labels of rows and columns", from_gct_labels},
-    {0, "#1.3\r", "a GCT table with labels of rows and columns", from_gct_labels},
-    {257, "ustar", "a tar archive", "unpack it first: tar -xf FILE"},
-};
-
-/// The name of the first file in a zip archive tells who wrote it.
-constexpr ForeignFormat foreign_archives[] = {
-    {30, "[Content_Types].xml", "an Excel workbook", from_excel},
-    {30, "docProps/", "an Excel workbook", from_excel},
-    {30, "_rels/", "an Excel workbook", from_excel},
-    {30, "xl/", "an Excel workbook", from_excel},
-    {30, "mimetypeapplication/vnd.oasis.opendocument", "an OpenDocument table", from_excel},
-};
-
-/// Programs that write HDF5, by the name of an attribute.
-constexpr ForeignFormat hdf5_programs[] = {
-    {0, "OCTAVE_NEW_FORMAT", "",
-     "python3 -c \"import h5py,numpy; numpy.save('x.npy', h5py.File('FILE')['NAME/value'][()].T)\""},
-    {0, "pandas_type", "", "python3 -c \"import pandas; pandas.read_hdf('FILE').to_csv('x.csv', index=False)\""},
-    {0, "encoding-type", "",
-     "python3 -c \"import anndata,numpy; x=anndata.read_h5ad('FILE').X; numpy.save('x.npy', x.toarray() if hasattr(x, "
-     "'toarray') else x)\""},
-};
-
-/// The name of the first file in a zip archive.
-std::string_view first_in_archive(std::string_view head) {
-    constexpr std::size_t length_at = 26, name_at = 30;
-    if (head.size() < name_at) return {};
-    const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(head[at])); };
-    return head.substr(name_at, byte(length_at) + 256 * byte(length_at + 1));
-}
-
-/// Null where the bytes begin no format of the tables above.
-const ForeignFormat* foreign_format(std::string_view head) {
-    const auto tells = [&](const ForeignFormat& format) {
-        return head.size() > format.at && head.substr(format.at).starts_with(format.bytes);
-    };
-    if (head.starts_with(zip_beginning)) {
-        for (const auto& archive : foreign_archives)
-            if (tells(archive)) return &archive;
-        static constexpr ForeignFormat table{0, "", "a zip archive of a table", "unzip -p FILE > x.csv"};
-        const std::string_view inside = first_in_archive(head);
-        if (inside.ends_with(".csv") || inside.ends_with(".tsv")) return &table;
-        // PyTorch's archives begin with FOLDER/data.pkl.
-        static constexpr ForeignFormat torch{0, "", "a PyTorch file", from_torch};
-        constexpr std::size_t longest_name = 256;
-        return head.substr(0, 30 + longest_name).find("/data.pkl") != head.npos ? &torch : nullptr;
-    }
-    for (const auto& format : foreign_formats)
-        if (tells(format)) return &format;
-    return nullptr;
-}
 
 /// The first bytes of what gzip packed, from the first bytes of the file.
 std::string gunzipped(std::string_view head) {
@@ -353,19 +165,6 @@ std::string json_advice(std::string_view head) {
                                                            : "");
 }
 
-/// The line that converts an HDF5 file whose attributes name the program that wrote it; null where none does.
-const char* hdf5_advice(const ByteFile& file) {
-    constexpr std::uint64_t looked_at = 1 << 18;
-    const std::uint64_t part = std::min(looked_at, file.size());
-    for (const std::uint64_t offset : {std::uint64_t{0}, file.size() - part}) {
-        std::string bytes(part, '\0');
-        file.read(offset, std::as_writable_bytes(std::span(bytes)));
-        for (const auto& program : hdf5_programs)
-            if (bytes.find(program.bytes) != bytes.npos) return program.advice;
-    }
-    return nullptr;
-}
-
 /// What a file is that should have the format `expected`; nothing where it may have it.
 std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& expected) {
     // The first bytes of a safetensors file are a length and may equal those of another format. So a file that begins
@@ -374,12 +173,14 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
     if (head.starts_with("version https://git-lfs")) return lfs_pointer(head);
     if (head.starts_with(gzip_beginning)) {
         const std::string inside = gunzipped(head);
+        constexpr const char* unpack = "unpack it first: gzip -dc FILE > NEW";
         if (const ForeignFormat* foreign = foreign_format(inside))
-            return OtherFormat{fmt::format("gzip-compressed, and inside {}", foreign->what), foreign->advice};
+            return OtherFormat{fmt::format("gzip-compressed, and inside {}", foreign->what),
+                               foreign->packed ? foreign->advice : unpack};
         // What lies in two layers of gzip could unpack to itself.
         if (reads_gzip(expected) && !inside.starts_with(gzip_beginning) && !recognise(inside, expected))
             return std::nullopt;
-        return OtherFormat{"gzip-compressed", "unpack it first: gzip -dc FILE > NEW"};
+        return OtherFormat{"gzip-compressed", unpack};
     }
     if (const ForeignFormat* foreign = foreign_format(head)) return OtherFormat{foreign->what, foreign->advice};
     if (const FileFormat* other = own_format(head)) return OtherFormat{other->found, other->advice};
@@ -472,14 +273,8 @@ void reject_other_format(const ByteFile& file, std::string_view suffix) {
                           expected->name);
     const std::string head = head_of(file);
     auto found = recognise(head, *expected);
-    // R packs its objects in these ways too, and unpacks them itself.
-    if (found && (head.starts_with("BZh") || head.starts_with(xz_beginning))) {
-        const bool is_object = has_suffix(file.path(), ".rds");
-        if (is_object || has_suffix(file.path(), ".rdata") || has_suffix(file.path(), ".rda"))
-            found->advice = is_object ? from_rds : from_rdata;
-    }
-    if (found && head.starts_with(hdf5_beginning))
-        if (const char* advice = hdf5_advice(file)) found->advice = advice;
+    if (found)
+        if (const char* advice = foreign_advice(file, head)) found->advice = advice;
     if (found)
         throw input_error("{}: not a {} file (its {} are {}): {}", file.path(), expected->name, bytes_text(file.size()),
                           found->what, found->advice);

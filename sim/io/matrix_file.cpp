@@ -19,6 +19,7 @@
 #include "sim/io/npz.hpp"
 #include "sim/io/table.hpp"
 #include "sim/io/tensor_layout.hpp"
+#include "sim/tables/table_cells.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -260,11 +261,6 @@ void reject_nonfinite(const arma::mat& matrix, const std::string& where, const s
             "{}: {} NaN or infinite {} (first at row {}, column {}, counted from 0): {}remove or replace them", where,
             found->count, found->count == 1 ? "value" : "values", found->row, found->column,
             found->infinite == 0 ? missing_advice(option) : "");
-}
-
-std::string missing_advice(const std::string& option) {
-    if (option.empty()) return "";
-    return fmt::format("say {} if they are missing at random, or ", option);
 }
 
 namespace {

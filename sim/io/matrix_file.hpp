@@ -7,16 +7,9 @@
 #include <vector>
 
 #include "sim/io/tensor_container.hpp"
+#include "sim/tables/table_dialect.hpp"
 
 namespace spiked::sim {
-
-/// How a text table is read where the file alone does not decide; empty fields are recognised from the file.
-struct TableDialect {
-    std::optional<char> delimiter;
-    std::optional<char> decimal;
-    std::optional<bool> header;
-    std::optional<bool> index;
-};
 
 /// The words for a character of a TableDialect, which also stands for itself.
 using CharacterNames = std::vector<std::pair<std::string, char>>;
@@ -68,8 +61,5 @@ struct Nonfinite {
 /// Throws input_error with the count and the first position when the matrix holds NaN or infinities; `option` is
 /// offered where only NaN stand in the way, as in MatrixReading.
 void reject_nonfinite(const arma::mat& matrix, const std::string& where, const std::string& option = "");
-
-/// How a message offers the option by which missing values are accepted; empty without one.
-[[nodiscard]] std::string missing_advice(const std::string& option);
 
 }  // namespace spiked::sim

@@ -16,7 +16,7 @@
 #include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
 #include "sim/io/npz.hpp"
-#include "sim/io/table_cells.hpp"
+#include "sim/tables/table_cells.hpp"
 #include "sim/io/text_lines.hpp"
 
 // Matrix Market files, after "The Matrix Market Exchange Formats: Initial Design" (Boisvert, Pozo and Remington, NIST

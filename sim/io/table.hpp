@@ -1,44 +1,12 @@
 #pragma once
-#include <armadillo>
-#include <cstddef>
-#include <functional>
 #include <string>
-#include <vector>
 
-#include "sim/io/matrix_file.hpp"
+#include "sim/tables/table_reader.hpp"
 
 namespace spiked::sim {
 
-/// Why the number in this cell of its line (counted from 0, without the index) is not legal; empty where it is.
-using CellCheck = std::function<std::string(std::size_t cell, double value)>;
-
-struct TableReading {
-    TableDialect dialect;
-    /// Whether lines and columns of numbers that only count may be surroundings; not in a list of value,weight.
-    bool counts = true;
-    CellCheck check = {};
-    bool keep_missing = false;        ///< missing values are NaN, and only infinite ones are errors
-    std::string missing_option = {};  ///< as in MatrixReading
-};
-
-struct Table {
-    arma::mat matrix;
-    /// Sentences on the form of the table, on lines left out and on numbers that may be surroundings; none for numbers
-    /// between commas without a header.
-    std::vector<std::string> notes;
-    /// Whether numbers were taken for a header or an index although the file does not say so.
-    bool guessed = false;
-    bool of_text = false;  ///< false where read_matrix took the numbers from another format
-};
-
-/// Reads a table of text, packed by gzip or not. The form is recognised (`recognise_table`) as far as the dialect does
-/// not state it: the delimiter (comma, semicolon, tab, bar or blanks), the decimal mark, quotes, a header, an index,
-/// delimiters at the end of lines. Empty lines, and lines that begin like comments (`comment_mark`) unless the others
-/// hold a name and numbers like them, are left out; a note counts those between rows. What MATLAB prints above a matrix
-/// is understood: its name, and a factor by which the numbers are multiplied. Throws an input_error
-/// with file:line:column for a cell that is not a number, for a line with another number of cells, and for missing
-/// (unless they are kept) and infinite values, with their number, and for lists of the names of a row and a column with
-/// a number. Takes some 20 bytes of memory for each byte of text.
+/// The table in a file of text, packed by gzip or not (`table_of_lines`). Throws input_error too for a file of another
+/// format, and where the text cannot be read (`each_line`).
 [[nodiscard]] Table read_table(const std::string& path, const TableReading& reading = {});
 
 }  // namespace spiked::sim

@@ -47,8 +47,9 @@ private:
     void begin() {
         const std::string_view text = pending_;
         if (const auto encoding = wide_encoding(text); !encoding.empty())
-            throw input_error("{0}: text in {1} (UTF-8 is read): convert it, for example with: iconv -f {1} -t UTF-8",
-                              path_, encoding);
+            throw input_error(
+                "{0}: text in {1} (UTF-8 is read): convert it, for example with: iconv -f {1} -t UTF-8 FILE > NEW",
+                path_, encoding);
         if (text.find('\n') == text.npos && text.find('\r') < text.size() - 1) end_ = '\r';
         if (text.starts_with("\xEF\xBB\xBF")) pending_.erase(0, 3);
     }

@@ -108,6 +108,20 @@ TEST_P(FuzzCorpus, IsAcceptedOrRejected) {
     EXPECT_GT(rejected_files, 0U);
 }
 
+// The record of fuzzing names every target, so that one that was never fuzzed is seen, and no others.
+TEST(FuzzRecord, HasARowForEveryTarget) {
+    std::ifstream record(std::string(SPIKED_SOURCE_DIR) + "/tools/fuzzing.md");
+    std::vector<std::string> rows;
+    for (std::string line; std::getline(record, line);)
+        if (line.starts_with("| ") && !line.starts_with("| target "))
+            rows.push_back(line.substr(2, line.find(' ', 2) - 2));
+    std::vector<std::string> names;
+    for (const auto& target : fuzz_targets()) names.push_back(target.name);
+    std::sort(rows.begin(), rows.end());
+    std::sort(names.begin(), names.end());
+    EXPECT_EQ(rows, names);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, FuzzCorpus, testing::ValuesIn(fuzz_targets()),
                          [](const auto& target) { return target.param.name; });
 

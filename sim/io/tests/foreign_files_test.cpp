@@ -425,10 +425,14 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {gzip(rds), "readRDS"},
         {"A\n3\n263169\n197888\n5\nUTF-8\n", "readRDS"},
         {gzip("A\n2\n262657\n131840\n526\n"), "readRDS"},
-        {gzip("RDX3\nX\n"), "load('FILE', e)"},
-        {"RDA3\nA\n3\n263169\n", "load('FILE', e)"},
+        {gzip("RDX3\nX\n"), "load('FILE', e <- new.env())"},
+        {"RDA3\nA\n3\n263169\n", "load('FILE', e <- new.env())"},
         {nifti, "nibabel"},
         {gzip(nifti), "nibabel"},
+        // Python's pickle, like most readers, does not unpack.
+        {gzip(std::string("\x80\x04\x95\0\0\0\0", 7)), "inside a Python pickle): unpack it first: gzip -dc FILE > NEW"},
+        {gzip("PAR1xxxx"), "inside a Parquet table): unpack it first: gzip -dc FILE > NEW"},
+        {std::string("SQLite format 3\0\x10", 17), "\"SELECT * FROM NAME\" > x.csv"},
         {"GGUF\3\0\0\0", "GGUFReader"},
         {"<stata_dta><header>", "read_stata"},
         {"$FL2@(#) SPSS", "read_spss"},
@@ -452,14 +456,16 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {R"({"a":{"0":1,"1":2}})", "pandas.read_json('FILE').to_csv"},
         {"[[1, 2], [3, 4]]", "json.load"},
         {"#1.2\n2\t1\nName\tDescription\ts1\ng1\tna\t1.5\n", "tail -n +3 FILE | cut -f 1,3- > x.tsv"},
-        {"#1.3\r\n2\t1\t0\t0\r\n", "cmapPy"},
-        {"##TITLE= x\n##XYDATA=(X++(Y..Y))\n400 1 2 3\n403 4 5 6\n", "jcamp_readfile"},
+        {"#1.3\r\n2\t1\t0\t0\r\n", "t.iloc[:,n[2]:].to_csv"},
+        {"##TITLE= x\n##XYDATA=(X++(Y..Y))\n400 1 2 3\n403 4 5 6\n", "jcamp.readfile('FILE')"},
         {"P2\n3 2\n255\n0 10 20\n", "PIL.Image"},
         {"array([[1., 2.],\n       [3., 4.]])\n", "numpy.save"},
         {"tensor([[1., 2.]])\n", "a printed tensor"},
         {"ncols 2\nnrows 1\nNODATA_value -9999\n1 -9999\n", "an ESRI grid"},
         {"structure(c(1, 2), dim = c(1L, 2L))", "dget('FILE')"},
         {"ASCII SPSS PORT FILE      ", "read_por"},
+        {std::string(40, '0') + "ASCII SPSS PORT FILE      ", "read_por"},
+        {"HEADER RECORD*******LIBV8   HEADER RECORD!!!!!!!", "read_xport"},
         {"\x80\x02\x8a\nl\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "an old PyTorch file"},
         {"{{1., 2.}, {3.5, 4.*^-3}}\n", "ast.literal_eval"},
         {"1 1:0.5 3:2\n-1 2:1.5\n", "load_svmlight_file"},
@@ -498,12 +504,40 @@ TEST(ForeignFiles, LinesThatConvertListsAndExpressionTablesWork) {
     EXPECT_TRUE(converted("#1.2\n2\t2\nName\tDescription\ts1\ts2\ng1\tna\t1\t2\ng2\tna\t3.5\t.004\n", "tail", "x.tsv"));
 }
 
+TEST(ForeignFiles, TheLineForObjectsOfRWritesSparseMatricesToo) {
+    if (std::system("Rscript -e 'library(Matrix)' >/dev/null 2>&1") != 0) GTEST_SKIP() << "no R with Matrix";
+    const ScratchFolder scratch;
+    ASSERT_EQ(std::system(("cd '" + scratch.path(".") + R"(' && Rscript -e '
+library(Matrix); m <- matrix(c(0, 1.5, 2, 0, 0, 3), 2); saveRDS(Matrix(m, sparse = TRUE), "s.rds"); saveRDS(m, "m.rds")
+s <- Matrix(m, sparse = TRUE); save(s, m, file = "a.RData")
+')")
+                              .c_str()),
+              0);
+    for (const auto& [file, name] : {std::pair("s.rds", ""), {"m.rds", ""}, {"a.RData", "s"}, {"a.RData", "m"}}) {
+        std::string line;
+        try {
+            (void)read_matrix(scratch.path(file));
+        } catch (const Error& error) {
+            line = error.what();
+        }
+        const auto put = [&](const std::string& word, const std::string& value) {
+            if (const std::size_t at = line.find(word); at != line.npos) line.replace(at, word.size(), value);
+        };
+        line = line.substr(std::min(line.find("Rscript"), line.size()));
+        put("FILE", file);
+        put("NAME", name);
+        ASSERT_EQ(std::system(("cd '" + scratch.path(".") + "' && " + line + " 2>/dev/null").c_str()), 0) << line;
+        expect_matrix(scratch.path("x.csv"), arma::mat{{0, 2, 0}, {1.5, 0, 3}});
+        std::filesystem::remove(scratch.path("x.csv"));
+    }
+}
+
 TEST(ForeignFiles, ObjectsOfRInOtherPackagingAreLeftToR) {
     const ScratchFolder scratch;
     for (const std::string& bytes : {std::string("BZh91AY"), std::string("\xfd\x37zXZ\0\0", 7)}) {
         expect_rejected_matrix(scratch.write("m.rds", bytes), {"m.rds", "readRDS('FILE')"});
         for (const char* name : {"m.RData", "m.rda"})
-            expect_rejected_matrix(scratch.write(name, bytes), {name, "load('FILE', e)"});
+            expect_rejected_matrix(scratch.write(name, bytes), {name, "load('FILE', e <- new.env())"});
     }
 }
 

@@ -1,4 +1,4 @@
-#include "sim/io/table_cells.hpp"
+#include "sim/tables/table_cells.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,6 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/matrix_file.hpp"
 
 namespace spiked::sim {
 
@@ -74,6 +73,10 @@ std::optional<double> number_with_comma(std::string_view text) {
     return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
+std::optional<double> number_with(std::string_view text, std::optional<char> decimal) {
+    return decimal == ',' ? number_with_comma(text) : number_with_point(text);
+}
+
 bool is_missing(std::string_view text) {
     static constexpr std::string_view words[] = {
         "", "na", "n/a", "n.a.", "nan", "-nan", "+nan", "<na>", "nat", "null", "(null)", "\\n", "none", "nil",
@@ -87,6 +90,7 @@ bool is_missing(std::string_view text) {
         "#\u00A1num!", "#\u00A1ref!", "#\u00BFnombre?", "#n/b", "#waarde!", "#getal!", "#verw!", "#naam?"};
     constexpr std::size_t longest = 10;
     if (text.size() > longest) return false;
+    if (text == "MM") return true;  // of weather stations
     if (text.size() == 2 && text[0] == '.' && std::isalpha(static_cast<unsigned char>(text[1])) != 0)
         return true;  // SAS
     return std::find(std::begin(words), std::end(words), lower_case(text)) != std::end(words);
@@ -151,6 +155,11 @@ std::string unread_notation(std::string_view text) {
     const std::string_view unit = rest.substr(rest.front() == ' ' ? 1 : 0);
     const bool letters = std::all_of(unit.begin(), unit.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
     return letters && !unit.empty() && unit.size() <= 3 ? "with a unit" : "";
+}
+
+std::string missing_advice(const std::string& option) {
+    if (option.empty()) return "";
+    return fmt::format("say {} if they are missing at random, or ", option);
 }
 
 void MissingCells::set_first(const TableCell& cell, bool corner, std::string place) {
@@ -328,7 +337,7 @@ LineSummary summary_of(std::string_view line, char delimiter, std::optional<char
         } else {
             found.counts = false;
         }
-        const auto value = decimal == ',' ? number_with_comma(cell.text) : number_with_point(cell.text);
+        const auto value = number_with(cell.text, decimal);
         found.increases = found.increases && value && (found.cells == 0 || *value > found.last_number);
         found.decreases = found.decreases && value && (found.cells == 0 || *value < found.last_number);
         found.years = found.increases && found.years && digits && *value >= 1800 && *value <= 2100 &&

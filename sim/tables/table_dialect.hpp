@@ -1,13 +1,20 @@
 #pragma once
+#include <armadillo>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sim/io/matrix_file.hpp"
-
 namespace spiked::sim {
+
+/// How a text table is read where the file alone does not decide; empty fields are recognised from the file.
+struct TableDialect {
+    std::optional<char> delimiter;
+    std::optional<char> decimal;
+    std::optional<bool> header;
+    std::optional<bool> index;
+};
 
 struct TextLine {
     std::string text;
@@ -40,6 +47,10 @@ struct TableForm {
 void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed);
 /// Strips the semicolon that ends each line and stands nowhere else, as between the rows of MATLAB; false without.
 [[nodiscard]] bool strip_row_ends(std::vector<TextLine>& lines);
+/// The line with blanks in place of the bars at both its ends, as in Markdown; as it is without one of them.
+[[nodiscard]] std::string without_bars(std::string_view line);
+/// Does so for all lines; false, and nothing done, where one has no such bars.
+[[nodiscard]] bool strip_bars(std::vector<TextLine>& lines);
 /// The factor in the line "1.0e+03 *" that MATLAB prints above the numbers of a matrix; nothing for other lines.
 [[nodiscard]] std::optional<double> printed_factor(std::string_view line);
 /// Whether the line is "x =", as MATLAB and Octave print above a matrix, or "2x3 Matrix{Float64}:", as Julia does.
@@ -65,7 +76,5 @@ private:
 [[nodiscard]] std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_front, bool header);
 /// What is said of a last row (column) that is the sum or the mean of the others; empty for others.
 [[nodiscard]] std::string last_line_note(const arma::mat& matrix, bool rows);
-/// Throws input_error for a number whose mark, a comma or a point, may separate decimals or thousands.
-[[noreturn]] void reject_thousands(const std::string& where, std::string_view text, char mark);
 
 }  // namespace spiked::sim

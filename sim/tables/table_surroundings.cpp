@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/runtime/error.hpp"
-#include "sim/io/table_cells.hpp"
-#include "sim/io/table_dialect.hpp"
+#include "sim/tables/table_cells.hpp"
+#include "sim/tables/table_dialect.hpp"
 
 // What surrounds the rows of a table: headers and rows that begin like comments, the ends of MATLAB's rows, the marks
 // of printed tables, and rows and columns of numbers that may be no data.
@@ -24,7 +24,9 @@ namespace {
 bool names_columns(std::string_view line, std::string_view row, char delimiter) {
     const auto names = summary_of(line, delimiter, std::nullopt);
     const auto cells = summary_of(row, delimiter, std::nullopt);
-    return names.cells > 1 && names.words == names.cells && cells.cells == names.cells && cells.numbers > 0;
+    // MM may be the month.
+    const bool named = names.words > 0 && names.words + names.missing == names.cells;
+    return names.cells > 1 && named && cells.cells == names.cells && cells.numbers > 0;
 }
 
 /// The last comment in front of the rows names the columns where its first cell is '#', or where what is behind its
@@ -81,6 +83,21 @@ bool strip_row_ends(std::vector<TextLine>& lines) {
     };
     if (!std::all_of(lines.begin(), lines.end(), has_end)) return false;
     for (auto& line : lines) line.text.erase(line.text.find(';'));
+    return true;
+}
+
+std::string without_bars(std::string_view line) {
+    std::string inside(line);
+    const std::size_t begin = line.find_first_not_of(" \t");
+    const std::size_t end = line.find_last_not_of(" \t");
+    if (begin < end && line[begin] == '|' && line[end] == '|') inside[begin] = inside[end] = ' ';
+    return inside;
+}
+
+bool strip_bars(std::vector<TextLine>& lines) {
+    const auto has_bars = [](const TextLine& line) { return without_bars(line.text) != line.text; };
+    if (!std::all_of(lines.begin(), lines.end(), has_bars)) return false;
+    for (auto& line : lines) line.text = without_bars(line.text);
     return true;
 }
 

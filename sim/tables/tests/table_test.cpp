@@ -6,8 +6,8 @@
 
 #include "core/files/tests/scratch.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/table_cells.hpp"
 #include "sim/spiked/spectrum_spec.hpp"
+#include "sim/tables/table_cells.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -203,7 +203,7 @@ TEST(TableBadInput, AdviceNamesWhatIsWrong) {
     expect_bad_table(std::string("\xFF\xFE"
                                  "1\0,\0",
                                  6),
-                     {"UTF-16", "iconv -f UTF-16 -t UTF-8"});
+                     {"UTF-16", "iconv -f UTF-16 -t UTF-8 FILE > NEW"});
     expect_bad_table(std::string("\xFF\xFE\0\0"
                                  "1\0\0\0",
                                  8),

@@ -1,4 +1,4 @@
-#include "sim/io/table_dialect.hpp"
+#include "sim/tables/table_dialect.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,10 @@
 #include <cmath>
 
 #include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "sim/io/file_formats.hpp"
-#include "sim/io/table_cells.hpp"
+#include "sim/tables/table_cells.hpp"
+#include "sim/tables/table_rejections.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -114,7 +115,7 @@ void reject_ambiguous_commas(const std::string& path, const std::vector<std::str
             "{}: commas with and without a blank behind them (they may be decimal marks and delimiters): write "
             "semicolons between cells, or say --delimiter comma if each comma separates two cells",
             path);
-    if (single && !has_suffix(path, ".csv") && !has_suffix(path, ".csv.gz"))
+    if (single && !lower_case(path).ends_with(".csv") && !lower_case(path).ends_with(".csv.gz"))
         throw input_error(
             "{}: lines such as {} can be read in two ways (two cells, or one number with a decimal comma): say "
             "--delimiter comma or --decimal comma",
@@ -412,18 +413,6 @@ private:
 };
 
 }  // namespace
-
-void reject_thousands(const std::string& where, std::string_view text, char mark) {
-    if (text.find(',') != text.npos && text.find('.') != text.npos)
-        throw input_error(
-            "{}: numbers such as {} have two marks (one separates thousands): write them with the decimal mark only",
-            where, in_quotes(text));
-    const char* name = mark == ',' ? "comma" : "point";
-    throw input_error(
-        "{}: numbers such as {} can be read in two ways (the {} may separate decimals or thousands): say --decimal {} "
-        "if it separates decimals, otherwise write them without separators of thousands",
-        where, in_quotes(text), name, name);
-}
 
 TableForm recognise_table(const std::string& path, const std::vector<TextLine>& lines, const TableDialect& given,
                           bool counts) {

@@ -58,6 +58,8 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 [[nodiscard]] std::optional<double> number_with_point(std::string_view text);
 /// The same with a decimal comma; NaN and infinities are none.
 [[nodiscard]] std::optional<double> number_with_comma(std::string_view text);
+/// The same with this mark; with a point where none has been met.
+[[nodiscard]] std::optional<double> number_with(std::string_view text, std::optional<char> decimal);
 
 /// Whether the text stands for a value that is not there or not finite, as programs write it: empty, NA, NaN, ?, Inf.
 [[nodiscard]] bool is_missing(std::string_view text);
@@ -105,6 +107,9 @@ enum class CellKind { number, missing, text };
 
 /// Whether it begins like a number: a word that does may be a damaged number.
 [[nodiscard]] bool begins_number(std::string_view text);
+
+/// How a message offers the option by which missing values are accepted; empty without one.
+[[nodiscard]] std::string missing_advice(const std::string& option);
 
 /// The cells of a table that hold no number, as they are met.
 class MissingCells {

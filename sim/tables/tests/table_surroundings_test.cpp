@@ -5,8 +5,8 @@
 
 #include "core/files/tests/scratch.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/table_cells.hpp"
-#include "sim/io/table_dialect.hpp"
+#include "sim/tables/table_cells.hpp"
+#include "sim/tables/table_dialect.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -609,6 +609,39 @@ TEST(TableSurroundings, RowsOfMatlabAndOfR) {
     expect_matrix({"[1,] 1.5 2\n[2,] 3 4\n", expected, "an index column", {}, "t.txt"});
     for (const char* text : {"[1, 2, 3]\n", "[[1,2],[3,4]]\n", "[\"a\", 1]\n", "{\"a\": 1}\n"})
         expect_rejected(text, {"JSON"}, {}, "t.txt");
+}
+
+TEST(TableSurroundings, BarsAtBothEndsAreNoCells) {
+    const arma::mat expected{{1.5, 2, 3}, {3, 4.5, 6}, {0, 1, 7}};
+    const std::string rows = "| 1.5 | 2 | 3 |\n| 3 | 4.5 | 6 |\n| 0 | 1 | 7 |\n";
+    const char* note = "read with delimiter '|' and bars at both ends of each line";
+    for (const char* name : {"t.csv", "t.txt"}) expect_matrix({rows, expected, note, {}, name});
+    expect_matrix({rows, expected, note, {.delimiter = '|'}});
+    expect_matrix({"|a|b|c|\n" + rows, expected, "delimiter '|', bars at both ends of each line and a header line"});
+    expect_matrix({"| 1.5 |\n| 2 |\n", arma::mat(arma::vec{1.5, 2}), "read with bars at both ends of each line"});
+    // Places count the bar; a row behind the first lines may lack it.
+    expect_rejected("| 1.5 | 2 |\n| 3 | x4 |\n| 5 | 6 |\n", {":2:7: \"x4\""});
+    expect_matrix({repeated("|1|2|\n", 70) + "3|4.5\n",
+                   arma::join_cols(arma::repmat(arma::mat{{1, 2}}, 70, 1), arma::mat{{3, 4.5}}), note});
+    // Where the first column is stated to be an index, an empty one is meant.
+    expect_matrix({rows, expected, "an index column", {.index = true}});
+}
+
+TEST(TableSurroundings, WeatherStationsWriteMmWhereNothingWasMeasured) {
+    const std::string rows =
+        "2024 01 05 00 50 120 5.1\n2024 01 05 01 50 130 MM\n2024 01 05 02 50 140 4.9\n2024 01 05 03 50 150 4.2\n";
+    // MM in the header is the month.
+    for (const char* header : {"#YY  MM DD hh mm WDIR WSPD\n#yr  mo dy hr mn degT m/s\n",
+                               "#YY  MM DD hh mm WDIR WSPD\n", "YYYY MM DD hh mm WDIR WSPD\n"})
+        expect_rejected(header + rows, {"1 missing or infinite value", "the first, here, is \"MM\""}, {}, "t.txt");
+    const std::string complete = rows.substr(0, rows.find("2024 01 05 01")) + rows.substr(rows.find("2024 01 05 02"));
+    expect_matrix(
+        {"YYYY MM DD hh mm WDIR WSPD\n" + complete,
+         arma::mat{{2024, 1, 5, 0, 50, 120, 5.1}, {2024, 1, 5, 2, 50, 140, 4.9}, {2024, 1, 5, 3, 50, 150, 4.2}},
+         "a header line",
+         {},
+         "t.txt"});
+    EXPECT_FALSE(is_missing("mm"));
 }
 
 TEST(TableSurroundings, EmptyCellsOfSpreadsheetsAreNoData) {
