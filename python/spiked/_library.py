@@ -33,6 +33,8 @@ _MANY_DECOMPOSITIONS = re.compile(r"signflip|[:=](pa|ddpa|bcv)(?![a-z])")
 _SEARCHING = re.compile(r"tcq|qtip|trellis|pq")
 # Seconds that Ctrl-C waits for such a call to stop. What does not stop by then goes on in its thread.
 LONGEST_STOP = 0.5
+# Seconds between two looks for Ctrl-C.
+LOOK_EVERY = 0.1
 
 Result = TypeVar("Result")
 
@@ -391,7 +393,9 @@ def run_long(work: float, call: Callable[[], Result], keep: Tuple[Any, ...]) -> 
     thread = threading.Thread(target=task, name="spiked")
     try:
         thread.start()
-        ended.wait()
+        # A signal that comes just before a wait begins, or that another thread receives, is heard when the wait ends.
+        while not ended.wait(LOOK_EVERY):
+            pass
     except BaseException:
         stop.value = 1
         ended.wait(LONGEST_STOP)

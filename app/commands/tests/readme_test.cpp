@@ -205,6 +205,14 @@ TEST(Readme, TheSnippetOnTokensWritesPagesOf1024) {
         << "control";
 }
 
+TEST(Readme, TheSnippetOnADenoisedMatrixWritesATable) {
+    const std::string folder = scratch("reader with a spreadsheet");
+    std::filesystem::create_directory(folder);
+    sim::write_npy(folder + "/clean.npy", arma::mat{{0.5, -2.0}, {1e-3, 1e10}, {1.0 / 3.0, 0.0}});
+    ASSERT_EQ(run_python("docs/tutorials/matrix.md", folder), 0);
+    EXPECT_EQ(contents(folder + "/clean.csv"), "0.5,-2\n0.001,10000000000\n0.33333333333333331,0\n");
+}
+
 TEST(Readme, TheOptionsForCachesOfOtherProgramsReadThem) {
     const std::string folder = scratch("reader of other programs");
     std::filesystem::create_directory(folder);
