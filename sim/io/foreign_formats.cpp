@@ -22,8 +22,7 @@ constexpr const char* from_pickle =
 constexpr const char* from_torch =
     "it holds a pickle, which is never opened; where it holds tensors by name: python3 -c \"import torch; from "
     "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"; where it "
-    "holds the "
-    "cache of a model that you saved yourself: load it, then write_dump(path, keys_and_values(cache)) of "
+    "holds the cache of a model that you saved yourself: load it, then write_dump(path, keys_and_values(cache)) of "
     "tools/export-kv";
 constexpr const char* from_excel =
     "python3 -c \"import pandas; pandas.read_excel('FILE').to_csv('x.csv', index=False)\"";
@@ -136,8 +135,7 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, xz_beginning, "xz-compressed", "unpack it first: xz -dc FILE > NEW"},
     {0, "##TITLE", "a JCAMP-DX spectrum",
      "python3 -c \"import jcamp,numpy; s=jcamp.readfile('FILE'); numpy.savetxt('x.csv', numpy.c_[s['x'], "
-     "s['y']], "
-     "delimiter=',')\""},
+     "s['y']], delimiter=',')\""},
     {0, "ncols ", "an ESRI grid", from_grid},
     {0, "NCOLS ", "an ESRI grid", from_grid},
     {0, "P2\n", "a PGM image", from_image},

@@ -46,9 +46,10 @@ struct FaultSearch {
 /// smaller fault is the planted one in a fraction of the trials, or a smaller one in all of them where trials are
 /// linear in its size (`share_faults`): both need no trials but those already drawn. In the full tier, other faults
 /// with a size are searched in their own unit, on further trials of the store with the random numbers of the criterion,
-/// as far as it has them. The size at which the criterion begins to fail is found between the sizes drawn, where each
-/// trial is interpolated (for fractions and laws: is one of the two), and drawn in its turn until it is within 1/8 of
-/// the planted size of one that is drawn; from the third one on by halving.
+/// as far as it has them. The number of a trial at a size that is not drawn is interpolated between the two nearest
+/// that are; where the summary is a fraction or a distance, it is that of one of the two. The size at which the
+/// criterion begins to fail there is drawn next, and from the third draw on the middle of those that enclose it, until
+/// it is within 1/8 of the planted size of one that is drawn.
 void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
                            ClaimStore& store);
 
