@@ -66,22 +66,6 @@ std::string page_beside(const std::string& store, const char* advice) {
 
 namespace {
 
-std::optional<double> false_alarm_of(const Arguments& arguments) {
-    if (!arguments.has("--false-alarm")) return std::nullopt;
-    const auto rate = to_number(arguments.text("--false-alarm"));
-    if (!rate || !(*rate >= 1e-300 && *rate < 1.0))
-        throw usage_error("--false-alarm \"{}\" is no probability between 0 and 1: write for example 1e-3",
-                          arguments.text("--false-alarm"));
-    return rate;
-}
-
-/// The store, judged again where --false-alarm is given.
-validation::Database open_judged(const Arguments& arguments, const std::string& path) {
-    validation::Database store = validation::open_store(path);
-    if (const auto rate = false_alarm_of(arguments)) validation::judge_again(store, *rate);
-    return store;
-}
-
 /// Throws input_error if a printed value has no counterpart in the store. A difference is no error, because the
 /// comparison is made to show it.
 void reject_uncompared(const Arguments& arguments, const std::string& path) {
@@ -212,9 +196,7 @@ const OptionSpec against = {
     "--against", file_with({".csv"}),
     "compare means with printed values: table,cell,method,metric,printed,note; exit 4 when one has no counterpart", "",
     false};
-const OptionSpec false_alarm = {
-    "--false-alarm", any_text("RATE"),
-    "judge checks and claims again at this false-alarm rate, without new draws; the store stays as it is", "", false};
+const OptionSpec false_alarm = false_alarm_option("judge checks and claims");
 const OptionSpec metric = {"--metric", names_from({"metrics"}, several(any_text("NAME"))),
                            "columns of the table methods; all when not given", "", true};
 

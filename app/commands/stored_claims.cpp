@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "app/options/dump_options.hpp"
 #include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "validation/claims/claim_study.hpp"
+#include "validation/engine/judge.hpp"
+#include "validation/store/open_store.hpp"
 #include "validation/study/command_studies.hpp"
 
 namespace spiked::app {
@@ -38,6 +42,27 @@ std::vector<validation::Claim> claims_of(const Arguments& arguments, validation:
         std::move(found.begin(), found.end(), std::back_inserter(claims));
     }
     return claims;
+}
+
+OptionSpec false_alarm_option(std::string what) {
+    return {"--false-alarm", any_text("RATE"),
+            std::move(what) + " again at this false-alarm rate, without new draws; the store stays as it is", "",
+            false};
+}
+
+std::optional<double> false_alarm_of(const Arguments& arguments) {
+    if (!arguments.has("--false-alarm")) return std::nullopt;
+    const auto rate = to_number(arguments.text("--false-alarm"));
+    if (!rate || !(*rate >= 1e-300 && *rate < 1.0))
+        throw usage_error("--false-alarm \"{}\" is no probability between 0 and 1: write for example 1e-3",
+                          arguments.text("--false-alarm"));
+    return rate;
+}
+
+validation::Database open_judged(const Arguments& arguments, const std::string& path) {
+    validation::Database store = validation::open_store(path);
+    if (const auto rate = false_alarm_of(arguments)) validation::judge_again(store, *rate);
+    return store;
 }
 
 }  // namespace spiked::app

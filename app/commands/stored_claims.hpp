@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "app/cli/command.hpp"
@@ -11,5 +13,14 @@ namespace spiked::app {
 /// store that are where they were, with the content that was judged. Prints a note for each other dump. Empty for a
 /// store of another kind.
 [[nodiscard]] std::vector<validation::Claim> claims_of(const Arguments& arguments, validation::Database& store);
+
+/// The option --false-alarm RATE of a command on finished stores.
+[[nodiscard]] OptionSpec false_alarm_option(std::string what);
+
+/// The rate of --false-alarm, if it is given. Throws usage_error for one that is no probability.
+[[nodiscard]] std::optional<double> false_alarm_of(const Arguments& arguments);
+
+/// A store, judged again where --false-alarm is given. Throws usage_error where it holds nothing to judge.
+[[nodiscard]] validation::Database open_judged(const Arguments& arguments, const std::string& path);
 
 }  // namespace spiked::app

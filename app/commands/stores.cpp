@@ -82,7 +82,11 @@ int compare(const Arguments& arguments) {
     const auto& paths = arguments.positionals;
     validation::Database a = validation::open_store(paths[0]);
     validation::Database b = validation::open_store(paths[1]);
-    for (auto* store : {&a, &b}) store->execute("BEGIN");  // consistent states, even while runs write to them
+    const auto rate = false_alarm_of(arguments);
+    for (auto* store : {&a, &b}) {
+        store->execute("BEGIN");  // consistent states, even while runs write to them
+        if (rate) validation::judge_at_rate(*store, *rate);
+    }
     if (!validation::holds_claims(a) || !validation::holds_claims(b))
         return print_comparison(arguments, validation::compare_stores(a, b));
     const auto claims_a = claims_of(arguments, a);
@@ -201,11 +205,13 @@ Command merge_command() {
 Command compare_command() {
     return {"compare",
             "compare two stores: which means differ beyond chance, and claim by claim where they hold claims",
-            {"spiked compare before.spiked after.spiked", "spiked compare a.spiked b.spiked --all"},
+            {"spiked compare before.spiked after.spiked", "spiked compare a.spiked b.spiked --all",
+             "spiked compare a.spiked b.spiked --false-alarm 1e-6"},
             file_with({".spiked"}, "STORE.spiked"),
             2,
             2,
-            {{"--all", {}, "show every mean, not only those that differ", "", false}},
+            {{"--all", {}, "show every mean, not only those that differ", "", false},
+             false_alarm_option("compare means, and judge checks and claims of both stores")},
             compare,
             {"A.spiked", "B.spiked"}};
 }

@@ -210,10 +210,7 @@ void judge(Database& store) {
     transaction.commit();
 }
 
-void judge_again(Database& store, double false_alarm) {
-    if (store.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM question) OR kind = '{}' FROM study", claims_kind)) == 0)
-        throw usage_error("{}: it holds neither checks nor claims, which a false-alarm rate is for: leave the rate out",
-                          store.path());
+void judge_at_rate(Database& store, double false_alarm) {
     if (store.integer("SELECT status LIKE 'shard %' AND EXISTS(SELECT 1 FROM question) FROM study") != 0)
         throw usage_error("{}: a part gives no verdicts: merge it with the other parts first", store.path());
     std::string columns;
@@ -228,6 +225,13 @@ void judge_again(Database& store, double false_alarm) {
     store.execute("CREATE TEMP TABLE judged AS SELECT * FROM verdict WHERE false; DROP VIEW IF EXISTS temp.verdict");
     store.execute("CREATE TEMP TABLE verdict AS SELECT * FROM temp.judged; DROP TABLE temp.judged");
     judge(store);
+}
+
+void judge_again(Database& store, double false_alarm) {
+    if (store.integer(fmt::format("SELECT EXISTS(SELECT 1 FROM question) OR kind = '{}' FROM study", claims_kind)) == 0)
+        throw usage_error("{}: it holds neither checks nor claims, which a false-alarm rate is for: leave the rate out",
+                          store.path());
+    judge_at_rate(store, false_alarm);
 }
 
 VerdictCounts count_verdicts(Database& store) {

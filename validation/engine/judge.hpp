@@ -11,8 +11,12 @@ namespace spiked::validation {
 /// defect; a pass whose control is inconclusive becomes inconclusive.
 void judge(Database& store);
 
-/// Shows the store to this connection as if its false-alarm rate were this one, and answers its questions again. The
-/// file stays as it is. Throws usage_error where the store holds neither checks nor claims, and for a part of a study.
+/// Shows the store to this connection as if its false-alarm rate were this one, and answers its questions, if it has
+/// any, again. The file stays as it is. Throws usage_error for a part of a study that has questions.
+void judge_at_rate(Database& store, double false_alarm);
+
+/// judge_at_rate for a command that shows verdicts. Throws usage_error also where there is nothing to judge: where the
+/// store holds neither checks nor claims.
 void judge_again(Database& store, double false_alarm);
 
 /// The cell of the row `v` of table verdict, with the label of the row `c` of table cell; of an exponent, what it is

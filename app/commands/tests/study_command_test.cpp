@@ -224,6 +224,8 @@ TEST(RunCommand, ClaimsOfAStudyAreJudgedAgainAtAnotherFalseAlarmRate) {
     EXPECT_NE(wide.find(" 3 inconclusive;"), std::string::npos) << wide;
     ASSERT_EQ(spiked("report own.spiked -o page.html --false-alarm 1e-9", in(folder)).code, 0);
     EXPECT_NE(contents(folder + "/page.html").find("checks together: 1e-09"), std::string::npos);
+    const Outcome compared = spiked("compare own.spiked own.spiked --all --false-alarm 1e-250", in(folder));
+    EXPECT_NE(compared.out.find("inconclusive"), std::string::npos) << compared.out;
     EXPECT_EQ(contents(folder + "/own.spiked"), before);
     for (const std::string rate : {"0", "1", "x", "-1e-3"})
         EXPECT_EQ(spiked("show own.spiked --false-alarm " + rate, in(folder)).code, 2) << rate;

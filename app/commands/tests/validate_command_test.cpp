@@ -254,6 +254,16 @@ TEST(ValidateCommand, TwoStoresAreComparedClaimByClaim) {
         const double difference = number(*row.find("b"), "estimate") - number(*row.find("a"), "estimate");
         EXPECT_NEAR(difference, changed ? 1.0 : 0.0, 1e-9);
     }
+    // At another rate both are judged again, here at one at which no interval of so few trials decides.
+    const Json strict = spiked("compare a.spiked c.spiked --json --false-alarm 1e-250", in(folder)).json();
+    EXPECT_EQ(number(strict, "false_alarm"), 1e-250);
+    EXPECT_LT(number(strict, "alpha"), 1e-250);
+    EXPECT_GT(number(document, "alpha"), 1e-6);
+    for (const Json& row : *strict.find("claims")->find("rows")->items())
+        if (*row.find("id")->string() == "qjl.mean") {
+            EXPECT_EQ(*row.find("a")->find("corrected")->string(), "inconclusive");
+        }
+    EXPECT_EQ(spiked("compare a.spiked c.spiked --false-alarm 1", in(folder)).code, 2);
     // A part that another tier and other claims make is said to be that.
     ASSERT_EQ(
         spiked("validate --claim bits.formula --tier full --progress none --shard 1/2 -o part.spiked", in(folder)).code,
