@@ -275,11 +275,13 @@ std::string positional_form(const Command& command) {
     return command.least_positionals == 0 ? "[" + form + "]" : form;
 }
 
-std::vector<OptionSpec> all_options(const Command& command) {
-    std::vector<OptionSpec> options = command.options;
-    options.insert(options.end(), common_options().begin(), common_options().end());
-    return options;
+std::vector<OptionSpec> joined(std::initializer_list<std::vector<OptionSpec>> groups) {
+    std::vector<OptionSpec> all;
+    for (const auto& group : groups) all.insert(all.end(), group.begin(), group.end());
+    return all;
 }
+
+std::vector<OptionSpec> all_options(const Command& command) { return joined({command.options, common_options()}); }
 
 std::string Arguments::text(std::string_view option) const {
     const std::string key(option);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -79,6 +80,9 @@ void print_json(const Json& document);
 
 /// Throws usage_error when an output file would replace another file that the command reads or writes.
 void keep_apart(const std::string& output, const std::string& other);
+
+/// The options of all groups, in their order.
+[[nodiscard]] std::vector<OptionSpec> joined(std::initializer_list<std::vector<OptionSpec>> groups);
 
 /// `--threads`; `what` is what does not depend on it, with its verb.
 [[nodiscard]] OptionSpec threads_option(std::string_view what = "results do", std::string fallback = "0");

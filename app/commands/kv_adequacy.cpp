@@ -39,7 +39,7 @@ Command kv_adequacy_command() {
         {"--seed", any_text("HEX"), "seed of the simulated null laws", "0x5eed", false},
         threads_option(),
     };
-    options.insert(options.end(), own.begin(), own.end());
+    options = joined({options, own});
     return {
         "kv adequacy",
         "test whether the spiked model describes the blocks of KV dumps: the fraction of blocks that each test rejects",

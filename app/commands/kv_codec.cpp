@@ -206,7 +206,7 @@ Command kv_encode_command() {
     };
     options.insert(options.begin() + 4, storage_options().begin(), storage_options().end());
     options.insert(options.begin() + 4, token_options().begin(), token_options().end());
-    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    options = joined({options, quantizer_options()});
     return {"kv encode",
             "compress the keys and values of a dump into one file, with an account of every bit",
             {"spiked kv encode dump.safetensors -o dump.spkv --method tq-mse --bits 4",

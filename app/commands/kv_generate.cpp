@@ -92,8 +92,7 @@ Command kv_generate_command() {
          {"--needle-logit", number("L", {.above = 0.0}),
           "attention logit of a question at its needle; above about 8, needles are found at any noise",
           fmt::format("{:g}", cache.needle_logit), false}});
-    all.insert(all.end(), of_tokens.begin(), of_tokens.end());
-    all.insert(all.end(), of_needles.begin(), of_needles.end());
+    all = joined({all, of_tokens, of_needles});
     return {
         "kv generate",
         "write an attention-like KV cache with known statistics as a dump",

@@ -121,9 +121,7 @@ int run_kv_inspect(const Arguments& arguments) {
 }  // namespace
 
 Command kv_inspect_command() {
-    std::vector<OptionSpec> options = {block_option()};
-    options.insert(options.end(), token_options().begin(), token_options().end());
-    options.insert(options.end(), storage_options().begin(), storage_options().end());
+    const auto options = joined({{block_option()}, token_options(), storage_options()});
     return {"kv inspect",
             "tensors, possible layouts and missing metadata of a KV dump",
             {"spiked kv inspect dump.safetensors", "spiked kv inspect dump.npz --layout head,token,dim --json",

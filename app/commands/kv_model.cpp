@@ -230,8 +230,7 @@ Command kv_retrieve_command() {
         threads_option(),
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
-    options.insert(options.end(), storage_options().begin(), storage_options().end());
-    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    options = joined({options, storage_options(), quantizer_options()});
     return {"kv retrieve",
             "measure how often a model, or its last layer in a dump, still finds needles (keys with values) in a "
             "compressed context",
@@ -264,7 +263,7 @@ Command kv_perplexity_command() {
             "again resumes"),
         threads_option(),
     };
-    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
+    options = joined({options, quantizer_options()});
     return {"kv perplexity",
             "run a model on its own compressed cache and measure how many nats per token compression adds to its loss",
             {"spiked kv perplexity --model model/ --tokens pages.npy",

@@ -237,8 +237,7 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
         threads_option(),
     };
     options.insert(options.begin() + 1, dump_options().begin(), dump_options().end());
-    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
-    return options;
+    return joined({options, quantizer_options()});
 }
 
 }  // namespace
@@ -249,8 +248,7 @@ Command kv_run_command() {
          "methods to compare; spiked list shows all. By default unrope+eoptshrink+tq-mse is added if the dumps "
          "allow it",
          "tq-mse,svd:1+tq-mse,eoptshrink+tq-mse", true}};
-    const std::vector<OptionSpec> more = measuring_options("2,3,4");
-    options.insert(options.end(), more.begin(), more.end());
+    options = joined({options, measuring_options("2,3,4")});
     return {"kv run",
             "compress every block of KV dumps and print the paper's table with error bars",
             {"spiked kv run dump.safetensors",
@@ -290,10 +288,9 @@ Command kv_frontier_command() {
                 "; with --model: token ids, one document per row, on which added nats are measured, and without this "
                 "option, retrieval of needles is";
         }
-    options.insert(options.end(), more.begin(), more.end());
-    more = in_group("With a model instead of dumps", {model_option(), documents_option(), budget_option()});
-    options.insert(options.end(), more.begin(), more.end());
-    options.insert(options.end(), needle_options().begin(), needle_options().end());
+    options = joined({options, more,
+                      in_group("With a model instead of dumps", {model_option(), documents_option(), budget_option()}),
+                      needle_options()});
     return {"kv frontier",
             "compare errors of methods as a function of stored bits, and mark the methods on the lower convex hull",
             {"spiked kv frontier dump.safetensors --at 2.5",

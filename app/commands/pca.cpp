@@ -211,8 +211,7 @@ std::vector<OptionSpec> pca_options() {
          "and divide each by its standard deviation (n - 1 in its denominator)", "", false},
         missing_option({sim::Missing::none, sim::Missing::uniform}),
     };
-    options.insert(options.end(), matrix_options().begin(), matrix_options().end());
-    return options;
+    return joined({options, matrix_options()});
 }
 
 }  // namespace

@@ -100,9 +100,7 @@ Command quantize_command() {
         command_option("--residual"),
         {"-o,--output", file_with({".npy"}, "DECODED.npy"), "write the decoded matrix", "", false},
     };
-    options.insert(options.end(), quantizer_options().begin(), quantizer_options().end());
-    options.insert(options.end(), preparation_options().begin(), preparation_options().end());
-    options.insert(options.end(), matrix_options().begin(), matrix_options().end());
+    options = joined({options, quantizer_options(), preparation_options(), matrix_options()});
     return {"quantize",
             "compress one matrix, count its bits, measure its error",
             {"spiked quantize data.npy --method tq-mse --bits 2",

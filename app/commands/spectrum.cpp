@@ -402,11 +402,12 @@ Command spectrum_command() {
          "", false},
         {"--keep-empty", {}, "do not leave out rows and columns of zeros", "", false},
     };
-    before.insert(before.end(), preparation_options().begin(), preparation_options().end());
     using sim::Missing;
-    before.push_back(missing_option({Missing::none, Missing::uniform, Missing::rows, Missing::columns, Missing::both}));
-    before = in_group("What the matrix is, and what is done to it first", std::move(before));
-    options.insert(options.end(), before.begin(), before.end());
+    before = in_group(
+        "What the matrix is, and what is done to it first",
+        joined({before,
+                preparation_options(),
+                {missing_option({Missing::none, Missing::uniform, Missing::rows, Missing::columns, Missing::both})}}));
     const auto noise = in_group(
         "Noise with a known covariance",
         {
@@ -416,8 +417,7 @@ Command spectrum_command() {
              "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "",
              false},
         });
-    options.insert(options.end(), noise.begin(), noise.end());
-    options.insert(options.end(), matrix_options().begin(), matrix_options().end());
+    options = joined({options, before, noise, matrix_options()});
     return {
         "spectrum",
         "rank, bulk edge and shrunk singular values of one matrix",

@@ -301,9 +301,7 @@ Command theory_command() {
                   {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
                    "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1", false},
                   {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0", false}});
-    options.insert(options.end(), of_profile.begin(), of_profile.end());
-    options.insert(options.end(), of_noise.begin(), of_noise.end());
-    options.insert(options.end(), of_quantizers.begin(), of_quantizers.end());
+    options = joined({options, of_profile, of_noise, of_quantizers});
     return {"theory",
             "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
             {"spiked theory --aspect 1 --strength 1.5,2,4",

@@ -325,7 +325,7 @@ Command validate_command() {
         shard_option(),
         max_time_option(),
         {"--strict", {}, "exit 3 when a claim is inconclusive", "", false}};
-    options.insert(options.end(), dump_options().begin(), dump_options().end());
+    options = joined({options, dump_options()});
     return {"validate",
             "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
             "blocks on each dump too",

@@ -83,8 +83,7 @@ const std::vector<OptionSpec>& dump_options() {
                                  {"--side", one_of({sim::Side::key, sim::Side::value}), "only this side", "", false},
                              });
         all.insert(all.begin(), block_option());
-        all.insert(all.end(), token_options().begin(), token_options().end());
-        all.insert(all.end(), storage_options().begin(), storage_options().end());
+        all = joined({all, token_options(), storage_options()});
         all.push_back({"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id"});
         all.back().group = part_of_a_cache;
         return all;
