@@ -326,6 +326,8 @@ std::vector<Claim> compression_claims() {
     const std::string adaptive = "eoptshrink+tq-mse";
     const Blocks keys = calibrated(Side::key);
     const Blocks values = calibrated(Side::value);
+    Blocks keys_of_savings = keys;  // the bits saved on keys vary most, and to one side
+    keys_of_savings.quick = {{128, 200}};
     return {
         {.id = "bits.formula",
          .place = "paper, Algorithms 1 and 3",
@@ -365,9 +367,9 @@ std::vector<Claim> compression_claims() {
              "4.1) and .78 (3.22 against 4.00, conclusion); its tables give .64 to .72 at equal error on keys and "
              ".06 to .09 on values",
          .criteria = {printed_saving(Form::printed, &PrintedTable::one, "TurboQuant", nearly_one),
-                      bits_saved(Form::printed, "keys", keys, "tq-mse", nearly_one),
+                      bits_saved(Form::printed, "keys", keys_of_savings, "tq-mse", nearly_one),
                       bits_saved(Form::printed, "values", values, "tq-mse", nearly_one),
-                      bits_explained("keys", keys, "tq-mse"), bits_explained("values", values, "tq-mse")}},
+                      bits_explained("keys", keys_of_savings, "tq-mse"), bits_explained("values", values, "tq-mse")}},
         {.id = "adaptive-rank",
          .place = "paper, Section 4.1",
          .statement = "automatic rank selection improves on rank 1 at the same index bits b",

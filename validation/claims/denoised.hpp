@@ -62,6 +62,6 @@ inline const Control all_removed{
     "all", "everything removed: S^ = S~, all of the noise in it, R = 0",
     FaultSize{1.0, "of the residual, removed too", 0.0, "{} % of the residual removed too"}};
 inline const std::vector<SizePlan> quick_sizes{{128, 600}};
-inline const std::vector<SizePlan> full_sizes{{128, 2000}, {256, 1000}};
+inline const std::vector<SizePlan> full_sizes{{128, 1400}, {256, 700}};
 
 }  // namespace spiked::validation

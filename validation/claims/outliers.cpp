@@ -93,7 +93,7 @@ Criterion level_of_scale() {
                        {{"scale", "noise 2 % too large",
                          FaultSize{0.02, "of the noise level, too large", 0.0, "noise {} % too large"}}});
     criterion.name = "scale";
-    criterion.quick = {{256, 3000}};
+    criterion.quick = {{256, 2000}};
     criterion.full = {};
     return criterion;
 }
@@ -108,7 +108,7 @@ Criterion location_rate(Noise noise, Control control) {
                 },
             .region = [](std::size_t) { return at_most(-0.5, 0.15); },
             .quick = {{32, 4000}, {64, 3000}, {128, 1500}},
-            .full = {{64, 4500}, {128, 3000}, {256, 1500}, {512, 450}},
+            .full = {{64, 3600}, {128, 2400}, {256, 1200}, {512, 360}},
             .negative_controls = {std::move(control)}};
 }
 
@@ -196,8 +196,8 @@ Criterion seen_in_a_gap() {
                 };
             },
             .region = [](std::size_t) { return at_most(0.01, 0.05); },
-            .quick = {{128, 400}},
-            .full = {{128, 1000}, {256, 600}},
+            .quick = {{128, 800}},
+            .full = {{128, 1500}, {256, 900}},
             .positive_controls = {{"below-all", "a spike at .7 of the least strength with an outlier in the gap"}}};
 }
 
@@ -230,8 +230,8 @@ Criterion sticking(Noise noise) {
             // Coloured noise needs larger blocks to show the rate.
             .quick = noise == Noise::white ? std::vector<SizePlan>{{32, 2500}, {64, 1500}, {128, 800}}
                                            : std::vector<SizePlan>{},
-            .full = noise == Noise::white ? std::vector<SizePlan>{{128, 4000}, {256, 2000}, {512, 400}}
-                                          : std::vector<SizePlan>{{128, 8000}, {256, 4000}, {512, 800}},
+            .full = noise == Noise::white ? std::vector<SizePlan>{{128, 3300}, {256, 1700}, {512, 330}}
+                                          : std::vector<SizePlan>{{128, 6500}, {256, 3300}, {512, 650}},
             .negative_controls = {{"index", "each eigenvalue compared with the next one of the noise",
                                    FaultSize{1.0, "of the distance to the next eigenvalue", 0.0,
                                              "eigenvalues of the noise off by {} of the distance to the next"}}},
@@ -282,7 +282,7 @@ std::vector<Claim> outlier_claims() {
                  "(`spiked theory` lists it), whose vectors have overlaps as large as those of other outliers",
          .criteria = {
              seen_in_a_gap(),
-             detection("below", 0.9, [](std::size_t) { return at_most(0.01, 0.05); }, {{256, 1500}, {512, 800}},
+             detection("below", 0.9, [](std::size_t) { return at_most(0.01, 0.05); }, {{256, 1500}, {512, 1200}},
                        {{"large", "a threshold 60 % too large",
                          FaultSize{0.6, "of the threshold, too large", 0.0, "a threshold {} % too large"}},
                         threshold_control("weighted", "alpha from the transforms weighted by A and B")}),

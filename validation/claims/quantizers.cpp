@@ -191,8 +191,8 @@ Criterion distortion(Form form, Rows kind, unsigned bits, std::function<Acceptan
                 };
             },
             .region = std::move(region),
-            .quick = {{64, 1200}},
-            .full = {{64, 1400}, {128, 500}, {256, 225}},
+            .quick = {{64, 600}},
+            .full = {{64, 1050}, {128, 380}, {256, 170}},
             .negative_controls = std::move(negative_controls)};
 }
 
@@ -248,8 +248,8 @@ Claim linear_bias() {
                               };
                           },
                           .region = [](std::size_t d) { return around(1.0 - distortion_of(d, bits), 0.004); },
-                          .quick = {{64, 1500}},
-                          .full = {{64, 2000}, {128, 700}},
+                          .quick = {{64, 750}},
+                          .full = {{64, 1000}, {128, 350}},
                           .negative_controls = {with_equal_trials(linear({"unbiased", "a quantizer without bias",
                                                                           FaultSize{1.0, "of the bias, too small", 0.0,
                                                                                     "a bias {} % too small"}})),
@@ -300,8 +300,8 @@ Criterion sketch_mean(Form form, double constant, std::vector<Control> negative_
                     [=](std::uint64_t replicate) { return sketched_product(place, replicate) / std::sqrt(pi / 2.0); };
             },
             .region = [=](std::size_t) { return around(constant * cosine, 0.015); },
-            .quick = {{32, 20000}},
-            .full = {{32, 100000}, {128, 10000}},
+            .quick = {{32, 10000}},
+            .full = {{32, 50000}, {128, 5000}},
             .negative_controls = std::move(negative_controls),
             .positive_controls = std::move(positive_controls)};
 }
@@ -368,8 +368,8 @@ Criterion bit_cost(Form form, bool sign, std::function<AcceptanceRegion(std::siz
             };
         },
         .region = std::move(region),
-        .quick = {{64, 600}},
-        .full = {{64, 1000}, {128, 350}},
+        .quick = {{64, 300}},
+        .full = {{64, 500}, {128, 175}},
         .negative_controls = std::move(negative_controls),
         .positive_controls = std::move(positive_controls)};
 }
@@ -448,8 +448,8 @@ std::vector<Claim> quantizer_claims() {
                                [=](std::uint64_t replicate) { return self_gain(through_tq_prod(place, replicate, 1)); };
                        },
                        .region = [](std::size_t) { return around(1.0, 0.01); },
-                       .quick = {{64, 1500}},
-                       .full = {{64, 2000}, {128, 700}},
+                       .quick = {{64, 750}},
+                       .full = {{64, 1000}, {128, 350}},
                        .negative_controls =
                            {linear(no_sign), linear(wrong_scale),
                             linear({"norm-lost", "the norm of the row in place of the residual's",

@@ -269,8 +269,8 @@ std::vector<Claim> rank_claims() {
                .prepare =
                    [](const TrialPlace& place) { return whitening_trial(place, 0.5 * place.fault_of("whitened")); },
                .region = [](std::size_t size) { return at_most(0.0, margin_at(size, 0.15, 1.0 / 3.0)); },
-               .quick = {{256, 400}},
-               .full = {{256, 400}, {512, 100}},
+               .quick = {{256, 200}},
+               .full = {{256, 200}, {512, 50}},
                .negative_controls = {{"whitened", "the block whitened first",
                                       FaultSize{0.5, "as power of B, inverted, that the block is multiplied by", 0.0,
                                                 "the block multiplied by B to the power of minus {}"}}}},
@@ -280,8 +280,8 @@ std::vector<Claim> rank_claims() {
                .summary = Summary::mean,
                .prepare = [](const TrialPlace& place) { return whitening_trial(place, 0.5); },
                .region = [](std::size_t size) { return around(whitened_overlap(size), margin_at(size, 0.04, 0.5)); },
-               .quick = {{256, 400}},
-               .full = {{256, 400}, {512, 225}},
+               .quick = {{256, 300}},
+               .full = {{256, 350}, {512, 190}},
                .negative_controls = {{"wrong-covariance", "variances in the opposite order"}}}}},
     };
 }

@@ -112,8 +112,8 @@ Claim esd() {
                               return kolmogorov_distance({left.memptr(), left.n_elem}, {noise.memptr(), noise.n_elem});
                           }),
                       .region = [](std::size_t size) { return at_most(0.0, margin_at(size, 0.088, 0.5)); },
-                      .quick = {{128, 200}},
-                      .full = {{128, 1000}, {512, 100}},
+                      .quick = {{128, 100}},
+                      .full = {{128, 500}, {512, 50}},
                       // Of rank 2 and above the noise, the signal moves every spectrum by 2 / d.
                       .negative_controls = {with_equal_trials(signal_kept)}}}};
 }

@@ -106,7 +106,7 @@ Criterion excess_over_bound(Query query, Control negative_control) {
                 const double all = d + of([](double s, double, double) { return s * s; });
                 return around(d * ((own_row ? inner / all : left / inner) - left / all), own_row ? 0.5 : 1.0);
             },
-        .quick = {{64, 1000}},
+        .quick = {{64, 1500}},
         .full = {{64, 2000}, {128, 1000}},
         .negative_controls = {std::move(negative_control)}};
 }
@@ -132,8 +132,8 @@ Criterion bias_at_orthogonal_queries() {
                                                    arma::accu(arma::abs(inner));
                                         }),
             .region = [](std::size_t) { return at_most(0.0); },
-            .quick = {{64, 1000}},
-            .full = {{64, 1400}, {128, 350}},
+            .quick = {{64, 500}},
+            .full = {{64, 700}, {128, 175}},
             .positive_controls = {{"overshoots", "decoded rows half as long again"}}};
 }
 
@@ -156,8 +156,10 @@ Criterion linear_bias(Query query) {
                     const double distortion = theory::lloyd_max_sphere(static_cast<int>(size), bits).distortion;
                     return around(-distortion, 0.02);
                 },
-            .quick = {{64, 1000}},
-            .full = {{64, 3000}, {128, 1700}},
+            // Products with orthogonal queries are smallest, so that they vary most.
+            .quick = {{64, query == Query::orthogonal ? 2500U : 1000U}},
+            .full = query == Query::orthogonal ? std::vector<SizePlan>{{64, 3000}, {128, 1700}}
+                                               : std::vector<SizePlan>{{64, 1500}, {128, 850}},
             .negative_controls = {linear({"unbiased", "a quantizer whose bias is 0",
                                           FaultSize{1.0, "of the bias, too small", 0.0, "a bias {} % too small"}})}};
 }

@@ -39,7 +39,7 @@ Trial rope_trial(const TrialPlace& place, Against against) {
 }
 
 Criterion simulated_rope(Against against) {
-    return rope_cost(against, "attention-like keys", {{128, 240}}, {},
+    return rope_cost(against, "attention-like keys", {{128, 100}}, {},
                      [=](const TrialPlace& place) { return rope_trial(place, against); });
 }
 

@@ -87,8 +87,8 @@ Criterion peak_growth(Form form, std::string name, std::string entries, Over ove
             [=](const TrialPlace& place) { return peak_trial(place, Noise::white, entries, false, over, components); },
         // Gaussian entries still grow at these sizes, with slope .02 for all rows and .002 for one row.
         .region = [=](std::size_t) { return at_most(0.0, over == Over::all_rows ? 0.12 : 0.06); },
-        .quick = {{32, 1500}, {64, 1000}, {128, 500}},
-        .full = {{64, 1000}, {128, 700}, {256, 270}, {512, 70}},
+        .quick = {{32, 750}, {64, 500}, {128, 250}},
+        .full = {{64, 500}, {128, 350}, {256, 135}, {512, 40}},
         .negative_controls = std::move(negative_controls),
         .positive_controls = std::move(positive_controls)};
 }
@@ -103,8 +103,8 @@ Criterion peak_level(Noise noise, std::vector<Control> negative_controls) {
             .summary = Summary::mean,
             .prepare = [=](const TrialPlace& place) { return peak_trial(place, noise, "gaussian", true); },
             .region = [](std::size_t) { return at_most(1.1); },
-            .quick = {{128, 300}},
-            .full = {{128, 1000}, {512, 100}},
+            .quick = {{128, 200}},
+            .full = {{128, 750}, {512, 75}},
             .negative_controls = std::move(negative_controls)};
 }
 
@@ -132,8 +132,8 @@ Criterion peak_before() {
                 };
             },
             .region = [](std::size_t) { return at_most(1.1); },
-            .quick = {{128, 300}},
-            .full = {{128, 1000}, {512, 100}},
+            .quick = {{128, 200}},
+            .full = {{128, 750}, {512, 75}},
             .negative_controls = {heavy, {"localised", "components of 5 and 4 sqrt(d) on one channel each"}}};
 }
 
@@ -247,8 +247,8 @@ std::vector<Claim> row_claims() {
                        .summary = Summary::mean,
                        .prepare = [](const TrialPlace& place) { return shell_trial(place, true); },
                        .region = [](std::size_t) { return around(0.0, 0.05); },
-                       .quick = {{128, 2000}},
-                       .full = {{128, 2700}, {512, 350}},
+                       .quick = {{128, 1000}},
+                       .full = {{128, 1800}, {512, 230}},
                        .negative_controls = {{"heavy", "Laplace entries"}}},
                       {.form = Form::printed,
                        .name = "rate",
@@ -256,8 +256,8 @@ std::vector<Claim> row_claims() {
                        .summary = Summary::rate,
                        .prepare = [](const TrialPlace& place) { return shell_trial(place, false); },
                        .region = [](std::size_t) { return around(-0.5, 0.08); },
-                       .quick = {{32, 2000}, {64, 1500}, {128, 1000}, {256, 400}},
-                       .full = {{64, 4000}, {128, 2000}, {256, 1000}, {512, 400}},
+                       .quick = {{32, 1000}, {64, 750}, {128, 500}, {256, 200}},
+                       .full = {{64, 2000}, {128, 1000}, {256, 500}, {512, 200}},
                        .negative_controls = {{"few-channels", "variances j^-1.5: the energy stays in few channels"}}}}},
         {.id = "sphere.marginal",
          .place = "paper, Section 2.2; TurboQuant, Lemma 1",

@@ -246,7 +246,7 @@ std::vector<Criterion> criteria_of(const UpperBound& bound) {
              },
              .region = [](std::size_t) { return at_most(0.0, 0.25); },
              .quick = {},
-             .full = {{32, 7500}, {64, 7500}, {128, 7500}},
+             .full = {{32, 6000}, {64, 6000}, {128, 6000}},
              .negative_controls = bound.negative_controls,
              .positive_controls = bound.positive_controls,
              .level = level},
