@@ -253,10 +253,24 @@ ClaimStore::ClaimStore(Database& store)
     comparisons_ = static_cast<std::size_t>(std::max<std::int64_t>(1, *comparisons->integer()));
     for (const Json& id : *claims->items())
         if (id.string() != nullptr) plan_.claims.push_back(id.string()->substr(0, id.string()->find(on_dump)));
-    Statement cell(store, "SELECT cell_id, params, state FROM cell");
-    while (cell.step()) cells_[cell.text(1)] = {static_cast<std::size_t>(cell.integer(0) - 1), cell.text(2) == "done"};
+    Statement cell(store, "SELECT cell_id, params, state, reps_target FROM cell");
+    while (cell.step()) {
+        cells_[cell.text(1)] = {static_cast<std::size_t>(cell.integer(0) - 1), cell.text(2) == "done"};
+        Json params = Json::parse(cell.text(1), "params of a cell", 8);
+        const Json* size = params.find("size");
+        if (size == nullptr || size->integer() == nullptr) continue;
+        const auto rows = static_cast<std::size_t>(*size->integer());
+        sizes_[params.set("size", 0).text()].push_back({rows, static_cast<std::uint64_t>(cell.integer(3))});
+    }
+    for (auto& [criterion, sizes] : sizes_)
+        std::sort(sizes.begin(), sizes.end(), [](const SizePlan& a, const SizePlan& b) { return a.size < b.size; });
     Statement method(store, "SELECT name FROM method ORDER BY method_id");
     while (method.step()) methods_.push_back(method.text(0) == as_stated ? "" : method.text(0));
+}
+
+std::vector<SizePlan> ClaimStore::sizes_of(const Claim& claim, const Criterion& criterion) const {
+    const auto held = sizes_.find(experiment_cell({.claim = &claim, .criterion = &criterion}).params.text());
+    return held != sizes_.end() ? held->second : plan_of(criterion, plan_.tier);
 }
 
 std::optional<ClaimTrials> ClaimStore::trials(const ClaimCell& cell) {
@@ -277,7 +291,7 @@ std::optional<ClaimTrials> ClaimStore::trials(const ClaimCell& cell) {
         if (found[control].size() != cell.trials)
             throw input_error(
                 "cell {} of the store has {} of the {} trials of {} (it was changed by hand, or another "
-                "version made it): start again with another store",
+                "version made it with other controls): start again with another store",
                 *asked.at + 1, found[control].size(), cell.trials, control.empty() ? as_stated : control);
     return found;
 }

@@ -56,6 +56,9 @@ public:
     [[nodiscard]] const ValidationPlan& plan() const { return plan_; }
     /// Number of comparisons of the whole tier, which share the false-alarm rate.
     [[nodiscard]] std::size_t comparisons() const { return comparisons_; }
+    /// The sizes of the first analysis of a criterion, smallest first, with the numbers of trials for which the store
+    /// was made, perhaps by a version of the program with other numbers; those of this version if the store has none.
+    [[nodiscard]] std::vector<SizePlan> sizes_of(const Claim& claim, const Criterion& criterion) const;
     /// The trials of a cell; nothing if the store has not all of them. Takes note of the question.
     [[nodiscard]] std::optional<ClaimTrials> trials(const ClaimCell& cell);
     [[nodiscard]] const std::vector<Asked>& asked() const { return asked_; }
@@ -68,7 +71,8 @@ private:
     std::string path_;
     ValidationPlan plan_;
     std::size_t comparisons_ = 1;
-    std::map<std::string, Held> cells_;  ///< by their params
+    std::map<std::string, Held> cells_;                        ///< by their params
+    std::map<std::string, std::vector<SizePlan>> sizes_ = {};  ///< of first analyses, by the params of no size
     std::vector<std::string> methods_;
     std::vector<Asked> asked_;
     Statement values_;

@@ -34,8 +34,8 @@ struct CriterionRuns {
         return runs;
     }
     /// Adds the trials of an analysis, the first or the second one, at every size; false if the store lacks some.
-    [[nodiscard]] bool take(bool second, Tier tier, ClaimStore& store) {
-        const auto& sizes = plan_of(*run.criterion, tier);
+    [[nodiscard]] bool take(bool second, ClaimStore& store) {
+        const auto sizes = store.sizes_of(*claim, *run.criterion);
         std::vector<ClaimTrials> found;
         for (const auto& [size, trials] : sizes) {
             ClaimCell cell{.claim = claim, .criterion = run.criterion, .size = size, .first = 0, .trials = trials};
@@ -237,14 +237,14 @@ Validation judge_claims(ClaimStore& store, const std::vector<Claim>& claims, dou
         for (const Criterion& criterion : claim.criteria) {
             if (plan_of(criterion, plan.tier).empty()) continue;
             CriterionRuns& one = own.emplace_back(claim, criterion);
-            if (!one.take(false, plan.tier, store)) lacking = true;
+            if (!one.take(false, store)) lacking = true;
         }
         if (lacking) continue;
         ClaimOutcome outcome;
         outcome.claim = &claim;
         for (CriterionRuns& one : own) {
             one.judge(alpha);
-            if (one.open() && one.take(true, plan.tier, store)) {
+            if (one.open() && one.take(true, store)) {
                 one.judge(alpha);
                 one.outcome.extended = true;
             }
@@ -279,7 +279,7 @@ std::vector<CriterionOutcome> judge_once(const ValidationPlan& plan, const std::
     for (const Claim& claim : claims)
         for (const Criterion& criterion : claim.criteria) {
             CriterionRuns one(claim, criterion);
-            (void)one.take(false, plan.tier, trials);
+            (void)one.take(false, trials);
             one.judge(plan.false_alarm / static_cast<double>(interim_analyses));
             found.push_back(std::move(one.outcome));
         }

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(HostileFilesGrowthControl, QuadraticTimeIsDetected) {
     if (sanitized) GTEST_SKIP() << "times are not checked under a sanitizer";
     const Tried found = tried_after(
-        "case $1 in show) awk \"BEGIN { n = $(stat -c %s m.spiked) / 30000; for (i = 0; i < 3000 * n * n; ++i); }\";; "
+        "case $1 in show) awk \"BEGIN { n = $(stat -c %s m.spiked) / 30000; for (i = 0; i < 800 * n * n; ++i); }\";; "
         "esac",
         "--only 'passing verdicts'");
     EXPECT_EQ(found.code, 1) << found.out;

@@ -203,6 +203,20 @@ TEST(ClaimStudy, VerdictsAreMadeAgainAtAnotherFalseAlarmRate) {
                       judged(path).claims[0].criteria[0].outcome.findings[0].interval.low);
 }
 
+// A version with other numbers of trials, and fewer sizes, reads the store as it is.
+TEST(ClaimStudy, AStoreOfOtherNumbersOfTrialsIsJudgedByItsOwn) {
+    auto other = made_up_claims();
+    for (Claim& claim : other)
+        for (Criterion& criterion : claim.criteria)
+            for (SizePlan& one : criterion.quick) one.trials += 17;
+    other[0].criteria[0].quick.push_back({64, 90});
+    const std::string path = scratch_path("claims-other-numbers");
+    EXPECT_EQ(run_into(claim_experiment(plan_for(Tier::quick), other), path), RunOutcome::complete);
+    EXPECT_EQ(numbers_of(judged(path)), numbers_of(validate_claims(plan_for(Tier::quick), other)));
+    EXPECT_NE(numbers_of(judged(path)), numbers_of(validate_claims(plan_for(Tier::quick), made_up_claims())));
+    EXPECT_EQ(judged(path).lacking, 0U);
+}
+
 TEST(ClaimStudy, ATrialOfAnAddedCellIsReplayed) {
     const std::string path = scratch_path("claims-replayed");
     EXPECT_EQ(run_into(claim_experiment(plan_for(Tier::full), made_up_claims()), path), RunOutcome::complete);
