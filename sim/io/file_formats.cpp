@@ -67,7 +67,7 @@ const std::vector<FileFormat>& file_formats() {
          "",
          "a Matrix Market file",
          "name it FILE.mtx",
-         [](std::string_view head) { return head.starts_with("%%MatrixMarket"); },
+         [](std::string_view head) { return lower_case(head.substr(0, 14)) == "%%matrixmarket"; },
          open_matrix_market,
          {".mtx.gz"}},
         {.suffix = ".csv",
@@ -165,6 +165,8 @@ std::string json_advice(std::string_view head) {
                                                            : "");
 }
 
+bool is_control_byte(char c) { return c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f'; }
+
 /// What a file is that should have the format `expected`; nothing where it may have it.
 std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& expected) {
     // The first bytes of a safetensors file are a length and may equal those of another format. So a file that begins
@@ -196,10 +198,11 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
     if (begins_json(head)) return OtherFormat{"JSON", json_advice(head)};
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
         return OtherFormat{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
+    const bool lines = head.find('\n') != head.npos && std::none_of(head.begin(), head.end(), is_control_byte);
+    if (expected.open != nullptr && lines && head.find_first_of("0123456789") != head.npos)
+        return OtherFormat{"text", "where it is a table of numbers, name it FILE.txt"};
     return std::nullopt;
 }
-
-bool is_control_byte(char c) { return c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f'; }
 
 /// Whether the first line of what should be a table is none of text. UTF-16 and UTF-32 are, with a message of their
 /// own.

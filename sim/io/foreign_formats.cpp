@@ -20,10 +20,13 @@ constexpr const char* from_pickle =
     "\"import pickle,numpy; numpy.save('x.npy', numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb')), "
     "dtype=float), numpy.nan))\"";
 constexpr const char* from_torch =
-    "it holds a pickle, which is never opened; where it holds tensors by name: python3 -c \"import torch; from "
-    "safetensors.torch import save_file; save_file(torch.load('FILE', weights_only=True), 'x.safetensors')\"; where it "
-    "holds the cache of a model that you saved yourself: load it, then write_dump(path, keys_and_values(cache)) of "
-    "tools/export-kv";
+    "it holds a pickle, which is never opened; its tensors, with the names or numbers of what holds them: python3 -c "
+    "\"import torch; from safetensors.torch import save_file; from torch.utils._pytree import tree_flatten_with_path "
+    "as "
+    "f; save_file({'.'.join(str(getattr(k,'key',getattr(k,'idx',''))) for k in p) or 'x': t.contiguous().clone() for "
+    "p,t in f(torch.load('FILE', map_location='cpu', weights_only=True))[0] if torch.is_tensor(t)}, "
+    "'x.safetensors')\"; where it holds the cache of a model that you saved yourself: load it, then write_dump(path, "
+    "keys_and_values(cache)) of tools/export-kv";
 constexpr const char* from_excel =
     "python3 -c \"import pandas; pandas.read_excel('FILE').to_csv('x.csv', index=False)\"";
 constexpr const char* from_feather =
@@ -33,7 +36,11 @@ constexpr const char* from_stata =
 constexpr const char* from_spss = "python3 -c \"import pandas; pandas.read_spss('FILE').to_csv('x.csv', index=False)\"";
 constexpr const char* from_portable =
     "python3 -c \"import pyreadstat; pyreadstat.read_por('FILE')[0].to_csv('x.csv', index=False)\"";
-constexpr const char* from_sas = "python3 -c \"import pandas; pandas.read_sas('FILE').to_csv('x.csv', index=False)\"";
+// pandas reads files of ReadStat (haven in R) wrongly: each column has the numbers of the last one.
+constexpr const char* from_sas =
+    "python3 -c \"import pyreadstat; pyreadstat.read_sas7bdat('FILE')[0].to_csv('x.csv', index=False)\"";
+constexpr const char* from_sas_transport =
+    "python3 -c \"import pyreadstat; pyreadstat.read_xport('FILE')[0].to_csv('x.csv', index=False)\"";
 // Of the classes of R, sparse matrices (S4) cannot be written as they are.
 constexpr const char* from_rds =
     "Rscript -e \"x <- readRDS('FILE'); write.csv(if (isS4(x)) as.matrix(x) else x, 'x.csv', row.names=FALSE)\"";
@@ -62,6 +69,27 @@ constexpr const char* from_gct_labels =
     "python3 -c \"import pandas; n=[int(i) for i in open('FILE').readlines()[1].split()]; t=pandas.read_csv('FILE', "
     "sep='\\t', skiprows=[0,1,*range(3,3+n[3])], index_col=0); t.iloc[:,n[2]:].to_csv('x.csv')\"";
 constexpr const char* from_gct = "tail -n +3 FILE | cut -f 1,3- > x.tsv";
+
+constexpr const char* from_plink_table = "cut -d' ' -f7- FILE > x.txt";
+constexpr const char* from_plink =
+    "python3 -c \"import bed_reader,numpy; numpy.save('x.npy', bed_reader.open_bed('FILE').read())\" (samples x "
+    "variants)";
+constexpr const char* from_vcf =
+    "python3 -c \"import pandas; n=sum(l.startswith('##') for l in open('FILE')); t=pandas.read_csv('FILE', sep='\\t', "
+    "skiprows=n, dtype=str).iloc[:,9:]; t.apply(lambda c: "
+    "c.str.split(':').str[0].str.count('[1-9]').where(~c.str.startswith('.'))).to_csv('x.csv', index=False)\" (other "
+    "alleles than the reference, variants x samples)";
+constexpr const char* from_edf =
+    "python3 -c \"import numpy,pyedflib; numpy.save('x.npy', "
+    "numpy.array(pyedflib.highlevel.read_edf('FILE')[0]).T)\" (samples x channels)";
+constexpr const char* from_nrrd =
+    "python3 -c \"import nrrd,numpy; a=nrrd.read('FILE')[0].astype(float); numpy.save('x.npy', a.reshape(-1, "
+    "a.shape[-1]))\"";
+constexpr const char* from_wav =
+    "python3 -c \"import numpy,scipy.io.wavfile; numpy.save('x.npy', "
+    "scipy.io.wavfile.read('FILE')[1].astype(float))\" (samples x channels)";
+constexpr const char* from_dicom =
+    "python3 -c \"import numpy,pydicom; numpy.save('x.npy', pydicom.dcmread('FILE').pixel_array.astype(float))\"";
 
 constexpr ForeignFormat foreign_formats[] = {
     {0, "<!DOCTYPE", "a web page", fetch_itself},
@@ -106,9 +134,8 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "ASCII SPSS PORT FILE", "an SPSS table (portable)", from_portable},
     {40, "ASCII SPSS PORT FILE", "an SPSS table (portable)", from_portable},
     {12, "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "a SAS table", from_sas},
-    {0, "HEADER RECORD*******LIBRARY HEADER", "a SAS table", from_sas},
-    {0, "HEADER RECORD*******LIBV8", "a SAS table (transport file of version 8)",
-     "python3 -c \"import pyreadstat; pyreadstat.read_xport('FILE')[0].to_csv('x.csv', index=False)\""},
+    {0, "HEADER RECORD*******LIBRARY HEADER", "a SAS table (transport file)", from_sas_transport},
+    {0, "HEADER RECORD*******LIBV8", "a SAS table (transport file of version 8)", from_sas_transport},
     {0, "SIMPLE  =", "a FITS image",
      "python3 -c \"import astropy.io.fits,numpy; numpy.save('x.npy', "
      "astropy.io.fits.getdata('FILE').astype(float))\""},
@@ -140,6 +167,19 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "NCOLS ", "an ESRI grid", from_grid},
     {0, "P2\n", "a PGM image", from_image},
     {0, "P5\n", "a PGM image", from_image},
+    {0, "FID IID PAT MAT SEX PHENOTYPE", "a PLINK table with six columns in front of the alleles", from_plink_table},
+    {0, "FID\tIID\tPAT\tMAT\tSEX\tPHENOTYPE", "a PLINK table with six columns in front of the alleles",
+     "cut -f7- FILE > x.tsv"},
+    {0, "\x6c\x1b\x01", "a PLINK table of genotypes", from_plink},
+    {0, "##fileformat=VCF", "a VCF table of genotypes", from_vcf},
+    {192, "EDF+", "a recording in EDF", from_edf},
+    {0, "\xff\x42IOSEMI", "a recording in BDF", from_edf},
+    {0, "NRRD000", "an NRRD image", from_nrrd},
+    {0, "mrtrix image", "an image of MRtrix", "convert it: mrconvert FILE x.nii, and that as its message says"},
+    {8, "WAVEfmt", "a WAV recording", from_wav},
+    {128, "DICM", "a DICOM image", from_dicom},
+    {0, "\x04\x22\x4d\x18", "lz4-compressed", "unpack it first: lz4 -dc FILE > NEW"},
+    {0, "7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first: 7z x FILE"},
     {0, "array(", "a printed NumPy array", "save the array with numpy.save where it was printed"},
     {0, "tensor(", "a printed tensor", "save it where it was printed, with numpy.save or as safetensors"},
     {0, "#1.2\n", "a GCT table", from_gct},

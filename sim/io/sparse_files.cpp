@@ -16,8 +16,8 @@
 #include "sim/io/file_formats.hpp"
 #include "sim/io/loaded_tensors.hpp"
 #include "sim/io/npz.hpp"
-#include "sim/tables/table_cells.hpp"
 #include "sim/io/text_lines.hpp"
+#include "sim/tables/table_cells.hpp"
 
 // Matrix Market files, after "The Matrix Market Exchange Formats: Initial Design" (Boisvert, Pozo and Remington, NIST
 // IR 5935, 1996), and the sparse matrices that scipy.sparse.save_npz writes.
@@ -171,9 +171,15 @@ class ScipySparse {
 public:
     explicit ScipySparse(std::shared_ptr<const NpzFile> file) : file_(std::move(file)) {}
 
-    /// Whether the file has the members that save_npz writes.
-    [[nodiscard]] bool found() const { return find("format") && find("shape") && find("data"); }
-    [[nodiscard]] std::string format() const { return text(*find("format")); }
+    /// Whether the file has the members that save_npz writes, or those of a csr or csc matrix without the format.
+    [[nodiscard]] bool found() const {
+        return find("shape") && find("data") && (find("format") || (find("indices") && find("indptr")));
+    }
+    [[nodiscard]] std::string format() const {
+        if (find("format")) return text(*find("format"));
+        const auto lines = find("indptr")->header.elements;
+        return lines == stored().shape[0] + 1 ? "csr" : "csc";
+    }
     [[nodiscard]] StoredTensor stored() const {
         const auto shape = numbers("shape");
         if (shape.size() != 2 ||
@@ -188,8 +194,8 @@ public:
                 true,       std::nullopt};
     }
     [[nodiscard]] std::string note() const {
-        return fmt::format("a sparse matrix of SciPy ({}, {} stored entries): all others are read as 0", format(),
-                           find("data")->header.elements);
+        return fmt::format("a sparse matrix of SciPy ({}{}, {} stored entries): all others are read as 0", format(),
+                           find("format") ? "" : " by the length of indptr", find("data")->header.elements);
     }
     [[nodiscard]] std::vector<double> dense() const;
 

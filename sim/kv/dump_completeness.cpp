@@ -9,6 +9,7 @@
 
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
+#include "sim/kv/dump_formats.hpp"
 
 namespace spiked::sim {
 
@@ -72,7 +73,32 @@ std::string reading_note(const FoundTensors& found) {
     return text;
 }
 
-std::string keys_in_pieces(const TensorContainer& file) {
+namespace {
+
+/// What to do about tensors that are only counted, as those of a flat list of keys and values; empty for others.
+std::string counted_tensors(const TensorContainer& file) {
+    const auto& tensors = file.tensors();
+    const bool npz = !tensors.empty() && tensors.front().name.starts_with("arr_");
+    const std::string prefix = npz ? "arr_" : "";
+    std::set<std::string> names;
+    for (const auto& tensor : tensors)
+        if (tensor.shape.size() >= 3) names.insert(tensor.name);
+    if (names.size() < 4 || names.size() % 2 != 0 || names.size() != tensors.size()) return {};
+    for (std::size_t i = 0; i < names.size(); ++i)
+        if (!names.contains(prefix + std::to_string(i))) return {};
+    return fmt::format(
+        "its {} tensors are only counted: if they are keys and values in turn, layer by layer, name them: python3 -c "
+        "\"{}; c={}('FILE'); {}{{'layers.%d.%s'%(i//2,('key','value')[i%2]): c['{}%d'%i] for i in range(len(c))}})\", "
+        "and give --format hf where their axes are batch, head, token and dim",
+        names.size(), npz ? "import numpy" : "from safetensors.torch import load_file,save_file",
+        npz ? "numpy.load" : "load_file",
+        npz ? "numpy.savez('x.npz',**" : "save_file(filename='x.safetensors',tensors=", prefix);
+}
+
+}  // namespace
+
+std::string unread_form(const TensorContainer& file) {
+    if (auto text = counted_tensors(file); !text.empty()) return text;
     const auto is_pair = [](const std::vector<std::size_t>& keys, const std::vector<std::size_t>& values) {
         return keys.size() == 5 && values.size() == 4 && keys[0] == values[0] && keys[1] == values[1] && keys[2] > 1 &&
                keys[4] > 1 && keys[2] * keys[4] == values[2] && keys[3] == values[3];
@@ -88,6 +114,12 @@ std::string keys_in_pieces(const TensorContainer& file) {
                     "--layout block,token,head,dim",
                     in_quotes(tensors[i].name), shape_text(tensors[i].shape), in_quotes(tensors[j].name),
                     shape_text(tensors[j].shape), tensors[i].shape[4]);
+    // A file of the example connector has three axes too, and one tensor of another name.
+    const auto whole = NamePattern("kv_caches.{layer}").matches(tensors);
+    for (const auto& place : whole)
+        if (const auto& held = tensors[place.index]; held.shape.size() == 3 && held.shape[0] == 2)
+            return fmt::format("the tensor {} {} is like the pages of vLLM 0.x, whose keys lie in pieces: {}",
+                               in_quotes(held.name), shape_text(held.shape), from_whole_pages);
     return "";
 }
 

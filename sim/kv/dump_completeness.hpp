@@ -14,9 +14,10 @@ namespace spiked::sim {
 /// layers do. Empty where nothing seems to be missing.
 [[nodiscard]] std::string incomplete_note(const FoundTensors& found, const TensorContainer& file);
 
-/// What to do about keys [block, head, dim / x, token, x] beside values [block, head, dim, token], as in vLLM 0.x;
-/// empty for other tensors.
-[[nodiscard]] std::string keys_in_pieces(const TensorContainer& file);
+/// What to do about tensors in a form that is recognised and not read; empty for others. Such are the pages of vLLM 0.x,
+/// keys [block, head, dim / x, token, x] beside values [block, head, dim, token] or both in one tensor, and a list of
+/// keys and values in turn.
+[[nodiscard]] std::string unread_form(const TensorContainer& file);
 
 /// A sentence on the axes, heads, tokens and channels that were found.
 [[nodiscard]] std::string reading_note(const FoundTensors& found);

@@ -33,9 +33,9 @@ const Registry<DumpFormat>& dump_formats() {
              paged,
              {"side,block,token,head,dim", "block,side,token,head,dim", "side,token,head,dim", "token,side,head,dim"},
              "",
-             ", side,token,hidden for files of the example connector (three axes can also be whole pages of older "
-             "caches, "
-             "which are not read)"},
+             std::string(", side,token,hidden for files of the example connector; pages of vLLM 0.x, [2, pages, "
+                         "numbers], are converted first: ") +
+                 from_whole_pages},
             {"vllm-hnd",
              "vLLM and FlashInfer, a paged cache whose pages hold head after head (HND)",
              paged,

@@ -20,4 +20,13 @@ struct DumpFormat {
 /// Every format that is known by name.
 [[nodiscard]] const Registry<DumpFormat>& dump_formats();
 
+/// The line of Python that converts the pages of vLLM 0.x in which a layer is one tensor of three axes; its key and
+/// value are those of tensors in pairs, flattened. The name of a layer holds one number.
+inline constexpr const char* from_whole_pages =
+    "python3 -c \"from safetensors.torch import load_file,save_file; H,D=8,128; save_file({'layers.'+''.join(filter("
+    "str.isdigit,n))+s: p.contiguous() for n,c in load_file('FILE').items() for s,p in "
+    "(('.key',c[0].view(len(c[0]),H,D*c.element_size()//16,-1,16//c.element_size()).permute(0,3,1,2,4).flatten(-2)),"
+    "('.value',c[1].view(len(c[1]),H,D,-1).permute(0,3,1,2)))},'x.safetensors',{'layout':'block,token,head,dim'})\" "
+    "with the model's own heads H and channels D";
+
 }  // namespace spiked::sim

@@ -98,7 +98,7 @@ void check_options(const DumpOptions& options) {
 
 std::vector<std::string> possible_formats(const TensorContainer& file) {
     const auto& tensors = file.tensors();
-    if (!keys_in_pieces(file).empty()) return {};
+    if (!unread_form(file).empty()) return {};
     if (!NamePattern(default_pattern).matches(tensors).empty()) return {};
     const auto may_be = [&](const DumpFormat& format) {
         for (const auto& pattern : format.patterns) {

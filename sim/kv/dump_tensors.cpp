@@ -134,7 +134,7 @@ private:
     }
 
     [[noreturn]] void reject_names(const std::vector<std::string>& patterns) const {
-        if (options_.tensor_pattern.empty()) reject_pieces();
+        if (options_.tensor_pattern.empty()) reject_unread_form();
         std::vector<std::string> names;
         for (const auto& tensor : file_.tensors()) names.push_back(tensor.name);
         const std::string has = names.empty() ? "no tensors" : list_text(names);
@@ -162,7 +162,7 @@ private:
     /// The layout of a tensor; `side` is empty where the name does not state it.
     [[nodiscard]] const CacheLayout& layout_for(const StoredTensor& held, std::optional<Side> side) const {
         const bool by_format = options_.layout.empty() && stated_layout_.empty();
-        if (by_format) reject_pieces();
+        if (by_format) reject_unread_form();
         const auto legal = legal_layouts(held.shape, stated_tokens(file_.metadata()));
         if (layouts_.empty()) reject_layout(held, legal);
         const std::size_t at = static_cast<std::size_t>(side.value_or(Side::key));
@@ -175,7 +175,7 @@ private:
             }))
             std::erase_if(fitting, [&](const auto* layout) { return layout->size(CacheAxis::side, held.shape) != 2; });
         if (fitting.size() == 1) return *fitting.front();
-        if (fitting.empty()) reject_pieces();
+        if (fitting.empty()) reject_unread_form();
         if (!fitting.empty()) {
             std::vector<std::string> texts;
             for (const auto* layout : fitting) texts.push_back(layout->text());
@@ -201,8 +201,8 @@ private:
                     tensor_text(held), shape_text(held.shape), layouts_.front()[at]->text(), choices_of(legal));
     }
 
-    void reject_pieces() const {
-        if (const auto text = keys_in_pieces(file_); !text.empty()) throw Unfit("{}", text);
+    void reject_unread_form() const {
+        if (const auto text = unread_form(file_); !text.empty()) throw Unfit("{}", text);
     }
 
     [[noreturn]] void reject_layout(const StoredTensor& held, const std::vector<std::string>& legal) const {

@@ -142,6 +142,13 @@ std::string unread_notation(std::string_view text) {
     if (rest.empty()) return has_thousands(text, ',') || has_thousands(text, '.') ? "with separators of thousands" : "";
     if (std::any_of(std::begin(currencies), std::end(currencies), contains)) return "with a currency";
     if (rest == "%" || rest == " %") return "a percentage";
+    if (text.starts_with("0x") && text.find_first_not_of("0123456789abcdefABCDEF", 2) == text.npos)
+        return "a hexadecimal number";
+    const bool is_signed = rest.front() == '-' || rest.front() == '+';
+    if (is_signed && rest.size() == 4 && is_digits(rest.substr(1)) && text.find('.') < end)
+        return "an exponent without its E, as Fortran writes it";
+    if ((rest.front() == 'e' || rest.front() == 'E') && std::isinf(std::strtod(std::string(text).c_str(), nullptr)))
+        return "beyond the largest number of double precision";
     if (rest.starts_with("*^")) return "an exponent as Mathematica writes it";
     if (rest == "-") return "its minus stands behind the number";
     if (rest.front() == '/' && is_digits(rest.substr(1))) return "a fraction";
@@ -206,6 +213,12 @@ bool names_a_time(std::string_view text) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
+bool names_labels(std::string_view text) {
+    static constexpr std::string_view names[] = {"class", "target", "label",     "labels", "outcome",
+                                                 "sex",   "gender", "phenotype", "cohort", "batch"};
+    return std::find(std::begin(names), std::end(names), lower_case(text.substr(0, 16))) != std::end(names);
+}
+
 bool names_a_total(std::string_view text) {
     static constexpr std::string_view names[] = {
         "total",          "totals",   "subtotal", "sum",    "sums",      "mean",    "means",
@@ -260,6 +273,8 @@ void FirstColumn::add(std::size_t row, double value, std::string_view text) {
     counts = counts && digits && first <= 1.0 && value == first + static_cast<double>(row);
     whole = whole && digits;
     padded = padded || (text.size() > 1 && text.front() == '0');
+    if (row == 0) width = text.size();
+    same_width = same_width && text.size() == width;
     increases = increases && (row == 0 || value > last);
     even = even && (row == 0 || (step != 0.0 && std::abs(value - last - step) <= rounding * std::abs(step)));
     last = value;

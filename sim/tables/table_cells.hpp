@@ -70,8 +70,8 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 /// Whether commas stand where they separate thousands: 1,234 and 12,345,678.9, not 0,123.
 [[nodiscard]] bool has_thousands(std::string_view text, char separator);
 
-/// How a text that begins like a number writes one in a way that is not read (12%, $3.50, 1 234, 3/8, <5, True, 5 mg);
-/// empty for numbers and for names, dates and times.
+/// How a text that begins like a number writes one in a way that is not read (12%, $3.50, 1 234, 3/8, <5, True, 0x1F, 5
+/// mg); empty for numbers and for names, dates and times.
 [[nodiscard]] std::string unread_notation(std::string_view text);
 /// Whether people write the word above a column of names, of numbers of rows, or of places on an axis.
 [[nodiscard]] bool names_a_column(std::string_view text);
@@ -79,6 +79,8 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 [[nodiscard]] bool names_an_axis(std::string_view text);
 /// Whether people write the word above a part of a date or a time: year, mm, hour.
 [[nodiscard]] bool names_a_time(std::string_view text);
+/// Whether people write the word above numbers that are labels or groups of the rows: class, target, sex.
+[[nodiscard]] bool names_labels(std::string_view text);
 /// Whether people give the name to a row or a column of totals or statistics of the others.
 [[nodiscard]] bool names_a_total(std::string_view text);
 /// Whether it is a date or a time as people write them: 2024-01-05, 5.1.2024, 05-Jan-24, 10:30:00, 9:05 PM.
@@ -166,9 +168,11 @@ struct LineSummary {
 
 /// What the numbers of the first column may be.
 struct FirstColumn {
-    bool counts = true;   ///< 0, 1, 2, ... or 1, 2, 3, ..., written with digits
-    bool whole = true;    ///< written with digits
-    bool padded = false;  ///< some have a zero in front
+    bool counts = true;     ///< 0, 1, 2, ... or 1, 2, 3, ..., written with digits
+    bool whole = true;      ///< written with digits
+    bool padded = false;    ///< some have a zero in front
+    std::size_t width = 0;  ///< bytes of the first
+    bool same_width = true;
     bool increases = true;
     bool even = true;  ///< the steps are equal to within rounding, and not 0
     double first = 0.0;

@@ -57,9 +57,32 @@ bool any_has(const std::vector<std::string_view>& lines, char c) {
     return std::any_of(lines.begin(), lines.end(), [&](std::string_view line) { return line.find(c) != line.npos; });
 }
 
+/// Whether tabs separate cells in which blanks separate thousands, or which are empty in some lines only: cut at any
+/// blanks, such lines may be rows of other numbers. Lines whose numbers of tabs differ were aligned with them.
+bool needs_tabs(const std::vector<std::string_view>& lines) {
+    const auto tabs = [](std::string_view line) { return std::count(line.begin(), line.end(), '\t'); };
+    if (lines.empty() || tabs(lines.front()) == 0) return false;
+    const auto has_as_many = [&](std::string_view line) { return tabs(line) == tabs(lines.front()); };
+    if (!std::all_of(lines.begin(), lines.end(), has_as_many)) return false;
+    std::vector<std::size_t> filled;  // the number of lines with a number in this cell
+    bool thousands = false;
+    for (const auto line : lines) {
+        std::size_t i = 0;
+        each_cell(line, '\t', [&](const TableCell& cell) {
+            filled.resize(std::max(filled.size(), i + 1));
+            filled[i] += !cell.text.empty();
+            thousands = thousands || has_thousands(cell.text.substr(0, cell.text.find_first_of(".,")), ' ');
+            return ++i < cells_looked_at;
+        });
+    }
+    const auto in_some = [&](std::size_t count) { return count > 0 && count < lines.size(); };
+    return thousands || std::any_of(filled.begin(), filled.end(), in_some);
+}
+
 /// The delimiter at which the lines of data become rows of numbers, and the first line has as many cells, or one fewer.
 char delimiter_of(std::string_view first, const std::vector<std::string_view>& lines, const TableDialect& given) {
     if (given.delimiter) return *given.delimiter;
+    if (needs_tabs(lines)) return '\t';
     // The comma stands behind those for which it may be a decimal mark.
     char best = given.decimal == ',' ? ';' : ',';
     double best_fit = 0.0;
@@ -375,8 +398,27 @@ private:
             path_, lines_.front().number);
     }
 
+    /// Whether all cells but the first are empty.
+    [[nodiscard]] bool names_index_only(std::string_view line) const {
+        std::size_t cells = 0, filled = 0;
+        bool first = false;
+        each_cell(line, form_.delimiter, [&](const TableCell& cell) {
+            first = first || (cells == 0 && !cell.text.empty());
+            filled += !cell.text.empty();
+            return ++cells < cells_looked_at;
+        });
+        return first && filled == 1 && cells > 2;
+    }
+
     /// Throws where the first lines below the header, and no others, have no index.
     void reject_second_header() const {
+        for (std::size_t i = 2; i < std::min<std::size_t>(lines_.size() - 1, 4); ++i)
+            if (names_index_only(lines_[i].text))
+                throw input_error(
+                    "{}:{}: a line with a name and no numbers (as where pandas writes levels of columns above it): "
+                    "leave it out with the lines between it and the first, or join the levels: df.columns = "
+                    "df.columns.map(str)",
+                    path_, lines_[i].number);
         const std::size_t missing = rows_without_index(1);
         if (missing == 0 || missing + 1 == lines_.size() || rows_without_index(1 + missing) > 0) return;
         throw input_error(

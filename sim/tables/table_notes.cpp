@@ -85,6 +85,7 @@ std::vector<std::string> doubts(const TableForm& form, const TableFindings& foun
     notes.push_back(found.total_columns.count > 0 ? found.total_columns.note("column", a_total)
                                                   : last_line_note(matrix, false));
     if (found.time_columns.count > 1) notes.push_back(found.time_columns.note("column", "parts of a date or a time"));
+    if (found.label_columns.count > 0) notes.push_back(found.label_columns.note("column", "labels of the rows"));
     if (found.label_row.count > 0) notes.push_back(found.label_row.note("first row", "labels of the columns"));
     return notes;
 }

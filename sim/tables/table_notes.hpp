@@ -38,7 +38,7 @@ struct TableFindings {
     bool fractions = false;     ///< not all numbers are whole
     std::size_t rows = 0;
     FirstColumn first;
-    NamedLines total_rows, total_columns, time_columns, label_row;
+    NamedLines total_rows, total_columns, time_columns, label_columns, label_row;
 };
 
 /// Sentences on the form of a table, on lines left out and on numbers that may be surroundings.

@@ -45,6 +45,7 @@ public:
         if (!unsure_.empty()) reject_thousands(unsure_place_, unsure_, *decimal_);
         missing_.reject(met_.rows);
         reject_long_table();
+        reject_joined_digits();
         Table found{.notes = {}, .guessed = form_->guessed};
         met_.counted = form_->may_count && met_.first.counts && met_.rows >= 2 && counts_rows();
         if (met_.counted) found.guessed = true;
@@ -174,6 +175,18 @@ private:
                 path_, pivot_line(*form_, decimal_));
     }
 
+    /// Throws for lines of digits that are a number each, as in EIGENSTRAT's .geno and other files of fixed width.
+    void reject_joined_digits() const {
+        constexpr std::size_t few = 6, most_exact = 15;  // digits
+        const FirstColumn& lines = met_.first;
+        if (!counts_ || form_->columns != 1 || form_->index > 0 || !lines.whole || !lines.same_width) return;
+        if (met_.rows < 2 || lines.width < few || (!lines.padded && lines.width <= most_exact)) return;
+        throw input_error(
+            "{}:{}: each line is {} digits (no delimiter; a number with zeros in front or of more than {} digits is "
+            "rather several): part them, for example a number a digit: sed 's/./& /g' FILE > x.txt",
+            path_, first_line_, lines.width, most_exact);
+    }
+
     void find_total_columns() {
         const std::string_view names = sample_.front().text;
         const std::size_t cells = count_cells(names, form_->delimiter);
@@ -182,6 +195,8 @@ private:
             if (column++ >= form_->index) {
                 if (names_a_total(cell.text)) met_.total_columns.add(cell.text, "column", column);
                 if (names_a_time(cell.text)) met_.time_columns.add(cell.text, "column", column);
+                if (names_labels(cell.text) && (column > 1 || form_->index > 0))
+                    met_.label_columns.add(cell.text, "column", column);
             }
             return column < form_->columns;
         });

@@ -24,7 +24,7 @@ bool has_text(const TableState& table, std::string_view line, std::size_t at, bo
     std::size_t cell_number = 0;
     bool found = false;
     each_cell(line, table.form.delimiter, [&](const TableCell& cell) {
-        const bool looked_at = !one_column || cell_number == at;
+        const bool looked_at = one_column ? cell_number == at : cell_number >= table.form.index;
         ++cell_number;
         if (looked_at && !is_missing(cell.text) && !number_with(cell.text, table.decimal)) found = true;
         return !found && cell_number <= at;
@@ -116,6 +116,17 @@ void reject_line_of_words(const TableState& table, const TextLine& line, const s
             where, what, line.number, table.sample.front().number);
 }
 
+/// Whether each line has one cell more than the line before, the first perhaps a header.
+bool is_triangle(const TableState& table) {
+    const auto& lines = table.sample;
+    if (table.rows >= lines.size() || lines.size() < 3) return false;
+    for (std::size_t i = 1; i < lines.size(); ++i)
+        if (count_cells(lines[i].text, table.form.delimiter) !=
+            count_cells(lines[i - 1].text, table.form.delimiter) + 1)
+            return false;
+    return true;
+}
+
 }  // namespace
 
 void reject_text(const TableState& table, const TableCell& cell, std::size_t i, const TextLine& line) {
@@ -132,7 +143,8 @@ void reject_text(const TableState& table, const TableCell& cell, std::size_t i, 
             "{}: {} (read with {}; a second mark, as between thousands, is not read): write all numbers with the "
             "decimal mark only{}",
             where, what, form, table.dialect.decimal || both ? "" : ", or name that with --decimal");
-    const bool column_of_text = usual_text(table, i, true);
+    // Strands are + and -, which elsewhere stands for a missing value.
+    const bool column_of_text = cell.text == "+" || usual_text(table, i, true);
     const bool first_line = line.number == table.sample.front().number;
     if (const auto notation = unread_notation(cell.text); !notation.empty() && (!first_line || column_of_text))
         throw input_error("{}: {} ({}; read with {}): write plain numbers", where, what, notation, form);
@@ -154,6 +166,9 @@ void reject_text(const TableState& table, const TableCell& cell, std::size_t i, 
         throw input_error("{}: {} (read with {}, in which {}): {}leave out what holds no numbers", where, what, form,
                           some_number ? "few lines are numbers" : "no cell of the line is one", form_advice(table));
     const std::size_t cells = count_cells(line.text, table.form.delimiter);
+    if (i == 0 && cells == table.form.columns + 1 && !column_of_text)
+        throw input_error("{}: {} (a name in front of {} {}, which no other line has): leave out line {}, or the name",
+                          where, what, table.form.columns, table.form.columns == 1 ? "cell" : "cells", line.number);
     if (column_of_text)
         throw input_error("{}: {} (column {} of {} holds text; read with {}): {}leave that column out", where, what,
                           i + 1, cells, form, form_advice(table));
@@ -167,6 +182,11 @@ void reject_count(const TableState& table, const CountedCells& found, const Text
     for (std::size_t k = table.sample.size(); table.rows == 0 && k-- > 0;)
         if (count_cells(table.sample[k].text, table.form.delimiter) == table.form.columns)
             first = table.sample[k].number;
+    if (is_triangle(table))
+        throw input_error(
+            "{}:{}: the rows become longer by one cell (the lower triangle of a symmetric matrix): write all of the "
+            "matrix, in NumPy: a + numpy.tril(a, -1).T",
+            table.path, line.number);
     throw input_error(
         "{}:{}:{}: {} {} (line {} has {}; every row needs the same number): correct the line, or leave it out",
         table.path, line.number, found.wrong_column, found.cells, found.cells == 1 ? "cell" : "cells", first,

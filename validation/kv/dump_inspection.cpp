@@ -36,7 +36,7 @@ DumpInspection inspect_dump(const std::string& path, const sim::DumpOptions& opt
     const bool stated = sim::find_metadata(metadata, "layout") != nullptr ||
                         (format != nullptr && sim::dump_formats().find(*format) != nullptr);
     if (options.layout.empty() && options.format.empty() && !stated) {
-        if (const auto text = sim::keys_in_pieces(*found.file); !text.empty()) found.unusable.push_back(text);
+        if (const auto text = sim::unread_form(*found.file); !text.empty()) found.unusable.push_back(text);
         for (const auto& name : sim::possible_formats(*found.file))
             found.notes.push_back(fmt::format("names and shapes fit --format {}", name));
         return found;

@@ -331,6 +331,29 @@ TEST(ScipySparse, IsReadAsTheMatrixAndNeverAsItsData) {
     expect_rejected_matrix(data_file("csr.npz") + ":data", {"no tensor \"data\""});
 }
 
+TEST(ScipySparse, WithoutItsFormatIsReadByTheLengthOfIndptr) {
+    if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
+    const ScratchFolder scratch;
+    // The arrays of one matrix by rows and by columns.
+    ASSERT_EQ(std::system(("cd '" + scratch.path(".") + R"(' && /usr/bin/python3 -c '
+import numpy as np
+np.savez("r.npz", data=np.array([2., 1, 3]), indices=np.array([1, 0, 2]), indptr=np.array([0, 1, 3]), shape=(2, 3))
+np.savez("c.npz", data=np.array([1., 2, 3]), indices=np.array([1, 0, 1]), indptr=np.array([0, 1, 2, 3]), shape=(2, 3))
+np.savez("x.npz", data=np.array([1., 2, 3]), indices=np.array([1, 0, 1]), indptr=np.array([0, 3]), shape=(2, 3))
+')")
+                              .c_str()),
+              0);
+    for (const std::string kind : {"r", "c"}) {
+        const auto found = read_noted_matrix(scratch.path(kind + ".npz"));
+        EXPECT_TRUE(arma::approx_equal(found.matrix, sparse, "absdiff", 0.0)) << found.matrix;
+        ASSERT_EQ(found.notes.size(), 1U);
+        EXPECT_NE(found.notes[0].find("(cs" + kind + " by the length of indptr, 3 stored entries)"), std::string::npos)
+            << found.notes[0];
+        expect_rejected_matrix(scratch.path(kind + ".npz") + ":data", {"no tensor \"data\""});
+    }
+    expect_error(ErrorKind::input, [&] { (void)read_matrix(scratch.path("x.npz")); }, {"x.npz"});
+}
+
 TEST(ScipySparseBadInput, ZerosThatArePackedStronglyDoNotBecomeALargeMatrix) {
     if (std::system("/usr/bin/python3 -c 'import numpy, scipy' 2>/dev/null") != 0) GTEST_SKIP() << "no SciPy";
     const ScratchFolder scratch;
@@ -418,7 +441,7 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {"PAR1xxxx", "read_parquet"},
         {"ARROW1\0\0", "read_feather"},
         {std::string("\x80\x04\x95\0\0\0\0", 7), "numpy.ma.filled(numpy.ma.asarray(pickle.load("},
-        {zip("archive/data.pkl"), "torch.load('FILE', weights_only=True)"},
+        {zip("archive/data.pkl"), "f(torch.load('FILE', map_location='cpu', weights_only=True))"},
         {zip("[Content_Types].xml"), "read_excel"},
         {zip("mimetypeapplication/vnd.oasis.opendocument.spreadsheet"), "read_excel"},
         {rds, "readRDS"},
@@ -436,7 +459,8 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {"GGUF\3\0\0\0", "GGUFReader"},
         {"<stata_dta><header>", "read_stata"},
         {"$FL2@(#) SPSS", "read_spss"},
-        {std::string(12, '\0') + "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "read_sas"},
+        {std::string(12, '\0') + "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "pyreadstat.read_sas7bdat('FILE')"},
+        {"HEADER RECORD*******LIBRARY HEADER RECORD!!!!!!!", "pyreadstat.read_xport('FILE')"},
         {"SIMPLE  =                    T", "astropy"},
         {std::string("II*\0\x08\0\0\0", 8), "PIL.Image"},
         {"\x89PNG\r\n\x1a\n", "PIL.Image"},
@@ -470,6 +494,20 @@ TEST(ForeignFiles, AreNamedWithTheLineThatConvertsThem) {
         {"{{1., 2.}, {3.5, 4.*^-3}}\n", "ast.literal_eval"},
         {"1 1:0.5 3:2\n-1 2:1.5\n", "load_svmlight_file"},
         {"2 qid:1 1:0.5\n", "load_svmlight_file"},
+        {"FID IID PAT MAT SEX PHENOTYPE rs1_A\nf1 i1 0 0 1 -9 2\n", "cut -d' ' -f7- FILE > x.txt"},
+        {"FID\tIID\tPAT\tMAT\tSEX\tPHENOTYPE\trs1_A\n", "cut -f7- FILE > x.tsv"},
+        {"\x6c\x1b\x01\xdc", "bed_reader.open_bed('FILE')"},
+        {"##fileformat=VCFv4.2\n#CHROM\tPOS\n", "pandas.read_csv('FILE', sep='\\t', skiprows=n"},
+        {"0       " + std::string(184, ' ') + "EDF+C", "pyedflib.highlevel.read_edf('FILE')"},
+        {"\xff"
+         "BIOSEMI",
+         "pyedflib.highlevel.read_edf('FILE')"},
+        {"NRRD0004\ntype: float\n", "nrrd.read('FILE')"},
+        {"mrtrix image\ndim: 2,2\n", "mrconvert FILE x.nii"},
+        {std::string("RIFF\x24\0\0\0WAVEfmt ", 16), "scipy.io.wavfile.read('FILE')"},
+        {std::string(128, '\0') + "DICM", "pydicom.dcmread('FILE')"},
+        {"\x04\x22\x4d\x18....", "lz4 -dc FILE > NEW"},
+        {"7z\xbc\xaf\x27\x1c", "7z x FILE"},
     };
     for (const auto& [bytes, advice] : cases)
         for (const auto& name : {"m.npy", "m.csv", "m.mat", "m.safetensors", "m.unknown", "m"})
@@ -539,6 +577,15 @@ TEST(ForeignFiles, ObjectsOfRInOtherPackagingAreLeftToR) {
         for (const char* name : {"m.RData", "m.rda"})
             expect_rejected_matrix(scratch.write(name, bytes), {name, "load('FILE', e <- new.env())"});
     }
+}
+
+TEST(ForeignFiles, TextUnderTheNameOfAnotherFormatIsNamed) {
+    const ScratchFolder scratch;
+    for (const auto& name : {"m.npy", "m.npz", "m.mat", "m.mtx", "m.safetensors"})
+        expect_rejected_matrix(scratch.write(name, "1.5,2.5\n3,4\n"), {name, "are text", "name it FILE.txt"});
+    // A banner in lower case is one of Matrix Market.
+    expect_rejected_matrix(scratch.write("m.txt", "%%matrixmarket matrix array real general\n1 1\n2\n"),
+                           {"a Matrix Market file", "name it FILE.mtx"});
 }
 
 TEST(ForeignFiles, RawNumbersAreNotText) {

@@ -353,6 +353,34 @@ TEST_F(Formats, PagesWithKeysInPiecesSayHowToJoinThem) {
     expect_error(ErrorKind::input, [&] { (void)KvDump(other); }, {"name its axes with --layout"});
 }
 
+TEST_F(Formats, WholePagesOfVllmSayHowToConvertThem) {
+    const auto any = [](const CacheIndex& i) { return static_cast<double>(i[0]); };
+    const auto path = write({stored_cache("kv_caches.0", {2, 3, 1024}, any)});
+    for (const DumpOptions& options : {DumpOptions{}, DumpOptions{.format = "vllm"}, DumpOptions{.format = "hf"}})
+        expect_error(
+            ErrorKind::input, [&] { (void)KvDump(path, options); },
+            {"\"kv_caches.0\" [2, 3, 1024]", "pages of vLLM 0.x", "load_file('FILE')", "block,token,head,dim"});
+    // Under the name that the example connector gives, both readings are possible.
+    const auto other = write({stored_cache("kv_cache", {2, 3, 1024}, any)});
+    expect_error(ErrorKind::input, [&] { (void)KvDump(other, {.format = "vllm"}); },
+                 {"side,token,hidden", "pages of vLLM 0.x", "load_file('FILE')"});
+    const KvDump connector(other, {.layout = "side,token,hidden", .format = "vllm", .head_dim = 128});
+    EXPECT_EQ(connector.tensors()[0].tokens, 3U);
+}
+
+TEST_F(Formats, TensorsThatAreOnlyCountedAreNotLayerZero) {
+    const auto any = [](const CacheIndex& i) { return static_cast<double>(i[0]); };
+    std::vector<TensorSource> all;
+    for (const std::string name : {"0", "1", "2", "3"}) all.push_back(stored_cache(name, {1, 2, 16, 8}, any));
+    const auto path = write(all);
+    for (const DumpOptions& options : {DumpOptions{}, DumpOptions{.format = "stacked"}})
+        expect_error(ErrorKind::input, [&] { (void)KvDump(path, options); },
+                     {"4 tensors are only counted", "load_file('FILE')", "c['%d'%i]", "--format hf"});
+    // Two of them are keys and values of stacked layers.
+    all.resize(2);
+    EXPECT_EQ(KvDump(write(all), {.format = "stacked"}).tensors().size(), 2U);
+}
+
 TEST_F(Formats, PagesOfHeads) {
     if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "no NumPy";
     ASSERT_EQ(std::system(("cd '" + scratch_.path(".") + R"(' && /usr/bin/python3 -c '

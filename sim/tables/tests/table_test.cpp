@@ -221,6 +221,44 @@ TEST(TableBadInput, AdviceNamesWhatIsWrong) {
                  {"no effect on a .npy file", "leave them out"});
 }
 
+TEST(TableBadInput, TabsPartCellsWithBlanksInsideAndEmptyCells) {
+    expect_bad_table("1 000,5\t2,5\n2 000,25\t1,5\n", {":2:1: \"2 000,25\"", "separators of thousands"}, "t.tsv");
+    expect_bad_table("1 000.5\t2\n2 000\t1\n", {":2:1: \"2 000\"", "separators of thousands"}, "t.tsv");
+    expect_bad_table("1\t2\t\n\t3\t4\n5\t\t6\n", {":1:5: 3 missing or infinite values in 3 rows", "an empty cell"},
+                     "t.tsv");
+    // Columns that are aligned with tabs.
+    expect_table({"1.5\t\t2\n3\t\t4\n", arma::mat{{1.5, 2}, {3, 4}}, "read with blanks between cells", "t.tsv"});
+    expect_table(
+        {"1.5\t\t2\n3.00000001\t4\n", arma::mat{{1.5, 2}, {3.00000001, 4}}, "read with blanks between cells", "t.tsv"});
+}
+
+TEST(TableBadInput, LinesOfDigitsAreNoColumnOfNumbers) {
+    expect_bad_table("012012\n211021\n001900\n", {":1: each line is 6 digits", "sed 's/./& /g'"}, "t.geno");
+    expect_bad_table("1122112211221122\n2211221122112211\n", {"each line is 16 digits"});
+    expect_table({"112211\n221122\n", arma::mat(arma::vec{112211, 221122}), ""});
+    expect_table({"0.1250\n1.2500\n", arma::mat(arma::vec{.125, 1.25}), ""});
+}
+
+TEST(TableBadInput, OtherNotationsAndFormsAreNamed) {
+    expect_bad_table("a,b\n0x1F,2\n0x20,3\n", {":2:1: \"0x1F\"", "a hexadecimal number"});
+    expect_bad_table("a,b\n2,1.5-101\n3,2.5\n", {":2:3: \"1.5-101\"", "an exponent without its E"});
+    expect_bad_table("a,b\n2,1.5e400\n3,2.5\n", {":2:3: \"1.5e400\"", "beyond the largest number"});
+    expect_bad_table("1.0\n0.5 1.0\n0.1 0.2 1.0\n", {"the lower triangle of a symmetric matrix"}, "t.txt");
+    expect_bad_table("x y z\n1 2 3\n4 5 6.5\nMean 2 3 4\n", {":4:1: \"Mean\"", "a name in front of 3 cells"}, "t.txt");
+    expect_bad_table("g\tchr\tstart\tstrand\tn\ng1\tc1\t1\t+\t5\ng2\tc1\t20\t-\t7\n",
+                     {":2:9: \"+\"", "column 4 of 5 holds text", "leave that column out"}, "t.tsv");
+    expect_bad_table("group,a,a,b\nsub,1,2,1\nid,,,\nr1,.1,.2,.3\nr2,.5,.1,.2\n",
+                     {":3: a line with a name and no numbers", "df.columns.map(str)"});
+}
+
+TEST(Table, LabelsOfRowsAreNoted) {
+    const ScratchFolder scratch;
+    const auto found = read_noted_matrix(scratch.write("t.csv", "x1,x2,class\n1.5,2,0\n4,5,1\n7,8,0\n"));
+    ASSERT_EQ(found.notes.size(), 2U);
+    EXPECT_NE(found.notes[1].find("its column \"class\" (column 3) is named like labels of the rows"),
+              std::string::npos);
+}
+
 TEST(TableBadInput, GuessesAreErrorsWhereNobodyReadsNotes) {
     const ScratchFolder scratch;
     const auto fails = [&](const char* text) {
