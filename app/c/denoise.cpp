@@ -148,6 +148,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
         entries = std::move(ready.entries);
     }
     if (share_seen != nullptr) *share_seen = entries.share;
+    if (entries.missing > 0) estimators::reject_whole_counts(chosen, entries.share);
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
     estimators::AnalysedBlock block(std::move(read), keep_empty ? EmptyLines::keep : EmptyLines::strip,
                                     estimators::Precision::float64, asked_threads());

@@ -55,6 +55,9 @@ SampleSpectrum of_samples(sim::NotedMatrix read, const sim::Preparation& prepara
     if (preparation.empty() && !data.singular_values.empty()) {
         context.largest_value = data.singular_values.front();
         data.add(sim::data_notes(ready.matrix, context));
+    } else if (preparation.centered() == sim::Lines::none && !data.singular_values.empty()) {
+        if (auto note = sim::note_on_means(ready.matrix, data.singular_values.front()))
+            data.notes.push_back(std::move(*note));
     }
     return data;
 }

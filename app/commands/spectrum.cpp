@@ -134,6 +134,9 @@ Data read_data(const Arguments& arguments) {
     if (data.preparation.empty()) {
         if (!data.singular_values.empty()) context.largest_value = data.singular_values.front();
         add(sim::data_notes(data.block->block(), context));
+    } else if (data.preparation.centered() == sim::Lines::none && !data.singular_values.empty()) {
+        if (auto note = sim::note_on_means(data.block->block(), data.singular_values.front()))
+            data.notes.push_back(std::move(*note));
     }
     add(ready.notes);
     note_stripped(data);
@@ -268,6 +271,7 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
     const estimators::KnownNoise known{data.block ? kept_covariance(whole.row, data.block->kept_rows()) : std::nullopt,
                                        kept_covariance(whole.column, data.kept_columns)};
     for (auto& method : chosen) {
+        if (data.entries.missing > 0) estimators::reject_whole_counts(method, data.entries.share);
         method = method.knowing(known);
         method.check_room(data.independent.rows, data.independent.columns);
     }

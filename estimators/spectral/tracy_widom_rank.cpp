@@ -161,7 +161,8 @@ SpectralFamily tracy_widom_test_family() {
             fmt::format("{}", TracyWidomOptions{}.level)},
            {"null", one_of<NullLaw>(),
             "null law: tw is Tracy-Widom; kurtosis shifts its edge by the kurtosis of the entries (white noise with a "
-            "fourth moment); signflip takes blocks with random signs, for any symmetric independent entries",
+            "fourth moment); signflip takes blocks with random signs, for any symmetric independent entries. To keep "
+            "its level, kurtosis needs sigma=: with the noise level from the median, false alarms at .01 are .01 to .4",
             std::string(enum_name(NullLaw::tracy_widom))},
            {"draws", whole("N", 1, ParallelAnalysis::most_draws), "with null=signflip: number of such blocks",
             "1/level - 1"},

@@ -54,4 +54,13 @@ KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, ar
     return whole;
 }
 
+void reject_whole_counts(const SpectralMethod& method, double share_seen) {
+    for (const Transform& transform : method.transforms)
+        if (transform.name == "biwhiten")
+            throw usage_error(
+                "{}: biwhiten without options is for whole Poisson counts (entries are missing, and those seen are "
+                "divided by their probability): write biwhiten:fit, or biwhiten:b={:.4g}:c={:.4g}",
+                method.name, 1.0 / share_seen, 1.0 / share_seen - 1.0);
+}
+
 }  // namespace spiked::estimators

@@ -2,6 +2,8 @@
 #include <armadillo>
 #include <optional>
 
+#include "estimators/transforms/spectral_method.hpp"
+
 namespace spiked::estimators {
 
 /// What is known of the covariances A and B of the noise, each a matrix or its diagonal as one column.
@@ -17,5 +19,10 @@ struct KnownCovariances {
 /// weights. A side that is not known counts as white; it stays unknown where its weights are equal. Weights 0, of lines
 /// of which nothing is seen, leave their variances. Throws usage_error where the noise is not separable.
 [[nodiscard]] KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, arma::vec column_weights);
+
+/// Throws usage_error for `biwhiten` without options where entries are missing. It is for whole Poisson counts, and a
+/// count m seen with probability p and divided by it has the variance m / p + (1/p - 1) m^2: the message gives the
+/// options for that.
+void reject_whole_counts(const SpectralMethod& method, double share_seen);
 
 }  // namespace spiked::estimators

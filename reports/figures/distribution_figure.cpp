@@ -6,6 +6,7 @@
 
 #include "reports/figures/figure_parts.hpp"
 #include "reports/tables/csv_text.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/statistics/statistics.hpp"
 
@@ -114,7 +115,7 @@ void add_panels(const Draws& draws, const Histogram& histogram, const validation
                   draws.theory)
             : std::string("unset arrow 1\n");
     const std::string settings = fmt::format("set xrange {}\nset xtics nomirror autofreq\n{}set xlabel {} noenhanced\n",
-                                             range, line, gnuplot_quoted(draws.metric));
+                                             range, line, gnuplot_quoted(long_name_of(draws.metric)));
     Panel bars;
     bars.title = draws.cell;
     bars.settings =
@@ -178,14 +179,14 @@ std::vector<Figure> distribution(Database& store, const Json& spec) {
     if (method.empty()) method = first_method(store, metric);
     const std::string of = method.empty() || method == "sample" ? "" : " of " + method;
     Figure figure;
-    figure.title = fmt::format("Distribution of {}{}", metric, of);
-    figure.columns = {"cell", "#draw", "#" + metric, "#fraction up to it", "#band from", "#to"};
+    figure.title = fmt::format("Distribution of {}{}", long_name_of(metric), of);
+    figure.columns = {"cell", "#draw", "#" + long_name_of(metric), "#fraction up to it", "#band from", "#to"};
     figure.csv = csv_line({"cell", "draw", "value", "ecdf", "band_low", "band_high"});
     const std::vector<Draws> cells = kept_draws(store, metric, method, texts_of(spec, "cell", {}));
     if (cells.empty())
         return {without_data(figure.title,
                              fmt::format("the store keeps no draws of {}{} ([store] raw sets how many are kept)",
-                                         metric.empty() ? "any metric" : metric, of))};
+                                         metric.empty() ? "any metric" : long_name_of(metric), of))};
     std::string data;
     std::vector<Panel> panels;
     std::vector<std::string> sentences;

@@ -8,6 +8,7 @@
 #include "core/text/names.hpp"
 #include "reports/figures/figure_parts.hpp"
 #include "reports/tables/csv_text.hpp"
+#include "reports/tables/metric_words.hpp"
 #include "reports/tables/text_table.hpp"
 #include "validation/statistics/power_law.hpp"
 
@@ -104,12 +105,12 @@ Gathered gather(Database& store, const std::vector<CellRow>& cells, const RateSp
                 point.error = query.real(6);
             }
             if (!(point.y > 0.0)) continue;
-            figure.rows.push_back({query.text(1), value.text, metric, query.text(2), query.text(3), query.text(4),
-                                   with_error(point.y, point.error)});
+            figure.rows.push_back({query.text(1), value.text, long_name_of(metric), query.text(2), query.text(3),
+                                   query.text(4), with_error(point.y, point.error)});
             figure.csv += csv_line({query.text(1), value.text, metric, query.text(2), query.text(3), query.text(4),
                                     exact(point.y), exact(point.error)});
-            std::string label = metric;
-            if (query.text(2) != "sample") label += " " + query.text(2);
+            std::string label = long_name_of(metric);
+            if (query.text(2) != "sample") label += ", " + query.text(2);
             if (query.integer(9) > 1) label += fmt::format(" k = {}", query.integer(3));
             Series* series = found.series.find(panel_name.at(cell->id), label);
             if (series == nullptr) continue;
@@ -186,7 +187,8 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
     const auto& [x, of, metrics] = rate_spec;
     const double reference = number_of(spec, "slope");
     Figure figure;
-    figure.title = fmt::format("{} of {} against {}", rate_spec.quantity(), fmt::join(metrics, ", "), x);
+    const std::string quantities = fmt::format("{}", fmt::join(long_names_of(metrics), ", "));
+    figure.title = fmt::format("{} of {} against {}", rate_spec.quantity(), quantities, x);
     if (of != "deviation" && of != "spread" && of != "mean")
         return {without_data(figure.title, fmt::format("of = \"{}\" is none of deviation, spread, mean", of))};
     figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#" + rate_spec.quantity()};
@@ -194,9 +196,9 @@ std::vector<Figure> rate(Database& store, const Json& spec) {
     const std::vector<CellRow> cells = cells_along(store, x);
     Gathered found = gather(store, cells, rate_spec, figure);
     if (figure.rows.empty())
-        return {without_data(
-            figure.title, fmt::format("the store holds no {} of {} at values of {} above 0",
-                                      of == "deviation" ? "means with theory" : "means", fmt::join(metrics, ", "), x))};
+        return {
+            without_data(figure.title, fmt::format("the store holds no {} of {} at values of {} above 0",
+                                                   of == "deviation" ? "means with theory" : "means", quantities, x))};
     const std::size_t below = points_below(found);
     auto [data, drawn] = draw_panels(found.series, false, true);
     const Slopes slopes = draw_slopes(found.series, x, reference, drawn);

@@ -169,7 +169,7 @@ AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vecto
             const Point point{axis.position(*cell, k), query.real(5), error, query.real(7)};
             figure.csv += csv_line({query.text(1), value, metric, method, std::to_string(k), query.text(4),
                                     exact(point.y), exact(point.error), exact(point.theory)});
-            figure.rows.push_back({query.text(1), value, metric, method, std::to_string(k), query.text(4),
+            figure.rows.push_back({query.text(1), value, long_name_of(metric), method, std::to_string(k), query.text(4),
                                    with_error(point.y, point.error),
                                    std::isnan(point.theory) ? "" : fmt::format("{:.4g}", point.theory)});
             // A check may expect another number than the limit: theory at the size of the cell.
@@ -180,13 +180,15 @@ AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vecto
             if (std::isfinite(deviation) && deviation > means.worst) {
                 means.worst = deviation;
                 means.worst_checked = checked;
-                means.worst_text = fmt::format("{}{} at {}, {} against {}{:.4g} ({})", metric,
+                means.worst_text = fmt::format("{}{} at {}, {} against {}{:.4g} ({})", long_name_of(metric),
                                                k > 1 ? fmt::format(" of spike {}", k) : "", query.text(1),
                                                with_error(point.y, point.error), checked ? "" : "the limit ", expected,
                                                standard_errors(deviation));
             }
             // A single metric is the label of the axis, so it is not repeated in the legend.
-            std::string label = method == "sample" ? metric : metrics.size() == 1 ? method : metric + " " + method;
+            std::string label = method == "sample"    ? long_name_of(metric)
+                                : metrics.size() == 1 ? method
+                                                      : long_name_of(metric) + ", " + method;
             if (!axis.spikes && query.integer(9) > 1) label += fmt::format(" k = {}", k);
             if (means.points >= most_points) {
                 ++means.series.left_out;
@@ -208,7 +210,7 @@ AxisMeans gather_means(Database& store, const FactorAxis& axis, const std::vecto
 std::string description_of(const FactorAxis& axis, const AxisMeans& means, const std::vector<std::string>& metrics,
                            const std::string& unit) {
     std::string text =
-        fmt::format("{} of {} over {}{}. ", counted(means.points, "mean"), fmt::join(metrics, " and "),
+        fmt::format("{} of {} over {}{}. ", counted(means.points, "mean"), fmt::join(long_names_of(metrics), " and "),
                     counted(axis.cells.size(), "cell"),
                     means.series.panels.size() > 1 ? fmt::format(" in {} panels", means.series.panels.size()) : "");
     text += means.worst < 0.0 ? std::string("The store holds no theory for them.")
@@ -239,14 +241,14 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
     const FactorAxis axis = factor_axis(store, metrics, spec);
     const std::string& x = axis.factor;
     Figure figure;
-    figure.title = fmt::format("{} against {}", fmt::join(metrics, ", "), x);
+    const std::string quantities = fmt::format("{}", fmt::join(long_names_of(metrics), ", "));
+    figure.title = fmt::format("{} against {}", quantities, x);
     if (axis.cells.empty()) return {without_data(figure.title, fmt::format("no cell has a factor called {}", x))};
     figure.columns = {"cell", "#" + x, "quantity", "method", "#k", "#n", "#estimate", "#theory"};
     figure.csv = csv_line({"cell", x, "metric", "method", "k", "count", "mean", "mcse", "theory"});
     AxisMeans means = gather_means(store, axis, metrics, figure);
     if (figure.rows.empty())
-        return {
-            without_data(figure.title, fmt::format("the store holds no values of {} yet", fmt::join(metrics, ", ")))};
+        return {without_data(figure.title, fmt::format("the store holds no values of {} yet", quantities))};
 
     const std::string unit = x == "signal.strength" && !axis.ordinal ? strength_unit(store) : "";
     figure.description = description_of(axis, means, metrics, unit);
@@ -256,7 +258,7 @@ std::vector<Figure> estimate_against_theory(Database& store, const Json& spec) {
     auto [data, drawn] = draw_panels(means.series, false);
     std::string settings = fmt::format("set xrange {}\nset yrange {}\nset xlabel {} noenhanced\n",
                                        means.x_range.text(0.04), means.y_range.text(0.06), gnuplot_quoted(x));
-    if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", gnuplot_quoted(metrics.front()));
+    if (metrics.size() == 1) settings += fmt::format("set ylabel {} noenhanced\n", gnuplot_quoted(quantities));
     if (axis.ordinal) settings += fmt::format("set xtics nomirror ({})\n", fmt::join(axis.ticks, ", "));
     if (unit == "threshold" && means.x_range.low <= 1.0 && means.x_range.high >= 1.0)
         settings +=

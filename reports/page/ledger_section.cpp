@@ -35,7 +35,9 @@ std::string ledger_table(Database& store, bool dump, std::size_t most_bytes) {
                     "HAVING MAX(m.mean) > 0 ORDER BY metric_id");
     while (items.step()) {
         column[items.text(0)] = columns.size();
-        columns.push_back("#" + items.text(0).substr(5));
+        std::string item = items.text(0).substr(5);
+        std::replace(item.begin(), item.end(), '_', ' ');
+        columns.push_back("#" + item);
     }
     if (column.empty()) return "";
     columns.emplace_back("#total");

@@ -63,6 +63,12 @@ std::string long_name_of(std::string_view name) {
     return plain;
 }
 
+std::vector<std::string> long_names_of(const std::vector<std::string>& metrics) {
+    std::vector<std::string> names;
+    for (const auto& metric : metrics) names.push_back(long_name_of(metric));
+    return names;
+}
+
 std::string column_name_of(std::string_view name) {
     const auto* metric = known_metric(name);
     return metric == nullptr || metric->text.heading.empty() ? long_name_of(name) : metric->text.heading;

@@ -26,6 +26,7 @@ using validation::MetricGroup;
 [[nodiscard]] std::string column_name_of(std::string_view metric);
 /// The name of a metric on axes and in titles: `relative L2 error`.
 [[nodiscard]] std::string long_name_of(std::string_view metric);
+[[nodiscard]] std::vector<std::string> long_names_of(const std::vector<std::string>& metrics);
 
 /// The factor of the values in tables: 100 where the metric is shown in percent, else 1.
 [[nodiscard]] double scale_of(std::string_view metric);

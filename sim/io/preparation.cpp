@@ -348,13 +348,14 @@ std::vector<std::string> data_notes(const arma::mat& matrix, const NoteContext& 
                         "--covariance SAMPLES (spiked spectrum, spiked pca)",
                         unit ? "correlation" : "covariance"));
     if (!context.largest_value) return notes;
-    for (const bool rows : {false, true}) {
-        const double part = part_of_means(matrix, rows, *context.largest_value);
-        if (part <= 0.5) continue;
-        notes.push_back(means_note(rows, part));
-        break;
-    }
+    if (auto note = note_on_means(matrix, *context.largest_value)) notes.push_back(std::move(*note));
     return notes;
+}
+
+std::optional<std::string> note_on_means(const arma::mat& matrix, double largest_value) {
+    for (const bool rows : {false, true})
+        if (const double part = part_of_means(matrix, rows, largest_value); part > 0.5) return means_note(rows, part);
+    return std::nullopt;
 }
 
 }  // namespace spiked::sim

@@ -101,6 +101,10 @@ struct NoteContext {
 /// Cost O(n d).
 [[nodiscard]] std::vector<std::string> data_notes(const arma::mat& matrix, const NoteContext& context = {});
 
+/// The last of these sentences alone. Of weighted entries (`weight_seen_entries`) too, whose means estimate those of
+/// the whole matrix.
+[[nodiscard]] std::optional<std::string> note_on_means(const arma::mat& matrix, double largest_value);
+
 }  // namespace spiked::sim
 
 template <>

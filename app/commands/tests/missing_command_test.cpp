@@ -145,6 +145,27 @@ TEST(MissingSpectrum, RejectsWhatItCannotUse) {
     expect_failure("pca " + seen + " --missing columns", 2, "uniform");
 }
 
+/// The notes of an answer, joined.
+std::string notes_of(const Json& json) {
+    std::string notes;
+    for (const auto& note : *json.find("notes")->items()) notes += *note.string() + "\n";
+    return notes;
+}
+
+TEST(MissingSpectrum, NamesMeansThatMakeUpTheFirstSingularValue) {
+    const std::string with_means = missing_file("with_means.npy", missing_data().seen + 20.0);
+    const std::string note = "--center columns removes them";
+    for (const std::string command : {"spectrum ", "pca --center none "}) {
+        EXPECT_NE(notes_of(answer_of(command + with_means + " --missing uniform")).find(note), std::string::npos);
+        // Controls: no means, and means that were removed.
+        EXPECT_EQ(notes_of(answer_of(command + missing_file("seen.npy", missing_data().seen) + " --missing uniform"))
+                      .find(note),
+                  std::string::npos);
+    }
+    for (const std::string command : {"spectrum --center columns ", "pca "})
+        EXPECT_EQ(notes_of(answer_of(command + with_means + " --missing uniform")).find(note), std::string::npos);
+}
+
 TEST(MissingPca, IsThatOfTheWholeData) {
     const std::string seen = missing_file("seen.npy", missing_data().seen);
     const std::string all = missing_file("whole.npy", missing_data().whole);

@@ -65,5 +65,20 @@ TEST(SeenNoise, RejectsNoiseThatIsNotSeparable) {
     EXPECT_THROW((void)noise_of_seen({std::nullopt, correlated()}, other, one), Error);
 }
 
+TEST(SeenNoise, RejectsTheVariancesOfWholeCounts) {
+    const auto message = [](const char* name) -> std::string {
+        try {
+            reject_whole_counts(spectral_method(name), 0.5);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "";
+    };
+    EXPECT_NE(message("biwhiten+tw-test").find("biwhiten:b=2:c=1"), std::string::npos);
+    EXPECT_NE(message("clip+biwhiten+tw-test"), "");
+    for (const char* name : {"biwhiten:fit+tw-test", "biwhiten:b=2:c=1+tw-test", "dyson+tw-test", "tw-test"})
+        EXPECT_EQ(message(name), "") << name;
+}
+
 }  // namespace
 }  // namespace spiked::estimators

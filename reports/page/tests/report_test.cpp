@@ -849,6 +849,15 @@ TEST_F(Report, FiguresHaveTheNumbersOfTheStore) {
         figures_of_kind("estimate-vs-theory", store, Json::object({{"x", "cell"}, {"y", "relative_error"}})).front();
     EXPECT_FALSE(has(bare.description, "dashed")) << bare.description;
     EXPECT_TRUE(has(bare.csv, ",k,count,mean,")) << bare.csv;
+    // Pictures use words, and their data the names of metrics.
+    const auto overlaps =
+        figures_of_kind("estimate-vs-theory", store,
+                        Json::object({{"x", "cell"}, {"y", Json::parse(R"(["overlap.left", "rank"])", "y")}}))
+            .front();
+    EXPECT_EQ(overlaps.title, "overlap of left vectors, rank against cell");
+    EXPECT_TRUE(has(overlaps.script, "overlap of left vectors")) << overlaps.script;
+    EXPECT_FALSE(has(overlaps.svg + overlaps.script + overlaps.description, "overlap.left"));
+    EXPECT_TRUE(has(overlaps.csv, ",overlap.left,"));
 }
 
 TEST_F(Report, ChecksShowTheoryAtTheirSizeAndResultsItsLimit) {

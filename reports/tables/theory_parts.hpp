@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+
+#include "core/text/json.hpp"
+#include "theory/laws/finite_size.hpp"
+#include "theory/quantization/quantization_overview.hpp"
+
+// Parts of the report of a law (theory_report.hpp): matrices of finite size, and quantization of rows.
+namespace spiked::reports {
+
+/// Quantiles of the largest noise eigenvalue.
+[[nodiscard]] Json quantiles_json(const theory::FiniteSize& finite, Eigenvalue edge);
+/// Its mean, standard deviation and quantiles.
+[[nodiscard]] std::string top_noise_text(const theory::FiniteSize& finite, Eigenvalue edge);
+/// The same with rank rules and the spread of spikes.
+[[nodiscard]] Json finite_size_json(const theory::FiniteSize& finite, Eigenvalue edge);
+[[nodiscard]] std::string finite_size_text(const theory::FiniteSize& finite, Eigenvalue edge);
+
+[[nodiscard]] Json quantization_json(const theory::QuantizationOverview& answers);
+[[nodiscard]] std::string quantization_text(const theory::QuantizationOverview& answers);
+
+}  // namespace spiked::reports
