@@ -178,18 +178,24 @@ void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double
 }
 
 std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim) {
-    std::map<std::string, ClosestFault> soonest;  // by the name of the fault
+    std::map<std::string, const ControlOutcome*> soonest;  // by the name of the fault
+    // Criteria may plant different sizes, so that parts of these do not tell which fault is smaller.
+    const auto rank = [](const ControlOutcome& control) {
+        const ClosestFault& fault = *control.closest;
+        const double none = fault.own_unit ? control.definition.size->none : 0.0;
+        return std::pair{!fault.own_unit, std::abs(fault.passes - none)};
+    };
     for (const auto& one : claim.criteria)
         for (const auto& control : one.controls) {
             if (!control.closest) continue;
-            const auto [found, fresh] = soonest.try_emplace(control.definition.name, *control.closest);
-            const auto rank = [](const ClosestFault& fault) { return std::pair{!fault.own_unit, fault.part}; };
-            if (!fresh && rank(*control.closest) < rank(found->second)) found->second = *control.closest;
+            const auto [found, fresh] = soonest.try_emplace(control.definition.name, &control);
+            if (!fresh && rank(control) < rank(*found->second)) found->second = &control;
         }
     const auto shown = std::max_element(soonest.begin(), soonest.end(), [](const auto& a, const auto& b) {
-        return std::pair{a.second.own_unit, a.second.part} < std::pair{b.second.own_unit, b.second.part};
+        return std::pair{a.second->closest->own_unit, a.second->closest->part} <
+               std::pair{b.second->closest->own_unit, b.second->closest->part};
     });
-    return shown == soonest.end() ? std::nullopt : std::optional(shown->second);
+    return shown == soonest.end() ? std::nullopt : shown->second->closest;
 }
 
 }  // namespace spiked::validation

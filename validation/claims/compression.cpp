@@ -378,8 +378,10 @@ std::vector<Claim> compression_claims() {
          .corrected =
              "at equal stored bits, which is our comparison, it saves what the energy of the further components "
              "is worth less the bits of their factors: under a tenth of a bit",
-         .note = "the paper compares at equal b, where the further components cost nothing, and calls the rule "
-                 "essential; in its tables they save .01 of a bit at most at equal stored bits",
+         .note =
+             "the paper compares at equal b, where the further components cost nothing, and calls the rule "
+             "essential; in its tables they save .01 of a bit at most at equal stored bits. The cut at .95 decides on "
+             "dumps: an error above .95 of that of rank 1 counts as no improvement",
          .criteria = {error_at_equal_index_bits("keys", keys), error_at_equal_index_bits("values", values),
                       printed_error_ratio(),
                       bits_saved(Form::corrected, "keys-at-equal-bits", keys, "svd:1+tq-mse", at_most(0.1)),

@@ -72,6 +72,9 @@ Claim cross_term() {
         .plain = {"The error of the signal does not correlate with the noise.", "scaled inner product", "over-nd"},
         .corrected = "<S - S^, Z> tends to -sum phi_i (sqrt(theta_i) - phi_i): negative and of order 1",
         .expected_verdict = PrintedVerdict::vacuous,
+        .note =
+            "entries of X have variance 1/d (assumption i), so that ||Z||^2 is of order n. With ||Z||^2 of order nd, "
+            "which the proofs use, removing everything would violate the statement",
         .criteria = {
             {.form = Form::printed,
              .name = "over-nd",

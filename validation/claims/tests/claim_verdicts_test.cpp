@@ -366,6 +366,21 @@ TEST(ClosestFault, IsTheLargestOfThoseThatNoCriterionFinds) {
     EXPECT_FALSE(judged({made_up(Form::printed, "a", 5.0, 0.1, {shifted}, 9.0)}).closest_fault);
 }
 
+// The first criterion fails from about 2.4 units on, a fifth of what is planted in it; the second one from 10 units on,
+// a tenth of it.
+TEST(ClosestFault, IsTheSmallerSizeWhereCriteriaPlantDifferentOnes) {
+    Control moved{"moved", "another centre", FaultSize{12.0, "units"}};
+    moved.linear = true;
+    Control far_moved = moved;
+    far_moved.size->planted = 100.0;
+    const auto found = judged({made_up(Form::printed, "a", 0.0, 0.1, {moved}, 5.0),
+                               made_up(Form::printed, "b", 0.0, 0.1, {far_moved}, 10.0)});
+    ASSERT_TRUE(found.closest_fault);
+    EXPECT_LT(found.criteria[1].controls[0].closest->part, found.criteria[0].controls[0].closest->part);
+    EXPECT_EQ(found.closest_fault->criterion, "a");
+    EXPECT_LT(found.closest_fault->passes, 4.0);
+}
+
 TEST(ClaimVerdicts, SlopesStateTheLevelAtEachSize) {
     auto slope = made_up(Form::printed, "a", 0.0, 0.0);
     slope.summary = Summary::rate;
