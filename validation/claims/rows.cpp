@@ -265,7 +265,7 @@ std::vector<Claim> row_claims() {
          .plain = {"After the rotation the coordinates of any row follow one law.", "distance from that law",
                    "one-hot"},
          .note = "the paper says the contrary of rows that cluster: that uniform rows are critical for the codebook "
-                 "(Section 2.2), and that the coordinates of others are no longer normal after the rotation (remark on "
+                 "(Section 2.2), and that the coordinates of others are no longer normal after the rotation (on "
                  "why shrinkage helps). Every row by itself has the sphere's law, and one-hot rows have the error of "
                  "Gaussian ones (lloyd-max.distortion). Rows of a block share its rotation, so that the errors of rows "
                  "that resemble each other rise and fall together; removing the signal helps because less is left to "
