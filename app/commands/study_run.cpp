@@ -19,6 +19,7 @@
 #include "reports/page/html_report.hpp"
 #include "reports/tables/junit.hpp"
 #include "reports/tables/store_text.hpp"
+#include "validation/claims/claim_study.hpp"
 #include "validation/engine/dry_run.hpp"
 #include "validation/store/open_store.hpp"
 #include "validation/trials/device_trials.hpp"
@@ -272,7 +273,9 @@ int run_session(const Arguments& arguments, const validation::Experiment& experi
                        ? "stopped before the end, and nothing is kept: with -o STORE the same command would go on"
                        : "stopped before the end: run the same command again to go on");
         if (store.database().integer("SELECT count(*) FROM batch") == batches_before)
-            print_note(arguments, "no batch was finished in this time: give it longer, or a smaller run.reps.batch");
+            print_note(arguments,
+                       std::string("no batch was finished in this time: give it longer") +
+                           (validation::holds_claims(store.database()) ? "" : ", or a smaller run.reps.batch"));
     }
     if (outcome == validation::RunOutcome::part_complete)
         print_note(arguments, fmt::format("shard {} is done; spiked merge joins it with the others", run.shard.text()));

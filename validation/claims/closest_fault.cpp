@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,8 +31,8 @@ struct PartBracket {
 using Between = TrialRun (*)(const TrialRun& first, const TrialRun& second, double share);
 
 /// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials", or one number where
-/// both are the same in two digits.
-std::string fault_words(const Control& control, bool own_unit, double passes, double fails) {
+/// both are the same in two digits; "a threshold about 18 % too large" for an estimate.
+std::string fault_words(const Control& control, bool own_unit, double passes, double fails, bool estimate) {
     std::string words = !own_unit                     ? control.description + ", in {} % of the trials"
                         : control.size->words.empty() ? control.description + ": {} " + control.size->unit
                                                       : control.size->words;
@@ -42,22 +43,27 @@ std::string fault_words(const Control& control, bool own_unit, double passes, do
     };
     const std::string least = digits(unit * passes);
     const std::string most = digits(unit * fails);
-    return words.replace(at, 2, least == most ? least : least + " to " + most);
+    return words.replace(at, 2, (estimate ? "about " : "") + (least == most ? least : least + " to " + most));
 }
 
-void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) {
+/// Keeps sizes that were tried, and where the criterion begins to fail: between them, or where trials were interpolated
+/// about the middle of `estimated`.
+void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit,
+                  std::optional<PartBracket> estimated = {}) {
     const Control& control = search.control->definition;
+    const PartBracket stated = estimated ? PartBracket{estimated->middle(), estimated->middle()} : found;
     const auto size = [&](double part) {
         return own_unit ? control.size->none + part * (control.size->planted - control.size->none) : part;
     };
-    search.control->closest = ClosestFault{control.name,
-                                           search.sound->criterion->name,
-                                           size(found.passes),
-                                           size(found.fails),
-                                           own_unit ? control.size->unit : "of the trials",
-                                           found.passes,
-                                           own_unit,
-                                           fault_words(control, own_unit, size(found.passes), size(found.fails))};
+    search.control->closest =
+        ClosestFault{control.name,
+                     search.sound->criterion->name,
+                     size(found.passes),
+                     size(found.fails),
+                     own_unit ? control.size->unit : "of the trials",
+                     stated.passes,
+                     own_unit,
+                     fault_words(control, own_unit, size(stated.passes), size(stated.fails), estimated.has_value())};
 }
 
 /// The trials that are drawn, by the size of their fault as a part of the planted one: 0, 1 and others.
@@ -82,6 +88,9 @@ public:
     OwnSearch(FaultSearch& search, double alpha) : search_(&search), alpha_(alpha) { bisect_again(); }
 
     [[nodiscard]] FaultSearch& search() const { return *search_; }
+    /// Sizes that were drawn, or 0 and the planted one.
+    [[nodiscard]] const PartBracket& enclosing() const { return enclosing_; }
+    /// Where the criterion begins to fail on interpolated trials.
     [[nodiscard]] const PartBracket& found() const { return found_; }
     /// The size to draw next.
     [[nodiscard]] double part() const {
@@ -174,7 +183,7 @@ void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double
     }
     search_together(own, store);
     for (const OwnSearch& one : own)
-        if (one.searched()) keep_bracket(one.search(), one.found(), true);
+        if (one.searched()) keep_bracket(one.search(), one.enclosing(), true, one.found());
 }
 
 std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim) {
@@ -182,8 +191,8 @@ std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim) {
     // Criteria may plant different sizes, so that parts of these do not tell which fault is smaller.
     const auto rank = [](const ControlOutcome& control) {
         const ClosestFault& fault = *control.closest;
-        const double none = fault.own_unit ? control.definition.size->none : 0.0;
-        return std::pair{!fault.own_unit, std::abs(fault.passes - none)};
+        const FaultSize& size = fault.own_unit ? *control.definition.size : FaultSize{1.0, ""};
+        return std::pair{!fault.own_unit, fault.part * std::abs(size.planted - size.none)};
     };
     for (const auto& one : claim.criteria)
         for (const auto& control : one.controls) {

@@ -196,7 +196,7 @@ Criterion seen_in_a_gap() {
                 };
             },
             .region = [](std::size_t) { return at_most(0.01, 0.05); },
-            .quick = {{128, 800}},
+            .quick = {{128, 1600}},
             .full = {{128, 1500}, {256, 900}},
             .positive_controls = {{"below-all", "a spike at .7 of the least strength with an outlier in the gap"}}};
 }
