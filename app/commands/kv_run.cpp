@@ -194,7 +194,7 @@ int frontier(const Arguments& arguments) {
         (void)reports::picture_format(picture);  // before anything runs
         for (const auto& dump : arguments.positionals) keep_apart(picture, dump);
     }
-    const Measuring measuring{{"unrope+eoptshrink+tq-mse", "unrope+svd:rd+ecsq"}, metric != metrics.front()};
+    const Measuring measuring{{"unrope+eoptshrink+tq-mse", "unrope+svd:rd+tcq"}, metric != metrics.front()};
     const auto print = [&](validation::Database& store, const std::vector<std::string>& notes) {
         const validation::KvTable table = kv_table(store);
         const auto methods = at ? methods_at(store, *at, metric) : std::vector<validation::EqualBits>();
@@ -215,10 +215,10 @@ int frontier(const Arguments& arguments) {
     };
     if (arguments.has("--model")) return measured_model(arguments, metric, print);
     if (!arguments.has("--method"))
-        print_note(
-            arguments,
-            "the slow methods tcq and pq are left out (--method svd:rd+tcq,unrope+svd:rd+tcq compares two of the "
-            "best); for a first look add --layers 0");
+        print_note(arguments,
+                   "most of the time is that of svd:rd+tcq and unrope+svd:rd+tcq, the best ones: for a first look add "
+                   "--layers 0, "
+                   "or name methods with --method");
     return measured(arguments, measuring, print);
 }
 
@@ -270,11 +270,11 @@ Command kv_frontier_command() {
     const auto of_models = metrics_of_models();
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
-         "methods to compare. By default unrope+eoptshrink+tq-mse and unrope+svd:rd+ecsq are added if the dumps "
-         "allow it, and tcq and pq, which take about 20 times as long as the others, are left out; for a model the "
-         "defaults of kv perplexity",
+         "methods to compare. By default unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq are added if the dumps allow "
+         "it; "
+         "for a model the defaults of kv perplexity",
          "tq-mse,tq-prod,eden-mmse,qjl,kivi,rabitq,polarquant,kvquant,rht-uniform,gear,ecsq,svd:1+tq-mse,"
-         "eoptshrink+tq-mse,svd:rd+ecsq,xkv",
+         "eoptshrink+tq-mse,svd:rd+tcq,xkv",
          true},
         {"--metric", one_of(reports::frontier_metrics()),
          fmt::format("the error for the convex hull, --at and --plot; the table shows every measured one. With "

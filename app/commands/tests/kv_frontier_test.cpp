@@ -98,25 +98,6 @@ TEST(KvFrontierCommand, MarksTheHullAndOrdersMethodsAtOneBudget) {
     EXPECT_EQ(*json.find("at")->items()->front().find("method")->string(), "unrope+eoptshrink+tcq:state=6");
 }
 
-TEST(KvFrontierCommand, ComparesFastMethodsUnlessOthersAreNamed) {
-    const std::string words = "kv frontier '" + sample_dump + "' --layers 0 --heads 0 --side key --bits 2 --json";
-    const Outcome found = spiked(words + " --attention none");
-    ASSERT_EQ(found.code, 0) << found.err;
-    EXPECT_NE(found.err.find("the slow methods tcq and pq are left out"), std::string::npos) << found.err;
-    std::size_t methods = 0;
-    bool rotated = false;
-    for (const auto& row : *found.json().find("rows")->items()) {
-        const std::string& method = *row.find("method")->string();
-        EXPECT_EQ(method.find("tcq"), std::string::npos) << method;
-        EXPECT_NE(method, "pq");
-        rotated = rotated || method == "unrope+svd:rd+ecsq";
-        ++methods;
-    }
-    EXPECT_GE(methods, 12U);
-    EXPECT_TRUE(rotated);
-    EXPECT_EQ(spiked(words + " --attention none --method tq-mse").err.find("slow methods"), std::string::npos);
-}
-
 TEST(KvFrontierCommand, ShowsReverseWaterFillingBesideMethods) {
     const std::string picture = scratch("references.svg");
     const std::string words =
@@ -279,6 +260,10 @@ TEST(KvFrontierCommand, TheRecommendedCompositionIsAmongTheDefaults) {
     const Outcome rotated = spiked("kv frontier '" + sample_dump + "'" + words);
     EXPECT_TRUE(has(rotated, "svd:rd+tcq"));
     EXPECT_TRUE(has(rotated, "unrope+svd:rd+tcq"));
+    EXPECT_FALSE(has(rotated, "pq")) << "slow, and not among the best";
+    EXPECT_NE(rotated.err.find("for a first look add --layers 0"), std::string::npos) << rotated.err;
+    const Outcome named = spiked("kv frontier '" + sample_dump + "'" + words + " --method tq-mse");
+    EXPECT_EQ(named.err.find("first look"), std::string::npos) << named.err;
 }
 
 // The default recommendation of README and `spiked list`, and the committed study that asks for it.

@@ -96,7 +96,7 @@ TEST(Npy, WrittenMatricesAreReadBack) {
 TEST(NpyBadInput, MalformedArraysAreRejected) {
     expect_array_rejected("", {"empty"});
     expect_array_rejected("\x93NUMPY", {"truncated", "found 6"});
-    expect_array_rejected("1,2,3\n4,5,6\n", {"not a .npy array"});
+    expect_array_rejected("1,2,3\n4,5,6\n", {"not a .npy file (its 12 bytes are text)", "name it FILE.txt"});
     expect_array_rejected("version https://git-lfs.github.com/spec/v1\nsize 12\n", {"git-lfs pointer", "12 bytes"});
     expect_array_rejected(npy_bytes(header("<f8", "(2, 3)"), six, 4), {"version 4"});
     expect_array_rejected(npy_bytes(header("<f8", "(2, 3)"), six.substr(1)),
