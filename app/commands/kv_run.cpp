@@ -217,8 +217,7 @@ int frontier(const Arguments& arguments) {
     if (!arguments.has("--method"))
         print_note(arguments,
                    "most of the time is that of svd:rd+tcq and unrope+svd:rd+tcq, the best ones: for a first look add "
-                   "--layers 0, "
-                   "or name methods with --method");
+                   "--layers 0, or name methods with --method");
     return measured(arguments, measuring, print);
 }
 
@@ -271,8 +270,7 @@ Command kv_frontier_command() {
     std::vector<OptionSpec> options = {
         {"--method", names_from({"quantizers", "caches"}, several(any_text("NAME"))),
          "methods to compare. By default unrope+eoptshrink+tq-mse and unrope+svd:rd+tcq are added if the dumps allow "
-         "it; "
-         "for a model the defaults of kv perplexity",
+         "it; for a model the defaults of kv perplexity",
          "tq-mse,tq-prod,eden-mmse,qjl,kivi,rabitq,polarquant,kvquant,rht-uniform,gear,ecsq,svd:1+tq-mse,"
          "eoptshrink+tq-mse,svd:rd+tcq,xkv",
          true},

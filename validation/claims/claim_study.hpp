@@ -71,8 +71,9 @@ private:
     std::string path_;
     ValidationPlan plan_;
     std::size_t comparisons_ = 1;
-    std::map<std::string, Held> cells_;                        ///< by their params
-    std::map<std::string, std::vector<SizePlan>> sizes_ = {};  ///< of first analyses, by the params of no size
+    std::map<std::string, Held> cells_;  ///< by their params
+    std::map<std::string, std::vector<SizePlan>> sizes_ =
+        {};  ///< of analyses, by their params with size 0 in place of theirs
     std::vector<std::string> methods_;
     std::vector<Asked> asked_;
     Statement values_;

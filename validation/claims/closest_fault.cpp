@@ -46,12 +46,12 @@ std::string fault_words(const Control& control, bool own_unit, double passes, do
     return words.replace(at, 2, (estimate ? "about " : "") + (least == most ? least : least + " to " + most));
 }
 
-/// Keeps sizes that were tried, and where the criterion begins to fail: between them, or where trials were interpolated
-/// about the middle of `estimated`.
-void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit,
-                  std::optional<PartBracket> estimated = {}) {
+/// Keeps the sizes that were tried, and says that the criterion begins to fail between them or, where trials were
+/// interpolated, about `estimate`.
+void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit, std::optional<double> estimate = {}) {
     const Control& control = search.control->definition;
-    const PartBracket stated = estimated ? PartBracket{estimated->middle(), estimated->middle()} : found;
+    const double least = estimate.value_or(found.passes);
+    const double most = estimate.value_or(found.fails);
     const auto size = [&](double part) {
         return own_unit ? control.size->none + part * (control.size->planted - control.size->none) : part;
     };
@@ -61,9 +61,9 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit,
                      size(found.passes),
                      size(found.fails),
                      own_unit ? control.size->unit : "of the trials",
-                     stated.passes,
+                     least,
                      own_unit,
-                     fault_words(control, own_unit, size(stated.passes), size(stated.fails), estimated.has_value())};
+                     fault_words(control, own_unit, size(least), size(most), estimate.has_value())};
 }
 
 /// The trials that are drawn, by the size of their fault as a part of the planted one: 0, 1 and others.
@@ -183,7 +183,7 @@ void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double
     }
     search_together(own, store);
     for (const OwnSearch& one : own)
-        if (one.searched()) keep_bracket(one.search(), one.enclosing(), true, one.found());
+        if (one.searched()) keep_bracket(one.search(), one.enclosing(), true, one.found().middle());
 }
 
 std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim) {
