@@ -46,10 +46,11 @@ struct FaultSearch {
 /// smaller fault is the planted one in a fraction of the trials, or a smaller one in all of them where trials are
 /// linear in its size (`share_faults`): both need no trials but those already drawn. In the full tier, other faults
 /// with a size are searched in their own unit, on further trials of the store with the random numbers of the criterion,
-/// as far as it has them. The number of a trial at a size that is not drawn is interpolated between the two nearest
-/// that are; where the summary is a fraction or a distance, it is that of one of the two. The size at which the
-/// criterion begins to fail there is drawn next, and from the third draw on the middle of those that enclose it, until
-/// it is within 1/8 of the planted size of one that is drawn.
+/// as far as it has them. Between sizes that are drawn, at first 0 and the planted one, trials are interpolated, or,
+/// where the summary is a fraction or a distance, are those of one of the two. Sizes 1/12 below and 1/12 above the one
+/// at which the criterion begins to fail there are drawn, mostly two; from the fourth draw on the middle of those that
+/// enclose it. The search ends where these are within a third of it, below 1/64 of the planted size, or after six
+/// draws.
 void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
                            ClaimStore& store);
 

@@ -43,17 +43,16 @@ struct Outcome {
 };
 
 /// How large the fault of a negative control may be before its criterion fails, at the criterion's own trials. Found by
-/// a search between sizes that do not fail and sizes that fail, which assumes that a larger fault fails sooner. Between
-/// sizes whose trials were drawn, trials are interpolated: the words then say "about".
+/// a search between sizes that do not fail and sizes that fail, which assumes that a larger fault fails sooner.
 struct ClosestFault {
     std::string fault;  ///< name of the control
     std::string criterion;
     double passes = 0.0;  ///< the largest size tried at which the criterion does not fail
     double fails = 0.0;   ///< the smallest size tried at which it fails
     std::string unit;
-    double part = 0.0;      ///< `passes`, or the estimate between it and `fails`, as a part of the planted size
+    double part = 0.0;      ///< `passes` as a part of the planted size
     bool own_unit = false;  ///< whether it has a unit of its own: the sizes of other faults are fractions of the trials
-    std::string words = {};  ///< the fault with both sizes, such as "a threshold 15 to 22 % too large", or the estimate
+    std::string words = {};  ///< the fault with both sizes, such as "a threshold 15 to 22 % too large"
 };
 
 struct ControlOutcome {

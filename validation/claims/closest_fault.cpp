@@ -14,11 +14,13 @@ namespace {
 
 // The size of a fault is known to 2^-halvings of the planted one.
 constexpr double halvings = 8.0;
-// A size found between two whose trials are drawn gets trials of its own unless it is this close to one of them, in
-// parts of the planted size; at least one size between 0 and the planted one does.
-constexpr double near_enough = 1.0 / 8.0;
-// After so many sizes found in this way the middle of those that enclose the boundary is drawn.
-constexpr std::size_t most_guesses = 2;
+// Sizes this much smaller and larger than the one that is expected to be the largest are drawn, in parts of it.
+constexpr double beside = 1.0 / 12.0;
+// After so many draws the middle of those that enclose the boundary is drawn.
+constexpr std::size_t most_guesses = 3;
+constexpr std::size_t most_draws = 6;
+// No smaller part of a planted size is drawn.
+constexpr double smallest = 1.0 / 64.0;
 
 /// Parts of the planted size: the largest that passes and the smallest that fails, of those tried.
 struct PartBracket {
@@ -31,8 +33,8 @@ struct PartBracket {
 using Between = TrialRun (*)(const TrialRun& first, const TrialRun& second, double share);
 
 /// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials", or one number where
-/// both are the same in two digits; "a threshold about 18 % too large" for an estimate.
-std::string fault_words(const Control& control, bool own_unit, double passes, double fails, bool estimate) {
+/// both are the same in two digits.
+std::string fault_words(const Control& control, bool own_unit, double passes, double fails) {
     std::string words = !own_unit                     ? control.description + ", in {} % of the trials"
                         : control.size->words.empty() ? control.description + ": {} " + control.size->unit
                                                       : control.size->words;
@@ -43,27 +45,23 @@ std::string fault_words(const Control& control, bool own_unit, double passes, do
     };
     const std::string least = digits(unit * passes);
     const std::string most = digits(unit * fails);
-    return words.replace(at, 2, (estimate ? "about " : "") + (least == most ? least : least + " to " + most));
+    return words.replace(at, 2, least == most ? least : least + " to " + most);
 }
 
-/// Keeps the sizes that were tried, and says that the criterion begins to fail between them or, where trials were
-/// interpolated, about `estimate`.
-void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit, std::optional<double> estimate = {}) {
+/// Keeps the sizes between which the criterion begins to fail.
+void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) {
     const Control& control = search.control->definition;
-    const double least = estimate.value_or(found.passes);
-    const double most = estimate.value_or(found.fails);
     const auto size = [&](double part) {
         return own_unit ? control.size->none + part * (control.size->planted - control.size->none) : part;
     };
-    search.control->closest =
-        ClosestFault{control.name,
-                     search.sound->criterion->name,
-                     size(found.passes),
-                     size(found.fails),
-                     own_unit ? control.size->unit : "of the trials",
-                     least,
-                     own_unit,
-                     fault_words(control, own_unit, size(least), size(most), estimate.has_value())};
+    search.control->closest = ClosestFault{control.name,
+                                           search.sound->criterion->name,
+                                           size(found.passes),
+                                           size(found.fails),
+                                           own_unit ? control.size->unit : "of the trials",
+                                           found.passes,
+                                           own_unit,
+                                           fault_words(control, own_unit, size(found.passes), size(found.fails))};
 }
 
 /// The trials that are drawn, by the size of their fault as a part of the planted one: 0, 1 and others.
@@ -90,12 +88,11 @@ public:
     [[nodiscard]] FaultSearch& search() const { return *search_; }
     /// Sizes that were drawn, or 0 and the planted one.
     [[nodiscard]] const PartBracket& enclosing() const { return enclosing_; }
-    /// Where the criterion begins to fail on interpolated trials.
-    [[nodiscard]] const PartBracket& found() const { return found_; }
     /// The size to draw next.
     [[nodiscard]] double part() const {
-        return drawn_.size() < most_guesses ? std::clamp(found_.middle(), near_enough, 1.0 - near_enough)
-                                            : enclosing_.middle();
+        if (drawn_.size() >= most_guesses) return enclosing_.middle();
+        const bool passes_near = enclosing_.passes >= (1.0 - 2.0 * beside) * expected_;
+        return std::max(smallest, (passes_near ? 1.0 + beside : 1.0 - beside) * expected_);
     }
     [[nodiscard]] bool searched() const { return !drawn_.empty(); }
     [[nodiscard]] bool ended() const { return ended_; }
@@ -106,8 +103,8 @@ public:
         (analyse(run, alpha_).verdict == Verdict::fail ? enclosing_.fails : enclosing_.passes) = at;
         drawn_.emplace(at, std::move(run));
         bisect_again();
-        const double boundary = found_.middle();
-        ended_ = std::min(boundary - enclosing_.passes, enclosing_.fails - boundary) <= near_enough;
+        ended_ = enclosing_.fails - enclosing_.passes <= 4.0 * beside * expected_ || enclosing_.fails <= smallest ||
+                 drawn_.size() == most_draws;
     }
 
 private:
@@ -116,14 +113,14 @@ private:
         for (const auto& [part, run] : drawn_) runs.emplace(part, &run);
         const Summary summary = search_->sound->criterion->summary;
         const bool smooth = summary != Summary::share && summary != Summary::distance;
-        found_ = bisect(runs, smooth ? blended : mixed, alpha_, enclosing_);
+        expected_ = bisect(runs, smooth ? blended : mixed, alpha_, enclosing_).middle();
     }
 
     FaultSearch* search_;
     double alpha_;
     std::map<double, TrialRun> drawn_ = {};
-    PartBracket enclosing_ = {};  ///< sizes that are drawn
-    PartBracket found_ = {};      ///< between these
+    PartBracket enclosing_ = {};
+    double expected_ = 0.0;  ///< where the criterion begins to fail on interpolated trials
     bool ended_ = false;
 };
 
@@ -183,7 +180,7 @@ void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double
     }
     search_together(own, store);
     for (const OwnSearch& one : own)
-        if (one.searched()) keep_bracket(one.search(), one.enclosing(), true, one.found().middle());
+        if (one.searched()) keep_bracket(one.search(), one.enclosing(), true);
 }
 
 std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim) {

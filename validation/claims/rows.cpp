@@ -264,12 +264,8 @@ std::vector<Claim> row_claims() {
          .statement = "after a Haar rotation a coordinate of any unit vector has the sphere's law, whatever the vector",
          .plain = {"After the rotation the coordinates of any row follow one law.", "distance from that law",
                    "one-hot"},
-         .note = "the paper says the contrary of rows that cluster: that uniform rows are critical for the codebook "
-                 "(Section 2.2), and that the coordinates of others are no longer normal after the rotation (on "
-                 "why shrinkage helps). Every row by itself has the sphere's law, and one-hot rows have the error of "
-                 "Gaussian ones (lloyd-max.distortion). Rows of a block share its rotation, so that the errors of rows "
-                 "that resemble each other rise and fall together; removing the signal helps because less is left to "
-                 "quantize",
+         .note = "the paper says the contrary of rows that cluster (Section 2.2, and on why shrinkage helps): see "
+                 "clustered-rows",
          .criteria = {marginal("gaussian", Input::gaussian, "Gaussian direction",
                                {{"no-rotation", "the vector as it is"}}),
                       marginal("one-hot", Input::one_hot, "coordinate direction",

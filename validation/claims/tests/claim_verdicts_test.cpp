@@ -225,16 +225,16 @@ TEST(ClosestFault, IsFoundInItsOwnUnit) {
     EXPECT_EQ(closest.fault, "shifted");
     EXPECT_EQ(closest.unit, "units");
     EXPECT_TRUE(closest.own_unit);
-    EXPECT_EQ(closest.words, "another centre: about 3.1 units");
+    EXPECT_EQ(closest.words, "another centre: 2.9 to 3.4 units");
     const Interval& interval = found.criteria[0].outcome.findings[0].interval;
     const double boundary = 12.0 * (1.0 + interval.high - interval.estimate) / 4.0;
     EXPECT_LE(closest.passes, boundary);
     EXPECT_GE(closest.fails, boundary);
-    EXPECT_NEAR(closest.part * 12.0, boundary, 12.0 / 256.0 + 1e-9);
-    EXPECT_EQ(drawn, 200 + 100) << "the mean is linear in the fault, so that it begins to fail where it is expected to";
+    EXPECT_LE(closest.fails - closest.passes, boundary / 3.0);
+    EXPECT_EQ(drawn, 200 + 200) << "the mean is linear in the fault, so that it begins to fail where it is expected to";
 }
 
-// Sizes that are interpolated far off cost two runs more than halving alone would.
+// Sizes that are interpolated far off cost more runs.
 TEST(ClosestFault, IsFoundWhereItsEffectIsFarFromLinear) {
     for (const double power : {0.1, 12.0}) {
         std::atomic<int> drawn = 0;
@@ -254,9 +254,9 @@ TEST(ClosestFault, IsFoundWhereItsEffectIsFarFromLinear) {
         const double boundary = 12.0 * std::pow((1.0 + interval.high - interval.estimate) / 4.0, 1.0 / power);
         EXPECT_LE(closest.passes, boundary) << power;
         EXPECT_GE(closest.fails, boundary) << power;
-        EXPECT_NEAR(closest.part * 12.0, boundary, 12.0 / 8.0) << power;
+        EXPECT_LE(closest.fails - closest.passes, std::max(boundary / 2.0, 12.0 / 64.0)) << power;
         EXPECT_GE(drawn, 200 + 100) << power;
-        EXPECT_LE(drawn, 200 + (2 + 3) * 100) << power;
+        EXPECT_LE(drawn, 200 + 6 * 100) << power;
     }
 }
 
@@ -576,41 +576,15 @@ TEST(Claims, TheCorrectedThresholdIsJudgedInNoiseOfOneBulkComponent) {
 }
 
 TEST(Claims, AllIdsInUseExist) {
-    for (const char* id : {"outlier.location",
-                           "overlap.left",
-                           "overlap.right",
-                           "threshold.detection",
-                           "sticking",
-                           "delocalisation",
-                           "isotropic.edge",
-                           "isotropic.all",
-                           "shrinker.frobenius",
-                           "shrinker.operator",
-                           "shrinker.nuclear",
-                           "edge.estimator",
-                           "noise-law",
-                           "rank.consistency",
-                           "rank.false-alarm",
-                           "prop.esd",
-                           "prop.norm",
-                           "prop.no-outlier",
-                           "prop.bias-ratio",
-                           "corollary.constant",
-                           "thin-shell",
-                           "sphere.marginal",
-                           "lloyd-max.distortion",
-                           "bias.linear",
-                           "qjl.mean",
-                           "qjl.variance",
-                           "tq-prod.unbiased",
-                           "residual-value",
-                           "signal-error",
-                           "cross-term",
-                           "bits.formula",
-                           "one-bit-saved",
-                           "adaptive-rank",
-                           "whitening.below",
-                           "rope.cost"})
+    for (const char* id : {"outlier.location",   "overlap.left",      "overlap.right",        "threshold.detection",
+                           "sticking",           "delocalisation",    "isotropic.edge",       "isotropic.all",
+                           "shrinker.frobenius", "shrinker.operator", "shrinker.nuclear",     "edge.estimator",
+                           "noise-law",          "rank.consistency",  "rank.false-alarm",     "prop.esd",
+                           "prop.norm",          "prop.no-outlier",   "prop.bias-ratio",      "corollary.constant",
+                           "thin-shell",         "sphere.marginal",   "lloyd-max.distortion", "clustered-rows",
+                           "bias.linear",        "qjl.mean",          "qjl.variance",         "tq-prod.unbiased",
+                           "residual-value",     "signal-error",      "cross-term",           "bits.formula",
+                           "one-bit-saved",      "adaptive-rank",     "whitening.below",      "rope.cost"})
         EXPECT_NE(find_claim(id), nullptr) << id;
 }
 
