@@ -30,11 +30,16 @@ Json document(const std::vector<Timing>& timings) {
     return Json::object({{"schema", "spiked.bench/1"}, {"unit", "us"}, {"rows", std::move(rows)}});
 }
 
-std::string table(const std::vector<Timing>& timings) {
+std::string timing_rows(const std::vector<Timing>& timings, int digits) {
     reports::TextTable table({"what", "median", "p10"});
     for (const auto& timing : timings)
-        table.add({timing.what, fmt::format("{:.1f}", timing.median), fmt::format("{:.1f}", timing.p10)});
-    return table.text() +
+        table.add(
+            {timing.what, fmt::format("{:.{}f}", timing.median, digits), fmt::format("{:.{}f}", timing.p10, digits)});
+    return table.text();
+}
+
+std::string table(const std::vector<Timing>& timings) {
+    return timing_rows(timings, 1) +
            "microseconds of processor time; p10 is close to the time on a quiet machine: compare ratios within one "
            "run.\n";
 }
@@ -53,10 +58,7 @@ void plot(const Arguments& arguments, const std::string& title, const std::vecto
 int run_theory(const Arguments& arguments) {
     const auto timings = time_interleaved(theory::benchmark_jobs(), seconds_of(arguments));
     plot(arguments, "Theory", timings);
-    if (arguments.json())
-        print_json(document(timings));
-    else
-        print_text(table(timings));
+    arguments.json() ? print_json(document(timings)) : print_text(table(timings));
     return 0;
 }
 
@@ -76,13 +78,6 @@ std::string ratios(const std::vector<Timing>& timings) {
             fmt::format("{} is {:.1f} times as fast as numpy and {:.1f} times as fast as numpy-eigh (p10).\n", ours,
                         p10(timings, "numpy") / p10(timings, ours), p10(timings, "numpy-eigh") / p10(timings, ours));
     return text;
-}
-
-std::string fine_table(const std::vector<Timing>& timings) {
-    reports::TextTable rows({"what", "median", "p10"});
-    for (const auto& timing : timings)
-        rows.add({timing.what, fmt::format("{:.3f}", timing.median), fmt::format("{:.3f}", timing.p10)});
-    return rows.text();
 }
 
 /// Returns the device to be compared with the CPU. Throws usage_error if it is the CPU itself, as when `auto` finds no
@@ -127,7 +122,7 @@ int run_decompose_on_device(const Arguments& arguments, estimators::Shape shape,
         return 0;
     }
     const double ours = p10(timed.rows, backend);
-    std::string text = fine_table(timed.rows);
+    std::string text = timing_rows(timed.rows, 3);
     text += fmt::format("{}: {:.0f} blocks a second at {:.3g} Gflop/s, {:.3g} times the CPU's", backend, 1e6 / ours,
                         1e-3 * estimators::operations(shape, wanted) / ours, p10(timed.rows, "cpu") / ours);
     for (const auto& row : timed.rows)
@@ -154,7 +149,7 @@ int run_quantize_on_device(const Arguments& arguments) {
         return 0;
     }
     const std::string copied = fmt::format("tq-mse:4:copied:{}", name_of(device.backend));
-    print_text(fine_table(timed.rows) +
+    print_text(timing_rows(timed.rows, 3) +
                fmt::format("tq-mse at 4 bits: {0} blocks in {1:.3f} ms between copies from and to pinned memory "
                            "(p10).\n{2} x {2} in float, bits packed; copied: encoded between such copies; ",
                            timed.batch, 1e-3 * static_cast<double>(timed.batch) * p10(timed.rows, copied),
@@ -190,7 +185,7 @@ int run_on_device(const Arguments& arguments) {
                                 p10(timings, fmt::format("{}:cpu", what)) /
                                     p10(timings, fmt::format("{}:{}", what, name_of(device.backend))));
     print_text(
-        fine_table(timings) + text +
+        timing_rows(timings, 3) + text +
         fmt::format("microseconds of wall-clock time a trial of a study, {} threads: {}, two signals, eOptShrink; "
                     "coded: and tq-mse at 4 bits after a Haar rotation, with all metrics.\n",
                     threads, size));

@@ -9,10 +9,10 @@
 
 #include "app/cli/command.hpp"
 #include "app/cli/stop_requests.hpp"
-#include "app/commands/study_run.hpp"
 #include "app/options/dump_options.hpp"
 #include "app/options/method_options.hpp"
 #include "app/options/model_options.hpp"
+#include "app/studies/study_run.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "reports/figures/figures.hpp"

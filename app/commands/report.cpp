@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "app/cli/command.hpp"
-#include "app/commands/stored_claims.hpp"
-#include "app/commands/study_run.hpp"
+#include "app/studies/stored_claims.hpp"
+#include "app/studies/study_run.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -20,10 +20,10 @@
 #include "reports/tables/kv_report.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/store_text.hpp"
-#include "validation/claims/claim_study.hpp"
 #include "validation/engine/judge.hpp"
 #include "validation/kv/kv_table.hpp"
 #include "validation/store/open_store.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 // What a store holds, for people and for other programs: report, show, export.
 namespace spiked::app {

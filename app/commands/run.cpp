@@ -5,9 +5,9 @@
 #include <system_error>
 
 #include "app/cli/command.hpp"
-#include "app/commands/dry_run.hpp"
-#include "app/commands/study_run.hpp"
-#include "app/commands/study_texts.hpp"
+#include "app/studies/dry_run.hpp"
+#include "app/studies/study_run.hpp"
+#include "app/studies/study_texts.hpp"
 #include "core/device/device.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"

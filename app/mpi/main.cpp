@@ -17,7 +17,7 @@
 
 #include "app/cli/build_info.hpp"
 #include "app/cli/entry.hpp"
-#include "app/commands/study_run.hpp"
+#include "app/studies/study_run.hpp"
 #include "core/runtime/error.hpp"
 #include "validation/engine/batch_bytes.hpp"
 

@@ -15,7 +15,7 @@
 #include "core/text/printable.hpp"
 #include "reports/page/html.hpp"
 #include "reports/tables/claim_report.hpp"
-#include "validation/claims/claim_study.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 namespace spiked::reports {
 

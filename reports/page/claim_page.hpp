@@ -3,9 +3,9 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/tables/claim_summary.hpp"
-#include "validation/claims/claim_verdicts.hpp"
+#include "reports/verdicts/claim_summary.hpp"
 #include "validation/store/sqlite.hpp"
+#include "validation/verdicts/claim_verdicts.hpp"
 
 namespace spiked::reports {
 

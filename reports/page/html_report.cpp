@@ -29,10 +29,10 @@
 #include "reports/tables/metric_words.hpp"
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
-#include "validation/claims/claim_study.hpp"
 #include "validation/engine/judge.hpp"
 #include "validation/store/experiment.hpp"
 #include "validation/store/open_store.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 namespace spiked::reports {
 namespace {

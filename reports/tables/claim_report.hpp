@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/text/json.hpp"
-#include "validation/claims/claim_study.hpp"
-#include "validation/claims/selftest.hpp"
+#include "validation/verdicts/claim_study.hpp"
+#include "validation/verdicts/selftest.hpp"
 
 namespace spiked::reports {
 

@@ -18,7 +18,7 @@
 #include "reports/tables/store_queries.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/npy.hpp"
-#include "validation/claims/claim_study.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 namespace spiked::reports {
 namespace {

@@ -18,6 +18,7 @@ std::vector<Claim> residual_bias_claims();
 std::vector<Claim> residual_proof_claims();
 std::vector<Claim> row_claims();
 std::vector<Claim> quantizer_claims();
+std::vector<Claim> sketch_claims();
 std::vector<Claim> compression_claims();
 std::vector<Claim> rope_claims();
 
@@ -25,9 +26,9 @@ namespace {
 
 std::vector<Claim> all_claims() {
     std::vector<Claim> all;
-    for (auto list :
-         {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, residual_claims,
-          residual_bias_claims, residual_proof_claims, row_claims, quantizer_claims, compression_claims, rope_claims}) {
+    for (auto list : {outlier_claims, vector_claims, shrinkage_claims, rank_claims, white_noise_claims, residual_claims,
+                      residual_bias_claims, residual_proof_claims, row_claims, quantizer_claims, sketch_claims,
+                      compression_claims, rope_claims}) {
         auto claims = list();
         std::move(claims.begin(), claims.end(), std::back_inserter(all));
     }

@@ -13,6 +13,10 @@
 #include "validation/metrics/estimate_measurement.hpp"
 
 namespace spiked::validation {
+
+// In attention_metrics.cpp, without a header.
+std::vector<Metric> attention_metrics();
+
 namespace {
 
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
@@ -268,74 +272,6 @@ std::vector<Metric> block_errors() {
     };
 }
 
-/// The measure of a metric of attention weights, which depend on keys only: it is not measured for values.
-Measure<HeadAttention> of_keys(double AttentionErrors::*number) {
-    return [number](const HeadAttention& of) {
-        return of.coded_keys ? std::optional<double>(of.errors.*number) : std::nullopt;
-    };
-}
-
-std::vector<Metric> attention_errors_table() {
-    return {
-        {.name = "attention_logits",
-         .unit = "logit",
-         .better = "lower",
-         .definition =
-             "root mean square of <q, k^ - k> / sqrt(d) over the pairs of a query and a key that it attends to",
-         .of = "codec",
-         .text = {.heading = "logit error",
-                  .narrow = "logits",
-                  .long_name = "error of attention logits",
-                  .group = MetricGroup::of_attention,
-                  .frontier = true},
-         .measure = {.attention = of_keys(&AttentionErrors::logits)}},
-        {.name = "attention_kl",
-         .unit = "nats",
-         .better = "lower",
-         .definition = "mean over queries of the Kullback-Leibler divergence of attention over decoded keys from that "
-                       "over exact ones",
-         .of = "codec",
-         .text = {.heading = "KL, nats", .narrow = "KL", .group = MetricGroup::of_attention},
-         .measure = {.attention = of_keys(&AttentionErrors::divergence)}},
-        {.name = "attention_top1",
-         .unit = "share",
-         .better = "higher",
-         .definition = "fraction of queries whose largest attention weight stays at the same token",
-         .of = "codec",
-         .text = {.heading = "same top weight", .narrow = "top-1", .group = MetricGroup::of_attention},
-         .measure = {.attention = of_keys(&AttentionErrors::top1)}},
-        {.name = "attention_top8",
-         .unit = "share",
-         .better = "higher",
-         .definition = "fraction of a query's 8 largest attention weights that stay among its 8 largest",
-         .of = "codec",
-         .text = {.heading = "same top 8", .narrow = "top-8", .group = MetricGroup::of_attention},
-         .measure = {.attention = of_keys(&AttentionErrors::top8)}},
-        {.name = "attention_output",
-         .unit = "share",
-         .better = "lower",
-         .definition = "||O^ - O||_F / ||O||_F of softmax(Q K^T / sqrt(d)) V over the sequence, with decoded keys (for "
-                       "a block of values: with decoded values)",
-         .of = "codec",
-         .text = {.heading = "output error",
-                  .narrow = "attention",
-                  .long_name = "relative error of attention output",
-                  .group = MetricGroup::of_attention,
-                  .frontier = true},
-         .measure = {.attention = [](const HeadAttention& of) { return of.errors.outputs.front(); }}},
-        {.name = "attention_output_both",
-         .unit = "share",
-         .better = "lower",
-         .definition = "||O^ - O||_F / ||O||_F as attention_output, with decoded keys and values",
-         .of = "codec",
-         .text = {.heading = "output error, both sides", .narrow = "both", .group = MetricGroup::of_attention},
-         .measure = {.attention =
-                         [](const HeadAttention& of) {
-                             return of.coded_keys ? std::optional<double>(of.errors.outputs.back()) : std::nullopt;
-                         }}},
-    };
-}
-
 std::vector<Metric> model_metrics() {
     return {
         {.name = "added_nats",
@@ -471,7 +407,7 @@ const Registry<Metric>& metrics() {
     static const Registry<Metric> table("metric", [] {
         std::vector<Metric> all;
         const auto add = [&](const std::vector<Metric>& more) { all.insert(all.end(), more.begin(), more.end()); };
-        for (const auto& part : {spectral_metrics(), estimate_errors(), block_errors(), attention_errors_table(),
+        for (const auto& part : {spectral_metrics(), estimate_errors(), block_errors(), attention_metrics(),
                                  model_metrics(), bit_metrics()})
             add(part);
         for (const auto& model : query_models()) add(inner_product_metrics(model));

@@ -8,10 +8,10 @@
 #include "core/runtime/error.hpp"
 #include "core/text/json.hpp"
 #include "estimators/caches/cache_method.hpp"
-#include "validation/claims/claim_study.hpp"
 #include "validation/kv/kv_measurement.hpp"
 #include "validation/model/model_study.hpp"
 #include "validation/study/study.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 namespace spiked::validation {
 namespace {

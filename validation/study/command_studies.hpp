@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "validation/claims/claim_verdicts.hpp"
 #include "validation/kv/open_dumps.hpp"
 #include "validation/model/generated_answers.hpp"
 #include "validation/model/perplexity.hpp"
 #include "validation/model/retrieval.hpp"
 #include "validation/store/experiment.hpp"
+#include "validation/verdicts/claim_verdicts.hpp"
 
 // Studies that the options of a command describe in place of a study file.
 namespace spiked::validation {

@@ -21,26 +21,16 @@
 #include "sim/spiked/spiked_sampler.hpp"
 #include "validation/metrics/codec_measurement.hpp"
 #include "validation/trials/cuda/device_passes.hpp"
-#include "validation/trials/device_trials.hpp"
+#include "validation/trials/parity_cases.hpp"
 
 namespace spiked::validation {
 namespace {
 
 constexpr std::string_view cell = "parity";
-constexpr std::uint64_t first = 5;
-
-struct Case {
-    estimators::Shape shape;
-    estimators::Precision precision;
-    sim::Colouring colouring;
-    std::size_t trials;
-
-    [[nodiscard]] bool in_float() const { return precision == estimators::Precision::float32; }
-};
 
 /// Tall, wide and square blocks, the largest tile that registers hold, a block that they do not hold, and last one
 /// whose rows are too long for the kernels that most Haar vectors and rotations take.
-constexpr Case cases[] = {
+constexpr ParityCase cases[] = {
     {{48, 32}, estimators::Precision::float64, sim::Colouring::dense, 3},
     {{20, 64}, estimators::Precision::float32, sim::Colouring::eigenbasis, 3},
     {{64, 64}, estimators::Precision::float64, sim::Colouring::eigenbasis, 2},
@@ -85,51 +75,6 @@ struct Checks {
     LargestDifference whole{"whole trial", "the same rank; 1e-9, in float 1e-4"};
 };
 
-sim::SpikedModel model_of(const Case& one) {
-    sim::SpikedModel model{
-        sim::Covariance::ar1(0.4, one.shape.rows), sim::Covariance::exponential(1.0, one.shape.columns), {}};
-    model.strengths = {SignalStrength{8.0}, SignalStrength{5.0}};
-    model.colouring = one.colouring;
-    return model;
-}
-
-constexpr std::uint32_t code_bits = 3;
-struct Coding {
-    const char* method;
-    estimators::RotationKind rotation;
-    bool same_bytes = true;
-    bool rotates = true;
-
-    [[nodiscard]] estimators::QuantizerOptions options(const stream::StudySeed& seed, std::size_t columns,
-                                                       std::uint64_t replicate) const {
-        estimators::QuantizerOptions wanted;
-        const bool no_power_of_two = rotation == estimators::RotationKind::rht2 && !std::has_single_bit(columns);
-        wanted.rotation = no_power_of_two ? estimators::RotationKind::fht_kac : rotation;
-        wanted.seed = seed;
-        wanted.rotation_index = replicate;
-        return wanted;
-    }
-};
-constexpr Coding codings[] = {
-    {"tq-mse", estimators::RotationKind::rht2},
-    {"tq-mse", estimators::RotationKind::haar, false},
-    {"eden", estimators::RotationKind::rht2},
-    {"tq-prod", estimators::RotationKind::haar, false},
-    {"kivi", estimators::RotationKind::identity, true, false},
-    {"eoptshrink+tq-mse", estimators::RotationKind::rht2, false},
-};
-
-/// Adds the codings to a plan.
-void add_codings(cuda::TrialPlan& plan, const stream::StudySeed& seed, estimators::Shape shape) {
-    for (const Coding& one : codings) {
-        const estimators::MethodSpec method = estimators::parse_method(one.method);
-        const auto options = one.options(seed, shape.columns, first);
-        plan.codecs.push_back(trial_codec(method.quantizer, options, shape, code_bits));
-        plan.codecs.back().low_rank = low_rank_part(method, options, shape);
-        if (one.rotation == estimators::RotationKind::haar) plan.rotation = drawn_rotation(options);
-    }
-}
-
 /// The low-rank parts that the host stored while a device coded: of each coding, of each trial.
 using StoredLowRanks = std::vector<std::vector<std::optional<cuda::StoredFactors>>>;
 
@@ -141,17 +86,10 @@ arma::fmat low_rank_of(const cuda::StoredFactors& stored, estimators::Shape shap
     return left * arma::diagmat(arma::fvec(stored.values)) * right.t();
 }
 
-template <class Real>
-arma::Mat<Real> part(const std::vector<double>& all, std::size_t at, std::size_t rows, std::size_t columns) {
-    arma::Mat<Real> matrix(rows, columns);
-    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(at * rows * columns), rows * columns, matrix.begin());
-    return matrix;
-}
-
 double largest(const arma::mat& matrix) { return arma::abs(matrix).max(); }
 
 template <class Real>
-void check_decomposition(const Case& one, const cuda::TrialPlan& plan, const cuda::TrialStages& stages,
+void check_decomposition(const ParityCase& one, const cuda::TrialPlan& plan, const cuda::TrialStages& stages,
                          const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
     const auto [rows, columns] = one.shape;
     const auto block = part<Real>(stages.observed, t, rows, columns);
@@ -178,7 +116,7 @@ void check_decomposition(const Case& one, const cuda::TrialPlan& plan, const cud
     checks.vectors.difference(largest(v.t() * v - eye), allowed);
 }
 
-void check_shrinkage(const Case& one, const cuda::TrialResult& trial, Checks& checks) {
+void check_shrinkage(const ParityCase& one, const cuda::TrialResult& trial, Checks& checks) {
     const auto cpu = estimators::eoptshrink(trial.values, one.shape, estimators::EOptShrinkOptions::edge_fit());
     const auto& found = trial.estimates.front();
     checks.shrinkage.require(found.rank == cpu.rank && found.bulk_edge.has_value() == cpu.bulk_edge.has_value());
@@ -190,11 +128,11 @@ void check_shrinkage(const Case& one, const cuda::TrialResult& trial, Checks& ch
     }
 }
 
-void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::TrialStages& stages,
+void check_coding(const ParityCase& one, const stream::StudySeed& seed, const cuda::TrialStages& stages,
                   const StoredLowRanks& stored, std::size_t t, Checks& checks) {
     const auto [rows, columns] = one.shape;
     const std::size_t entries = rows * columns;
-    for (std::size_t c = 0; c < std::size(codings); ++c) {
+    for (std::size_t c = 0; c < std::size(parity_codings); ++c) {
         arma::fmat block = part<float>(stages.observed, t, rows, columns);
         arma::fmat low_rank(rows, columns, arma::fill::zeros);
         if (!stored[c].empty()) {
@@ -203,13 +141,13 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
             low_rank = low_rank_of(*stored[c][t], one.shape);
             block -= low_rank;
         }
-        const auto options = codings[c].options(seed, columns, first + t);
-        const auto quantizer = estimators::row_quantizer(estimators::parse_method(codings[c].method).quantizer.text,
-                                                         columns, code_bits, options);
-        if (codings[c].rotates) {
+        const auto options = parity_codings[c].options(seed, columns, first_parity_trial + t);
+        const auto quantizer = estimators::row_quantizer(
+            estimators::parse_method(parity_codings[c].method).quantizer.text, columns, parity_bits, options);
+        if (parity_codings[c].rotates) {
             const arma::fmat rotated = estimators::row_rotation(options, columns).rotate(block);
             const float* const found = stages.rotated[c].data() + t * entries;
-            if (codings[c].same_bytes)
+            if (parity_codings[c].same_bytes)
                 checks.rotation.require(std::memcmp(found, rotated.memptr(), entries * sizeof(float)) == 0);
             else
                 for (std::size_t i = 0; i < entries; ++i)
@@ -221,7 +159,7 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
             stages.bytes[c].begin() + static_cast<std::ptrdiff_t>((t + 1) * cpu.size()));
         double differing = 0.0;
         for (std::size_t i = 0; i < cpu.size(); ++i) differing += bytes[i] != cpu[i] ? 1.0 : 0.0;
-        if (codings[c].same_bytes)
+        if (parity_codings[c].same_bytes)
             checks.bytes.require(differing == 0.0);
         else
             checks.bytes.difference(differing, static_cast<double>(entries) / 200.0);
@@ -233,14 +171,14 @@ void check_coding(const Case& one, const stream::StudySeed& seed, const cuda::Tr
 }
 
 /// Compares inner products of the blocks that kernels decoded with those of measure_block.
-void check_products(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
+void check_products(const ParityCase& one, const stream::StudySeed& seed, std::uint64_t replicate,
                     const cuda::TrialStages& stages, const cuda::TrialResult& trial, std::size_t t, Checks& checks) {
     const auto [rows, columns] = one.shape;
     const auto observed = part<double>(stages.observed, t, rows, columns);
     estimators::AnalysedBlock block(observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
     const BlockQueries queries = queries_for(block, stream::Stream(seed, cell, stream::Role::query, replicate));
     const double allowed = one.in_float() ? 1e-5 : 1e-9;
-    for (std::size_t c = 0; c < std::size(codings); ++c) {
+    for (std::size_t c = 0; c < std::size(parity_codings); ++c) {
         arma::mat decoded(rows, columns);
         std::copy_n(stages.decoded[c].begin() + static_cast<std::ptrdiff_t>(t * decoded.n_elem), decoded.n_elem,
                     decoded.begin());
@@ -257,7 +195,7 @@ void check_products(const Case& one, const stream::StudySeed& seed, std::uint64_
     }
 }
 
-void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t replicate,
+void check_whole(const ParityCase& one, const stream::StudySeed& seed, std::uint64_t replicate,
                  const sim::SpikedSample& sample, const cuda::TrialResult& trial, Checks& checks) {
     estimators::AnalysedBlock block(sample.observed, estimators::AnalysedBlock::EmptyLines::strip, one.precision);
     const auto cpu =
@@ -276,9 +214,10 @@ void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t r
         difference(trial.right_products[i * sample.left.n_cols + i],
                    arma::dot(vectors.right.col(i), sample.right.col(i)));
     }
-    for (std::size_t c = 0; c < std::size(codings); ++c) {
-        const estimators::Compressor compressor(estimators::parse_method(codings[c].method), one.shape.columns,
-                                                code_bits, codings[c].options(seed, one.shape.columns, replicate));
+    for (std::size_t c = 0; c < std::size(parity_codings); ++c) {
+        const estimators::Compressor compressor(estimators::parse_method(parity_codings[c].method), one.shape.columns,
+                                                parity_bits,
+                                                parity_codings[c].options(seed, one.shape.columns, replicate));
         const auto coded = compressor.encode(block);
         const arma::mat decoded = compressor.decode(coded.encoded.bytes, one.shape.rows);
         checks.whole.require(trial.codes[c].rank == coded.rank);
@@ -288,7 +227,7 @@ void check_whole(const Case& one, const stream::StudySeed& seed, std::uint64_t r
     }
 }
 
-void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
+void check_case(cuda::TrialDevice& device, const ParityCase& one, Checks& checks) {
     const stream::StudySeed seed{};
     const auto [rows, columns] = one.shape;
     const sim::SpikedModel model = model_of(one);
@@ -301,16 +240,16 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
         if (auto& low_rank = plan.codecs[c].low_rank) {
             stored[c].resize(one.trials);
             low_rank->code = [code = low_rank->code, &of_trial = stored[c]](const cuda::FoundFactors& found) {
-                return of_trial[found.block - first] = code(found);
+                return of_trial[found.block - first_parity_trial] = code(found);
             };
         }
     cuda::TrialStages stages;
-    const auto trials = device.run(plan, first, one.trials, {}, &stages);
+    const auto trials = device.run(plan, first_parity_trial, one.trials, {}, &stages);
     for (std::size_t t = 0; t < one.trials; ++t) {
-        const sim::SpikedSample sample = sim::sample(model, seed, cell, first + t);
+        const sim::SpikedSample sample = sim::sample(model, seed, cell, first_parity_trial + t);
         checks.whole.require(trials[t].status == cuda::TrialStatus::fine);
         arma::mat normals(rows, columns);
-        stream::fill_normal(stream::Stream(seed, cell, stream::Role::noise, first + t),
+        stream::fill_normal(stream::Stream(seed, cell, stream::Role::noise, first_parity_trial + t),
                             {normals.memptr(), normals.n_elem});
         checks.normals.require(std::memcmp(stages.normals.data() + t * normals.n_elem, normals.memptr(),
                                            normals.n_elem * sizeof(double)) == 0);
@@ -324,8 +263,8 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
             check_decomposition<double>(one, plan, stages, trials[t], t, checks);
         check_shrinkage(one, trials[t], checks);
         check_coding(one, seed, stages, stored, t, checks);
-        check_products(one, seed, first + t, stages, trials[t], t, checks);
-        check_whole(one, seed, first + t, sample, trials[t], checks);
+        check_products(one, seed, first_parity_trial + t, stages, trials[t], t, checks);
+        check_whole(one, seed, first_parity_trial + t, sample, trials[t], checks);
     }
 }
 
@@ -333,7 +272,7 @@ void check_case(cuda::TrialDevice& device, const Case& one, Checks& checks) {
 
 std::vector<ParityCheck> check_parity(cuda::TrialDevice& device, std::size_t most_entries) {
     Checks checks;
-    for (const Case& one : cases)
+    for (const ParityCase& one : cases)
         if (one.shape.rows * one.shape.columns <= most_entries) check_case(device, one, checks);
     std::vector<ParityCheck> found;
     for (const LargestDifference* worst :
@@ -343,131 +282,10 @@ std::vector<ParityCheck> check_parity(cuda::TrialDevice& device, std::size_t mos
     return found;
 }
 
-namespace {
-
-/// Runs the checks on each GPU of a device. One that fails gives one check `kernels` that did not pass.
-template <class Check>
-std::vector<ParityCheck> check_each_gpu(const spiked::cuda::Device& device, const Check& check) {
-    using spiked::cuda::Backend;
-    std::vector<ParityCheck> found;
-    if (device.backend == Backend::cpu) return found;
-    for (const int number : device.numbers) {
-        const std::string name = spiked::cuda::name_of(device.backend, number);
-        try {
-            for (auto& one : check(number)) found.push_back({one.name, one.passed, name + ": " + one.detail});
-        } catch (const spiked::cuda::DeviceFailure& failure) {
-            found.push_back({"kernels", false, name + ": " + failure.what()});
-        }
-    }
-    return found;
-}
-
-/// Shapes that each use a different register tile; registers do not hold the last one.
-constexpr estimators::Shape tiles[] = {{32, 32}, {64, 64}, {96, 96}, {128, 64}, {128, 128}, {256, 128}, {250, 256}};
-
-template <class Real>
-ParityCheck check_copies(const DeviceUnderLoad& device, std::size_t count, std::size_t most_entries) {
-    constexpr std::uint32_t vectors = 16;
-    constexpr bool in_float = sizeof(Real) == sizeof(float);
-    const std::string name = in_float ? "copies, float" : "copies, double";
-    double worst = 0.0;
-    std::size_t shapes = 0;
-    try {
-        for (const estimators::Shape shape : tiles) {
-            if (shape.rows * shape.columns > most_entries) continue;
-            ++shapes;
-            cuda::BlocksToDecompose blocks{static_cast<std::uint32_t>(shape.rows),
-                                           static_cast<std::uint32_t>(shape.columns),
-                                           vectors,
-                                           in_float,
-                                           {}};
-            const std::size_t different = std::clamp<std::size_t>(count / 2, 1, 16);
-            const sim::SpikedModel model = model_of({shape, {}, sim::Colouring::eigenbasis, 0});
-            for (std::uint64_t r = 0; r < different; ++r) {
-                const auto block =
-                    arma::conv_to<arma::Mat<Real>>::from(sim::sample(model, stream::StudySeed{}, "load", r).observed);
-                blocks.blocks.insert(blocks.blocks.end(), block.begin(), block.end());
-            }
-            const auto pass = device.decompose(blocks, count);
-            pass->run();
-            const auto found = pass->outcome();
-            for (std::size_t b = 0, at = 0; at < found.size(); ++b) {
-                const auto reference =
-                    estimators::singular_values(part<double>(blocks.blocks, b, shape.rows, shape.columns));
-                for (const double value : reference)
-                    worst = std::max(worst, std::abs(found.at(at++) - value) / reference[0]);
-            }
-        }
-    } catch (const Error& error) {
-        return {name, false, error.what()};
-    }
-    const double allowed = in_float ? 2e-6 : 1e-13;
-    return {name, worst <= allowed,
-            fmt::format(
-                "{} blocks of {} shapes, the same bits in every copy, singular vectors; values within {:.1e} of the "
-                "largest (allowed {:.0e})",
-                count, shapes, worst, allowed)};
-}
-
-ParityCheck check_statuses(cuda::TrialDevice& device, std::size_t trials, std::size_t most_entries) {
-    const stream::StudySeed seed{};
-    std::size_t fine = 0;
-    std::size_t others = 0;  // left to the host, which is allowed for singular values that are too close
-    std::size_t done = 0;
-    const std::size_t coded_trials = std::max<std::size_t>(1, trials / 128);  // 8192 of a million
-    for (const auto& [one, is_coded] :
-         {std::pair{Case{{128, 128}, estimators::Precision::float32, sim::Colouring::eigenbasis, trials / 2}, false},
-          std::pair{Case{{96, 64}, estimators::Precision::float64, sim::Colouring::dense, trials / 4}, false},
-          std::pair{Case{{40, 100}, estimators::Precision::float32, sim::Colouring::dense, trials / 4}, false},
-          std::pair{Case{{20, 140}, estimators::Precision::float32, sim::Colouring::dense, coded_trials}, true},
-          std::pair{Case{{48, 32}, estimators::Precision::float64, sim::Colouring::dense, coded_trials}, true}}) {
-        if (one.shape.rows * one.shape.columns > most_entries) continue;
-        cuda::TrialPlan plan =
-            trial_plan(model_of(one), seed, "load", one.precision,
-                       {estimators::eoptshrink_rule(one.shape, estimators::EOptShrinkOptions::edge_fit())});
-        if (is_coded) add_codings(plan, seed, one.shape);
-        constexpr std::size_t batch_size = 4096;
-        for (std::size_t first_trial = 0; first_trial < one.trials; first_trial += batch_size) {
-            const auto found = device.run(plan, first_trial, std::min(batch_size, one.trials - first_trial), {});
-            for (const auto& trial : found) {
-                bool plausible = trial.values[0] > 0.0;
-                for (const auto& code : trial.codes)
-                    plausible = plausible && code.error > 0.0 && code.error < code.energy;
-                fine += trial.status == cuda::TrialStatus::fine && plausible ? 1 : 0;
-                others += trial.status == cuda::TrialStatus::for_the_host ? 1 : 0;
-            }
-            done += found.size();
-        }
-    }
-    return {"random matrices", done > 0 && others * 10000 <= done && fine + others == done,
-            fmt::format("{} of {} computed, {} left to the CPU (allowed 1 in 10000), {} failed", fine, done, others,
-                        done - fine - others)};
-}
-
-}  // namespace
-
 std::vector<ParityCheck> check_parity(const spiked::cuda::Device& device) {
     constexpr std::size_t memory = std::size_t{256} << 20;
     return check_each_gpu(
         device, [&](int number) { return check_parity(*cuda::trial_device(device.backend, number, memory)); });
-}
-
-std::vector<ParityCheck> check_under_load(const DeviceUnderLoad& device, std::size_t blocks, std::size_t trials,
-                                          std::size_t most_entries) {
-    return {check_copies<float>(device, blocks, most_entries), check_copies<double>(device, blocks, most_entries),
-            check_statuses(device.trials, trials, most_entries)};
-}
-
-std::vector<ParityCheck> check_under_load(const spiked::cuda::Device& device, std::size_t blocks, std::size_t trials) {
-    constexpr std::size_t memory = std::size_t{8} << 30;
-    return check_each_gpu(device, [&](int number) {
-        const auto decompose = [&](const cuda::BlocksToDecompose& wanted, std::size_t count) {
-            return cuda::decomposition_pass(device.backend, number, memory, wanted, count,
-                                            cuda::DecompositionPart::vectors);
-        };
-        const auto trial_device = cuda::trial_device(device.backend, number, memory);
-        return check_under_load({decompose, *trial_device}, blocks, trials);
-    });
 }
 
 }  // namespace spiked::validation

@@ -108,16 +108,16 @@ TEST(ValidateCommand, ASideThatIsZeroIsNotTested) {
         R"("layers.0.key":{"dtype":"F16","shape":[1,256,32],"data_offsets":[0,16384]},)"
         R"("layers.0.value":{"dtype":"F16","shape":[1,256,32],"data_offsets":[16384,32768]}})",
         data);
-    const Outcome both = spiked("validate --claim one-bit-saved --json --progress none " + path);
+    const Outcome both = spiked("validate --claim adaptive-rank --json --progress none " + path);
     ASSERT_EQ(both.code, 0) << both.err;
     const Json document = both.json();
     const auto& claims = *document.find("claims")->items();
     ASSERT_EQ(claims.size(), 2U);
     for (const auto& criterion : *claims[1].find("criteria")->items())
         EXPECT_NE(criterion.find("name")->string()->find("key"), std::string::npos);
-    const Outcome zero = spiked("validate --claim one-bit-saved --side value --progress none " + path);
+    const Outcome zero = spiked("validate --claim adaptive-rank --side value --progress none " + path);
     EXPECT_EQ(zero.code, 0) << zero.err;
-    EXPECT_NE(zero.err.find("one-bit-saved is not tested on " + path + ": it has no blocks, or all of them are zero"),
+    EXPECT_NE(zero.err.find("adaptive-rank is not tested on " + path + ": it has no blocks, or all of them are zero"),
               std::string::npos)
         << zero.err;
     const Outcome none = spiked("validate --claim bits.formula --progress none " + path);

@@ -16,7 +16,7 @@ namespace {
 using spiked::cuda::EmulatedMachine;
 
 /// An emulated machine that plants a defect in the output of one kernel.
-enum class PlantedDefect {
+enum class DeviceDefect {
     none,
     normals,
     samples,
@@ -34,7 +34,7 @@ enum class PlantedDefect {
 };
 class DefectiveMachine : public EmulatedMachine {
 public:
-    explicit DefectiveMachine(PlantedDefect defect) : EmulatedMachine(0, plenty), defect_(defect) {}
+    explicit DefectiveMachine(DeviceDefect defect) : EmulatedMachine(0, plenty), defect_(defect) {}
     template <class Kernel>
     void launch(const Kernel& kernel, unsigned blocks) const {
         EmulatedMachine::launch(kernel, blocks);
@@ -45,60 +45,60 @@ private:
     template <class Kernel>
     void plant(const Kernel&) const {}
     void plant(const stream::FillNormals<double>& kernel) const {
-        if (defect_ == PlantedDefect::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
+        if (defect_ == DeviceDefect::normals) kernel.out[5] = std::nextafter(kernel.out[5], 9.0);
     }
     void plant(const sim::SpikedBlocks& kernel) const { plant(kernel.model); }
     void plant(const sim::DrawnBlocks& kernel) const { plant(kernel.model); }
     void plant(const sim::SpikedEntries& samples) const {
-        if (defect_ == PlantedDefect::samples) samples.observed[5] += 1e-9;
-        if (defect_ == PlantedDefect::entries && samples.observed_as_float != nullptr)
+        if (defect_ == DeviceDefect::samples) samples.observed[5] += 1e-9;
+        if (defect_ == DeviceDefect::entries && samples.observed_as_float != nullptr)
             samples.observed_as_float[5] = std::numeric_limits<float>::quiet_NaN();
     }
     template <class Real>
     void plant(const estimators::cuda::SingularValues<Real>& kernel) const {
-        if (defect_ == PlantedDefect::values) kernel.batch.values[1] *= 1.0 + 1e-5;
+        if (defect_ == DeviceDefect::values) kernel.batch.values[1] *= 1.0 + 1e-5;
     }
     template <class Real, unsigned slots>
     void plant(const estimators::cuda::BackTransform<Real, slots>& kernel) const {
         const auto& size = kernel.batch.size;
-        const std::uint32_t wrong = defect_ == PlantedDefect::vectors          ? 1
-                                    : defect_ == PlantedDefect::vectors_of_all ? size.count
-                                                                               : 0;
+        const std::uint32_t wrong = defect_ == DeviceDefect::vectors          ? 1
+                                    : defect_ == DeviceDefect::vectors_of_all ? size.count
+                                                                              : 0;
         for (std::size_t b = 0; b < wrong; ++b)
             kernel.batch.left_vectors[b * size.vectors * size.long_side + 3] += Real{1e-4F};
     }
     void plant(const estimators::cuda::ShrinkBlocks& kernel) const {
-        if (defect_ == PlantedDefect::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
+        if (defect_ == DeviceDefect::shrinkage) kernel.shrunk[0] *= 1.0 + 1e-8;
     }
     void plant(const estimators::cuda::TurnByHadamard<float>& kernel) const {
-        if (defect_ == PlantedDefect::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
+        if (defect_ == DeviceDefect::rotation && !kernel.back) kernel.to[7] = std::nextafter(kernel.to[7], 9.0F);
     }
     void plant(const estimators::cuda::PackCells& kernel) const {
-        if (defect_ == PlantedDefect::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
+        if (defect_ == DeviceDefect::bytes) kernel.bytes[2 * kernel.rows] ^= 1U;
     }
     void plant(const estimators::cuda::SplitLowRank<float>& kernel) const {
-        if (defect_ == PlantedDefect::low_rank && kernel.residual != kernel.blocks_in) kernel.residual[3] += 0.1F;
+        if (defect_ == DeviceDefect::low_rank && kernel.residual != kernel.blocks_in) kernel.residual[3] += 0.1F;
     }
     void plant(const estimators::cuda::SquaredErrors<float>& kernel) const {
-        if (defect_ == PlantedDefect::coded) kernel.sums.errors[0] = 2.0 * kernel.sums.energies[0];
+        if (defect_ == DeviceDefect::coded) kernel.sums.errors[0] = 2.0 * kernel.sums.energies[0];
     }
     template <class Entry>
     void plant(const estimators::cuda::PairSums<Entry>& kernel) const {
-        if (defect_ == PlantedDefect::products) kernel.sums[0].renormalised += 1.0;
+        if (defect_ == DeviceDefect::products) kernel.sums[0].renormalised += 1.0;
     }
     template <class Real>
     void plant(const estimators::cuda::LowRankErrors<Real>& kernel) const {
-        if (defect_ == PlantedDefect::errors) kernel.sums.errors[0] *= 1.001;
+        if (defect_ == DeviceDefect::errors) kernel.sums.errors[0] *= 1.001;
     }
 
-    PlantedDefect defect_;
+    DeviceDefect defect_;
 };
 
 TEST(ParityControl, APlantedDefectFailsItsCheckAndNoEarlierOne) {
     const std::vector<std::string> names = {"normals",  "samples",         "values",         "vectors",    "eOptShrink",
                                             "rotation", "quantizer bytes", "inner products", "whole trial"};
     for (int defect = 0; defect <= 9; ++defect) {
-        cuda::TrialBatch<DefectiveMachine> device(static_cast<PlantedDefect>(defect));
+        cuda::TrialBatch<DefectiveMachine> device(static_cast<DeviceDefect>(defect));
         const auto checks = check_parity(device, 1300);
         ASSERT_EQ(checks.size(), names.size());
         for (int c = 0; c < 9; ++c) {
@@ -115,7 +115,7 @@ TEST(ParityControl, APlantedDefectFailsItsCheckAndNoEarlierOne) {
 }
 
 TEST(ParityControl, ADefectOfALowRankPartFailsTheCheckOfTheRotatedRest) {
-    cuda::TrialBatch<DefectiveMachine> device(PlantedDefect::low_rank);
+    cuda::TrialBatch<DefectiveMachine> device(DeviceDefect::low_rank);
     for (const auto& check : check_parity(device, 1300)) {
         if (check.name == "rotation") {
             EXPECT_FALSE(check.passed) << check.detail;
@@ -128,7 +128,7 @@ TEST(ParityControl, ADefectOfALowRankPartFailsTheCheckOfTheRotatedRest) {
 /// The machine that the next pass is made on, which cannot be told more.
 class NextMachine : public DefectiveMachine {
 public:
-    static inline PlantedDefect defect = PlantedDefect::none;
+    static inline DeviceDefect defect = DeviceDefect::none;
     NextMachine(int, std::size_t) : DefectiveMachine(defect) {}
 };
 
@@ -137,31 +137,31 @@ TEST(ParityControl, BadBlocksUnderLoadFailTheirChecks) {
     const auto decompose = [](const cuda::BlocksToDecompose& blocks, std::size_t count) {
         return cuda::decomposition_pass_on<NextMachine>(0, plenty, blocks, count, cuda::DecompositionPart::vectors);
     };
-    const auto checks_with = [&](PlantedDefect defect) {
+    const auto checks_with = [&](DeviceDefect defect) {
         NextMachine::defect = defect;
         cuda::TrialBatch<DefectiveMachine> trials(defect);
         const auto checks = check_under_load({decompose, trials}, 4, 16, 4096);
         EXPECT_EQ(checks.size(), 3U);
         return checks;
     };
-    for (const auto& check : checks_with(PlantedDefect::none)) EXPECT_TRUE(check.passed) << check.detail;
-    for (const auto& [defect, words] : {std::pair{PlantedDefect::values, "singular values"},
-                                        {PlantedDefect::vectors, "left vectors"},
-                                        {PlantedDefect::vectors_of_all, "vectors of block 0 are"}}) {
+    for (const auto& check : checks_with(DeviceDefect::none)) EXPECT_TRUE(check.passed) << check.detail;
+    for (const auto& [defect, words] : {std::pair{DeviceDefect::values, "singular values"},
+                                        {DeviceDefect::vectors, "left vectors"},
+                                        {DeviceDefect::vectors_of_all, "vectors of block 0 are"}}) {
         const auto checks = checks_with(defect);
         for (const std::size_t copies : {0U, 1U}) {
             EXPECT_FALSE(checks[copies].passed);
             EXPECT_NE(checks[copies].detail.find(words), std::string::npos) << checks[copies].detail;
         }
     }
-    const auto checks = checks_with(PlantedDefect::entries);
+    const auto checks = checks_with(DeviceDefect::entries);
     EXPECT_FALSE(checks[2].passed) << checks[2].detail;
     EXPECT_NE(checks[2].detail.find("4 of 6 computed, 0 left to the CPU (allowed 1 in 10000), 2 failed"),
               std::string::npos)
         << checks[2].detail;
-    EXPECT_FALSE(checks_with(PlantedDefect::coded)[2].passed) << "a code that loses more than the block holds";
+    EXPECT_FALSE(checks_with(DeviceDefect::coded)[2].passed) << "a code that loses more than the block holds";
     // A check of no matrix is none.
-    cuda::TrialBatch<DefectiveMachine> trials(PlantedDefect::none);
+    cuda::TrialBatch<DefectiveMachine> trials(DeviceDefect::none);
     EXPECT_FALSE(check_under_load({decompose, trials}, 4, 16, 1024)[2].passed);
 }
 

@@ -32,14 +32,14 @@ Covariance ar7(std::size_t size) { return Covariance::ar1(0.7, size); }
 Covariance exp1(std::size_t size) { return Covariance::exponential(1.0, size); }
 Covariance exp2(std::size_t size) { return Covariance::exponential(2.0, size); }
 
-struct Noise {
+struct NoiseCase {
     const char* name;
     Covariance (*row)(std::size_t);
     Covariance (*column)(std::size_t);
 };
-constexpr Noise noises[] = {{"White_White", white, white}, {"Ar5_Exp2", ar5, exp2}, {"White_Exp2", white, exp2},
-                            {"Ar5_White", ar5, white},     {"Ar7_Ar7", ar7, ar7},   {"Exp1_Ar5", exp1, ar5}};
-std::ostream& operator<<(std::ostream& out, const Noise& noise) { return out << noise.name; }
+constexpr NoiseCase noises[] = {{"White_White", white, white}, {"Ar5_Exp2", ar5, exp2}, {"White_Exp2", white, exp2},
+                                {"Ar5_White", ar5, white},     {"Ar7_Ar7", ar7, ar7},   {"Exp1_Ar5", exp1, ar5}};
+std::ostream& operator<<(std::ostream& out, const NoiseCase& noise) { return out << noise.name; }
 
 struct Shape {
     std::size_t rows;
@@ -74,9 +74,9 @@ Values predict(const SeparableLaw& law, double strength) {
             spike.shrunk(theory::Loss::frobenius).value};
 }
 
-class SeparableSimulationLaw : public testing::TestWithParam<std::tuple<Noise, Shape>> {
+class SeparableSimulationLaw : public testing::TestWithParam<std::tuple<NoiseCase, Shape>> {
 protected:
-    const Noise noise_ = std::get<Noise>(GetParam());
+    const NoiseCase noise_ = std::get<NoiseCase>(GetParam());
     const Shape shape_ = std::get<Shape>(GetParam());
     const Covariance row_ = noise_.row(shape_.rows);
     const Covariance column_ = noise_.column(shape_.columns);
@@ -180,7 +180,7 @@ TEST_P(SeparableSimulationLaw, HoldsAndWrongLawsAreRejected) {
 
 INSTANTIATE_TEST_SUITE_P(Noise, SeparableSimulationLaw,
                          testing::Combine(testing::ValuesIn(noises), testing::ValuesIn(shapes)), [](const auto& block) {
-                             return fmt::format("{}_{}x{}", std::get<Noise>(block.param).name,
+                             return fmt::format("{}_{}x{}", std::get<NoiseCase>(block.param).name,
                                                 std::get<Shape>(block.param).rows,
                                                 std::get<Shape>(block.param).columns);
                          });

@@ -1,4 +1,4 @@
-#include "app/commands/study_run.hpp"
+#include "app/studies/study_run.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,13 +17,13 @@
 #include "core/runtime/parallel.hpp"
 #include "core/text/names.hpp"
 #include "reports/page/html_report.hpp"
-#include "reports/tables/junit.hpp"
 #include "reports/tables/store_text.hpp"
-#include "validation/claims/claim_study.hpp"
+#include "reports/verdicts/junit.hpp"
 #include "validation/engine/dry_run.hpp"
 #include "validation/store/open_store.hpp"
 #include "validation/trials/device_trials.hpp"
 #include "validation/trials/parity.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 namespace spiked::app {
 namespace {

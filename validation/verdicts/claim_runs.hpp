@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "validation/claims/claim_study.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 // The trials of claims and their analysis, for verdicts (claim_verdicts.cpp) and closest faults (closest_fault.cpp).
 namespace spiked::validation {
@@ -47,10 +47,10 @@ struct FaultSearch {
 /// linear in its size (`share_faults`): both need no trials but those already drawn. In the full tier, other faults
 /// with a size are searched in their own unit, on further trials of the store with the random numbers of the criterion,
 /// as far as it has them. Between sizes that are drawn, at first 0 and the planted one, trials are interpolated, or,
-/// where the summary is a fraction or a distance, are those of one of the two. Sizes 1/12 below and 1/12 above the one
-/// at which the criterion begins to fail there are drawn, mostly two; from the fourth draw on the middle of those that
-/// enclose it. The search ends where these are within a third of it, below 1/64 of the planted size, or after six
-/// draws.
+/// where the summary is a fraction or a distance, are those of one of the two. A size an eighth above the one at which
+/// the criterion begins to fail there is drawn, mostly one; from the fourth draw on the middle of those that enclose
+/// it. The search ends where a size that was drawn fails and is at most a quarter above it or 1/64 of the planted size,
+/// or after six draws.
 void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
                            ClaimStore& store);
 

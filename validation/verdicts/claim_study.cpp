@@ -1,4 +1,4 @@
-#include "validation/claims/claim_study.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include "core/runtime/call_once.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
-#include "validation/claims/claim_runs.hpp"
 #include "validation/store/open_store.hpp"
+#include "validation/verdicts/claim_runs.hpp"
 
 namespace spiked::validation {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "validation/claims/claim_verdicts.hpp"
+#include "validation/verdicts/claim_verdicts.hpp"
 
 namespace spiked::validation {
 

@@ -1,4 +1,4 @@
-#include "reports/tables/junit.hpp"
+#include "reports/verdicts/junit.hpp"
 
 #include <fmt/format.h>
 

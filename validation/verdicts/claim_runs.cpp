@@ -1,4 +1,4 @@
-#include "validation/claims/claim_runs.hpp"
+#include "validation/verdicts/claim_runs.hpp"
 
 #include <algorithm>
 #include <cmath>

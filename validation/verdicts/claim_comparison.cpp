@@ -1,4 +1,4 @@
-#include "validation/claims/claim_comparison.hpp"
+#include "validation/verdicts/claim_comparison.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "validation/claims/claim_runs.hpp"
+#include "validation/verdicts/claim_runs.hpp"
 
 namespace spiked::validation {
 namespace {

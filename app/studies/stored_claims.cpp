@@ -1,4 +1,4 @@
-#include "app/commands/stored_claims.hpp"
+#include "app/studies/stored_claims.hpp"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,10 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
-#include "validation/claims/claim_study.hpp"
 #include "validation/engine/judge.hpp"
 #include "validation/store/open_store.hpp"
 #include "validation/study/command_studies.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 namespace spiked::app {
 namespace {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "validation/claims/claim_verdicts.hpp"
+#include "validation/verdicts/claim_verdicts.hpp"
 
 namespace spiked::reports {
 

@@ -1,4 +1,4 @@
-#include "validation/claims/claim_study.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 #include <gtest/gtest.h>
 

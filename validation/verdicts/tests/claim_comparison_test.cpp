@@ -1,4 +1,4 @@
-#include "validation/claims/claim_comparison.hpp"
+#include "validation/verdicts/claim_comparison.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim/random/normal.hpp"
-#include "validation/claims/selftest.hpp"
 #include "validation/engine/tests/fake_study.hpp"
+#include "validation/verdicts/selftest.hpp"
 
 namespace spiked::validation {
 namespace {

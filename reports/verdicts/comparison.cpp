@@ -1,4 +1,4 @@
-#include "reports/tables/comparison.hpp"
+#include "reports/verdicts/comparison.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

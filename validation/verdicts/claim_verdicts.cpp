@@ -1,4 +1,4 @@
-#include "validation/claims/claim_verdicts.hpp"
+#include "validation/verdicts/claim_verdicts.hpp"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
-#include "validation/claims/claim_runs.hpp"
 #include "validation/engine/engine.hpp"
+#include "validation/verdicts/claim_runs.hpp"
 
 namespace spiked::validation {
 namespace {

@@ -1,8 +1,8 @@
-#include "app/commands/dry_run.hpp"
+#include "app/studies/dry_run.hpp"
 
 #include <fmt/format.h>
 
-#include "app/commands/study_run.hpp"
+#include "app/studies/study_run.hpp"
 #include "core/runtime/parallel.hpp"
 #include "core/text/printable.hpp"
 #include "reports/tables/text_table.hpp"

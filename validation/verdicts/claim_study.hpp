@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "validation/claims/claim_verdicts.hpp"
 #include "validation/store/experiment.hpp"
 #include "validation/store/sqlite.hpp"
+#include "validation/verdicts/claim_verdicts.hpp"
 
 // Claims as a study of the engine: a cell holds trials of one criterion at one size, and its methods are the criterion
 // as stated and its controls. They are drawn trial by trial together, because a control often uses the block that its

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "validation/claims/claim_study.hpp"
 #include "validation/engine/compare.hpp"
+#include "validation/verdicts/claim_study.hpp"
 
 namespace spiked::validation {
 

@@ -1,4 +1,4 @@
-#include "reports/tables/claim_summary.hpp"
+#include "reports/verdicts/claim_summary.hpp"
 
 #include <gtest/gtest.h>
 

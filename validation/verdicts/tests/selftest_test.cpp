@@ -1,4 +1,4 @@
-#include "validation/claims/selftest.hpp"
+#include "validation/verdicts/selftest.hpp"
 
 #include <gtest/gtest.h>
 

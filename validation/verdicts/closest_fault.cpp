@@ -7,15 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "validation/claims/claim_runs.hpp"
+#include "validation/verdicts/claim_runs.hpp"
 
 namespace spiked::validation {
 namespace {
 
 // The size of a fault is known to 2^-halvings of the planted one.
 constexpr double halvings = 8.0;
-// Sizes this much smaller and larger than the one that is expected to be the largest are drawn, in parts of it.
-constexpr double beside = 1.0 / 12.0;
+// A size this much larger than the one at which the criterion is expected to begin to fail is drawn, in parts of it.
+constexpr double beside = 1.0 / 8.0;
 // After so many draws the middle of those that enclose the boundary is drawn.
 constexpr std::size_t most_guesses = 3;
 constexpr std::size_t most_draws = 6;
@@ -32,8 +32,8 @@ struct PartBracket {
 /// Trials between two runs, the first where the share is 0 and the second where it is 1: mixed or blended.
 using Between = TrialRun (*)(const TrialRun& first, const TrialRun& second, double share);
 
-/// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials", or one number where
-/// both are the same in two digits.
+/// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials"; one number where both
+/// are the same in two digits, and "at most 22" where no smaller fault was tried.
 std::string fault_words(const Control& control, bool own_unit, double passes, double fails) {
     std::string words = !own_unit                     ? control.description + ", in {} % of the trials"
                         : control.size->words.empty() ? control.description + ": {} " + control.size->unit
@@ -45,6 +45,8 @@ std::string fault_words(const Control& control, bool own_unit, double passes, do
     };
     const std::string least = digits(unit * passes);
     const std::string most = digits(unit * fails);
+    const double none = own_unit ? control.size->none : 0.0;
+    if (passes == none) return words.replace(at, 2, (fails > none ? "at most " : "at least ") + most);
     return words.replace(at, 2, least == most ? least : least + " to " + most);
 }
 
@@ -59,7 +61,7 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) 
                                            size(found.passes),
                                            size(found.fails),
                                            own_unit ? control.size->unit : "of the trials",
-                                           found.passes,
+                                           found.fails,
                                            own_unit,
                                            fault_words(control, own_unit, size(found.passes), size(found.fails))};
 }
@@ -83,37 +85,38 @@ PartBracket bisect(const DrawnRuns& drawn, Between between, double alpha, PartBr
 /// The search for a fault with a unit of its own.
 class OwnSearch {
 public:
-    OwnSearch(FaultSearch& search, double alpha) : search_(&search), alpha_(alpha) { bisect_again(); }
+    OwnSearch(FaultSearch& search, double alpha) : search_(&search), alpha_(alpha) { expect_again(); }
 
     [[nodiscard]] FaultSearch& search() const { return *search_; }
     /// Sizes that were drawn, or 0 and the planted one.
     [[nodiscard]] const PartBracket& enclosing() const { return enclosing_; }
     /// The size to draw next.
     [[nodiscard]] double part() const {
-        if (drawn_.size() >= most_guesses) return enclosing_.middle();
-        const bool passes_near = enclosing_.passes >= (1.0 - 2.0 * beside) * expected_;
-        return std::max(smallest, (passes_near ? 1.0 + beside : 1.0 - beside) * expected_);
+        return drawn_.size() < most_guesses ? std::max(smallest, (1.0 + beside) * expected_) : enclosing_.middle();
     }
-    [[nodiscard]] bool searched() const { return !drawn_.empty(); }
+    [[nodiscard]] bool searched() const { return !lacking_ || !drawn_.empty(); }
     [[nodiscard]] bool ended() const { return ended_; }
 
-    void end() { ended_ = true; }
+    /// The store lacks the trials.
+    void end() { lacking_ = ended_ = true; }
     void add(TrialRun run) {
         const double at = part();
-        (analyse(run, alpha_).verdict == Verdict::fail ? enclosing_.fails : enclosing_.passes) = at;
+        const bool fails = analyse(run, alpha_).verdict == Verdict::fail;
+        (fails ? enclosing_.fails : enclosing_.passes) = at;
         drawn_.emplace(at, std::move(run));
-        bisect_again();
-        ended_ = enclosing_.fails - enclosing_.passes <= 4.0 * beside * expected_ || enclosing_.fails <= smallest ||
-                 drawn_.size() == most_draws;
+        expect_again();
     }
 
 private:
-    void bisect_again() {
+    /// The search ends where a drawn size fails that is close to the one expected on interpolated trials.
+    void expect_again() {
         DrawnRuns runs{{0.0, search_->sound}, {1.0, search_->faulty}};
         for (const auto& [part, run] : drawn_) runs.emplace(part, &run);
         const Summary summary = search_->sound->criterion->summary;
         const bool smooth = summary != Summary::share && summary != Summary::distance;
         expected_ = bisect(runs, smooth ? blended : mixed, alpha_, enclosing_).middle();
+        const bool fails_near = enclosing_.fails <= std::max(smallest, (1.0 + 2.0 * beside) * expected_);
+        ended_ = fails_near || drawn_.size() == most_draws;
     }
 
     FaultSearch* search_;
@@ -122,6 +125,7 @@ private:
     PartBracket enclosing_ = {};
     double expected_ = 0.0;  ///< where the criterion begins to fail on interpolated trials
     bool ended_ = false;
+    bool lacking_ = false;
 };
 
 /// One step of the searches of a criterion, which share their trials' blocks. They end where the store lacks trials.

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "core/text/json.hpp"
-#include "validation/claims/claim_comparison.hpp"
 #include "validation/engine/compare.hpp"
+#include "validation/verdicts/claim_comparison.hpp"
 
 namespace spiked::reports {
 

@@ -50,7 +50,7 @@ struct ClosestFault {
     double passes = 0.0;  ///< the largest size tried at which the criterion does not fail
     double fails = 0.0;   ///< the smallest size tried at which it fails
     std::string unit;
-    double part = 0.0;      ///< `passes` as a part of the planted size
+    double part = 0.0;      ///< `fails` as a part of the planted size
     bool own_unit = false;  ///< whether it has a unit of its own: the sizes of other faults are fractions of the trials
     std::string words = {};  ///< the fault with both sizes, such as "a threshold 15 to 22 % too large"
 };
