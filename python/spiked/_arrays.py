@@ -61,7 +61,8 @@ def _numbers_of(value: Any, name: str) -> Any:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, (getattr(pandas, "DataFrame", ()), getattr(pandas, "Series", ()))):
         return value
-    columns = list(value.items()) if value.ndim == 2 else [(value.name, value)]
+    table: Any = value
+    columns = list(table.items()) if table.ndim == 2 else [(table.name, table)]
     is_number = pandas.api.types.is_numeric_dtype
     other = [repr(label) for label, column in columns if not is_number(column.dtype)]
     if other:
@@ -69,7 +70,7 @@ def _numbers_of(value: Any, name: str) -> Any:
     dtypes = {column.dtype for _, column in columns}
     if any(dtype.kind == "c" for dtype in dtypes) or (len(dtypes) < 2 and all(isinstance(d, np.dtype) for d in dtypes)):
         return value
-    return value.to_numpy(dtype=float, na_value=np.nan)
+    return table.to_numpy(dtype=float, na_value=np.nan)
 
 
 def array(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
@@ -100,7 +101,7 @@ def array(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
                 f'and prepare take them as missing at random with missing="uniform"'
             )
         if np.ma.is_masked(value) and value.dtype.kind not in _KINDS:
-            value = value.astype(np.result_type(value.dtype, np.float32)).filled(np.nan)
+            value = np.ma.filled(value.astype(np.result_type(value.dtype, np.float32)), np.nan)
         else:
             value = value.data
     try:
