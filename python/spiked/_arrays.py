@@ -26,6 +26,15 @@ def _reject_kind(name: str, kind: str) -> NoReturn:
     raise InputError(f"{name} holds {_KINDS[kind].format(name=name)}")
 
 
+def reject_masked(value: Any, name: str) -> None:
+    """Rejects masked values, which NumPy and scikit-learn take for numbers."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InputError(
+            f"{name} has masked values (every entry counts): fill them, or remove their rows or columns; denoise, pca "
+            f'and prepare take them as missing at random with missing="uniform"'
+        )
+
+
 def is_torch(value: Any) -> bool:
     """Whether `value` is a tensor of PyTorch, which is not imported for it."""
     torch = sys.modules.get("torch")
@@ -48,20 +57,28 @@ def _from_torch(tensor: Any, name: str) -> np.ndarray:
 
 
 def _numbers_of(value: Any, name: str) -> Any:
-    """`value` in a form that NumPy reads: tensors, also those of a list, and tables of pandas with their own dtypes."""
+    """`value` in a form that NumPy reads: tensors, and tables of pandas with their own dtypes, also those of a list, which
+    becomes a masked array where an entry of it has masked values."""
     if is_torch(value):
         try:
             return _from_torch(value, name)
         except (RuntimeError, TypeError, NotImplementedError) as problem:
             raise InputError(f"{name} is a tensor that NumPy cannot read ({problem}): pass its numbers") from problem
-    if isinstance(value, (list, tuple)) and any(is_torch(entry) for entry in value):
-        return [_numbers_of(entry, f"{name}[{i}]") for i, entry in enumerate(value)]
+    if isinstance(value, (list, tuple)):
+        parts = [_part(entry, name, i) for i, entry in enumerate(value)]
+        if not any(np.ma.is_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray)):
+            return parts
+        try:
+            return np.ma.stack(parts)  # NumPy itself would take the values under the masks
+        except ValueError as problem:
+            raise InputError(f"{name} is no array ({problem}): pass rows of equal length") from problem
     if hasattr(value, "toarray") and hasattr(value, "nnz"):
         raise InputError(f"{name} is a sparse matrix (its zeros count here): pass {name}.toarray()")
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(value, (getattr(pandas, "DataFrame", ()), getattr(pandas, "Series", ()))):
         return value
-    columns = list(value.items()) if value.ndim == 2 else [(value.name, value)]
+    table: Any = value
+    columns = list(table.items()) if table.ndim == 2 else [(table.name, table)]
     is_number = pandas.api.types.is_numeric_dtype
     other = [repr(label) for label, column in columns if not is_number(column.dtype)]
     if other:
@@ -69,7 +86,14 @@ def _numbers_of(value: Any, name: str) -> Any:
     dtypes = {column.dtype for _, column in columns}
     if any(dtype.kind == "c" for dtype in dtypes) or (len(dtypes) < 2 and all(isinstance(d, np.dtype) for d in dtypes)):
         return value
-    return value.to_numpy(dtype=float, na_value=np.nan)
+    return table.to_numpy(dtype=float, na_value=np.nan)
+
+
+def _part(entry: Any, name: str, index: int) -> Any:
+    """An entry of a list, most of which are numbers, rows or arrays that need nothing."""
+    if isinstance(entry, (int, float, list, tuple)) or type(entry) is np.ndarray:
+        return entry
+    return _numbers_of(entry, f"{name}[{index}]")
 
 
 def array(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
@@ -94,19 +118,18 @@ def array(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
         return value
     value = _numbers_of(value, name)
     if isinstance(value, np.ma.MaskedArray):
-        if np.ma.is_masked(value) and not missing:
-            raise InputError(
-                f"{name} has masked values (every entry counts): fill them, or remove their rows or columns; denoise, pca "
-                f'and prepare take them as missing at random with missing="uniform"'
-            )
+        if not missing:
+            reject_masked(value, name)
         if np.ma.is_masked(value) and value.dtype.kind not in _KINDS:
-            value = value.astype(np.result_type(value.dtype, np.float32)).filled(np.nan)
+            value = np.ma.filled(value.astype(np.result_type(value.dtype, np.float32)), np.nan)
         else:
             value = value.data
     try:
         found = np.asarray(value)
-    except ValueError as problem:
+    except (ValueError, TypeError) as problem:
         raise InputError(f"{name} is no array ({problem}): pass rows of equal length") from problem
+    except MemoryError:
+        raise OutOfMemory(f"{name} does not fit into memory: pass less data at once") from None
     kind = found.dtype.kind
     if kind in _KINDS:
         _reject_kind(name, kind)
@@ -202,6 +225,15 @@ def room(wanted: Tuple[int, ...], name: str, dtype: Any = np.float64) -> np.ndar
 
 def _reject_room(name: str, wanted: Tuple[int, ...]) -> NoReturn:
     raise OutOfMemory(f"{name}: an array of shape {wanted} does not fit into memory: pass a smaller one") from None
+
+
+def points(value: Any, name: str) -> Tuple[np.ndarray, np.ndarray]:
+    """`value`, of any shape, as a new array of float64 in C order, and an array of that shape for results."""
+    given = array(value, name)
+    try:
+        return np.array(given, dtype=np.float64, order="C"), np.empty(given.shape)
+    except (MemoryError, ValueError):
+        _reject_room(name, given.shape)
 
 
 def with_whole_strides(found: np.ndarray) -> np.ndarray:

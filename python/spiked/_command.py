@@ -6,12 +6,12 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import threading
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
+from ._waiting import interruptible
 from .errors import InternalError, LibraryNotFound, SpikedError, Stopped, error_of
 
 COMMAND_VARIABLE = "SPIKED_COMMAND"
@@ -55,6 +55,39 @@ class _LastLines(threading.Thread):
             self.last = line.strip() or self.last
 
 
+class _Command:
+    """A process of the command, which is asked to stop by another thread than that which runs it."""
+
+    def __init__(self, words: Sequence[str], show: bool) -> None:
+        self.words, self.show = words, show
+        self.process: Optional["subprocess.Popen[str]"] = None
+        self.stopped = False
+
+    def run(self) -> Tuple[int, str, str]:
+        """Its exit code, what it wrote to standard output, and its last line on standard error."""
+        with subprocess.Popen(
+            self.words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            self.process = process
+            if self.stopped:  # before there was a process to ask
+                process.terminate()
+            notes = _LastLines(process.stderr, self.show)
+            assert process.stdout is not None
+            text = process.stdout.read()
+            notes.join()
+            return process.wait(), text, notes.last
+
+    def stop(self) -> None:
+        self.stopped = True
+        if self.process is not None:
+            self.process.terminate()  # by SIGTERM: `run` saves what it has, and is resumable
+
+
 def run_command(arguments: Sequence[str], show: bool = False) -> Tuple[int, str]:
     """Runs the command; returns its exit code and what it wrote to standard output.
 
@@ -72,34 +105,11 @@ def run_command(arguments: Sequence[str], show: bool = False) -> Tuple[int, str]
     KeyboardInterrupt
         After the command was asked to stop and has ended.
     """
-    command = [command_path(), *arguments]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-    )
-    notes = _LastLines(process.stderr, show)
-    output: List[str] = []
-    try:
-        assert process.stdout is not None
-        output.extend(process.stdout)
-        code = process.wait()
-    except BaseException:
-        process.send_signal(signal.SIGTERM)  # it saves what it has, and is resumable
-        process.wait()
-        raise
-    finally:
-        notes.join()
-        for stream in (process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-    text = "".join(output)
+    command = _Command([command_path(), *arguments], show)
+    code, text, last_note = interruptible(command.run, command.stop)
     if code in ANSWERED and not (code == 1 and '"spiked.error/' in text[:60]):
         return code, text
-    raise _failure(text, notes.last, code)
+    raise _failure(text, last_note, code)
 
 
 def _failure(text: str, last_note: str, code: int) -> SpikedError:

@@ -9,11 +9,12 @@ import re
 import struct
 import threading
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
-from typing import Any, Callable, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Optional, Tuple, TypeVar
 
 import numpy as np
 
 from . import _arrays
+from ._waiting import interruptible
 from .errors import InternalError, LibraryNotFound, error_of
 
 LIBRARY_VARIABLE = "SPIKED_LIBRARY"
@@ -33,8 +34,6 @@ _MANY_DECOMPOSITIONS = re.compile(r"signflip|[:=](pa|ddpa|bcv)(?![a-z])")
 _SEARCHING = re.compile(r"tcq|qtip|trellis|pq")
 # Seconds that Ctrl-C waits for such a call to stop. What does not stop by then goes on in its thread.
 LONGEST_STOP = 0.5
-# Seconds between two looks for Ctrl-C.
-LOOK_EVERY = 0.1
 
 Result = TypeVar("Result")
 
@@ -356,12 +355,7 @@ def cost_of(method: str) -> float:
 
 
 def run_long(work: float, call: Callable[[], Result], keep: Tuple[Any, ...]) -> Result:
-    """Makes a call so that Ctrl-C ends it.
-
-    A signal reaches Python between two of its instructions, so a long call in the main thread would hear it only when it
-    returns. Such a call runs in a thread of its own, for which the main thread waits. On Ctrl-C the library is asked to
-    stop (`spiked_stop_when`), for which the main thread waits `LONGEST_STOP`; where the library does not look in that
-    time, its thread goes on, for which only the end of the process waits.
+    """Makes a call of the library; Ctrl-C ends a long one by `spiked_stop_when`.
 
     Parameters
     ----------
@@ -374,32 +368,13 @@ def run_long(work: float, call: Callable[[], Result], keep: Tuple[Any, ...]) -> 
     """
     if work < LONG_CALL or threading.current_thread() is not threading.main_thread():
         return call()
-    results: List[Result] = []
-    problems: List[BaseException] = []
-    ended = threading.Event()
     stop = c_int(0)
 
-    def task(_kept: Tuple[Any, ...] = keep) -> None:
-        try:
-            library().spiked_stop_when(stop)
-            results.append(call())
-        except BaseException as problem:  # handed to the thread that waits
-            problems.append(problem)
-        finally:
-            ended.set()
+    def task(_kept: Tuple[Any, ...] = keep) -> Result:
+        library().spiked_stop_when(stop)
+        return call()
 
-    # The thread is no daemon: the process must not end while the library computes. An event is waited for, because a thread
-    # whose `join` is interrupted counts as ended in some versions of Python.
-    thread = threading.Thread(target=task, name="spiked")
-    try:
-        thread.start()
-        # A signal that comes just before a wait begins, or that another thread receives, is heard when the wait ends.
-        while not ended.wait(LOOK_EVERY):
-            pass
-    except BaseException:
+    def ask() -> None:
         stop.value = 1
-        ended.wait(LONGEST_STOP)
-        raise
-    if problems:
-        raise problems[0]
-    return results[0]
+
+    return interruptible(task, ask, LONGEST_STOP)

@@ -192,8 +192,7 @@ class Theory:
         return self._at(x, 1)
 
     def _at(self, x: Any, which: int) -> np.ndarray:
-        points = np.array(_arrays.array(x, "x"), dtype=np.float64, order="C")
-        found = np.empty(points.shape)
+        points, found = _arrays.points(x, "x")
         outputs = [found.ctypes.data if i == which else None for i in range(2)]
 
         def call() -> None:
@@ -224,8 +223,7 @@ class Theory:
         >>> round(float(law.cdf(median)), 6)
         0.5
         """
-        given = np.array(_arrays.array(probabilities, "probabilities"), dtype=np.float64, order="C")
-        found = np.empty(given.shape)
+        given, found = _arrays.points(probabilities, "probabilities")
 
         def call() -> None:
             check(library().spiked_law_quantiles(self._law.handle, given.ctypes.data, given.size, found.ctypes.data))

@@ -21,6 +21,7 @@ except ImportError:  # scikit-learn before 1.6
 
 from sklearn.utils.validation import check_is_fitted
 
+from ._arrays import reject_masked
 from .denoising import denoise
 from .errors import UsageError
 
@@ -80,6 +81,7 @@ class SpectralDenoiser(_Names, TransformerMixin, BaseEstimator):  # type: ignore
 
     def fit(self, X: Any, y: Any = None) -> "SpectralDenoiser":
         """Estimates the signal of X, (n_samples, n_features)."""
+        reject_masked(X, "X")
         X = _validate(self, X, dtype=[np.float64, np.float32])
         if "+" in str(self.method):
             raise UsageError(
@@ -105,6 +107,7 @@ class SpectralDenoiser(_Names, TransformerMixin, BaseEstimator):  # type: ignore
     def transform(self, X: Any) -> np.ndarray:
         """Projects rows on `components_` and shrinks; (n_samples, n_features)."""
         check_is_fitted(self)
+        reject_masked(X, "X")
         X = _validate(self, X, dtype=[np.float64, np.float32], reset=False)
         found: np.ndarray = (X @ self.components_.T * self.factors_) @ self.components_
         return found

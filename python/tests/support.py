@@ -43,7 +43,7 @@ def matrix(rows=40, cols=60, strengths=(4.0, 3.0), seed=1):
     return left @ np.diag(strengths) @ right.T + rng.standard_normal((rows, cols)) / cols**0.5
 
 
-def run_python(text, *arguments, timeout=60):
+def run_python(text, *arguments, timeout=600):
     """Runs a program in a process of its own."""
     return subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, timeout=timeout)
 

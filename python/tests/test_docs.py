@@ -83,6 +83,17 @@ class Documents(unittest.TestCase):
             self.assertIn(name, described)
             self.assertIn(name, hints)
 
+    def test_type_hints_agree_with_the_code(self):
+        try:
+            import mypy.api
+        except ImportError:
+            self.skipTest("mypy is not installed")
+        # NumPy before 2 has no hints for masked arrays, and wants the parameters of ndarray to be written.
+        older = ["--allow-any-generics", "--allow-untyped-calls"]
+        options = ["--strict", *older, "--ignore-missing-imports", f"--cache-dir={os.getcwd()}"]
+        found, problems, code = mypy.api.run([*options, spiked.__path__[0]])
+        self.assertEqual(code, 0, found + problems)
+
     def test_examples_of_the_page(self):
         page = ROOT / "docs/PYTHON.md"
         blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)

@@ -102,6 +102,7 @@ class Accepted(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "columns without numbers .'b'"):
             spiked.denoise(pandas.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
         self.check(pandas.DataFrame(self.X).astype("Float64"))
+        self.check([pandas.Series(row, dtype="Float64") for row in self.X])
         truth = pandas.DataFrame({"a": [True, False], "b": [1, 2]})
         np.testing.assert_array_equal(_arrays.matrix(truth), [[1.0, 1.0], [0.0, 2.0]])
         with self.assertRaisesRegex(ValueError, "NaN"):
@@ -139,6 +140,21 @@ class Rejected(unittest.TestCase):
                         call(value)
                     self.assertIsInstance(caught.exception, ValueError)
                     self.assertNotIn("\n", str(caught.exception))
+
+    def test_masked_values_in_a_list(self):
+        X = matrix()
+        masked = np.ma.masked_less(X, 0)
+        codec = spiked.Codec("tq-mse", 60, 2)
+        for call, given in ((lambda value: spiked.roundtrip(codec, value), [masked, X]), (spiked.denoise, list(masked))):
+            with self.assertRaisesRegex(spiked.errors.InputError, "masked values"):
+                call(given)
+        with self.assertRaisesRegex(spiked.errors.InputError, "rows of equal length"):
+            spiked.denoise([masked[0], masked[1, :5]])
+        found = spiked.denoise(list(masked), missing="uniform")
+        np.testing.assert_array_equal(found.signal, spiked.denoise(masked, missing="uniform").signal)
+        np.testing.assert_array_equal(
+            spiked.roundtrip(codec, [np.ma.array(X)]).decoded, spiked.roundtrip(codec, X[np.newaxis]).decoded
+        )
 
     def test_sparse_matrices_say_how_to_convert_them(self):
         try:
@@ -183,8 +199,16 @@ class Rejected(unittest.TestCase):
                 with self.subTest(dtype.__name__, call=call.__name__):
                     with self.assertRaisesRegex(spiked.errors.OutOfMemory, "does not fit into memory"):
                         call(X)
-            with self.assertRaisesRegex(spiked.errors.OutOfMemory, "does not fit into memory"):
-                spiked.roundtrip(codec, X[np.newaxis])
+            law = spiked.theory()
+            for call, value in (
+                (lambda blocks: spiked.roundtrip(codec, blocks), X[np.newaxis]),
+                (lambda blocks: spiked.roundtrip(codec, blocks), [X]),
+                (law.density, X),
+                (law.cdf, X),
+                (law.quantiles, X),
+            ):
+                with self.assertRaisesRegex(spiked.errors.OutOfMemory, "does not fit into memory"):
+                    call(value)
 
     def test_whole_numbers_have_64_bits(self):
         X = matrix()

@@ -8,7 +8,7 @@ import unittest
 
 import numpy as np
 import spiked
-from spiked import _library
+from spiked import _library, _waiting
 from support import ROOT, matrix, run_python
 
 
@@ -242,6 +242,17 @@ class Interruption(unittest.TestCase):
                 self.assertEqual(words[:2], ["stopped", "True"])
                 self.assertLess(float(words[2]), 0.8)
 
+    def test_each_ctrl_c_asks_the_call_to_stop_and_the_second_does_not_wait(self):
+        asked = []
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        for pause in (0.2, 0.6):
+            threading.Timer(pause, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            _waiting.interruptible(lambda: ended.wait(30.0), lambda: asked.append(ended.is_set()))
+        self.assertEqual(asked, [False, False])
 
     def test_ctrl_c_returns_from_a_preparation(self):
         self.check("spiked.prepare(np.ones((6000, 4000)), center='both')", 5.0)

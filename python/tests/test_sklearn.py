@@ -50,6 +50,14 @@ class Estimator(unittest.TestCase):
         np.testing.assert_allclose(found - found @ denoiser.components_.T @ denoiser.components_, 0, atol=1e-12)
         np.testing.assert_allclose(denoiser.components_ @ denoiser.components_.T, np.eye(2), atol=1e-12)
 
+    def test_masked_values_are_no_numbers(self):
+        X = np.ma.masked_less(matrix(40, 60), 0)
+        denoiser = SpectralDenoiser()
+        for call in (denoiser.fit, denoiser.fit_transform, denoiser.fit(X.data).transform):
+            with self.assertRaisesRegex(ValueError, "masked values"):
+                call(X)
+        np.testing.assert_array_equal(denoiser.fit_transform(np.ma.array(X.data)), denoiser.fit_transform(X.data))
+
     def test_transforms_are_rejected_and_pipelines_work(self):
         X = matrix(40, 60)
         with self.assertRaisesRegex(ValueError, "whiten"):

@@ -153,14 +153,20 @@ class Studies(unittest.TestCase):
         self.assertEqual(shown[0], "")
         self.assertIn("plan:", shown[1])
 
-    def test_a_stopped_study_resumes(self):
-        """Ctrl-C reaches Python alone, as in a notebook."""
-        store = self.folder / "long.spiked"
-        program = """
-import signal, spiked, sys
+    def has_values(self, store):
+        try:
+            return len(spiked.Store(store)._rows("values")) > 0
+        except ValueError:  # it is being made
+            return False
+
+    def interrupt_run(self, store, before=""):
+        """Ctrl-C reaches Python alone, as in a notebook, once the study has results."""
+        program = f"""
+import signal, spiked, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it runs in the background ignore it
+{before}
 try:
-    spiked.run(sys.argv[1], output=sys.argv[2], set={"run.reps": {"min": 1000000, "max": 1000000, "batch": 20}})
+    spiked.run(sys.argv[1], output=sys.argv[2], set={{"run.reps": {{"min": 1000000, "max": 1000000, "batch": 20}}}})
 except KeyboardInterrupt:
     print("stopped")
 """
@@ -171,14 +177,45 @@ except KeyboardInterrupt:
             start_new_session=True,
         )
         deadline = time.monotonic() + 60
-        while not store.is_file() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(0.5)
+        while not self.has_values(store) and time.monotonic() < deadline:
+            time.sleep(0.1)
         os.kill(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        try:
+            output, _ = process.communicate(timeout=60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
         self.assertEqual(output, "stopped\n")
-        done = len(spiked.Store(store)._rows("values"))
-        self.assertGreater(done, 0)
+
+    def test_ctrl_c_that_another_thread_receives_stops_a_study(self):
+        store = self.folder / "threads.spiked"
+        self.interrupt_run(
+            store,
+            "threading.Thread(target=time.sleep, args=(120,), daemon=True).start()\n"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])",
+        )
+        self.assertTrue(self.has_values(store))
+
+    def test_ctrl_c_while_the_command_is_started_stops_it(self):
+        started = []
+
+        def popen(words, **options):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+            started.append(subprocess_popen(["sleep", "60"], **options))
+            return started[0]
+
+        subprocess_popen = subprocess.Popen
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        with mock.patch("subprocess.Popen", popen), self.assertRaises(KeyboardInterrupt):
+            spiked.run(self.study, output=self.folder / "never.spiked")
+        self.assertEqual(started[0].poll(), -signal.SIGTERM)
+
+    def test_a_stopped_study_resumes(self):
+        store = self.folder / "long.spiked"
+        self.interrupt_run(store)
+        self.assertTrue(self.has_values(store))
         with self.assertRaises(spiked.errors.Stopped) as caught:
             spiked.run(
                 self.study, store, set={"run.reps": {"min": 1000000, "max": 1000000, "batch": 20}}, max_time="1s"

@@ -50,7 +50,8 @@ class IdentityCodec:
 
 def _wide(rows: torch.Tensor) -> torch.Tensor:
     """Rows on the CPU in a type that codecs read."""
-    return rows.to(device="cpu", dtype=torch.float64 if rows.dtype == torch.float64 else torch.float32)
+    found: torch.Tensor = rows.to(device="cpu", dtype=torch.float64 if rows.dtype == torch.float64 else torch.float32)
+    return found
 
 
 def text_config(config: Any) -> Any:
