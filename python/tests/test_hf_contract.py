@@ -46,22 +46,25 @@ class Facade(transformers.DynamicCache):
         super().__init__()
         object.__setattr__(self, "inner", cache)
 
-    def update(self, keys, values, layer_idx, cache_kwargs=None):
-        length = keys.shape[-2]
-        positions = torch.arange(length) + self.inner.get_seq_length(layer_idx)
-        before = self.inner.get_mask_sizes(self.query(positions), layer_idx)
-        found = self.inner.update(keys, values, layer_idx, **self.extra(cache_kwargs))
+    def update(self, keys, values, layer_idx, *given, **named):
+        before = self.get_mask_sizes(keys.shape[-2], layer_idx)
+        told = next(iter((*given, *named.values())), None)  # what the installed version calls cache_kwargs or kwargs
+        found = self.inner.update(keys, values, layer_idx, **{self.name_of_rest(): told})
         if layer_idx == 0:  # masks are made once, before the first layer
             assert before == (found[0].shape[-2], 0)
         return found
 
-    def query(self, positions):
-        name = list(inspect.signature(self.inner.get_mask_sizes).parameters)[0]
-        return positions if name == "cache_position" else len(positions)
+    def name_of_rest(self):
+        return "cache_kwargs" if "cache_kwargs" in inspect.signature(self.inner.update).parameters else "kwargs"
 
-    def extra(self, cache_kwargs):
-        name = "cache_kwargs" if "cache_kwargs" in inspect.signature(self.inner.update).parameters else "kwargs"
-        return {name: cache_kwargs}
+    def get_mask_sizes(self, query, layer_idx):
+        """Called by models of transformers from 4.53 on, with positions or their number."""
+        length = query if isinstance(query, int) else len(query)
+        return self.inner.get_mask_sizes(self.query(length, layer_idx), layer_idx)
+
+    def query(self, length, layer_idx):
+        by_positions = "cache_position" in inspect.signature(self.inner.get_mask_sizes).parameters
+        return torch.arange(length) + self.inner.get_seq_length(layer_idx) if by_positions else length
 
     def get_seq_length(self, layer_idx=0):
         return self.inner.get_seq_length(layer_idx)
@@ -169,12 +172,7 @@ class Legacy(unittest.TestCase):
         ids = token_ids(1, 90)
         expected = token_losses(model, ids, SpikedCache(model, "tq-mse", "tq-mse", 2, block=16), chunk=16)
         cache = _adapters.cache_class(library, version)(model, "tq-mse", "tq-mse", 2, block=16)
-        torch.testing.assert_close(token_losses(model, ids, FacadeOfLegacy(cache), chunk=16), expected, rtol=0, atol=0)
-
-
-class FacadeOfLegacy(Facade):
-    def query(self, positions):
-        return positions
+        torch.testing.assert_close(token_losses(model, ids, Facade(cache), chunk=16), expected, rtol=0, atol=0)
 
 
 class Versions(unittest.TestCase):
