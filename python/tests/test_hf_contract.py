@@ -39,6 +39,13 @@ class Model:
         return []
 
 
+def mask_sizes(cache, length, layer):
+    """What a cache says of the mask of so many tokens more."""
+    by_positions = "cache_position" in inspect.signature(cache.get_mask_sizes).parameters
+    query = torch.arange(length) + cache.get_seq_length(layer) if by_positions else length
+    return cache.get_mask_sizes(query, layer)
+
+
 class Facade(transformers.DynamicCache):
     """A cache of another version, driven by the model of the installed one."""
 
@@ -59,12 +66,7 @@ class Facade(transformers.DynamicCache):
 
     def get_mask_sizes(self, query, layer_idx):
         """Called by models of transformers from 4.53 on, with positions or their number."""
-        length = query if isinstance(query, int) else len(query)
-        return self.inner.get_mask_sizes(self.query(length, layer_idx), layer_idx)
-
-    def query(self, length, layer_idx):
-        by_positions = "cache_position" in inspect.signature(self.inner.get_mask_sizes).parameters
-        return torch.arange(length) + self.inner.get_seq_length(layer_idx) if by_positions else length
+        return mask_sizes(self.inner, query if isinstance(query, int) else len(query), layer_idx)
 
     def get_seq_length(self, layer_idx=0):
         return self.inner.get_seq_length(layer_idx)
@@ -122,6 +124,26 @@ class Layered(unittest.TestCase):
         self.assertEqual((report.tokens, report.coded_tokens), (40, 32))
         with self.assertRaisesRegex(errors.UsageError, "no layer of this model"):
             cls(Model(sliding=(0, 1, 2)), "tq-mse", "tq-mse", 2)
+
+    @for_each_library(*LAYERED)
+    def test_texts_longer_than_the_window(self, version, library):
+        model = Model(sliding=(1,))
+        cache = _adapters.cache_class(library, version)(model, "tq-mse", "tq-mse", 1, block=16)
+        own = library.DynamicCache(config=model.config)
+        for count in (40, 16, 50, 1, 1):  # the window has 64 tokens
+            rows = torch.randn(2, 2, count, 32)
+            for layer in range(3):
+                self.assertEqual(mask_sizes(cache, count, layer), mask_sizes(own, count, layer))
+                found, expected = cache.update(rows, -rows, layer), own.update(rows, -rows, layer)
+                if layer == 1:
+                    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+                self.assertEqual([each.shape for each in found], [each.shape for each in expected])
+            beams = torch.tensor([1, 0])
+            cache.reorder_cache(beams)
+            own.reorder_cache(beams)
+        self.assertLess(cache.layers[1].keys.shape[-2], 64)
+        report = cache.report()
+        self.assertEqual((report.tokens, report.coded_tokens, cache.get_seq_length(1)), (108, 96, 108))
 
     @for_each_library(*LAYERED)
     def test_a_model_gives_the_losses_of_the_cache_of_its_own_version(self, version, library):
