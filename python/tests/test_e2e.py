@@ -228,6 +228,26 @@ class Results(Folder):
         self.fails(self.longbench("--dry-run", "--max-length", "100"), 2, "max_length = 19400, this run 100")
         self.assertEqual(path.read_bytes(), before + b'{"kind": "ans')
 
+    def test_a_window_is_not_taken_out_where_prompts_are_longer(self):
+        words = ["--no-sliding-window", "--tasks", "lcc", "--dry-run"]
+        found = re.search(r"to (\d+) tokens a prompt", self.longbench(*words)[1])
+        longest = int(found[1]) + TASKS["lcc"].answer_tokens
+        for config, code in (
+            ({"sliding_window": None}, 0),
+            ({"sliding_window": longest}, 0),
+            ({"sliding_window": 5, "use_sliding_window": False}, 0),
+            ({"sliding_window": longest - 1}, 2),
+            ({"sliding_window": longest - 1, "use_sliding_window": True}, 2),
+        ):
+            with self.subTest(config):
+                (self.model / "config.json").write_text(json.dumps({**CONFIG, **config}))
+                outcome = self.longbench(*words)
+                if code:
+                    self.fails(outcome, code, f"{longest} tokens", f"the window has {longest - 1}")
+                else:
+                    self.assertEqual(outcome[0], code, outcome[2])
+        self.assertEqual(self.longbench("--tasks", "lcc", "--dry-run")[0], 0)  # with its window
+
     def test_results_of_another_build_of_spiked_are_not_added_to(self):
         self.assertEqual(self.longbench()[0], 0)
         choices = lines(self.results / "longbench.jsonl")[0]["choices"]

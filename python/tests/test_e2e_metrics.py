@@ -136,6 +136,7 @@ class DefinitionReference(unittest.TestCase):
         self.assertEqual(score("class", "nothing", ["Date"], ["Date"]), 0)
         self.assertEqual(score("code", "```python\n# area\nx = 1\ny = 2", ["x = 1"]), 1)
         self.assertEqual(score("code", "# only\n// comments", ["x"]), 0)
+        self.assertEqual(score("code", "  \nx = 1", ["x = 1"]), 0.57)  # a line of blanks is a line
         self.assertAlmostEqual(score("rouge-l", "b c d", ["a b c"]), 2 / 3, places=7)
 
     def test_long_texts_have_a_score(self):

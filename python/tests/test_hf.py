@@ -305,6 +305,40 @@ class Models(unittest.TestCase):
         self.assertEqual(hf.SpikedCache(type(windowed)(config).eval()).report().layers, (0, 1))
         self.assertIs(hf.without_window(config), config)  # once more changes nothing
 
+    def test_texts_longer_than_the_window_of_some_layers(self):
+        window = {"use_sliding_window": True, "sliding_window": 24}
+        model = random_model("Qwen2", layers=2, max_window_layers=1, **window)
+        ids = token_ids(2, 100)
+        exact = hf.token_losses(model, ids)
+        for chunk in (16, 41):
+            cache = hf.SpikedCache(model, "unrope+identity", "identity", block=16)
+            found = hf.token_losses(model, ids, cache, chunk=chunk)
+            torch.testing.assert_close(found, exact, rtol=0, atol=1e-4)
+            self.assertEqual((cache.report().layers, list(cache.report().left_alone)), ((0,), [1]))
+        for beams in (1, 3):
+            expected = model.generate(ids, num_beams=beams, **GREEDY)
+            with hf.compressed(model, key="identity", value="identity", block=16, chunk=16):
+                self.assertTrue(torch.equal(model.generate(ids, num_beams=beams, **GREEDY), expected))
+        if not hasattr(hf.SpikedCache, "Layer"):
+            return  # the cache of this version keeps all rows, and some models compute without their window
+        whole = random_model("Qwen2", layers=2, use_sliding_window=False)
+        self.assertGreater(float((hf.token_losses(whole, ids) - exact)[:, 24:].abs().mean()), 0.01)
+        # Layers before the first coded one have exactly the rows of an ordinary cache.
+        model = random_model("Qwen2", layers=2, layer_types=["sliding_attention", "full_attention"], **window)
+        own = hf.prefill(model, ids, transformers.DynamicCache(config=model.config), chunk=16)
+        cache = hf.prefill(model, ids, hf.SpikedCache(model, "tq-mse", "tq-mse", 1, block=16), chunk=16)
+        self.assertEqual(cache.report().coded_tokens, 96)
+        torch.testing.assert_close(cache.layers[0].keys, own.layers[0].keys, rtol=0, atol=0)
+        torch.testing.assert_close(cache.layers[0].values, own.layers[0].values, rtol=0, atol=0)
+        self.assertGreater(float((cache.layers[1].keys - own.layers[1].keys).abs().mean()), 0.01)
+
+    def test_models_that_compute_with_a_cache_of_their_own_are_rejected(self):
+        model = random_model("Gemma2", head_dim=32, sliding_window=24, attn_implementation="eager")
+        if getattr(model.config, "cache_implementation", None) != "hybrid":
+            self.skipTest("Gemma2 of this version of transformers takes any cache")
+        with self.assertRaisesRegex(errors.UsageError, "Gemma2ForCausalLM computes with a cache of its own .*4.57"):
+            hf.SpikedCache(model)
+
     def test_models_in_bfloat16_keep_their_dtype(self):
         model = random_model().to(torch.bfloat16)
         cache = hf.prefill(model, token_ids(1, 40), hf.SpikedCache(model, bits=3, block=16), chunk=16)

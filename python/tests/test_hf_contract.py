@@ -39,6 +39,13 @@ class Model:
         return []
 
 
+def mask_sizes(cache, length, layer):
+    """What a cache says of the mask of so many tokens more."""
+    by_positions = "cache_position" in inspect.signature(cache.get_mask_sizes).parameters
+    query = torch.arange(length) + cache.get_seq_length(layer) if by_positions else length
+    return cache.get_mask_sizes(query, layer)
+
+
 class Facade(transformers.DynamicCache):
     """A cache of another version, driven by the model of the installed one."""
 
@@ -46,22 +53,20 @@ class Facade(transformers.DynamicCache):
         super().__init__()
         object.__setattr__(self, "inner", cache)
 
-    def update(self, keys, values, layer_idx, cache_kwargs=None):
-        length = keys.shape[-2]
-        positions = torch.arange(length) + self.inner.get_seq_length(layer_idx)
-        before = self.inner.get_mask_sizes(self.query(positions), layer_idx)
-        found = self.inner.update(keys, values, layer_idx, **self.extra(cache_kwargs))
+    def update(self, keys, values, layer_idx, *given, **named):
+        before = self.get_mask_sizes(keys.shape[-2], layer_idx)
+        told = next(iter((*given, *named.values())), None)  # what the installed version calls cache_kwargs or kwargs
+        found = self.inner.update(keys, values, layer_idx, **{self.name_of_rest(): told})
         if layer_idx == 0:  # masks are made once, before the first layer
             assert before == (found[0].shape[-2], 0)
         return found
 
-    def query(self, positions):
-        name = list(inspect.signature(self.inner.get_mask_sizes).parameters)[0]
-        return positions if name == "cache_position" else len(positions)
+    def name_of_rest(self):
+        return "cache_kwargs" if "cache_kwargs" in inspect.signature(self.inner.update).parameters else "kwargs"
 
-    def extra(self, cache_kwargs):
-        name = "cache_kwargs" if "cache_kwargs" in inspect.signature(self.inner.update).parameters else "kwargs"
-        return {name: cache_kwargs}
+    def get_mask_sizes(self, query, layer_idx):
+        """Called by models of transformers from 4.53 on, with positions or their number."""
+        return mask_sizes(self.inner, query if isinstance(query, int) else len(query), layer_idx)
 
     def get_seq_length(self, layer_idx=0):
         return self.inner.get_seq_length(layer_idx)
@@ -121,6 +126,26 @@ class Layered(unittest.TestCase):
             cls(Model(sliding=(0, 1, 2)), "tq-mse", "tq-mse", 2)
 
     @for_each_library(*LAYERED)
+    def test_texts_longer_than_the_window(self, version, library):
+        model = Model(sliding=(1,))
+        cache = _adapters.cache_class(library, version)(model, "tq-mse", "tq-mse", 1, block=16)
+        own = library.DynamicCache(config=model.config)
+        for count in (40, 16, 50, 1, 1):  # the window has 64 tokens
+            rows = torch.randn(2, 2, count, 32)
+            for layer in range(3):
+                self.assertEqual(mask_sizes(cache, count, layer), mask_sizes(own, count, layer))
+                found, expected = cache.update(rows, -rows, layer), own.update(rows, -rows, layer)
+                if layer == 1:
+                    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+                self.assertEqual([each.shape for each in found], [each.shape for each in expected])
+            beams = torch.tensor([1, 0])
+            cache.reorder_cache(beams)
+            own.reorder_cache(beams)
+        self.assertLess(cache.layers[1].keys.shape[-2], 64)
+        report = cache.report()
+        self.assertEqual((report.tokens, report.coded_tokens, cache.get_seq_length(1)), (108, 96, 108))
+
+    @for_each_library(*LAYERED)
     def test_a_model_gives_the_losses_of_the_cache_of_its_own_version(self, version, library):
         model = random_model()
         ids = token_ids(1, 90)
@@ -169,12 +194,7 @@ class Legacy(unittest.TestCase):
         ids = token_ids(1, 90)
         expected = token_losses(model, ids, SpikedCache(model, "tq-mse", "tq-mse", 2, block=16), chunk=16)
         cache = _adapters.cache_class(library, version)(model, "tq-mse", "tq-mse", 2, block=16)
-        torch.testing.assert_close(token_losses(model, ids, FacadeOfLegacy(cache), chunk=16), expected, rtol=0, atol=0)
-
-
-class FacadeOfLegacy(Facade):
-    def query(self, positions):
-        return positions
+        torch.testing.assert_close(token_losses(model, ids, Facade(cache), chunk=16), expected, rtol=0, atol=0)
 
 
 class Versions(unittest.TestCase):

@@ -44,6 +44,16 @@ def check_sums(results: Results, sums: Dict[str, str]) -> None:
             results.add({"kind": "data", "task": task, "sha256": found})
 
 
+def check_window(options: argparse.Namespace, model: Architecture, questions: Sequence[Question]) -> None:
+    """Rejects prompts that a model without its sliding window answers otherwise than with it."""
+    longest = max((len(question.ids) + question.most for question in questions), default=0)
+    if options.no_sliding_window and model.window is not None and longest > model.window:
+        raise UsageError(
+            f"--no-sliding-window: a prompt and its answer have {longest} tokens (the window has {model.window}, and longer ones "
+            "are answered otherwise without it): give shorter prompts, or leave the option out"
+        )
+
+
 def answer_all(
     benchmark: Benchmark,
     options: argparse.Namespace,
@@ -60,6 +70,7 @@ def answer_all(
         check_sums(file, benchmark.sums)
         done = file.done(("method", "bits", *questions[0].key))
         todo = [(m, q) for m in methods for q in questions if (m.name, m.bits, *q.key.values()) not in done]
+        check_window(options, model, [question for _, question in todo])
         say(f"{len(todo)} prompts to answer, {len(methods) * len(questions) - len(todo)} answered before, in {file.path}")
         if options.dry_run:
             sizes = {m: [(len(q.ids), q.most) for method, q in todo if method == m] for m in methods}

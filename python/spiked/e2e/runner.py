@@ -41,7 +41,8 @@ class Method(NamedTuple):
 
 
 class Architecture(NamedTuple):
-    """What a model's config.json says. A missing width of the feed-forward layers, for the cost alone, is four times hidden."""
+    """What a model's config.json says. A missing width of the feed-forward layers, for the cost alone, is four times hidden.
+    `window` is the sliding window of those layers that have one."""
 
     layers: int
     heads: int
@@ -51,6 +52,7 @@ class Architecture(NamedTuple):
     intermediate: int
     vocabulary: int
     positions: int
+    window: Optional[int] = None
 
     def operations(self, tokens: int, generated: int) -> float:
         """Floating-point operations for a prompt and its answer."""
@@ -86,6 +88,7 @@ def architecture_of(folder: str) -> Architecture:
         if nested or any(key not in config for key in NEEDED):
             config = whole_config(folder, config)
         heads, hidden = int(config["num_attention_heads"]), int(config["hidden_size"])
+        window = config.get("sliding_window") if config.get("use_sliding_window", True) else None
         return Architecture(
             layers=int(config["num_hidden_layers"]),
             heads=heads,
@@ -95,6 +98,7 @@ def architecture_of(folder: str) -> Architecture:
             intermediate=int(config.get("intermediate_size") or 4 * hidden),
             vocabulary=int(config["vocab_size"]),
             positions=int(config["max_position_embeddings"]),
+            window=None if window is None else int(window),
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: cannot be used ({error}): copy it from where the model is from") from None
@@ -113,7 +117,7 @@ def whole_config(folder: str, config: Dict[str, Any]) -> Dict[str, Any]:
         found = text_config(transformers.AutoConfig.from_pretrained(folder))
     except Exception:  # many classes of errors; the caller names the key that is missing
         return config
-    names = (*NEEDED, "num_key_value_heads", "head_dim", "intermediate_size")
+    names = (*NEEDED, "num_key_value_heads", "head_dim", "intermediate_size", "sliding_window", "use_sliding_window")
     return {name: getattr(found, name) for name in names if hasattr(found, name)}
 
 

@@ -44,8 +44,8 @@ _DOCUMENT = """A cache whose full blocks are compressed, for `model.generate` an
     Raises
     ------
     UsageError
-        A method or a width is wrong, the model has an encoder, no layer would be compressed, or ``unrope`` is not
-        possible for its rotary embedding.
+        A method or a width is wrong, the model has an encoder or, before transformers 4.53, computes with a hybrid cache
+        (Gemma 2 and 3, Cohere 2), no layer would be compressed, or ``unrope`` is not possible for its rotary embedding.
 
     Notes
     -----
@@ -233,13 +233,18 @@ def _layered_class(library: Any) -> Any:
     return SpikedCache
 
 
-def _legacy_class(library: Any) -> Any:
-    """`SpikedCache` for transformers 4.44 to 4.53."""
+def _legacy_class(library: Any, masks_by_layer: bool) -> Any:
+    """`SpikedCache` for transformers 4.44 to 4.53, whose models make a mask for each type of layer from 4.53 on."""
 
     class SpikedCache(_Common, library.DynamicCache):  # type: ignore[misc]
         _all: List[_Pair] = []  # the layers, those that are left alone too
 
         def _fill(self, model: Any, plan: Plan) -> None:
+            if not masks_by_layer and getattr(plan.config, "cache_implementation", None) == "hybrid":
+                raise UsageError(
+                    f"{type(model).__name__} computes with a cache of its own in this version of transformers (its masks are those "
+                    "of one that keeps the last rows alone): install transformers 4.53, or 4.57 or later"
+                )
             windows = {i: plan.sliding_window(i) for i in range(plan.layers)}
             left_alone = {i: f"a sliding window of {w} tokens" for i, w in windows.items() if w is not None}
             plan.check_some(left_alone)
@@ -356,7 +361,8 @@ def cache_class(library: Any, version: str) -> Any:
             f"spiked.hf does not support transformers {version} (its caches changed from 4.54 to 4.56): install 4.44 to 4.53, "
             "or 4.57 or later"
         )
-    found = _legacy_class(library) if (major, minor) < (4, 57) else _layered_class(library)
+    masks_by_layer = (major, minor) >= (4, 53)
+    found = _legacy_class(library, masks_by_layer) if (major, minor) < (4, 57) else _layered_class(library)
     found.__doc__ = _DOCUMENT
     found.__module__ = "spiked.hf"
     found.__qualname__ = "SpikedCache"
