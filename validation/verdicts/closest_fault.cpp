@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -16,6 +16,8 @@ namespace {
 constexpr double halvings = 8.0;
 // A size this much larger than the one at which the criterion is expected to begin to fail is drawn, in parts of it.
 constexpr double beside = 1.0 / 8.0;
+// The search ends with a size that fails and is at most this many times the expected one.
+constexpr double close = 4.0 / 3.0;
 // After so many draws the middle of those that enclose the boundary is drawn.
 constexpr std::size_t most_guesses = 3;
 constexpr std::size_t most_draws = 6;
@@ -69,28 +71,58 @@ void keep_bracket(FaultSearch& search, const PartBracket& found, bool own_unit) 
 /// The trials that are drawn, by the size of their fault as a part of the planted one: 0, 1 and others.
 using DrawnRuns = std::map<double, const TrialRun*>;
 
-/// The largest fault that passes, where the trials of other sizes are `between` those of the nearest sizes drawn.
-PartBracket bisect(const DrawnRuns& drawn, Between between, double alpha, PartBracket bracket = {}) {
+/// The largest fault that passes, where the trials of other sizes are `between` those of the nearest sizes drawn, in
+/// proportion to sizes to this power.
+PartBracket bisect(const DrawnRuns& drawn, Between between, double alpha, double power = 1.0,
+                   PartBracket bracket = {}) {
     while (bracket.fails - bracket.passes > std::exp2(-halvings)) {
         const double part = bracket.middle();
         const auto above = drawn.lower_bound(part);
         const auto below = std::prev(above);
-        const double share = (part - below->first) / (above->first - below->first);
+        const double least = std::pow(below->first, power);
+        const double share = (std::pow(part, power) - least) / (std::pow(above->first, power) - least);
         const Outcome outcome = analyse(between(*below->second, *above->second, share), alpha);
         (outcome.verdict == Verdict::fail ? bracket.fails : bracket.passes) = part;
     }
     return bracket;
 }
 
-/// The search for a fault with a unit of its own.
+/// The trials of one size, or all of them where one slope over the sizes is compared.
+TrialRun at_size(const TrialRun& run, std::size_t index) {
+    if (one_slope(*run.criterion)) return run;
+    return {run.criterion, run.control, {run.sizes[index]}};
+}
+
+/// The search for a fault with a unit of its own, at the size of its criterion where it is found soonest.
 class OwnSearch {
 public:
-    OwnSearch(FaultSearch& search, double alpha) : search_(&search), alpha_(alpha) { expect_again(); }
+    OwnSearch(FaultSearch& search, double alpha)
+        : search_(&search),
+          alpha_(alpha),
+          sizes_(one_slope(*search.sound->criterion) ? 1 : search.sound->sizes.size()) {
+        double soonest = std::numeric_limits<double>::infinity();
+        for (std::size_t i = 0; i < sizes_; ++i) {
+            sound_ = at_size(*search.sound, i);
+            faulty_ = at_size(*search.faulty, i);
+            expect_again();
+            if (expected_ >= soonest) continue;
+            soonest = expected_;
+            index_ = i;
+        }
+        sound_ = at_size(*search.sound, index_);
+        faulty_ = at_size(*search.faulty, index_);
+        expect_again();
+    }
 
     [[nodiscard]] FaultSearch& search() const { return *search_; }
-    /// Sizes that were drawn, or 0 and the planted one.
-    [[nodiscard]] const PartBracket& enclosing() const { return enclosing_; }
-    /// The size to draw next.
+    /// The sizes of blocks that are drawn, with their trials.
+    [[nodiscard]] const std::vector<SizeTrials>& sizes() const { return sound_.sizes; }
+    [[nodiscard]] bool shares_blocks_with(const OwnSearch& other) const {
+        return search_->sound == other.search_->sound && index_ == other.index_;
+    }
+    /// Faults that were drawn, or none and the planted one. One that passes at one of several sizes may fail at others.
+    [[nodiscard]] PartBracket enclosing() const { return {sizes_ == 1 ? enclosing_.passes : 0.0, enclosing_.fails}; }
+    /// The fault to draw next.
     [[nodiscard]] double part() const {
         return drawn_.size() < most_guesses ? std::max(smallest, (1.0 + beside) * expected_) : enclosing_.middle();
     }
@@ -101,34 +133,43 @@ public:
     void end() { lacking_ = ended_ = true; }
     void add(TrialRun run) {
         const double at = part();
-        const bool fails = analyse(run, alpha_).verdict == Verdict::fail;
+        const Outcome outcome = analyse(run, alpha_);
+        const bool fails = outcome.verdict == Verdict::fail;
         (fails ? enclosing_.fails : enclosing_.passes) = at;
         drawn_.emplace(at, std::move(run));
+        const auto number = [](const Outcome& one) { return one.findings.front().interval.estimate; };
+        const double none = number(analyse(sound_, alpha_));
+        const double effect = (number(outcome) - none) / (number(analyse(faulty_, alpha_)) - none);
+        if (effect > 0.0 && effect < 1.0) power_ = std::clamp(std::log(effect) / std::log(at), 0.5, 8.0);
         expect_again();
     }
 
 private:
-    /// The search ends where a drawn size fails that is close to the one expected on interpolated trials.
+    /// The search ends where a drawn fault fails that is close to the one expected on interpolated trials.
     void expect_again() {
-        DrawnRuns runs{{0.0, search_->sound}, {1.0, search_->faulty}};
+        DrawnRuns runs{{0.0, &sound_}, {1.0, &faulty_}};
         for (const auto& [part, run] : drawn_) runs.emplace(part, &run);
-        const Summary summary = search_->sound->criterion->summary;
+        const Summary summary = sound_.criterion->summary;
         const bool smooth = summary != Summary::share && summary != Summary::distance;
-        expected_ = bisect(runs, smooth ? blended : mixed, alpha_, enclosing_).middle();
-        const bool fails_near = enclosing_.fails <= std::max(smallest, (1.0 + 2.0 * beside) * expected_);
+        expected_ = bisect(runs, smooth ? blended : mixed, alpha_, power_, enclosing_).middle();
+        const bool fails_near = enclosing_.fails <= std::max(smallest, close * expected_);
         ended_ = fails_near || drawn_.size() == most_draws;
     }
 
     FaultSearch* search_;
     double alpha_;
+    std::size_t sizes_;  ///< that are judged one by one
+    std::size_t index_ = 0;
+    TrialRun sound_ = {}, faulty_ = {};
     std::map<double, TrialRun> drawn_ = {};
     PartBracket enclosing_ = {};
+    double power_ = 2.0;     ///< of its size, by which a fault changes the number; mostly its square
     double expected_ = 0.0;  ///< where the criterion begins to fail on interpolated trials
     bool ended_ = false;
     bool lacking_ = false;
 };
 
-/// One step of the searches of a criterion, which share their trials' blocks. They end where the store lacks trials.
+/// One step of searches that share their trials' blocks. They end where the store lacks trials.
 void draw_next(const std::vector<OwnSearch*>& own, ClaimStore& store) {
     const FaultSearch& first = own.front()->search();
     std::vector<TrialRun> runs;
@@ -139,7 +180,7 @@ void draw_next(const std::vector<OwnSearch*>& own, ClaimStore& store) {
         runs.push_back({cell.criterion, control});
     }
     bool lacking = false;
-    for (const SizeTrials& at : first.sound->sizes) {
+    for (const SizeTrials& at : own.front()->sizes()) {
         cell.size = at.size;
         cell.trials = at.values.size();
         auto found = store.trials(cell);
@@ -156,11 +197,12 @@ void draw_next(const std::vector<OwnSearch*>& own, ClaimStore& store) {
 
 void search_together(std::vector<OwnSearch>& own, ClaimStore& store) {
     while (true) {
-        std::vector<std::vector<OwnSearch*>> groups;  // the searches of one criterion are neighbours
+        std::vector<std::vector<OwnSearch*>> groups;
         for (OwnSearch& one : own) {
             if (one.ended()) continue;
-            if (groups.empty() || groups.back().front()->search().sound != one.search().sound) groups.emplace_back();
-            groups.back().push_back(&one);
+            const auto group = std::find_if(groups.begin(), groups.end(),
+                                            [&](const auto& other) { return other.front()->shares_blocks_with(one); });
+            (group == groups.end() ? groups.emplace_back() : *group).push_back(&one);
         }
         if (groups.empty()) return;
         for (const auto& group : groups) draw_next(group, store);

@@ -231,7 +231,7 @@ TEST(ClosestFault, IsFoundInItsOwnUnit) {
     EXPECT_LE(closest.passes, boundary);
     EXPECT_GE(closest.fails, boundary);
     EXPECT_LE(closest.fails, 1.25 * boundary);
-    EXPECT_EQ(drawn, 200 + 100) << "the mean is linear in the fault, so that it begins to fail where it is expected to";
+    EXPECT_EQ(drawn, 200 + 200) << "the mean is linear in the fault, which the first draw shows";
 }
 
 // Sizes that are interpolated far off cost more runs.
