@@ -36,6 +36,10 @@ ByteFile::ByteFile(std::string path) : path_(std::move(path)) {
     file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file_.number() < 0) {
         const int why = errno;
+        if (path_ == "-" && why == ENOENT)
+            throw input_error(
+                "-: standard input is not read (files are read at any offset): save the data to a file "
+                "first");
         if (why == ENOENT || why == ENOTDIR) throw input_error("{}: no such file: {}", path_, open_advice(why));
         throw input_error("{}: cannot be opened ({}): {}", path_, std::generic_category().message(why),
                           open_advice(why));

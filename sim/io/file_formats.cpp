@@ -145,6 +145,18 @@ bool begins_libsvm(std::string_view head) {
     return pairs && cells > 2;
 }
 
+/// The first line of a table of Eurostat, whose first cell joins the keys of a row.
+bool begins_eurostat(std::string_view head) {
+    const std::string_view keys = head.substr(0, head.find_first_of("\t\r\n"));
+    return keys.size() < head.size() && (keys.ends_with("\\TIME_PERIOD") || lower_case(keys).ends_with("\\time"));
+}
+
+/// The commands with which R's dump() writes an object: NAME <- and its structure.
+bool begins_r_dump(std::string_view head) {
+    const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+    return line.size() < head.size() && line.ends_with(" <-") && line.find_first_of(",;\t") == line.npos;
+}
+
 /// Objects are tables, as pandas writes them in five ways, and lists are arrays.
 std::string json_advice(std::string_view head) {
     if (head.find('{') == head.npos)
@@ -195,6 +207,15 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
         return OtherFormat{"rows of libsvm",
                            "python3 -c \"import numpy,sklearn.datasets as d; numpy.save('x.npy', "
                            "d.load_svmlight_file('FILE')[0].toarray())\""};
+    if (begins_eurostat(head))
+        return OtherFormat{"a table of Eurostat, with flags behind its numbers",
+                           "python3 -c \"import pandas; t=pandas.read_csv('FILE', sep='\\t', index_col=0, dtype=str); "
+                           "t.apply(lambda c: "
+                           "c.str.extract('(-?[0-9.]+)', expand=False).astype(float)).to_csv('x.csv')\""};
+    if (begins_r_dump(head))
+        return OtherFormat{"an R object (dump)",
+                           "Rscript -e \"source('FILE', e <- new.env()); write.csv(e[['NAME']], 'x.csv', "
+                           "row.names=FALSE)\""};
     if (begins_json(head)) return OtherFormat{"JSON", json_advice(head)};
     if (head.size() >= 8 && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; }))
         return OtherFormat{"zero bytes from its beginning", "likely an incomplete download; fetch it again"};
@@ -284,9 +305,8 @@ void reject_other_format(const ByteFile& file, std::string_view suffix) {
     if (expected->begins == nullptr && begins_binary(head))
         throw input_error(
             "{}: not a {} file (its {} are binary data, not text): save the numbers with their type and shape, for "
-            "example: python3 -c \"import numpy; numpy.save('x.npy', numpy.fromfile('FILE', dtype='f8').reshape(ROWS, "
-            "-1))\"",
-            file.path(), expected->name, bytes_text(file.size()));
+            "example: {}",
+            file.path(), expected->name, bytes_text(file.size()), from_raw_numbers);
 }
 
 const FileFormat* format_of_content(const ByteFile& file) {

@@ -70,6 +70,14 @@ constexpr const char* from_gct_labels =
     "sep='\\t', skiprows=[0,1,*range(3,3+n[3])], index_col=0); t.iloc[:,n[2]:].to_csv('x.csv')\"";
 constexpr const char* from_gct = "tail -n +3 FILE | cut -f 1,3- > x.tsv";
 
+constexpr const char* from_feature_counts = "tail -n +2 FILE | cut -f 1,7- > x.tsv";
+// The first column is that of the times, or empty.
+constexpr const char* from_labview = "sed '1,/^X_Value/d' FILE | cut -f 2- > x.tsv";
+constexpr const char* from_sql =
+    "export the table as csv from the database that holds it; SQLite: sqlite3 x.db < FILE; sqlite3 -csv x.db \"SELECT "
+    "* "
+    "FROM NAME\" > x.csv";
+
 constexpr const char* from_plink_table = "cut -d' ' -f7- FILE > x.txt";
 constexpr const char* from_plink =
     "python3 -c \"import bed_reader,numpy; numpy.save('x.npy', bed_reader.open_bed('FILE').read())\" (samples x "
@@ -95,6 +103,8 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "<!DOCTYPE", "a web page", fetch_itself},
     {0, "<!doctype", "a web page", fetch_itself},
     {0, "<html", "a web page", fetch_itself},
+    {0, "<table", "a table of HTML",
+     "python3 -c \"import pandas; pandas.read_html('FILE')[0].to_csv('x.csv', index=False)\""},
     {0, "<?xml", "an XML file", "save the table in it as csv"},
     {0, "<svg", "a picture", "name the file of its numbers"},
     {0, "%PDF", "a PDF document", "save the table in it as csv"},
@@ -182,6 +192,17 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first: 7z x FILE"},
     {0, "array(", "a printed NumPy array", "save the array with numpy.save where it was printed"},
     {0, "tensor(", "a printed tensor", "save it where it was printed, with numpy.save or as safetensors"},
+    {0, "# Program:featureCounts", "counts of featureCounts, with five columns of places and lengths",
+     from_feature_counts},
+    {0, "LabVIEW Measurement", "a measurement of LabVIEW", from_labview},
+    {0, "CREATE TABLE", "commands of SQL", from_sql},
+    {0, "INSERT INTO", "commands of SQL", from_sql},
+    {0, "DROP TABLE", "commands of SQL", from_sql},
+    {0, "PRAGMA foreign_keys", "commands of SQL", from_sql},
+    {0, "BEGIN TRANSACTION", "commands of SQL", from_sql},
+    {0, "-- MySQL dump", "commands of SQL", from_sql},
+    {0, "-- MariaDB dump", "commands of SQL", from_sql},
+    {0, "--\n-- PostgreSQL", "commands of SQL", from_sql},
     {0, "#1.2\n", "a GCT table", from_gct},
     {0, "#1.2\r", "a GCT table", from_gct},
     {0, "#1.3\n", "a GCT table with labels of rows and columns", from_gct_labels},

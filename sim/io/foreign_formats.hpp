@@ -18,6 +18,10 @@ struct ForeignFormat {
     bool packed = false;  ///< what follows the advice reads files of gzip too
 };
 
+/// The line that converts numbers without a header, whose type and number of rows it does not know.
+inline constexpr const char* from_raw_numbers =
+    "python3 -c \"import numpy; numpy.save('x.npy', numpy.fromfile('FILE', dtype='f8').reshape(ROWS, -1))\"";
+
 /// The format of a file that begins so; null where it is none of these.
 [[nodiscard]] const ForeignFormat* foreign_format(std::string_view head);
 

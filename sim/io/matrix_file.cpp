@@ -16,6 +16,7 @@
 #include "core/text/names.hpp"
 #include "core/text/printable.hpp"
 #include "sim/io/file_formats.hpp"
+#include "sim/io/foreign_formats.hpp"
 #include "sim/io/npz.hpp"
 #include "sim/io/table.hpp"
 #include "sim/io/tensor_layout.hpp"
@@ -172,8 +173,8 @@ Table read_any(const Spec& spec, const MatrixReading& reading) {
         if (format == nullptr)
             throw input_error(
                 "{}: unknown kind of file (neither its suffix nor its first bytes are those of one of {}): convert it "
-                "to one of them",
-                spec.path, fmt::join(matrix_suffixes(), ", "));
+                "to one of them; numbers without a header: {}",
+                spec.path, fmt::join(matrix_suffixes(), ", "), from_raw_numbers);
         notes.push_back(
             fmt::format("{}: read as {}, which its first bytes say and its suffix does not", spec.path, format->found));
     }

@@ -61,6 +61,49 @@ std::string incomplete_note(const FoundTensors& found, const TensorContainer& fi
                               text.empty() ? "" : "; ", list_text(one_sided ? outside : numbered));
 }
 
+std::string mask_note(const FoundTensors& found, const TensorContainer& file, std::size_t batch) {
+    if (found.tensors.empty()) return {};
+    constexpr std::size_t most_tokens = 1 << 20;
+    const std::size_t tokens = found.tensors.front().tokens;
+    for (std::size_t i = 0; i < file.tensors().size(); ++i) {
+        const StoredTensor& held = file.tensors()[i];
+        const bool of_batch = held.shape.size() == 2 && batch < held.shape[0] && !held.fortran_order;
+        const bool fits = (held.shape.size() == 1 || of_batch) && held.shape.back() == tokens;
+        if (found.matched[i] || !held.dtype || !fits || tokens == 0 || tokens > most_tokens) continue;
+        if (!lower_case(held.name).ends_with("mask")) continue;
+        std::vector<double> mask(tokens);
+        file.read(i, of_batch ? batch * tokens : 0, mask);
+        const auto is_zero = [](double value) { return value == 0.0; };
+        const auto padding = std::ranges::count_if(mask, is_zero);
+        if (padding == 0 || std::ranges::any_of(mask, [](double value) { return value != 0.0 && value != 1.0; }))
+            continue;
+        const auto first = std::ranges::find_if_not(mask, is_zero);
+        const auto end = std::find_if(first, mask.end(), is_zero);
+        const bool one_part = first != mask.end() && std::all_of(end, mask.end(), is_zero);
+        return fmt::format(
+            "its tensor {} marks {} of {} tokens as padding, and they count with the others: {}", in_quotes(held.name),
+            padding, tokens,
+            one_part ? fmt::format("leave them out with --tokens {}:{}", first - mask.begin(), end - mask.begin())
+                     : "leave them out where the dump is made");
+    }
+    return {};
+}
+
+std::string pages_advice(const std::string& format, const std::vector<std::size_t>& shape) {
+    if (!format.starts_with("vllm")) return {};
+    if (shape.size() == 3 && shape[0] == 2)
+        return std::string("; pages of vLLM 0.x, [2, pages, numbers], are converted first: ") + from_whole_pages;
+    if (shape.size() == 3)
+        return "; latents of MLA (DeepSeek), [pages, tokens, channels], are no keys and values of heads: save "
+               "c.flatten(0, 1) of a layer for spiked spectrum, as a matrix";
+    if (shape.size() == 4 && shape[2] % 2 == 0)
+        return "; pages of vLLM on TPUs, [pages, tokens, twice the heads, channels], hold keys and values in turn: "
+               "save "
+               "c[:, :, 0::2] and c[:, :, 1::2] of a layer as layers.{layer}.key and .value, with --layout "
+               "block,token,head,dim";
+    return {};
+}
+
 std::string reading_note(const FoundTensors& found) {
     if (found.tensors.empty()) return {};
     const DumpTensor& first = found.tensors.front();

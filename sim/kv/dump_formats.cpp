@@ -33,9 +33,7 @@ const Registry<DumpFormat>& dump_formats() {
              paged,
              {"side,block,token,head,dim", "block,side,token,head,dim", "side,token,head,dim", "token,side,head,dim"},
              "",
-             std::string(", side,token,hidden for files of the example connector; pages of vLLM 0.x, [2, pages, "
-                         "numbers], are converted first: ") +
-                 from_whole_pages},
+             ", side,token,hidden for files of the example connector"},
             {"vllm-hnd",
              "vLLM and FlashInfer, a paged cache whose pages hold head after head (HND)",
              paged,

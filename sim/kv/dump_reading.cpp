@@ -1,6 +1,8 @@
 #include "sim/kv/dump_reading.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -96,14 +98,90 @@ void check_options(const DumpOptions& options) {
                           in_quotes(options.block_table));
 }
 
+namespace {
+
+/// A part of a name: where it begins and its length.
+using Run = std::pair<std::size_t, std::size_t>;
+
+/// The longest parts of a name in which `holds` is true for every character, at most eight.
+template <class Holds>
+std::vector<Run> runs_of(const std::string& name, const Holds& holds) {
+    constexpr std::size_t most = 8;
+    std::vector<Run> runs;
+    for (std::size_t at = 0; at < name.size() && runs.size() < most;) {
+        std::size_t end = at;
+        while (end < name.size() && holds(name[end])) ++end;
+        if (end > at) runs.emplace_back(at, end - at);
+        at = end + 1;
+    }
+    return runs;
+}
+
+/// The patterns that a name may follow, of which the first are likelier.
+std::vector<std::string> patterns_of(const std::string& name) {
+    static constexpr std::string_view words[] = {"key", "keys", "k", "K", "value", "values", "v", "V"};
+    constexpr std::size_t longest = 200;
+    if (name.size() > longest || name.find_first_of("{}") != name.npos) return {};
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+    const auto numbers = runs_of(name, is_digit);
+    std::vector<Run> sides = runs_of(name, is_letter);
+    std::erase_if(sides, [&](const Run& run) {
+        return std::ranges::find(words, std::string_view(name).substr(run.first, run.second)) == std::end(words);
+    });
+    std::ranges::reverse(sides);
+    sides.emplace_back(0, 0);  // without a word
+    std::vector<std::string> patterns;
+    std::vector<std::vector<Run>> counted;  // the numbers that count layers and heads
+    for (const Run& number : numbers) counted.push_back({number});
+    if (numbers.size() > 1) counted.push_back({numbers[0], numbers[1]});
+    if (numbers.empty()) counted.emplace_back();
+    for (const auto& side : sides)
+        for (const auto& counts : counted) {
+            std::vector<std::pair<Run, std::string>> marks;
+            if (side.second > 0) marks.emplace_back(side, "{side}");
+            for (const Run& number : counts) marks.emplace_back(number, number == counts[0] ? "{layer}" : "{head}");
+            std::ranges::sort(marks, std::greater<>());
+            std::string pattern = name;
+            for (const auto& [run, mark] : marks) pattern.replace(run.first, run.second, mark);
+            patterns.push_back(pattern);
+        }
+    return patterns;
+}
+
+}  // namespace
+
+std::string guessed_pattern(const TensorContainer& file) {
+    constexpr std::size_t most_names = 8, most_tensors = 256;
+    const auto& all = file.tensors();
+    const std::vector<StoredTensor> tensors(
+        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most_tensors)));
+    std::string best;
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < std::min(tensors.size(), most_names); ++i)
+        for (const auto& text : patterns_of(tensors[i].name)) {
+            const NamePattern pattern(text);
+            const auto places = pattern.matches(tensors);
+            const auto is_value = [](const NamedPlace& place) { return place.side == Side::value; };
+            const auto values = static_cast<std::size_t>(std::ranges::count_if(places, is_value));
+            const bool one_side = pattern.has_side() && (values == 0 || values == places.size());
+            const bool too_few = !pattern.has_side() && 2 * places.size() <= tensors.size();
+            if (places.size() <= most || one_side || too_few || text == default_pattern) continue;
+            best = text;
+            most = places.size();
+        }
+    return best;
+}
+
 std::vector<std::string> possible_formats(const TensorContainer& file) {
     const auto& tensors = file.tensors();
     if (!unread_form(file).empty()) return {};
     if (!NamePattern(default_pattern).matches(tensors).empty()) return {};
     const auto may_be = [&](const DumpFormat& format) {
         for (const auto& pattern : format.patterns) {
-            const auto places = NamePattern(pattern).matches(tensors);
-            if (places.empty()) continue;
+            const NamePattern names(pattern);
+            const auto places = names.matches(tensors);
+            if (places.empty() || names.may_count_layers(tensors[places.front().index].name)) continue;
             // That sides have layouts of their own cannot be seen in a shape.
             return std::any_of(format.layouts.begin(), format.layouts.end(), [&](const auto& text) {
                 const auto layout = parse_cache_layout(text);

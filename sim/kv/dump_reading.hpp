@@ -50,6 +50,10 @@ void check_options(const DumpOptions& options);
 /// The number of tokens that the metadata state; empty when they do not.
 [[nodiscard]] std::optional<std::size_t> stated_tokens(const Metadata& metadata);
 
+/// A pattern that names of tensors follow, with {side} where they have a word for keys and values and {layer} and
+/// {head} where they have numbers; empty without one.
+[[nodiscard]] std::string guessed_pattern(const TensorContainer& file);
+
 /// The names of the formats that names of tensors and the shape of the first of them fit; none where the names are
 /// ours.
 [[nodiscard]] std::vector<std::string> possible_formats(const TensorContainer& file);

@@ -52,6 +52,8 @@ public:
         set_layout();
         require_effect();
         if (const auto text = incomplete_note(found_, file_); !text.empty()) note(text);
+        if (options_.tokens.empty())
+            if (const auto text = mask_note(found_, file_, options_.batch.value_or(0)); !text.empty()) note(text);
         for (const std::size_t index : unfit_) found_.matched[index] = false;
         if (!given_.format.empty()) found_.reading = reading_note(found_);
         return std::move(found_);
@@ -152,11 +154,17 @@ private:
                               path(), in_quotes(default_pattern), has, in_quotes(names.front()));
         std::vector<std::string> formats;
         for (const auto& name : possible_formats(file_)) formats.push_back("--format " + name);
-        throw input_error(
-            "{}: no tensor is named like {} (it has {}): give {}the names of the cache with --pattern, for "
-            "example {{side}}_cache.{{layer}}",
-            path(), in_quotes(default_pattern), has,
-            formats.empty() ? "" : fmt::format("{}, or ", fmt::join(formats, " or ")));
+        const std::string guess = formats.empty() ? guessed_pattern(file_) : "";
+        throw input_error("{}: no tensor is named like {} (it has {}): give {}{}", path(), in_quotes(default_pattern),
+                          has, formats.empty() ? "" : fmt::format("{}, or ", fmt::join(formats, " or ")),
+                          pattern_advice(guess));
+    }
+
+    static std::string pattern_advice(const std::string& guess) {
+        if (guess.empty()) return "the names of the cache with --pattern, for example {side}_cache.{layer}";
+        return fmt::format(
+            "--pattern '{}' where that names the cache{}", printable(guess),
+            guess.find("{side}") != guess.npos ? "" : ", and name the axes with --layout, side among them");
     }
 
     /// The layout of a tensor; `side` is empty where the name does not state it.
@@ -187,7 +195,7 @@ private:
                 "{} of shape {} has none of the shapes of the format {} ({}): give the meaning of its axes "
                 "with --layout{}",
                 tensor_text(held), shape_text(held.shape), format_->name, fmt::join(format_->layouts, "; "),
-                format_->advice);
+                format_->advice.empty() ? "" : format_->advice + pages_advice(format_->name, held.shape));
         if (!layouts_.front()[at])
             throw Unfit("the layout {} does not name the {} (tensor {}): add it to --layout, as in key=A,B value=C,D",
                         side_layouts_text(layouts_.front()), side_name(side.value_or(Side::key)), in_quotes(held.name));

@@ -60,7 +60,23 @@ std::vector<NamedPlace> NamePattern::matches(const std::vector<StoredTensor>& te
     for (std::size_t spelling = 0; spelling < (has_side() ? side_spellings : 1) && found.empty(); ++spelling)
         for (std::size_t i = 0; i < tensors.size(); ++i)
             if (NamedPlace place{.index = i}; matches(tensors[i].name, 0, spelling, place)) found.push_back(place);
+    if (!found.empty() && may_count_layers(tensors[found.front().index].name)) {
+        const auto numbered = counted().matches(tensors);
+        if (std::ranges::any_of(numbered, [](const NamedPlace& place) { return *place.layer > 1; })) return {};
+    }
     return found;
+}
+
+NamePattern NamePattern::counted() const {
+    NamePattern numbers = *this;
+    for (auto& piece : numbers.pieces_)
+        if (piece.mark == Mark::side) piece.mark = Mark::layer;
+    return numbers;
+}
+
+bool NamePattern::may_count_layers(const std::string& name) const {
+    NamedPlace place;
+    return has_side() && !has(Mark::layer) && counted().matches(name, 0, 0, place);
 }
 
 bool NamePattern::matches(std::string_view name, std::size_t piece, std::size_t spelling, NamedPlace& place) const {

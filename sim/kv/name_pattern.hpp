@@ -28,8 +28,11 @@ public:
     [[nodiscard]] bool has_side() const { return has(Mark::side); }
     [[nodiscard]] bool has_head() const { return has(Mark::head); }
     [[nodiscard]] bool has_chunk() const { return has(Mark::chunk); }
-    /// The tensors whose names match, in file order. The sides of all are written in the same way.
+    /// The tensors whose names match, in file order. The sides of all are written in the same way. Where no {layer}
+    /// counts layers, 0 and 1 are no sides if there are tensors numbered 2 and on.
     [[nodiscard]] std::vector<NamedPlace> matches(const std::vector<StoredTensor>& tensors) const;
+    /// Whether the name has a 0 or a 1 where this pattern without {layer} has the side, which may be numbers of layers.
+    [[nodiscard]] bool may_count_layers(const std::string& name) const;
 
 private:
     enum class Mark { text, layer, side, head, chunk };
@@ -38,6 +41,8 @@ private:
         std::string text;
     };
     [[nodiscard]] bool has(Mark mark) const;
+    /// The pattern with {layer} in place of {side}.
+    [[nodiscard]] NamePattern counted() const;
     [[nodiscard]] bool matches(std::string_view name, std::size_t piece, std::size_t spelling, NamedPlace& place) const;
 
     std::string text_;

@@ -116,15 +116,74 @@ bool has_thousands(std::string_view text, char separator) {
     return true;
 }
 
+namespace {
+
+/// Whether it is [1.5, 2] or [1.5 2], not the [1,] with which R names a row.
+bool is_list(std::string_view text) {
+    if (!text.starts_with('[') || !text.ends_with(']')) return false;
+    const std::size_t first = std::min(text.find_first_not_of(" ", 1), text.size());
+    const std::size_t next = text.find_first_not_of(" ,", std::min(text.find_first_of(" ,", first), text.size()));
+    return begins_number(text.substr(first)) && next != text.npos && begins_number(text.substr(next));
+}
+
+/// That a number holds a sign that is not seen, such as a zero-width space; empty for other texts.
+std::string unseen_sign(std::string_view text) {
+    static constexpr std::pair<std::string_view, const char*> signs[] = {
+        {"\u00AD", "U+00AD"}, {"\u200B", "U+200B"}, {"\u200C", "U+200C"}, {"\u200D", "U+200D"},
+        {"\u200E", "U+200E"}, {"\u200F", "U+200F"}, {"\u202A", "U+202A"}, {"\u202C", "U+202C"},
+        {"\u202D", "U+202D"}, {"\u2060", "U+2060"}, {"\uFEFF", "U+FEFF"}};
+    constexpr std::size_t longest = 64;
+    if (text.size() > longest) return "";
+    for (const auto& [sign, name] : signs) {
+        std::string without(text);
+        for (std::size_t at = 0; (at = without.find(sign, at)) != without.npos;) without.erase(at, sign.size());
+        if (without.size() < text.size() && (number_with_point(without) || number_with_comma(without)))
+            return fmt::format("it holds {}, which is not seen", name);
+    }
+    return "";
+}
+
+}  // namespace
+
+std::string_view other_separator(std::string_view line) {
+    constexpr std::size_t longest = 3;
+    std::string_view found;
+    line = without_blanks(line);
+    if (is_date_or_time(line)) return {};
+    for (std::size_t at = 0, numbers = 0;;) {
+        double value = 0.0;
+        const char* const end = line.data() + line.size();
+        const auto [behind, status] = std::from_chars(line.data() + at, end, value);
+        if (status != std::errc{}) return {};
+        ++numbers;
+        if (behind == end) return numbers > 1 ? found : std::string_view();
+        at = static_cast<std::size_t>(behind - line.data());
+        const std::size_t next = line.find_first_of("0123456789+-.", at);
+        if (next == line.npos || next == at || next - at > longest) return {};
+        const std::string_view between = line.substr(at, next - at);
+        if (!found.empty() && between != found) return {};
+        if (between.find_first_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ \t,;|'\"\\&") != between.npos)
+            return {};
+        found = between;
+        at = next;
+    }
+}
+
 std::string unread_notation(std::string_view text) {
     static constexpr std::string_view currencies[] = {"$", "\u20AC", "\u00A3", "\u00A5", "\u20B9"};
     static constexpr std::string_view bounds[] = {"<", ">", "~", "\u2264", "\u2265", "\u00B1"};
-    static constexpr std::string_view spaces[] = {" ", "'", "\u00A0", "\u202F", "\u2009", "\u2019"};
+    static constexpr std::string_view spaces[] = {" ", "'", "\u00A0", "\u202F", "\u2009", "\u2019", "\xA0"};
+    static constexpr std::string_view powers[] = {"x10^",     "*10^",       " x 10^",  " * 10^",
+                                                  "\u00D710", " \u00D7 10", "\u00B710"};
     const auto begins = [&](std::string_view mark) { return text.starts_with(mark); };
     const auto contains = [&](std::string_view mark) { return text.find(mark) != text.npos; };
     if (text == "True" || text == "False" || text == "TRUE" || text == "FALSE" || text == "true" || text == "false")
         return "a truth value, not 1 or 0";
     if (begins("\u2212")) return "its minus is the sign U+2212, not a hyphen";
+    if (const auto sign = unseen_sign(text); !sign.empty()) return sign;
+    if (is_list(text)) return "a list of numbers in one cell";
+    if (begins("np.") && text.ends_with(')') && text.find_first_of("0123456789+-.", text.find('(')) != text.npos)
+        return "a number as NumPy prints it";
     if (begins("(") && text.ends_with(')')) {
         text = text.substr(1, text.size() - 2);
         if (leading_number(text) == text.size()) return "a number in parentheses";
@@ -142,7 +201,7 @@ std::string unread_notation(std::string_view text) {
     if (rest.empty()) return has_thousands(text, ',') || has_thousands(text, '.') ? "with separators of thousands" : "";
     if (std::any_of(std::begin(currencies), std::end(currencies), contains)) return "with a currency";
     if (rest == "%" || rest == " %") return "a percentage";
-    if (text.starts_with("0x") && text.find_first_not_of("0123456789abcdefABCDEF", 2) == text.npos)
+    if (text.starts_with("0x") && text.find_first_not_of("0123456789abcdefABCDEF.pP+-", 2) == text.npos)
         return "a hexadecimal number";
     const bool is_signed = rest.front() == '-' || rest.front() == '+';
     if (is_signed && rest.size() == 4 && is_digits(rest.substr(1)) && text.find('.') < end)
@@ -152,7 +211,11 @@ std::string unread_notation(std::string_view text) {
     if (rest.starts_with("*^")) return "an exponent as Mathematica writes it";
     if (rest == "-") return "its minus stands behind the number";
     if (rest.front() == '/' && is_digits(rest.substr(1))) return "a fraction";
-    if (contains("\u00B1")) return "with its uncertainty";
+    if (std::any_of(std::begin(powers), std::end(powers), [&](auto mark) { return rest.starts_with(mark); }))
+        return "with a power of ten";
+    if (contains("\u00B1") ||
+        (rest.starts_with('(') && rest.ends_with(')') && is_digits(rest.substr(1, rest.size() - 2))))
+        return "with its uncertainty";
     const bool imaginary = rest.ends_with('j') || rest.ends_with('i');
     if (imaginary && (rest.size() == 1 || rest.find_first_not_of("0123456789.eE+- ") == rest.size() - 1))
         return "a complex number";
@@ -205,9 +268,10 @@ bool names_an_axis(std::string_view text) {
 }
 
 bool names_a_time(std::string_view text) {
-    static constexpr std::string_view names[] = {"year", "yr",  "yyyy", "month", "mo", "mon", "mm",     "day", "dy",
-                                                 "dd",   "doy", "hour", "hr",    "hh", "min", "minute", "mn",  "second",
-                                                 "sec",  "ss",  "date", "time",  "yy", "jd",  "mjd"};
+    static constexpr std::string_view names[] = {"year", "yr",     "yyyy", "month",  "mo",        "mon",     "mm",
+                                                 "day",  "dy",     "dd",   "doy",    "hour",      "hr",      "hh",
+                                                 "min",  "minute", "mn",   "second", "sec",       "ss",      "date",
+                                                 "time", "yy",     "jd",   "mjd",    "timestamp", "datetime"};
     std::string name = lower_case(text.substr(0, 16));
     if (name.starts_with('#')) name.erase(0, 1);
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -230,9 +294,11 @@ bool names_a_total(std::string_view text) {
     if (text.size() > longest) return false;
     std::string name = lower_case(text);
     while (name.ends_with('.') || name.ends_with(':')) name.pop_back();
-    // HTSeq counts what belongs to no row in rows such as __no_feature.
+    // HTSeq and STAR count what belongs to no row in rows such as __no_feature and N_noFeature.
+    static constexpr std::string_view of_star[] = {"n_unmapped", "n_multimapping", "n_nofeature", "n_ambiguous"};
     return std::find(std::begin(names), std::end(names), name) != std::end(names) || name.ends_with(" total") ||
-           name.ends_with(" totals") || (name.size() > 2 && name.starts_with("__"));
+           name.ends_with(" totals") || (name.size() > 2 && name.starts_with("__")) ||
+           std::find(std::begin(of_star), std::end(of_star), name) != std::end(of_star);
 }
 
 bool has_touching_numbers(std::string_view text) {
@@ -361,7 +427,8 @@ LineSummary summary_of(std::string_view line, char delimiter, std::optional<char
         found.numbers += kind == CellKind::number;
         found.quoted += kind == CellKind::number && cell.quoted;
         found.words += kind == CellKind::text;
-        found.like_numbers += kind == CellKind::text && !cell.quoted && begins_number(cell.text);
+        found.like_numbers += kind == CellKind::text &&
+                              (cell.quoted ? is_list(cell.text) : begins_number(cell.text) || is_list(cell.text));
         found.digits += kind == CellKind::number && digits;
         found.missing += kind == CellKind::missing && !cell.text.empty();
         return ++found.cells < limit;

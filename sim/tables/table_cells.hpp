@@ -10,7 +10,13 @@
 
 namespace spiked::sim {
 
-/// A cell of a line of text, without its quotes and the blanks around it.
+/// The text without the blanks and tabs around it.
+[[nodiscard]] inline std::string_view without_blanks(std::string_view text) {
+    const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+    return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+}
+
+/// A cell of a line of text, without its quotes and the blanks within and around them.
 struct TableCell {
     std::string_view text;
     std::size_t column = 1;  ///< where it begins in its line, from 1
@@ -37,7 +43,7 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
                 end = close + 1;
                 while (!blanks && end < line.size() && is_blank(end)) ++end;
                 cell.quoted = end == line.size() || line[end] == delimiter || (blanks && is_blank(end));
-                if (cell.quoted) cell.text = line.substr(at + 1, close - at - 1);
+                if (cell.quoted) cell.text = without_blanks(line.substr(at + 1, close - at - 1));
             }
         if (!cell.quoted) {
             end = std::min(blanks ? line.find_first_of(" \t", at) : line.find(delimiter, at), line.size());
@@ -71,8 +77,11 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 [[nodiscard]] bool has_thousands(std::string_view text, char separator);
 
 /// How a text that begins like a number writes one in a way that is not read (12%, $3.50, 1 234, 3/8, <5, True, 0x1F, 5
-/// mg); empty for numbers and for names, dates and times.
+/// mg, [1, 2], np.float64(1.5)); empty for numbers and for names, dates and times.
 [[nodiscard]] std::string unread_notation(std::string_view text);
+/// What stands between the numbers of a line that holds nothing else and no delimiter, such as "::"; empty for other
+/// lines, dates and times.
+[[nodiscard]] std::string_view other_separator(std::string_view line);
 /// Whether people write the word above a column of names, of numbers of rows, or of places on an axis.
 [[nodiscard]] bool names_a_column(std::string_view text);
 /// Whether people write the word above the places of an axis, fractions too, or above numbers that identify rows.

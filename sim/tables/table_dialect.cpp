@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -194,7 +195,9 @@ public:
         const std::string_view line = first_line();
         const auto whole = summary_of(line, form_.delimiter, form_.decimal);
         const std::size_t cells = whole.cells;
-        const std::size_t name_cells = name_columns(data_lines(lines_), form_.delimiter, form_.decimal, form_.columns);
+        std::size_t name_cells = name_columns(data_lines(lines_), form_.delimiter, form_.decimal, form_.columns);
+        form_.quoted_index = name_cells == 0 && given_.index.value_or(true) && only_first_is_quoted();
+        if (form_.quoted_index) name_cells = 1;
         const bool names = name_cells > 0;
         const bool unnamed = is_unnamed(whole.first);
         const bool lacks_one = cells + 1 == form_.columns && lines_.size() > 1;
@@ -207,21 +210,30 @@ public:
             form_.header = lines_.size() > 1 ? is_header(whole, rest, unnamed, names)
                                              : whole.words == whole.cells && whole.like_numbers == 0;
         if (form_.header) form_.first_name = whole.first;
-        if (form_.header && form_.delimiter == ' ' && cells + 2 <= form_.columns)
+        if (form_.header && form_.delimiter == ' ' && cells + 2 <= form_.columns) {
+            reject_preamble_or_triangle();
             throw input_error(
                 "{}:{}: the header has {} {} (line {} has {}; a blank within a name parts it): write the names in "
                 "quotes or tabs between cells, or leave the line out where it is a title",
                 path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_row(), form_.columns);
-        if (form_.header && cells != form_.columns && !lacks_one)
+        }
+        if (form_.header && cells != form_.columns && !lacks_one) {
+            reject_preamble_or_triangle();
             throw input_error("{}:{}: the header has {} {} (line {} has {}): correct the header, or leave {} out",
                               path_, lines_.front().number, cells, cells == 1 ? "cell" : "cells", number_of_row(),
                               form_.columns, number_of_row() > number_of_second() ? "what is above the table" : "it");
-        if (form_.header && lacks_one && !given_.index) reject_lone_header(names);
+        }
+        if (form_.header && lacks_one && !given_.index) {
+            if (!names) reject_preamble_or_triangle();
+            reject_lone_header(names);
+        }
         if (names && !given_.index) reject_unread_numbers();
         const bool index =
             given_.index.value_or(names || (form_.header && (lacks_one || (unnamed && form_.columns > 1))));
         form_.index = index ? std::max<std::size_t>(name_cells, 1) : 0;
+        form_.quoted_index = form_.quoted_index && !(form_.header && (lacks_one || unnamed));
         if (form_.index == 1 && form_.header && !lacks_one) reject_second_index(line);
+        if (form_.header) form_.repeated_names = repeats_a_name(line);
         if (index && form_.header && !given_.index) reject_second_header();
         form_.may_count = !given_.index && !index && counts_ && form_.columns > 1;
     }
@@ -245,6 +257,26 @@ private:
         return number_of_second();
     }
     [[nodiscard]] bool fractions() const { return seen_.digits < seen_.numbers; }
+    /// Whether each row begins with a number in quotes and has no other, as R writes names of rows.
+    [[nodiscard]] bool only_first_is_quoted() const {
+        const auto data = data_lines(lines_);
+        return form_.columns > 1 && data.size() > 1 && std::ranges::all_of(data, [&](std::string_view line) {
+                   const auto row = summary_of(line, form_.delimiter, form_.decimal, 0, cells_looked_at);
+                   return row.first_quoted && row.first_kind == CellKind::number && row.quoted == 1 && row.numbers > 1;
+               });
+    }
+    [[nodiscard]] bool repeats_a_name(std::string_view line) const {
+        std::set<std::string_view> names;
+        bool twice = false;
+        each_cell(line, form_.delimiter, [&](const TableCell& cell) {
+            twice = !cell.text.empty() && !names.insert(cell.text).second;
+            return !twice && names.size() < cells_looked_at;
+        });
+        return twice;
+    }
+    void reject_preamble_or_triangle() const {
+        reject_other_shape({path_, given_, lines_, form_, form_.decimal, 0}, lines_.front().number);
+    }
 
     /// Whether the line names columns: `rest` are its cells without one for the index.
     bool is_header(const LineSummary& whole, const LineSummary& rest, bool unnamed, bool names) {
@@ -261,7 +293,7 @@ private:
             return numbers_behind_no_name(rest);
         }
         if (!counts_ || !below) return false;
-        return counting_header(rest, names) || axis_header(whole, rest, names);
+        return counting_header(whole, rest, names) || axis_header(whole, rest, names);
     }
     /// Words and numbers in one line: a header of years or codes behind the name of the first column, or mostly words.
     [[nodiscard]] bool mixed_header(const LineSummary& whole, const LineSummary& rest, bool names) const {
@@ -271,12 +303,24 @@ private:
             (axis_of(1) || axis_of(1, &LineSummary::decreases)))
             return true;
         if (rest.digits < rest.numbers) return false;
+        if (names) reject_named_index(rest);
         return 2 * rest.words > rest.cells || (!names && whole.first_kind == CellKind::text && rest.cells > 2);
+    }
+
+    /// Throws where a word stands in front of numbers that count, as above a second index.
+    void reject_named_index(const LineSummary& rest) const {
+        const std::size_t in_front = count_cells(first_line(), form_.delimiter) - rest.cells;
+        const auto behind = summary_of(first_line(), form_.delimiter, form_.decimal, in_front + 1);
+        if (rest.first_kind != CellKind::text || rest.words != 1 || behind.cells < 2 || !behind.counts) return;
+        throw input_error(
+            "{}:{}: the header counts behind {} (perhaps a second index, as pandas writes of a MultiIndex): leave that "
+            "column, number {}, out",
+            path_, lines_.front().number, in_quotes(rest.first), in_front + 1);
     }
 
     /// A first line 0, 1, 2, ... that the next line does not go on with, or whole numbers such as years above
     /// fractions.
-    bool counting_header(const LineSummary& rest, bool names) {
+    bool counting_header(const LineSummary& whole, const LineSummary& rest, bool names) {
         if (rest.digits == rest.cells && !rest.counts && rest.cells > 1 && 2 * seen_.digits < seen_.numbers &&
             !(rest.years && rest.cells > 2)) {
             form_.guessed = names;
@@ -289,7 +333,8 @@ private:
         if (!rest.counts || (rest.cells == 1 && (rest.first_number > 0.0 || seen_.digits > 0))) return false;
         const auto next = summary_of(lines_[1].text, form_.delimiter, form_.decimal, names ? 1 : 0, 1);
         if (next.first == std::to_string(static_cast<std::size_t>(rest.first_number) + rest.cells)) return false;
-        if ((rest.first_number > 0.0 || rest.cells == 2) && !fractions()) {
+        const bool row_name = names && whole.first_kind == CellKind::text && !is_corner(whole.first);
+        if ((rest.first_number > 0.0 || rest.cells == 2 || row_name) && !fractions()) {
             if (rest.first_number == 0.0 || rest.cells > 2)
                 form_.header_note = fmt::format(
                     "its first line counts {} and is read as data (--header yes: as a header)", counting_text(rest));
@@ -334,6 +379,7 @@ private:
         const auto has_digit = [](std::string_view name) {
             return name.find_first_of("0123456789") != std::string_view::npos;
         };
+        if (names_a_total(text)) return false;
         if (names_a_column(text)) return true;
         return !has_digit(text) && few_below([&](std::string_view line) {
             return !has_digit(summary_of(line, form_.delimiter, form_.decimal, 0, 1).first);

@@ -28,12 +28,14 @@ struct TableForm {
     std::size_t columns = 0;      ///< cells of a row, the index among them
     bool trailing = false;        ///< each row ends with a delimiter
     bool header = false;
-    std::size_t index = 0;    ///< cells at the beginning of each row that name it and are left out
-    bool may_count = false;   ///< the first column is left out if it only counts the rows
-    std::string header_note;  ///< why the first line is a header, or may be one, where it is not plain to see
-    std::string first_name;   ///< of the first column, where there is a header
-    bool guessed = false;     ///< whether the numbers of a line were taken for a header
-    bool quoted = false;      ///< numbers are in quotes
+    std::size_t index = 0;        ///< cells at the beginning of each row that name it and are left out
+    bool may_count = false;       ///< the first column is left out if it only counts the rows
+    std::string header_note;      ///< why the first line is a header, or may be one, where it is not plain to see
+    bool quoted_index = false;    ///< only its quotes tell that the first column is an index of numbers
+    bool repeated_names = false;  ///< the header has a name twice
+    std::string first_name;       ///< of the first column, where there is a header
+    bool guessed = false;         ///< whether the numbers of a line were taken for a header
+    bool quoted = false;          ///< numbers are in quotes
 };
 
 /// Recognises the form of a table from its first lines that are neither blank nor comments; fields of `given` are
@@ -69,11 +71,12 @@ private:
     std::vector<std::size_t> keys_[2];  ///< hashes
     bool times_ = false;
 };
-/// Whether the first two of three columns are the places of entries: whole numbers, each pair once.
+/// Whether the first two of three or four columns are the places of entries: whole numbers, each pair once.
 [[nodiscard]] bool holds_places(const arma::mat& rows);
 /// What is said of columns that count and of a second header, which may be no data. `in_front` is the number of columns
-/// in front of the matrix, which were an index.
-[[nodiscard]] std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_front, bool header);
+/// in front of the matrix, which were an index; `repeated_names` is whether the header has a name twice.
+[[nodiscard]] std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_front, bool header,
+                                                      bool repeated_names);
 /// What is said of a last row (column) that is the sum or the mean of the others; empty for others.
 [[nodiscard]] std::string last_line_note(const arma::mat& matrix, bool rows);
 

@@ -16,7 +16,7 @@ std::string NamedLines::note(std::string_view what, std::string_view like) const
                        count == 1 ? "is" : fmt::format("and {} more are", count - 1), like);
 }
 
-std::string pivot_line(const TableForm& form, std::optional<char> decimal) {
+std::string pandas_options(const TableForm& form, std::optional<char> decimal) {
     std::string options;
     if (form.delimiter == '\t')
         options += ",sep='\\t'";
@@ -26,11 +26,15 @@ std::string pivot_line(const TableForm& form, std::optional<char> decimal) {
         options += fmt::format(",sep='{}'", form.delimiter);
     if (decimal == ',') options += ",decimal=','";
     if (!form.header) options += ",header=None";
+    return options;
+}
+
+std::string pivot_line(const TableForm& form, std::optional<char> decimal, std::size_t columns, std::size_t value) {
     return fmt::format(
-        "python3 -c \"import pandas; t=pandas.read_csv('FILE'{}); t.pivot(index=t.columns[-3],"
-        "columns=t.columns[-2],values=t.columns[-1]).to_csv('x.csv',header=False,index=False)\", with .fillna(0) "
+        "python3 -c \"import pandas; t=pandas.read_csv('FILE'{}); t.pivot(index=t.columns[-{}],"
+        "columns=t.columns[-{}],values=t.columns[-{}]).to_csv('x.csv',header=False,index=False)\", with .fillna(0) "
         "before .to_csv where the others are 0",
-        options);
+        pandas_options(form, decimal), columns, columns - 1, columns - value);
 }
 
 namespace {
@@ -48,7 +52,11 @@ std::string form_note(const TableForm& form, std::optional<char> decimal, const 
     const bool noted = form.header && !form.header_note.empty();
     if (form.header) parts.push_back(noted ? fmt::format("a header line ({})", form.header_note) : "a header line");
     if (form.index > 0)
-        parts.push_back(form.index == 1 ? "an index column" : fmt::format("{} index columns", form.index));
+        parts.push_back(form.index > 1 ? fmt::format("{} index columns", form.index)
+                        : form.quoted_index
+                            ? "an index column (its numbers are in quotes, unlike the others; --index no "
+                              "reads them as data)"
+                            : "an index column");
     if (found.counted)
         parts.push_back(fmt::format("an index column (it counts {:.0f} to {:.0f}; --index no reads it as data)",
                                     found.first.first, found.first.last));
@@ -77,14 +85,26 @@ std::string first_column_note(const TableForm& form, const TableFindings& found)
                                                        : "may name the rows");
 }
 
+/// Of four columns the last holds the number where it has fractions and the third, a count, has none.
+std::string places_note(const TableForm& form, std::optional<char> decimal, const arma::mat& matrix) {
+    const auto is_whole = [](const arma::vec& column) { return arma::all(column == arma::floor(column)); };
+    const std::size_t columns = matrix.n_cols;
+    const std::size_t value = columns == 4 && is_whole(matrix.col(2)) && !is_whole(matrix.col(3)) ? 3 : 2;
+    return fmt::format(
+        "the first two of its {} columns hold whole numbers, each pair once, and are read as data. If they are the row "
+        "and the column of the {}, write the matrix: {}",
+        columns == 3 ? "three" : "four", value == 2 ? "third" : "fourth", pivot_line(form, decimal, columns, value));
+}
+
 /// On rows and columns of the matrix that may be no data.
 std::vector<std::string> doubts(const TableForm& form, const TableFindings& found, const arma::mat& matrix) {
     static constexpr std::string_view a_total = "a total or a statistic of the others";
-    auto notes = doubtful_lines(matrix, found.counted ? 1 : form.index, form.header);
+    auto notes = doubtful_lines(matrix, found.counted ? 1 : form.index, form.header, form.repeated_names);
     notes.push_back(found.total_rows.count > 0 ? found.total_rows.note("row", a_total) : last_line_note(matrix, true));
     notes.push_back(found.total_columns.count > 0 ? found.total_columns.note("column", a_total)
                                                   : last_line_note(matrix, false));
-    if (found.time_columns.count > 1) notes.push_back(found.time_columns.note("column", "parts of a date or a time"));
+    if (found.time_columns.count > 1 || found.plain_time)
+        notes.push_back(found.time_columns.note("column", "parts of a date or a time"));
     if (found.label_columns.count > 0) notes.push_back(found.label_columns.note("column", "labels of the rows"));
     if (found.label_row.count > 0) notes.push_back(found.label_row.note("first row", "labels of the columns"));
     return notes;
@@ -116,13 +136,9 @@ std::vector<std::string> table_notes(const std::string& path, const TableForm& f
             fmt::format("empty lines between its rows are left out ({}, such as line {}; where they part two tables, "
                         "give each its own file)",
                         gaps, found.a_gap));
-    const bool places = holds_places(matrix);
+    const bool places = holds_places(matrix) && (matrix.n_cols == 3 || found.time_columns.count < 2);
     if (form.may_count && !found.counted && !places && may_identify(form, found)) say(first_column_note(form, found));
-    if (places)
-        say(fmt::format(
-            "the first two of its three columns hold whole numbers, each pair once, and are read as data. If they "
-            "are the row and the column of the third, write the matrix: {}",
-            pivot_line(form, decimal)));
+    if (places) say(places_note(form, decimal, matrix));
     for (const auto& doubt : doubts(form, found, matrix)) say(doubt);
     return notes;
 }

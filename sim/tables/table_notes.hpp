@@ -39,6 +39,7 @@ struct TableFindings {
     std::size_t rows = 0;
     FirstColumn first;
     NamedLines total_rows, total_columns, time_columns, label_columns, label_row;
+    bool plain_time = false;  ///< a column behind the first is named by a whole word for a time: year, timestamp
 };
 
 /// Sentences on the form of a table, on lines left out and on numbers that may be surroundings.
@@ -46,7 +47,11 @@ struct TableFindings {
                                                    std::optional<char> decimal, const TableFindings& found,
                                                    const arma::mat& matrix);
 
-/// The line of Python that writes a matrix of a list of its entries in such a form.
-[[nodiscard]] std::string pivot_line(const TableForm& form, std::optional<char> decimal);
+/// The line of Python that writes a matrix of a list of its entries in such a form: of its last `columns` columns the
+/// first two name the row and the column, and the one at `value`, from 0, holds the number.
+[[nodiscard]] std::string pivot_line(const TableForm& form, std::optional<char> decimal, std::size_t columns = 3,
+                                     std::size_t value = 2);
+/// How pandas reads a table of such a form: the options behind the name of the file, each after a comma.
+[[nodiscard]] std::string pandas_options(const TableForm& form, std::optional<char> decimal);
 
 }  // namespace spiked::sim

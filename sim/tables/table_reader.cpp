@@ -194,7 +194,11 @@ private:
         each_cell(names, form_->delimiter, [&](const TableCell& cell) {
             if (column++ >= form_->index) {
                 if (names_a_total(cell.text)) met_.total_columns.add(cell.text, "column", column);
-                if (names_a_time(cell.text)) met_.time_columns.add(cell.text, "column", column);
+                if (names_a_time(cell.text)) {
+                    met_.time_columns.add(cell.text, "column", column);
+                    constexpr std::size_t of_a_word = 4;
+                    met_.plain_time = met_.plain_time || (column > 1 && cell.text.size() >= of_a_word);
+                }
                 if (names_labels(cell.text) && (column > 1 || form_->index > 0))
                     met_.label_columns.add(cell.text, "column", column);
             }

@@ -8,6 +8,7 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
+#include "sim/tables/table_notes.hpp"
 
 namespace spiked::sim {
 namespace {
@@ -51,6 +52,30 @@ std::string form_advice(const TableState& table) {
     return fmt::format("say with {} how the table is written, or ", fmt::join(options, " and "));
 }
 
+/// The numbers of columns, at most six of them.
+std::string listed(const std::vector<std::size_t>& columns) {
+    constexpr std::size_t most = 6;
+    const std::vector<std::size_t> first(columns.begin(),
+                                         columns.begin() + static_cast<std::ptrdiff_t>(std::min(columns.size(), most)));
+    const std::size_t more = columns.size() - first.size();
+    return fmt::format("{}{}", fmt::join(first, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// The line of Python that writes the columns of numbers of a table.
+std::string numeric_line(const TableState& table) {
+    return fmt::format(
+        "python3 -c \"import pandas; pandas.read_csv('FILE'{}).select_dtypes('number').to_csv('x.csv', index=False)\"",
+        pandas_options(table.form, table.decimal));
+}
+
+/// The line of Python that writes the lists in a column as the rows of a matrix.
+std::string list_line(const TableState& table, std::size_t column) {
+    return fmt::format(
+        "python3 -c \"import numpy,pandas; numpy.save('x.npy', numpy.array([v.strip('[]').replace(',',' ').split() for "
+        "v in pandas.read_csv('FILE'{}).iloc[:,{}]], dtype=float))\"",
+        pandas_options(table.form, table.decimal), column);
+}
+
 /// Throws where a cell of the text, a line or a part of it, is several numbers.
 void reject_touching_numbers(const TableState& table, std::string_view text, std::size_t number) {
     each_cell(text, table.form.delimiter, [&](const TableCell& cell) {
@@ -77,25 +102,35 @@ void reject_comment_behind(const TableState& table, const TextLine& line) {
         table.path, line.number, in_quotes(mark), mark);
 }
 
-/// Throws where lines of names and values, as of an instrument, are above the rows.
-void reject_preamble(const TableState& table, const std::string& where, const std::string& what) {
-    const auto summary = [&](const TextLine& line) {
-        return summary_of(line.text, table.form.delimiter, table.decimal, 0, cells_looked_at);
-    };
-    const auto is_row = [&](const TextLine& line) {
-        const auto found = summary(line);
-        return found.words == 0 && found.numbers > 0 && found.cells == table.form.columns;
-    };
+/// Throws where at least `least` lines that begin with a name, as of an instrument, are above the rows.
+void reject_preamble(const TableState& table, const std::string& where, const std::string& what, std::size_t least) {
     const auto& sample = table.sample;
+    std::vector<std::string_view> data;
+    for (const auto& line : sample) data.emplace_back(line.text);
+    const auto summary = [&](const TextLine& line, std::size_t from) {
+        return summary_of(line.text, table.form.delimiter, table.decimal, from, cells_looked_at);
+    };
+    const std::size_t names =
+        name_columns({data.end() - static_cast<std::ptrdiff_t>((data.size() + 1) / 2), data.end()},
+                     table.form.delimiter, table.decimal, table.form.columns);
+    const auto is_row = [&](const TextLine& line) {
+        const auto found = summary(line, names);
+        return found.words == 0 && found.numbers + found.missing > 0 && found.cells + names >= table.form.columns;
+    };
     const auto first = std::find_if_not(sample.rbegin(), sample.rend(), is_row).base();
-    if (table.rows > 0 || sample.end() - first < 2 || first - sample.begin() < 3) return;
-    const auto is_named = [&](const TextLine& line) { return summary(line).first_kind == CellKind::text; };
+    const auto above = static_cast<std::size_t>(first - sample.begin());
+    if (table.rows > 0 || sample.end() - first < 2 || above < least) return;
+    const auto is_named = [&](const TextLine& line) {
+        const auto found = summary(line, 0);
+        return found.first_kind == CellKind::text || (found.words > 0 && found.numbers == 0);
+    };
     if (!std::all_of(sample.begin(), first, is_named)) return;
-    const auto names = std::prev(first);
+    const auto last = std::prev(first);
+    const bool is_header = summary(*last, 0).numbers == 0 && summary(*last, 0).cells + 1 >= table.form.columns;
     throw input_error(
         "{}: {} (rows of numbers begin at line {}): leave out what is above them and the names of their columns, "
         "for example: tail -n +{} FILE > NEW",
-        where, what, first->number, summary(*names).numbers == 0 ? names->number : first->number);
+        where, what, first->number, is_header ? last->number : first->number);
 }
 
 /// Throws where a line without numbers is a title, units or the beginning of another table.
@@ -116,11 +151,14 @@ void reject_line_of_words(const TableState& table, const TextLine& line, const s
             where, what, line.number, table.sample.front().number);
 }
 
-/// Whether each line has one cell more than the line before, the first perhaps a header.
+/// Whether each line has one cell more than the line before; the first may be a header.
 bool is_triangle(const TableState& table) {
     const auto& lines = table.sample;
     if (table.rows >= lines.size() || lines.size() < 3) return false;
-    for (std::size_t i = 1; i < lines.size(); ++i)
+    const bool header =
+        count_cells(lines[1].text, table.form.delimiter) != count_cells(lines[0].text, table.form.delimiter) + 1;
+    if (header && lines.size() < 4) return false;
+    for (std::size_t i = header ? 2 : 1; i < lines.size(); ++i)
         if (count_cells(lines[i].text, table.form.delimiter) !=
             count_cells(lines[i - 1].text, table.form.delimiter) + 1)
             return false;
@@ -128,6 +166,16 @@ bool is_triangle(const TableState& table) {
 }
 
 }  // namespace
+
+void reject_other_shape(const TableState& table, std::size_t number) {
+    reject_preamble(table, fmt::format("{}:{}", table.path, table.sample.front().number),
+                    "lines of text above the table", 2);
+    if (is_triangle(table))
+        throw input_error(
+            "{}:{}: the rows become longer by one cell (the lower triangle of a symmetric matrix): write all of the "
+            "matrix, in NumPy: a + numpy.tril(a, -1).T, in R: as.matrix(d)",
+            table.path, number);
+}
 
 void reject_text(const TableState& table, const TableCell& cell, std::size_t i, const TextLine& line) {
     const std::string where = fmt::format("{}:{}:{}", table.path, line.number, cell.column);
@@ -147,10 +195,15 @@ void reject_text(const TableState& table, const TableCell& cell, std::size_t i, 
     const bool column_of_text = cell.text == "+" || usual_text(table, i, true);
     const bool first_line = line.number == table.sample.front().number;
     if (const auto notation = unread_notation(cell.text); !notation.empty() && (!first_line || column_of_text))
-        throw input_error("{}: {} ({}; read with {}): write plain numbers", where, what, notation, form);
+        throw input_error("{}: {} ({}; read with {}): {}", where, what, notation, form,
+                          notation.starts_with("a list") ? list_line(table, i) : "write plain numbers");
     reject_comment_behind(table, line);
     reject_line_of_words(table, line, what, column_of_text, cell);
-    reject_preamble(table, where, what);
+    reject_preamble(table, where, what, 3);
+    if (const auto between = other_separator(line.text); !between.empty())
+        throw input_error("{}: {} (numbers with {} between them): write commas: {}", where, what, in_quotes(between),
+                          between.size() == 1 ? fmt::format("tr '{}' , < FILE > x.csv", between)
+                                              : fmt::format("sed 's/{}/,/g' FILE > x.csv", between));
     if (i == 0 && table.dialect.index == false && column_of_text)
         throw input_error("{}: {} (the first column names the rows): say --index yes", where, what);
     if (table.dialect.header == false && first_line && !column_of_text)
@@ -169,9 +222,20 @@ void reject_text(const TableState& table, const TableCell& cell, std::size_t i, 
     if (i == 0 && cells == table.form.columns + 1 && !column_of_text)
         throw input_error("{}: {} (a name in front of {} {}, which no other line has): leave out line {}, or the name",
                           where, what, table.form.columns, table.form.columns == 1 ? "cell" : "cells", line.number);
-    if (column_of_text)
-        throw input_error("{}: {} (column {} of {} holds text; read with {}): {}leave that column out", where, what,
-                          i + 1, cells, form, form_advice(table));
+    if (column_of_text) {
+        std::vector<std::size_t> columns;
+        constexpr std::size_t most_looked_at = 256;
+        for (std::size_t column = i; column < std::min(cells, most_looked_at); ++column)
+            if (usual_text(table, column, true)) columns.push_back(column + 1);
+        if (columns.empty()) columns.push_back(i + 1);
+        // Where other cells are numbers, the form is right.
+        const bool mostly_text = 2 * columns.size() > cells;
+        const bool one = columns.size() == 1;
+        throw input_error("{}: {} ({} {} of {} {} text; read with {}): {}leave {} out{}", where, what,
+                          one ? "column" : "columns", listed(columns), cells, one ? "holds" : "hold", form,
+                          mostly_text ? form_advice(table) : "", one ? "that column" : "them",
+                          mostly_text ? "" : ": " + numeric_line(table));
+    }
     throw input_error("{}: {} (cell {} of {}; {}): correct the cell", where, what, i + 1, cells, form);
 }
 
@@ -182,15 +246,10 @@ void reject_count(const TableState& table, const CountedCells& found, const Text
     for (std::size_t k = table.sample.size(); table.rows == 0 && k-- > 0;)
         if (count_cells(table.sample[k].text, table.form.delimiter) == table.form.columns)
             first = table.sample[k].number;
-    if (is_triangle(table))
-        throw input_error(
-            "{}:{}: the rows become longer by one cell (the lower triangle of a symmetric matrix): write all of the "
-            "matrix, in NumPy: a + numpy.tril(a, -1).T",
-            table.path, line.number);
-    throw input_error(
-        "{}:{}:{}: {} {} (line {} has {}; every row needs the same number): correct the line, or leave it out",
-        table.path, line.number, found.wrong_column, found.cells, found.cells == 1 ? "cell" : "cells", first,
-        table.form.columns);
+    reject_other_shape(table, line.number);
+    throw input_error("{}:{}:{}: {} {} ({} {}; every row needs the same number): correct the line, or leave it out",
+                      table.path, line.number, found.wrong_column, found.cells, found.cells == 1 ? "cell" : "cells",
+                      first > 0 ? fmt::format("line {} has", first) : "most lines have", table.form.columns);
 }
 
 void reject_thousands(const std::string& where, std::string_view text, char mark) {

@@ -25,6 +25,9 @@ struct TableState {
 /// Throws input_error for the cell number `i` (from 0) of a line, which is not a number.
 [[noreturn]] void reject_text(const TableState& table, const TableCell& cell, std::size_t i, const TextLine& line);
 
+/// Throws input_error where lines of text are above the rows, or the rows become longer by one cell.
+void reject_other_shape(const TableState& table, std::size_t number);
+
 /// The cells of a line, and where the first superfluous one, or the last of too few, begins.
 struct CountedCells {
     std::size_t cells = 0;

@@ -157,6 +157,9 @@ void reject_printed_part(const std::string& path, const TextLine& line) {
             "all): save the table, for example with write.csv or to_csv",
             path, line.number);
     const std::size_t begin = std::min(text.find_first_not_of(" "), text.size());
+    if (has("\u2502") || has("\u250C") || has("\u2506"))
+        throw input_error("{}:{}: a printed table (its lines are drawn): save the table, for example with write_csv",
+                          path, line.number);
     const bool title = begin + 1 < text.size() && std::isalpha(static_cast<unsigned char>(text[begin + 1])) != 0;
     if (text.substr(begin).starts_with("[") && !text.substr(begin).starts_with("[,") && !title && text.ends_with("]"))
         throw input_error("{}:{}: brackets, as NumPy prints an array: save it with numpy.save, or leave them out", path,
@@ -198,7 +201,7 @@ bool LongKeys::are_places() const {
 }
 
 bool holds_places(const arma::mat& rows) {
-    if (rows.n_cols != 3 || rows.n_rows < 4) return false;
+    if (rows.n_cols < 3 || rows.n_cols > 4 || rows.n_rows < 4) return false;
     const auto is_whole = [](double value) { return value >= 0.0 && value == std::floor(value); };
     const auto is_place = [&](const auto& column) { return std::all_of(column.begin(), column.end(), is_whole); };
     if (!is_place(rows.unsafe_col(0)) || !is_place(rows.unsafe_col(1))) return false;
@@ -209,8 +212,10 @@ bool holds_places(const arma::mat& rows) {
     };
     const bool sorted =
         std::is_sorted(pairs.begin(), pairs.end()) || std::is_sorted(pairs.begin(), pairs.end(), swapped);
-    // Three columns of whole numbers without an order are often counts.
-    if (!sorted && is_place(rows.unsafe_col(2))) return false;
+    // Columns of whole numbers without an order are often counts; a fourth one of times tells a list of events.
+    const double time = 1e8;  // seconds since 1970
+    const bool times = rows.n_cols == 4 && is_place(rows.unsafe_col(3)) && rows.unsafe_col(3).min() >= time;
+    if (!sorted && !times && is_place(arma::vec(arma::vectorise(rows.tail_cols(rows.n_cols - 2))))) return false;
     std::sort(pairs.begin(), pairs.end());
     if (std::adjacent_find(pairs.begin(), pairs.end()) != pairs.end()) return false;
     // Places share rows and columns.
@@ -241,14 +246,15 @@ bool is_even(const Line& line) {
     return true;
 }
 
-/// Whether the first row is like a second header: it counts, or its whole numbers differ and increase above fractions.
-bool begins_with_header(const arma::mat& rows) {
+/// Whether the first row is like a second header: it counts, or its whole numbers stand above fractions and increase or
+/// stand below names that repeat.
+bool begins_with_header(const arma::mat& rows, bool repeated_names) {
     const auto first = rows.row(0);
     if (rows.n_rows < 2 || rows.n_cols < 3) return false;
     if (counts_on(first)) return rows(1, 0) != first[rows.n_cols - 1] + 1.0;
     const auto is_whole = [](double value) { return value == std::floor(value); };
     for (std::size_t j = 0; j < rows.n_cols; ++j)
-        if (!is_whole(first[j]) || (j > 0 && !(first[j] > first[j - 1]))) return false;
+        if (!is_whole(first[j]) || (!repeated_names && j > 0 && !(first[j] > first[j - 1]))) return false;
     for (std::size_t i = 1; i < std::min<std::size_t>(rows.n_rows, 64); ++i) {
         const arma::rowvec row = rows.row(i);
         if (2 * std::count_if(row.begin(), row.end(), is_whole) > static_cast<std::ptrdiff_t>(rows.n_cols))
@@ -288,7 +294,7 @@ LastLine last_line(const arma::mat& matrix, bool rows) {
 
 }  // namespace
 
-std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_front, bool header) {
+std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_front, bool header, bool repeated_names) {
     std::vector<std::string> found;
     const std::size_t last = rows.n_cols - 1;
     // The first column of the file is judged where the form of the table is.
@@ -300,10 +306,11 @@ std::vector<std::string> doubtful_lines(const arma::mat& rows, std::size_t in_fr
         else if (j == last && j > 0 && is_even(rows.unsafe_col(j)) && !is_even(rows.unsafe_col(0)))
             found.emplace_back(
                 "its last column is evenly spaced and is read as data (leave it out where it is an index)");
-    if (header && begins_with_header(rows))
-        found.emplace_back(
-            "its first row below the header holds whole numbers that increase and is read as data (leave it out where "
-            "it is a second header)");
+    if (header && begins_with_header(rows, repeated_names))
+        found.push_back(fmt::format(
+            "its first row below the header holds whole numbers{} and is read as data (leave it out where it is a "
+            "second header)",
+            begins_with_header(rows, false) ? " that increase" : ", unlike the others,"));
     return found;
 }
 

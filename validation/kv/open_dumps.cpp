@@ -62,8 +62,11 @@ void list_heads(const KvPlan& plan, OpenDumps& open) {
                 if (wanted(plan.heads, head)) open.heads.push_back({f, &tensor, head});
         }
         if (open.heads.size() == before && !too_short.empty())
-            throw input_error("{}: tensor {} has {} tokens, fewer than one block of {}: choose a smaller --block",
-                              dump.path(), too_short.front()->name, too_short.front()->tokens, plan.block_tokens);
+            throw input_error(
+                "{}: tensor {} has {} tokens, fewer than one block of {} (layout {}): choose a smaller --block, or "
+                "correct --layout",
+                dump.path(), too_short.front()->name, too_short.front()->tokens, plan.block_tokens,
+                dump.layout().text());
         if (!too_short.empty()) {
             std::vector<std::string> names;
             for (const auto* tensor : too_short) names.push_back(tensor->name);

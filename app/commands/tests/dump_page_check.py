@@ -21,6 +21,13 @@ PAGED = [{"kv_cache": (2, 8, 64, 3, 16)}, {"kv_cache": (8, 2, 64, 3, 16)}, {"lay
 CACHES = {
     "--format hf": [{f"past_key_values.0.{side}": (1, 3, 128, 16) for side in (0, 1)},
                     {f"layers.0.{side}": (1, 3, 128, 16) for side in ("keys", "values")}],
+    "--pattern 'past_key_values.{layer}.decoder.{side}' --layout batch,head,token,dim":
+        [{f"past_key_values.0.{part}.{side}": (1, 3, 128, 16) for part in ("decoder", "encoder") for side in ("key", "value")}],
+    "--pattern 'past_{layer}' --layout side,batch,head,token,dim": [{f"past_{layer}": (2, 1, 3, 128, 16) for layer in range(3)}],
+    "--pattern 'layers/{layer}/attention/cached_{side}' --layout batch,token,head,dim":
+        [{f"layers/0/attention/cached_{side}": (1, 128, 3, 16) for side in ("key", "value")}],
+    "--pattern 'layers.{layer}.attention.kv_cache.{side}_cache' --layout batch,head,token,dim":
+        [a_side("layers.0.attention.kv_cache.{}_cache", (1, 3, 128, 16))],
     "--format bloom": [{"past_key_values.0.0": (3, 16, 128), "past_key_values.0.1": (3, 128, 16)}],
     "--format vllm --block-table 3,1,7": PAGED,
     "--format vllm-hnd --block-table 3,1,7": [{"kv_cache": (2, 8, 3, 64, 16)}, {"kv_cache": (8, 2, 3, 64, 16)}],

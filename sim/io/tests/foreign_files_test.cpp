@@ -540,6 +540,33 @@ TEST(ForeignFiles, LinesThatConvertListsAndExpressionTablesWork) {
     EXPECT_TRUE(converted("{{1., 2.}, {3.5, 4.*^-3}}\n", "python3", "x.npy"));
     EXPECT_TRUE(converted("ncols 2\nnrows 2\nxllcorner 0\nNODATA_value -9999\n1 2\n3.5 .004\n", "python3", "x.npy"));
     EXPECT_TRUE(converted("#1.2\n2\t2\nName\tDescription\ts1\ts2\ng1\tna\t1\t2\ng2\tna\t3.5\t.004\n", "tail", "x.tsv"));
+    EXPECT_TRUE(
+        converted("# Program:featureCounts v2.0.1; Command:\"featureCounts\"\nGeneid\tChr\tStart\tEnd\tStrand\tLength\t"
+                  "a.bam\tb.bam\ng1\t1;1\t1;9\t5;12\t+;+\t9\t1\t2\ng2\t1\t20\t30\t-\t11\t3.5\t.004\n",
+                  "tail", "x.tsv"));
+    // One channel of times, and none, where the first cell is empty.
+    for (const auto& [first, second] : {std::pair("0,0", "0,1"), {"", ""}})
+        EXPECT_TRUE(
+            converted(fmt::format("LabVIEW Measurement\t\nWriter_Version\t2\nSeparator\tTab\n***End_of_Header***\t\n"
+                                  "\t\nChannels\t2\t\t\nSamples\t2\t2\t\n***End_of_Header***\t\t\t\n"
+                                  "X_Value\tVolt\tAmpere\tComment\n{}\t1,0\t2,0\n{}\t3,5\t0,004\n",
+                                  first, second),
+                      "sed", "x.tsv"));
+    if (std::system("/usr/bin/python3 -c 'import pandas' 2>/dev/null") != 0) GTEST_SKIP() << "no pandas";
+    EXPECT_TRUE(converted("freq,unit,geo\\TIME_PERIOD\t2020 \t2021 \nA,PC,AT\t1 \t2 b\nA,PC,BE\t3.5 e\t0.004 \n",
+                          "python3", "x.csv"));
+}
+
+TEST(ForeignFiles, CommandsOfDatabasesAndOfRAreNoTables) {
+    const ScratchFolder scratch;
+    const auto rejected = [&](const std::string& text, std::initializer_list<std::string_view> parts) {
+        expect_rejected_matrix(scratch.write("t.txt", text), parts);
+    };
+    rejected("CREATE TABLE t(a,b);\nINSERT INTO t VALUES(1,2);\n", {"commands of SQL", "sqlite3 -csv x.db"});
+    rejected("INSERT INTO t VALUES(1,2);\nINSERT INTO t VALUES(3,4);\n", {"commands of SQL"});
+    rejected("-- MySQL dump 10.13\n--\n", {"commands of SQL"});
+    rejected("m <-\nstructure(c(1, 2), dim = 1:2)\n", {"an R object (dump)", "source('FILE'"});
+    rejected("<table><tr><td>1</td></tr></table>\n", {"a table of HTML", "read_html"});
 }
 
 TEST(ForeignFiles, TheLineForObjectsOfRWritesSparseMatricesToo) {
@@ -598,7 +625,7 @@ TEST(ForeignFiles, RawNumbersAreNotText) {
     for (const char* name : {"raw.dat", "raw.txt", "raw.csv"})
         expect_rejected_matrix(scratch.write(name, bytes),
                                {name, "32 bytes", "binary data, not text", "numpy.fromfile"});
-    expect_rejected_matrix(scratch.write("raw", bytes), {"unknown kind of file"});
+    expect_rejected_matrix(scratch.write("raw", bytes), {"unknown kind of file", "numpy.fromfile('FILE'"});
     expect_matrix(scratch.write("m.dat", "1 3.5\n2 7\n"), arma::mat{{1, 3.5}, {2, 7}});
 }
 

@@ -1,10 +1,12 @@
 #include "sim/kv/dump_formats.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "core/files/tests/scratch.hpp"
 #include "sim/io/safetensors.hpp"
@@ -379,6 +381,94 @@ TEST_F(Formats, TensorsThatAreOnlyCountedAreNotLayerZero) {
     // Two of them are keys and values of stacked layers.
     all.resize(2);
     EXPECT_EQ(KvDump(write(all), {.format = "stacked"}).tensors().size(), 2U);
+}
+
+TEST_F(Formats, NumbersOfLayersAreNoSides) {
+    // GPT-2 in ONNX: keys and values of a layer in one tensor.
+    std::vector<TensorSource> all;
+    for (std::size_t layer = 0; layer < cache_layers; ++layer)
+        all.push_back(stored_cache(fmt::format("past_{}", layer), {2, 1, cache_heads, cache_tokens, cache_dim},
+                                   [&](const CacheIndex& i) {
+                                       return cache_element({layer, i[0], 0, i[2], i[3], i[4]});
+                                   }));
+    const std::string advice = "give --pattern 'past_{layer}' where that names the cache";
+    expect_error(ErrorKind::input, [&] { KvDump(write(all)); }, {advice, "--layout, side among them"});
+    expect_error(ErrorKind::input, [&] { KvDump(write(all), {.format = "stacked"}); },
+                 {"no tensor is named as stacked"});
+    expect_cache(KvDump(write(all), {.layout = "side,batch,head,token,dim", .tensor_pattern = "past_{layer}"}));
+    all.pop_back();  // two layers could be keys and values
+    expect_error(ErrorKind::input, [&] { KvDump(write(all)); }, {advice});
+}
+
+TEST_F(Formats, PatternsThatNamesFollowAreProposedAndWork) {
+    for (const auto& [names, sides, pattern] :
+         std::vector<std::tuple<std::string, std::array<const char*, 2>, std::string>>{
+             {"layers.{layer}.attention.kv_cache.{side}_cache",
+              {"k", "v"},
+              "layers.{layer}.attention.kv_cache.{side}_cache"},
+             {"model/h/{layer}/attn/cached_{side}", {"key", "value"}, "model/h/{layer}/attn/cached_{side}"},
+             {"{side}{layer}", {"K", "V"}, "{side}{layer}"},
+             {"past_key_values.{layer}.decoder.{side}", {"key", "value"}, "past_key_values.{layer}.decoder.{side}"},
+             {"{side}_states.{layer}", {"key", "value"}, "{side}_states.{layer}"}}) {
+        const auto path = write(separate_sides(names, sides));
+        expect_error(ErrorKind::input, [&] { (void)KvDump(path); }, {"give --pattern '" + pattern + "' where"});
+        expect_cache(KvDump(path, {.layout = "batch,head,token,dim", .tensor_pattern = pattern}));
+    }
+    const auto any = [](const CacheIndex& i) { return static_cast<double>(i[0]); };
+    std::vector<TensorSource> heads;
+    for (const char* name : {"L0H0_K", "L0H0_V", "L0H1_K", "L0H1_V", "L1H0_K", "L1H0_V"})
+        heads.push_back(stored_cache(name, {16, 8}, any));
+    expect_error(ErrorKind::input, [&] { KvDump(write(heads)); }, {"--pattern 'L{layer}H{head}_{side}'"});
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump(write({stored_cache("cache", {2, 2, 1, 2, 16, 8}, any)}));
+                 },
+                 {"--pattern 'cache'", "side among them"});
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump(write({stored_cache("{x}", {2, 16, 8}, any), stored_cache("other", {2, 16, 8}, any)}));
+                 },
+                 {"for example {side}_cache.{layer}"});
+}
+
+TEST_F(Formats, PaddingOfAnAttentionMaskIsNoted) {
+    auto all = separate_sides("layers.{layer}.{side}", {"key", "value"});
+    const auto mask = [&](const std::vector<double>& values, const std::vector<std::size_t>& shape) {
+        auto with = all;
+        with.push_back(tensor_of("attention_mask", DType::f32, shape, values));
+        return write(with);
+    };
+    const auto notes = [](const std::string& path, DumpOptions options = {}) {
+        options.layout = "batch,head,token,dim";
+        return fmt::format("{}", fmt::join(KvDump(path, options).notes(), "\n"));
+    };
+    const std::string left =
+        "\"attention_mask\" marks 3 of 8 tokens as padding, and they count with the others: leave them "
+        "out with --tokens 3:8";
+    EXPECT_NE(notes(mask({0, 0, 0, 1, 1, 1, 1, 1}, {1, 8})).find(left), std::string::npos);
+    EXPECT_EQ(KvDump(mask({0, 0, 0, 1, 1, 1, 1, 1}, {8}), {.layout = "batch,head,token,dim", .tokens = "3:8"})
+                  .tensors()[0]
+                  .tokens,
+              5U);
+    EXPECT_EQ(notes(mask({0, 0, 0, 1, 1, 1, 1, 1}, {8}), {.tokens = "3:8"}).find("padding"), std::string::npos);
+    EXPECT_NE(notes(mask({1, 1, 0, 1, 1, 1, 1, 0}, {8})).find("leave them out where the dump is made"),
+              std::string::npos);
+    EXPECT_EQ(notes(mask({1, 1, 1, 1, 1, 1, 1, 1}, {8})).find("padding"), std::string::npos);
+    EXPECT_EQ(notes(mask({0, 1, 1, 1, 1, 1, 1}, {7})).find("padding"), std::string::npos);
+}
+
+TEST_F(Formats, PagesWithoutKeysAndValuesOfHeadsAreNamed) {
+    const auto any = [](const CacheIndex& i) { return static_cast<double>(i[0]); };
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump(write({stored_cache("layers.0.kv_cache", {4, 16, 24}, any)}), {.format = "vllm"});
+                 },
+                 {"latents of MLA"});
+    expect_error(ErrorKind::input,
+                 [&] {
+                     KvDump(write({stored_cache("kv_caches.0", {5, 16, 4, 8}, any)}), {.format = "vllm"});
+                 },
+                 {"vLLM on TPUs", "c[:, :, 0::2]"});
 }
 
 TEST_F(Formats, PagesOfHeads) {

@@ -243,12 +243,76 @@ TEST(TableBadInput, OtherNotationsAndFormsAreNamed) {
     expect_bad_table("a,b\n0x1F,2\n0x20,3\n", {":2:1: \"0x1F\"", "a hexadecimal number"});
     expect_bad_table("a,b\n2,1.5-101\n3,2.5\n", {":2:3: \"1.5-101\"", "an exponent without its E"});
     expect_bad_table("a,b\n2,1.5e400\n3,2.5\n", {":2:3: \"1.5e400\"", "beyond the largest number"});
+    expect_bad_table("a,b\n0x1.8p+0,2\n0x1p+1,3\n", {":2:1: \"0x1.8p+0\"", "a hexadecimal number"});
+    expect_bad_table("a,b\n2,1.52(3)\n3,2.51(2)\n", {":2:3: \"1.52(3)\"", "with its uncertainty"});
+    expect_bad_table("a,b\n2,1.5x10^3\n3,2.5x10^3\n", {":2:3: \"1.5x10^3\"", "with a power of ten"});
+    expect_bad_table("a,b\n2,np.float64(1.5)\n3,np.float64(-2)\n", {":2:3: ", "a number as NumPy prints it"});
+    expect_bad_table("a,b\n2,\u200B1.5\n3,2.5\n", {":2:3: ", "it holds U+200B, which is not seen"});
+    expect_bad_table(
+        "a;b\n2;1\xA0"
+        "234,5\n3;2,5\n",
+        {":2:3: ", "separators of thousands"});
     expect_bad_table("1.0\n0.5 1.0\n0.1 0.2 1.0\n", {"the lower triangle of a symmetric matrix"}, "t.txt");
+    // As R prints a distance.
+    expect_bad_table("   a  b  c\nb .5\nc .1 .2\nd .3 .7 .9\n", {"the lower triangle", "as.matrix(d)"}, "t.txt");
     expect_bad_table("x y z\n1 2 3\n4 5 6.5\nMean 2 3 4\n", {":4:1: \"Mean\"", "a name in front of 3 cells"}, "t.txt");
     expect_bad_table("g\tchr\tstart\tstrand\tn\ng1\tc1\t1\t+\t5\ng2\tc1\t20\t-\t7\n",
                      {":2:9: \"+\"", "column 4 of 5 holds text", "leave that column out"}, "t.tsv");
     expect_bad_table("group,a,a,b\nsub,1,2,1\nid,,,\nr1,.1,.2,.3\nr2,.5,.1,.2\n",
                      {":3: a line with a name and no numbers", "df.columns.map(str)"});
+}
+
+TEST(TableBadInput, OtherSeparatorsAreNamedWithTheLineThatReplacesThem) {
+    const auto in_text = [](const std::string& text, std::initializer_list<std::string_view> parts) {
+        expect_bad_table(text, parts, "t.txt");
+    };
+    in_text("1.5:2:3\n4:5:6.5\n", {":1:1: ", "numbers with \":\" between them", "tr ':' , < FILE > x.csv"});
+    in_text("a^b\n1.5^2\n3^4.5\n", {":2:1: ", "tr '^' , < FILE"});
+    in_text("1::1193::5\n1::661::3\n", {"sed 's/::/,/g' FILE > x.csv"});
+    in_text("1.5\uFF0C2\n3\uFF0C4.5\n", {"\uFF0C"});
+    EXPECT_EQ(other_separator("10:30:00"), "");
+    EXPECT_EQ(other_separator("2024/01/05"), "");
+    EXPECT_EQ(other_separator("1.5"), "");
+    EXPECT_EQ(other_separator("1:2/3"), "");
+    EXPECT_EQ(other_separator("1e5-3"), "");
+    EXPECT_EQ(other_separator("1;2"), "");  // which --delimiter names
+}
+
+TEST(TableBadInput, ColumnsOfTextAreListedWithTheLineThatLeavesThemOut) {
+    expect_bad_table("x,g,y,h,k\n.5,a,2,b,3\n.7,a,3,c,4\n.1,b,4,b,5\n",
+                     {":2:4: \"a\"", "columns 2, 4 of 5 hold text",
+                      "leave them out: python3 -c \"import pandas; "
+                      "pandas.read_csv('FILE').select_dtypes('number').to_csv('x.csv', index=False)\""});
+    expect_bad_table("1;a;b\n2;a;c\n3;b;d\n", {"columns 2, 3 of 3 hold text", "say with --delimiter and --decimal"},
+                     "t.txt");
+}
+
+TEST(TableBadInput, ListsInCellsAreNamedWithTheLineThatConvertsThem) {
+    if (std::system("/usr/bin/python3 -c 'import numpy, pandas' 2>/dev/null") != 0) GTEST_SKIP() << "no pandas";
+    for (const char* text : {"id,embedding\n1,\"[0.5, 0.25, -3]\"\n2,\"[1e-2, 2, 4]\"\n",
+                             "\"[0.5, 0.25, -3]\"\n\"[1e-2, 2, 4]\"\n", "id;v\n1;[0.5 0.25 -3]\n2;[1e-2  2 4]\n"}) {
+        const ScratchFolder scratch;
+        std::string line;
+        try {
+            (void)read_matrix(scratch.write("m.csv", text));
+        } catch (const Error& error) {
+            line = error.what();
+        }
+        EXPECT_NE(line.find("a list of numbers in one cell"), std::string::npos) << line;
+        line = line.substr(std::min(line.find("python3 -c"), line.size()));
+        ASSERT_NE(line.find("FILE"), std::string::npos) << text;
+        line.replace(line.find("FILE"), 4, "m.csv");
+        ASSERT_EQ(std::system(("cd '" + scratch.path(".") + "' && /usr/bin/" + line).c_str()), 0) << line;
+        const arma::mat expected{{.5, .25, -3}, {.01, 2, 4}};
+        EXPECT_TRUE(arma::approx_equal(read_matrix(scratch.path("x.npy")), expected, "absdiff", 0.0)) << text;
+    }
+}
+
+TEST(Table, BlanksWithinQuotesAreNoPartOfANumber) {
+    const ScratchFolder scratch;  // write.csv(format(x)) in R
+    const auto found = read_noted_matrix(
+        scratch.write("t.csv", "\"\",\"a\",\"b\"\n\"r\",\" 1.5\",\"-2.25\"\n\"s\",\"10.0\",\" \t3\"\n"));
+    EXPECT_TRUE(arma::approx_equal(found.matrix, arma::mat{{1.5, -2.25}, {10, 3}}, "absdiff", 0.0));
 }
 
 TEST(Table, LabelsOfRowsAreNoted) {
