@@ -14,6 +14,17 @@
 ====================================================  =================================================================
 
 Matrices are NumPy arrays or PyTorch tensors of real numbers; rows are observations (tokens), columns variables (channels).
+``help(spiked.denoise)`` and so on describe arguments, results, errors and sources.
+
+>>> import numpy as np, spiked
+>>> X = np.random.default_rng(0).standard_normal((60, 80)) / 80**0.5
+>>> X[:, 0] += 0.4                                  # a signal of rank 1 in white noise
+>>> found = spiked.denoise(X)
+>>> found.rank, found.signal.shape
+(1, (60, 80))
+>>> code = spiked.Codec("tq-mse", dim=80, bits=2).encode(X)
+>>> len(code.bytes), X.nbytes
+(1320, 38400)
 """
 
 from . import errors

@@ -27,7 +27,7 @@ class _Buffers:
     def __init__(self, capacity: int) -> None:
         self.numbers = np.empty(5 * capacity + 64)
         self.capacity = capacity
-        first = self.numbers.ctypes.data
+        first = _library.address_of(self.numbers)
         self.estimate = _library.Estimate(capacity, *range(first, first + 8 * 5 * capacity + 1, 8 * capacity), 512)
 
     def _array(self, which: int, length: int) -> np.ndarray:

@@ -321,7 +321,7 @@ class Codec:
             while True:
                 room = _room.take(capacity)
                 status = library().spiked_codec_encode(
-                    self._handle, described, room.ctypes.data, capacity, length, found
+                    self._handle, described, _library.address_of(room), capacity, length, found
                 )
                 if status != _library.TOO_SMALL or length.value <= capacity:
                     check(status)

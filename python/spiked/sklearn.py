@@ -80,7 +80,20 @@ class SpectralDenoiser(_Names, TransformerMixin, BaseEstimator):  # type: ignore
         self.loss = loss
 
     def fit(self, X: Any, y: Any = None) -> "SpectralDenoiser":
-        """Estimates the signal of X, (n_samples, n_features)."""
+        """Estimates the signal of X.
+
+        Parameters
+        ----------
+        X : array_like, (n_samples, n_features)
+            Signal plus noise.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        SpectralDenoiser
+            Itself.
+        """
         reject_masked(X, "X")
         X = _validate(self, X, dtype=[np.float64, np.float32])
         if "+" in str(self.method):
@@ -101,11 +114,36 @@ class SpectralDenoiser(_Names, TransformerMixin, BaseEstimator):  # type: ignore
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """The estimated signal of X, (n_samples, n_features)."""
+        """Estimates the signal of X and returns it.
+
+        Parameters
+        ----------
+        X : array_like, (n_samples, n_features)
+            Signal plus noise.
+        y : None
+            Not used.
+        **fit_params
+            Not used.
+
+        Returns
+        -------
+        ndarray of float64, (n_samples, n_features)
+            That of `spiked.denoise`.
+        """
         return self.fit(X, y).denoised_.signal
 
     def transform(self, X: Any) -> np.ndarray:
-        """Projects rows on `components_` and shrinks; (n_samples, n_features)."""
+        """Projects rows on `components_`, and shrinks.
+
+        Parameters
+        ----------
+        X : array_like, (n_samples, n_features)
+            Rows, of `fit` or new ones, with its number of features.
+
+        Returns
+        -------
+        ndarray of float64, (n_samples, n_features)
+        """
         check_is_fitted(self)
         reject_masked(X, "X")
         X = _validate(self, X, dtype=[np.float64, np.float32], reset=False)

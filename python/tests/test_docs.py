@@ -20,6 +20,7 @@ MODULES = [name for _, name, _ in pkgutil.iter_modules(spiked.__path__)]
 
 
 def modules():
+    yield spiked
     for name in MODULES:
         try:
             yield importlib.import_module("spiked." + name)

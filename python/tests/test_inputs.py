@@ -134,12 +134,36 @@ class Rejected(unittest.TestCase):
 
     def test_by_one_clear_exception_each(self):
         for name, value, text in self.CASES:
-            for call in (spiked.denoise, spiked.quantize, spiked.pca, spiked.prepare):
+            for call in (spiked.denoise, spiked.eoptshrink, spiked.gavish_donoho, spiked.quantize, spiked.pca, spiked.prepare):
                 with self.subTest(name, call=call.__name__):
                     with self.assertRaisesRegex(spiked.errors.InputError, text) as caught:
                         call(value)
                     self.assertIsInstance(caught.exception, ValueError)
                     self.assertNotIn("\n", str(caught.exception))
+
+    def test_what_are_no_numbers_is_one_clear_exception_in_every_function(self):
+        codec, law = spiked.Codec("tq-mse", 3, 2), spiked.theory()
+        calls = {
+            "screenot": lambda value: spiked.screenot(value, 1),
+            "encode": codec.encode,
+            "roundtrip": lambda value: spiked.roundtrip(codec, value),
+            "roundtrip of a list": lambda value: spiked.roundtrip(codec, [value]),
+            "shrink": lambda value: spiked.shrink(value, (3, 3)),
+            "theory": spiked.theory,
+            "strengths": lambda value: spiked.theory(strengths=value),
+            "density": law.density,
+            "cdf": law.cdf,
+            "quantiles": law.quantiles,
+            "spectrum": lambda value: spiked.denoise(np.eye(3), "whiten+gd-shrink", row_spectrum=value),
+        }
+        for name, value, _ in self.CASES[:9] + self.CASES[-2:]:
+            for called, call in calls.items():
+                if value is None and called == "spectrum":
+                    continue
+                with self.subTest(name, call=called), self.assertRaises(spiked.SpikedError) as caught:
+                    call(value)
+                self.assertIsInstance(caught.exception, ValueError)
+                self.assertNotIn("\n", str(caught.exception))
 
     def test_masked_values_in_a_list(self):
         X = matrix()

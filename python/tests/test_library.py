@@ -294,6 +294,16 @@ class Runner(unittest.TestCase):
             self.assertEqual(run_tests.exit_code(result), code, names)
 
 
+class Addresses(unittest.TestCase):
+    def test_are_those_of_numpy(self):
+        X = np.arange(12.0).reshape(3, 4)
+        fixed = X.copy()
+        fixed.flags.writeable = False
+        codes = np.zeros(2, _library.CODE)
+        for array in (X, X.T, X[:, 1:], X[::-1], X[:0], fixed, X.astype("f4"), codes, np.broadcast_to(X[:1], (3, 4))):
+            self.assertEqual(_library.address_of(array), array.ctypes.data)
+
+
 class Loading(unittest.TestCase):
     def test_importing_loads_numpy_alone(self):
         done = run_python(
