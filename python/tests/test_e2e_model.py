@@ -38,7 +38,7 @@ def save_model(folder):
         num_attention_heads=2,
         num_key_value_heads=1,
         max_position_embeddings=4096,
-        sliding_window=512,
+        sliding_window=1024,
         initializer_range=0.2,
     )
     transformers.MistralForCausalLM(config).save_pretrained(folder)
