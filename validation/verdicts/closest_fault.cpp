@@ -99,6 +99,7 @@ public:
     OwnSearch(FaultSearch& search, double alpha)
         : search_(&search),
           alpha_(alpha),
+          power_(one_slope(*search.sound->criterion) ? 1.0 : 2.0),
           sizes_(one_slope(*search.sound->criterion) ? 1 : search.sound->sizes.size()) {
         double soonest = std::numeric_limits<double>::infinity();
         for (std::size_t i = 0; i < sizes_; ++i) {
@@ -140,7 +141,7 @@ public:
         const auto number = [](const Outcome& one) { return one.findings.front().interval.estimate; };
         const double none = number(analyse(sound_, alpha_));
         const double effect = (number(outcome) - none) / (number(analyse(faulty_, alpha_)) - none);
-        if (effect > 0.0 && effect < 1.0) power_ = std::clamp(std::log(effect) / std::log(at), 0.5, 8.0);
+        if (effect > 0.0 && effect < 1.0) power_ = std::clamp(std::log(effect) / std::log(at), 1.0, 8.0);
         expect_again();
     }
 
@@ -158,12 +159,12 @@ private:
 
     FaultSearch* search_;
     double alpha_;
+    double power_;       ///< of the fault's size, in proportion to which the number is expected to change
     std::size_t sizes_;  ///< that are judged one by one
     std::size_t index_ = 0;
     TrialRun sound_ = {}, faulty_ = {};
     std::map<double, TrialRun> drawn_ = {};
     PartBracket enclosing_ = {};
-    double power_ = 2.0;     ///< of its size, by which a fault changes the number; mostly its square
     double expected_ = 0.0;  ///< where the criterion begins to fail on interpolated trials
     bool ended_ = false;
     bool lacking_ = false;
