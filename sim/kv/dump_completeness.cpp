@@ -21,12 +21,14 @@ std::string other_cache_of_mlx(const Metadata& metadata, std::size_t layer, cons
     if (*kind != "RotatingKVCache") return fmt::format("is a {}, not a KVCache", printable(*kind));
     // Its state is (keep, max_size, offset, index); up to max_size tokens it is like a KVCache.
     const std::string* offset = find_metadata(metadata, fmt::format("0.{}.2", layer));
-    const auto seen = offset == nullptr ? std::nullopt : to_integer(*offset);
     constexpr std::size_t token_axis = 2;
     const std::size_t stored = held.shape.size() > token_axis ? held.shape[token_axis] : 0;
-    if (seen && *seen >= 0 && static_cast<std::size_t>(*seen) <= stored) return {};
-    return fmt::format("is a RotatingKVCache with {} of {} tokens, in the order of its ring", stored,
-                       seen ? std::to_string(*seen) : "an unknown number of");
+    std::string count = "an unknown number of";
+    if (const auto seen = to_integer(offset == nullptr ? "" : *offset)) {
+        if (*seen >= 0 && static_cast<std::size_t>(*seen) <= stored) return {};
+        count = std::to_string(*seen);
+    }
+    return fmt::format("is a RotatingKVCache with {} of {} tokens, in the order of its ring", stored, count);
 }
 
 std::string incomplete_note(const FoundTensors& found, const TensorContainer& file) {
