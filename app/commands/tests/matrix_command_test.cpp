@@ -148,7 +148,7 @@ TEST(SpectrumText, ShowsRoundingErrorsAsZero) {
 }
 
 TEST(Spectrum, WritesTablesOfTextThatAreReadBackExactly) {
-    const std::string path = stored_matrix("table_parts.npy", 1e-9 * offset_data());
+    const std::string path = stored_matrix("table_parts.npy", 1e-3 * offset_data());
     for (const char* suffix : {".npy", ".csv"}) {
         const std::string parts = " --denoised " + scratch("part" + std::string(suffix)) + " --residual " +
                                   scratch("remainder" + std::string(suffix));
