@@ -210,7 +210,7 @@ Command kv_encode_command() {
     return {"kv encode",
             "compress the keys and values of a dump into one file, with an account of every bit",
             {"spiked kv encode dump.safetensors -o dump.spkv --method tq-mse --bits 4",
-             "spiked kv encode dump.safetensors -o dump.spkv --method eoptshrink+tq-mse --bits 2 --json",
+             "spiked kv encode dump.safetensors -o dump.spkv --method unrope+svd:rd+tcq --bits 2",
              "spiked kv encode dump.npz -o dump.spkv --method kivi --bits 2 --group 32 --layout head,token,dim",
              "spiked kv encode dump.safetensors -o dump.spkv --method causal-klt --bits 2.5"},
             dump_value("DUMP"),

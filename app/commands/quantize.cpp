@@ -10,8 +10,8 @@
 #include "reports/tables/kv_report.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/npy.hpp"
 #include "sim/io/preparation.hpp"
+#include "sim/io/table.hpp"
 
 namespace spiked::app {
 namespace {
@@ -58,7 +58,7 @@ int run_quantize(const Arguments& arguments) {
         located(of_file, [&] { return estimators::Compressor(method, block.block().n_cols, bits, options); });
     const auto [encoded, rank] = located(of_file, [&] { return compressor.encode(block); });
     const arma::mat decoded = compressor.decode(encoded.bytes, block.block().n_rows);
-    if (arguments.has("--output")) sim::write_npy(arguments.text("--output"), decoded);
+    if (arguments.has("--output")) sim::write_matrix(arguments.text("--output"), decoded);
 
     const double entries = static_cast<double>(decoded.n_elem);
     const double relative_l2 = estimators::relative_l2(block.block(), decoded);
@@ -98,7 +98,7 @@ Command quantize_command() {
         bits_option("4"),
         command_option("--axis"),
         command_option("--residual"),
-        {"-o,--output", file_with({".npy"}, "DECODED.npy"), "write the decoded matrix", "", false},
+        {"-o,--output", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the decoded matrix", "", false},
     };
     options = joined({options, quantizer_options(), preparation_options(), matrix_options()});
     return {"quantize",

@@ -20,8 +20,8 @@
 #include "reports/figures/spectrum_figure.hpp"
 #include "reports/tables/text_table.hpp"
 #include "sim/io/matrix_file.hpp"
-#include "sim/io/npy.hpp"
 #include "sim/io/preparation.hpp"
+#include "sim/io/table.hpp"
 
 namespace spiked::app {
 namespace {
@@ -306,13 +306,13 @@ void write_parts(const Arguments& arguments, const estimators::SpectralMethod& m
                  Data& data) {
     arma::mat denoised =
         method.transforms.empty() ? data.block->denoised(estimate.shrinkage.shrunk) : method.apply(*data.block).signal;
-    if (arguments.has("--denoised")) sim::write_npy(arguments.text("--denoised"), denoised);
+    if (arguments.has("--denoised")) sim::write_matrix(arguments.text("--denoised"), denoised);
     if (arguments.has("--residual")) {
         if (data.entries.missing > 0)
             denoised = data.entries.unweighted(data.block->block()) - denoised;
         else
             denoised = data.block->block() - denoised;  // in place
-        sim::write_npy(arguments.text("--residual"), denoised);
+        sim::write_matrix(arguments.text("--residual"), denoised);
     }
     const bool changed = data.preparation.centered() != sim::Lines::none;
     if (data.entries.missing > 0)
@@ -321,7 +321,9 @@ void write_parts(const Arguments& arguments, const estimators::SpectralMethod& m
                         "missing{}",
                         changed ? ", and is that of the centred matrix" : ""));
     else if (changed)
-        data.notes.emplace_back("the written matrices add up to the prepared matrix, not to that of the file");
+        data.notes.push_back(
+            fmt::format("the written matrices are those of the {} matrix, not of the numbers in the file",
+                        data.preparation.standardize != sim::Lines::none ? "standardized" : "centred"));
 }
 
 Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, theory::Loss loss) {
@@ -393,8 +395,9 @@ Command spectrum_command() {
          "how intervals of strengths and overlaps are made: by the theory of fluctuations or by a parametric bootstrap",
          std::string(enum_name(estimators::IntervalMethod::theory)), false},
         {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95", false},
-        {"--denoised", file_with({".npy"}), "write the estimated signal", "", false},
-        {"--residual", file_with({".npy"}), "write the matrix minus the estimated signal", "", false},
+        {"--denoised", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the estimated signal", "", false},
+        {"--residual", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the matrix minus the estimated signal",
+         "", false},
         {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "",
          false},
         threads_option(),
@@ -425,10 +428,10 @@ Command spectrum_command() {
     return {
         "spectrum",
         "rank, bulk edge and shrunk singular values of one matrix",
-        {"spiked spectrum data.npy", "spiked spectrum data.npy --plot spectrum.svg",
+        {"spiked spectrum data.csv", "spiked spectrum data.csv --center columns --denoised clean.csv",
+         "spiked spectrum data.npy --plot spectrum.svg",
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",
-         "spiked spectrum table.csv --center columns", "spiked spectrum table.csv --missing uniform",
-         "spiked spectrum correlations.csv --covariance 250",
+         "spiked spectrum table.csv --missing uniform", "spiked spectrum correlations.csv --covariance 250",
          "spiked spectrum data.npz:x --denoised clean.npy --residual noise.npy",
          "spiked spectrum data.npy --estimator whiten+gd-shrink --row-spectrum ar1:0.5 --col-spectrum variances.npy"},
         matrix_value(),

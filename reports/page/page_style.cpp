@@ -82,7 +82,7 @@ svg.plot{min-width:40rem}
 /* a table that scrolls sideways keeps the names of its rows in sight, and its caption within the screen */
 caption{max-width:calc(100vw - 3rem)}
 th:first-child,td:first-child{position:sticky;left:0;background:var(--paper)}
-td:first-child{max-width:9.5rem;overflow-wrap:anywhere}
+td:first-child{max-width:12rem;overflow-wrap:break-word}
 tbody tr:nth-child(even) td:first-child{background:var(--stripe)}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}

@@ -176,16 +176,22 @@ std::string equal_bits_text(const validation::KvTable& table, const std::vector<
     if (methods.size() > 1 && methods[1]->ratio.mcse > 0.0)
         text += fmt::format("{} is ahead of {} by {}\n", one_line(methods[0]->method), one_line(methods[1]->method),
                             standard_errors((methods[1]->ratio.mean - 1.0) / methods[1]->ratio.mcse));
-    std::vector<std::string> elsewhere;
     std::set<std::string> known;
     for (const auto* one : methods) known.insert(one->method);
+    std::vector<std::string> elsewhere;
     for (const std::size_t i : order) {
         const auto& name = table.rows[i].method;
-        if (!std::isnan(table.rows[i].of(metric).mean) && known.insert(name).second) elsewhere.push_back(name);
+        if (std::isnan(table.rows[i].of(metric).mean) || !known.insert(name).second) continue;
+        const double least = table.rows[i].of("bits_per_entry").mean;
+        double most = least;
+        for (const std::size_t j : order)  // by bits
+            if (table.rows[j].method == name) most = table.rows[j].of("bits_per_entry").mean;
+        elsewhere.push_back(least == most ? fmt::format("{} ({:.3g})", name, least)
+                                          : fmt::format("{} ({:.3g} to {:.3g})", name, least, most));
     }
     if (!elsewhere.empty())
-        text += one_line(fmt::format("not measured on both sides of {:.4g} bits: {}", methods.front()->bits_per_entry,
-                                     fmt::join(elsewhere, ", "))) +
+        text += one_line(fmt::format("not measured on both sides of {:.4g} bits (more --bits may change that): {}",
+                                     methods.front()->bits_per_entry, fmt::join(elsewhere, ", "))) +
                 "\n";
     return text + "\n";
 }

@@ -918,7 +918,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "STUDY.toml is expected (.npy is read by spectrum, pca, quantize"},
         Diagnostic{"coded_dump", "kv run dump.spkv", 4, ".spkv is read by kv decode"},
         Diagnostic{"kind_of_output", "kv run '" + sample_dump + "' --report page.pdf", 2, "FILE.html is expected"},
-        Diagnostic{"matrix_output", "spectrum x.npy --denoised clean.csv", 2, "FILE.npy is expected"},
+        Diagnostic{"matrix_output", "spectrum x.npy --denoised clean.mat", 2, "FILE.npy|FILE.csv is expected"},
         Diagnostic{"kind_as_file", "init bbp", 2, "write --kind bbp"},
         Diagnostic{"precision", "bench decompose --precision half", 2, "--precision \"half\" is not possible"},
         Diagnostic{"kind", "init --kind bpp", 2, "did you mean \"bbp\""},

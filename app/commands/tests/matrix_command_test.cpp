@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -146,6 +147,24 @@ TEST(SpectrumText, ShowsRoundingErrorsAsZero) {
     EXPECT_NE(small.out.find("e-1"), std::string::npos) << "small, but not beside the others: " << small.out;
 }
 
+TEST(Spectrum, WritesTablesOfTextThatAreReadBackExactly) {
+    const std::string path = stored_matrix("table_parts.npy", 1e-3 * offset_data());
+    for (const char* suffix : {".npy", ".csv"}) {
+        const std::string parts = " --denoised " + scratch("part" + std::string(suffix)) + " --residual " +
+                                  scratch("remainder" + std::string(suffix));
+        EXPECT_EQ(spiked("spectrum " + path + " --estimator svd:2" + parts).code, 0);
+        EXPECT_EQ(spiked("quantize " + path + " --method tq-mse --bits 2 -o " + scratch("coded") + suffix).code, 0);
+    }
+    for (const char* name : {"part", "remainder", "coded"}) {
+        const std::string text = contents(scratch(name) + ".csv");
+        EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<int>(offset_data().n_rows));
+        EXPECT_TRUE(arma::approx_equal(sim::read_matrix(scratch(name) + ".csv"),
+                                       sim::read_matrix(scratch(name) + ".npy"), "absdiff", 0.0))
+            << name;
+    }
+    EXPECT_EQ(spiked("spectrum " + path + " --denoised " + scratch("part.txt")).code, 2) << "another kind";
+}
+
 TEST(PreparedSpectrum, WritesPartsOfThePreparedMatrix) {
     const std::string path = stored_matrix("parts.npy", offset_data());
     const Json json = spectrum_of(path + " --center columns --estimator svd:2 --denoised " + scratch("low.npy") +
@@ -153,7 +172,7 @@ TEST(PreparedSpectrum, WritesPartsOfThePreparedMatrix) {
     const arma::mat sum = sim::read_matrix(scratch("low.npy")) + sim::read_matrix(scratch("rest.npy"));
     const arma::mat expected = offset_data().each_row() - arma::mean(offset_data(), 0);
     EXPECT_LE(arma::abs(sum - expected).max(), 1e-13);
-    EXPECT_NE(notes_in(json).find("add up to the prepared matrix"), std::string::npos);
+    EXPECT_NE(notes_in(json).find("those of the centred matrix"), std::string::npos);
     const Outcome constant =
         spiked("spectrum " + stored_matrix("ones.npy", arma::mat(5, 4, arma::fill::ones)) + " --standardize columns");
     EXPECT_EQ(constant.code, 4);

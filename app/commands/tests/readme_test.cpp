@@ -131,7 +131,7 @@ TEST_P(Recipes, Run) {
     const std::string folder = reader_folder("reader of " + stem(page));
     EXPECT_EQ(run_recipes(page, folder), GetParam().recipes);
     for (const char* made :
-         {"clean.npy", "back.safetensors", "results/dump.html", "results/study.html", "whole.spiked"})
+         {"clean.csv", "back.safetensors", "results/dump.html", "results/study.html", "whole.spiked"})
         EXPECT_EQ(std::filesystem::exists(folder + "/" + made),
                   contents(SPIKED_SOURCE_DIR "/" + page).find(made) != std::string::npos)
             << made;
@@ -154,6 +154,39 @@ TEST(Readme, TheStudyForCiPasses) {
     EXPECT_EQ(run_recipes("docs/how-to/ci.md", folder), 4);
     EXPECT_NE(contents(folder + "/overlaps.xml").find("loss-of-denoising"), std::string::npos);
     EXPECT_NE(contents(folder + "/CLAIMS.md").find("prop.norm"), std::string::npos);
+}
+
+TEST(Readme, TheSectionsOfStudiesThatPagesShowAreAccepted) {
+    const std::string folder = scratch("reader of sections");
+    std::filesystem::create_directory(folder);
+    const std::string cd = "cd '" + folder + "' &&";
+    const auto first_section = [](const std::string& page) {
+        for (const auto& snippet : snippets(page))
+            if (snippet.language == "toml") {
+                std::string text;
+                for (const auto& line : snippet.lines) text += line + "\n";
+                return text;
+            }
+        return std::string();
+    };
+    const auto accepted = [&](const std::string& study) {
+        std::ofstream(folder + "/tried.toml") << study;
+        return spiked("run tried.toml --dry-run", cd);
+    };
+    ASSERT_EQ(spiked("init --kind bbp study.toml", cd).code, 0);
+    const std::string begun = contents(folder + "/study.toml");
+    const std::string without_checks = begun.substr(0, begun.find("[[check]]"));
+    const Outcome check = accepted(without_checks + first_section("docs/tutorials/study.md"));
+    EXPECT_EQ(check.code, 0) << check.err;
+    EXPECT_NE((check.out + check.err).find("1 check"), std::string::npos) << check.out << check.err;
+
+    const std::string for_ci = first_section("docs/how-to/ci.md");
+    const std::string of_gpu = first_section("docs/how-to/gpu.md");
+    const std::string without_run = for_ci.substr(0, for_ci.find("[run]"));
+    const Outcome many = accepted(without_run + of_gpu);
+    EXPECT_EQ(many.code, 0) << many.err;
+    EXPECT_NE((many.out + many.err).find("1048576 replicates"), std::string::npos) << many.out << many.err;
+    EXPECT_EQ(accepted(without_run + std::regex_replace(of_gpu, std::regex("raw"), "rows")).code, 2) << "control";
 }
 
 TEST(Readme, TheStudyOfARateIsTheOneOfThePage) {
@@ -203,14 +236,6 @@ TEST(Readme, TheSnippetOnTokensWritesPagesOf1024) {
     EXPECT_NE(run_python("docs/how-to/model.md", folder, library, "assert numpy.load('pages.npy').shape == (1, 2048)"),
               0)
         << "control";
-}
-
-TEST(Readme, TheSnippetOnADenoisedMatrixWritesATable) {
-    const std::string folder = scratch("reader with a spreadsheet");
-    std::filesystem::create_directory(folder);
-    sim::write_npy(folder + "/clean.npy", arma::mat{{0.5, -2.0}, {1e-3, 1e10}, {1.0 / 3.0, 0.0}});
-    ASSERT_EQ(run_python("docs/tutorials/matrix.md", folder), 0);
-    EXPECT_EQ(contents(folder + "/clean.csv"), "0.5,-2\n0.001,10000000000\n0.33333333333333331,0\n");
 }
 
 TEST(Readme, TheOptionsForCachesOfOtherProgramsReadThem) {
