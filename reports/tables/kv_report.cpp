@@ -236,23 +236,6 @@ Json inputs_json(const std::vector<validation::KvInput>& inputs) {
     return list;
 }
 
-/// The errors of a side's references, a column for each number of bits. Empty where there are none.
-std::string references_text(const std::vector<validation::SpectrumReference>& references, std::string_view side) {
-    std::optional<TextTable> table;
-    for (const auto& reference : references) {
-        if (reference.side != side) continue;
-        std::vector<std::string> header = {"relative L2 % at bits of"};
-        std::vector<std::string> cells = {reference.name};
-        for (const auto& [bits, error] : reference.points) {
-            header.push_back(fmt::format("{:g}", bits));
-            cells.push_back(fmt::format("{:.2f}", 100.0 * error));
-        }
-        if (!table) table.emplace(header);
-        table->add(cells);
-    }
-    return table ? table->text() + "\n" : "";
-}
-
 std::string frontier_text(const validation::KvTable& table, const std::string& metric,
                           const std::vector<validation::EqualBits>& at,
                           const std::vector<validation::SpectrumReference>& references) {
@@ -293,17 +276,6 @@ std::string frontier_text(const validation::KvTable& table, const std::string& m
             "logits: root mean square error of an attention logit; attention: relative error of the output with this "
             "side coded.\n";
     return text;
-}
-
-Json references_json(const std::vector<validation::SpectrumReference>& references) {
-    Json list = Json::array();
-    for (const auto& reference : references)
-        for (const auto& [bits, error] : reference.points)
-            list.push(Json::object({{"side", reference.side},
-                                    {"name", reference.name},
-                                    {"bits_per_entry", bits},
-                                    {"relative_l2", error}}));
-    return list;
 }
 
 Json frontier_json(const validation::KvTable& table, const std::string& metric,

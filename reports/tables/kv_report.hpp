@@ -40,6 +40,9 @@ struct EqualBitsRows {
                                  const std::vector<validation::SpectrumReference>& references = {});
 /// A list of one object for each point of each reference; a figure of the kind `frontier` draws it as `references`.
 [[nodiscard]] Json references_json(const std::vector<validation::SpectrumReference>& references);
+/// The errors of a side's references, a column for each number of bits. Empty where there are none.
+[[nodiscard]] std::string references_text(const std::vector<validation::SpectrumReference>& references,
+                                          std::string_view side);
 
 /// A table of the items that hold bits, and the total.
 [[nodiscard]] std::string ledger_text(const estimators::PerItem<double>& bits_per_entry);

@@ -1,12 +1,23 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/kv/dump_tensors.hpp"
 
 namespace spiked::sim {
+
+/// Why a tensor cannot belong to the cache: an error about it, without the path of the file.
+struct Unfit {
+    std::string reason;
+    template <class... Values>
+    explicit Unfit(fmt::format_string<Values...> text, Values&&... values)
+        : reason(fmt::format(text, std::forward<Values>(values)...)) {}
+};
 
 /// A part with the name that it came from, before parts are joined to a tensor.
 struct NamedPart {

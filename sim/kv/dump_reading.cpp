@@ -1,5 +1,7 @@
 #include "sim/kv/dump_reading.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -194,6 +196,12 @@ std::vector<std::string> possible_formats(const TensorContainer& file) {
     for (const auto& format : dump_formats())
         if (may_be(format)) names.push_back(format.name);
     return names;
+}
+
+std::string pattern_advice(const std::string& guess) {
+    if (guess.empty()) return "the names of the cache with --pattern, for example {side}_cache.{layer}";
+    return fmt::format("--pattern '{}' where that names the cache{}", printable(guess),
+                       guess.find("{side}") != guess.npos ? "" : ", and name the axes with --layout, side among them");
 }
 
 }  // namespace spiked::sim

@@ -53,6 +53,8 @@ void check_options(const DumpOptions& options);
 /// A pattern that names of tensors follow, with {side} where they have a word for keys and values and {layer} and
 /// {head} where they have numbers; empty without one.
 [[nodiscard]] std::string guessed_pattern(const TensorContainer& file);
+/// What to give where no tensor has the names of a format: this pattern, or an example where it is empty.
+[[nodiscard]] std::string pattern_advice(const std::string& guess);
 
 /// The names of the formats that names of tensors and the shape of the first of them fit; none where the names are
 /// ours.

@@ -20,14 +20,6 @@
 namespace spiked::sim {
 namespace {
 
-/// Why a tensor cannot belong to the cache: an error about it, without the path of the file.
-struct Unfit {
-    std::string reason;
-    template <class... Values>
-    explicit Unfit(fmt::format_string<Values...> text, Values&&... values)
-        : reason(fmt::format(text, std::forward<Values>(values)...)) {}
-};
-
 std::string tensor_text(const StoredTensor& held) { return "tensor " + in_quotes(held.name); }
 
 class TensorFinder {
@@ -154,17 +146,9 @@ private:
                               path(), in_quotes(default_pattern), has, in_quotes(names.front()));
         std::vector<std::string> formats;
         for (const auto& name : possible_formats(file_)) formats.push_back("--format " + name);
-        const std::string guess = formats.empty() ? guessed_pattern(file_) : "";
         throw input_error("{}: no tensor is named like {} (it has {}): give {}{}", path(), in_quotes(default_pattern),
                           has, formats.empty() ? "" : fmt::format("{}, or ", fmt::join(formats, " or ")),
-                          pattern_advice(guess));
-    }
-
-    static std::string pattern_advice(const std::string& guess) {
-        if (guess.empty()) return "the names of the cache with --pattern, for example {side}_cache.{layer}";
-        return fmt::format(
-            "--pattern '{}' where that names the cache{}", printable(guess),
-            guess.find("{side}") != guess.npos ? "" : ", and name the axes with --layout, side among them");
+                          pattern_advice(formats.empty() ? guessed_pattern(file_) : ""));
     }
 
     /// The layout of a tensor; `side` is empty where the name does not state it.
@@ -286,8 +270,7 @@ private:
                               path(), found_.layout);
         if (!given_.block_table.empty() && !has_pages_)
             throw usage_error(
-                "{}: no axis of layout {} counts pages: leave --block-table out, or name the axis block "
-                "with --layout",
+                "{}: no axis of layout {} counts pages: leave --block-table out, or name the axis block with --layout",
                 path(), found_.layout);
     }
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/tables/table_words.hpp"
+
 namespace spiked::sim {
 
 /// The text without the blanks and tabs around it.
@@ -67,10 +69,6 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 /// The same with this mark; with a point where none has been met.
 [[nodiscard]] std::optional<double> number_with(std::string_view text, std::optional<char> decimal);
 
-/// Whether the text stands for a value that is not there or not finite, as programs write it: empty, NA, NaN, ?, Inf.
-[[nodiscard]] bool is_missing(std::string_view text);
-/// Whether such a text is an infinite number: inf, -Infinity, 1.#INF.
-[[nodiscard]] bool is_infinite(std::string_view text);
 /// Whether it is a whole number, written with digits only.
 [[nodiscard]] bool is_digits(std::string_view text);
 /// Whether commas stand where they separate thousands: 1,234 and 12,345,678.9, not 0,123.
@@ -82,22 +80,8 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 /// What stands between the numbers of a line that holds nothing else and no delimiter, such as "::"; empty for other
 /// lines, dates and times.
 [[nodiscard]] std::string_view other_separator(std::string_view line);
-/// Whether people write the word above a column of names, of numbers of rows, or of places on an axis.
-[[nodiscard]] bool names_a_column(std::string_view text);
-/// Whether people write the word above the places of an axis, fractions too, or above numbers that identify rows.
-[[nodiscard]] bool names_an_axis(std::string_view text);
-/// Whether people write the word above a part of a date or a time: year, mm, hour.
-[[nodiscard]] bool names_a_time(std::string_view text);
-/// Whether people write the word above numbers that are labels or groups of the rows: class, target, sex.
-[[nodiscard]] bool names_labels(std::string_view text);
-/// Whether people give the name to a row or a column of totals or statistics of the others.
-[[nodiscard]] bool names_a_total(std::string_view text);
-/// Whether it is a date or a time as people write them: 2024-01-05, 5.1.2024, 05-Jan-24, 10:30:00, 9:05 PM.
-[[nodiscard]] bool is_date_or_time(std::string_view text);
 /// Whether it is several numbers with decimal points without a blank between them: -10.00-100.00.
 [[nodiscard]] bool has_touching_numbers(std::string_view text);
-/// Whether pandas, or the absence of a name, shows that a column has no name: the cell is empty or "Unnamed: 0".
-[[nodiscard]] bool is_unnamed(std::string_view cell);
 
 /// Whether the line holds nothing, or only delimiters, as spreadsheets write empty rows.
 [[nodiscard]] bool is_empty_line(std::string_view line);
