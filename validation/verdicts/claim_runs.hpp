@@ -50,9 +50,8 @@ struct FaultSearch {
 /// is compared): what fails there fails as a whole. Between sizes of the fault that are drawn, at first 0 and the
 /// planted one, trials are interpolated in proportion to a power of them (for slopes 1, else 2, then the one that the
 /// last draw shows), or, where the summary is a fraction or a distance, are those of one of the two. A size an eighth
-/// above the one at which the criterion begins to fail there is drawn, and from the fourth draw on the middle of those
-/// that enclose it. The search ends where a size that was drawn fails and is at most a third above the expected one or
-/// 1/64 of the planted size, or after six draws.
+/// above the one at which the criterion begins to fail there is drawn. The search ends where a size that was drawn
+/// fails and is at most a third above the expected one or 1/64 of the planted size, or after three draws.
 void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
                            ClaimStore& store);
 

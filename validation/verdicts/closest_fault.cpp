@@ -18,9 +18,7 @@ constexpr double halvings = 8.0;
 constexpr double beside = 1.0 / 8.0;
 // The search ends with a size that fails and is at most this many times the expected one.
 constexpr double close = 4.0 / 3.0;
-// After so many draws the middle of those that enclose the boundary is drawn.
-constexpr std::size_t most_guesses = 3;
-constexpr std::size_t most_draws = 6;
+constexpr std::size_t most_draws = 3;
 // No smaller part of a planted size is drawn.
 constexpr double smallest = 1.0 / 64.0;
 
@@ -125,7 +123,7 @@ public:
     [[nodiscard]] PartBracket enclosing() const { return {sizes_ == 1 ? enclosing_.passes : 0.0, enclosing_.fails}; }
     /// The fault to draw next.
     [[nodiscard]] double part() const {
-        return drawn_.size() < most_guesses ? std::max(smallest, (1.0 + beside) * expected_) : enclosing_.middle();
+        return std::max(smallest, std::min((1.0 + beside) * expected_, 0.5 * (expected_ + enclosing_.fails)));
     }
     [[nodiscard]] bool searched() const { return !lacking_ || !drawn_.empty(); }
     [[nodiscard]] bool ended() const { return ended_; }
@@ -154,7 +152,7 @@ private:
         const bool smooth = summary != Summary::share && summary != Summary::distance;
         expected_ = bisect(runs, smooth ? blended : mixed, alpha_, power_, enclosing_).middle();
         const bool fails_near = enclosing_.fails <= std::max(smallest, close * expected_);
-        ended_ = fails_near || drawn_.size() == most_draws;
+        ended_ = (fails_near && !drawn_.empty()) || drawn_.size() == most_draws;
     }
 
     FaultSearch* search_;

@@ -254,9 +254,9 @@ TEST(ClosestFault, IsFoundWhereItsEffectIsFarFromLinear) {
         const double boundary = 12.0 * std::pow((1.0 + interval.high - interval.estimate) / 4.0, 1.0 / power);
         EXPECT_LE(closest.passes, boundary) << power;
         EXPECT_GE(closest.fails, boundary) << power;
-        EXPECT_LE(closest.fails - closest.passes, std::max(boundary / 2.0, 12.0 / 64.0)) << power;
+        EXPECT_LE(closest.fails - closest.passes, std::max(boundary / 2.0, 12.0 / 16.0)) << power;
         EXPECT_GE(drawn, 200 + 100) << power;
-        EXPECT_LE(drawn, 200 + 6 * 100) << power;
+        EXPECT_LE(drawn, 200 + 3 * 100) << power;
     }
 }
 
