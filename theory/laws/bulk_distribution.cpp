@@ -157,6 +157,9 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
 }
 
 // m1 = -(1 + t/beta)/z with 1 + t = sum v / (1 + y M1).
+// Below it the equations divide by numbers with few bits; the law has a mass of 1e-150 at most there.
+constexpr double least_normal = std::numeric_limits<double>::min();
+
 double BulkDistribution::density_of(double x, const Solution& at) const {
     return std::max(0.0, -at.plain.imag() / (pi * beta_ * x));
 }
@@ -179,13 +182,14 @@ double BulkDistribution::density(Eigenvalue x) const {
     const double scaled = x.value / scale_;
     if (scaled == 0.0 && lower_ == 0.0) return std::numeric_limits<double>::infinity();
     if (!inside(scaled)) return 0.0;
-    return density_of(scaled, solve(scaled, nullptr)) / scale_;
+    const double normal = std::max(scaled, least_normal);
+    return density_of(normal, solve(normal, nullptr)) / scale_;
 }
 
 double BulkDistribution::survival(Eigenvalue x) const {
     const double scaled = x.value / scale_;
     if (!(scaled >= 0.0)) return 1.0;
-    if (scaled <= lower_) return 1.0 - mass_at_zero_;
+    if (scaled <= lower_ || scaled < least_normal) return 1.0 - mass_at_zero_;
     if (scaled >= upper_) return 0.0;
     return survival_of(solve(scaled, nullptr));
 }

@@ -5,6 +5,7 @@
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <random>
 
 #include "core/runtime/error.hpp"
@@ -281,6 +282,16 @@ TEST(BulkDistribution, SupportsThatReachZeroAreAccurate) {
         EXPECT_NEAR(bulk.mass_at_zero(), std::max(0.0, 1.0 - 1.0 / beta), 1e-15);
         const Eigenvalue x = bulk.quantile(bulk.mass_at_zero() + 1e-5);
         EXPECT_NEAR(bulk.cdf(x), bulk.mass_at_zero() + 1e-5, 1e-14);
+    }
+}
+
+// White square noise has the density 1 / (pi sqrt(x)) near 0, and the mass 2 sqrt(x) / pi below x.
+TEST(BulkDistribution, NumbersBelowTheNormalOnesAreNearlyZero) {
+    const BulkDistribution law = distribution({"", identity_spectrum(), identity_spectrum(), 1.0});
+    for (const double x : {5e-324, 1e-310, std::numeric_limits<double>::min(), 1e-300}) {
+        EXPECT_NEAR(law.cdf({x}), 0.0, 1e-149) << x;
+        const double normal = std::max(x, std::numeric_limits<double>::min());
+        EXPECT_NEAR(law.density({x}) * std::sqrt(normal) * std::numbers::pi, 1.0, 1e-9) << x;
     }
 }
 
