@@ -380,9 +380,11 @@ Json commands_json() {
 
 std::string overview(const std::string& group) {
     std::string text = group.empty()
-                           ? "spiked: simulate spiked random matrices, run the estimators and quantizers built\n"
-                             "on them, and say with an error bar which statements of the theory hold at your\n"
-                             "size.\n\nCommands\n"
+                           ? "spiked: find the components of a noisy matrix, compress KV caches with every\n"
+                             "stored bit counted, and test statements of random matrix theory by simulation.\n\n"
+                             "Examples\n"
+                             "  spiked spectrum data.csv\n"
+                             "  spiked kv frontier dump.safetensors --layers 0 --at 2.5\n\nCommands\n"
                            : fmt::format("spiked {} COMMAND\n\nCommands\n", group);
     for (const auto& command : commands())
         if (group.empty() || command.name.starts_with(group + " "))

@@ -46,6 +46,7 @@ int run_quantize(const Arguments& arguments) {
                           arguments.text("--axis"));
     const std::string& file = arguments.positionals.front();
     keep_apart(arguments.text("--output"), file);
+    sim::require_matrix_name(arguments.text("--output"));
 
     method.quantizer.check_bits(bits);
 

@@ -354,6 +354,7 @@ int run_spectrum(const Arguments& arguments) {
         keep_apart(arguments.text(output), arguments.positionals.front());
     if (arguments.has("--plot")) (void)reports::picture_format(arguments.text("--plot"));
     keep_apart(arguments.text("--denoised"), arguments.text("--residual"));
+    for (const char* output : {"--denoised", "--residual"}) sim::require_matrix_name(arguments.text(output));
 
     Data data = read_data(arguments);
     std::vector<Estimate> estimates = estimate_all(arguments, chosen, data);
@@ -427,7 +428,7 @@ Command spectrum_command() {
     options = joined({options, before, noise, matrix_options()});
     return {
         "spectrum",
-        "rank, bulk edge and shrunk singular values of one matrix",
+        "which components of a matrix are signal: how many, how strong, how sure",
         {"spiked spectrum data.csv", "spiked spectrum data.csv --center columns --denoised clean.csv",
          "spiked spectrum data.npy --plot spectrum.svg",
          "spiked spectrum data.csv --estimator eoptshrink --estimator svd:2 --json",

@@ -44,8 +44,8 @@ std::string intervals_text(const Uncertainty& of) {
         return !component.strength && component.reason == first.reason;
     });
     if (none) return fmt::format("  no intervals: {}\n", first.reason);
-    std::string text =
-        fmt::format("  {} % intervals ({}):\n", reports::percentage(of.confidence), enum_name(of.method));
+    std::string text = fmt::format("  {} % intervals of strength and overlaps ({}):\n",
+                                   reports::percentage(of.confidence), enum_name(of.method));
     for (std::size_t i = 0; i < of.components->size(); ++i) {
         const estimators::SpikeIntervals& component = (*of.components)[i];
         std::vector<std::string> parts;
@@ -53,8 +53,8 @@ std::string intervals_text(const Uncertainty& of) {
             if (interval) parts.push_back(fmt::format("{} {:.4g} to {:.4g}", what, interval->low, interval->high));
         };
         add("strength", component.strength);
-        add("overlap left", component.overlap_left);
-        add("overlap right", component.overlap_right);
+        add("left", component.overlap_left);
+        add("right", component.overlap_right);
         if (!component.reason.empty()) parts.push_back(parts.empty() ? "none: " + component.reason : component.reason);
         text += fmt::format("  {}: {}\n", i + 1, fmt::join(parts, "; "));
     }

@@ -51,7 +51,7 @@ void HtmlTable::limit(std::size_t bytes, std::string_view where) {
 }
 
 std::string HtmlTable::html() const {
-    constexpr std::size_t narrow = 10;  // columns
+    constexpr std::size_t narrow = 9;  // columns
     return (numeric_.size() > narrow
                 ? fmt::format("<p class=\"note wide\">{} columns: where they do not fit, the table "
                               "scrolls sideways.</p>\n",

@@ -53,7 +53,7 @@ std::string reproduce_markup(Database& store, const StudyRow& study) {
         terms += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape(name), value.markup);
     };
     term("seed", Html::raw(fmt::format("{} ({})", code(study.seed).markup, escape(study.seed_source))));
-    term("science hash", code(study.science_hash));
+    term("SHA-256 of the settings", code(study.science_hash));
     term("backend", study.backend);
     term("created", study.created);
     term("status", study.status);
@@ -106,7 +106,7 @@ std::string cite_markup(Database& store, const StudyRow& study) {
     const std::string who =
         "Spiked" + (version.empty() ? "" : " " + version) + (commit.empty() ? "" : " (" + commit + ")");
     return preformatted(fmt::format(
-        "The Spiked authors. {}: study \"{}\", science {}, seed {}, {}. BSD 3-Clause License.\n\nThe method, its "
+        "The Spiked authors. {}: study \"{}\", settings {}, seed {}, {}. BSD 3-Clause License.\n\nThe method, its "
         "theory and the tables that it is judged by:\nPei-Chun Su. eOptShrinkQ: Near-Lossless KV Cache Compression "
         "Through Optimal Spectral Denoising and Quantization.",
         who, study.name, study.science_hash, study.seed, study.created));

@@ -86,7 +86,7 @@ td:first-child{max-width:12rem;overflow-wrap:break-word}
 tbody tr:nth-child(even) td:first-child{background:var(--stripe)}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
-body{max-width:none;padding:0;font-size:10pt}table{font-size:8pt}.wide+.scroll table{font-size:6pt}td code{font-size:inherit}
+body{max-width:none;padding:0;font-size:10pt}table{font-size:8pt}.wide+.scroll table{font-size:6pt}@page wide{size:landscape}h3:has(+.wide),.wide+.scroll{page:wide}td code{font-size:inherit}
 th,td{padding:.15rem .3rem}td:not(.num):not(:has(.v)){min-width:0}
 figure details:not([open]){display:none}.scroll{overflow:visible}figure,tr,pre{break-inside:avoid}td:first-child code{white-space:nowrap}.losses{break-before:page}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
 details::details-content{content-visibility:visible;display:block}}

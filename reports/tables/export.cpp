@@ -135,7 +135,8 @@ std::string as_latex(const PrintedTable& table) {
 std::string latex_origin(Database& store, const std::string& table) {
     Statement study(store, "SELECT name, science_hash FROM study");
     (void)study.step();
-    return fmt::format("% Table {} of study {}, science {}\n", table, one_line(study.text(0)), one_line(study.text(1)));
+    return fmt::format("% Table {} of study {}, settings {}\n", table, one_line(study.text(0)),
+                       one_line(study.text(1)));
 }
 
 Statement rows_of(Database& store, const std::string& query) {

@@ -342,12 +342,14 @@ std::vector<std::string> data_notes(const arma::mat& matrix, const NoteContext& 
     if (!context.of_text && counts(matrix.row(0))) notes.push_back(counting_note(true, matrix(0, 0)));
     if (!context.of_text && counts(matrix.col(0))) notes.push_back(counting_note(false, matrix(0, 0)));
     bool unit = false;
-    if (like_covariances(matrix, unit))
+    const bool covariance = like_covariances(matrix, unit);
+    if (covariance)
         notes.push_back(
             fmt::format("the matrix is symmetric and looks like a {0} matrix: if it is one, say so with "
                         "--covariance SAMPLES (spiked spectrum, spiked pca)",
                         unit ? "correlation" : "covariance"));
-    if (!context.largest_value) return notes;
+    // The means of a covariance matrix are no offsets.
+    if (!context.largest_value || covariance) return notes;
     if (auto note = note_on_means(matrix, *context.largest_value)) notes.push_back(std::move(*note));
     return notes;
 }

@@ -13,5 +13,7 @@ namespace spiked::sim {
 /// Writes a matrix atomically (see OutputFile): as a table of text with commas, from which every number is read back
 /// exactly, where the name ends in `.csv`, and as .npy where it does not.
 void write_matrix(const std::string& path, const arma::mat& matrix);
+/// Throws usage_error where the name ends in another suffix.
+void require_matrix_name(const std::string& path);
 
 }  // namespace spiked::sim

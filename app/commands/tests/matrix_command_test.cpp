@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "app/tests/process.hpp"
@@ -91,7 +92,7 @@ TEST(SpectrumIntervals, SurroundEveryEstimateOrSayWhyNot) {
                   .out.find("no intervals: the noise has only 7 singular values (8 are needed)"),
               std::string::npos);
     const std::string text = spiked("spectrum " + path + " --estimator gd-shrink").out;
-    EXPECT_NE(text.find("95 % intervals (theory)"), std::string::npos) << text;
+    EXPECT_NE(text.find("95 % intervals of strength and overlaps (theory)"), std::string::npos) << text;
     EXPECT_EQ(spiked("spectrum " + path + " --intervals none").out.find("% intervals"), std::string::npos);
     for (const char* wrong : {" --confidence 1", " --intervals jackknife", " --intervals none --confidence 0.9"})
         EXPECT_EQ(spiked("spectrum " + path + wrong).code, 2) << wrong;
@@ -162,7 +163,16 @@ TEST(Spectrum, WritesTablesOfTextThatAreReadBackExactly) {
                                        sim::read_matrix(scratch(name) + ".npy"), "absdiff", 0.0))
             << name;
     }
-    EXPECT_EQ(spiked("spectrum " + path + " --denoised " + scratch("part.txt")).code, 2) << "another kind";
+    for (const char* name : {"part.txt", "part.xlsx", "part.csv.gz"}) {
+        const Outcome other = spiked("spectrum " + path + " --denoised " + scratch(name));
+        EXPECT_EQ(other.code, 2) << name;
+        EXPECT_FALSE(std::filesystem::exists(scratch(name))) << name;
+    }
+    EXPECT_EQ(spiked("spectrum " + path + " --estimator svd:2 --denoised " + scratch("PART.CSV")).code, 0);
+    EXPECT_EQ(contents(scratch("PART.CSV")), contents(scratch("part.csv")));
+    const Outcome coded = spiked("quantize " + path + " --method tq-mse --bits 2 -o " + scratch("coded.xlsx"));
+    EXPECT_EQ(coded.code, 2);
+    EXPECT_NE(coded.err.find("not written as .xlsx: name it FILE.npy or FILE.csv"), std::string::npos) << coded.err;
 }
 
 TEST(PreparedSpectrum, WritesPartsOfThePreparedMatrix) {

@@ -265,7 +265,7 @@ TEST(MethodTable, EveryFormatHoldsTheSameNumbers) {
     EXPECT_TRUE(has(latex, "\\begin{tabular}{lrr}\n\\toprule\nmethod & $B$ & relative\\_error \\\\\n\\midrule"));
     validation::Statement study(store, "SELECT science_hash FROM study");
     ASSERT_TRUE(study.step());
-    EXPECT_TRUE(latex.starts_with("% Table methods of study bbp-square, science " + study.text(0))) << latex;
+    EXPECT_TRUE(latex.starts_with("% Table methods of study bbp-square, settings " + study.text(0))) << latex;
     EXPECT_TRUE(has(latex, "second &  & $\\mathbf{0.")) << latex;
     EXPECT_TRUE(has(latex, "first &  & $0.")) << latex;
     EXPECT_TRUE(has(export_table(store, "methods", "text"), ")*"));

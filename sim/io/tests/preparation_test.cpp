@@ -154,6 +154,8 @@ TEST(DataNotes, RecognizeCovariances) {
     const arma::mat covariance = factor * factor.t();
     ASSERT_EQ(data_notes(covariance).size(), 1U);
     EXPECT_NE(data_notes(covariance).front().find("looks like a covariance matrix"), std::string::npos);
+    const arma::mat equal = arma::mat(3, 3, arma::fill::ones) + 0.1 * arma::mat(3, 3, arma::fill::eye);
+    EXPECT_EQ(data_notes(equal, {.largest_value = 3.1}).size(), 1U) << "its means are no offsets";
     const arma::mat scale = arma::diagmat(1.0 / arma::sqrt(covariance.diag()));
     ASSERT_EQ(data_notes(scale * covariance * scale).size(), 1U);
     EXPECT_NE(data_notes(scale * covariance * scale).front().find("a correlation matrix"), std::string::npos);
