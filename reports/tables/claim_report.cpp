@@ -317,9 +317,9 @@ std::string claims_legend(const Validation& validation) {
         "would "
         "have failed with probability 0.99. The largest fault that would not fail is stated in its own unit or, where "
         "a fault is there or not, as the fraction of the trials that have it. Its size lies between the largest tried "
-        "at which the criterion does not fail and the smallest at which it does; \"at most\" is said where no smaller "
+        "at which the criterion does not fail and the smallest at which it does; \"up to\" is said where no smaller "
         "one "
-        "was tried.{}",
+        "was tried at all sizes of blocks.{}",
         validation.comparisons, validation.false_alarm,
         std::any_of(validation.claims.begin(), validation.claims.end(),
                     [](const ClaimOutcome& claim) { return !claim.claim->on.empty(); })

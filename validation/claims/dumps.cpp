@@ -208,8 +208,11 @@ std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
                     rotary.criteria.push_back(std::move(criterion));
                 }
         }
-        for (Claim* claim : {&saved, &adaptive, &rotary})
+        for (Claim* claim : {&saved, &adaptive, &rotary}) {
+            const auto is_corrected = [](const Criterion& one) { return one.form == Form::corrected; };
+            if (std::none_of(claim->criteria.begin(), claim->criteria.end(), is_corrected)) claim->corrected.clear();
             if (!claim->criteria.empty()) claims.push_back(std::move(*claim));
+        }
     }
     return claims;
 }

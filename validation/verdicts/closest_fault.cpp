@@ -33,20 +33,25 @@ struct PartBracket {
 using Between = TrialRun (*)(const TrialRun& first, const TrialRun& second, double share);
 
 /// "a threshold 15 to 22 % too large", "the median of all values, in 27 to 28 % of the trials"; one number where both
-/// are the same in two digits, and "at most 22" where no smaller fault was tried.
+/// are the same in two digits, and "up to 22" where no smaller fault was tried at all sizes of blocks.
 std::string fault_words(const Control& control, bool own_unit, double passes, double fails) {
     std::string words = !own_unit                     ? control.description + ", in {} % of the trials"
                         : control.size->words.empty() ? control.description + ": {} " + control.size->unit
                                                       : control.size->words;
     const std::size_t at = words.find("{}");
     const double unit = words.compare(at, 4, "{} %") == 0 ? 100.0 : 1.0;
-    const auto digits = [](double size) {
-        return std::abs(size) < 99.5 ? fmt::format("{:.2g}", size) : fmt::format("{:.0f}", size);
+    const double none = own_unit ? control.size->none : 0.0;
+    const auto digits = [&](double size) {
+        if (std::abs(size) >= 99.5) return fmt::format("{:.0f}", size);
+        std::string text = fmt::format("{:.2g}", size);
+        // A power of 1.02 is not "1", which would be no fault.
+        for (int more = 3; size != unit * none && text == fmt::format("{:.2g}", unit * none) && more < 6; ++more)
+            text = fmt::format("{:.{}g}", size, more);
+        return text;
     };
     const std::string least = digits(unit * passes);
     const std::string most = digits(unit * fails);
-    const double none = own_unit ? control.size->none : 0.0;
-    if (passes == none) return words.replace(at, 2, (fails > none ? "at most " : "at least ") + most);
+    if (passes == none) return words.replace(at, 2, (fails > none ? "up to " : "down to ") + most);
     return words.replace(at, 2, least == most ? least : least + " to " + most);
 }
 

@@ -225,7 +225,7 @@ TEST(ClosestFault, IsFoundInItsOwnUnit) {
     EXPECT_EQ(closest.fault, "shifted");
     EXPECT_EQ(closest.unit, "units");
     EXPECT_TRUE(closest.own_unit);
-    EXPECT_EQ(closest.words, "another centre: at most 3.5 units");
+    EXPECT_EQ(closest.words, "another centre: up to 3.5 units");
     const Interval& interval = found.criteria[0].outcome.findings[0].interval;
     const double boundary = 12.0 * (1.0 + interval.high - interval.estimate) / 4.0;
     EXPECT_LE(closest.passes, boundary);
