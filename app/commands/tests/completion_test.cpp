@@ -23,7 +23,8 @@ std::string script(const std::string& shell) {
 
 /// Names of all commands, as the overview shows them.
 std::vector<std::string> command_names() {
-    std::istringstream lines(spiked("--help").out);
+    const std::string overview = spiked("--help").out;
+    std::istringstream lines(overview.substr(overview.find("\nCommands\n")));
     std::vector<std::string> names;
     for (std::string line; std::getline(lines, line);)
         if (line.starts_with("  ") && !line.starts_with("   ")) names.push_back(line.substr(2, line.find("  ", 2) - 2));
