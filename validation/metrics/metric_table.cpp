@@ -7,7 +7,6 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/coding/ledger.hpp"
-#include "validation/metrics/attention.hpp"
 #include "validation/metrics/block_metrics.hpp"
 #include "validation/metrics/codec_measurement.hpp"
 #include "validation/metrics/estimate_measurement.hpp"

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
 
-#include "core/device/device_failure.hpp"
 #include "core/runtime/error.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/quantizers/quantizer_table.hpp"

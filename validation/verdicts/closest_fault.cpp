@@ -104,18 +104,17 @@ public:
           alpha_(alpha),
           power_(one_slope(*search.sound->criterion) ? 1.0 : 2.0),
           sizes_(one_slope(*search.sound->criterion) ? 1 : search.sound->sizes.size()) {
-        double soonest = std::numeric_limits<double>::infinity();
+        double least = std::numeric_limits<double>::infinity();
+        std::size_t soonest = 0;
         for (std::size_t i = 0; i < sizes_; ++i) {
-            sound_ = at_size(*search.sound, i);
-            faulty_ = at_size(*search.faulty, i);
-            expect_again();
-            if (expected_ >= soonest) continue;
-            soonest = expected_;
-            index_ = i;
+            look_at(i);
+            if (expected_ >= least) continue;
+            least = expected_;
+            soonest = i;
         }
-        sound_ = at_size(*search.sound, index_);
-        faulty_ = at_size(*search.faulty, index_);
-        expect_again();
+        if (soonest != index_) look_at(soonest);
+        none_ = number_of(analyse(sound_, alpha_));
+        whole_ = number_of(analyse(faulty_, alpha_));
     }
 
     [[nodiscard]] FaultSearch& search() const { return *search_; }
@@ -141,14 +140,20 @@ public:
         const bool fails = outcome.verdict == Verdict::fail;
         (fails ? enclosing_.fails : enclosing_.passes) = at;
         drawn_.emplace(at, std::move(run));
-        const auto number = [](const Outcome& one) { return one.findings.front().interval.estimate; };
-        const double none = number(analyse(sound_, alpha_));
-        const double effect = (number(outcome) - none) / (number(analyse(faulty_, alpha_)) - none);
+        const double effect = (number_of(outcome) - none_) / (whole_ - none_);
         if (effect > 0.0 && effect < 1.0) power_ = std::clamp(std::log(effect) / std::log(at), 1.0, 8.0);
         expect_again();
     }
 
 private:
+    static double number_of(const Outcome& one) { return one.findings.front().interval.estimate; }
+    /// Searches at this size of blocks.
+    void look_at(std::size_t index) {
+        index_ = index;
+        sound_ = at_size(*search_->sound, index);
+        faulty_ = at_size(*search_->faulty, index);
+        expect_again();
+    }
     /// The search ends where a drawn fault fails that is close to the one expected on interpolated trials.
     void expect_again() {
         DrawnRuns runs{{0.0, &sound_}, {1.0, &faulty_}};
@@ -166,6 +171,7 @@ private:
     std::size_t sizes_;  ///< that are judged one by one
     std::size_t index_ = 0;
     TrialRun sound_ = {}, faulty_ = {};
+    double none_ = 0.0, whole_ = 0.0;  ///< the number without a fault, and with the planted one
     std::map<double, TrialRun> drawn_ = {};
     PartBracket enclosing_ = {};
     double expected_ = 0.0;  ///< where the criterion begins to fail on interpolated trials
