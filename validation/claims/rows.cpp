@@ -264,8 +264,8 @@ std::vector<Claim> row_claims() {
          .statement = "after a Haar rotation a coordinate of any unit vector has the sphere's law, whatever the vector",
          .plain = {"After the rotation the coordinates of any row follow one law.", "distance from that law",
                    "one-hot"},
-         .note = "the paper says the contrary of rows that cluster (Section 2.2, and on why shrinkage helps): see "
-                 "clustered-rows",
+         .note = "of rows that cluster the paper says that they are quantized worse (Section 2.2, and on why shrinkage "
+                 "helps): clustered-rows judges that",
          .criteria = {marginal("gaussian", Input::gaussian, "Gaussian direction",
                                {{"no-rotation", "the vector as it is"}}),
                       marginal("one-hot", Input::one_hot, "coordinate direction",
