@@ -193,7 +193,8 @@ TableForm recognise_table(const std::string& path, const std::vector<TextLine>& 
     if (!form.header && !form.trailing) {
         auto all = data;
         if (lines.size() > 1) all.insert(all.begin(), lines.front().text);
-        form.columns = usual_cells(all, form.delimiter);
+        // Fewer cells than the names of a row take are a row that is too short, not the usual one.
+        if (const std::size_t usual = usual_cells(all, form.delimiter); usual > form.index) form.columns = usual;
     }
     return form;
 }

@@ -333,6 +333,13 @@ TEST(TableBadInput, GuessesAreErrorsWhereNobodyReadsNotes) {
     EXPECT_EQ(read_matrix(scratch.write("t.csv", ",a\n0,.5\n1,.7\n")).n_cols, 1U);
 }
 
+TEST(TableBadInput, ALoneCellAboveRowsWithTwoNamesIsARowThatIsTooShort) {
+    const ScratchFolder scratch;
+    for (const char* text : {"0.5\na,b,2.5\n", "\"0,25\"\n\"a\",\"b\",\"2,5\"\n"})
+        expect_error(ErrorKind::input, [&] { (void)read_noted_matrix(scratch.write("t.csv", text)); },
+                     {"t.csv:1", "1 cell"});
+}
+
 std::string packed(const std::string& text) {
     z_stream stream{};
     if (deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY) != Z_OK) std::abort();
