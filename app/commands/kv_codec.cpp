@@ -94,7 +94,7 @@ int encode(const Arguments& arguments) {
     plan.dump = arguments.positionals.front();
     plan.output = required_output(arguments, "dump.spkv");
     const std::string method = one_method(arguments);
-    reject_unused_options(arguments, {method});
+    reject_unused_options(arguments, std::vector{method});
     reject_unused_seed(arguments, method);
     plan.bits = arguments.number("--bits");
     plan.block_tokens = arguments.count("--block");
