@@ -7,7 +7,6 @@
 
 #include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
 #include "sim/spiked/variance_profile.hpp"
 #include "theory/missing/missing_entries.hpp"
 
@@ -78,12 +77,6 @@ estimators::KnownNoise known_noise(const sim::SpikedModel& model) {
     return {known(model.row), seen(model.column)};
 }
 
-/// Whether the squares of the entries of such vectors are spread evenly over the coordinates of a large block.
-bool spread_evenly(const sim::VectorLaw& vectors) {
-    const std::string name = parse_name(vectors.text()).name;
-    return name == "haar" || name == "qr";
-}
-
 /// The variances of the entries of a block, with the fractions of its rows and columns as weights. Throws usage_error
 /// where the law of the noise would be another.
 theory::VarianceProfile profile_of(const SpikedPoint& point) {
@@ -152,7 +145,7 @@ BlockSource spiked_source(const SpikedPoint& point) {
     if (point.seen < 1.0) (void)law_of(point, signal_square);  // rejects noise that would not be separable
     if (!profile) {
         source.law = [point, signal_square] { return law_of(point, signal_square); };
-    } else if (spread_evenly(point.left_vectors) && spread_evenly(point.right_vectors)) {
+    } else if (point.left_vectors.spread_evenly() && point.right_vectors.spread_evenly()) {
         source.profile = [profile, aspect = law.aspect()] { return theory::ProfileLaw(*profile, aspect); };
     } else {
         source.notes.push_back(fmt::format(
