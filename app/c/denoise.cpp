@@ -115,22 +115,13 @@ std::optional<arma::mat> noise_of(const spiked_covariance* given, std::size_t si
     return covariance;
 }
 
-/// A covariance restricted to the rows or columns that were kept.
-std::optional<estimators::NoiseCovariance> kept_noise(const std::optional<arma::mat>& covariance,
-                                                      const arma::uvec& kept) {
-    if (!covariance) return std::nullopt;
-    const auto whole = covariance->n_cols == 1 ? estimators::NoiseCovariance::diagonal(*covariance)
-                                               : estimators::NoiseCovariance::full(*covariance);
-    return whole.restricted(kept);
-}
-
 estimators::KnownNoise known_noise(const spiked_covariance* row, const spiked_covariance* column,
                                    const estimators::AnalysedBlock& block, const sim::SeenEntries& entries) {
     estimators::KnownCovariances whole{noise_of(row, block.block().n_rows, "row_noise"),
                                        noise_of(column, block.block().n_cols, "col_noise")};
     if (entries.missing > 0)
         whole = estimators::noise_of_seen(std::move(whole), entries.row_weights, entries.column_weights.t());
-    return {kept_noise(whole.row, block.kept_rows()), kept_noise(whole.column, block.kept_columns())};
+    return estimators::restricted(whole, block.kept_rows(), block.kept_columns());
 }
 
 void denoise(const spiked_matrix* data, const char* method, const char* loss, const spiked_covariance* row_noise,
