@@ -151,7 +151,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
     // Methods that need the matrix itself see all its rows.
     const estimators::Shape independent = preparation.independent_shape(block.shape());
     chosen.check_room(independent.rows, independent.columns);
-    const bool needs_block = !chosen.transforms.empty() || chosen.estimator.estimate_block;
+    const bool needs_block = chosen.needs_block();
     const estimators::Shape shape = needs_block ? block.shape() : independent;
     const std::vector<double>& all = block.singular_values();
     const std::vector<double> values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shape.short_side()));
@@ -174,7 +174,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
 void shrink(const double* singular_values, std::int64_t count, std::int64_t rows, std::int64_t cols, const char* method,
             const char* loss, spiked_estimate* estimate, spiked_intervals* intervals) {
     const auto chosen = estimators::parse_estimator(required_array(method, "method"), loss_named(loss));
-    if (!chosen.transforms.empty() || chosen.estimator.estimate_block)
+    if (chosen.needs_block())
         throw usage_error(
             "{} needs the matrix (here are its singular values alone): choose one that needs singular values only, "
             "such as eoptshrink",
