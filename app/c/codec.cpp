@@ -21,14 +21,6 @@ namespace {
 using estimators::MethodSpec;
 using estimators::QuantizerOptions;
 
-/// The options that have an effect on a method.
-std::vector<OptionSpec> options_with_effect(const MethodSpec& method) {
-    std::vector<OptionSpec> all = method.quantizer.entry().options;
-    const auto& composition = estimators::composition_entry().options;
-    if (method.spectral) all.insert(all.end(), composition.begin(), composition.end());
-    return all;
-}
-
 Json value_of_option(const OptionSpec& option, const std::string& key, const std::string& value) {
     if (option.value.kind == ValueSpec::Kind::none) {
         if (value != "true" && value != "false")
@@ -57,9 +49,10 @@ void set_from_text(QuantizerOptions& options, const MethodSpec& method, const st
     for (const auto& spec : estimators::quantizer_option_specs()) {
         known.push_back(spec.key.substr(2));  // without its dashes
         if (known.back() != key) continue;
-        if (!has_option(options_with_effect(method), spec.key) && (spec.neutral.empty() || value != spec.neutral))
+        if (!has_option(estimators::options_with_effect(method), spec.key) &&
+            (spec.neutral.empty() || value != spec.neutral))
             throw usage_error("options: {} has no effect on {} (it applies to {}): leave it out", key, method.text,
-                              fmt::join(estimators::quantizers_with(spec.key), ", "));
+                              fmt::join(estimators::methods_with(spec.key), ", "));
         estimators::set_option(options, spec.key, value_of_option(spec, key, value));
         return;
     }

@@ -115,22 +115,13 @@ std::optional<arma::mat> noise_of(const spiked_covariance* given, std::size_t si
     return covariance;
 }
 
-/// A covariance restricted to the rows or columns that were kept.
-std::optional<estimators::NoiseCovariance> kept_noise(const std::optional<arma::mat>& covariance,
-                                                      const arma::uvec& kept) {
-    if (!covariance) return std::nullopt;
-    const auto whole = covariance->n_cols == 1 ? estimators::NoiseCovariance::diagonal(*covariance)
-                                               : estimators::NoiseCovariance::full(*covariance);
-    return whole.restricted(kept);
-}
-
 estimators::KnownNoise known_noise(const spiked_covariance* row, const spiked_covariance* column,
                                    const estimators::AnalysedBlock& block, const sim::SeenEntries& entries) {
     estimators::KnownCovariances whole{noise_of(row, block.block().n_rows, "row_noise"),
                                        noise_of(column, block.block().n_cols, "col_noise")};
     if (entries.missing > 0)
         whole = estimators::noise_of_seen(std::move(whole), entries.row_weights, entries.column_weights.t());
-    return {kept_noise(whole.row, block.kept_rows()), kept_noise(whole.column, block.kept_columns())};
+    return estimators::restricted(whole, block.kept_rows(), block.kept_columns());
 }
 
 void denoise(const spiked_matrix* data, const char* method, const char* loss, const spiked_covariance* row_noise,
@@ -160,7 +151,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
     // Methods that need the matrix itself see all its rows.
     const estimators::Shape independent = preparation.independent_shape(block.shape());
     chosen.check_room(independent.rows, independent.columns);
-    const bool needs_block = !chosen.transforms.empty() || chosen.estimator.estimate_block;
+    const bool needs_block = chosen.needs_block();
     const estimators::Shape shape = needs_block ? block.shape() : independent;
     const std::vector<double>& all = block.singular_values();
     const std::vector<double> values(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shape.short_side()));
@@ -183,7 +174,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
 void shrink(const double* singular_values, std::int64_t count, std::int64_t rows, std::int64_t cols, const char* method,
             const char* loss, spiked_estimate* estimate, spiked_intervals* intervals) {
     const auto chosen = estimators::parse_estimator(required_array(method, "method"), loss_named(loss));
-    if (!chosen.transforms.empty() || chosen.estimator.estimate_block)
+    if (chosen.needs_block())
         throw usage_error(
             "{} needs the matrix (here are its singular values alone): choose one that needs singular values only, "
             "such as eoptshrink",

@@ -64,15 +64,15 @@ SPIKED_API int spiked_abi_version(void);
  * calls that succeed leave it as it is. */
 SPIKED_API const char* spiked_last_error(void);
 
-/* From now on, calls of the calling thread end early with SPIKED_STOPPED once *stop is not 0; NULL: never, as at first.
- * Another thread or a signal handler (int is its sig_atomic_t) may write to *stop at any time. The library reads it
- * while calls of this thread run, so set another pointer before the memory goes away. What a stopped call was to fill
- * is unspecified; the same call may be made again. Results do not depend on whether there is a pointer. Decompositions
- * look about every 0.1 s at 4000 x 4000, ranks by copies or parts of the data between these, intervals by "bootstrap"
- * between replicates, centring between lines, spiked_roundtrip between blocks too, and the encoders of tcq and pq at
- * every vector. What LAPACK or one product of matrices does goes on to its end: vectors of more than a quarter of the
- * singular values, and Gram matrices of data 1.5 times as long as wide or longer. Other quantizers, decoders and laws
- * do not look. */
+/* From now on, calls of the calling thread end early with SPIKED_STOPPED once *stop is not 0; NULL: never, as at
+ * first. Another thread or a signal handler (int is its sig_atomic_t) may write to *stop at any time. The library
+ * reads it while calls of this thread run, so set another pointer before the memory goes away. What a stopped call was
+ * to fill is unspecified; the same call may be made again. Results do not depend on whether there is a pointer.
+ * Decompositions look about every 0.1 s at 4000 x 4000, ranks by copies or parts of the data between these, intervals
+ * by "bootstrap" between replicates, centring between rows or columns, spiked_roundtrip between blocks too, the
+ * encoders of tcq and pq at every vector. What LAPACK or one product of matrices does goes on to its end: vectors of
+ * more than a quarter of the singular values, and Gram matrices of data 1.5 times as long as wide or longer. Other
+ * quantizers, decoders and laws do not look. */
 SPIKED_API void spiked_stop_when(const volatile int* stop);
 
 /* From now on, spiked_denoise, spiked_denoise_intervals and spiked_denoise_missing in the calling thread share the
@@ -191,7 +191,8 @@ SPIKED_API int spiked_shrink_intervals(const double* singular_values, int64_t co
  * standardize: "rows" or "columns", which it also centres, and divides by their standard deviation (n - 1 in its
  *   denominator); NULL or "none" is neither. SPIKED_INPUT where one is constant.
  * prepared: the same shape; may be `data` itself.
- * notes: optional; lines that centring made zero, and lines of zeros that it took for data, one note a line. */
+ * notes: optional; rows and columns that centring made zero, or that are zero and were taken for data; one note a
+ *   line. */
 SPIKED_API int spiked_prepare(const spiked_matrix* data, const char* center, const char* standardize,
                               const spiked_matrix* prepared, char* notes, int64_t notes_capacity);
 
@@ -199,9 +200,9 @@ SPIKED_API int spiked_prepare(const spiked_matrix* data, const char* center, con
  *
  * The functions below accept entries that are NaN as missing, seen at random, as --missing of the command: entries seen
  * are divided by the probability that they are seen, the others are 0.
- * missing: "uniform" (one probability), "rows", "columns" or "both" (one for each line); NULL or "none": NaN is
+ * missing: "uniform" (one probability), "rows", "columns" or "both" (one for each); NULL or "none": NaN is
  *   SPIKED_INPUT, as in the functions without `missing`.
- * share_seen: optional; the fraction of entries that are seen, in lines of which some are. */
+ * share_seen: optional; the fraction of entries that are seen, in rows and columns of which some are. */
 
 /* spiked_prepare. prepared, seen: optional; the weighted matrix, and the same without weights, NaN where missing. */
 SPIKED_API int spiked_prepare_missing(const spiked_matrix* data, const char* missing, const char* center,
@@ -332,7 +333,7 @@ SPIKED_API int spiked_law_quantiles(const spiked_law* law, const double* probabi
 typedef struct spiked_codec spiked_codec;
 
 /* method: a quantizer or SPECTRAL+QUANTIZER, as in `spiked quantize`: "tq-mse", "eoptshrink+tq-mse", "svd:1+kivi".
- * (`unrope+` is refused: the positions of keys are the caller's.)
+ * (`unrope+` is rejected: the positions of keys are the caller's.)
  * dim: entries of a row. bits: index bits of an entry.
  * options: optional; "key=value" separated by blanks or commas, the options of `spiked quantize` without their dashes:
  *   rotation codebook norm group factor-bits factor-codebook open-loop axis residual, where they have an effect on the

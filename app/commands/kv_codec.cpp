@@ -84,7 +84,7 @@ std::string as_text(const codec::EncodePlan& plan, const codec::EncodeSummary& f
 std::string way_to_kernels(const codec::EncodePlan& plan) {
     const auto kivi = plan.cache ? std::nullopt : estimators::kivi_options(plan.method.quantizer, plan.quantizer);
     if (!kivi || kivi->residual == 0) return "";
-    const bool in_the_name = plan.method.text.find("residual") != std::string::npos;
+    const bool in_the_name = plan.method.quantizer.named.has_option("residual");
     return fmt::format("; {} keeps the last {} tokens: {} keeps none", plan.method.text, kivi->residual,
                        in_the_name ? "residual=0" : "--residual 0");
 }
@@ -94,7 +94,7 @@ int encode(const Arguments& arguments) {
     plan.dump = arguments.positionals.front();
     plan.output = required_output(arguments, "dump.spkv");
     const std::string method = one_method(arguments);
-    reject_unused_options(arguments, {method});
+    reject_unused_options(arguments, std::vector{method});
     reject_unused_seed(arguments, method);
     plan.bits = arguments.number("--bits");
     plan.block_tokens = arguments.count("--block");

@@ -231,7 +231,7 @@ void reject_without_samples(const Arguments& arguments, const std::vector<estima
             throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
                               option);
     for (const auto& method : chosen)
-        if (!method.transforms.empty() || method.estimator.estimate_block)
+        if (method.needs_block())
             throw usage_error(
                 "{} needs the samples (--covariance gives their covariances alone): choose one that needs singular "
                 "values only, such as eoptshrink",
@@ -268,8 +268,8 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
                                        known_covariance(arguments.text("--col-spectrum"), data.whole.columns)};
     if (data.entries.missing > 0)
         whole = estimators::noise_of_seen(std::move(whole), data.entries.row_weights, data.entries.column_weights.t());
-    const estimators::KnownNoise known{data.block ? kept_covariance(whole.row, data.block->kept_rows()) : std::nullopt,
-                                       kept_covariance(whole.column, data.kept_columns)};
+    const estimators::KnownNoise known =
+        estimators::restricted(whole, data.block ? data.block->kept_rows() : arma::uvec(), data.kept_columns);
     for (auto& method : chosen) {
         if (data.entries.missing > 0) estimators::reject_whole_counts(method, data.entries.share);
         method = method.knowing(known);
@@ -278,7 +278,7 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
     std::vector<Estimate> estimates;
     for (const auto& method : chosen) {
         // Methods that need the matrix itself see all its rows.
-        const bool needs_block = !method.transforms.empty() || method.estimator.estimate_block;
+        const bool needs_block = method.needs_block();
         const estimators::Shape shape = needs_block ? data.shape : data.independent;
         const auto estimate = [&] {
             return needs_block ? method.estimate(*data.block)

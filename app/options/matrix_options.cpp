@@ -102,12 +102,4 @@ std::optional<arma::mat> known_covariance(const std::string& spec, std::size_t s
     return sim::covariance_matrix(spec, size);
 }
 
-std::optional<estimators::NoiseCovariance> kept_covariance(const std::optional<arma::mat>& covariance,
-                                                           const arma::uvec& kept) {
-    if (!covariance) return std::nullopt;
-    const auto whole = covariance->n_cols == 1 ? estimators::NoiseCovariance::diagonal(*covariance)
-                                               : estimators::NoiseCovariance::full(*covariance);
-    return whole.restricted(kept);
-}
-
 }  // namespace spiked::app

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "app/cli/command.hpp"
-#include "estimators/transforms/noise_covariance.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/preparation.hpp"
 
@@ -29,8 +28,5 @@ namespace spiked::app {
 /// The noise covariance of one side that `--row-spectrum` or `--col-spectrum` gives, a name with parameters or a file:
 /// a matrix, or its diagonal as one column. Nothing for an empty text.
 [[nodiscard]] std::optional<arma::mat> known_covariance(const std::string& spec, std::size_t size);
-/// The same for the rows or columns that were kept.
-[[nodiscard]] std::optional<estimators::NoiseCovariance> kept_covariance(const std::optional<arma::mat>& covariance,
-                                                                         const arma::uvec& kept);
 
 }  // namespace spiked::app

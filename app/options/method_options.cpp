@@ -84,31 +84,35 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
 static std::vector<OptionSpec> options_of(const std::string& name) {
     if (estimators::is_cache_method(name)) return estimators::cache_options(estimators::cache_method(name));
     const auto method = estimators::parse_kept_and_coded(name).method;
-    if (!method) return {};
-    std::vector<OptionSpec> all = method->quantizer.entry().options;
-    const auto& composition = estimators::composition_entry().options;
-    if (method->spectral) all.insert(all.end(), composition.begin(), composition.end());
-    if (method->centred) all.push_back(estimators::quantizer_option("--axis"));
-    return all;
+    return method ? estimators::options_with_effect(*method) : std::vector<OptionSpec>();
 }
 
-void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
-    std::optional<std::vector<OptionSpec>> used;  // of all methods; without such options, methods are parsed later
+/// Throws usage_error for a given option that is none of `used()`, the options that have an effect on the methods. It
+/// is called only where options of quantizers are given: without them, methods are parsed later.
+template <class Used>
+static void reject_others(const Arguments& arguments, const std::string& methods, const Used& used) {
+    std::optional<std::vector<OptionSpec>> known;
     for (const auto& spec : estimators::quantizer_option_specs()) {
         const std::string& option = spec.key;
         if (!arguments.has(option) || (!spec.neutral.empty() && arguments.text(option) == spec.neutral)) continue;
-        if (!used) {
-            used.emplace();
-            for (const auto& method : methods)
-                for (auto& own : options_of(method)) used->push_back(std::move(own));
-        }
-        if (has_option(*used, option)) continue;
-        std::vector<std::string> of = estimators::quantizers_with(option);
-        if (const auto& composition = estimators::composition_entry(); has_option(composition.options, option))
-            of.push_back("methods " + composition.name);
-        throw usage_error("{} has no effect on {} (it applies to {}): leave it out", option, fmt::join(methods, ", "),
-                          fmt::join(of, ", "));
+        if (!known) known = used();
+        if (!has_option(*known, option))
+            throw usage_error("{} has no effect on {} (it applies to {}): leave it out", option, methods,
+                              fmt::join(estimators::methods_with(option), ", "));
     }
+}
+
+void reject_unused_options(const Arguments& arguments, const estimators::MethodSpec& method) {
+    reject_others(arguments, method.text, [&] { return estimators::options_with_effect(method); });
+}
+
+void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
+    reject_others(arguments, fmt::format("{}", fmt::join(methods, ", ")), [&] {
+        std::vector<OptionSpec> all;
+        for (const auto& method : methods)
+            for (auto& own : options_of(method)) all.push_back(std::move(own));
+        return all;
+    });
 }
 
 void reject_unused_seed(const Arguments& arguments, const std::string& method) {

@@ -1,5 +1,6 @@
 #pragma once
 #include "app/cli/command.hpp"
+#include "estimators/compressors/compressor.hpp"
 #include "estimators/quantizers/quantizer_options.hpp"
 
 namespace spiked::app {
@@ -8,7 +9,8 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<OptionSpec>& quantizer_options();
 [[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
 
-/// Throws usage_error for a given option that has no effect on any of the methods.
+/// Throws usage_error for a given option that has no effect on the method, or on any of several.
+void reject_unused_options(const Arguments& arguments, const estimators::MethodSpec& method);
 void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
 
 /// Throws usage_error for a given --seed where the method draws nothing: a cache method without a quantizer in it.

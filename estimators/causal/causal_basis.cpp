@@ -97,10 +97,10 @@ void DecodedMoments::correlate(ChannelBasis& basis, const std::vector<double>& e
     const std::vector<double> last = ordered_product(as_row(last_), basis.columns).entries;
     for (std::size_t k = 0; k < m; ++k) basis.last[k] = last[k] - mean[k];
     if (!correlate_ || tokens_ < least_correlated_tokens) return;
-    const RowMatrix turned = ordered_product(lagged_, basis.columns);
+    const RowMatrix in_basis = ordered_product(lagged_, basis.columns);
     std::vector<double> lagged(m, 0.0);
     for (std::size_t i = 0; i < m; ++i)
-        for (std::size_t k = 0; k < m; ++k) lagged[k] += basis.columns.row(i)[k] * turned.row(i)[k];
+        for (std::size_t k = 0; k < m; ++k) lagged[k] += basis.columns.row(i)[k] * in_basis.row(i)[k];
     for (std::size_t k = 0; k < m; ++k) {
         // Sums over the pairs (t, t - 1) of deviations from the mean.
         const double sum = n * mean[k];

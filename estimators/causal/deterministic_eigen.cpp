@@ -124,10 +124,10 @@ void ql_sweep(Tridiagonal& t, std::size_t first, std::size_t last, std::vector<R
         sine = f / r;
         cosine = g / r;
         g = d[i + 1] - shift;
-        const double turned = (d[i] - g) * sine + 2.0 * cosine * b;
-        shift = sine * turned;
+        const double rotated = (d[i] - g) * sine + 2.0 * cosine * b;
+        shift = sine * rotated;
         d[i + 1] = g + shift;
-        g = cosine * turned - b;
+        g = cosine * rotated - b;
         rotations.push_back({cosine, sine});
     }
     d[first] -= shift;

@@ -22,6 +22,20 @@ const RegistryEntry& composition_entry() {
     return entry;
 }
 
+std::vector<OptionSpec> options_with_effect(const MethodSpec& method) {
+    std::vector<OptionSpec> all = method.quantizer.entry().options;
+    const auto& composition = composition_entry().options;
+    if (method.spectral) all.insert(all.end(), composition.begin(), composition.end());
+    if (method.centred) all.push_back(quantizer_option("--axis"));
+    return all;
+}
+
+std::vector<std::string> methods_with(std::string_view option) {
+    std::vector<std::string> names = quantizers_with(option);
+    if (has_option(composition_entry().options, option)) names.push_back("methods " + composition_entry().name);
+    return names;
+}
+
 const std::map<std::string, std::string>& method_aliases() {
     static const std::map<std::string, std::string> aliases = {{"eoptshrinkq-mse", "eoptshrink+tq-mse"},
                                                                {"eoptshrinkq-prod", "eoptshrink+tq-prod"}};

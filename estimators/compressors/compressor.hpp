@@ -45,6 +45,11 @@ void reject_unrope(const MethodSpec& method);
 /// The description of all methods that quantize after a spectral method; its options have an effect on each of them.
 [[nodiscard]] const RegistryEntry& composition_entry();
 
+/// The options of commands that have an effect on a method.
+[[nodiscard]] std::vector<OptionSpec> options_with_effect(const MethodSpec& method);
+/// What an option of commands has an effect on: names of quantizers, and `methods ESTIMATOR+QUANTIZER`.
+[[nodiscard]] std::vector<std::string> methods_with(std::string_view option);
+
 /// The names that aliases stand for, for `spiked list`.
 [[nodiscard]] const std::map<std::string, std::string>& method_aliases();
 

@@ -55,7 +55,7 @@ std::vector<Input> inputs() {
 }
 
 struct Case {
-    std::string method;
+    MethodSpec method;
     double bits;
     QuantizerOptions options;
     std::string suffix;  ///< suffix of the name: the options that are not the defaults
@@ -72,7 +72,7 @@ std::vector<Case> cases() {
     const auto add = [&](const std::string& method, double bits, const std::string& suffix, auto change) {
         QuantizerOptions options = defaults();
         change(options);
-        all.push_back({method, bits, options, suffix});
+        all.push_back({parse_method(method), bits, options, suffix});
     };
     const auto nothing = [](QuantizerOptions&) {};
     const auto bare = [](QuantizerOptions& o) {
@@ -139,9 +139,8 @@ std::string hex_of(const std::vector<std::uint8_t>& bytes) {
 }
 
 /// Whether singular vectors are coded, whose signs and last digits depend on LAPACK.
-bool codes_singular_vectors(std::string_view method) {
-    const MethodSpec spec = parse_method(method);
-    return spec.spectral || spec.quantizer.family->codes_singular_vectors;
+bool codes_singular_vectors(const MethodSpec& method) {
+    return method.spectral || method.quantizer.family->codes_singular_vectors;
 }
 
 [[noreturn]] void malformed(const std::string& where, const std::string& what) {
@@ -228,7 +227,7 @@ std::optional<std::string> vector_difference(const Json& given, const Json& ours
         if (encoded.size() != our_bytes.size())
             return fmt::format("{}: encoded has {} bytes, {} are expected", named, encoded.size() / 2,
                                our_bytes.size() / 2);
-        const estimators::Compressor codec(estimators::parse_method(one.method), input.n_cols, one.bits, one.options);
+        const estimators::Compressor codec(one.method, input.n_cols, one.bits, one.options);
         try {
             expected = codec.decode(bytes, input.n_rows);
         } catch (const Error& error) {
@@ -259,18 +258,16 @@ Golden make_golden() {
             // For the other inputs, only rounding error is left after a truncation.
             if (codes_singular_vectors(one.method) && !input.name.starts_with("gaussian")) continue;
             Json names = Json::array();
-            const auto quantizer = parse_method(one.method).quantizer;
-            for (const auto& [name, matrix] : quantizer.matrices(input.rows.n_cols, one.bits, one.options)) {
+            for (const auto& [name, matrix] : one.method.quantizer.matrices(input.rows.n_cols, one.bits, one.options)) {
                 names.push(name);
                 matrices.try_emplace(name, matrix);
             }
-            const estimators::Compressor codec(estimators::parse_method(one.method), input.rows.n_cols, one.bits,
-                                               one.options);
+            const estimators::Compressor codec(one.method, input.rows.n_cols, one.bits, one.options);
             estimators::AnalysedBlock block(input.rows);
             const auto encoded = codec.encode(block).encoded;
             vectors.push(
-                Json::object({{"name", fmt::format("{} B={}{} {}", one.method, one.bits, one.suffix, input.name)},
-                              {"method", one.method},
+                Json::object({{"name", fmt::format("{} B={}{} {}", one.method.text, one.bits, one.suffix, input.name)},
+                              {"method", one.method.text},
                               {"bits", bits_json(one.bits)},
                               {"options", json_of(one.options)},
                               {"matrices", std::move(names)},

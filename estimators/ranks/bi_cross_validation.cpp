@@ -12,7 +12,7 @@
 namespace spiked::estimators {
 namespace {
 
-/// The fold of each of `count` lines: Fisher and Yates' order of 0, 1, .., folds - 1, 0, 1, ..
+/// The fold of each of `count` rows or columns: Fisher and Yates' order of 0, 1, .., folds - 1, 0, 1, ..
 std::vector<std::size_t> folds_in_random_order(const stream::Stream& stream, std::size_t count, std::size_t folds) {
     std::vector<std::size_t> of(count);
     for (std::size_t i = 0; i < count; ++i) of[i] = i % folds;

@@ -13,8 +13,8 @@
 namespace spiked::estimators {
 namespace {
 
-/// Mean squares of lines over their mean, nearer to 1 by the part of their spread that squares of Gaussian entries of
-/// equal variance have by chance; `others` are those of the lines across.
+/// Mean squares of rows or columns over their mean, nearer to 1 by the part of their spread that squares of Gaussian
+/// entries of equal variance have by chance; `others` are those of the other side.
 arma::vec relative_variances(const arma::vec& squares, const arma::vec& others) {
     arma::vec relative = squares / arma::mean(squares) - 1.0;
     const double by_chance = 2.0 * arma::accu(arma::square(others)) / std::pow(arma::accu(others), 2);

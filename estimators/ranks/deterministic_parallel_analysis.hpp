@@ -6,7 +6,7 @@
 
 namespace spiked::estimators {
 
-/// The lines whose noise variances may differ: only columns, or rows too, with variances a_i b_j.
+/// What may have noise variances of its own: only columns, or rows too, with variances a_i b_j.
 enum class NoiseVariances { columns, both };
 
 /// The upper `level` quantile of the largest squared singular value of independent noise with the variances that this
@@ -27,9 +27,9 @@ enum class NoiseVariances { columns, both };
 /// white noise exceeds, column variances only, and these as they are; the quantile, the row variances and the factor c
 /// are ours. At level .05 it finds something in .014 to .032 of white Gaussian blocks, and in less where variances
 /// differ or tails are heavy (docs/METHODS.md has the table): a quiet rule, weaker than parallel analysis by signs
-/// where variances differ much. Correlated noise is counted. A few lines with far larger variances than all others have
-/// eigenvalues of their own, for which Tracy-Widom does not hold. Cost: for each component a law and a residual, no
-/// copies.
+/// where variances differ much. Correlated noise is counted. A few columns or rows with far larger variances than all
+/// others have eigenvalues of their own, for which Tracy-Widom does not hold. Cost: for each component a law and a
+/// residual, no copies.
 [[nodiscard]] std::size_t deflated_deterministic_rank(AnalysedBlock& block, double level, NoiseVariances variances);
 
 }  // namespace spiked::estimators

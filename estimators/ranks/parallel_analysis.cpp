@@ -51,7 +51,7 @@ bool reaches_one(const arma::mat& matrix) {
     return !arma::chol(factor, rest);
 }
 
-/// The matrix without the stripped lines of the block.
+/// The matrix without the stripped rows and columns of the block.
 arma::mat kept_lines(arma::mat matrix, const AnalysedBlock& block) {
     const Shape shape = block.shape();
     if (shape.rows == matrix.n_rows && shape.columns == matrix.n_cols) return matrix;

@@ -147,17 +147,19 @@ const std::vector<RegistryEntry>& rank_rules() {
 
 std::vector<OptionSpec> options_of_rank_rules(const std::string& before) {
     std::vector<OptionSpec> all;
+    std::vector<std::string> rules;  // that take each of them
     for (const auto& row : rows())
-        for (OptionSpec option : row.entry.options) {
+        for (const auto& option : row.entry.options) {
             const auto shared =
                 std::find_if(all.begin(), all.end(), [&](const OptionSpec& other) { return other.key == option.key; });
             if (shared != all.end()) {
-                shared->help.insert(shared->help.find(": "), " or " + before + row.entry.name);
+                rules[static_cast<std::size_t>(shared - all.begin())] += " or " + before + row.entry.name;
                 continue;
             }
-            option.help = "with " + before + row.entry.name + ": " + option.help;
-            all.push_back(std::move(option));
+            rules.push_back(before + row.entry.name);
+            all.push_back(option);
         }
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].help = "with " + rules[i] + ": " + all[i].help;
     return all;
 }
 

@@ -28,6 +28,13 @@ void multiply_variances(std::optional<arma::mat>& covariance, const arma::vec& w
         covariance = covariance ? arma::mat(*covariance % weights) : arma::mat(weights);
 }
 
+std::optional<NoiseCovariance> restricted(const std::optional<arma::mat>& covariance, const arma::uvec& kept) {
+    if (!covariance) return std::nullopt;
+    const auto whole =
+        covariance->n_cols == 1 ? NoiseCovariance::diagonal(*covariance) : NoiseCovariance::full(*covariance);
+    return whole.restricted(kept);
+}
+
 }  // namespace
 
 KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, arma::vec column_weights) {
@@ -52,6 +59,10 @@ KnownCovariances noise_of_seen(KnownCovariances whole, arma::vec row_weights, ar
     multiply_variances(whole.row, row_weights);
     multiply_variances(whole.column, column_weights);
     return whole;
+}
+
+KnownNoise restricted(const KnownCovariances& whole, const arma::uvec& kept_rows, const arma::uvec& kept_columns) {
+    return {restricted(whole.row, kept_rows), restricted(whole.column, kept_columns)};
 }
 
 void reject_whole_counts(const SpectralMethod& method, double share_seen) {

@@ -22,6 +22,8 @@ struct SpectralMethod {
     std::vector<Transform> transforms;            ///< outermost first
     SpectralEstimator estimator;
 
+    /// Whether it needs the block itself; without that, singular values and the shape are enough.
+    [[nodiscard]] bool needs_block() const { return !transforms.empty() || estimator.estimate_block; }
     /// Whether a known noise law changes its result.
     [[nodiscard]] bool takes_noise_law() const;
     /// The same method for blocks whose noise law is known. The law is passed to the outermost transform, or to the

@@ -199,7 +199,8 @@ class Denoised(Estimate):
     stripped_rows, stripped_cols : int
         Number of rows and columns of zeros that were left out of the spectrum.
     notes : tuple of str
-        On the preparation: lines that centring made zero, lines of zeros that it took for data, and missing entries.
+        On the preparation: rows and columns that centring made zero, zero ones that it took for data, and missing
+        entries.
     share_seen : float
         The fraction of entries that are seen.
 

@@ -59,15 +59,15 @@ def prepare(
     Returns
     -------
     ndarray of float64 or torch.Tensor, (rows, cols)
-        A new matrix, bit for bit that which the command analyses. Lines that centring made zero, and lines of zeros
-        that it took for data, are mentioned in a UserWarning.
+        A new matrix, bit for bit that which the command analyses. A UserWarning mentions rows and columns that
+        centring made zero, and zero ones that it took for data.
 
     Raises
     ------
     UsageError
         A word is wrong, or centring undoes standardizing.
     InputError
-        X cannot be used, a single line is to be centred, or a constant one to be standardized.
+        X cannot be used, a single row or column is to be centred, or a constant one to be standardized.
 
     Notes
     -----

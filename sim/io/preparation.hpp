@@ -8,12 +8,12 @@
 
 namespace spiked::sim {
 
-/// The lines of a matrix that a preparation is about.
+/// What of a matrix a preparation is about.
 enum class Lines { none, rows, columns, both };
 
 /// What the probability that an entry is seen depends on, for matrices with missing entries, which are NaN. Entries are
 /// taken to be seen independently of each other and of their values. `none`: no entry may be missing; `uniform`: one
-/// probability p for all; `rows`, `columns`: one for each line; `both`: p_ij = r_i c_j / p.
+/// probability p for all; `rows`, `columns`: one for each; `both`: p_ij = r_i c_j / p.
 enum class Missing { none, uniform, rows, columns, both };
 
 /// What is done to a matrix before a method sees it. By default nothing is.
@@ -25,7 +25,7 @@ struct Preparation {
     [[nodiscard]] bool empty() const {
         return center == Lines::none && standardize == Lines::none && missing == Missing::none;
     }
-    /// The lines whose mean is 0 afterwards.
+    /// What has mean 0 afterwards.
     [[nodiscard]] Lines centered() const { return standardize == Lines::none ? center : standardize; }
     [[nodiscard]] bool centers(Lines side) const { return centered() == Lines::both || centered() == side; }
     /// A shape {rows, columns} without the dimensions that centring takes: noise of n rows with centred columns has the
@@ -36,16 +36,17 @@ struct Preparation {
         if (shape.columns > 0 && centers(Lines::rows)) --shape.columns;
         return shape;
     }
-    /// Throws usage_error for other lines to centre than to standardize, which would undo each other.
+    /// Throws usage_error where rows are to be centred and columns standardized, or the other way, which would undo
+    /// each other.
     void check() const;
 };
 
 /// The entries that are seen of a matrix, and the weight of each, 1 / p_ij = row_weights[i] * column_weights[j].
 struct SeenEntries {
-    double share = 1.0;                  ///< in lines of which some entry is seen
+    double share = 1.0;                  ///< in rows and columns of which some entry is seen
     std::size_t missing = 0;             ///< number of missing entries
     arma::Mat<unsigned char> seen = {};  ///< 1 or 0; empty where nothing is missing, as the weights
-    arma::vec row_weights = {};          ///< 0 for lines of which no entry is seen
+    arma::vec row_weights = {};          ///< 0 for rows of which no entry is seen
     arma::rowvec column_weights = {};
 
     /// The entries without their weights, NaN where they are missing, of the weighted matrix.
@@ -56,19 +57,19 @@ struct SeenEntries {
 /// is the whole matrix (inverse-probability weighting, Horvitz and Thompson 1952), because the expected value of
 /// seen_ij / p_ij is 1: a low-rank part keeps its singular values and vectors, and what the weights add is noise
 /// (theory/laws/missing_entries.hpp). Probabilities are estimated by the shares seen: p = seen / (n d), r_i and c_j
-/// those of row i and column j; lines of which nothing is seen stay zero and do not count. Infinite entries are the
-/// caller's to reject. Throws input_error where every entry is missing. Cost O(n d).
+/// those of row i and column j; rows and columns of which nothing is seen stay zero and do not count. Infinite entries
+/// are the caller's to reject. Throws input_error where every entry is missing. Cost O(n d).
 [[nodiscard]] SeenEntries weight_seen_entries(arma::mat& matrix, Missing kind);
 
 struct PreparedMatrix : NotedMatrix {
     SeenEntries entries = {};
 };
 
-/// The prepared matrix, of the same shape, and notes on constant lines that centring made zero and on zero lines that
-/// it took for data.
+/// The prepared matrix, of the same shape, and notes on constant rows and columns that centring made zero and on zero
+/// ones that it took for data.
 ///
 /// Every entry counts: a zero row is a sample of zeros when columns are centred, as for NumPy, R and scikit-learn, and
-/// afterwards it is minus their means. Lines that are still zero then may be left out as before.
+/// afterwards it is minus their means. Rows and columns that are still zero then may be left out as before.
 ///
 /// Columns are centred by subtracting the mean of each (`scale(x, scale = FALSE)` in R), rows likewise; both means
 /// x_ij - mean of row i - mean of column j + mean of all. To standardize columns is to centre them and to divide each
@@ -83,9 +84,9 @@ struct PreparedMatrix : NotedMatrix {
 /// are missing, and where the shares seen of rows or of columns differ by more than chance (chi-square test at level
 /// 1e-4) although the weights take them as equal.
 ///
-/// Throws input_error with the number of lines and the first one where a line to be standardized is constant (zero
-/// lines too), and for a single row or column, of which centring would leave nothing. Cost O(n d), accurate to rounding
-/// of the largest entry of a line.
+/// Throws input_error with the number of rows or columns and the first one where one to be standardized is constant
+/// (zero ones too), and for a single row or column, of which centring would leave nothing. Cost O(n d), accurate to
+/// rounding of the largest entry of a row or column.
 [[nodiscard]] PreparedMatrix prepared(arma::mat matrix, const Preparation& preparation);
 
 /// What is known about a matrix when its notes are written.

@@ -18,15 +18,15 @@ namespace {
 
 constexpr std::size_t text_chunk = 1 << 20;
 
-/// Cuts text that arrives in pieces into lines.
+/// Cuts text that arrives in chunks into lines.
 class LineCutter {
 public:
     LineCutter(const std::string& path, const std::function<void(std::string_view)>& use) : path_(path), use_(use) {}
 
-    void add(std::string_view piece) {
-        if (piece.empty()) return;
+    void add(std::string_view chunk) {
+        if (chunk.empty()) return;
         std::size_t searched = pending_.size();
-        pending_ += piece;
+        pending_ += chunk;
         if (!begun_) {
             begun_ = true;
             begin();
@@ -43,7 +43,7 @@ public:
     }
 
 private:
-    /// What the first piece says about the whole text.
+    /// What the first chunk says about the whole text.
     void begin() {
         const std::string_view text = pending_;
         if (const auto encoding = wide_encoding(text); !encoding.empty())
@@ -149,17 +149,17 @@ void each_line(const ByteFile& file, const std::function<void(std::string_view)>
     std::uint64_t unpacked = 0;
     std::vector<std::byte> bytes(std::min<std::uint64_t>(text_chunk, file.size()));
     for (std::uint64_t offset = 0; offset < file.size();) {
-        const auto piece = std::span(bytes).first(std::min<std::uint64_t>(bytes.size(), file.size() - offset));
-        file.read(offset, piece);
-        offset += piece.size();
+        const auto chunk = std::span(bytes).first(std::min<std::uint64_t>(bytes.size(), file.size() - offset));
+        file.read(offset, chunk);
+        offset += chunk.size();
         if (inflater)
-            inflater->add(piece, [&](std::string_view text) {
+            inflater->add(chunk, [&](std::string_view text) {
                 unpacked += text.size();
                 reject_expansion(unpacked, file.size(), limit, file.path());
                 lines.add(text);
             });
         else
-            lines.add(std::string_view(reinterpret_cast<const char*>(piece.data()), piece.size()));
+            lines.add(std::string_view(reinterpret_cast<const char*>(chunk.data()), chunk.size()));
     }
     if (inflater) inflater->finish();
     lines.finish();

@@ -32,7 +32,7 @@ NamePattern::NamePattern(const std::string& pattern) : text_(pattern) {
     while (usable && !rest.empty()) {
         if (rest.front() != '{') {
             const std::size_t end = std::min(rest.find('{'), rest.size());
-            pieces_.push_back({Mark::text, std::string(rest.substr(0, end))});
+            parts_.push_back({Mark::text, std::string(rest.substr(0, end))});
             rest.remove_prefix(end);
             continue;
         }
@@ -40,7 +40,7 @@ NamePattern::NamePattern(const std::string& pattern) : text_(pattern) {
             std::find_if(marks.begin(), marks.end(), [&](const auto& mark) { return rest.starts_with(mark.second); });
         usable = known != marks.end() && !has(known->first);
         if (!usable) break;
-        pieces_.push_back({known->first, {}});
+        parts_.push_back({known->first, {}});
         rest.remove_prefix(known->second.size());
     }
     if (!usable)
@@ -52,7 +52,7 @@ NamePattern::NamePattern(const std::string& pattern) : text_(pattern) {
 }
 
 bool NamePattern::has(Mark mark) const {
-    return std::any_of(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.mark == mark; });
+    return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.mark == mark; });
 }
 
 std::vector<NamedPlace> NamePattern::matches(const std::vector<StoredTensor>& tensors) const {
@@ -69,8 +69,8 @@ std::vector<NamedPlace> NamePattern::matches(const std::vector<StoredTensor>& te
 
 NamePattern NamePattern::counted() const {
     NamePattern numbers = *this;
-    for (auto& piece : numbers.pieces_)
-        if (piece.mark == Mark::side) piece.mark = Mark::layer;
+    for (auto& part : numbers.parts_)
+        if (part.mark == Mark::side) part.mark = Mark::layer;
     return numbers;
 }
 
@@ -79,17 +79,17 @@ bool NamePattern::may_count_layers(const std::string& name) const {
     return has_side() && !has(Mark::layer) && counted().matches(name, 0, 0, place);
 }
 
-bool NamePattern::matches(std::string_view name, std::size_t piece, std::size_t spelling, NamedPlace& place) const {
-    if (piece == pieces_.size()) return name.empty();
-    const auto& [mark, text] = pieces_[piece];
+bool NamePattern::matches(std::string_view name, std::size_t part, std::size_t spelling, NamedPlace& place) const {
+    if (part == parts_.size()) return name.empty();
+    const auto& [mark, text] = parts_[part];
     if (mark == Mark::text)
-        return name.starts_with(text) && matches(name.substr(text.size()), piece + 1, spelling, place);
+        return name.starts_with(text) && matches(name.substr(text.size()), part + 1, spelling, place);
     if (mark == Mark::side) {
         for (const auto& known : spelled_sides) {
             const std::string_view word = known.names[spelling];
             if (word.empty() || !name.starts_with(word)) continue;
             place.side = known.side;
-            if (matches(name.substr(word.size()), piece + 1, spelling, place)) return true;
+            if (matches(name.substr(word.size()), part + 1, spelling, place)) return true;
         }
         return false;
     }
@@ -101,7 +101,7 @@ bool NamePattern::matches(std::string_view name, std::size_t piece, std::size_t 
         if (mark == Mark::layer) place.layer = number;
         if (mark == Mark::head) place.head = number;
         if (mark == Mark::chunk) place.chunk = number;
-        if (matches(name.substr(digits), piece + 1, spelling, place)) return true;
+        if (matches(name.substr(digits), part + 1, spelling, place)) return true;
     }
     return false;
 }

@@ -36,17 +36,17 @@ public:
 
 private:
     enum class Mark { text, layer, side, head, chunk };
-    struct Piece {
+    struct Part {
         Mark mark = Mark::text;
         std::string text;
     };
     [[nodiscard]] bool has(Mark mark) const;
     /// The pattern with {layer} in place of {side}.
     [[nodiscard]] NamePattern counted() const;
-    [[nodiscard]] bool matches(std::string_view name, std::size_t piece, std::size_t spelling, NamedPlace& place) const;
+    [[nodiscard]] bool matches(std::string_view name, std::size_t part, std::size_t spelling, NamedPlace& place) const;
 
     std::string text_;
-    std::vector<Piece> pieces_;
+    std::vector<Part> parts_;
 };
 
 /// The number behind `layer` or `layers` in the name of a file of one layer, as vLLM's example connector names it;

@@ -121,6 +121,7 @@ struct VectorLaw::Kind {
     Sides sides;
     std::size_t (*needs)(std::size_t rank, std::size_t number);  ///< coordinates
     arma::mat (*draw)(const Request& request);
+    bool spread_evenly = false;
 
     [[nodiscard]] bool takes(ValueSpec::Kind value) const {
         return !entry.options.empty() && entry.options.front().value.kind == value;
@@ -139,46 +140,50 @@ std::size_t rank_from(std::size_t rank, std::size_t number) { return rank == 0 ?
 
 const Registry<VectorLaw::Kind>& vector_law_kinds() {
     static const Registry<VectorLaw::Kind> table(
-        "signal vectors",
-        {{{"haar", "uniform under rotation", {}, "Stewart 1980", {"orthogonal"}}, Sides::both, rank_alone, draw_haar},
-         {{"qr",
-           "QR of a matrix with independent entries of that law",
-           {{"", any_text("ENTRY"), "an entry law, e.g. qr:rademacher or qr:student:5"}},
-           "paper assumption (v)"},
-          Sides::both,
-          rank_alone,
-          draw_qr},
-         {{"localised",
-           "vector i on coordinates (i-1) J + 1 .. i J, entries of equal size with random signs",
-           {{"", whole("J", 1), "coordinates of each vector; 1: unit vectors"}}},
-          Sides::both,
-          rank_blocks,
-          draw_localised},
-         {{"sparse",
-           "each uniform on the sphere over K random coordinates, disjoint from those of the others",
-           {{"", whole("K", 1), "coordinates of each vector"}}},
-          Sides::both,
-          rank_blocks,
-          draw_sparse},
-         {{"eigen:row",
-           "left vectors are eigenvectors INDEX, INDEX + 1, .. of the row covariance",
-           {{"", whole("INDEX", 1), "1 is the largest eigenvalue"}}},
-          Sides::row,
-          rank_from,
-          draw_eigen},
-         {{"eigen:col",
-           "right vectors are eigenvectors INDEX, INDEX + 1, .. of the column covariance",
-           {{"", whole("INDEX", 1), "1 is the largest eigenvalue"}}},
-          Sides::column,
-          rank_from,
-          draw_eigen},
-         {{"smooth",
-           "left vectors are slow waves over the tokens times rotary (RoPE) ones, orthonormalised",
-           {},
-           "Su et al. 2021 (rotary embedding)"},
-          Sides::row,
-          rank_alone,
-          draw_smooth}});
+        "signal vectors", {{{"haar", "uniform under rotation", {}, "Stewart 1980", {"orthogonal"}},
+                            Sides::both,
+                            rank_alone,
+                            draw_haar,
+                            true},
+                           {{"qr",
+                             "QR of a matrix with independent entries of that law",
+                             {{"", any_text("ENTRY"), "an entry law, e.g. qr:rademacher or qr:student:5"}},
+                             "paper assumption (v)"},
+                            Sides::both,
+                            rank_alone,
+                            draw_qr,
+                            true},
+                           {{"localised",
+                             "vector i on coordinates (i-1) J + 1 .. i J, entries of equal size with random signs",
+                             {{"", whole("J", 1), "coordinates of each vector; 1: unit vectors"}}},
+                            Sides::both,
+                            rank_blocks,
+                            draw_localised},
+                           {{"sparse",
+                             "each uniform on the sphere over K random coordinates, disjoint from those of the others",
+                             {{"", whole("K", 1), "coordinates of each vector"}}},
+                            Sides::both,
+                            rank_blocks,
+                            draw_sparse},
+                           {{"eigen:row",
+                             "left vectors are eigenvectors INDEX, INDEX + 1, .. of the row covariance",
+                             {{"", whole("INDEX", 1), "1 is the largest eigenvalue"}}},
+                            Sides::row,
+                            rank_from,
+                            draw_eigen},
+                           {{"eigen:col",
+                             "right vectors are eigenvectors INDEX, INDEX + 1, .. of the column covariance",
+                             {{"", whole("INDEX", 1), "1 is the largest eigenvalue"}}},
+                            Sides::column,
+                            rank_from,
+                            draw_eigen},
+                           {{"smooth",
+                             "left vectors are slow waves over the tokens times rotary (RoPE) ones, orthonormalised",
+                             {},
+                             "Su et al. 2021 (rotary embedding)"},
+                            Sides::row,
+                            rank_alone,
+                            draw_smooth}});
     return table;
 }
 
@@ -266,6 +271,8 @@ VectorLaw VectorLaw::parse(std::string_view text, MatrixSide side) {
                           side == MatrixSide::row ? "right" : "left", side == MatrixSide::row ? "left" : "right");
     return law;
 }
+
+bool VectorLaw::spread_evenly() const { return kind_->spread_evenly; }
 
 void VectorLaw::require_room(std::size_t size, std::size_t rank) const {
     if (kind_->needs(rank, number_) > size)

@@ -43,6 +43,8 @@ public:
     [[nodiscard]] static VectorLaw parse(std::string_view text, MatrixSide side);
 
     [[nodiscard]] const std::string& text() const { return text_; }  ///< as written
+    /// Whether the squares of the entries are spread evenly over the coordinates of a large matrix.
+    [[nodiscard]] bool spread_evenly() const;
 
     /// Throws usage_error when `rank` such vectors do not fit into `size` coordinates: rank > size, rank J > size,
     /// rank K > size, INDEX + rank - 1 > size.

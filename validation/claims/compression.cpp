@@ -52,20 +52,25 @@ Trial mean_over(BlockVisit blocks, OfBlock of_block) {
     };
 }
 
+const estimators::MethodSpec& by_eoptshrink() {
+    static const estimators::MethodSpec method = estimators::parse_method("eoptshrink+tq-mse");
+    return method;
+}
+
 /// The result of one method on one block.
 struct Coded : BitsAndError {
     std::size_t rank = 0;
 };
 
-Coded code(estimators::AnalysedBlock& block, std::string_view method, unsigned bits, const TrialPlace& place,
-           std::uint64_t replicate) {
+Coded code(estimators::AnalysedBlock& block, const estimators::MethodSpec& method, unsigned bits,
+           const TrialPlace& place, std::uint64_t replicate) {
     estimators::QuantizerOptions options;
     options.seed = place.seed;
     options.rotation_index = replicate;
     options.open_loop = place.control_is("open-loop");
     const arma::mat& x = block.block();
     const unsigned lost = place.control_is("bit-lost") ? 1 : 0;
-    const estimators::Compressor compressor(estimators::parse_method(method), x.n_cols, bits - lost, options);
+    const estimators::Compressor compressor(method, x.n_cols, bits - lost, options);
     const auto encoded = compressor.encode(block);
     const arma::mat back = compressor.decode(encoded.encoded.bytes, x.n_rows);
     const double entries = static_cast<double>(x.n_elem);
@@ -91,8 +96,9 @@ double bits_for(double error, const BitsAndError& coarse, const BitsAndError& fi
 struct Comparison {
     Coded shrunk, coarse, fine;
 
-    Comparison(estimators::AnalysedBlock& block, std::string_view other, TrialPlace place, std::uint64_t replicate)
-        : shrunk(code(block, "eoptshrink+tq-mse", 3, place, replicate)) {
+    Comparison(estimators::AnalysedBlock& block, const estimators::MethodSpec& other, TrialPlace place,
+               std::uint64_t replicate)
+        : shrunk(code(block, by_eoptshrink(), 3, place, replicate)) {
         shrunk.bits -= place.fault_of("factors-not-counted") * factor_bits(block, shrunk.rank);
         place.control.clear();
         coarse = code(block, other, 3, place, replicate);
@@ -116,7 +122,8 @@ arma::mat with_three_directions(const arma::mat& x) {
 }
 const Control three_directions{"three-directions", "three equal directions with 95 % of the energy of each block"};
 
-Trial saving_trial(const TrialPlace& place, const Blocks& blocks, const std::string& other) {
+Trial saving_trial(const TrialPlace& place, const Blocks& blocks, const std::string& other_name) {
+    const estimators::MethodSpec other = estimators::parse_method(other_name);
     return mean_over(blocks.prepare(place), [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
         const bool changed = place.control_is(three_directions.name);
         return Comparison(changed ? analysed(with_three_directions(block.block())) : block, other, place, replicate)
@@ -139,10 +146,9 @@ arma::vec rounded(const arma::vec& vector) {
 
 /// ||X - S^|| / ||X||, where S^ has the first components with rounded vectors. The vectors come from the block itself
 /// and not from the decoded bytes, so that an error in the method cannot explain itself.
-double left_over(estimators::AnalysedBlock& block, std::string_view method, std::size_t rank) {
-    const auto parsed = estimators::parse_method(method);
-    if (!parsed.spectral || rank == 0) return 1.0;
-    const auto shrinkage = parsed.spectral->estimate(block);
+double left_over(estimators::AnalysedBlock& block, const estimators::MethodSpec& method, std::size_t rank) {
+    if (!method.spectral || rank == 0) return 1.0;
+    const auto shrinkage = method.spectral->estimate(block);
     const auto vectors = block.vectors(rank);
     arma::mat left = block.block();
     for (std::size_t i = 0; i < rank; ++i)
@@ -151,7 +157,8 @@ double left_over(estimators::AnalysedBlock& block, std::string_view method, std:
 }
 
 /// The bits saved, minus the bits predicted from the removed energies and the bits of the factors.
-Trial explained_trial(const TrialPlace& place, const Blocks& blocks, const std::string& other) {
+Trial explained_trial(const TrialPlace& place, const Blocks& blocks, const std::string& other_name) {
+    const estimators::MethodSpec other = estimators::parse_method(other_name);
     return mean_over(blocks.prepare(place), [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
         const Comparison found(block, other, place, replicate);
         const auto distortion = [&](int bits) {
@@ -159,12 +166,10 @@ Trial explained_trial(const TrialPlace& place, const Blocks& blocks, const std::
         };
         const double per_bit = 0.5 * std::log(distortion(3) / distortion(4));
         const double removed =
-            left_over(block, other, found.coarse.rank) / left_over(block, "eoptshrink+tq-mse", found.shrunk.rank);
+            left_over(block, other, found.coarse.rank) / left_over(block, by_eoptshrink(), found.shrunk.rank);
         // A method without a low-rank part does not store a rank.
-        const auto factors = [&](std::string_view method, std::size_t rank) {
-            return estimators::parse_method(method).spectral ? factor_bits(block, rank) : 0.0;
-        };
-        const double more = factors("eoptshrink+tq-mse", found.shrunk.rank) - factors(other, found.coarse.rank);
+        const double other_factors = other.spectral ? factor_bits(block, found.coarse.rank) : 0.0;
+        const double more = factor_bits(block, found.shrunk.rank) - other_factors;
         return found.saved() - (std::log(removed) / per_bit - more);
     });
 }
@@ -238,30 +243,31 @@ const Control norms_not_counted = linear({"norms-not-counted", "one norm a row l
 
 /// Stored bits per entry minus a formula in the size and the rank.
 template <class Formula>
-Criterion counted(Form form, std::string name, std::string method, Formula formula,
+Criterion counted(Form form, std::string name, const std::string& method_name, Formula formula,
                   std::vector<Control> negative_controls, std::vector<Control> positive_controls = {}) {
-    return {
-        .form = form,
-        .name = std::move(name),
-        .measures = fmt::format("stored bits an entry of {} minus the formula, 2 index bits, blocks of keys", method),
-        .summary = Summary::mean,
-        .prepare = [=](const TrialPlace& place) -> Trial {
-            return [=, fixture = calibrated_fixture(Side::key, place.size)](std::uint64_t replicate) {
-                estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
-                const Coded coded = code(block, method, 2, place, replicate);
-                const double size = static_cast<double>(place.size);
-                const auto rank = static_cast<double>(coded.rank);
-                const double missing = place.fault_of("norms-not-counted") * 16.0 / size;
-                return coded.bits - missing - formula(size, rank);
-            };
-        },
-        // The margin allows for padding to a whole byte.
-        .region = [](std::size_t size) { return around(0.0, 8.0 / static_cast<double>(size * size)); },
-        .quick = {{128, 20}},
-        .full = {{64, 50}, {128, 50}},
-        .negative_controls = std::move(negative_controls),
-        .positive_controls = std::move(positive_controls),
-        .reach = 0.0};
+    return {.form = form,
+            .name = std::move(name),
+            .measures =
+                fmt::format("stored bits an entry of {} minus the formula, 2 index bits, blocks of keys", method_name),
+            .summary = Summary::mean,
+            .prepare = [=](const TrialPlace& place) -> Trial {
+                return [=, method = estimators::parse_method(method_name),
+                        fixture = calibrated_fixture(Side::key, place.size)](std::uint64_t replicate) {
+                    estimators::AnalysedBlock& block = fixture.decomposed(place, replicate).block;
+                    const Coded coded = code(block, method, 2, place, replicate);
+                    const double size = static_cast<double>(place.size);
+                    const auto rank = static_cast<double>(coded.rank);
+                    const double missing = place.fault_of("norms-not-counted") * 16.0 / size;
+                    return coded.bits - missing - formula(size, rank);
+                };
+            },
+            // The margin allows for padding to a whole byte.
+            .region = [](std::size_t size) { return around(0.0, 8.0 / static_cast<double>(size * size)); },
+            .quick = {{128, 20}},
+            .full = {{64, 50}, {128, 50}},
+            .negative_controls = std::move(negative_controls),
+            .positive_controls = std::move(positive_controls),
+            .reach = 0.0};
 }
 
 }  // namespace
@@ -292,15 +298,17 @@ Criterion error_at_equal_index_bits(std::string_view name, const Blocks& blocks)
             .summary = Summary::mean,
             .prepare =
                 [=](const TrialPlace& place) {
-                    return mean_over(
-                        blocks.prepare(place), [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
-                            constexpr unsigned bits = 2;
-                            const bool same = place.control_is(only_rank_1.name);
-                            const std::string_view method = same ? "svd:1+tq-mse" : "eoptshrink+tq-mse";
-                            // Another rotation, so that the control is no constant.
-                            return code(block, method, bits, place, replicate + (same ? 1000000 : 0)).error /
-                                   code(block, "svd:1+tq-mse", bits, place, replicate).error;
-                        });
+                    const estimators::MethodSpec by_rank_1 = estimators::parse_method("svd:1+tq-mse");
+                    return mean_over(blocks.prepare(place),
+                                     [=](estimators::AnalysedBlock& block, std::uint64_t replicate) {
+                                         constexpr unsigned bits = 2;
+                                         const bool same = place.control_is(only_rank_1.name);
+                                         // Another rotation, so that the control is no constant.
+                                         return code(block, same ? by_rank_1 : by_eoptshrink(), bits, place,
+                                                     replicate + (same ? 1000000 : 0))
+                                                    .error /
+                                                code(block, by_rank_1, bits, place, replicate).error;
+                                     });
                 },
             .region = [](std::size_t) { return at_most(0.95); },
             .quick = blocks.quick,

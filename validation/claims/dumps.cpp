@@ -98,7 +98,7 @@ Blocks blocks_of(const DumpSide& side) {
 
 Trial rope_trial_on(const DumpSide& keys, const TrialPlace& anywhere, Against against) {
     constexpr arma::uword run = 32;
-    // Keys as stored over keys turned back, where those of a part of the blocks, evenly spread, were never turned.
+    // Keys as stored over de-rotated keys, where those of a part of the blocks, evenly spread, were never rotated.
     const auto turned_in_part = [=](double unturned) {
         const stream::Stream nothing_random({}, "", stream::Role::token_order, 0);
         double before = 0.0;

@@ -109,6 +109,10 @@ bool fails_the_replicate(const Experiment& experiment, const Error& error) {
 
 namespace {
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job, const Experiment::Worker& worker,
                                const std::function<bool()>& halted) {
     const auto start = std::chrono::steady_clock::now();
@@ -136,7 +140,7 @@ std::optional<Batch> run_batch(const Experiment& experiment, const BatchJob& job
                 batch.values.push_back({key, failure.replicate, std::numeric_limits<double>::quiet_NaN()});
     }
     if (job.first == 0 && experiment.arrays) batch.arrays = experiment.arrays(job.cell);
-    batch.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    batch.seconds = seconds_since(start);
     return batch;
 }
 
@@ -193,6 +197,36 @@ GrownCells cells_behind(std::size_t first, Database& store) {
     return cells;
 }
 
+/// Batches that are finished and not yet committed. A commit waits for the disk, so batches that take less share one:
+/// commits take about a tenth of the time, and are at most 0.25 s apart. A kill loses the waiting batches, which is
+/// less work than the unfinished ones.
+class WaitingBatches {
+public:
+    explicit WaitingBatches(Store& store) : store_(&store) {}
+
+    void add(Batch batch, std::optional<CellEnd> end) {
+        const bool slow = batch.seconds >= pause_;
+        waiting_.emplace_back(std::move(batch), std::move(end));
+        if (slow || seconds_since(committed_) >= pause_) commit();
+    }
+    void commit() {
+        if (waiting_.empty()) return;
+        const auto start = std::chrono::steady_clock::now();
+        Transaction transaction(store_->database());
+        for (const auto& [batch, end] : waiting_) store_->commit(batch, end);
+        transaction.commit();
+        waiting_.clear();
+        committed_ = std::chrono::steady_clock::now();
+        pause_ = std::min(0.25, 9.0 * seconds_since(start));
+    }
+
+private:
+    Store* store_;
+    std::vector<std::pair<Batch, std::optional<CellEnd>>> waiting_;
+    std::chrono::steady_clock::time_point committed_ = std::chrono::steady_clock::now();
+    double pause_ = 0.0;
+};
+
 /// Runs the cells that the store has.
 RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOptions& options) {
     StudyProgress study(store.database());
@@ -204,27 +238,9 @@ RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOption
     const auto halted = [&] { return over_budget || (options.stop != nullptr && *options.stop); };
     auto [done, total] = done_and_total(part, cells, halted);
     if (options.begun) options.begun(done);
-    // A commit waits for the disk, so batches that take less share one: commits take about a tenth of the time, and are
-    // at most 0.25 s apart. A kill loses the waiting batches, which is less work than the unfinished ones.
-    using Clock = std::chrono::steady_clock;
-    const auto seconds_since = [](Clock::time_point start) {
-        return std::chrono::duration<double>(Clock::now() - start).count();
-    };
-    std::vector<std::pair<Batch, std::optional<CellEnd>>> waiting;
-    const auto started = Clock::now();
-    auto committed = started;
-    double pause = 0.0;
+    WaitingBatches waiting(store);
+    const auto started = std::chrono::steady_clock::now();
     TimeLeft rest(store.database(), cells, 1.0 / static_cast<double>(part.step()));
-    const auto commit_waiting = [&] {
-        if (waiting.empty()) return;
-        const auto start = Clock::now();
-        Transaction transaction(store.database());
-        for (const auto& [batch, end] : waiting) store.commit(batch, end);
-        transaction.commit();
-        waiting.clear();
-        committed = Clock::now();
-        pause = std::min(0.25, 9.0 * seconds_since(start));
-    };
     const auto finished = [&, &done = done, &total = total](Batch batch) {
         CellProgress& cell = cells[batch.cell];
         const std::uint64_t goal_before = cell.goal_replicates();
@@ -233,9 +249,7 @@ RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOption
         total += cell.goal_replicates() - goal_before;
         rest.add(batch.cell, batch.count, batch.seconds);
         if (cell.over_budget(experiment.failure_budget)) over_budget = true;
-        const bool slow = batch.seconds >= pause;
-        waiting.emplace_back(std::move(batch), cell.end());
-        if (slow || seconds_since(committed) >= pause) commit_waiting();
+        waiting.add(std::move(batch), cell.end());
         if (options.time_left) options.time_left(rest.seconds(seconds_since(started)));
         if (options.progress) options.progress(done, total);
     };
@@ -268,7 +282,7 @@ RunOutcome run_cells(const Experiment& experiment, Store& store, const RunOption
              jobs = next_missing(batches, cells, jobs_at_once, halted)) {
             any = true;
             run(jobs);
-            commit_waiting();
+            waiting.commit();
         }
     }
     if (over_budget) return RunOutcome::too_many_failures;

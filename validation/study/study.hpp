@@ -35,7 +35,7 @@ struct Study {
 /// The texts of the claims that a study can check. Every store holds them.
 [[nodiscard]] std::vector<ClaimText> claims_of_studies();
 
-/// Reads a study (interface.md, section 4). All errors of the file are found before anything runs and reported together
+/// Reads a study (docs/reference/study.md). All errors of the file are found before anything runs and reported together
 /// in one usage_error with one line `file:line:column: problem` each, at most 20 of them. Paths in `source` of the
 /// model are relative to the current folder, or to the folder of the study file where they are not found there.
 [[nodiscard]] Study read_study(const std::string& path, const StudyOverrides& overrides = {});

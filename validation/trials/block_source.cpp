@@ -7,7 +7,6 @@
 
 #include "core/files/sha256.hpp"
 #include "core/runtime/error.hpp"
-#include "core/text/names.hpp"
 #include "sim/spiked/variance_profile.hpp"
 #include "theory/missing/missing_entries.hpp"
 
@@ -78,12 +77,6 @@ estimators::KnownNoise known_noise(const sim::SpikedModel& model) {
     return {known(model.row), seen(model.column)};
 }
 
-/// Whether the squares of the entries of such vectors are spread evenly over the coordinates of a large block.
-bool spread_evenly(const sim::VectorLaw& vectors) {
-    const std::string name = parse_name(vectors.text()).name;
-    return name == "haar" || name == "qr";
-}
-
 /// The variances of the entries of a block, with the fractions of its rows and columns as weights. Throws usage_error
 /// where the law of the noise would be another.
 theory::VarianceProfile profile_of(const SpikedPoint& point) {
@@ -127,6 +120,40 @@ sim::NotedMatrix read_in_study(const std::string& path, const sim::MatrixReading
     }
 }
 
+/// Throws usage_error where the signal does not fit, or blocks are to be drawn in a way that changes their law.
+void reject_impossible(const SpikedPoint& point) {
+    const std::size_t rank = point.strengths.size();
+    if (rank > std::min(point.rows, point.columns))
+        throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", rank, point.rows,
+                          point.columns);
+    point.left_vectors.require_room(point.rows, rank);
+    point.right_vectors.require_room(point.columns, rank);
+    if (point.colouring != sim::Colouring::eigenbasis) return;
+    if (!point.entries.gaussian())
+        throw usage_error(
+            "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
+            "not {}: use dense",
+            point.entries.text());
+    if (point.seen < 1.0)
+        throw usage_error(
+            "colouring = \"eigenbasis\" needs all entries (a rotation changes which are missing), not seen = {}: use "
+            "dense",
+            point.seen);
+}
+
+/// What of the model has no kernels; empty where it has them.
+std::string without_kernels(const SpikedPoint& point, const theory::SeparableLaw& law) {
+    const auto vanishes = [](const theory::Spectrum& spectrum) {
+        return std::any_of(spectrum.atoms().begin(), spectrum.atoms().end(),
+                           [](const theory::Atom& atom) { return atom.value == 0.0; });
+    };
+    if (!point.entries.gaussian()) return fmt::format("{} entries", point.entries.text());
+    if (vanishes(law.row()) || vanishes(law.column())) return "noise that vanishes in some direction";
+    if (point.seen < 1.0) return "matrices with missing entries";
+    if (!point.variances.empty()) return "noise with a variance profile";
+    return "";
+}
+
 }  // namespace
 
 BlockSource spiked_source(const SpikedPoint& point) {
@@ -152,7 +179,7 @@ BlockSource spiked_source(const SpikedPoint& point) {
     if (point.seen < 1.0) (void)law_of(point, signal_square);  // rejects noise that would not be separable
     if (!profile) {
         source.law = [point, signal_square] { return law_of(point, signal_square); };
-    } else if (spread_evenly(point.left_vectors) && spread_evenly(point.right_vectors)) {
+    } else if (point.left_vectors.spread_evenly() && point.right_vectors.spread_evenly()) {
         source.profile = [profile, aspect = law.aspect()] { return theory::ProfileLaw(*profile, aspect); };
     } else {
         source.notes.push_back(fmt::format(
@@ -161,36 +188,11 @@ BlockSource spiked_source(const SpikedPoint& point) {
             point.left_vectors.text(), point.right_vectors.text()));
     }
     source.excess_kurtosis = theory::seen_kurtosis(point.entries.moments().kurtosis, point.seen) - 3.0;
-    if (source.spikes > std::min(point.rows, point.columns))
-        throw usage_error("a signal of rank {} does not fit {} x {}: give fewer strengths", source.spikes, point.rows,
-                          point.columns);
-    point.left_vectors.require_room(point.rows, source.spikes);
-    point.right_vectors.require_room(point.columns, source.spikes);
-    if (point.colouring == sim::Colouring::eigenbasis && !point.entries.gaussian())
-        throw usage_error(
-            "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
-            "not {}: use dense",
-            point.entries.text());
+    reject_impossible(point);
     const bool eigenbasis = point.colouring == sim::Colouring::eigenbasis;
-    if (eigenbasis && point.seen < 1.0)
-        throw usage_error(
-            "colouring = \"eigenbasis\" needs all entries (a rotation changes which are missing), not seen = {}: use "
-            "dense",
-            point.seen);
     source.own_rows = !eigenbasis || is_diagonal(point.row);
     source.own_columns = !eigenbasis || is_diagonal(point.column);
-    const auto vanishes = [](const theory::Spectrum& spectrum) {
-        return std::any_of(spectrum.atoms().begin(), spectrum.atoms().end(),
-                           [](const theory::Atom& atom) { return atom.value == 0.0; });
-    };
-    if (!point.entries.gaussian())
-        source.no_kernels = fmt::format("{} entries", point.entries.text());
-    else if (vanishes(law.row()) || vanishes(law.column()))
-        source.no_kernels = "noise that vanishes in some direction";
-    else if (point.seen < 1.0)
-        source.no_kernels = "matrices with missing entries";
-    else if (profile)
-        source.no_kernels = "noise with a variance profile";
+    source.no_kernels = without_kernels(point, law);
     if (!std::is_sorted(point.strengths.rbegin(), point.strengths.rend()))
         throw usage_error(
             "strengths must not increase (component k is compared with the k-th largest singular value): write them "

@@ -323,28 +323,34 @@ void require_known_laws(const BlockSource& source, const std::vector<NamedEstima
                 named.label);
 }
 
+/// Adds the methods of a study, the sample first. Returns the names of the codecs.
+std::vector<std::string> add_methods(Experiment& experiment, StudySetup& study, const std::vector<NamedCodec>& codecs) {
+    experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
+    for (const auto& named : study.named)
+        experiment.methods.push_back({named.label, "estimator", named.label, std::nullopt, params_of(named)});
+    std::vector<std::string> names;
+    for (const auto& codec : codecs)
+        for (const double bits : codec.bits) {
+            estimators::reject_unrope(codec.method);
+            experiment.methods.push_back({fmt::format("{} B={}", codec.label, bits), "codec", codec.label, bits,
+                                          label_params(codec.label, codec.method.text)});
+            study.codecs.emplace_back(codec.method, bits);
+            names.push_back(codec.method.text);
+        }
+    return names;
+}
+
 }  // namespace
 
 void make_block_experiment(Experiment& experiment, const std::string& kind, std::vector<StudyPoint> points,
                            const std::vector<NamedEstimator>& estimators, const std::vector<NamedCodec>& codecs,
                            Replicates replicates, estimators::Precision precision) {
     experiment.kind = kind;
-    experiment.methods.push_back({"sample", "sample", "sample", std::nullopt, Json::object()});
     auto study = std::make_shared<StudySetup>();
     study->seed = experiment.seed;
     study->precision = precision;
     study->named = estimators;
-    for (const auto& named : estimators)
-        experiment.methods.push_back({named.label, "estimator", named.label, std::nullopt, params_of(named)});
-    std::vector<std::string> codec_names;
-    for (const auto& codec : codecs)
-        for (const double bits : codec.bits) {
-            estimators::reject_unrope(codec.method);
-            experiment.methods.push_back({fmt::format("{} B={}", codec.label, bits), "codec", codec.label, bits,
-                                          label_params(codec.label, codec.method.text)});
-            study->codecs.emplace_back(codec.method, bits);
-            codec_names.push_back(codec.method.text);
-        }
+    const std::vector<std::string> codec_names = add_methods(experiment, *study, codecs);
 
     Json cells = Json::array();
     std::vector<estimators::Shape> shapes;

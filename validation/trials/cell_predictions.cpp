@@ -177,12 +177,18 @@ void add_predictions(ExperimentCell& cell, const Experiment& experiment, const s
     }
 }
 
+void CellsWithNote::write(std::vector<std::string>& notes, std::string_view link, std::string_view consequence) const {
+    if (cells == 0) return;
+    const std::string others = cells == 1 ? "" : fmt::format(" (and so in {} more of the cells)", cells - 1);
+    notes.push_back(fmt::format("{}{}{}: {}", first, link, others, consequence));
+}
+
 void ClusterNotes::add(const ExperimentCell& cell, const std::vector<theory::SpikeCluster>& clusters) {
     bool compared = false;
     bool not_compared = false;
     for (const theory::SpikeCluster& cluster : clusters) {
         if (cluster.count == 1) continue;
-        Kind& kind = cluster.detectable ? compared_ : not_compared_;
+        CellsWithNote& kind = cluster.detectable ? compared_ : not_compared_;
         (cluster.detectable ? compared : not_compared) = true;
         if (kind.first.empty())
             kind.first =
@@ -194,25 +200,20 @@ void ClusterNotes::add(const ExperimentCell& cell, const std::vector<theory::Spi
 }
 
 void ClusterNotes::write(std::vector<std::string>& notes) const {
-    const auto write_one = [&](const Kind& kind, const char* consequence) {
-        if (kind.cells == 0) return;
-        const std::string others =
-            kind.cells == 1 ? "" : fmt::format(" (and so in {} more of the cells)", kind.cells - 1);
-        notes.push_back(fmt::format("{}, so that their vectors mix{}: {}", kind.first, others, consequence));
-    };
-    write_one(compared_,
-              "checks compare their subspaces and mean outlier with the theory (subspace_overlap.left, "
-              "subspace_overlap.right, subspace_outlier), not each overlap and outlier");
-    write_one(not_compared_,
-              "the weakest is below the detection threshold, and checks compare none of them with the theory; give "
-              "strengths that differ more");
+    constexpr std::string_view mix = ", so that their vectors mix";
+    compared_.write(notes, mix,
+                    "checks compare their subspaces and mean outlier with the theory (subspace_overlap.left, "
+                    "subspace_overlap.right, subspace_outlier), not each overlap and outlier");
+    not_compared_.write(notes, mix,
+                        "the weakest is below the detection threshold, and checks compare none of them with the "
+                        "theory; give strengths that differ more");
 }
 
 void GapNotes::add(const ExperimentCell& cell, const CellSpikes& spikes) {
     bool compared = false;
     bool not_compared = false;
     for (const theory::GapOutlier& one : spikes.in_gaps) {
-        Kind& kind = one.separate ? compared_ : not_compared_;
+        CellsWithNote& kind = one.separate ? compared_ : not_compared_;
         (one.separate ? compared : not_compared) = true;
         const theory::SupportGap& gap = spikes.outside.gaps()[one.gap];
         if (kind.first.empty())
@@ -226,18 +227,12 @@ void GapNotes::add(const ExperimentCell& cell, const CellSpikes& spikes) {
 }
 
 void GapNotes::write(std::vector<std::string>& notes) const {
-    const auto write_one = [&](const Kind& kind, const char* consequence) {
-        if (kind.cells == 0) return;
-        const std::string others =
-            kind.cells == 1 ? "" : fmt::format(" (and so in {} more of the cells)", kind.cells - 1);
-        notes.push_back(fmt::format("{}{}: {}", kind.first, others, consequence));
-    };
-    write_one(compared_,
-              "checks compare that one and its vectors with the theory (gap_outlier, gap_overlap.left, "
-              "gap_overlap.right); the k-th singular value is noise");
-    write_one(not_compared_,
-              "the strength of another component is too close for their vectors to be told apart, and checks compare "
-              "nothing in the gap with the theory");
+    compared_.write(notes, "",
+                    "checks compare that one and its vectors with the theory (gap_outlier, gap_overlap.left, "
+                    "gap_overlap.right); the k-th singular value is noise");
+    not_compared_.write(notes, "",
+                        "the strength of another component is too close for their vectors to be told apart, and "
+                        "checks compare nothing in the gap with the theory");
 }
 
 }  // namespace spiked::validation

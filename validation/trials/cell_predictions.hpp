@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "theory/laws/profile_law.hpp"
@@ -40,6 +41,15 @@ void add_limits(ExperimentCell& cell, const theory::ProfileLaw& law, const std::
 void add_predictions(ExperimentCell& cell, const Experiment& experiment, const std::vector<std::string>& codecs,
                      const theory::SeparableLaw& law, const CellSpikes& spikes, double excess_kurtosis);
 
+/// What is so in some cells of a study: said of the first of them, with the number of all.
+struct CellsWithNote {
+    std::string first;
+    std::size_t cells = 0;
+
+    /// Adds the note, unless there are no such cells. `link` stands between what is said and the number of the others.
+    void write(std::vector<std::string>& notes, std::string_view link, std::string_view consequence) const;
+};
+
 /// Tells the user which spikes of the cells are not compared with the law one by one, and what is compared instead.
 class ClusterNotes {
 public:
@@ -48,12 +58,8 @@ public:
     void write(std::vector<std::string>& notes) const;
 
 private:
-    struct Kind {
-        std::string first;
-        std::size_t cells = 0;
-    };
-    Kind compared_;
-    Kind not_compared_;
+    CellsWithNote compared_;
+    CellsWithNote not_compared_;
 };
 
 /// Tells the user which spikes of the cells are seen in a gap of the noise only, and what is compared with the law.
@@ -64,12 +70,8 @@ public:
     void write(std::vector<std::string>& notes) const;
 
 private:
-    struct Kind {
-        std::string first;
-        std::size_t cells = 0;
-    };
-    Kind compared_;
-    Kind not_compared_;
+    CellsWithNote compared_;
+    CellsWithNote not_compared_;
 };
 
 }  // namespace spiked::validation

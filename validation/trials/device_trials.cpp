@@ -226,7 +226,7 @@ std::uint32_t low_rank_vectors(const estimators::SpectralEstimator& estimator, e
 std::string low_rank_unsupported_reason(const estimators::MethodSpec& method,
                                         const estimators::QuantizerOptions& options, estimators::Shape shape) {
     const estimators::SpectralMethod& spectral = *method.spectral;
-    if (!spectral.transforms.empty() || spectral.estimator.estimate_block) return method.text;
+    if (spectral.needs_block()) return method.text;
     if (options.open_loop) return "a low-rank part that is subtracted before it is coded";
     if (!estimators::cuda::fits(shape.long_side(), shape.short_side()))
         return fmt::format("blocks of {} x {} (kernels take 256 x 256)", shape.rows, shape.columns);

@@ -140,8 +140,8 @@ void check_coding(const ParityCase& one, const stream::StudySeed& seed, const cu
             block -= low_rank;
         }
         const auto options = parity_codings[c].options(seed, columns, first_parity_trial + t);
-        const auto quantizer = estimators::row_quantizer(
-            estimators::parse_method(parity_codings[c].method).quantizer.text, columns, parity_bits, options);
+        const auto quantizer =
+            estimators::parse_method(parity_codings[c].method).quantizer.make(columns, parity_bits, options);
         if (parity_codings[c].rotates) {
             const arma::fmat rotated = estimators::row_rotation(options, columns).rotate(block);
             const float* const found = stages.rotated[c].data() + t * entries;

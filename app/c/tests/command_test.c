@@ -198,7 +198,8 @@ static void pca_equality(const char* command, const double* data, const spiked_p
     }
 }
 
-static void quantize_equality(const char* command, const double* data, const char* method, double bits) {
+static void quantize_equality(const char* command, const double* data, const char* method, double bits,
+                              const char* options, const char* of_command) {
     static double decoded[ENTRIES], expected[ENTRIES];
     char arguments[256];
     const char* text;
@@ -207,14 +208,14 @@ static void quantize_equality(const char* command, const double* data, const cha
     spiked_blocks blocks = {0}, back = {0};
     spiked_code code;
     int i;
-    CHECK_OK(spiked_codec_create(method, COLS, bits, NULL, &codec));
+    CHECK_OK(spiked_codec_create(method, COLS, bits, options, &codec));
     codecs[0] = codec;
     blocks.first = in_rows((double*)data, ROWS, COLS);
     back.first = in_rows(decoded, ROWS, COLS);
     blocks.count = back.count = 1;
     CHECK_OK(spiked_roundtrip(codecs, 1, &blocks, 1, NULL, NULL, &back, &code));
     spiked_codec_free(codec);
-    sprintf(arguments, "quantize c_data.npy --method %s --bits %g -o c_back.npy", method, bits);
+    sprintf(arguments, "quantize c_data.npy --method %s --bits %g %s -o c_back.npy", method, bits, of_command);
     text = answer(command, arguments);
     CHECK(read_npy("c_back.npy", expected, ROWS, COLS));
     for (i = 0; i < ENTRIES; ++i) CHECK(decoded[i] == expected[i]);
@@ -273,9 +274,10 @@ void command_equality(const char* command) {
     other.noise = "median";
     other.level = 0.05;
     pca_equality(command, data, &other, "--center none --loss stein --noise median --level 0.05", 1);
-    quantize_equality(command, data, "tq-mse", 2.0);
-    quantize_equality(command, data, "eoptshrink+tq-prod", 3.0);
-    quantize_equality(command, data, "svd:1+kivi", 2.0);
+    quantize_equality(command, data, "tq-mse", 2.0, NULL, "");
+    quantize_equality(command, data, "eoptshrink+tq-prod", 3.0, NULL, "");
+    quantize_equality(command, data, "svd:1+kivi", 2.0, NULL, "");
+    quantize_equality(command, data, "mean+tq-mse", 2.0, "axis=key", "--axis key");
     theory_equality(command);
     remove("c_data.npy");
     remove("c_back.npy");

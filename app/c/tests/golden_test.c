@@ -46,7 +46,7 @@ static int numbers_of(const char* line, const char* key, double* to) {
     return count;
 }
 
-/* Whether the library takes an option for a method: it refuses those without an effect, which the vectors list too. */
+/* Whether the library takes an option for a method: it rejects those without an effect, which the vectors list too. */
 static int taken(const char* method, int cols, double bits, const char* option) {
     spiked_codec* codec = NULL;
     const int status = spiked_codec_create(method, cols, bits, option, &codec);

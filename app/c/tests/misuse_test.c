@@ -221,6 +221,8 @@ static void codecs(void) {
     FAILS(made("tq-mse", 2.5, NULL), SPIKED_USAGE, "2.5");
     FAILS(made("tq-mse", 1e300, NULL), SPIKED_USAGE, "bits");
     FAILS(made("tq-mse", 2, "group=32"), SPIKED_USAGE, "group has no effect on tq-mse");
+    FAILS(made("tq-mse", 2, "open-loop=true"), SPIKED_USAGE, "it applies to methods ESTIMATOR+QUANTIZER");
+    FAILS(made("tq-mse", 2, "axis=key"), SPIKED_USAGE, "axis has no effect on tq-mse");
     FAILS(made("tq-mse", 2, "norm"), SPIKED_USAGE, "norm=VALUE");
     FAILS(made("tq-mse", 2, "norms=fp16"), SPIKED_USAGE, "did you mean \"norm\"");
     FAILS(made("tq-mse", 2, "norm=fp17"), SPIKED_USAGE, "fp17");

@@ -62,7 +62,7 @@ TEST(TheoryCommand, WhiteNoiseGivesTheClosedForms) {
     EXPECT_EQ(number(spikes[2], "strength"), 1.0);
 }
 
-// The law of the audit, with two components of the bulk: theory/laws/tests/support_gaps_test.cpp has its numbers.
+// A law with two components of the bulk: theory/laws/tests/support_gaps_test.cpp has its numbers.
 TEST(TheoryCommand, ListsEveryOutlierWithTheGapItLiesIn) {
     const std::string command = "theory --aspect 0.1 --row-spectrum two-atom:1,25,0.5 --strength 0.5,1.67,4";
     const Json json = spiked(command + " --json").json();
@@ -132,7 +132,7 @@ TEST(TheoryCommand, SizeAddsFiniteSizeCorrections) {
     EXPECT_NEAR(number(quantiles[4], "eigenvalue"), 4.0 + 2.023449281 * scale, 1e-9);
 }
 
-// The strengths of the audit, 2.1 and 2 at d = 128: theory/laws/tests/spike_clusters_test.cpp has the limits.
+// 2.1 and 2 are close at d = 128: theory/laws/tests/spike_clusters_test.cpp has the limits.
 TEST(TheoryCommand, WarnsOfStrengthsThatAreCloseAtASize) {
     const auto json_of = [](const std::string& options) { return spiked("theory " + options + " --json").json(); };
     const Json close = json_of("--size 128x128 --strength 2,5,2.1,0.5");

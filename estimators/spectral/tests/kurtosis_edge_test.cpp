@@ -79,7 +79,7 @@ TEST(KurtosisEdge, CountsComponentsInTurnAndNeedsTheBlock) {
         AnalysedBlock block(arma::mat(scale * matrix));
         EXPECT_EQ(method.estimate(block).rank, 2U) << scale;
     }
-    // Lines of zeros are no entries.
+    // Rows and columns of zeros are no entries.
     arma::mat padded(50, 70, arma::fill::zeros);
     padded.submat(0, 0, 39, 59) = matrix;
     AnalysedBlock with_zeros(padded);

@@ -52,7 +52,7 @@ TEST(SeenNoise, LeavesASideUnknownThatNeedsNothing) {
     EXPECT_FALSE(noise_of_seen({known_variances, std::nullopt}, one, equal).column);
     EXPECT_FALSE(noise_of_seen({std::nullopt, correlated()}, one, equal).row);
     EXPECT_FALSE(noise_of_seen({}, equal, {1.0, 2.0, 3.0}).row);
-    // Lines of which nothing is seen keep their variances.
+    // Columns of which nothing is seen keep their variances.
     const auto seen = noise_of_seen({std::nullopt, known_variances}, one, {2.0, 0.0, 2.0});
     EXPECT_EQ((*seen.column)(1), 2.0);
     EXPECT_EQ((*seen.column)(2), 6.0);

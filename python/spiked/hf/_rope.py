@@ -116,12 +116,12 @@ def rotation_of(model: Any, attention: Optional[Any], config: Any, channels: int
     rotation = Rotation(rotary, apply)
     keys = torch.linspace(-1, 1, 4 * channels).reshape(1, 1, 4, channels)
     try:
-        turned = rotation.apply(keys, 5)
-        undone = rotation.undo(turned, 5)
+        rotated = rotation.apply(keys, 5)
+        derotated = rotation.undo(rotated, 5)
     except (TypeError, RuntimeError, IndexError, AttributeError, ValueError) as problem:
         raise UsageError(
             f"unrope: apply_rotary_pos_emb of {type(model).__name__} failed ({problem}): {hint}"
         ) from problem
-    if not (torch.allclose(undone, keys, atol=1e-4) and not torch.allclose(turned, keys, atol=1e-2)):
+    if not (torch.allclose(derotated, keys, atol=1e-4) and not torch.allclose(rotated, keys, atol=1e-2)):
         raise UsageError(f"unrope: apply_rotary_pos_emb of {type(model).__name__} is not undone by -sin: {hint}")
     return rotation

@@ -32,7 +32,7 @@ TEST(SpikeClusters, EqualAndCloseSpikesAreTogetherAndDistantOnesAlone) {
     EXPECT_EQ(sizes(law, {}, 128, 128), Sizes{});
     EXPECT_EQ(sizes(law, {2.0}, 128, 128), Sizes{1});
     EXPECT_EQ(sizes(law, {2.0, 2.0}, 128, 128), Sizes{2});
-    EXPECT_EQ(sizes(law, {2.1, 2.0}, 128, 128), Sizes{2}) << "the pair of the audit";
+    EXPECT_EQ(sizes(law, {2.1, 2.0}, 128, 128), Sizes{2});
     EXPECT_EQ(sizes(law, {4.0, 2.2, 2.1, 2.0}, 128, 128), (Sizes{1, 3}));
     EXPECT_EQ(sizes(law, {2.6, 2.0}, 128, 128), (Sizes{1, 1}));
     EXPECT_EQ(sizes(law, {2.6, 2.0}, 64, 64), Sizes{2}) << "a smaller block fluctuates more";

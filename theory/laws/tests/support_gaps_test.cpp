@@ -132,7 +132,7 @@ TEST(SupportGaps, OutliersSolveTheEquationOfTheSpikeAndOverlapsFollowFromItsSlop
     EXPECT_GT(checked, 200U);
 }
 
-// The law of the audit: A = (delta_1 + delta_25) / 2, B = I, n/d = 0.1, recomputed there by another program.
+// A = (delta_1 + delta_25) / 2, B = I, n/d = 0.1; the numbers are those of another program.
 TEST(SupportGaps, ASpikeBelowTheTopThresholdHasItsOutlierInTheGap) {
     const SeparableLaw law(Spectrum({{1.0, 0.5}, {25.0, 0.5}}), identity_spectrum(), AspectRatio(0.1));
     EXPECT_NEAR(law.detection_threshold().value, 3.0666, 5e-5);

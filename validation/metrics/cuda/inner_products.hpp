@@ -228,8 +228,7 @@ struct PairSums {
         const Entry by_query = is_query ? query_scales[block * query_stride + top + own] : Entry(0);
         const Entry by_row = is_row ? norms[left + own] : Entry(0);
         const Entry by_decoded = is_row ? norms[rows + left + own] : Entry(0);
-        Tile renormalised;
-        Tile plain;
+        Tile renormalised, plain;
         constexpr unsigned loads = side * slice / threads;
         Entry query[loads], from[loads], back[loads];
         constexpr unsigned step = threads / side;
@@ -276,22 +275,8 @@ struct PairSums {
             team.barrier();
         }
         double found[4] = {};
-        const auto add_up = [&](const Tile& tile, double& sum, double& squares) {
-            Entry own_sum = 0;  // a thread has 32 pairs
-            Entry own_squares = 0;
-            tile.each_entry(team, [&](unsigned i, unsigned j, Entry product) {
-                // Products are zero beyond the last query and the last row.
-                const bool own_row =
-                    different && top + Product::first_row(team) + i == left + Product::first_column(team) + j;
-                const Entry counted = own_row ? Entry(0) : product;
-                own_sum += counted;
-                own_squares = std::fma(counted, counted, own_squares);
-            });
-            sum = static_cast<double>(own_sum);
-            squares = static_cast<double>(own_squares);
-        };
-        add_up(renormalised, found[0], found[1]);
-        add_up(plain, found[2], found[3]);
+        add_up(team, renormalised, top, left, found[0], found[1]);
+        add_up(team, plain, top, left, found[2], found[3]);
         auto room = team.template take<double>(4 * warps);
         SPIKED_UNROLL
         for (unsigned i = 0; i < 4; ++i) {
@@ -303,6 +288,25 @@ struct PairSums {
         for (unsigned w = 1; w < warps; ++w)
             for (unsigned i = 0; i < 4; ++i) found[i] += room[4 * w + i];
         sums[part] = {found[0], found[1], found[2], found[3]};
+    }
+
+private:
+    /// The sum and the sum of squares over the 32 pairs that this thread has of a tile.
+    template <class Team>
+    SPIKED_DEVICE void add_up(Team& team, const Tile& tile, unsigned top, unsigned left, double& sum,
+                              double& squares) const {
+        Entry own_sum = 0;
+        Entry own_squares = 0;
+        tile.each_entry(team, [&](unsigned i, unsigned j, Entry product) {
+            // Products are zero beyond the last query and the last row.
+            const bool own_row =
+                different && top + Product::first_row(team) + i == left + Product::first_column(team) + j;
+            const Entry counted = own_row ? Entry(0) : product;
+            own_sum += counted;
+            own_squares = std::fma(counted, counted, own_squares);
+        });
+        sum = static_cast<double>(own_sum);
+        squares = static_cast<double>(own_squares);
     }
 };
 

@@ -173,8 +173,8 @@ class TrialDevice {
 public:
     virtual ~TrialDevice() = default;
     /// Computes trials first, .., first + count - 1 in chunks that fit in memory. If an allocation fails, the chunk is
-    /// halved once. `draw` is used only if plan.has_host_draws(). Throws spiked::cuda::DeviceFailure, and bug for a
-    /// plan that is not supported.
+    /// halved once. `draw` is used only if plan.has_host_draws(). Throws spiked::cuda::DeviceFailure, and
+    /// precondition_error for a plan that is not supported.
     [[nodiscard]] virtual std::vector<TrialResult> run(const TrialPlan& plan, std::uint64_t first, std::size_t count,
                                                        const DrawTrial& draw, TrialStages* stages = nullptr) = 0;
     /// Codes and decodes blocks 0, .., count - 1, in chunks as for trials; a low-rank part is decomposed in float.
