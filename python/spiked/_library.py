@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _arrays
 from ._waiting import interruptible
-from .errors import InternalError, LibraryNotFound, error_of
+from .errors import InternalError, LibraryNotFound, UsageError, error_of
 
 LIBRARY_VARIABLE = "SPIKED_LIBRARY"
 LIBRARY_NAME = "libspiked.so.0"
@@ -251,6 +251,7 @@ _FUNCTIONS = {
 
 # Names in messages of the library, and what they are called here; options of the command are named as arguments.
 _NAMES_IN_C = {"row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None"}
+_MATRIX = re.compile(r"^(data|block): ")
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 
 _loading = threading.Lock()
@@ -319,6 +320,7 @@ def check(status: int) -> None:
         message = text_of(library().spiked_last_error())
         for name_in_c, name in _NAMES_IN_C.items():
             message = message.replace(name_in_c, name)
+        message = _MATRIX.sub("X: ", message)
         message = _OPTION.sub(lambda found: found.group(1).replace("-", "_"), message)
         raise InternalError(message) if status == TOO_SMALL else error_of(status, message)
 
@@ -326,9 +328,9 @@ def check(status: int) -> None:
 def words(value: Any, name: str) -> bytes:
     """A text for the library."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r} (of type {type(value).__name__}): pass a str")
+        raise UsageError(f"{name} is {value!r} (of type {type(value).__name__}): pass a str")
     if "\0" in value:
-        raise ValueError(f"{name} {value!r} has a character 0: leave it out")
+        raise UsageError(f"{name} {value!r} has a character 0: leave it out")
     return value.encode("utf-8", "surrogateescape")
 
 

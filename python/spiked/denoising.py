@@ -233,10 +233,10 @@ def denoise(
 
 
 def _value(value: Any) -> str:
-    """The value of an option in a name."""
+    """The value of an option in a name, in which a plus sign, as in 1e+20, would begin another method."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    return str(value).replace("e+", "e") if isinstance(value, (float, np.floating)) else str(value)
 
 
 def eoptshrink(
@@ -281,11 +281,11 @@ def eoptshrink(
     >>> spiked.eoptshrink(X, reading="paper", margin=0.5).method
     'eoptshrink:paper:margin=0.5'
     """
-    if reading not in _READINGS:
+    if not isinstance(reading, str) or reading not in _READINGS:
         raise UsageError(f"reading {reading!r} is unknown: use one of {', '.join(_READINGS)}")
     name = "eoptshrink" + _READINGS[reading]
     if rank is not None:
-        name += f":rank={rank}"
+        name += f":rank={_value(rank)}"
     name += "".join(f":{key}={_value(value)}" for key, value in options.items())
     return denoise(X, name, loss=loss)
 
@@ -328,11 +328,11 @@ def gavish_donoho(X: Any, *, sigma: Optional[float] = None, rule: str = "shrink"
     >>> spiked.gavish_donoho(X, rule="hard").rank
     1
     """
-    if rule not in ("shrink", "hard"):
+    if not isinstance(rule, str) or rule not in ("shrink", "hard"):
         raise UsageError(f"rule {rule!r} is unknown: use shrink or hard")
     name = f"gd-{rule}"
     if sigma is not None:
-        name += f":sigma={_arrays.number(sigma, 'sigma')!r}"
+        name += f":sigma={_value(_arrays.number(sigma, 'sigma'))}"
     return denoise(X, name, loss=loss)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _arrays, _library
 from ._library import check, cost_of, library, matrix_of, run_long, text_of, words
-from .errors import InputError, UsageError
+from .errors import InputError, SpikedError, UsageError
 
 __all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
 
@@ -257,7 +257,8 @@ class Codec:
         **options: Any,
     ) -> None:
         self.method, self.dim, self.bits = method, _arrays.whole(dim, "dim"), _arrays.number(bits, "bits")
-        given = {"axis": axis, "seed": seed, **({"index": index} if index else {}), **options}
+        turn = _arrays.whole(index, "index")
+        given = {"axis": axis, "seed": seed, **({"index": turn} if turn else {}), **options}
         self.options = {key: value for key, value in given.items() if value is not None}
         self._handle = ctypes.c_void_p()
         texts = [_option(key, value) for key, value in self.options.items()]
@@ -385,7 +386,7 @@ class Codec:
         else:
             raise InputError(f"the code is of type {type(code).__name__}: pass an Encoded, or bytes and their rows")
         if rows is None:
-            raise TypeError("decode needs the number of rows with bytes (they do not say it): pass rows")
+            raise UsageError("decode needs the number of rows with bytes (they do not say it): pass rows")
         count = _arrays.whole(rows, "rows")
         if count < 1:
             raise InputError(f"rows is {rows}: pass at least 1")
@@ -484,8 +485,9 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
     decoded = _arrays.room((1, *array.shape), "X")
     try:
         found = _run_blocks([codec], array[np.newaxis], decoded, 1)[0]
-    except InputError as problem:
-        raise InputError(str(problem).replace("block 0: ", "", 1)) from None
+    except SpikedError as problem:
+        message = str(problem).replace("block 0: ", "", 1).replace("its entries: ", "X: ", 1)
+        raise type(problem)(message) from None
     return Quantized(
         decoded=_arrays.like(decoded[0], X),
         bits_per_entry=float(found["bits_per_entry"]),
