@@ -28,7 +28,8 @@ def _ledger(items: Sequence[float]) -> Dict[str, float]:
     return dict(zip(_ledger_names(), items))
 
 
-_LEDGER = struct.Struct(f"{_library.LEDGER_ITEMS}d")  # the first field of struct spiked_code
+_CODE = struct.Struct(f"{_library.LEDGER_ITEMS + 3}d2q")  # struct spiked_code
+_CodeRoom = ctypes.c_char * _CODE.size
 
 
 def _ledger_text(ledger: Dict[str, float]) -> str:
@@ -127,7 +128,12 @@ class Quantized:
 
 def _column(name: str) -> "functools.cached_property[np.ndarray]":
     """A field of every code of a `Roundtrip`, copied when it is first asked for."""
-    return functools.cached_property(lambda found: found._codes[name].copy())
+
+    def copied(found: Roundtrip) -> np.ndarray:
+        field: np.ndarray = found._codes[name].copy()
+        return field
+
+    return functools.cached_property(copied)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +320,7 @@ class Codec:
         """
         array = self._own(_arrays.matrix(X), "X")
         described = matrix_of(array)
-        found = _library.Code()
+        found = _CodeRoom()
         length = ctypes.c_size_t()
 
         def call() -> bytes:
@@ -332,15 +338,8 @@ class Codec:
                 capacity = length.value
 
         code = run_long(self._cost * float(array.size) * self.dim, call, keep=(self, array))
-        return Encoded(
-            code,
-            array.shape[0],
-            _ledger(_LEDGER.unpack_from(found)),
-            found.bits_per_entry,
-            found.paper_bits,
-            int(found.rank),
-            self._identity,
-        )
+        *ledger, bits_per_entry, paper_bits, _, _, rank = _CODE.unpack(found)
+        return Encoded(code, array.shape[0], _ledger(ledger), bits_per_entry, paper_bits, rank, self._identity)
 
     def decode(self, code: Union[Encoded, bytes], rows: Optional[int] = None) -> np.ndarray:
         """Decodes a block.
@@ -427,7 +426,7 @@ def _run_blocks(codecs: Sequence[Codec], blocks: np.ndarray, decoded: np.ndarray
     _, rows, cols = blocks.shape
     codes = np.zeros(len(decoded), dtype=_library.CODE)
     given, output = _library.blocks_of(blocks), _library.blocks_of(decoded)
-    address = codes.ctypes.data
+    address = _library.address_of(codes)
     workers = _arrays.whole(threads, "threads")
     work = float(blocks.size) * min(rows, cols) * sum([codec._cost for codec in codecs])
     count = len(codecs)

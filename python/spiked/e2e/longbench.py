@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tasks_of(options: argparse.Namespace) -> List[str]:
-    names = options.tasks.split(",") if options.tasks else list(TASKS)
+    names: List[str] = options.tasks.split(",") if options.tasks else list(TASKS)
     for at, name in enumerate(names):
         if name in names[:at]:
             raise UsageError(f"--tasks {name} is there twice: name it once")
