@@ -16,8 +16,6 @@ from .runner import Architecture
 from .tasks import TASKS, Task
 from .tokens import Tokens
 
-__all__ = ["Prompt", "add_options", "benchmark_of", "choices_of", "prompts_of"]
-
 # Positions that stay free behind the longest prompt: the longest answer, and the text of a chat template.
 RESERVED = 600
 

@@ -44,6 +44,22 @@ class Report:
         What this object holds for them.
     notes : tuple of str
         What to know about these numbers.
+
+    Examples
+    --------
+    >>> import torch, transformers
+    >>> from spiked.hf import SpikedCache, prefill
+    >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+    ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+    >>> model = transformers.MistralForCausalLM(config).eval()
+    >>> report = prefill(model, torch.arange(300)[None] % 64, SpikedCache(model, bits=2)).report()
+    >>> report.tokens, report.coded_tokens, report.layers, report.left_alone
+    (299, 256, (0, 1), {})
+    >>> 2.0 < report.bits_per_entry["key"] < report.stored_bits_per_entry < 8 * report.exact_bytes
+    True
+    >>> print(report)                                           # doctest: +ELLIPSIS
+    299 tokens, 256 of them coded in blocks of 128, the others exact; 2 layers, 1 texts
+    ...
     """
 
     methods: Dict[str, str]
