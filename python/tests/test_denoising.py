@@ -297,7 +297,10 @@ class Meaning(unittest.TestCase):
         text = repr(found)
         self.assertIn(f"40 x 60, rank 2, bulk edge at singular value {found.bulk_edge**0.5:.6g}", text)
         self.assertEqual(len(text.splitlines()), 4)
-        self.assertIn("and 2 more", repr(spiked.denoise(matrix(), "svd:10")))
+        kept = repr(spiked.denoise(matrix(), "svd:10"))
+        self.assertIn("and 2 more", kept)
+        self.assertNotIn("nan", kept)  # it estimates no strengths and overlaps
+        self.assertEqual([kept.splitlines()[2].split()[i] for i in (1, 3, 4)], ["-", "-", "-"])
 
     def test_plot_draws_what_was_found(self):
         try:
