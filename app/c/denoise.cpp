@@ -20,6 +20,16 @@ theory::Loss loss_named(const char* loss) {
     return loss == nullptr ? theory::Loss::frobenius : enum_named<theory::Loss>(loss, "loss");
 }
 
+/// The method of a name. Programs call by one name again and again, so each thread keeps the last one: reading a name
+/// takes a hundredth of a call on a 128 x 128 matrix, and more where the caches hold other things.
+const estimators::SpectralMethod& estimator_named(const char* name, const char* loss_name) {
+    thread_local std::optional<estimators::SpectralMethod> last;
+    const char* const text = required_array(name, "method");
+    const theory::Loss loss = loss_named(loss_name);
+    if (!last || last->name != text || last->loss != loss) last = estimators::parse_estimator(text, loss);
+    return *last;
+}
+
 /// Checks that arrays of this capacity have room for the values of a rows x columns matrix.
 void check_capacity(std::int64_t capacity, std::size_t rows, std::size_t columns, const char* name) {
     const auto values = static_cast<std::int64_t>(std::min(rows, columns));
@@ -127,7 +137,7 @@ estimators::KnownNoise known_noise(const spiked_covariance* row, const spiked_co
 void denoise(const spiked_matrix* data, const char* method, const char* loss, const spiked_covariance* row_noise,
              const spiked_covariance* col_noise, bool keep_empty, const sim::Preparation& preparation,
              const spiked_matrix* signal, spiked_estimate* estimate, spiked_intervals* intervals, double* share_seen) {
-    auto chosen = estimators::parse_estimator(required_array(method, "method"), loss_named(loss));
+    const estimators::SpectralMethod& named = estimator_named(method, loss);
     arma::mat read = read_data(data, preparation);
     if (signal != nullptr) check_output(*signal, data->rows, data->cols, "signal");
     check_estimate(estimate, read.n_rows, read.n_cols);
@@ -139,15 +149,19 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
         entries = std::move(ready.entries);
     }
     if (share_seen != nullptr) *share_seen = entries.share;
-    if (entries.missing > 0) estimators::reject_whole_counts(chosen, entries.share);
+    if (entries.missing > 0) estimators::reject_whole_counts(named, entries.share);
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
     estimators::AnalysedBlock block(std::move(read), keep_empty ? EmptyLines::keep : EmptyLines::strip,
                                     estimators::Precision::float64, asked_threads());
     const auto known = known_noise(row_noise, col_noise, block, entries);
-    if ((known.row || known.column) && !chosen.takes_noise_law())
-        throw usage_error("row_noise and col_noise are not used by {} (only {} use them): pass NULL", chosen.name,
-                          estimators::users_of_noise_law());
-    chosen = chosen.knowing(known);
+    std::optional<estimators::SpectralMethod> knowing;
+    if (!known.empty()) {
+        if (!named.takes_noise_law())
+            throw usage_error("row_noise and col_noise are not used by {} (only {} use them): pass NULL", named.name,
+                              estimators::users_of_noise_law());
+        knowing = named.knowing(known);
+    }
+    const estimators::SpectralMethod& chosen = knowing ? *knowing : named;
     // Methods that need the matrix itself see all its rows.
     const estimators::Shape independent = preparation.independent_shape(block.shape());
     chosen.check_room(independent.rows, independent.columns);
@@ -173,7 +187,7 @@ void denoise(const spiked_matrix* data, const char* method, const char* loss, co
 
 void shrink(const double* singular_values, std::int64_t count, std::int64_t rows, std::int64_t cols, const char* method,
             const char* loss, spiked_estimate* estimate, spiked_intervals* intervals) {
-    const auto chosen = estimators::parse_estimator(required_array(method, "method"), loss_named(loss));
+    const estimators::SpectralMethod& chosen = estimator_named(method, loss);
     if (chosen.needs_block())
         throw usage_error(
             "{} needs the matrix (here are its singular values alone): choose one that needs singular values only, "

@@ -11,6 +11,7 @@ namespace spiked::c {
 
 sim::Preparation preparation_of(const char* center, const char* standardize, const char* missing) {
     sim::Preparation preparation;
+    if (center == nullptr && standardize == nullptr && missing == nullptr) return preparation;
     preparation.center = enum_named<sim::Lines>(words_or(center, "none"), "center");
     preparation.standardize = enum_named<sim::Lines>(words_or(standardize, "none"), "standardize");
     preparation.missing = enum_named<sim::Missing>(words_or(missing, "none"), "missing");

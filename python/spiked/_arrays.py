@@ -153,6 +153,8 @@ def _reject_size(found: np.ndarray, name: str, wanted: int, words: str) -> None:
 
 def matrix(value: Any, name: str = "X", missing: bool = False) -> np.ndarray:
     """`value` as a matrix (rows, columns) of float32 or float64; see `array`."""
+    if type(value) is np.ndarray and value.ndim == 2 and value.size and value.dtype in _DTYPES and value.flags.carray:
+        return value  # what most callers pass
     found = array(value, name, missing)
     _reject_size(found, name, 2, "rows and columns")
     return with_whole_strides(found)

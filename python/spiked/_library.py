@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _arrays
 from ._waiting import interruptible
-from .errors import InternalError, LibraryNotFound, error_of
+from .errors import InternalError, LibraryNotFound, UsageError, error_of
 
 LIBRARY_VARIABLE = "SPIKED_LIBRARY"
 LIBRARY_NAME = "libspiked.so.0"
@@ -40,6 +40,8 @@ Result = TypeVar("Result")
 
 
 class Matrix(ctypes.Structure):
+    """The fields of `MATRIX`."""
+
     _fields_ = [
         ("data", c_void_p),
         ("dtype", c_int64),
@@ -51,6 +53,8 @@ class Matrix(ctypes.Structure):
 
 
 class Estimate(ctypes.Structure):
+    """The fields of `ESTIMATE_GIVEN`, then those of `ESTIMATE_FOUND`."""
+
     _fields_ = [
         ("capacity", c_int64),
         ("singular_values", c_void_p),
@@ -121,7 +125,7 @@ class Components(ctypes.Structure):
 
 
 class Covariance(ctypes.Structure):
-    _fields_ = [("spec", c_char_p), ("matrix", POINTER(Matrix))]
+    _fields_ = [("spec", c_char_p), ("matrix", c_char_p)]
 
 
 class Spectrum(ctypes.Structure):
@@ -140,19 +144,12 @@ class Bulk(ctypes.Structure):
     ]
 
 
-class Code(ctypes.Structure):
-    _fields_ = [
-        ("ledger", c_double * LEDGER_ITEMS),
-        ("bits_per_entry", c_double),
-        ("paper_bits", c_double),
-        ("relative_l2", c_double),
-        ("bytes", c_int64),
-        ("rank", c_int64),
-    ]
-
-
-# struct spiked_blocks as bytes, which take a third of the time of a Structure: a spiked_matrix, the number and the distance.
+# Structs of short calls as bytes, which take less time than a Structure: spiked_matrix, spiked_blocks (one of them, the number
+# and the distance), and what a caller sets of spiked_estimate and what a call fills.
+MATRIX = struct.Struct("P5q")
 BLOCKS = struct.Struct("P7q")
+ESTIMATE_GIVEN = struct.Struct("q6Pq")
+ESTIMATE_FOUND = struct.Struct("4q3d")
 
 # The fields of struct spiked_spike in their order, as NumPy reads an array of them.
 SPIKE = np.dtype(
@@ -189,8 +186,8 @@ _DENOISE = [
     c_int,
     c_char_p,
     c_char_p,
-    POINTER(Matrix),
-    POINTER(Estimate),
+    c_char_p,
+    c_void_p,
     POINTER(Intervals),
 ]
 
@@ -203,25 +200,25 @@ _FUNCTIONS = {
     "spiked_list": (c_int, [c_char_p, c_char_p, c_size_t, POINTER(c_size_t)]),
     "spiked_denoise_intervals": (
         c_int,
-        [POINTER(Matrix), c_char_p, c_char_p, *_DENOISE],
+        [c_char_p, c_char_p, c_char_p, *_DENOISE],
     ),
     "spiked_denoise_missing": (
         c_int,
-        [POINTER(Matrix), c_char_p, c_char_p, c_char_p, *_DENOISE, POINTER(c_double)],
+        [c_char_p, c_char_p, c_char_p, c_char_p, *_DENOISE, POINTER(c_double)],
     ),
     "spiked_shrink_intervals": (
         c_int,
-        [c_void_p, c_int64, c_int64, c_int64, c_char_p, c_char_p, POINTER(Estimate), POINTER(Intervals)],
+        [c_void_p, c_int64, c_int64, c_int64, c_char_p, c_char_p, c_void_p, POINTER(Intervals)],
     ),
     "spiked_prepare_missing": (
         c_int,
         [
-            POINTER(Matrix),
             c_char_p,
             c_char_p,
             c_char_p,
-            POINTER(Matrix),
-            POINTER(Matrix),
+            c_char_p,
+            c_char_p,
+            c_char_p,
             POINTER(c_double),
             c_char_p,
             c_int64,
@@ -229,7 +226,7 @@ _FUNCTIONS = {
     ),
     "spiked_pca_missing": (
         c_int,
-        [POINTER(Matrix), c_char_p, POINTER(PcaOptions), POINTER(Components), POINTER(c_double)],
+        [c_char_p, c_char_p, POINTER(PcaOptions), POINTER(Components), POINTER(c_double)],
     ),
     "spiked_law_create": (c_int, [POINTER(Spectrum), POINTER(Spectrum), c_double, POINTER(c_void_p)]),
     "spiked_law_free": (None, [c_void_p]),
@@ -241,8 +238,8 @@ _FUNCTIONS = {
     "spiked_codec_create": (c_int, [c_char_p, c_int64, c_double, c_char_p, POINTER(c_void_p)]),
     "spiked_codec_free": (None, [c_void_p]),
     "spiked_ledger_item": (c_char_p, [c_int64]),
-    "spiked_codec_encode": (c_int, [c_void_p, POINTER(Matrix), c_void_p, c_size_t, POINTER(c_size_t), POINTER(Code)]),
-    "spiked_codec_decode": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(Matrix)]),
+    "spiked_codec_encode": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(c_size_t), c_char_p]),
+    "spiked_codec_decode": (c_int, [c_void_p, c_char_p, c_size_t, c_char_p]),
     "spiked_roundtrip": (
         c_int,
         [POINTER(c_void_p), c_int64, c_char_p, c_int64, c_void_p, c_void_p, c_char_p, c_void_p],
@@ -251,6 +248,7 @@ _FUNCTIONS = {
 
 # Names in messages of the library, and what they are called here; options of the command are named as arguments.
 _NAMES_IN_C = {"row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None"}
+_MATRIX = re.compile(r"^(data|block): ")
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 
 _loading = threading.Lock()
@@ -319,6 +317,7 @@ def check(status: int) -> None:
         message = text_of(library().spiked_last_error())
         for name_in_c, name in _NAMES_IN_C.items():
             message = message.replace(name_in_c, name)
+        message = _MATRIX.sub("X: ", message)
         message = _OPTION.sub(lambda found: found.group(1).replace("-", "_"), message)
         raise InternalError(message) if status == TOO_SMALL else error_of(status, message)
 
@@ -326,9 +325,9 @@ def check(status: int) -> None:
 def words(value: Any, name: str) -> bytes:
     """A text for the library."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r} (of type {type(value).__name__}): pass a str")
+        raise UsageError(f"{name} is {value!r} (of type {type(value).__name__}): pass a str")
     if "\0" in value:
-        raise ValueError(f"{name} {value!r} has a character 0: leave it out")
+        raise UsageError(f"{name} {value!r} has a character 0: leave it out")
     return value.encode("utf-8", "surrogateescape")
 
 
@@ -336,16 +335,17 @@ def address_of(array: np.ndarray) -> int:
     """The address of the first entry: `array.ctypes.data`, in a third of its time for arrays in C order that may be written
     to. The caller keeps the array while the address is used."""
     if array.flags.carray and array.size:
-        return addressof(c_char.from_buffer(array))
+        memory: Any = array  # older hints do not know that arrays have buffers
+        return addressof(c_char.from_buffer(memory))
     return array.ctypes.data
 
 
-def matrix_of(array: np.ndarray) -> Matrix:
+def matrix_of(array: np.ndarray) -> bytes:
     """Describes a matrix of float32 or float64; the caller keeps the array while the description is used."""
     rows, cols = array.shape
     down, right = array.strides
     width = array.itemsize
-    return Matrix(address_of(array), width // 4, rows, cols, down // width, right // width)
+    return MATRIX.pack(address_of(array), width // 4, rows, cols, down // width, right // width)
 
 
 def blocks_of(array: np.ndarray) -> bytes:

@@ -18,40 +18,41 @@ __all__ = ["denoise", "eoptshrink", "gavish_donoho", "screenot", "shrink"]
 # Intervals by the bootstrap draw and decompose many matrices.
 _BOOTSTRAP = 1000.0
 
+# Smaller matrices are never shared between threads, so that the library need not be told how many there may be.
+_SHARED = 256
+_HEAD = 15  # numbers of 8 bytes in a struct spiked_estimate
+
 _READINGS = {"reference": "", "paper": ":paper", "author": ":author", "edgefit": ":edgefit"}
 
 
 class _Buffers:
-    """The arrays that a call fills: five of `capacity` numbers, and 512 bytes of a note, in one piece of memory."""
+    """A struct spiked_estimate and what it points to, in one piece of memory: five arrays of `capacity` numbers, and 512 bytes
+    of a note."""
 
     def __init__(self, capacity: int) -> None:
-        self.numbers = np.empty(5 * capacity + 64)
+        self.numbers: Any = np.empty(_HEAD + 5 * capacity + 64)
         self.capacity = capacity
-        first = _library.address_of(self.numbers)
-        self.estimate = _library.Estimate(capacity, *range(first, first + 8 * 5 * capacity + 1, 8 * capacity), 512)
-
-    def _array(self, which: int, length: int) -> np.ndarray:
-        return self.numbers[which * self.capacity : which * self.capacity + length]
+        self.address = _library.address_of(self.numbers)
+        first, length = self.address + 8 * _HEAD, 8 * capacity
+        pointers = range(first, first + 5 * length + 1, length)
+        _library.ESTIMATE_GIVEN.pack_into(self.numbers, 0, capacity, *pointers, 512)
 
     def fields(self, method: str, loss: str) -> Dict[str, Any]:
-        found = self.estimate
-        rank = found.rank
-        note = ctypes.string_at(found.note)
-
-        def known(number: float) -> Optional[float]:
-            return None if number != number else number
-
+        given = _library.ESTIMATE_GIVEN.size
+        found = _library.ESTIMATE_FOUND.unpack_from(self.numbers, given)
+        values, rank, self.stripped_rows, self.stripped_cols, edge, error, relative = found
+        numbers, length = self.numbers, self.capacity
         return {
             "rank": rank,
-            "singular_values": self._array(0, found.values),
-            "strengths": self._array(1, rank),
-            "overlap_left": self._array(2, rank),
-            "overlap_right": self._array(3, rank),
-            "shrunk": self._array(4, rank),
-            "bulk_edge": known(found.bulk_edge),
-            "expected_error": known(found.expected_error),
-            "expected_relative_error": known(found.expected_relative_error),
-            "note": _library.text_of(note) or None,
+            "singular_values": numbers[_HEAD : _HEAD + values],
+            "strengths": numbers[_HEAD + length : _HEAD + length + rank],
+            "overlap_left": numbers[_HEAD + 2 * length : _HEAD + 2 * length + rank],
+            "overlap_right": numbers[_HEAD + 3 * length : _HEAD + 3 * length + rank],
+            "shrunk": numbers[_HEAD + 4 * length : _HEAD + 4 * length + rank],
+            "bulk_edge": None if edge != edge else edge,
+            "expected_error": None if error != error else error,
+            "expected_relative_error": None if relative != relative else relative,
+            "note": _library.text_of(ctypes.string_at(self.address + 8 * (_HEAD + 5 * length))) or None,
             "method": method,
             "loss": loss,
         }
@@ -93,7 +94,7 @@ def _covariance(value: Any, name: str) -> Tuple[Optional[Covariance], Any]:
     array = _arrays.array(value, name)
     array = _arrays.matrix(array.reshape(-1, 1) if array.ndim == 1 else array, name)
     described = matrix_of(array)
-    return Covariance(None, ctypes.pointer(described)), (array, described)
+    return Covariance(None, described), (array, described)
 
 
 def _work(rows: int, cols: int, method: str, intervals: Optional[str]) -> float:
@@ -204,14 +205,15 @@ def denoise(
     centring = None if center is None else words(center, "center")
     scaling = None if standardize is None else words(standardize, "standardize")
     kind = None if missing is None else words(missing, "missing")
-    share = ctypes.c_double(1.0)
+    share = None if missing is None else ctypes.c_double()
     workers = _arrays.whole(threads, "threads")
 
     def call() -> None:
-        check(library().spiked_use_threads(workers))
+        if workers not in (0, 1) or min(rows, cols) >= _SHARED:
+            check(library().spiked_use_threads(workers))
         check(
             library().spiked_denoise_missing(
-                described, kind, name, loss_name, row, col, empty, centring, scaling, output, buffers.estimate, to, share
+                described, kind, name, loss_name, row, col, empty, centring, scaling, output, buffers.address, to, share
             )
         )
 
@@ -224,19 +226,19 @@ def denoise(
         **buffers.fields(method, loss),
         **({} if asked is None else asked.fields()),
         signal=_arrays.like(signal, X),
-        stripped_rows=buffers.estimate.stripped_rows,
-        stripped_cols=buffers.estimate.stripped_cols,
+        stripped_rows=buffers.stripped_rows,
+        stripped_cols=buffers.stripped_cols,
         notes=notes,
-        share_seen=share.value,
+        share_seen=1.0 if share is None else share.value,
         _data=data,
     )
 
 
 def _value(value: Any) -> str:
-    """The value of an option in a name."""
+    """The value of an option in a name, in which a plus sign, as in 1e+20, would begin another method."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return str(value)
+    return str(value).replace("e+", "e") if isinstance(value, (float, np.floating)) else str(value)
 
 
 def eoptshrink(
@@ -281,11 +283,11 @@ def eoptshrink(
     >>> spiked.eoptshrink(X, reading="paper", margin=0.5).method
     'eoptshrink:paper:margin=0.5'
     """
-    if reading not in _READINGS:
+    if not isinstance(reading, str) or reading not in _READINGS:
         raise UsageError(f"reading {reading!r} is unknown: use one of {', '.join(_READINGS)}")
     name = "eoptshrink" + _READINGS[reading]
     if rank is not None:
-        name += f":rank={rank}"
+        name += f":rank={_value(rank)}"
     name += "".join(f":{key}={_value(value)}" for key, value in options.items())
     return denoise(X, name, loss=loss)
 
@@ -328,11 +330,11 @@ def gavish_donoho(X: Any, *, sigma: Optional[float] = None, rule: str = "shrink"
     >>> spiked.gavish_donoho(X, rule="hard").rank
     1
     """
-    if rule not in ("shrink", "hard"):
+    if not isinstance(rule, str) or rule not in ("shrink", "hard"):
         raise UsageError(f"rule {rule!r} is unknown: use shrink or hard")
     name = f"gd-{rule}"
     if sigma is not None:
-        name += f":sigma={_arrays.number(sigma, 'sigma')!r}"
+        name += f":sigma={_value(_arrays.number(sigma, 'sigma'))}"
     return denoise(X, name, loss=loss)
 
 
@@ -432,7 +434,7 @@ def shrink(
     def call() -> None:
         check(
             library().spiked_shrink_intervals(
-                values.ctypes.data, values.size, rows, cols, name, loss_name, buffers.estimate, to
+                values.ctypes.data, values.size, rows, cols, name, loss_name, buffers.address, to
             )
         )
 

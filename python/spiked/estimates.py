@@ -63,6 +63,11 @@ class Intervals:
         return "\n".join(lines)
 
 
+def _shown(number: float, form: str) -> str:
+    """A number; a dash for one that the method does not have."""
+    return format(number, form) if number == number else "-"
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """What a spectral method finds in singular values.
@@ -136,9 +141,10 @@ class Estimate:
         if self.rank > 0:
             lines.append("    observed     strength       shrunk   overlaps left, right")
         for i in range(min(self.rank, 8)):
+            strength, left, right = self.strengths[i], self.overlap_left[i], self.overlap_right[i]
             lines.append(
-                f"{self.singular_values[i]:12.6g} {self.strengths[i]:>12.6g} {self.shrunk[i]:>12.6g}"
-                f"{self.overlap_left[i]:12.4f}{self.overlap_right[i]:8.4f}"
+                f"{self.singular_values[i]:12.6g} {_shown(strength, '.6g'):>12} {self.shrunk[i]:>12.6g}"
+                f"{_shown(left, '.4f'):>12}{_shown(right, '.4f'):>8}"
             )
         if self.rank > 8:
             lines.append(f"    and {self.rank - 8} more")

@@ -14,7 +14,7 @@ import numpy as np
 from . import _arrays, _library
 from ._command import run_json
 from ._library import check, library, run_long, words
-from .errors import InputError
+from .errors import InputError, UsageError
 
 __all__ = ["Theory", "theory"]
 
@@ -56,6 +56,8 @@ def _spectrum(value: Spectrum, name: str) -> Tuple[_library.Spectrum, Any]:
     if isinstance(value, str):
         return _library.Spectrum(words(value, name), None, None, 0), None
     values, weights = _atoms(value, name)
+    if values.size == 0:
+        raise InputError(f"{name} is empty: pass at least one eigenvalue")
     pointer = None if weights is None else weights.ctypes.data
     return _library.Spectrum(None, values.ctypes.data, pointer, values.size), (values, weights)
 
@@ -253,7 +255,9 @@ class Theory:
         (array([0.25, 2.25]), array([0., 1.]))
         """
         count = _arrays.whole(points, "points")
-        found = _arrays.room((3, max(0, count)), "points")
+        if count < 2:
+            raise UsageError(f"points is {count} (from edge to edge): pass at least 2")
+        found = _arrays.room((3, count), "points")
         starts = [row.ctypes.data for row in found]
 
         def call() -> None:

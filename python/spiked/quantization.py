@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _arrays, _library
 from ._library import check, cost_of, library, matrix_of, run_long, text_of, words
-from .errors import InputError, UsageError
+from .errors import InputError, SpikedError, UsageError
 
 __all__ = ["Codec", "Encoded", "Quantized", "Roundtrip", "quantize", "roundtrip"]
 
@@ -28,7 +28,8 @@ def _ledger(items: Sequence[float]) -> Dict[str, float]:
     return dict(zip(_ledger_names(), items))
 
 
-_LEDGER = struct.Struct(f"{_library.LEDGER_ITEMS}d")  # the first field of struct spiked_code
+_CODE = struct.Struct(f"{_library.LEDGER_ITEMS + 3}d2q")  # struct spiked_code
+_CodeRoom = ctypes.c_char * _CODE.size
 
 
 def _ledger_text(ledger: Dict[str, float]) -> str:
@@ -127,7 +128,12 @@ class Quantized:
 
 def _column(name: str) -> "functools.cached_property[np.ndarray]":
     """A field of every code of a `Roundtrip`, copied when it is first asked for."""
-    return functools.cached_property(lambda found: found._codes[name].copy())
+
+    def copied(found: Roundtrip) -> np.ndarray:
+        field: np.ndarray = found._codes[name].copy()
+        return field
+
+    return functools.cached_property(copied)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +263,8 @@ class Codec:
         **options: Any,
     ) -> None:
         self.method, self.dim, self.bits = method, _arrays.whole(dim, "dim"), _arrays.number(bits, "bits")
-        given = {"axis": axis, "seed": seed, **({"index": index} if index else {}), **options}
+        turn = _arrays.whole(index, "index")
+        given = {"axis": axis, "seed": seed, **({"index": turn} if turn else {}), **options}
         self.options = {key: value for key, value in given.items() if value is not None}
         self._handle = ctypes.c_void_p()
         texts = [_option(key, value) for key, value in self.options.items()]
@@ -313,7 +320,7 @@ class Codec:
         """
         array = self._own(_arrays.matrix(X), "X")
         described = matrix_of(array)
-        found = _library.Code()
+        found = _CodeRoom()
         length = ctypes.c_size_t()
 
         def call() -> bytes:
@@ -331,15 +338,8 @@ class Codec:
                 capacity = length.value
 
         code = run_long(self._cost * float(array.size) * self.dim, call, keep=(self, array))
-        return Encoded(
-            code,
-            array.shape[0],
-            _ledger(_LEDGER.unpack_from(found)),
-            found.bits_per_entry,
-            found.paper_bits,
-            int(found.rank),
-            self._identity,
-        )
+        *ledger, bits_per_entry, paper_bits, _, _, rank = _CODE.unpack(found)
+        return Encoded(code, array.shape[0], _ledger(ledger), bits_per_entry, paper_bits, rank, self._identity)
 
     def decode(self, code: Union[Encoded, bytes], rows: Optional[int] = None) -> np.ndarray:
         """Decodes a block.
@@ -385,7 +385,7 @@ class Codec:
         else:
             raise InputError(f"the code is of type {type(code).__name__}: pass an Encoded, or bytes and their rows")
         if rows is None:
-            raise TypeError("decode needs the number of rows with bytes (they do not say it): pass rows")
+            raise UsageError("decode needs the number of rows with bytes (they do not say it): pass rows")
         count = _arrays.whole(rows, "rows")
         if count < 1:
             raise InputError(f"rows is {rows}: pass at least 1")
@@ -426,7 +426,7 @@ def _run_blocks(codecs: Sequence[Codec], blocks: np.ndarray, decoded: np.ndarray
     _, rows, cols = blocks.shape
     codes = np.zeros(len(decoded), dtype=_library.CODE)
     given, output = _library.blocks_of(blocks), _library.blocks_of(decoded)
-    address = codes.ctypes.data
+    address = _library.address_of(codes)
     workers = _arrays.whole(threads, "threads")
     work = float(blocks.size) * min(rows, cols) * sum([codec._cost for codec in codecs])
     count = len(codecs)
@@ -484,8 +484,9 @@ def quantize(X: Any, method: str = "tq-mse", bits: float = 4, **options: Any) ->
     decoded = _arrays.room((1, *array.shape), "X")
     try:
         found = _run_blocks([codec], array[np.newaxis], decoded, 1)[0]
-    except InputError as problem:
-        raise InputError(str(problem).replace("block 0: ", "", 1)) from None
+    except SpikedError as problem:
+        message = str(problem).replace("block 0: ", "", 1).replace("its entries: ", "X: ", 1)
+        raise type(problem)(message) from None
     return Quantized(
         decoded=_arrays.like(decoded[0], X),
         bits_per_entry=float(found["bits_per_entry"]),

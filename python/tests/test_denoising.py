@@ -272,7 +272,10 @@ class Meaning(unittest.TestCase):
             (spiked.eoptshrink(X), "eoptshrink"),
             (spiked.eoptshrink(X, reading="paper", rank=1, impute="j"), "eoptshrink:paper:rank=1:impute=j"),
             (spiked.eoptshrink(X, clip=False), "eoptshrink:clip=no"),
+            (spiked.eoptshrink(X, margin=1e20), "eoptshrink:margin=1e20"),
+            (spiked.eoptshrink(X, margin=np.float64(1e-20)), "eoptshrink:margin=1e-20"),
             (spiked.gavish_donoho(X, sigma=0.125), "gd-shrink:sigma=0.125"),
+            (spiked.gavish_donoho(1e30 * X, sigma=1e30), "gd-shrink:sigma=1e30"),
             (spiked.gavish_donoho(X, rule="hard"), "gd-hard"),
             (spiked.screenot(X, 4, impute="w"), "screenot:4:impute=w"),
         ):
@@ -294,7 +297,10 @@ class Meaning(unittest.TestCase):
         text = repr(found)
         self.assertIn(f"40 x 60, rank 2, bulk edge at singular value {found.bulk_edge**0.5:.6g}", text)
         self.assertEqual(len(text.splitlines()), 4)
-        self.assertIn("and 2 more", repr(spiked.denoise(matrix(), "svd:10")))
+        kept = repr(spiked.denoise(matrix(), "svd:10"))
+        self.assertIn("and 2 more", kept)
+        self.assertNotIn("nan", kept)  # it estimates no strengths and overlaps
+        self.assertEqual([kept.splitlines()[2].split()[i] for i in (1, 3, 4)], ["-", "-", "-"])
 
     def test_plot_draws_what_was_found(self):
         try:

@@ -120,7 +120,7 @@ class Rejected(unittest.TestCase):
         ("records", np.zeros((2, 2), "f8,f8"), "records"),
         ("none", None, "Python objects"),
         ("text", "data.npy", "texts"),
-        ("NaN", np.array([[1.0, 2.0], [3.0, np.nan]]), "NaN.*row 1, column 1"),
+        ("NaN", np.array([[1.0, 2.0], [3.0, np.nan]]), "^X: 1 NaN.*row 1, column 1"),
         ("infinity", np.array([[1.0, np.inf], [3.0, 4.0]]), "infinite.*row 0, column 1"),
         ("NaN of float32", np.full((2, 2), np.nan, dtype=np.float32), "NaN"),
         ("no rows", np.ones((0, 3)), "empty"),
@@ -200,9 +200,14 @@ class Rejected(unittest.TestCase):
         ):
             with self.subTest(options=str(options)[:40]), self.assertRaisesRegex(ValueError, text):
                 spiked.denoise(X, **options)
-        with self.assertRaisesRegex(TypeError, "pass a str"):
+        with self.assertRaisesRegex(spiked.errors.UsageError, "pass a str"):
             spiked.denoise(X, 3)
-        for call in (lambda: spiked.eoptshrink(X, reading="literal"), lambda: spiked.gavish_donoho(X, rule="soft")):
+        for call in (
+            lambda: spiked.eoptshrink(X, reading="literal"),
+            lambda: spiked.eoptshrink(X, reading=["paper"]),
+            lambda: spiked.gavish_donoho(X, rule="soft"),
+            lambda: spiked.gavish_donoho(X, rule=np.arange(2)),
+        ):
             with self.assertRaisesRegex(spiked.errors.UsageError, "is unknown: use"):
                 call()
         for values, shape in (

@@ -94,10 +94,13 @@ class Errors(unittest.TestCase):
             ({"aspect": 0}, "aspect"),
             ({"strengths": [-1]}, "-1"),
             ({"strengths": ["a"]}, "texts"),
-            ({"row": []}, "row|no eigenvalues|count"),
+            ({"row": []}, "^row is empty"),
+            ({"col": ([], [])}, "^col is empty"),
         ):
             with self.subTest(arguments=arguments), self.assertRaisesRegex(ValueError, text):
                 spiked.theory(**arguments)
+        with self.assertRaisesRegex(spiked.errors.UsageError, "^points is 1 "):
+            spiked.theory().curve(1)
 
     def test_a_law_can_be_pickled_and_copied(self):
         for row in ("ar1:0.5", [1.0, 2.0], ([1.0, 2.0], [0.25, 0.75])):

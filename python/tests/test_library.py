@@ -1,5 +1,6 @@
 """Calls: memory, threads, fork, Ctrl-C, what is loaded and when."""
 
+import ctypes
 import os
 import re
 import signal
@@ -8,7 +9,7 @@ import unittest
 
 import numpy as np
 import spiked
-from spiked import _library, _waiting
+from spiked import _library, _waiting, denoising, quantization
 from support import ROOT, matrix, run_python
 
 
@@ -338,7 +339,6 @@ class Loading(unittest.TestCase):
             ("covariance", [field for field, _ in _library.Covariance._fields_]),
             ("spectrum", [field for field, _ in _library.Spectrum._fields_]),
             ("bulk", [field for field, _ in _library.Bulk._fields_]),
-            ("code", [field for field, _ in _library.Code._fields_]),
             ("code", list(_library.CODE.names)),
             ("spike", list(_library.SPIKE.names)),
         ):
@@ -350,6 +350,15 @@ class Loading(unittest.TestCase):
                 if code.endswith(";"):
                     found.append(code[:-1].split("[")[0].split()[-1].lstrip("*"))
             self.assertEqual(found, fields, name)
+        for packed, fields in (
+            (_library.MATRIX.size, ctypes.sizeof(_library.Matrix)),
+            (_library.BLOCKS.size, ctypes.sizeof(_library.Matrix) + 16),
+            (_library.ESTIMATE_GIVEN.size, _library.Estimate.values.offset),
+            (_library.ESTIMATE_GIVEN.size + _library.ESTIMATE_FOUND.size, ctypes.sizeof(_library.Estimate)),
+            (denoising._HEAD * 8, ctypes.sizeof(_library.Estimate)),
+            (quantization._CODE.size, _library.CODE.itemsize),
+        ):
+            self.assertEqual(packed, fields)
 
     def test_functions_are_those_of_the_header_and_all_are_exported(self):
         header = re.sub(r"/\*.*?\*/", "", (ROOT / "app/c/spiked.h").read_text(), flags=re.S)

@@ -177,13 +177,21 @@ class Codecs(unittest.TestCase):
         ):
             with self.assertRaises(ValueError):
                 call()
-        for call in (lambda: codec.decode(code), lambda: spiked.Codec(3, 64, 2)):
-            with self.assertRaises(TypeError):
+        for call, text in (
+            (lambda: codec.decode(code), "pass rows"),
+            (lambda: spiked.Codec(3, 64, 2), "pass a str"),
+            (lambda: spiked.Codec("tq-mse\0", 64, 2), "character 0"),
+            (lambda: spiked.Codec("tq-mse", 64, 2, index=np.arange(2)), "index is"),
+        ):
+            with self.assertRaisesRegex(spiked.SpikedError, text):
                 call()
         bad = np.ones((3, 48, 64))
         bad[2, 5, 6] = np.nan
         with self.assertRaisesRegex(spiked.errors.InputError, "block 2.*row 5, column 6"):
             spiked.roundtrip(codec, bad)
+        for call in (lambda: spiked.quantize(bad[2], "tq-mse", 2), lambda: codec.encode(bad[2])):
+            with self.assertRaisesRegex(spiked.errors.InputError, "^X: 1 NaN.*row 5, column 6"):
+                call()
 
     def test_repr_tells_bits_and_error(self):
         X = matrix(48, 64)

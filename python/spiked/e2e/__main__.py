@@ -148,7 +148,26 @@ def measure(options: argparse.Namespace, load: Callable[..., Runner]) -> None:
 
 
 def main(arguments: Optional[List[str]] = None, load: Callable[..., Runner] = Runner) -> int:
-    """Runs a command and gives its exit code, which is that of the command spiked for the same reason."""
+    """Runs a command and gives its exit code, which is that of the command spiked for the same reason.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        Words after ``python -m spiked.e2e``; those of the process when not given.
+    load : callable
+        Makes the `Runner`, from the folder, the dtype, the device, the block and whether the window is left out.
+
+    Returns
+    -------
+    int
+        0; 2 for wrong options, 4 for data, 6 for output, 7 for memory, 75 after Ctrl-C. The reason is on `sys.stderr`.
+
+    Examples
+    --------
+    >>> from spiked.e2e.__main__ import main
+    >>> main(["table", "no-such-folder"])
+    4
+    """
     try:
         options = parser().parse_args(arguments)
         if options.command == "table":

@@ -6,11 +6,10 @@ import argparse
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
 from ..errors import UsageError
+from .cost import cost_lines
 from .results import Results
-from .runner import Architecture, Method, Runner, cost_lines
+from .runner import Architecture, Method, Runner
 from .tokens import Tokens
-
-__all__ = ["Benchmark", "Question", "answer_all"]
 
 
 class Question(NamedTuple):

@@ -41,8 +41,25 @@ class SpikedLM(HFLM):  # type: ignore[misc]
         Bits of an index.
     block : int
         Tokens of a coded block and of a chunk.
+    batch_size : int
+        1: the cache takes no padding.
     **options
-        As of HFLM. `batch_size` is 1.
+        As of HFLM.
+
+    Raises
+    ------
+    UsageError
+        Another batch size, or a method or a width that is wrong.
+
+    Examples
+    --------
+    >>> import transformers
+    >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+    ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+    >>> SpikedLM(transformers.MistralForCausalLM(config), "tq-mse", batch_size=8)
+    Traceback (most recent call last):
+      ...
+    spiked.errors.UsageError: batch_size 8 is not possible (the cache takes no padding): leave it at 1
     """
 
     def __init__(

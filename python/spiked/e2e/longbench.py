@@ -16,8 +16,6 @@ from .runner import Architecture
 from .tasks import TASKS, Task
 from .tokens import Tokens
 
-__all__ = ["Prompt", "add_options", "benchmark_of", "choices_of", "prompts_of"]
-
 # Positions that stay free behind the longest prompt: the longest answer, and the text of a chat template.
 RESERVED = 600
 
@@ -51,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tasks_of(options: argparse.Namespace) -> List[str]:
-    names = options.tasks.split(",") if options.tasks else list(TASKS)
+    names: List[str] = options.tasks.split(",") if options.tasks else list(TASKS)
     for at, name in enumerate(names):
         if name in names[:at]:
             raise UsageError(f"--tasks {name} is there twice: name it once")

@@ -13,7 +13,7 @@ import re
 import string
 from typing import Callable, Dict, List, Sequence, Set
 
-__all__ = ["CODE_SIMILARITIES", "METRICS", "score"]
+__all__ = ["score"]
 
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -156,9 +156,39 @@ def score(
     first_line: bool = False,
     similarity: str = "difflib",
 ) -> float:
-    """The largest value of a metric of `METRICS`, or of "code", over the right answers.
+    """The largest value of a metric over the right answers.
 
-    `first_line` compares the first line that is not empty, `similarity` is a name of `CODE_SIMILARITIES`.
+    Parameters
+    ----------
+    metric : str
+        A name of `METRICS` (``f1``, ``rouge-l``, ``class``, ``count``, ``paragraph``), or ``code``.
+    prediction : str
+        What the model wrote.
+    answers : sequence of str
+        Right answers, at least one.
+    classes : sequence of str
+        All classes of the task, for ``class``.
+    first_line : bool
+        Compare the first line that is not empty alone.
+    similarity : {"difflib", "indel"}
+        How ``code`` compares lines.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    KeyError
+        There is no such metric or similarity.
+
+    Examples
+    --------
+    >>> score("f1", "The cat sat.", ["a cat", "a dog"])     # words without articles: "cat", "sat" and "cat"
+    0.6666666666666666
+    >>> score("count", "3 paragraphs, not 4", ["3"])
+    0.5
     """
     if first_line:
         prediction = prediction.lstrip("\n").split("\n")[0]

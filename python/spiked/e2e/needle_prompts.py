@@ -17,8 +17,6 @@ import numpy as np
 from ..errors import InputError, UsageError
 from .tokens import Tokens
 
-__all__ = ["ASKED", "BEFORE", "DEPTHS", "check_needles", "draws_of", "prompt_of", "sentences"]
-
 FIRST = [
     "amber",
     "brisk",

@@ -14,7 +14,7 @@ from .needle_prompts import ASKED, BEFORE, DEPTHS, check_needles, draws_of, prom
 from .runner import Architecture
 from .tokens import Tokens
 
-__all__ = ["add_options", "benchmark_of", "choices_of", "lengths", "recall"]
+__all__ = ["lengths", "recall"]
 
 NUMBER = re.compile(r"(\d+)(k?)")
 
@@ -28,7 +28,29 @@ def whole_number(text: str) -> int:
 
 
 def lengths(text: str) -> List[int]:
-    """Reads a list of numbers and ranges: 4k..104k is 4k, twice that and so on, and 104k; 4k..104k:20k has steps of 20k."""
+    """Reads a list of numbers and ranges.
+
+    Parameters
+    ----------
+    text : str
+        Numbers with commas, where 4k is 4096. ``4k..104k`` is 4k, twice that and so on, and 104k; ``4k..104k:20k`` has steps
+        of 20k.
+
+    Returns
+    -------
+    list of int
+        In ascending order, each once.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        A part is no number and no range.
+
+    Examples
+    --------
+    >>> lengths("1k..3k,100")
+    [100, 1024, 2048, 3072]
+    """
     found: List[int] = []
     for part in text.split(","):
         ends, _, step = part.partition(":")
@@ -76,7 +98,25 @@ def choices_of(options: argparse.Namespace, tokens: Tokens) -> Dict[str, Any]:
 
 
 def recall(text: str, numbers: Sequence[str]) -> float:
-    """Fraction of numbers that stand in a text as whole numbers."""
+    """Fraction of numbers that stand in a text as whole numbers.
+
+    Parameters
+    ----------
+    text : str
+        A model's answer.
+    numbers : sequence of str
+        Digits of each number, at least one number.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> recall("The numbers are 123 and 4567.", ["123", "456"])
+    0.5
+    """
     found = set(re.findall(r"\d+", text))
     return sum(number in found for number in numbers) / len(numbers)
 

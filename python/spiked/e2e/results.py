@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Set, Tuple, Un
 
 from ..errors import InputError, OutputError, UsageError
 
-__all__ = ["SCHEMA", "Results", "read_lines"]
+__all__ = ["Results"]
 
 SCHEMA = "spiked.e2e/1"
 
@@ -65,6 +65,16 @@ class Results:
         It is no file of results.
     OutputError
         It cannot be written, or another process writes it.
+
+    Examples
+    --------
+    >>> for run in range(2):
+    ...     with Results("results.jsonl", "needles", {"seed": 1}) as file:
+    ...         done = file.done(("method", "index"))
+    ...         if ("exact", 0) not in done:
+    ...             file.add({"kind": "answer", "method": "exact", "index": 0, "score": 1.0})
+    >>> done
+    {('exact', 0)}
     """
 
     def __init__(
@@ -130,7 +140,31 @@ class Results:
                 )
 
     def done(self, keys: Tuple[str, ...]) -> Set[Tuple[Any, ...]]:
-        """The values of these keys in each answer."""
+        """What has an answer.
+
+        Parameters
+        ----------
+        keys : tuple of str
+            Keys that name a result.
+
+        Returns
+        -------
+        set of tuple
+            Their values in each answer.
+
+        Raises
+        ------
+        InputError
+            An answer lacks a key, or its score.
+
+        Examples
+        --------
+        >>> with Results("done.jsonl", "needles", {}) as file:
+        ...     file.add({"kind": "answer", "method": "exact", "index": 3, "score": 1.0})
+        >>> with Results("done.jsonl", "needles", {}) as file:
+        ...     file.done(("index",))
+        {(3,)}
+        """
         found = set()
         for number, row in zip(self.numbers, self.rows):
             if row.get("kind") == "answer":
@@ -140,7 +174,29 @@ class Results:
         return found
 
     def add(self, row: Dict[str, Any]) -> None:
-        """Writes a line and keeps its object in `rows`."""
+        """Writes a line and keeps its object in `rows`.
+
+        Parameters
+        ----------
+        row : dict
+            What becomes a line of JSON.
+
+        Returns
+        -------
+        None
+
+        Raises
+        ------
+        OutputError
+            It cannot be written.
+
+        Examples
+        --------
+        >>> with Results("add.jsonl", "needles", {}) as file:
+        ...     file.add({"kind": "answer", "score": 1.0})
+        ...     len(file.rows)
+        1
+        """
         self._write(row)
         self.rows.append(row)
 

@@ -1,19 +1,18 @@
-"""A model with a compressed cache that answers prompts greedily, and what that costs."""
+"""A model with a compressed cache that answers prompts greedily."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
-import os
 import pathlib
 import re
 import time
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import InputError, LibraryNotFound, OutOfMemory, SpikedError, UsageError
 
-__all__ = ["EXACT", "ROTATIONS", "Answer", "Architecture", "Method", "Runner", "architecture_of", "cost_lines", "methods_of"]
+__all__ = ["Answer", "Architecture", "Method", "Runner", "architecture_of", "methods_of"]
 
 EXACT = "exact"
 UNROPE = "unrope+"
@@ -23,7 +22,21 @@ NEEDED = ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size
 
 
 class Method(NamedTuple):
-    """A way to hold the cache: `EXACT`, which goes through the same cache as the others, or a codec at a number of bits."""
+    """A way to hold the cache: `EXACT`, which goes through the same cache as the others, or a codec at a number of bits.
+
+    Attributes
+    ----------
+    name : str
+        ``exact``, or a method of `spiked.Codec`, before which ``unrope+`` stands for keys without their rotary embedding.
+    bits : float or None
+        Bits of an index; None for ``exact``.
+
+    Examples
+    --------
+    >>> method = Method("unrope+tq-mse", 2.0)
+    >>> method.codec, method.cache_options(128)["value"]
+    ('tq-mse', 'tq-mse')
+    """
 
     name: str
     bits: Optional[float]
@@ -41,8 +54,27 @@ class Method(NamedTuple):
 
 
 class Architecture(NamedTuple):
-    """What a model's config.json says. A missing width of the feed-forward layers, for the cost alone, is four times hidden.
-    `window` is the sliding window of those layers that have one."""
+    """What a model's config.json says.
+
+    Attributes
+    ----------
+    layers, heads, key_value_heads : int
+        Their numbers.
+    head_dim, hidden, intermediate : int
+        Channels of a head, of the model, and of the feed-forward layers: four times `hidden` where the file does not say.
+    vocabulary, positions : int
+        Token ids, and tokens of the longest text.
+    window : int or None
+        The sliding window in tokens, of those layers that have one.
+
+    Examples
+    --------
+    >>> small = Architecture(2, 4, 2, 16, 64, 256, 1000, 512)
+    >>> small.blocks(tokens=300, generated=20, block=128)       # two of keys and two of values, for each layer and head
+    16
+    >>> f"{small.operations(tokens=300, generated=20):.3g}"
+    '1.08e+08'
+    """
 
     layers: int
     heads: int
@@ -68,7 +100,22 @@ class Architecture(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Generated ids, the time that they took, and bits per entry: of coded entries, and of all with the exact rows."""
+    """What a model generated.
+
+    Attributes
+    ----------
+    ids : list of int
+        Token ids, with the one that ended them.
+    seconds : float
+        The time that they took.
+    coded_bits, stored_bits : float or None
+        Bits per entry of coded entries, and of all with the exact rows; None where nothing was coded.
+
+    Examples
+    --------
+    >>> Answer([5, 7], 0.1).coded_bits is None
+    True
+    """
 
     ids: List[int]
     seconds: float
@@ -77,7 +124,30 @@ class Answer(NamedTuple):
 
 
 def architecture_of(folder: str) -> Architecture:
-    """Reads config.json of a model's folder."""
+    """Reads config.json of a model's folder.
+
+    Parameters
+    ----------
+    folder : str
+        A model of Hugging Face.
+
+    Returns
+    -------
+    Architecture
+
+    Raises
+    ------
+    InputError
+        There is no such file, or a number is missing in it that transformers does not know either.
+
+    Examples
+    --------
+    >>> import json, pathlib
+    >>> config = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "vocab_size": 1000}
+    >>> _ = pathlib.Path("config.json").write_text(json.dumps({**config, "max_position_embeddings": 512}))
+    >>> architecture_of(".").head_dim
+    16
+    """
     path = pathlib.Path(folder) / "config.json"
     if not path.is_file():
         raise InputError(f"{path}: no such file: --model names a folder with a model of Hugging Face")
@@ -122,7 +192,31 @@ def whole_config(folder: str, config: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def methods_of(names: str, bits: float, head_dim: int) -> List[Method]:
-    """The methods of a list with commas, each checked by making its codec."""
+    """The methods of a list with commas, each checked by making its codec.
+
+    Parameters
+    ----------
+    names : str
+        ``exact`` and methods, as in `Method`.
+    bits : float
+        Bits of an index, for all but ``exact``.
+    head_dim : int
+        Channels of a head.
+
+    Returns
+    -------
+    list of Method
+
+    Raises
+    ------
+    UsageError
+        A name is unknown, impossible at this width, or there twice.
+
+    Examples
+    --------
+    >>> methods_of("exact,tq-mse", 2.0, 64)
+    [Method(name='exact', bits=None), Method(name='tq-mse', bits=2.0)]
+    """
     from ..quantization import Codec
 
     found: List[Method] = []
@@ -154,6 +248,26 @@ class Runner:
         Rows of a coded block and tokens of a chunk of the prompt, which reads what the chunks before it left in the cache.
     no_window : bool
         Load the model without its sliding window, which changes nothing for prompts that are shorter.
+
+    Raises
+    ------
+    LibraryNotFound
+        PyTorch or transformers is not installed.
+    InputError
+        transformers cannot load the folder.
+    UsageError
+        The device cannot hold the model, or its window cannot be left out.
+
+    Examples
+    --------
+    >>> import torch, transformers
+    >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+    ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+    >>> transformers.MistralForCausalLM(config).save_pretrained("random-model")
+    >>> runner = Runner("random-model", dtype="float32")
+    >>> answer = runner.answer(Method("tq-mse", 2.0), [i % 64 for i in range(200)], most=4, ends=[63], least=4)
+    >>> len(answer.ids), round(answer.coded_bits, 3)            # 2 bits, and a norm of 16 bits for each 32 channels
+    (4, 2.5)
     """
 
     def __init__(
@@ -190,14 +304,48 @@ class Runner:
 
     @contextlib.contextmanager
     def cache(self, method: Method) -> Iterator[Any]:
-        """What generation in this block writes to and reads from."""
+        """What generation in this block writes to and reads from.
+
+        Parameters
+        ----------
+        method : Method
+            How the cache is held.
+
+        Yields
+        ------
+        spiked.hf.Compressed
+            It has the cache of the last call of ``model.generate``.
+        """
         from .. import hf
 
         with hf.compressed(self.model, chunk=self.block, **method.cache_options(self.block)) as found:
             yield found
 
     def answer(self, method: Method, ids: Sequence[int], most: int, ends: Sequence[int], least: int = 0) -> Answer:
-        """At most `most` tokens behind a prompt, greedily, with the token of `ends` that ended them, if any."""
+        """Generates tokens behind a prompt, greedily.
+
+        Parameters
+        ----------
+        method : Method
+            How the cache is held.
+        ids : sequence of int
+            The prompt's token ids.
+        most, least : int
+            Numbers of tokens at most and at least.
+        ends : sequence of int
+            Ids that end the answer, at least one.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        OutOfMemory
+            The prompt takes more memory than there is.
+        InputError
+            The model fails on it.
+        """
         import torch
 
         prompt = torch.tensor([list(ids)], device=self.model.device)
@@ -247,41 +395,3 @@ def bits_of(cache: Any) -> Tuple[Optional[float], Optional[float]]:
     numbers = (sum(sides) / len(sides), report.stored_bits_per_entry)
     coded, stored = (float(number) if math.isfinite(number) else None for number in numbers)
     return coded, stored
-
-
-def codec_seconds(method: Method, head_dim: int, block: int) -> float:
-    """Processor seconds for one block, from coding and decoding random ones."""
-    import numpy as np
-
-    from ..quantization import Codec, roundtrip
-
-    blocks = np.random.default_rng(1).standard_normal((4, block, head_dim)).astype(np.float32)
-    codec = Codec(method.codec, dim=head_dim, bits=method.bits or 16)
-    roundtrip(codec, blocks[:1], threads=1)
-    begin = time.process_time()
-    roundtrip(codec, blocks, threads=1)
-    return (time.process_time() - begin) / len(blocks)
-
-
-def cost_lines(sizes: Mapping[Method, Sequence[Tuple[int, int]]], model: Architecture, block: int) -> List[str]:
-    """What a run costs: `sizes` has the tokens of each prompt and of its answer at most, by method."""
-    every = [size for each in sizes.values() for size in each]
-    if not every:
-        return []
-    tokens, answers = [n for n, _ in every], [k for _, k in every]
-    operations = sum(model.operations(*size) for size in every)
-    lines = [
-        f"{min(tokens)} to {max(tokens)} tokens a prompt, {sum(tokens)} together; answers of at most {sum(answers)} tokens",
-        f"model: {operations:.3g} floating-point operations, {operations / 3.6e15:.3g} hours at 1 TFLOP/s",
-    ]
-    for method, each in sizes.items():
-        if method.name == EXACT or not each:
-            continue
-        blocks = sum(model.blocks(*size, block) for size in each)
-        seconds = codec_seconds(method, model.head_dim, block)
-        lines.append(
-            f"{method.name} at {method.bits:g} bits: {blocks} blocks of {block} x {model.head_dim} at {1000 * seconds:.2g} ms, "
-            f"{blocks * seconds / 3600:.2g} core-hours, {blocks * seconds / 3600 / (os.cpu_count() or 1):.2g} hours on the "
-            f"{os.cpu_count()} processors here"
-        )
-    return lines

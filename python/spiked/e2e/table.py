@@ -15,7 +15,7 @@ from .results import SCHEMA, read_lines
 from .runner import EXACT
 from .tasks import GROUPS, TASKS
 
-__all__ = ["Estimate", "add_options", "bootstrap", "read", "run"]
+__all__ = ["Estimate", "bootstrap", "read"]
 
 AVERAGE = "Avg"
 PROTOCOL = (
@@ -33,7 +33,22 @@ Label = Tuple[str, Optional[float]]
 
 
 class Estimate(NamedTuple):
-    """A mean and its standard error, which is NaN where a task has one prompt."""
+    """A mean of scores.
+
+    Attributes
+    ----------
+    value : float
+        The mean.
+    error : float
+        Its standard error; NaN where a task has one prompt.
+    prompts : int
+        How many prompts it is of.
+
+    Examples
+    --------
+    >>> Estimate(0.5, 0.1, 20).error
+    0.1
+    """
 
     value: float
     error: float
@@ -65,6 +80,21 @@ def bootstrap(
         From task to the scores of its prompts, or to their differences between two methods.
     groups : mapping
         From group to tasks.
+    average : str
+        What the mean of all groups is called.
+
+    Returns
+    -------
+    dict of str to Estimate
+        In the unit of the scores. The draws are the same at every call.
+
+    Examples
+    --------
+    >>> found = bootstrap({"qasper": [0.0, 1.0], "trec": [1.0]}, {"one": ["qasper"], "two": ["trec"]})
+    >>> found["one"].value, found["Avg"].value, found["Avg"].prompts
+    (0.5, 0.75, 3)
+    >>> bool(0.45 < found["one"].error < 0.55)              # sqrt(0.5 / 2)
+    True
     """
     rng = np.random.default_rng(SEED)
     means: Dict[str, Tuple[float, np.ndarray, int]] = {}
@@ -92,7 +122,33 @@ def deviations(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def read(path: pathlib.Path) -> Benchmark:
-    """Reads a file of results. A last line that was cut off is left out."""
+    """Reads a file of results. A last line that was cut off is left out.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        ``longbench.jsonl`` or ``needles.jsonl``.
+
+    Returns
+    -------
+    Benchmark
+        Its name and choices; scores by method and bits, then task (or context and number of needles), then prompt; scores of
+        controls and stored bits by method and bits.
+
+    Raises
+    ------
+    InputError
+        It is no file of results, or a line is none.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> from spiked.e2e.results import Results
+    >>> with Results("read.jsonl", "needles", {}) as file:
+    ...     file.add({"kind": "answer", "method": "exact", "bits": None, "context": 4096, "needles": 2, "index": 0, "score": 1.0})
+    >>> read(pathlib.Path("read.jsonl")).scores
+    {('exact', None): {(4096, 2): {0: 1.0}}}
+    """
     lines = list(read_lines(path, path.read_bytes().count(b"\n")))
     if not lines or lines[0][1].get("schema") != SCHEMA:
         raise InputError(f"{path}: no results (its first line does not say {SCHEMA}): name a folder that a run wrote")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Dict, NamedTuple
 
-__all__ = ["GROUPS", "Task", "TASKS"]
-
 
 class Task(NamedTuple):
     """What the protocol says of a task."""

@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError
 
-__all__ = ["TEMPLATES", "Tokens"]
+__all__ = ["Tokens"]
 
 # Forms of messages for models whose folder has no chat template: {system} and {user} become texts.
 TEMPLATES = {
@@ -71,6 +71,18 @@ class Tokens:
     ------
     InputError
         There is no tokenizer, no form of messages, or no token that ends an answer.
+
+    Examples
+    --------
+    >>> import pathlib, tokenizers
+    >>> words = tokenizers.models.WordLevel({"the": 0, "a": 1, "cat": 2, "?": 3}, unk_token="?")
+    >>> tokenizer = tokenizers.Tokenizer(words)
+    >>> tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    >>> _ = tokenizer.add_special_tokens(["</s>"])
+    >>> tokenizer.save("tokenizer.json")
+    >>> tokens = Tokens(".", template="none", system=None)
+    >>> tokens.ids("the cat"), tokens.text([1, 2]), tokens.end_tokens
+    ([0, 2], 'a cat', [4])
     """
 
     def __init__(self, folder: Union[str, pathlib.Path], template: Optional[str], system: Optional[str]) -> None:

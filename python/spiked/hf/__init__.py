@@ -41,7 +41,27 @@ SpikedCache: Any = cache_class(transformers.cache_utils, transformers.__version_
 
 
 def cache_argument(model: Any) -> str:
-    """The name of a model's argument for its cache: ``"past_key_values"``, in late versions of transformers 5 ``"cache"``."""
+    """The name of a model's argument for its cache, which changed in late versions of transformers 5.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A decoder.
+
+    Returns
+    -------
+    str
+        ``"past_key_values"`` or ``"cache"``, for ``model.generate(ids, **{cache_argument(model): cache})``.
+
+    Examples
+    --------
+    >>> import transformers
+    >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+    ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+    >>> model = transformers.MistralForCausalLM(config).eval()
+    >>> cache_argument(model) in ("past_key_values", "cache")
+    True
+    """
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
@@ -188,13 +208,45 @@ class Compressed:
     ----------
     cache : SpikedCache or None
         Of the last call of ``model.generate``.
+
+    Examples
+    --------
+    >>> import torch, transformers
+    >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+    ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+    >>> model = transformers.MistralForCausalLM(config).eval()
+    >>> with compressed(model, bits=2) as used:
+    ...     answer = model.generate(torch.arange(200)[None] % 64, max_new_tokens=2, do_sample=False, pad_token_id=0)
+    >>> used.cache.get_seq_length(), used.report().coded_tokens
+    (201, 128)
     """
 
     def __init__(self) -> None:
         self.cache: Optional[Any] = None
 
     def report(self) -> Report:
-        """The report of the last call of ``model.generate``."""
+        """What the cache of the last call of ``model.generate`` stores.
+
+        Returns
+        -------
+        Report
+
+        Raises
+        ------
+        UsageError
+            Nothing was generated yet.
+
+        Examples
+        --------
+        >>> import torch, transformers
+        >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+        >>> model = transformers.MistralForCausalLM(config).eval()
+        >>> with compressed(model, bits=2) as used:
+        ...     answer = model.generate(torch.arange(200)[None] % 64, max_new_tokens=2, do_sample=False, pad_token_id=0)
+        >>> used.report().tokens
+        201
+        """
         if self.cache is None:
             raise UsageError("nothing was generated yet: call model.generate first")
         report: Report = self.cache.report()

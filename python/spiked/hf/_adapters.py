@@ -52,6 +52,16 @@ _DOCUMENT = """A cache whose full blocks are compressed, for `model.generate` an
     Texts of a batch must have equal lengths: padding is not supported. With beams, fill the cache and then call
     ``cache.batch_repeat_interleave(beams)``. The codec runs on the CPU; blocks of a model on another device are moved, and a
     warning says so.
+
+    Examples
+    --------
+    >>> import torch, transformers
+    >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+    ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+    >>> model = transformers.MistralForCausalLM(config).eval()
+    >>> cache = prefill(model, torch.arange(300)[None] % 64, SpikedCache(model, bits=2))
+    >>> cache.get_seq_length(), cache.report().coded_tokens     # two blocks of 128; the other 43 rows are exact
+    (299, 256)
     """
 
 
@@ -116,7 +126,23 @@ class _Common:
         raise NotImplementedError
 
     def report(self) -> Report:
-        """Stored bits by item, exact rows, and the layers that were left alone, with the reason."""
+        """Stored bits by item, exact rows, and the layers that were left alone, with the reason.
+
+        Returns
+        -------
+        Report
+
+        Examples
+        --------
+        >>> import torch, transformers
+        >>> from spiked.hf import SpikedCache, prefill
+        >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+        ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+        >>> model = transformers.MistralForCausalLM(config).eval()
+        >>> cache = prefill(model, torch.arange(300)[None] % 64, SpikedCache(model, "kivi", "kivi", bits=2))
+        >>> round(cache.report().bits_per_entry["value"], 4)    # 2 bits, and two numbers of 16 bits for each 32 entries
+        3.0
+        """
         return report_of(self._plan, {i: (p.keys, p.values) for i, p in self._pairs.items()}, self._left_alone)
 
 

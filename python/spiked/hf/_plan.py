@@ -158,7 +158,8 @@ class _Coder:
             try:
                 found: Encoded = self._codecs[head].encode(exact[text, head])
             except InputError as problem:
-                raise InputError(f"{self._side}s of layer {self._layer}, head {head}: {problem}") from None
+                reason = str(problem).replace("X: ", "", 1)
+                raise InputError(f"{self._side}s of layer {self._layer}, head {head}: {reason}") from None
             return found
 
         codes = self._plan.map(code, [(text, head) for text in range(texts) for head in range(heads)])

@@ -44,6 +44,22 @@ class Report:
         What this object holds for them.
     notes : tuple of str
         What to know about these numbers.
+
+    Examples
+    --------
+    >>> import torch, transformers
+    >>> from spiked.hf import SpikedCache, prefill
+    >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
+    ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
+    >>> model = transformers.MistralForCausalLM(config).eval()
+    >>> report = prefill(model, torch.arange(300)[None] % 64, SpikedCache(model, bits=2)).report()
+    >>> report.tokens, report.coded_tokens, report.layers, report.left_alone
+    (299, 256, (0, 1), {})
+    >>> 2.0 < report.bits_per_entry["key"] < report.stored_bits_per_entry < 8 * report.exact_bytes
+    True
+    >>> print(report)                                           # doctest: +ELLIPSIS
+    299 tokens, 256 of them coded in blocks of 128, the others exact; 2 layers, 1 text
+    ...
     """
 
     methods: Dict[str, str]
@@ -66,7 +82,7 @@ class Report:
     def __str__(self) -> str:
         lines = [
             f"{self.tokens} tokens, {self.coded_tokens} of them coded in blocks of {self.block}, the others exact; "
-            f"{len(self.layers)} layers, {self.texts} texts"
+            f"{_counted(len(self.layers), 'layer')}, {_counted(self.texts, 'text')}"
         ]
         for side, method in self.methods.items():
             items = ", ".join(f"{item} {bits:.4g}" for item, bits in self.ledger[side].items() if bits > 0)
@@ -83,6 +99,10 @@ class Report:
         for reason, layers in reasons.items():
             lines.append(f"left alone: layers {', '.join(map(str, layers))} ({reason})")
         return "\n".join([*lines, *self.notes])
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _size(tensor: Any) -> float:
