@@ -254,10 +254,10 @@ TEST(SignalVectorsBadInput, IllegalTexts) {
     fails("qr:", {"the entry law is missing"});
     fails("qr:gausian", {"unknown entry law \"gausian\"", "did you mean \"gaussian\"?"});
     fails("qr:student:1", {"\"student:1\": 1 is not possible", "above 2"});
-    fails("localised", {"it needs one J", "write localised:J"});
+    fails("localised", {"it needs one J", "did you mean \"localised:2\""});
     fails("localised:0", {"0 is not possible", "a whole number of at least 1"});
     fails("localised:2.5", {"\"2.5\" is not a whole number of at least 1"});
-    fails("localised:J=2", {"localised has no option \"J\"", "write localised:J"});
+    fails("localised:J=2", {"localised has no option \"J\"", "did you mean \"localised:2\""});
     fails("sparse:-1", {"-1 is not possible", "at least 1"});
     fails("sparse:1:2", {"it needs one K", "write sparse:K"});
     fails("eigen", {"the side is missing or unknown", "write eigen:row:INDEX or eigen:col:INDEX"});
