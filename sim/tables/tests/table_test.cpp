@@ -161,6 +161,9 @@ TEST(TableBadInput, TwoReadingsAreNotGuessed) {
     expect_bad_table("1,2\n3,4\n", {"two ways", "--delimiter comma or --decimal comma"}, "t.txt");
     expect_table({"1,2\n3,4\n", arma::mat{{1, 2}, {3, 4}}, "", "t.txt", {.delimiter = ','}});
     expect_table({"1,2\n3,4\n", arma::mat(arma::vec{1.2, 3.4}), "read with decimal comma", "t.txt", {.decimal = ','}});
+    expect_bad_table("1,50\n3,07\n", {"two ways", "--delimiter comma or --decimal comma"});
+    expect_table({"1,50\n3,70\n", arma::mat{{1, 50}, {3, 70}}, ""});
+    expect_table({"1,0\n3,0\n", arma::mat{{1, 0}, {3, 0}}, ""});
     expect_bad_table("x\n1,5\n2,5\n", {":1:", "--index yes or --decimal comma"});
     expect_table({"x\n1,5\n2,5\n",
                   arma::mat(arma::vec{1.5, 2.5}),
