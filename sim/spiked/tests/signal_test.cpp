@@ -254,7 +254,7 @@ TEST(SignalVectorsBadInput, IllegalTexts) {
     fails("qr:", {"the entry law is missing"});
     fails("qr:gausian", {"unknown entry law \"gausian\"", "did you mean \"gaussian\"?"});
     fails("qr:student:1", {"\"student:1\": 1 is not possible", "above 2"});
-    fails("localised", {"it needs one J", "did you mean \"localised:2\""});
+    fails("localised", {"it needs one J", "write localised:J"});
     fails("localised:0", {"0 is not possible", "a whole number of at least 1"});
     fails("localised:2.5", {"\"2.5\" is not a whole number of at least 1"});
     fails("localised:J=2", {"localised has no option \"J\"", "did you mean \"localised:2\""});
