@@ -250,7 +250,8 @@ TEST(TableBadInput, OtherNotationsAndFormsAreNamed) {
     expect_bad_table("a,b\n2,1.52(3)\n3,2.51(2)\n", {":2:3: \"1.52(3)\"", "with its uncertainty"});
     for (const std::string uncertain : {"1.5 (0.2)", "1.5 (.2)", "1.5(12)", "1.5 [1.2; 1.8]", "\"1.5 [1.2, 1.8]\""})
         expect_bad_table("a,b\n" + uncertain + ",2\n" + uncertain + ",4\n", {":2:1:", "with its uncertainty"});
-    expect_table({"a,b\n1 (left),2\n1 (right),4\n", arma::mat(arma::vec{2, 4}), "an index column"});
+    expect_table(
+        {"a,b\n1 (left),2\n1 (right),4\n", arma::mat(arma::vec{2, 4}), "read with a header line and an index column"});
     expect_bad_table("a,b\n2,1.5x10^3\n3,2.5x10^3\n", {":2:3: \"1.5x10^3\"", "with a power of ten"});
     expect_bad_table("a,b\n2,np.float64(1.5)\n3,np.float64(-2)\n", {":2:3: ", "a number as NumPy prints it"});
     expect_bad_table("a,b\n2,\u200B1.5\n3,2.5\n", {":2:3: ", "it holds U+200B, which is not seen"});
