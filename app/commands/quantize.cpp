@@ -22,7 +22,9 @@ sim::NotedMatrix read_prepared(const Arguments& arguments, const std::string& fi
     sim::NotedMatrix read = sim::read_noted_matrix(file, read_matrix_options(arguments));
     std::vector<std::string> notes = std::move(read.notes);
     const auto add = [&](const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); };
-    add(sim::data_notes(read.matrix, {read.of_text, std::nullopt}));
+    sim::NoteContext context{read.of_text, std::nullopt};
+    if (preparation.empty()) context.largest_value = sim::largest_value_of_means(read.matrix);
+    add(sim::data_notes(read.matrix, context));
     sim::NotedMatrix ready = located([&] { return file; }, [&] { return sim::prepared(read.matrix, preparation); });
     add(ready.notes);
     const arma::uword zero_rows = arma::accu(arma::all(ready.matrix == 0.0, 1));

@@ -1,12 +1,22 @@
 #include "core/text/name_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "core/runtime/error.hpp"
+#include "core/text/suggested_option.hpp"
 
 namespace spiked {
+
+std::string suggested_option(std::string_view value, const std::vector<OptionSpec>& specs) {
+    std::vector<std::string> written;
+    for (const auto& spec : specs)
+        if (!spec.key.empty() && std::ranges::find(spec.value.choices, value) != spec.value.choices.end())
+            written.push_back(fmt::format("\"{}{}{}\"", long_name(spec), spec.key.starts_with('-') ? " " : "=", value));
+    return written.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(written, " or "));
+}
 
 NameOptions::NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>& specs)
     : parsed_(parsed), specs_(specs) {
@@ -25,9 +35,11 @@ NameOptions::NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>
         if (std::find(words.begin(), words.end(), value) == words.end()) {
             std::vector<std::string> all = words;
             for (const auto& key : keys) all.push_back(key + "=");
-            if (behind_name == nullptr)
-                throw usage_error("{}{} has no variant or option \"{}\"{}", place, parsed.name, value,
-                                  all.empty() ? std::string("; it takes none") : suggestion(value, all));
+            if (behind_name == nullptr) {
+                std::string instead = suggested_option(value, specs);
+                if (instead.empty()) instead = all.empty() ? "; it takes none" : suggestion(value, all);
+                throw usage_error("{}{} has no variant or option \"{}\"{}", place, parsed.name, value, instead);
+            }
             require_accepted(*behind_name, value, place);
         }
         if (std::count(parsed.values.begin(), parsed.values.end(), value) > 1)
@@ -42,7 +54,12 @@ NameOptions::NameOptions(const ParsedName& parsed, const std::vector<OptionSpec>
             std::string instead = behind_name == nullptr
                                       ? std::string("; it takes none")
                                       : fmt::format("; write {}:{}", parsed.name, behind_name->value.shown);
-            if (!keys.empty()) instead = suggestion(key, keys);
+            const std::string nearest = keys.empty() ? "" : suggestion(key, keys);
+            if (behind_name != nullptr && accepts(behind_name->value, option.second) && parsed.values.empty() &&
+                !nearest.starts_with("; did you mean"))
+                instead = fmt::format("; did you mean \"{}:{}\"?", parsed.name, option.second);
+            else if (!keys.empty())
+                instead = nearest;
             throw usage_error("{}{} has no option \"{}\"{}", place, parsed.name, key, instead);
         }
         require_accepted(*std::find_if(specs.begin(), specs.end(), [&](const auto& spec) { return spec.key == key; }),

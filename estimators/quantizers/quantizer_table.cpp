@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/runtime/error.hpp"
+#include "core/text/suggested_option.hpp"
 #include "estimators/quantizers/common_specs.hpp"
 
 namespace spiked::estimators {
@@ -57,10 +58,14 @@ bool is_row_quantizer(std::string_view name) { return quantizer_families().find(
 QuantizerSpec quantizer_spec(std::string_view text) {
     const ParsedName parsed = parse_name(text);
     const QuantizerFamily& family = quantizer_families().named(parsed.name);
-    if (!parsed.values.empty())
-        throw usage_error("\"{}\": {} takes no value after its name; bits are given by --bits", parsed.text,
-                          parsed.name);
     const auto& specs = family.entry.options;
+    if (!parsed.values.empty()) {
+        const std::string variant = parsed.name + "-" + parsed.values.front();
+        std::string instead = suggested_option(parsed.values.front(), specs);
+        if (quantizer_families().find(variant) != nullptr) instead = "; did you mean \"" + variant + "\"?";
+        throw usage_error("\"{}\": {} takes no value after its name{}", parsed.text, parsed.name,
+                          instead.empty() ? "; bits are given by --bits" : instead);
+    }
     const auto in_the_name = [](const OptionSpec& spec) { return !spec.key.starts_with('-'); };
     if (!parsed.options.empty() && std::none_of(specs.begin(), specs.end(), in_the_name))
         throw usage_error("\"{}\": {} has no option \"{}\"; it takes none, see --rotation, --codebook, --norm",

@@ -196,7 +196,10 @@ std::optional<OtherFormat> recognise(std::string_view head, const FileFormat& ex
             return std::nullopt;
         return OtherFormat{"gzip-compressed", unpack};
     }
-    if (const ForeignFormat* foreign = foreign_format(head)) return OtherFormat{foreign->what, foreign->advice};
+    // Pages of the web may begin with empty lines.
+    const std::size_t begin = std::min(head.find_first_not_of(" \r\n"), head.size());
+    if (const ForeignFormat* foreign = foreign_format(head.substr(begin).starts_with('<') ? head.substr(begin) : head))
+        return OtherFormat{foreign->what, foreign->advice};
     if (const FileFormat* other = own_format(head)) return OtherFormat{other->found, other->advice};
     if (begins_mathematica(head))
         return OtherFormat{"a list of Mathematica",

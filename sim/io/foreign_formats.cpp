@@ -16,9 +16,9 @@ constexpr std::string_view xz_beginning{"\xfd\x37zXZ\0", 6};
 constexpr const char* fetch_itself = "the download saved an error or login page; fetch the file itself";
 constexpr const char* from_pickle =
     "pickles can run programs and are never opened; save it as safetensors or, where you made it yourself (a sparse "
-    "matrix: with .toarray() behind open('FILE','rb'))): python3 -c "
-    "\"import pickle,numpy; numpy.save('x.npy', numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb')), "
-    "dtype=float), numpy.nan))\"";
+    "matrix: with .toarray() behind 'latin1')): python3 -c \"import pickle,numpy; numpy.save('x.npy', "
+    "numpy.ma.filled(numpy.ma.asarray(pickle.load(open('FILE','rb'), encoding='latin1'), dtype=float), "
+    "numpy.nan))\"";
 constexpr const char* from_torch =
     "it holds a pickle, which is never opened; its tensors, with the names or numbers of what holds them: python3 -c "
     "\"import torch; from safetensors.torch import save_file; from torch.utils._pytree import tree_flatten_with_path "
@@ -123,6 +123,14 @@ constexpr ForeignFormat foreign_formats[] = {
     {0, "\x80\x03", "a Python pickle", from_pickle},
     {0, "\x80\x04", "a Python pickle", from_pickle},
     {0, "\x80\x05", "a Python pickle", from_pickle},
+    // As text, which is how Python 2 writes them: an object of a class, a list, a dictionary.
+    {0, "cnumpy", "a Python pickle", from_pickle},
+    {0, "cpandas", "a Python pickle", from_pickle},
+    {0, "ccopy_reg\n", "a Python pickle", from_pickle},
+    {0, "(lp0\n", "a Python pickle", from_pickle},
+    {0, "(lp1\n", "a Python pickle", from_pickle},
+    {0, "(dp0\n", "a Python pickle", from_pickle},
+    {0, "(dp1\n", "a Python pickle", from_pickle},
     {0, {"X\n\0\0\0", 5}, "an R object (RDS)", from_rds, true},
     // As text: the lines behind "A" are the version of the format, that of R and the oldest one that reads it.
     {10, "\n131840\n", "an R object (RDS, as text)", from_rds, true},

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "core/runtime/error.hpp"
 #include "core/runtime/stop_point.hpp"
@@ -358,6 +359,25 @@ std::optional<std::string> note_on_means(const arma::mat& matrix, double largest
     for (const bool rows : {false, true})
         if (const double part = part_of_means(matrix, rows, largest_value); part > 0.5) return means_note(rows, part);
     return std::nullopt;
+}
+
+double largest_value_of_means(const arma::mat& matrix) {
+    constexpr int most_steps = 50;
+    constexpr double accuracy = 1e-6;
+    const double scale = arma::abs(matrix).max();
+    if (!(scale > 0.0)) return 0.0;
+    const arma::mat scaled = matrix / scale;
+    arma::vec direction = arma::mean(scaled, 0).t() + scaled.t() * arma::mean(scaled, 1);
+    double value = 0.0;
+    for (int step = 0; step < most_steps; ++step) {
+        const double length = arma::norm(direction);
+        if (!(length > 0.0)) return value * scale;
+        const arma::vec image = scaled * (direction / length);
+        const double before = std::exchange(value, arma::norm(image));
+        if (value - before <= accuracy * value) break;
+        direction = scaled.t() * image;
+    }
+    return value * scale;
 }
 
 }  // namespace spiked::sim

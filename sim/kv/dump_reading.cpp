@@ -179,16 +179,28 @@ std::vector<std::string> possible_formats(const TensorContainer& file) {
     const auto& tensors = file.tensors();
     if (!unread_form(file).empty()) return {};
     if (!NamePattern(default_pattern).matches(tensors).empty()) return {};
+    // Where sides have layouts of their own, shapes tell them: they differ, and the sizes of the axes are the same.
+    const auto fit = [&](const SideLayouts& layouts, const std::vector<NamedPlace>& places) {
+        const auto shape_of = [&](Side side) -> const std::vector<std::size_t>* {
+            const auto held = std::ranges::find(places, std::optional(side), &NamedPlace::side);
+            return held == places.end() ? nullptr : &tensors[held->index].shape;
+        };
+        const auto& [keys, values, queries] = layouts;
+        if (!keys || !values) return false;
+        if (keys->axes == values->axes) return keys->fits(tensors[places.front().index].shape);
+        const auto *key = shape_of(Side::key), *value = shape_of(Side::value);
+        if (key == nullptr || value == nullptr || *key == *value || !keys->fits(*key) || !values->fits(*value))
+            return false;
+        return std::ranges::all_of(
+            keys->axes, [&](CacheAxis axis) { return keys->size(axis, *key) == values->size(axis, *value); });
+    };
     const auto may_be = [&](const DumpFormat& format) {
         for (const auto& pattern : format.patterns) {
             const NamePattern names(pattern);
             const auto places = names.matches(tensors);
             if (places.empty() || names.may_count_layers(tensors[places.front().index].name)) continue;
-            // That sides have layouts of their own cannot be seen in a shape.
-            return std::any_of(format.layouts.begin(), format.layouts.end(), [&](const auto& text) {
-                const auto layout = parse_cache_layout(text);
-                return layout && layout->fits(tensors[places.front().index].shape);
-            });
+            return std::any_of(format.layouts.begin(), format.layouts.end(),
+                               [&](const auto& text) { return fit(*parse_side_layouts(text), places); });
         }
         return false;
     };

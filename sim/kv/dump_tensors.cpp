@@ -194,7 +194,8 @@ private:
     }
 
     void reject_unread_form() const {
-        if (const auto text = unread_form(file_); !text.empty()) throw Unfit("{}", text);
+        if (!unread_form_) unread_form_ = unread_form(file_);
+        if (!unread_form_->empty()) throw Unfit("{}", *unread_form_);
     }
 
     [[noreturn]] void reject_layout(const StoredTensor& held, const std::vector<std::string>& legal) const {
@@ -429,6 +430,7 @@ private:
     std::vector<std::string> empty_;
     std::vector<std::size_t> unfit_;  ///< tensors of layers that are left out
     std::optional<CacheScales> scales_;
+    mutable std::optional<std::string> unread_form_;  ///< of the whole file, looked for once
     FoundTensors found_;
 };
 

@@ -16,10 +16,14 @@ namespace {
 
 /// The part that holds a token of a head.
 const StoredPart& part_of(const DumpTensor& tensor, std::size_t head, std::size_t stored_token) {
-    for (const auto& part : tensor.parts)
-        if (head >= part.first_head && head - part.first_head < part.axes.heads && stored_token >= part.first_token &&
-            stored_token - part.first_token < part.axes.tokens)
-            return part;
+    // Parts are in the order of their first tokens, so those behind the token are skipped at once.
+    const auto behind = std::ranges::partition_point(
+        tensor.parts, [&](const StoredPart& part) { return part.first_token <= stored_token; });
+    for (auto at = behind; at != tensor.parts.begin();) {
+        const StoredPart& part = *--at;
+        if (stored_token - part.first_token >= part.axes.tokens) break;
+        if (head >= part.first_head && head - part.first_head < part.axes.heads) return part;
+    }
     throw precondition_error("tensor {} has no head {} at token {}", tensor.name, head, stored_token);
 }
 

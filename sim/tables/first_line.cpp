@@ -124,13 +124,27 @@ private:
         if (names && whole.cells + 1 == form_.columns) return true;
         const bool below = seen_.numbers > 0;
         if (rest.quoted == rest.numbers && rest.missing == 0 && below && !form_.quoted) return true;
-        if (unnamed && rest.digits == rest.cells) return true;
+        if (unnamed && (rest.digits == rest.cells || counts_behind_no_names(rest))) return true;
         if (unnamed && rest.numbers == rest.cells) {
             if (names || first_column_counts()) return true;
             return numbers_behind_no_name(rest);
         }
         if (!counts_ || !below) return false;
         return counting_header(whole, rest, names) || axis_header(whole, rest, names);
+    }
+    /// Whether a second cell without a name is in front of numbers that count, as above a MultiIndex of pandas.
+    [[nodiscard]] bool counts_behind_no_names(const LineSummary& rest) const {
+        if (!is_unnamed(rest.first) || rest.digits + 1 != rest.cells) return false;
+        return rest.digits > 1 && summary_of(first_line(), form_.delimiter, form_.decimal, 2).counts;
+    }
+    /// Whether numbers count 0, 1, 2, ... in front of words, as where columns with names were added to such without.
+    [[nodiscard]] bool counts_in_front_of_words(const LineSummary& whole, const LineSummary& rest) const {
+        const auto counts = [&](std::string_view line) {
+            const auto numbers =
+                summary_of(line, form_.delimiter, form_.decimal, whole.cells - rest.cells, rest.numbers);
+            return numbers.counts && numbers.first_number == 0.0;
+        };
+        return rest.numbers > 1 && (fractions() || rest.numbers > 3) && counts(first_line()) && few_below(counts);
     }
     /// Words and numbers in one line: a header of years or codes behind the name of the first column, or mostly words.
     [[nodiscard]] bool mixed_header(const LineSummary& whole, const LineSummary& rest, bool names) const {
@@ -141,6 +155,7 @@ private:
             return true;
         if (rest.digits < rest.numbers) return false;
         if (names) reject_named_index(rest);
+        if (!names && counts_in_front_of_words(whole, rest)) return true;
         return 2 * rest.words > rest.cells || (!names && whole.first_kind == CellKind::text && rest.cells > 2);
     }
 

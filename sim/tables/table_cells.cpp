@@ -146,6 +146,19 @@ std::string_view other_separator(std::string_view line) {
     }
 }
 
+namespace {
+
+/// (2), [1.2, 1.8] and others behind a number and perhaps a blank.
+bool is_uncertainty(std::string_view text) {
+    if (text.starts_with(' ')) text.remove_prefix(1);
+    const bool enclosed =
+        (text.starts_with('(') && text.ends_with(')')) || (text.starts_with('[') && text.ends_with(']'));
+    return enclosed && text.size() > 2 && text.find_first_of("0123456789") != text.npos &&
+           text.substr(1, text.size() - 2).find_first_not_of("0123456789.,;+-eE% ") == text.npos;
+}
+
+}  // namespace
+
 std::string unread_notation(std::string_view text) {
     static constexpr std::string_view currencies[] = {"$", "\u20AC", "\u00A3", "\u00A5", "\u20B9"};
     static constexpr std::string_view bounds[] = {"<", ">", "~", "\u2264", "\u2265", "\u00B1"};
@@ -190,9 +203,7 @@ std::string unread_notation(std::string_view text) {
     if (rest.front() == '/' && is_digits(rest.substr(1))) return "a fraction";
     if (std::any_of(std::begin(powers), std::end(powers), [&](auto mark) { return rest.starts_with(mark); }))
         return "with a power of ten";
-    if (contains("\u00B1") ||
-        (rest.starts_with('(') && rest.ends_with(')') && is_digits(rest.substr(1, rest.size() - 2))))
-        return "with its uncertainty";
+    if (contains("\u00B1") || is_uncertainty(rest)) return "with its uncertainty";
     const bool imaginary = rest.ends_with('j') || rest.ends_with('i');
     if (imaginary && (rest.size() == 1 || rest.find_first_not_of("0123456789.eE+- ") == rest.size() - 1))
         return "a complex number";

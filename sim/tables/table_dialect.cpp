@@ -114,8 +114,9 @@ std::optional<char> decimal_of(const std::string& path, const MarksSeen& seen, c
 void reject_ambiguous_commas(const std::string& path, const std::vector<std::string_view>& lines,
                              const TableDialect& given) {
     if (given.delimiter || given.decimal) return;
-    bool paired = true;  // "1,5, 2,5": every other comma has a blank behind it
-    bool single = true;  // "1,5": one comma between digits
+    bool paired = true;   // "1,5, 2,5": every other comma has a blank behind it
+    bool single = true;   // "1,5": one comma between digits
+    bool padded = false;  // "1,05": zeros in front of another digit, which are not written in front of a whole number
     for (const auto line : lines) {
         std::size_t commas = 0;
         for (std::size_t at = 0; (at = line.find(',', at)) != line.npos && commas < cells_looked_at; ++at) {
@@ -125,13 +126,15 @@ void reject_ambiguous_commas(const std::string& path, const std::vector<std::str
         }
         paired = paired && commas >= 3 && commas % 2 == 1;
         single = single && commas == 1 && line.find('.') == line.npos && number_with_comma(line);
+        const std::size_t behind = line.find(",0");
+        padded = padded || (behind != line.npos && behind + 2 < line.size() && is_digits(line.substr(behind + 2, 1)));
     }
     if (paired)
         throw input_error(
             "{}: commas with and without a blank behind them (they may be decimal marks and delimiters): write "
             "semicolons between cells, or say --delimiter comma if each comma separates two cells",
             path);
-    if (single && !lower_case(path).ends_with(".csv") && !lower_case(path).ends_with(".csv.gz"))
+    if (single && (padded || (!lower_case(path).ends_with(".csv") && !lower_case(path).ends_with(".csv.gz"))))
         throw input_error(
             "{}: lines such as {} can be read in two ways (two cells, or one number with a decimal comma): say "
             "--delimiter comma or --decimal comma",

@@ -161,6 +161,8 @@ void reject_printed_part(const std::string& path, const TextLine& line) {
         throw input_error("{}:{}: a printed table (its lines are drawn): save the table, for example with write_csv",
                           path, line.number);
     const bool title = begin + 1 < text.size() && std::isalpha(static_cast<unsigned char>(text[begin + 1])) != 0;
+    if (text.substr(begin).starts_with("- ["))
+        throw input_error("{}:{}: a list of YAML: sed -e 's/^ *- *[[]//' -e 's/[]]//' FILE > x.csv", path, line.number);
     if (text.substr(begin).starts_with("[") && !text.substr(begin).starts_with("[,") && !title && text.ends_with("]"))
         throw input_error("{}:{}: brackets, as NumPy prints an array: save it with numpy.save, or leave them out", path,
                           line.number);

@@ -105,6 +105,8 @@ std::string in_keys(std::string text) {
                                                                 {"--delimiter", "delimiter"},
                                                                 {"--decimal", "decimal"},
                                                                 {"--layout", "layout"},
+                                                                {"--center rows", "center = \"rows\""},
+                                                                {"--center columns", "center = \"columns\""},
                                                                 {"--missing uniform", "missing = \"uniform\""}};
     for (const auto& [option, key] : words)
         for (std::size_t at = text.find(option); at != std::string::npos; at = text.find(option, at + key.size()))
@@ -280,7 +282,9 @@ BlockSource matrix_source(const std::string& path, const sim::Preparation& prepa
         for (const auto& text : notes) source.notes.push_back(fmt::format("{}: {}", path, text));
     };
     for (const auto& text : read.notes) source.notes.push_back(in_keys(text));  // they name the file
-    note(sim::data_notes(read.matrix, {read.of_text, std::nullopt}));
+    sim::NoteContext context{read.of_text, std::nullopt};
+    if (preparation.empty()) context.largest_value = sim::largest_value_of_means(read.matrix);
+    for (const auto& text : sim::data_notes(read.matrix, context)) note({in_keys(text)});
     sim::NotedMatrix ready =
         located([&] { return path; }, [&] { return sim::prepared(std::move(read.matrix), preparation); });
     note(ready.notes);

@@ -277,6 +277,9 @@ TEST(MatrixNotes, GoToStandardErrorAndJson) {
     EXPECT_NE(notes_in(spiked("quantize " + zero + " --json").json()).find("2 zero rows: they count in the bits"),
               std::string::npos);
     EXPECT_NE(coded.err.find("of the prepared matrix"), std::string::npos);
+    EXPECT_EQ(notes_in(coded.json()).find("mostly the means"), std::string::npos);
+    EXPECT_NE(notes_in(spiked("quantize " + zero + " --json").json()).find("mostly the means of the columns"),
+              std::string::npos);
     const Json stripped = spectrum_of(scratch("zero.npy"));
     EXPECT_NE(notes_in(stripped).find("2 zero rows left out (--keep-empty keeps them)"), std::string::npos);
     EXPECT_EQ(number(stripped, "stripped_rows"), 2);

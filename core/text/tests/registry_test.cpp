@@ -118,7 +118,26 @@ TEST(NameOptions, AreCheckedWhenTheNameIsParsed) {
     const auto value_alone = [&](const char* text) {
         return usage_message([&] { (void)NameOptions(parse_name(text), {{"", whole("R", 1), "rank"}}); });
     };
-    EXPECT_EQ(value_alone("svd:rank=3"), "\"svd:rank=3\": svd has no option \"rank\"; write svd:R");
+    EXPECT_EQ(value_alone("svd:rank=3"), "\"svd:rank=3\": svd has no option \"rank\"; did you mean \"svd:3\"?");
+    EXPECT_EQ(value_alone("svd:rank=0"), "\"svd:rank=0\": svd has no option \"rank\"; write svd:R");
+    EXPECT_EQ(message("svd:rank=3"), "\"svd:rank=3\": svd has no option \"rank\"; did you mean \"svd:3\"?");
+    EXPECT_EQ(message("svd:sed=3"), "\"svd:sed=3\": svd has no option \"sed\"; did you mean \"seed\"?");
+}
+
+TEST(NameOptions, AValueThatIsWrittenLikeAnOptionIsRecognised) {
+    const std::vector<OptionSpec> specs = {{"rank", one_of_or({"rd", "ed"}, whole("R"))},
+                                           {"edge", one_of({"fit", "points"})},
+                                           {"impute", one_of({"none", "fit"})},
+                                           {"--rotation", one_of({"haar", "identity"})},
+                                           {"paper", {}}};
+    const auto message = [&](const char* text) {
+        return usage_message([&] { (void)NameOptions(parse_name(text), specs); });
+    };
+    EXPECT_EQ(message("x:ed"), "\"x:ed\": x has no variant or option \"ed\"; did you mean \"rank=ed\"?");
+    EXPECT_EQ(message("x:paper:fit"),
+              "\"x:paper:fit\": x has no variant or option \"fit\"; did you mean \"edge=fit\" or \"impute=fit\"?");
+    EXPECT_EQ(message("x:haar"), "\"x:haar\": x has no variant or option \"haar\"; did you mean \"--rotation haar\"?");
+    EXPECT_EQ(message("x:papr"), "\"x:papr\": x has no variant or option \"papr\"; did you mean \"paper\"?");
 }
 
 TEST(NameOptions, HaveTheDefaultsOfTheirSpecs) {

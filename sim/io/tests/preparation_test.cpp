@@ -185,7 +185,25 @@ TEST(DataNotes, NameMeansThatMakeUpTheFirstSingularValue) {
         ASSERT_EQ(notes(by_row).size(), 1U);
         EXPECT_NE(notes(by_row).front().find("--center rows removes them"), std::string::npos);
         EXPECT_TRUE(data_notes(noise + 0.7).empty()) << "without the singular value nothing is known";
+        const auto quick_notes = [&](const arma::mat& matrix) {
+            return data_notes(matrix, {.largest_value = largest_value_of_means(matrix)});
+        };
+        for (const arma::mat& matrix : {noise, arma::mat(noise.t()), arma::mat(noise + 0.7), by_row})
+            EXPECT_EQ(quick_notes(matrix), notes(matrix));
     }
+}
+
+TEST(LargestValueOfMeans, IsThatOfTheDecompositionOrBelow) {
+    arma::arma_rng::set_seed(6);
+    const arma::mat noise = arma::randn(60, 30);
+    for (const double offset : {0.3, 1.0, 1e200}) {
+        const double exact = arma::norm(noise * (offset > 1e100 ? offset : 1.0) + offset, 2);
+        EXPECT_NEAR(largest_value_of_means(noise * (offset > 1e100 ? offset : 1.0) + offset), exact, 1e-4 * exact);
+    }
+    EXPECT_LE(largest_value_of_means(noise), arma::norm(noise, 2) * (1.0 + 1e-12));
+    EXPECT_EQ(largest_value_of_means(arma::mat(3, 4, arma::fill::zeros)), 0.0);
+    EXPECT_EQ(largest_value_of_means({{1, -1}, {-1, 1}}), 0.0) << "no means";
+    EXPECT_NEAR(largest_value_of_means({{3, 4}}), 5.0, 1e-12);
 }
 
 }  // namespace

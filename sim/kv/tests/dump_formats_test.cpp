@@ -419,6 +419,15 @@ TEST_F(Formats, PatternsThatNamesFollowAreProposedAndWork) {
     for (const char* name : {"L0H0_K", "L0H0_V", "L0H1_K", "L0H1_V", "L1H0_K", "L1H0_V"})
         heads.push_back(stored_cache(name, {16, 8}, any));
     expect_error(ErrorKind::input, [&] { KvDump(write(heads)); }, {"--pattern 'L{layer}H{head}_{side}'"});
+    // Keys and values of Bloom have their tokens on other axes.
+    const auto pair_of = [&](const std::vector<std::size_t>& keys, const std::vector<std::size_t>& values) {
+        return write(
+            {stored_cache("past_key_values.0.0", keys, any), stored_cache("past_key_values.0.1", values, any)});
+    };
+    expect_error(ErrorKind::input, [&] { KvDump(pair_of({2, 8, 16}, {2, 16, 8})); }, {"give --format bloom, or"});
+    EXPECT_EQ(KvDump(pair_of({2, 8, 16}, {2, 16, 8}), {.format = "bloom"}).tensors().size(), 2U);
+    expect_error(ErrorKind::input, [&] { KvDump(pair_of({2, 16, 8}, {2, 16, 8})); }, {"give --pattern"});
+    expect_error(ErrorKind::input, [&] { KvDump(pair_of({2, 8, 16}, {2, 12, 8})); }, {"give --pattern"});
     expect_error(ErrorKind::input,
                  [&] {
                      KvDump(write({stored_cache("cache", {2, 2, 1, 2, 16, 8}, any)}));

@@ -257,7 +257,7 @@ TEST(SignalVectorsBadInput, IllegalTexts) {
     fails("localised", {"it needs one J", "write localised:J"});
     fails("localised:0", {"0 is not possible", "a whole number of at least 1"});
     fails("localised:2.5", {"\"2.5\" is not a whole number of at least 1"});
-    fails("localised:J=2", {"localised has no option \"J\"", "write localised:J"});
+    fails("localised:J=2", {"localised has no option \"J\"", "did you mean \"localised:2\""});
     fails("sparse:-1", {"-1 is not possible", "at least 1"});
     fails("sparse:1:2", {"it needs one K", "write sparse:K"});
     fails("eigen", {"the side is missing or unknown", "write eigen:row:INDEX or eigen:col:INDEX"});

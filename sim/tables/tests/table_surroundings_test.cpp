@@ -663,6 +663,27 @@ TEST(TableSurroundings, SecondIndexOfPandasIsNoData) {
     expect_rejected(",,a,b\nx,1,.5,.6\nx,2,.7,.8\ny,1,.9,1\n",
                     {":1: ", "no name for column 2", "leave that column out"});
     expect_matrix({",n,a\nx,1,.5\nx,2,.7\n", arma::mat{{1, .5}, {2, .7}}, "an index column"});
+    // Columns without names of their own are counted.
+    for (const char* rows : {"x,1,.5,.6\nx,2,.7,.8\ny,1,.9,1\n", "0,1,.5,.6\n0,2,.7,.8\n1,1,.9,1\n"})
+        expect_rejected(std::string(",,0,1\n") + rows, {":1: ", "no name for column 2", "leave that column out"});
+    expect_rejected(",,3,7\n1,2,.5,.6\n2,2,.7,.8\n", {":1:1: 2 missing"});
+}
+
+/// Named columns were added to others, which pandas counts.
+TEST(TableSurroundings, CountedNamesInFrontOfWordsAreAHeader) {
+    const std::string numbers = "0,1,2,x\n.5,1,7,.1\n.7,2,8,.2\n.9,3,9,.3\n";
+    const arma::mat expected{{.5, 1, 7, .1}, {.7, 2, 8, .2}, {.9, 3, 9, .3}};
+    expect_matrix({numbers, expected, "a header line"});
+    expect_matrix({",0,1,2,x\n0,.5,1,7,.1\n1,.7,2,8,.2\n2,.9,3,9,.3\n", expected, "a header line and an index"});
+    const std::string line = "read_csv('FILE').select_dtypes('number')";
+    expect_rejected("0,1,kind\n.5,1,a\n.7,2,b\n.9,3,a\n", {"\"a\" is not a number", line});
+    expect_rejected(",0,1,kind\n0,.5,1,a\n1,.7,2,b\n2,.9,3,a\n", {"\"a\" is not a number", line});
+    expect_rejected("0,1,yes\n2,3,no\n4,5,no\n", {"\"yes\" is not a number", "header=None"});
+    expect_rejected("0,1,2,3,a\n0,1,2,3,b\n0,1,2,3,a\n", {"\"a\" is not a number", "header=None"});
+}
+
+TEST(TableSurroundings, ListsOfYamlSayHowTheyBecomeRows) {
+    expect_rejected("- [1.5, 2]\n- [3, 4]\n", {":1: a list of YAML: sed"});
 }
 
 /// Several columns of names in front, with a header, without one, and with one that has no names for them.

@@ -161,6 +161,9 @@ TEST(TableBadInput, TwoReadingsAreNotGuessed) {
     expect_bad_table("1,2\n3,4\n", {"two ways", "--delimiter comma or --decimal comma"}, "t.txt");
     expect_table({"1,2\n3,4\n", arma::mat{{1, 2}, {3, 4}}, "", "t.txt", {.delimiter = ','}});
     expect_table({"1,2\n3,4\n", arma::mat(arma::vec{1.2, 3.4}), "read with decimal comma", "t.txt", {.decimal = ','}});
+    expect_bad_table("1,50\n3,07\n", {"two ways", "--delimiter comma or --decimal comma"});
+    expect_table({"1,50\n3,70\n", arma::mat{{1, 50}, {3, 70}}, ""});
+    expect_table({"1,0\n3,0\n", arma::mat{{1, 0}, {3, 0}}, ""});
     expect_bad_table("x\n1,5\n2,5\n", {":1:", "--index yes or --decimal comma"});
     expect_table({"x\n1,5\n2,5\n",
                   arma::mat(arma::vec{1.5, 2.5}),
@@ -245,6 +248,10 @@ TEST(TableBadInput, OtherNotationsAndFormsAreNamed) {
     expect_bad_table("a,b\n2,1.5e400\n3,2.5\n", {":2:3: \"1.5e400\"", "beyond the largest number"});
     expect_bad_table("a,b\n0x1.8p+0,2\n0x1p+1,3\n", {":2:1: \"0x1.8p+0\"", "a hexadecimal number"});
     expect_bad_table("a,b\n2,1.52(3)\n3,2.51(2)\n", {":2:3: \"1.52(3)\"", "with its uncertainty"});
+    for (const std::string uncertain : {"1.5 (0.2)", "1.5 (.2)", "1.5(12)", "1.5 [1.2; 1.8]", "\"1.5 [1.2, 1.8]\""})
+        expect_bad_table("a,b\n" + uncertain + ",2\n" + uncertain + ",4\n", {":2:1:", "with its uncertainty"});
+    expect_table(
+        {"a,b\n1 (left),2\n1 (right),4\n", arma::mat(arma::vec{2, 4}), "read with a header line and an index column"});
     expect_bad_table("a,b\n2,1.5x10^3\n3,2.5x10^3\n", {":2:3: \"1.5x10^3\"", "with a power of ten"});
     expect_bad_table("a,b\n2,np.float64(1.5)\n3,np.float64(-2)\n", {":2:3: ", "a number as NumPy prints it"});
     expect_bad_table("a,b\n2,\u200B1.5\n3,2.5\n", {":2:3: ", "it holds U+200B, which is not seen"});

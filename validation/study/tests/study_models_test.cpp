@@ -292,6 +292,10 @@ TEST(StudyModels, AMatrixFileIsMeasuredWithADifferentRotationInEachReplicate) {
     const arma::mat expected = block.each_row() - arma::mean(block, 0);
     EXPECT_TRUE(arma::approx_equal(centred.block(0, 0), expected, "absdiff", 1e-14));
     EXPECT_NE(centred.cells[0].hash(), experiment.cells[0].hash());
+    ASSERT_EQ(experiment.notes.size(), 1U);
+    EXPECT_NE(experiment.notes[0].find("mostly the means of the columns"), std::string::npos);
+    EXPECT_NE(experiment.notes[0].find("center = \"columns\" removes them"), std::string::npos);
+    EXPECT_TRUE(centred.notes.empty());
     const std::string of_file = "kind = \"matrix\"\nsource = [\"" + path + "\"]\n";
     expect_rejected(of_file + "center = \"colums\"", "did you mean \"columns\"?");
     expect_rejected(of_file + "standardize = \"both\"", "\"both\" of standardize is not possible");
