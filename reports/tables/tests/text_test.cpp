@@ -126,13 +126,13 @@ TEST(TextTable, FoldsAFewRowsAtATime) {
     TextTable table({"name", "first", "second"});
     for (int row = 1; row <= 45; ++row) table.add({fmt::format("a{:02}", row), "1", std::to_string(row)});
     const std::string text = table.text(12);
-    const std::size_t first = text.find("a20      20\n");
+    const std::size_t first = text.find("a20       20\n");
     const std::size_t next = text.find("... further rows\nname  first\na21       1\n");
     ASSERT_NE(first, std::string::npos) << text;
     ASSERT_NE(next, std::string::npos) << text;
     EXPECT_LT(first, next) << "the last column of the first rows stands before further rows";
     EXPECT_NE(text.find("... further rows\nname  first\na41 "), std::string::npos) << text;
-    EXPECT_TRUE(text.ends_with("a45      45\n")) << text;
+    EXPECT_TRUE(text.ends_with("a45       45\n")) << text;
 }
 
 TEST(TextTable, ReplacesControlCharacters) {
