@@ -42,7 +42,7 @@ function search_without_server() {
   index.src = new URL("search/sections.js", root);
   index.onload = show;
   input.addEventListener("input", show);
-  input.value = new URLSearchParams(location.search).get("q") || "";
+  input.value = new URLSearchParams(location.search).get("find") || "";
   document.querySelector(".md-header__inner").append(box);
   document.head.append(index);
 }
