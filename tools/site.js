@@ -43,6 +43,8 @@ function search_without_server() {
   index.onload = show;
   input.addEventListener("input", show);
   input.value = new URLSearchParams(location.search).get("find") || "";
+  for (const part of document.querySelectorAll('[data-md-component="search"], .md-header label[for="__search"]'))
+    part.style.display = "none";
   document.querySelector(".md-header__inner").append(box);
   document.head.append(index);
 }
