@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -427,7 +428,9 @@ void keep_apart(const std::string& output, const std::string& other) {
 }
 
 void print_note(const Arguments& arguments, std::string_view text) {
-    if (!arguments.quiet()) std::fprintf(stderr, "%s\n", without_control_characters(text).c_str());
+    if (arguments.quiet()) return;
+    const std::string lines = wrapped_lines(without_control_characters(text), terminal_columns(STDERR_FILENO));
+    std::fprintf(stderr, "%s\n", lines.c_str());
 }
 
 }  // namespace spiked::app

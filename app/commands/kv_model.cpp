@@ -218,9 +218,7 @@ Command kv_retrieve_command() {
         model_option(),
         model_method_option(),
         several_bits_option("1,2,3"),
-        {"--layers", one_of({"all", "last"}), "layers to compress; of dumps only the last", "all", false},
         budget_option(),
-        block_option(),
         {"--plot", any_text("FILE"),
          "draw the attention of the first prompt's questions before and after compression, or of --prompts-file a "
          "heatmap of the recall by context; as .svg, .png or .pdf",
@@ -230,7 +228,11 @@ Command kv_retrieve_command() {
         threads_option(),
     };
     options.insert(options.begin() + 1, needle_options().begin(), needle_options().end());
-    options = joined({options, storage_options(), quantizer_options()});
+    const auto details =
+        in_group(how_it_is_measured,
+                 {{"--layers", one_of({"all", "last"}), "layers to compress; of dumps only the last", "all", false},
+                  block_option()});
+    options = joined({options, details, storage_options(), quantizer_options()});
     return {"kv retrieve",
             "measure how often a model, or its last layer in a dump, still finds needles (keys with values) in a "
             "compressed context",
@@ -255,15 +257,17 @@ Command kv_perplexity_command() {
         model_method_option(),
         several_bits_option("2,3,4"),
         budget_option(),
-        {"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
-         "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
-        block_option(),
         store_option(
             "keep every document's numbers in a store and print the table of kv frontier --model; the same command "
             "again resumes"),
         threads_option(),
     };
-    options = joined({options, quantizer_options()});
+    const auto details = in_group(
+        how_it_is_measured,
+        {{"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
+          "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
+         block_option()});
+    options = joined({options, details, quantizer_options()});
     return {"kv perplexity",
             "run a model on its own compressed cache and measure how many nats per token compression adds to its loss",
             {"spiked kv perplexity --model model/ --tokens pages.npy",

@@ -216,15 +216,23 @@ int frontier(const Arguments& arguments) {
     if (arguments.has("--model")) return measured_model(arguments, metric, print);
     if (!arguments.has("--method"))
         print_note(arguments,
-                   "most of the time is that of svd:rd+tcq and unrope+svd:rd+tcq, the best ones: for a first look add "
-                   "--layers 0, or name methods with --method");
+                   fmt::format("most of the time is that of svd:rd+tcq and unrope+svd:rd+tcq, the best ones: for a "
+                               "first look {}name methods with --method",
+                               arguments.has("--layers") ? "" : "add --layers 0, or "));
     return measured(arguments, measuring, print);
 }
 
 /// The options of both commands that follow --method.
 std::vector<OptionSpec> measuring_options(const std::string& bits) {
-    std::vector<OptionSpec> options = {
+    const std::vector<OptionSpec> options = {
         several_bits_option(bits),
+        {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
+         "keep every number in a store; the same command again resumes", "", false},
+        {"--report", file_with({".html"}), "write the report; the store is written beside it, unless -o names it", "",
+         false},
+        threads_option(),
+    };
+    std::vector<OptionSpec> details = {
         {"--calibrate", several(dump_value("DUMP")),
          fmt::format("other sequences of the same model, from which {} take their bases",
                      fmt::join(estimators::calibrated_caches(), ", ")),
@@ -234,14 +242,8 @@ std::vector<OptionSpec> measuring_options(const std::string& bits) {
          "keys that a query attends to, for files that do not say it (without it, attention is not measured); none: do "
          "not measure attention",
          "", false},
-        {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
-         "keep every number in a store; the same command again resumes", "", false},
-        {"--report", file_with({".html"}), "write the report; the store is written beside it, unless -o names it", "",
-         false},
-        threads_option(),
     };
-    options.insert(options.begin() + 1, dump_options().begin(), dump_options().end());
-    return joined({options, quantizer_options()});
+    return joined({options, in_group(how_it_is_measured, std::move(details)), dump_options(), quantizer_options()});
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ std::string pca_text(const Arguments& arguments, const SampleSpectrum& data, con
     text += "\n";
     if (const auto edge = edge_of(found, data.shape))
         text += fmt::format(
-            "noise level {:.6g} ({}), eigenvalues of noise up to {:.6g}\n", found.noise_level,
+            "noise level {:.4g} ({}), eigenvalues of noise up to {:.4g}\n", found.noise_level,
             options.noise_level ? std::string("given") : fmt::format("variance, from the {}", enum_name(options.rule)),
             *edge);
     text += fmt::format("{} at level {:g}\n", reports::counted(found.components, "component"), options.level);
@@ -152,10 +152,10 @@ std::string pca_text(const Arguments& arguments, const SampleSpectrum& data, con
         {"component", "eigenvalue", "debiased", "cosine",
          optimal ? "shrunk, " + options.loss->entry.name : fmt::format("shrunk, {}", enum_name(options.shrinker))});
     for (std::size_t i = 0; i < found.components; ++i)
-        table.add({std::to_string(i + 1), reports::number(found.eigenvalues[i], 6),
-                   reports::with_error(found.debiased[i], found.debiased_errors[i], 6),
-                   reports::with_error(found.cosines[i], found.cosine_errors[i], 6),
-                   reports::number(found.shrunk[i], 6)});
+        table.add({std::to_string(i + 1), reports::four_digits(found.eigenvalues[i]),
+                   reports::with_error(found.debiased[i], found.debiased_errors[i]),
+                   reports::with_error(found.cosines[i], found.cosine_errors[i]),
+                   reports::four_digits(found.shrunk[i])});
     return text + table.text();
 }
 
@@ -204,6 +204,8 @@ std::vector<OptionSpec> pca_options() {
         {"--noise-level", number("S2", {.above = 0.0}), "known variance of the noise", "", false},
         {"--level", number("P", {.above = 0.0, .below = 1.0}),
          "probability that noise is taken for a component, of each test", fmt::format("{}", fallback.level), false},
+    };
+    std::vector<OptionSpec> before = {
         {"--covariance", whole("SAMPLES", 2),
          "the file is a covariance or correlation matrix of so many samples, less one where they were centred", "",
          false},
@@ -214,7 +216,7 @@ std::vector<OptionSpec> pca_options() {
          "and divide each by its standard deviation (n - 1 in its denominator)", "", false},
         missing_option({sim::Missing::none, sim::Missing::uniform}),
     };
-    return joined({options, matrix_options()});
+    return joined({options, in_group(before_the_analysis, std::move(before)), matrix_options()});
 }
 
 }  // namespace

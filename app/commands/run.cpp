@@ -204,32 +204,36 @@ Command demo_command() {
 }
 
 Command run_command() {
-    return {
-        "run",
-        "run a study file into its store, or resume it",
-        {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
-         "spiked run study.toml --dry-run"},
-        file_with({".toml"}, "STUDY.toml"),
-        1,
-        1,
-        {{"-o,--output", file_with({".spiked"}, "STORE.spiked"),
-          "store to write, or to resume; when not given, store.path of the study file", "", false},
-         threads_option("results do", ""),
-         {"--seed", one_of_or({"fresh"}, "HEX"), "seed to use instead of the one in the file; fresh draws a new one",
-          "", false},
-         {"--set", any_text("KEY=VALUE"), "set a key of the study file, written with dots", "", true},
-         {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide", "", false},
-         shard_option(),
-         max_time_option(),
-         {"--device", any_text("auto|cpu|cuda:0|emulated"),
-          "device for computations that have GPU kernels: a GPU, several (cuda:0,cuda:1), or emulated, which runs the "
-          "kernels on the CPU, slowly, for checks",
-          "auto", false},
-         {"--mixed", {}, "resume a store that was begun on another device", "", false},
-         junit,
-         strict,
-         no_report},
-        run_study_file};
+    std::vector<OptionSpec> options = {
+        {"-o,--output", file_with({".spiked"}, "STORE.spiked"),
+         "store to write, or to resume; when not given, store.path of the study file", "", false},
+        {"-n,--dry-run", {}, "check the file; estimate its cost and which checks it can decide", "", false},
+        {"--set", any_text("KEY=VALUE"), "set a key of the study file, written with dots", "", true},
+        {"--seed", one_of_or({"fresh"}, "HEX"), "seed to use instead of the one in the file; fresh draws a new one", "",
+         false},
+        no_report,
+    };
+    const auto where = in_group(
+        where_and_how_long,
+        {
+            threads_option("results do", ""),
+            {"--device", any_text("auto|cpu|cuda:0|emulated"),
+             "device for computations that have GPU kernels: a GPU, several (cuda:0,cuda:1), or emulated, which runs "
+             "the kernels on the CPU, slowly, for checks",
+             "auto", false},
+            {"--mixed", {}, "resume a store that was begun on another device", "", false},
+            max_time_option(),
+            shard_option(),
+        });
+    return {"run",
+            "run a study file into its store, or resume it",
+            {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",
+             "spiked run study.toml --dry-run"},
+            file_with({".toml"}, "STUDY.toml"),
+            1,
+            1,
+            joined({options, where, in_group(verdicts_for_programs, {strict, junit})}),
+            run_study_file};
 }
 
 Command init_command() {

@@ -145,13 +145,14 @@ Data read_data(const Arguments& arguments) {
 
 /// A singular value, or a number of that unit; `0` where it is a rounding error beside the largest singular value.
 std::string value_cell(double value, const std::vector<double>& singular_values) {
-    return reports::with_error(value, 0.0, 6, singular_values.empty() ? 0.0 : singular_values.front());
+    const double scale = singular_values.empty() ? 0.0 : singular_values.front();
+    return std::abs(value) < reports::rounding_level * scale ? "0" : reports::four_digits(value);
 }
 
 /// The size of the matrix and its largest singular values.
 std::string head_text(const Data& data) {
     std::string text =
-        fmt::format("{}: {}{} x {}, aspect ratio {:.6g}", data.file, data.covariance_of ? "covariances of data " : "",
+        fmt::format("{}: {}{} x {}, aspect ratio {:.4g}", data.file, data.covariance_of ? "covariances of data " : "",
                     data.whole.rows, data.whole.columns, AspectRatio::of(data.whole.rows, data.whole.columns).value());
     if (data.independent.rows < data.shape.rows || data.independent.columns < data.shape.columns)
         text += fmt::format(", centred: {} x {} degrees of freedom", data.independent.rows, data.independent.columns);
@@ -167,11 +168,12 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
     const auto& found = estimate.shrinkage;
     std::string text = fmt::format("\n{} ({} loss): rank {}", estimate.name, theory::name_of(loss), found.rank);
     if (found.bulk_edge)
-        text += fmt::format(", bulk edge at singular value {:.6g} (eigenvalue {:.6g})", root(*found.bulk_edge).value,
-                            found.bulk_edge->value);
+        text += fmt::format(", bulk edge at singular value {} (eigenvalue {})",
+                            reports::four_digits(root(*found.bulk_edge).value),
+                            reports::four_digits(found.bulk_edge->value));
     text += "\n";
     if (found.expected_error)
-        text += fmt::format("  by its own estimate ||S^ - S||_F^2 is {:.6g}, {:.4g} % of ||S||_F^2\n",
+        text += fmt::format("  by its own estimate ||S^ - S||_F^2 is {:.4g}, {:.4g} % of ||S||_F^2\n",
                             found.expected_error->squared, 100.0 * found.expected_error->relative);
     if (!found.note.empty()) text += "  " + found.note + "\n";
     if (estimate.uncertainty.next_p_value)
@@ -182,11 +184,11 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
             *estimate.uncertainty.next_p_value, found.rank);
     if (found.rank == 0) return text;
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
-    const auto overlap = [](double value) { return reports::with_error(value, 0.0, 6); };
     const auto cell = [&](double value) { return value_cell(value, singular_values); };
     for (std::size_t i = 0; i < found.rank; ++i)
         table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]),
-                   overlap(found.overlap_left[i]), overlap(found.overlap_right[i]), cell(found.shrunk[i])});
+                   reports::four_digits(found.overlap_left[i]), reports::four_digits(found.overlap_right[i]),
+                   cell(found.shrunk[i])});
     return text + table.text() + intervals_text(estimate.uncertainty);
 }
 
@@ -195,7 +197,7 @@ std::optional<std::string> gap_note(const std::vector<double>& singular_values) 
     const auto gap = estimators::bulk_gap(singular_values);
     if (!gap) return std::nullopt;
     return fmt::format(
-        "a gap in the bulk: singular values {} and {} are {:.6g} and {:.6g}, {:.3g} times the spacing beside them "
+        "a gap in the bulk: singular values {} and {} are {:.4g} and {:.4g}, {:.3g} times the spacing beside them "
         "(noise "
         "with one bulk leaves such a gap in {:g} % of matrices, nominal). The noise may have several components, or "
         "the "
@@ -412,7 +414,7 @@ Command spectrum_command() {
     };
     using sim::Missing;
     before = in_group(
-        "What the matrix is, and what is done to it first",
+        before_the_analysis,
         joined({before,
                 preparation_options(),
                 {missing_option({Missing::none, Missing::uniform, Missing::rows, Missing::columns, Missing::both})}}));

@@ -50,7 +50,9 @@ std::string intervals_text(const Uncertainty& of) {
         const estimators::SpikeIntervals& component = (*of.components)[i];
         std::vector<std::string> parts;
         const auto add = [&](const char* what, const std::optional<estimators::Interval>& interval) {
-            if (interval) parts.push_back(fmt::format("{} {:.4g} to {:.4g}", what, interval->low, interval->high));
+            if (interval)
+                parts.push_back(fmt::format("{} {} to {}", what, reports::four_digits(interval->low),
+                                            reports::four_digits(interval->high)));
         };
         add("strength", component.strength);
         add("left", component.overlap_left);

@@ -314,18 +314,18 @@ Command validate_command() {
         {"--claim", names_from({"claims"}, several(any_text("ID"), "ID[,ID]")),
          "only these claims; spiked list claims names them", "", true},
         seed_option,
-        threads_option("verdicts do"),
         {"-o,--output", file_with({".spiked", ".md", ".html"}, "STORE.spiked|FILE.md|FILE.html"),
          "keep the trials in a store, with which the same command resumes; or write statement, verdict and evidence as "
          "a page (with dumps, what was found on them as FILE-dumps beside it)",
          "", false},
         {"--summary", file_with({".md", ".html"}, "FILE.md|FILE.html"),
-         "write a summary of two pages: a line for each claim, and what a user of the method loses", "", false},
-        {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false},
-        shard_option(),
-        max_time_option(),
-        {"--strict", {}, "exit 3 when a claim is inconclusive", "", false}};
-    options = joined({options, dump_options()});
+         "write a summary: a line for each claim, and what a user of the method loses", "", false},
+    };
+    const auto where = in_group(where_and_how_long, {threads_option("verdicts do"), max_time_option(), shard_option()});
+    const auto verdicts =
+        in_group(verdicts_for_programs, {{"--strict", {}, "exit 3 when a claim is inconclusive", "", false},
+                                         {"--junit", file_with({".xml"}), "write the claims as JUnit XML", "", false}});
+    options = joined({options, where, verdicts, dump_options()});
     return {"validate",
             "judge the statements of the eOptShrinkQ paper, each with controls that must fail; with dumps, those about "
             "blocks on each dump too",

@@ -12,7 +12,7 @@
 
 namespace spiked::app {
 
-constexpr const char* part_of_a_cache = "Which part of a cache";
+constexpr const char* part_of_a_cache = "Parts and blocks of a cache";
 
 const std::vector<OptionSpec>& storage_options() {
     static const std::vector<OptionSpec> options = in_group(
@@ -76,17 +76,16 @@ sim::DumpOptions read_dump_options(const Arguments& arguments) {
 
 const std::vector<OptionSpec>& dump_options() {
     static const std::vector<OptionSpec> options = [] {
-        std::vector<OptionSpec> all = in_group(
+        const std::vector<OptionSpec> all = in_group(
             part_of_a_cache, {
                                  {"--layers", several(whole("L")), "only these layers", "", true},
                                  {"--heads", several(whole("H")), "only these heads", "", true},
                                  {"--side", one_of({sim::Side::key, sim::Side::value}), "only this side", "", false},
                              });
-        all.insert(all.begin(), block_option());
-        all = joined({all, token_options(), storage_options()});
-        all.push_back({"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id"});
-        all.back().group = part_of_a_cache;
-        return all;
+        const auto blocks = in_group(
+            part_of_a_cache,
+            {block_option(), {"--prompt-id", any_text("KEY"), "metadata key that names the prompt", "prompt_id"}});
+        return joined({all, token_options(), blocks, storage_options()});
     }();
     return options;
 }

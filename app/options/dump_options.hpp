@@ -4,6 +4,9 @@
 
 namespace spiked::app {
 
+/// Heading of the options of a measurement that most calls leave out.
+constexpr const char* how_it_is_measured = "How it is measured";
+
 /// How a file stores its cache: names, layout, format; and which of its tokens are read.
 [[nodiscard]] const std::vector<OptionSpec>& storage_options();
 [[nodiscard]] const std::vector<OptionSpec>& token_options();

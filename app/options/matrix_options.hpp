@@ -10,6 +10,9 @@
 
 namespace spiked::app {
 
+/// Heading of the options that say what a matrix is and prepare it.
+constexpr const char* before_the_analysis = "What the matrix is, and what is done to it first";
+
 /// The options of every command that reads a matrix, and how it is read by their values.
 [[nodiscard]] const std::vector<OptionSpec>& matrix_options();
 /// Throws usage_error for a delimiter or a decimal mark that no table has.

@@ -25,6 +25,10 @@ struct StudyRun {
 
 /// The settings that --strict, --junit, --max-time and --shard determine.
 [[nodiscard]] StudyRun run_options(const Arguments& arguments);
+/// Headings of options that most calls leave out.
+constexpr const char* where_and_how_long = "Where and how long it runs";
+constexpr const char* verdicts_for_programs = "Verdicts for programs and CI";
+
 [[nodiscard]] OptionSpec shard_option();
 [[nodiscard]] OptionSpec max_time_option();
 

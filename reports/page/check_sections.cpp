@@ -41,9 +41,9 @@ void add_check(HtmlTable& table, const CheckRow& check, const PagePlace& place) 
                                                           : "inconclusive";
     table.add({verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
                with_error(check.estimate, check.standard_error),
-               std::isnan(check.expected) ? stated(check) : predicted(check.expected),
+               std::isnan(check.expected) ? stated(check) : four_digits(check.expected),
                std::isnan(check.expected) ? Html("") : Html::raw("&plusmn;" + escape(number(check.margin, 3))),
-               fmt::format("{} \u2026 {}", number(check.low), number(check.high)), number(check.detectable, 2),
+               fmt::format("{} \u2026 {}", four_digits(check.low), four_digits(check.high)), number(check.detectable, 2),
                std::to_string(check.n),
                Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(number(check.control_expected))))},
               fmt::format("{}check-{}", place.prefix, check.id));
@@ -80,8 +80,9 @@ std::string checks_markup(Database& store, const std::vector<CheckRow>& checks, 
         const bool fold = check.verdict == "pass" && ++passes > passes_unfolded;
         add_check(fold ? passed : open, check, place);
     }
-    markup += open.html();
-    if (passed.rows() > 0) markup += folded(fmt::format("{} more passed", passed.rows()), passed.html());
+    const auto cards = [](const HtmlTable& table) { return "<div class=\"checks\">\n" + table.html() + "</div>\n"; };
+    markup += cards(open);
+    if (passed.rows() > 0) markup += folded(fmt::format("{} more passed", passed.rows()), cards(passed));
     if (hidden > 0)
         markup += paragraph(
             fmt::format("{} at other cells are left out, {} of them did not pass: spiked export STORE --table checks.",

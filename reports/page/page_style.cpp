@@ -83,12 +83,30 @@ svg.plot{min-width:40rem}
 caption{max-width:calc(100vw - 3rem)}
 th:first-child,td:first-child{position:sticky;left:0;background:var(--paper)}
 td:first-child{max-width:12rem;overflow-wrap:break-word}
-tbody tr:nth-child(even) td:first-child{background:var(--stripe)}}
+tbody tr:nth-child(even) td:first-child{background:var(--stripe)}
+/* a check is a card with all its numbers */
+.checks .wide,.checks thead{display:none}
+.checks table,.checks tbody{display:block}
+.checks tr{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;padding:.5rem;border-bottom:1px solid var(--line)}
+.checks td,.checks td:first-child{position:static;background:none;border:0;padding:0;text-align:left;white-space:normal;overflow-wrap:anywhere}
+.checks td:nth-child(3){grid-column:1/-1}
+.checks td:nth-child(n+4)::before{display:block;color:var(--soft);font-size:.85em}
+.checks td:nth-child(4)::before{content:"estimate"}
+.checks td:nth-child(5)::before{content:"theory at this size"}
+.checks td:nth-child(6)::before{content:"margin"}
+.checks td:nth-child(7)::before{content:"interval"}
+.checks td:nth-child(8)::before{content:"detectable"}
+.checks td:nth-child(9)::before{content:"replicates"}
+.checks td:nth-child(10)::before{content:"control"}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
 body{max-width:none;padding:0;font-size:10pt}table{font-size:8pt}.wide+.scroll table{font-size:6pt}@page wide{size:landscape}h3:has(+.wide),.wide+.scroll{page:wide}td code{font-size:inherit}
 th,td{padding:.15rem .3rem}td:not(.num):not(:has(.v)){min-width:0}
-figure details:not([open]){display:none}.scroll{overflow:visible}figure,tr,pre{break-inside:avoid}td:first-child code{white-space:nowrap}.losses{break-before:page}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
+figure details:not([open]){display:none}.scroll{overflow:visible}figure,tr,pre{break-inside:avoid}td:first-child code{white-space:nowrap}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
+/* the summary of claims, in small type */
+main:has(.losses),main:has(.losses) :is(table,p,code){font-size:7pt;line-height:1.2;margin:0}main:has(.losses) :is(th,td){padding:.05rem .25rem}
+main:has(.losses) h1{font-size:12pt}main:has(.losses) h2{font-size:9pt;margin:.4rem 0 .1rem}main:has(.losses) .scroll{margin:0}
+.losses dl{display:block;columns:2;margin:0}.losses dd{margin-bottom:.1rem}
 details::details-content{content-visibility:visible;display:block}}
 )css";
 

@@ -294,7 +294,7 @@ std::string sample_table(Database& store, const PagePlace& place, const ShownCel
             measured = true;
             std::string text = escape(with_error(means.real(3), means.real(4)));
             text += partial(means.integer(2), replicates.measured);
-            if (!means.is_null(5)) text += fmt::format("<small>limit {}</small>", escape(predicted(means.real(5))));
+            if (!means.is_null(5)) text += fmt::format("<small>limit {}</small>", escape(four_digits(means.real(5))));
             cells[found->second] = Html::raw(text);
         }
         if (!measured) continue;

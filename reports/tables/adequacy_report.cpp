@@ -105,15 +105,15 @@ std::string adequacy_text(const validation::Adequacy& adequacy, bool heads) {
         "\nEach test rejects {:g} % of blocks that its null law describes ({} draws of it a block); any of the "
         "model's: "
         "at most {:g} %.\n! marks more than that: the lower of two 95 % limits, which allow for dependent blocks, lies "
-        "above it (nominal; with one\ncluster binomial limits, for independent blocks). In brackets the standard error "
+        "above it (nominal; with one cluster binomial limits, for independent blocks). In brackets the standard error "
         "in the last digits, clustered by {}.\n",
         100.0 * adequacy.level, adequacy.draws, std::min(100.0, 100.0 * of_model * adequacy.level),
         adequacy.cluster == "head" ? "layer and head" : adequacy.cluster);
     text += errors_note(adequacy);
-    for (const auto& test : tests) text += fmt::format("{:<16}{}\n", test.name, test.rejects);
+    for (const auto& test : tests) text += fmt::format("{:<17}{}\n", test.name, test.rejects);
     text += fmt::format(
-        "{:<16}rank found by the edge fit, in whole blocks and in random halves of their rows\n"
-        "{:<16}largest coordinate of a residual's row over its norm, over the sub-Gaussian bound\n",
+        "{:<17}rank found by the edge fit, in whole blocks and in random halves of their rows\n"
+        "{:<17}largest coordinate of a residual's row over its norm, over the sub-Gaussian bound\n",
         "rank, of halves", "peak/bound");
     const auto skipped = adequacy.rows.front().skipped;
     if (skipped > 0)

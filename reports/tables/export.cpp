@@ -71,6 +71,9 @@ Json as_json(Statement& row, const std::string& table) {
     return Json::object({{"schema", "spiked.export/1"}, {"table", table}, {"rows", std::move(rows)}});
 }
 
+/// The head of a column as it is printed. Not every replicate without a value has failed.
+std::string head_of(const std::string& column) { return column == "failed" ? "no value" : column; }
+
 /// A table as it is printed: a mean and its standard error are one column.
 struct PrintedTable {
     std::vector<std::string> header;
@@ -84,14 +87,16 @@ PrintedTable printed_table(Statement& row) {
     int error = -1;
     int metric = -1;
     int count = -1;
+    int digits = 6;
     for (int c = 0; c < row.columns(); ++c) {
+        if (row.column_name(c) == "sd") digits = 4;
         if (row.column_name(c) == "mean" || row.column_name(c) == "estimate") mean = c;
         if (row.column_name(c) == "mcse") error = c;
         if (row.column_name(c) == "metric") metric = c;
         if (row.column_name(c) == "n") count = c;
     }
     for (int c = 0; c < row.columns(); ++c)
-        if (c != error || mean < 0) result.header.push_back(row.column_name(c));
+        if (c != error || mean < 0) result.header.push_back(head_of(row.column_name(c)));
     result.numeric.assign(result.header.size(), true);
     const auto error_of_row = [&] {
         if (error < 0) return std::nan("");
@@ -110,8 +115,7 @@ PrintedTable printed_table(Statement& row) {
                 result.numeric[cells.size()] = false;
                 cells.push_back(row.text(c));
             } else
-                cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c))
-                                                  : fmt::format("{:.6g}", row.real(c)));
+                cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c)) : number(row.real(c), digits));
         }
         result.rows.push_back(std::move(cells));
     }
@@ -161,7 +165,10 @@ const Registry<StoreTable>& store_tables() {
         {
             {"summary", "mean, standard deviation and standard error of every metric of every method and cell",
              "SELECT s.cell, s.method, s.metric, s.k, s.n, s.failed, s.mean, s.sd, s.mcse, s.lo, s.hi FROM v_summary s"
-             " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k"},
+             " ORDER BY s.cell_id, s.method_id, s.metric_id, s.k",
+             "k: the number of the component, 0: of the whole block. n: replicates with a value. no value: replicates "
+             "that failed, and those in which there is nothing to measure, such as the strength of a component that "
+             "was not found. sd: standard deviation. lo and hi: the smallest and the largest value."},
             {"methods", "a row for each method, a column for each metric, the best of each kind and bit width marked",
              ""},
             {"values", "every draw that was kept",
@@ -189,16 +196,25 @@ const Registry<StoreTable>& store_tables() {
                          "v.expected, v.margin, v.lo, v.hi, v.detectable, v.n, v.verdict, v.control_expected, "
                          "v.control_verdict, v.reason, v.allowed_lo, v.allowed_hi, v.exponent_of FROM verdict v JOIN "
                          "cell c USING(cell_id) JOIN method m USING(method_id) ORDER BY v.verdict_id",
-                         judged_cell)},
+                         judged_cell),
+             "estimate: the mean, with its standard error. lo and hi: the ends of its confidence interval. allowed_lo "
+             "and allowed_hi: the region in which it must lie. detectable: the smallest deviation that would have "
+             "failed with probability 0.99."},
             {"theory", "the theoretical values of each cell",
              "SELECT c.label AS cell, t.quantity, t.k, t.value, t.num_err, t.source FROM theory t JOIN cell c "
              "USING(cell_id)"
-             " ORDER BY t.cell_id, t.quantity, t.k"},
+             " ORDER BY t.cell_id, t.quantity, t.k",
+             "k: the number of the component. num_err: the numerical error of the value, where it is known."},
         });
     return tables;
 }
 
 static TableFormat table_format(const std::string& name) { return enum_named<TableFormat>(name, "format of tables"); }
+
+static std::string legend_of(const std::string& table) {
+    const StoreTable* known = store_tables().find(table);
+    return known != nullptr && !known->legend.empty() ? "\n" + known->legend + "\n" : "";
+}
 
 static std::string formatted(Statement& rows, const std::string& table, TableFormat format) {
     switch (format) {
@@ -209,7 +225,7 @@ static std::string formatted(Statement& rows, const std::string& table, TableFor
         case TableFormat::latex:
             return as_latex(printed_table(rows));
         case TableFormat::text:
-            return as_text(printed_table(rows));
+            return as_text(printed_table(rows)) + legend_of(table);
     }
     throw precondition_error("unknown format of a table");
 }

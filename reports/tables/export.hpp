@@ -12,7 +12,8 @@ namespace spiked::reports {
 struct StoreTable {
     std::string name;
     std::string summary;
-    std::string query;  ///< empty: made by method_table; ?1 is the path of the store, quoted for a shell
+    std::string query;        ///< empty: made by method_table; ?1 is the path of the store, quoted for a shell
+    std::string legend = {};  ///< what its printed columns mean, where their heads do not say it
 };
 [[nodiscard]] const Registry<StoreTable>& store_tables();
 

@@ -340,7 +340,7 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
             text += fmt::format("\n{}s, {} at equal bits\n{}", side, narrow_heading_of("relative_l2"), compared);
     }
     text += fmt::format(
-        "\nMeans over blocks; in brackets the standard error in the last digits,\nclustered by {}.\n{}\n"
+        "\nMeans over blocks; in brackets the standard error in the last digits, clustered by {}.\n{}\n"
         "bits: stored bits an entry, counted from the bytes. paper bits: b + r (n + d) b_s / (n d), norms left out.\n"
         "IP: error of the cosine of different rows, decoded rows renormalised as in the paper; plain: not "
         "renormalised.\nOther queries: random directions, the block's strongest direction, the row itself, the model's "
@@ -356,7 +356,7 @@ std::string kv_text(const validation::KvTable& table, const validation::EqualBit
                     [](const auto& row) { return !std::isnan(row.of("attention_output").mean); }))
         text +=
             "Attention: root mean square error of a logit; divergence of the weights from the exact ones, in nats; "
-            "fraction of largest weights,\nand of the 8 largest, that stay; relative error of the output with this "
+            "fraction of largest weights, and of the 8 largest, that stay; relative error of the output with this "
             "side "
             "coded, and with both.\n";
     return text;

@@ -29,7 +29,8 @@ bool TextTable::left(std::size_t column) const { return column < left_aligned_ |
 namespace {
 
 using TableRows = std::vector<std::vector<std::string>>;
-constexpr std::size_t column_gap = 2;  // between two columns
+constexpr std::size_t column_gap = 2;      // between two columns
+constexpr std::size_t rows_together = 20;  // of a folded table: all columns of these rows are near each other
 
 /// Breaks a cell at spaces into pieces of at most `room` characters; a longer word stays whole.
 std::vector<std::string> broken_cell(const std::string& cell, std::size_t room) {
@@ -106,18 +107,23 @@ std::string TextTable::text(std::size_t columns) const {
         }
         return joined;
     };
-    for (std::size_t first = keys; first < width.size();) {
-        std::vector<std::size_t> shown(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(keys));
-        std::size_t used = 0;
-        for (std::size_t c = first; c < width.size() && (c == first || used + width[c] <= room); ++c) {
-            used += width[c] + column_gap;
-            shown.push_back(c);
+    for (std::size_t begin = 1; begin < std::max<std::size_t>(rows_.size(), 2); begin += rows_together) {
+        const std::size_t end = std::min(begin + rows_together, rows_.size());
+        if (begin > 1) text += "... further rows\n";
+        for (std::size_t first = keys; first < width.size();) {
+            std::vector<std::size_t> shown(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(keys));
+            std::size_t used = 0;
+            for (std::size_t c = first; c < width.size() && (c == first || used + width[c] <= room); ++c) {
+                used += width[c] + column_gap;
+                shown.push_back(c);
+            }
+            if (first > keys)
+                text += fmt::format("... same rows, further columns (one piece on a terminal of {}, or in a file)\n",
+                                    whole);
+            text += lines_of(0, shown);
+            for (std::size_t row = begin; row < end; ++row) text += lines_of(row, shown);
+            first = shown.back() + 1;
         }
-        if (first > keys)
-            text +=
-                fmt::format("... same rows, further columns (one piece on a terminal of {}, or in a file)\n", whole);
-        for (std::size_t row = 0; row < rows_.size(); ++row) text += lines_of(row, shown);
-        first = shown.back() + 1;
     }
     return text;
 }
@@ -186,8 +192,9 @@ std::string method_at(const std::string& method, const std::optional<double>& bu
     return budget ? fmt::format("{} at {:g}", method, *budget) : method;
 }
 
-std::string predicted(double value) {
-    if (std::isnan(value) || value == 0.0) return number(value);
+std::string four_digits(double value) {
+    if (!std::isfinite(value) || value == 0.0) return number(value);
+    if (std::abs(value) >= 999.95 && std::abs(value) < 1e7) return fmt::format("{:.0f}", value);
     std::string text = fmt::format("{:#.4g}", value);
     if (text.ends_with('.')) text.pop_back();
     return text;

@@ -17,9 +17,9 @@ public:
     void align_left(std::size_t column) { left_columns_.insert(column); }
     void add(std::vector<std::string> row);
     /// The table in lines of at most `columns` characters where possible, or in one piece when `columns` is 0. A wider
-    /// table is folded into parts with the same rows, each under a line that says so. Every part begins with the first
-    /// columns that tell the rows apart, or with their numbers where these take over half the width; a cell of a
-    /// left-aligned column that is wider than a part continues on further lines.
+    /// table is folded, twenty rows at a time, into parts with the same rows, each under a line that says so. Every
+    /// part begins with the first columns that tell the rows apart, or with their numbers where these take over half
+    /// the width; a cell of a left-aligned column that is wider than a part continues on further lines.
     [[nodiscard]] std::string text(std::size_t columns) const;
     /// The same with the columns of set_table_columns: the program folds for a terminal, not for files and pipes.
     [[nodiscard]] std::string text() const;
@@ -56,7 +56,8 @@ inline constexpr double rounding_level = 1e-12;
 [[nodiscard]] std::string errors_sentence(std::string_view cluster, std::string_view drawn = "rotations");
 /// The name of a method with the budget of an eviction: `snapkv at 0.1`.
 [[nodiscard]] std::string method_at(const std::string& method, const std::optional<double>& budget);
-/// A theoretical value with four digits, trailing zeros included, to stand beside an estimate: 0.7500.
-[[nodiscard]] std::string predicted(double value);
+/// A number with four digits, trailing zeros included, to stand beside others of its kind: 0.7500. Numbers below ten
+/// million are written to the unit where that takes more digits: 336838.
+[[nodiscard]] std::string four_digits(double value);
 
 }  // namespace spiked::reports

@@ -169,7 +169,7 @@ std::string quantization_text(const theory::QuantizationOverview& answers) {
     }
     const auto& orthogonal = answers.orthogonal_sketch;
     return fmt::format(
-        "\nQuantization of rows of {} entries. Squared error per unit of energy (Lloyd-Max: on the sphere of that\n"
+        "\nQuantization of rows of {} entries. Squared error per unit of energy (Lloyd-Max: on the sphere of that "
         "dimension; normal: the same for independent normal entries; entropy-coded and Shannon: at that rate):\n{}\n"
         "Predicted for blocks of {} x {}, residual energy fraction {:.6g}, rank {} (factors of 4 bits, 16-bit "
         "norms):\n{}"

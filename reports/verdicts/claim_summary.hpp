@@ -28,7 +28,7 @@ struct SummaryLoss {
     std::string source;  ///< claims and criteria that the numbers are from
 };
 
-/// A run of `spiked validate` on two pages: a line for each claim, grouped by kind, and what is lost in practice. All
+/// A run of `spiked validate` in short: a line for each claim, grouped by kind, and what is lost in practice. All
 /// numbers are from the run or from the notes of the claims; a loss is left out where the run lacks its claims.
 struct ClaimSummary {
     std::string tier;  ///< a sentence on the tier and what it leaves out
@@ -40,7 +40,7 @@ struct ClaimSummary {
 /// The summary as Markdown. `origin` is the sentence that names the program and the command which made it.
 [[nodiscard]] std::string summary_markdown(const ClaimSummary& summary, std::string_view origin);
 
-inline constexpr std::string_view summary_title = "The paper's statements on two pages";
+inline constexpr std::string_view summary_title = "The paper's statements in short";
 inline constexpr std::string_view losses_title = "What one loses in practice";
 /// Headings of the columns of a group.
 inline constexpr std::string_view summary_columns[] = {"claim", "in words", "measured", "allowed",

@@ -716,13 +716,19 @@ TEST(TheoryCommand, RanksRulesByAKnownAndByAnEstimatedEdgeInTablesOfTheirOwn) {
     EXPECT_NE(text.find("\neoptshrink ", estimated), std::string::npos) << text;
 }
 
+/// Those that most calls leave out have headings of their own, behind the heading "Options".
 TEST(Program, AHelpShowsAtMostAFewOptionsUnderOneHeading) {
     const Json all = spiked("help --json").json();
     for (const auto& command : *all.find("commands")->items()) {
         std::size_t count = 0;
+        std::size_t most = 10;
         for (const auto& line : split(text_of(command, "help"), '\n')) {
-            count = line.starts_with("  -") ? count + 1 : line.empty() ? 0 : count;
-            EXPECT_LE(count, 13U) << text_of(command, "name") << ": " << line;
+            if (line.empty() || !line.starts_with(" ")) {
+                count = 0;
+                most = line == "Options" ? 9 : 10;
+            }
+            if (line.starts_with("  -")) ++count;
+            EXPECT_LE(count, most) << text_of(command, "name") << ": " << line;
         }
     }
 }

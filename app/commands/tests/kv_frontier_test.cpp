@@ -263,7 +263,9 @@ TEST(KvFrontierCommand, TheRecommendedCompositionIsAmongTheDefaults) {
     EXPECT_TRUE(has(rotated, "svd:rd+tcq"));
     EXPECT_TRUE(has(rotated, "unrope+svd:rd+tcq"));
     EXPECT_FALSE(has(rotated, "pq")) << "slow, and not among the best";
-    EXPECT_NE(rotated.err.find("for a first look add --layers 0"), std::string::npos) << rotated.err;
+    EXPECT_NE(rotated.err.find("for a first look name methods"), std::string::npos) << rotated.err;
+    EXPECT_NE(spiked("kv frontier no.safetensors").err.find("for a first look add --layers 0, or name methods"),
+              std::string::npos);
     const Outcome named = spiked("kv frontier '" + sample_dump + "'" + words + " --method tq-mse");
     EXPECT_EQ(named.err.find("first look"), std::string::npos) << named.err;
 }

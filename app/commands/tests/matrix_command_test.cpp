@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "app/tests/process.hpp"
+#include "core/text/names.hpp"
 #include "sim/io/matrix_file.hpp"
 #include "sim/io/npy.hpp"
 #include "sim/io/safetensors.hpp"
@@ -146,6 +149,47 @@ TEST(SpectrumText, ShowsRoundingErrorsAsZero) {
     EXPECT_NE(values[3], 0.0) << "JSON has the number itself";
     const Outcome small = spiked("spectrum " + stored_matrix("small.npy", 1e-20 * offset_data()));
     EXPECT_NE(small.out.find("e-1"), std::string::npos) << "small, but not beside the others: " << small.out;
+}
+
+TEST(SpectrumText, HasFourDigitsAndTheirZerosInTablesAndIntervals) {
+    const std::string text = spiked("spectrum " + stored_matrix("digits.npy", offset_data())).out;
+    const std::size_t table = text.find("component ");
+    ASSERT_NE(table, std::string::npos) << text;
+    EXPECT_NE(text.find(" % intervals of strength"), std::string::npos) << text;
+    std::size_t numbers = 0;
+    const auto count_digits = [](const std::string& word) {
+        const std::size_t first = word.find_first_not_of("0.");
+        return std::count_if(word.begin() + static_cast<std::ptrdiff_t>(first), word.end(),
+                             [](unsigned char c) { return std::isdigit(c) != 0; });
+    };
+    std::istringstream words(text.substr(table));
+    for (std::string word; words >> word;) {
+        if (word.back() == ';') word.pop_back();
+        if (word.find('.') == std::string::npos || !std::isdigit(static_cast<unsigned char>(word.front()))) continue;
+        EXPECT_EQ(count_digits(word), 4) << word << "\n" << text;
+        ++numbers;
+    }
+    EXPECT_GE(numbers, 11U) << text;
+}
+
+TEST(Notes, AreWrappedBetweenWordsOnATerminalAndStayWholeInAFile) {
+    const std::string path = stored_matrix("with_means.npy", offset_data());
+    const Outcome file = spiked("spectrum " + path);
+    const std::string note = file.err.substr(file.err.find("the first singular value"));
+    ASSERT_GT(note.find('\n'), 80U) << file.err;
+    const std::string screen = scratch("screen");
+    if (std::system(("COLUMNS=60 script -qec \"'" SPIKED_BINARY "' spectrum '" + path + "'\" /dev/null >'" + screen +
+                     "' </dev/null")
+                        .c_str()) != 0)
+        GTEST_SKIP() << "there are no terminals here";
+    std::string shown = contents(screen);
+    std::erase(shown, '\r');
+    const std::size_t at = shown.find("the first singular value");
+    ASSERT_NE(at, std::string::npos) << shown;
+    for (const auto& line : split(shown.substr(at), '\n')) EXPECT_LE(line.size(), 60U) << line;
+    std::string joined = shown.substr(at, note.size());
+    std::replace(joined.begin(), joined.end(), '\n', ' ');
+    EXPECT_EQ(joined.substr(0, note.find('\n')), note.substr(0, note.find('\n'))) << "no word is broken";
 }
 
 TEST(Spectrum, WritesTablesOfTextThatAreReadBackExactly) {

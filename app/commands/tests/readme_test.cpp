@@ -261,6 +261,27 @@ TEST(Readme, TheSnippetsAboutStoresRun) {
     EXPECT_NE(contents(folder + "/summary.csv").find("outlier"), std::string::npos);
 }
 
+TEST(Readme, TheRSnippetAboutStoresRuns) {
+    if (std::system("Rscript -e 'library(RSQLite)' >/dev/null 2>&1") != 0) GTEST_SKIP() << "R has no RSQLite here";
+    const std::string folder = scratch("stores in R");
+    std::filesystem::create_directories(folder);
+    const std::string cd = "cd '" + folder + "' &&";
+    ASSERT_EQ(spiked("init --kind bbp study.toml", cd).code, 0);
+    ASSERT_EQ(
+        spiked("run study.toml --set run.reps.min=5 --set run.reps.batch=5 --no-report -o results/study.spiked", cd)
+            .code,
+        0);
+    const std::string page = contents(SPIKED_SOURCE_DIR "/docs/how-to/stores.md");
+    const std::size_t section = page.find("## R\n");
+    ASSERT_NE(section, std::string::npos);
+    std::ofstream script(folder + "/snippet.R");
+    for (const auto& line : split(page.substr(section, page.find("\n## ", section + 1) - section), '\n'))
+        if (line.starts_with("    ")) script << line.substr(4) << "\n";
+    script << "stopifnot('overlap.left' %in% table$metric)\n";
+    script.close();
+    EXPECT_EQ(std::system((cd + " Rscript snippet.R >printed 2>&1").c_str()), 0) << contents(folder + "/printed");
+}
+
 /// Whether the lines are shown: a line `...` stands for any number of others.
 testing::AssertionResult shown(const std::vector<std::string>& page, const std::vector<std::string>& printed) {
     const auto differs = [](const std::string& expected, const std::string& found) -> std::string {

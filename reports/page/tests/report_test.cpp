@@ -871,6 +871,34 @@ TEST_F(Report, ChecksShowTheoryAtTheirSizeAndResultsItsLimit) {
     EXPECT_TRUE(has(section_of(page, "conventions"), "<td><code>overlap.left</code></td><td>left overlap</td>"));
 }
 
+TEST_F(Report, OnAPhoneTheNumbersOfACheckHaveTheHeadsOfTheTable) {
+    const std::string page = page_of(study());
+    const std::string checks = section_of(page, "checks");
+    const std::size_t begin = checks.find("<div class=\"checks\">");
+    ASSERT_NE(begin, std::string::npos);
+    std::size_t column = 0;
+    for (std::size_t at = begin; (at = checks.find("<th scope=\"col\"", at)) < checks.find("</thead>", begin);) {
+        at = checks.find('>', at) + 1;
+        const std::string head = checks.substr(at, checks.find('<', at) - at);
+        if (++column <= 3) continue;
+        const std::string label = fmt::format(".checks td:nth-child({})::before{{content:\"{}\"}}", column, head);
+        EXPECT_TRUE(has(page, label.c_str())) << head;
+    }
+    EXPECT_EQ(column, 10U);
+}
+
+TEST_F(Report, PrintedTablesHaveALegendOfHeadsThatDoNotSayWhatTheyAre) {
+    Database store(study(), Database::Mode::read);
+    const std::string summary = export_table(store, "summary", "text");
+    EXPECT_TRUE(has(summary, "  no value  "));
+    EXPECT_TRUE(has(summary, "\n\nk: the number of the component"));
+    EXPECT_TRUE(has(summary, "no value: replicates that failed, and those in which there is nothing to measure"));
+    EXPECT_FALSE(has(summary, "  failed  "));
+    EXPECT_TRUE(has(export_table(store, "summary", "csv"), ",n,failed,mean,")) << "programs keep their names";
+    EXPECT_FALSE(has(export_table(store, "summary", "csv"), "component"));
+    EXPECT_TRUE(has(export_table(store, "checks", "text"), "detectable: the smallest deviation"));
+}
+
 TEST_F(Report, AFigureThatCannotBeDrawnHasAReason) {
     const std::string path = study();
     edit(path,

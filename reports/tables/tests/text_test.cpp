@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,6 +40,18 @@ TEST(WithError, ShowsHugeNumbersWithAPowerOfTen) {
     EXPECT_EQ(with_error(1.7e308, 9.96e306), "1.70(10)e+308");
     EXPECT_EQ(with_error(123456789.0, 1200.0), "123456789(1200)");
     EXPECT_EQ(with_error(9.99e8, 1e7), "999000000(10000000)");
+}
+
+TEST(FourDigits, KeepZerosAndWholeNumbers) {
+    EXPECT_EQ(four_digits(0.75), "0.7500");
+    EXPECT_EQ(four_digits(-59.522), "-59.52");
+    EXPECT_EQ(four_digits(1875.0), "1875");
+    EXPECT_EQ(four_digits(336838.4), "336838");
+    EXPECT_EQ(four_digits(9999.7), "10000");
+    EXPECT_EQ(four_digits(2.5e7), "2.500e+07");
+    EXPECT_EQ(four_digits(1e-5), "1.000e-05");
+    EXPECT_EQ(four_digits(0.0), "0");
+    EXPECT_EQ(four_digits(std::nan("")), "-");
 }
 
 TEST(Percentage, StaysBelowAHundred) {
@@ -107,6 +120,19 @@ TEST(TextTable, NumbersRowsThatFirstColumnsDoNotTellApartAndBreaksLongCells) {
               "     signal.strength=1.7\n"
               "... same rows, further columns (one piece on a terminal of 37, or in a file)\n"
               "row  x\n  1  1\n  2  2\n");
+}
+
+TEST(TextTable, FoldsAFewRowsAtATime) {
+    TextTable table({"name", "first", "second"});
+    for (int row = 1; row <= 45; ++row) table.add({fmt::format("a{:02}", row), "1", std::to_string(row)});
+    const std::string text = table.text(12);
+    const std::size_t first = text.find("a20       20\n");
+    const std::size_t next = text.find("... further rows\nname  first\na21       1\n");
+    ASSERT_NE(first, std::string::npos) << text;
+    ASSERT_NE(next, std::string::npos) << text;
+    EXPECT_LT(first, next) << "the last column of the first rows stands before further rows";
+    EXPECT_NE(text.find("... further rows\nname  first\na41 "), std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with("a45       45\n")) << text;
 }
 
 TEST(TextTable, ReplacesControlCharacters) {
