@@ -75,6 +75,12 @@ QuantizerOptions parse_codec_options(std::string text, const MethodSpec& method)
             throw usage_error("options: {} is given twice (one value counts): leave one out", key);
         set_from_text(options, method, key, part.substr(sign + 1));
     }
+    if (method.centred && !given.contains("axis"))
+        throw usage_error(
+            "options: \"{}\" stores means of the columns of keys: write axis=key, or axis=value for values, whose "
+            "means "
+            "are not stored",
+            method.text);
     return options;
 }
 

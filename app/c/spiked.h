@@ -338,7 +338,8 @@ typedef struct spiked_codec spiked_codec;
  * options: optional; "key=value" separated by blanks or commas, the options of `spiked quantize` without their dashes:
  *   rotation codebook norm group factor-bits factor-codebook open-loop axis residual, where they have an effect on the
  *   method (SPIKED_USAGE otherwise); seed (hexadecimal, default 0x5eed); index (which rotation of the seed, default 0:
- *   one per layer, head and side).
+ *   one per layer, head and side). A method that begins with mean+ needs axis=key or axis=value: only keys have their
+ *   means stored.
  * Sets *codec, or to NULL on failure. */
 SPIKED_API int spiked_codec_create(const char* method, int64_t dim, double bits, const char* options,
                                    spiked_codec** codec);

@@ -220,7 +220,8 @@ class Codec:
     bits : float
         Bits of the index of an entry. Norms and scales are not in it, and are in `Encoded.bits_per_entry`.
     axis : {"value", "key"}, optional
-        Direction of a group: along channels, or along tokens.
+        Direction of a group: along channels, or along tokens. A method that begins with ``mean+`` needs it: only keys
+        have their means stored.
     seed : int or str, optional
         Seed of everything random, a number or hexadecimal digits; 0x5eed when not given.
     index : int

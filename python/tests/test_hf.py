@@ -205,11 +205,12 @@ class Compression(unittest.TestCase):
         self.assertTrue(math.isnan(self.cache().report().bits_per_entry["key"]))
         self.assertIn("the decoded rows are kept", str(self.cache().report()))
 
-    def test_groups_of_keys_run_along_tokens(self):
+    def test_groups_of_keys_run_along_tokens_and_only_keys_have_means(self):
         model, options = self.model, {"block": 64}
         for key, value, axes in (
             ("kivi:group=16", "svd:1+kivi", ("key", "value")),
             ("tq-mse", "gear", (None, "value")),
+            ("unrope+mean+tq-mse", "mean+tq-mse", ("key", "value")),
         ):
             plan = hf.SpikedCache(model, key, value, 2, **options)._plan
             found = tuple(plan.codec(0, side, 0, 2, 32).options.get("axis") for side in ("key", "value"))

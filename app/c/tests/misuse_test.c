@@ -223,6 +223,7 @@ static void codecs(void) {
     FAILS(made("tq-mse", 2, "group=32"), SPIKED_USAGE, "group has no effect on tq-mse");
     FAILS(made("tq-mse", 2, "open-loop=true"), SPIKED_USAGE, "it applies to methods ESTIMATOR+QUANTIZER");
     FAILS(made("tq-mse", 2, "axis=key"), SPIKED_USAGE, "axis has no effect on tq-mse");
+    FAILS(made("mean+tq-mse", 2, NULL), SPIKED_USAGE, "write axis=key, or axis=value");
     FAILS(made("tq-mse", 2, "norm"), SPIKED_USAGE, "norm=VALUE");
     FAILS(made("tq-mse", 2, "norms=fp16"), SPIKED_USAGE, "did you mean \"norm\"");
     FAILS(made("tq-mse", 2, "norm=fp17"), SPIKED_USAGE, "fp17");

@@ -20,6 +20,7 @@ __all__ = ["IdentityCodec", "Plan", "text_config", "without_window"]
 
 SIDES = ("key", "value")
 UNROPE = "unrope+"
+MEAN = "mean+"
 # Types of models whose layers with a sliding window differ from the others by the mask alone: those that read the window of
 # the configuration, and those that read the types of their layers. Layers of other models have another rotary embedding, too,
 # or are the only ones with one (Gemma 3, Cohere 2, EXAONE 4).
@@ -117,7 +118,9 @@ def _attention_modules(model: Any) -> Dict[int, Any]:
 
 
 def _has_axis(method: str) -> bool:
-    """Whether the groups of a method run along tokens or channels, and the method does not say which."""
+    """Whether a method treats keys and values differently, and does not say which these are."""
+    if method.startswith(MEAN):
+        return True
     name, _, options = method.split("+")[-1].partition(":")
     for known in list_methods("quantizers"):
         if name == known["name"] or name in known["aliases"]:
