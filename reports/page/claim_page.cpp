@@ -122,6 +122,7 @@ std::vector<ClaimPage> claim_pages(validation::Database& store, const validation
 std::string summary_html(const ClaimSummary& summary, std::string_view origin) {
     std::string page = page_head(summary_title, "spiked validate");
     page += fmt::format("<h1>{}</h1>\n{}", summary_title, paragraph(fmt::format("{} {}", origin, summary.tier)));
+    page += paragraph(summary.reading);
     for (const auto& group : summary.groups) {
         HtmlTable table("", {std::begin(summary_columns), std::end(summary_columns)});
         for (const auto& row : group.rows)

@@ -319,8 +319,8 @@ std::string claims_legend(const Validation& validation) {
         "a fault is there or not, as the fraction of the trials that have it. Its size lies between the largest tried "
         "at which the criterion does not fail and the smallest at which it does; \"up to\" is said where no smaller "
         "one "
-        "was tried at all sizes of blocks.{}",
-        validation.comparisons, validation.false_alarm,
+        "was tried at all sizes of blocks. {}{}",
+        validation.comparisons, validation.false_alarm, noise_legend,
         std::any_of(validation.claims.begin(), validation.claims.end(),
                     [](const ClaimOutcome& claim) { return !claim.claim->on.empty(); })
             ? " Errors on dumps are over random rotations or orders of tokens; the blocks are fixed, so that they say "

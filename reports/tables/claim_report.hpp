@@ -37,7 +37,14 @@ namespace spiked::reports {
 [[nodiscard]] std::string claim_title(const validation::ClaimOutcome& claim);
 /// The name and size of the largest fault that would not fail; empty where no form holds.
 [[nodiscard]] std::string closest_fault_text(const validation::ClaimOutcome& claim);
-/// A paragraph that explains verdicts, controls and intervals.
+/// What the names of noise in a criterion mean: the covariances of `validation::Noise`.
+inline constexpr std::string_view noise_legend =
+    "Noise is A^(1/2) X B^(1/2), where entries of X have variance 1/d. White noise has A = B = I. In coloured noise A "
+    "is "
+    "the covariance of an AR(1) series with .5, and B is exponential: its eigenvalues are exp(-3 (j - 1/2) / d), j = 1 "
+    "to "
+    "d, from 1 to 1/20. Columns noise has A = I and this B.";
+/// A paragraph that explains verdicts, controls, intervals and the names of noise.
 [[nodiscard]] std::string claims_legend(const validation::Validation& validation);
 /// The name of its kind, empty where there is none.
 [[nodiscard]] std::string_view claim_kind(const validation::ClaimOutcome& claim);

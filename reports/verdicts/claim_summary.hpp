@@ -31,7 +31,8 @@ struct SummaryLoss {
 /// A run of `spiked validate` in short: a line for each claim, grouped by kind, and what is lost in practice. All
 /// numbers are from the run or from the notes of the claims; a loss is left out where the run lacks its claims.
 struct ClaimSummary {
-    std::string tier;  ///< a sentence on the tier and what it leaves out
+    std::string tier;     ///< a sentence on the tier and what it leaves out
+    std::string reading;  ///< what the columns and the names of noise mean
     std::vector<SummaryGroup> groups;
     std::vector<SummaryLoss> losses;
 };

@@ -198,7 +198,7 @@ std::vector<Claim> rank_claims() {
                   "appendix assumes d - alpha > d^(-1/6)",
          .statement = "the estimated rank is the number of spikes with d - alpha > phi_d + d^(-1/3)",
          .plain = {"The estimated rank counts every signal a little above the threshold.",
-                   "fraction of blocks counted right", "gap"},
+                   "fraction of blocks counted right, entries +1 and -1", "gap"},
          .corrected = "a spike is counted once its outlier clears the rule's own relative margin p^(-1/3), which takes "
                       "d - alpha of order d^(-1/6); no more than k spikes are",
          .expected_verdict = PrintedVerdict::refuted,
@@ -233,9 +233,10 @@ std::vector<Claim> rank_claims() {
                       false_alarm(Form::corrected, "reference-white", "eoptshrink", Noise::white, false,
                                   {{"author", "the author's program: no margin"},
                                    {"median", "the edge of a port: from the median over the root of the long side"}}),
-                      false_alarm(Form::corrected, "told-coloured", "tw-test:level=0.01", Noise::coloured, true,
-                                  {{"level", "the test at level 1/2",
-                                    FaultSize{0.5, "as level of the test", 0.01, "a test at level {}"}}}),
+                      false_alarm(
+                          Form::corrected, "told-coloured", "tw-test:level=0.01", Noise::coloured, true,
+                          {{"level", "the test at level 1/2",
+                            FaultSize{0.5, "as level of the test", 0.01, "a test at level {} in place of .01"}}}),
                       falling_false_alarms()}},
         {.id = "whitening.below",
          .place = "paper, introduction, spiked model",

@@ -17,7 +17,7 @@ Claim signal_error() {
         .id = "signal-error",
         .place = "paper, proof of the proposition, part 2",
         .statement = "||S - S^||^2 / (nd) is sum (d_i - phi_i)^2 / (nd) + o(1)",
-        .plain = {"The error of the estimated signal is that of its strengths.", "scaled difference of errors",
+        .plain = {"The error of the estimated signal is that of its strengths alone.", "scaled difference of errors",
                   "over-nd"},
         .corrected =
             "||S - S^||^2 itself tends to sum d_i^2 (1 - a_1i a_2i) = sum d_i^2 - phi_i^2, ten times the "

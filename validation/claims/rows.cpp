@@ -218,7 +218,7 @@ std::vector<Claim> row_claims() {
          .place = "paper, Corollary on coordinate delocalization",
          .statement = "max_j |r_tj| / ||r_t|| is at most C sqrt(log d / d) with an absolute constant C",
          .plain = {"No coordinate of a remaining row is large, whatever the entries.",
-                   "exponent of the largest coordinate", "five-moments"},
+                   "exponent of the largest coordinate, Student entries", "five-moments"},
          .corrected = "so for sub-Gaussian entries, below sqrt(2 kappa_B log(nd) / d) over all rows; entries of few "
                       "moments grow faster. Where spikes are bounded and their vectors spread, as assumed, the block "
                       "itself obeys it before anything is removed: only strong components on few channels do not",

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "reports/page/claim_page.hpp"
 #include "reports/tables/claim_report.hpp"
+#include "validation/claims/fixture.hpp"
 
 namespace spiked::reports {
 namespace {
@@ -106,6 +108,57 @@ TEST(ClaimSummary, StatesBothEndsOfTheClosestFault) {
                                                    "theta at a strength 0 to 10 % too large"};
     const std::string markdown = summary_markdown(summary_of(found), "Made by a test.");
     EXPECT_EQ(occurrences(markdown, "| theta at a strength 0 to 10 % too large |"), 1U) << markdown;
+}
+
+// A reader who has this page alone learns what its columns and its noise are, and the noise is the one that is drawn.
+TEST(ClaimSummary, SaysWhatItsColumnsAndItsNoiseMean) {
+    const auto found = some_claims();
+    const ClaimSummary summary = summary_of(found);
+    for (const std::string& page :
+         {summary_markdown(summary, "Made by a test."), summary_html(summary, "Made by a test."),
+          claims_markdown(found, "Made by a test.")})
+        EXPECT_EQ(occurrences(page, std::string(noise_legend)), 1U) << page;
+    EXPECT_NE(summary.reading.find("these are the checks of its corrected form"), std::string::npos);
+
+    const auto model = validation::make_fixture({validation::Noise::coloured, 1.0, {}}, 64).model;
+    const arma::vec& b = model.column.eigenvalues();
+    for (arma::uword j = 0; j < 64; ++j)
+        EXPECT_NEAR(b(j), std::exp(-3.0 * (static_cast<double>(j) + 0.5) / 64.0), 1e-12) << j;
+    // Of an AR(1) series with .5: variances 1, and eigenvalues between 1/3 and 3.
+    const arma::vec& a = model.row.eigenvalues();
+    EXPECT_NEAR(arma::mean(a), 1.0, 1e-12);
+    EXPECT_NEAR(a.max(), 3.0, 0.02);
+    EXPECT_NEAR(a.min(), 1.0 / 3.0, 0.001);
+}
+
+// The second page calls entries Gaussian unless a row says otherwise.
+TEST(ClaimSummary, NamesEntriesThatAreNotGaussian) {
+    validation::Validation found;
+    for (const char* id : {"rank.consistency", "corollary.constant", "sticking"})
+        found.claims.push_back(judged(*validation::find_claim(id), PrintedVerdict::holds, 0.3));
+    const ClaimSummary summary = summary_of(found);
+    ASSERT_EQ(summary.groups.size(), 1U);
+    const auto& rows = summary.groups.front().rows;
+    ASSERT_EQ(rows.size(), 3U);
+    EXPECT_NE(rows[0].measured.find("entries +1 and -1"), std::string::npos) << rows[0].measured;
+    EXPECT_NE(rows[1].measured.find("Student entries"), std::string::npos) << rows[1].measured;
+    EXPECT_EQ(rows[2].measured.find("entries"), std::string::npos) << rows[2].measured;
+}
+
+// What is said of the rank rule in practice are numbers of the note, without its argument about assumptions.
+TEST(ClaimSummary, SaysFromWhichStrengthASignalIsCounted) {
+    validation::Validation found;
+    found.claims.push_back(judged(*validation::find_claim("rank.consistency"), PrintedVerdict::refuted, 0.14));
+    const auto losses = summary_of(found).losses;
+    const auto weak = std::find_if(losses.begin(), losses.end(),
+                                   [](const SummaryLoss& one) { return one.title.starts_with("Weak signals"); });
+    ASSERT_NE(weak, losses.end());
+    for (const char* number : {"1.54", "1.41"}) {
+        EXPECT_NE(weak->text.find(number), std::string::npos) << weak->text;
+        EXPECT_NE(found.claims.front().claim->note.find(number), std::string::npos);
+    }
+    EXPECT_NE(weak->text.find("14 % at d = 128"), std::string::npos) << weak->text;
+    EXPECT_EQ(weak->text.find("Rademacher"), std::string::npos) << weak->text;
 }
 
 // Numbers of the second page are those of the run; without their claims a loss is left out.
