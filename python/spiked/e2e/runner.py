@@ -13,7 +13,19 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 
 from ..errors import InputError, LibraryNotFound, OutOfMemory, SpikedError, UsageError
 
-__all__ = ["EXACT", "ROTATIONS", "Answer", "Architecture", "Method", "Runner", "architecture_of", "cost_lines", "methods_of"]
+__all__ = [
+    "EXACT",
+    "ROTATIONS",
+    "Answer",
+    "Architecture",
+    "Method",
+    "Runner",
+    "architecture_of",
+    "cost_lines",
+    "methods_of",
+    "on_device",
+    "one_line_errors",
+]
 
 EXACT = "exact"
 UNROPE = "unrope+"
@@ -139,6 +151,15 @@ def methods_of(names: str, bits: float, head_dim: int) -> List[Method]:
     return found
 
 
+def on_device(model: Any, device: str) -> Any:
+    """The model on a device of PyTorch, for answers."""
+    try:
+        return model.to(device).eval()
+    except (RuntimeError, AssertionError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"--device {device} cannot hold the model ({reason}): give another one") from None
+
+
 class Runner:
     """A model of Hugging Face on its device.
 
@@ -182,11 +203,7 @@ class Runner:
             raise InputError(
                 f"{folder}: transformers cannot load it ({reason}): give a folder with all its files"
             ) from None
-        try:
-            self.model = self.model.to(device).eval()
-        except (RuntimeError, AssertionError) as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(f"--device {device} cannot hold the model ({reason}): give another one") from None
+        self.model = on_device(self.model, device)
 
     @contextlib.contextmanager
     def cache(self, method: Method) -> Iterator[Any]:

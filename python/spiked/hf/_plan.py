@@ -275,7 +275,7 @@ class Plan:
             reason = next(iter(left_alone.values()), "it has no layers")
             raise UsageError(
                 f"no layer of this model would be compressed ({reason}): where texts are shorter than the sliding window, "
-                "load the model with config=spiked.hf.without_window(config)"
+                "load the model with config=spiked.hf.without_window(config), or by --no-sliding-window"
             )
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> List[Any]:
