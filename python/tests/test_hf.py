@@ -14,6 +14,7 @@ from unittest import mock
 from hf_support import random_model, token_ids, torch, transformers
 from spiked import errors, hf
 from spiked.hf import _plan
+from spiked.hf._rope import Rotation
 from spiked.hf._store import BlockStore
 from support import ROOT
 
@@ -200,6 +201,38 @@ class Models(unittest.TestCase):
                     rotation.undo(keys[..., 150:, :], 150), before["keys"][..., 150:, :], rtol=0, atol=2e-5
                 )
                 self.assertGreater(float((keys - before["keys"]).abs().mean()), 0.1)
+
+    def test_a_factor_is_taken_off_the_channels_that_are_rotated(self):
+        """Tables of one column for each pair of channels, as those of gpt-oss, on all channels or on the first half."""
+
+        class Tables(torch.nn.Module):
+            def forward(self, x, position_ids):
+                angles = position_ids[..., None] * torch.tensor([1.0, 0.1, 0.01, 0.001])
+                return 1.2 * angles.cos(), 1.2 * angles.sin()
+
+        def apply(width):
+            def rotate(queries, keys, cos, sin):
+                (a, b), rest = keys[..., :width].chunk(2, -1), keys[..., width:]
+                cos, sin = (table[:, None, :, : width // 2] for table in (cos, sin))
+                return None, torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
+
+            return rotate
+
+        keys = torch.randn(2, 3, 20, 8)
+        for width in (8, 4):
+            rotation = Rotation(Tables(), apply(width))
+            turned = rotation.apply(keys, 7)
+            torch.testing.assert_close(rotation.undo(turned, 7), keys)
+            self.assertGreater(float((turned - keys)[..., :width].abs().mean()), 0.1)
+
+    def test_gpt_oss_with_its_scaling(self):
+        if not hasattr(transformers, "GptOssConfig"):
+            self.skipTest(f"transformers {transformers.__version__} has no GptOss")
+        model = random_model("GptOss", head_dim=32, sliding_window=24, num_local_experts=4)
+        ids = token_ids(1, 70)
+        cache = hf.SpikedCache(model, "unrope+identity", "identity", block=16)
+        found = hf.token_losses(model, ids, cache, chunk=16)
+        torch.testing.assert_close(found, hf.token_losses(model, ids), rtol=0, atol=1e-4)
 
     def test_rotary_embeddings_that_depend_on_the_length_are_rejected(self):
         model = random_model("Llama", rope_scaling={"type": "dynamic", "factor": 2.0})
