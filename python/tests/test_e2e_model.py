@@ -390,7 +390,7 @@ class SmolLM2(unittest.TestCase):
             few = (mine["trec"] + mine["samsum"]) / 2
             groups = [mine["qasper"], few, mine["passage_retrieval_en"], mine["lcc"]]
             self.assertAlmostEqual(found["groups"]["Avg"]["value"], sum(groups) / 4)
-        alone = transformers.AutoModelForCausalLM.from_pretrained(model, torch_dtype=torch.float32).eval()
+        alone = transformers.AutoModelForCausalLM.from_pretrained(model).float().eval()
         tokens = Tokens(model, None, None)
         self.assertEqual(tokens.form, "chatml")
         for row in rows:

@@ -193,9 +193,10 @@ class Runner:
                 from ..hf import without_window
 
                 config = without_window(config)
-            self.model = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, config=config, torch_dtype=dtype if dtype == "auto" else getattr(torch, dtype)
-            )
+            # The argument has another name from transformers 4.56 on, as the entry of the configuration has.
+            name = "dtype" if hasattr(config, "dtype") else "torch_dtype"
+            given = {name: dtype if dtype == "auto" else getattr(torch, dtype)}
+            self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, **given)
         except UsageError as error:
             raise UsageError(f"--no-sliding-window: {error}") from None
         except Exception as error:  # what a folder lacks raises many classes of errors

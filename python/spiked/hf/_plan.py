@@ -218,6 +218,10 @@ class Plan:
         self.device = "cpu"
         self.threads = int(threads) or os.cpu_count() or 1
         self.config = text_config(model.config)
+        if not getattr(self.config, "num_attention_heads", None):
+            raise UsageError(
+                f"{type(model).__name__} has no attention (there are no keys and values to compress): use another model"
+            )
         self.layers = int(self.config.num_hidden_layers)
         self._attention = _attention_modules(model)
         self.channels = int(
