@@ -83,6 +83,7 @@ class Templates(Folder):
 
     def test_texts_are_those_of_transformers(self):
         try:
+            import jinja2
             import tokenizers
             import transformers
         except ImportError as problem:
@@ -97,9 +98,12 @@ class Templates(Folder):
                 with self.subTest(name, system=system):
                     messages = [{"role": "system", "content": system}] if system else []
                     messages.append({"role": "user", "content": SAID})
-                    expected = tokenizer.apply_chat_template(
-                        messages, chat_template=template, tokenize=False, add_generation_prompt=True
-                    )
+                    try:
+                        expected = tokenizer.apply_chat_template(
+                            messages, chat_template=template, tokenize=False, add_generation_prompt=True
+                        )
+                    except jinja2.TemplateSyntaxError as problem:  # "continue", before transformers 4.45
+                        self.skipTest(f"transformers {transformers.__version__}: {problem.message}")
                     self.assertEqual(self.prompt(template, system), expected)
 
 
