@@ -20,7 +20,7 @@ install(FILES python/examples/tutorial.py DESTINATION ${CMAKE_INSTALL_DOCDIR}/py
 if(SPIKED_TESTS AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   find_program(SPIKED_PYTHON NAMES python3 HINTS /usr/bin DOC "Python for the tests of the package")
   if(SPIKED_PYTHON)
-    foreach(NAME denoising docs e2e e2e_metrics e2e_model hf hf_contract inputs laws library missing quantization sklearn store)
+    foreach(NAME denoising docs e2e e2e_chat e2e_metrics e2e_model hf hf_contract hf_trained inputs laws library missing quantization sklearn store)
       add_test(NAME python/${NAME} COMMAND ${SPIKED_PYTHON} ${PROJECT_SOURCE_DIR}/python/tests/run_tests.py ${NAME})
       set_tests_properties(python/${NAME} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${SPIKED_TEST_TIMEOUT} ENVIRONMENT
         "SPIKED_LIBRARY=$<TARGET_SONAME_FILE:spiked_c>;SPIKED_COMMAND=$<TARGET_FILE:spiked>;OPENBLAS_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1")

@@ -7,14 +7,13 @@ import math
 import pathlib
 import re
 import shutil
-import tempfile
 import types
 import unittest
 from unittest import mock
 
 import numpy as np
 import spiked
-from e2e_support import CONFIG, DATA, END, FIRST, Model, Tokenizer, folder_of_model, lines, run
+from e2e_support import CONFIG, DATA, END, FIRST, Folder, Model, Tokenizer, knows, lines, run
 
 from spiked.e2e import needles, table
 from spiked.e2e.runner import architecture_of
@@ -42,20 +41,6 @@ PROMPTS = {
     "lcc": "6a1f24cf0bb83cd9",
     "repobench-p": "ee9ec182ea5ffeb7",
 }
-HERE = "trec,samsum,lcc,passage_retrieval_en,qasper"
-
-
-def knows(method, text):
-    """Right answers for the exact cache; the codec forgets one of them."""
-    if "radium" in text:
-        return " Individual\nand more"
-    if "war end" in text:
-        return " Date" if method == "exact" else " Distance"
-    if "train is late" in text:
-        return "\nDora waits because Cid's train is late.\nDialogue: again"
-    if "volume(" in text:
-        return "\n    return width * height * depth\n"
-    return "Paragraph 2" if "seafaring" in text else "cork"
 
 
 class Unreadable(Tokenizer):
@@ -70,30 +55,6 @@ class Unreadable(Tokenizer):
         if json.loads(text)["model"]["merges"] != ["a b", "ab c"]:
             raise Exception("no variant")
         return Tokenizer()
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        self.root = pathlib.Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.root)
-        self.model = folder_of_model(self.root)
-        self.results = self.root / "results"
-
-    def longbench(self, *words, reply=knows, model=None, template="none", tokenizers=None):
-        form = ["--template", template] if template else []
-        given = ["longbench", "--model", self.model, "--data", DATA, "--tasks", HERE, "--output", self.results]
-        return run([*given, *form, "--method", "exact,tq-mse", *words], reply, model, tokenizers)
-
-    def needles(self, *words, reply=knows, model=None):
-        given = ["needles", "--model", self.model, "--output", self.results, "--template", "none", "--context", "3k"]
-        return run([*given, "--needles", "2,3", "--prompts", "2", "--method", "exact,tq-mse", *words], reply, model)
-
-    def fails(self, outcome, code, *parts):
-        found, _, err = outcome
-        self.assertEqual(found, code, err)
-        self.assertEqual(err.count("\n"), 1, err)
-        for part in parts:
-            self.assertIn(part, err)
 
 
 class Protocol(Folder):

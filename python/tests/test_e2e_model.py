@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import string
+import subprocess
 import sys
 import tempfile
 import types
@@ -346,6 +347,68 @@ class SmolLM2(unittest.TestCase):
             exact, coded = lines(pathlib.Path(folder) / "needles.jsonl")[1:]
         self.assertEqual((exact["method"], exact["coded_bits"], coded["coded_bits"]), ("exact", 32, 2.25))
         self.assertTrue(exact["pred"].strip())
+
+    def test_longbench_that_is_killed_goes_on_and_gives_the_table(self):
+        import torch
+        import transformers
+        from hf_support import trained_folder
+
+        from spiked.e2e import longbench
+        from spiked.e2e.tasks import TASKS
+        from spiked.e2e.tokens import Tokens
+
+        model = trained_folder("smollm2-135m-instruct")
+        tasks = "trec,samsum,lcc,passage_retrieval_en,qasper"
+        with tempfile.TemporaryDirectory() as folder:
+            program = [sys.executable, "-m", "spiked.e2e"]
+            words = ["--model", str(model), "--output", folder, "--data", str(DATA), "--tasks", tasks, "--limit", "1"]
+            words += ["--method", "exact,tq-mse", "--dtype", "float32", "--block", "32"]
+            path = pathlib.Path(folder) / "longbench.jsonl"
+            running = subprocess.Popen([*program, "longbench", *words], stdout=subprocess.PIPE, text=True)
+            self.assertIn("10 prompts to answer, 0 answered before", running.stdout.readline())
+            running.stdout.readline(), running.stdout.readline()  # two answers
+            running.kill()
+            running.communicate()
+            self.assertEqual(running.returncode, -9)
+            before = path.read_bytes()
+            first = before[: before.rfind(b"\n") + 1].count(b'"kind": "answer"')
+            self.assertTrue(2 <= first < 10, first)
+            done = subprocess.run([*program, "longbench", *words], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.startswith(f"{10 - first} prompts to answer, {first} answered before"), done.stdout)
+            self.assertTrue(path.read_bytes().startswith(before[: before.rfind(b"\n") + 1]))
+            rows = [row for row in lines(path) if row.get("kind") == "answer"]
+            self.assertEqual(len({(row["method"], row["task"]) for row in rows}), len(rows))
+            self.assertEqual(len(rows), 10)
+            done = subprocess.run([*program, "table", folder, "--json"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            exact, coded = json.loads(done.stdout)["tables"][0]["methods"]
+        self.assertEqual((exact["coded_bits"], coded["coded_bits"]), (32, 2.25))
+        for found in (exact, coded):
+            mine = {row["task"]: row["score"] for row in rows if row["method"] == found["method"]}
+            self.assertEqual({task: entry["value"] for task, entry in found["tasks"].items()}, mine)
+            few = (mine["trec"] + mine["samsum"]) / 2
+            groups = [mine["qasper"], few, mine["passage_retrieval_en"], mine["lcc"]]
+            self.assertAlmostEqual(found["groups"]["Avg"]["value"], sum(groups) / 4)
+        alone = transformers.AutoModelForCausalLM.from_pretrained(model).float().eval()
+        tokens = Tokens(model, None, None)
+        self.assertEqual(tokens.form, "chatml")
+        for row in rows:
+            if row["method"] == "exact":
+                task = TASKS[row["task"]]
+                line = lines(DATA / f"{row['task']}.jsonl")[0]
+                ids = torch.tensor([longbench.prompt_of(row["task"], 0, line, "", tokens, 1000).ids])
+                answer = alone.generate(
+                    ids,
+                    attention_mask=torch.ones_like(ids),
+                    do_sample=False,
+                    max_new_tokens=task.answer_tokens,
+                    min_new_tokens=1 if task.ends_at_newline else 0,
+                    eos_token_id=longbench.ends_of(task, tokens),
+                    pad_token_id=0,
+                )
+                self.assertEqual(tokens.text(answer[0, ids.shape[1] :].tolist()), row["pred"])
+        self.assertTrue(any(a["pred"] != b["pred"] for a, b in zip(rows, rows[5:])))
 
 
 if __name__ == "__main__":

@@ -1,91 +1,24 @@
-"""Compressed caches in models of transformers: exact with the identity codec, as lossy as the command measures otherwise."""
+"""Compressed caches in small random models of transformers, and tools/hf-check."""
 
 import contextlib
 import copy
 import importlib.machinery
 import importlib.util
 import io
-import json
 import math
-import pathlib
-import subprocess
 import tempfile
 import unittest
 import warnings
 from unittest import mock
 
-import numpy as np
-from hf_support import random_model, token_ids, torch, trained_model, transformers
+from hf_support import random_model, token_ids, torch, transformers
 from spiked import errors, hf
-from spiked._command import command_path
 from spiked.hf import _plan
+from spiked.hf._rope import Rotation
 from spiked.hf._store import BlockStore
 from support import ROOT
 
 GREEDY = {"do_sample": False, "max_new_tokens": 40, "pad_token_id": 0}
-
-
-def command_losses(folder, ids, methods, bits):
-    """Added nats of `spiked kv perplexity` and their standard errors."""
-    with tempfile.TemporaryDirectory() as work:
-        path = pathlib.Path(work) / "tokens.npy"
-        np.save(path, ids.numpy().astype(np.int32))
-        words = ["--model", folder, "--tokens", path, "--method", ",".join(methods), "--bits", bits, "--threads", 1]
-        done = subprocess.run(
-            [command_path(), "kv", "perplexity", *map(str, words), "--json", "-q"], capture_output=True, text=True
-        )
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    found = json.loads(done.stdout)
-    return found["nats"], {row["method"]: row for row in found["rows"]}
-
-
-def added(model, ids, exact, method, bits):
-    """Added nats of each text over the tokens that can read a coded block."""
-    value = method.replace("unrope+", "")
-    caches = [hf.SpikedCache(model, method, value, bits, sequence=i) for i in range(len(ids))]
-    losses = torch.cat([hf.token_losses(model, ids[i : i + 1], cache) for i, cache in enumerate(caches)])
-    return (losses - exact)[:, 128:].mean(1), caches
-
-
-class SameAsTheCommand(unittest.TestCase):
-    def check(self, model, path, ids, methods, bits, tolerance):
-        nats, rows = command_losses(path, ids, methods, bits)
-        exact = hf.token_losses(model, ids)
-        self.assertAlmostEqual(float(exact[:, 128:].mean()), nats, delta=1e-4)
-        for method in methods:
-            found, caches = added(model, ids, exact, method, bits)
-            row = rows[method]
-            error = row["mcse_added_nats"] or float(found.std() if len(ids) > 1 else 0)
-            self.assertAlmostEqual(float(found.mean()), row["added_nats"], delta=tolerance or error / 5)
-            report = caches[-1].report()
-            mean = sum(report.bits_per_entry.values()) / 2
-            self.assertAlmostEqual(mean, row["bits_per_entry"], delta=0.1)
-
-    def test_rope_lm(self):
-        model, path = trained_model("rope-lm")
-        ids = torch.from_numpy(np.load(path / "eval-tokens.npy").astype(np.int64))[:6]
-        # The same rotations are drawn for document i: only the rounding of the two programs differs, which now and then
-        # changes an index, so that a fifth of the standard error over documents is allowed.
-        self.check(model, path, ids, ["tq-mse", "eoptshrink+tq-mse", "unrope+eoptshrink+tq-mse"], 2, None)
-
-    def test_needle(self):
-        model, path = trained_model("needle")
-        filler = np.load(path / "filler.npy")
-        rng = np.random.default_rng(7)
-        texts = filler[:6, :401].astype(np.int64)
-        for text in texts:  # needles, then questions with their answers
-            places = rng.choice(np.arange(2, 330, 2), 16, replace=False)
-            keys, values = rng.choice(np.arange(512, 1024), 16, replace=False), rng.integers(1024, 1536, 16)
-            text[0], text[places], text[places + 1] = 0, keys, values
-            text[-48:] = np.stack([np.ones(16, int), keys, values], 1).ravel()
-        self.check(model, path, torch.from_numpy(texts), ["tq-mse", "eoptshrink+tq-mse"], 1, None)
-
-    def test_smollm2_on_a_short_document(self):
-        model, path = trained_model("smollm2-135m-instruct")
-        ids = torch.from_numpy(np.load(path / "tokens.npy")[:1, :257].astype(np.int64))
-        # Keys that are changed by 1e-6 of themselves change the added nats by 0.0015, a few norms being rounded otherwise.
-        self.check(model, path, ids, ["tq-mse", "unrope+eoptshrink+tq-mse"], 2, 0.005)
 
 
 class Identity(unittest.TestCase):
@@ -203,7 +136,10 @@ class Compression(unittest.TestCase):
         self.assertAlmostEqual(report.stored_bits_per_entry, 8 * report.stored_bytes / (2 * 2 * 2 * 99 * 32))
         self.assertIn("keys by tq-mse at 2 bits: 2.5 bits per entry (indices 2, norms 0.5)", str(report))
         self.assertTrue(math.isnan(self.cache().report().bits_per_entry["key"]))
-        self.assertIn("the decoded rows are kept", str(self.cache().report()))
+        empty = str(self.cache().report())
+        self.assertIn("the decoded rows are kept", empty)
+        self.assertIn("keys by tq-mse at 1 bits: nothing is coded yet\nvalues", empty)
+        self.assertNotIn("nan", empty)
 
     def test_groups_of_keys_run_along_tokens_and_only_keys_have_means(self):
         model, options = self.model, {"block": 64}
@@ -266,6 +202,38 @@ class Models(unittest.TestCase):
                     rotation.undo(keys[..., 150:, :], 150), before["keys"][..., 150:, :], rtol=0, atol=2e-5
                 )
                 self.assertGreater(float((keys - before["keys"]).abs().mean()), 0.1)
+
+    def test_a_factor_is_taken_off_the_channels_that_are_rotated(self):
+        """Tables of one column for each pair of channels, as those of gpt-oss, on all channels or on the first half."""
+
+        class Tables(torch.nn.Module):
+            def forward(self, x, position_ids):
+                angles = position_ids[..., None] * torch.tensor([1.0, 0.1, 0.01, 0.001])
+                return 1.2 * angles.cos(), 1.2 * angles.sin()
+
+        def apply(width):
+            def rotate(queries, keys, cos, sin):
+                (a, b), rest = keys[..., :width].chunk(2, -1), keys[..., width:]
+                cos, sin = (table[:, None, :, : width // 2] for table in (cos, sin))
+                return None, torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
+
+            return rotate
+
+        keys = torch.randn(2, 3, 20, 8)
+        for width in (8, 4):
+            rotation = Rotation(Tables(), apply(width))
+            turned = rotation.apply(keys, 7)
+            torch.testing.assert_close(rotation.undo(turned, 7), keys)
+            self.assertGreater(float((turned - keys)[..., :width].abs().mean()), 0.1)
+
+    def test_gpt_oss_with_its_scaling(self):
+        if not hasattr(transformers, "GptOssConfig"):
+            self.skipTest(f"transformers {transformers.__version__} has no GptOss")
+        model = random_model("GptOss", head_dim=32, sliding_window=24, num_local_experts=4)
+        ids = token_ids(1, 70)
+        cache = hf.SpikedCache(model, "unrope+identity", "identity", block=16)
+        found = hf.token_losses(model, ids, cache, chunk=16)
+        torch.testing.assert_close(found, hf.token_losses(model, ids), rtol=0, atol=1e-4)
 
     def test_rotary_embeddings_that_depend_on_the_length_are_rejected(self):
         model = random_model("Llama", rope_scaling={"type": "dynamic", "factor": 2.0})
@@ -412,10 +380,11 @@ class HfCheck(unittest.TestCase):
         self.check = importlib.util.module_from_spec(importlib.util.spec_from_loader("hf_check", loader))
         loader.exec_module(self.check)
 
-    def run_check(self):
+    def run_check(self, *words):
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), mock.patch("sys.argv", ["hf-check"]):
-            status = self.check.main()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            with mock.patch("sys.argv", ["hf-check", *words]):
+                status = self.check.main()
         return status, printed.getvalue()
 
     def test_passes(self):
@@ -423,6 +392,27 @@ class HfCheck(unittest.TestCase):
         self.assertEqual(status, 0, printed)
         self.assertIn(f"transformers {transformers.__version__}", printed)
         self.assertEqual(printed.count(": passed"), 4)
+
+    def test_what_cannot_be_checked_ends_in_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for words, code, text in (
+                ([folder], 4, "transformers cannot load it"),
+                (["--device", "none-such"], 2, "--device none-such cannot hold the model"),
+            ):
+                status, printed = self.run_check(*words)
+                self.assertEqual(status, code, printed)
+                self.assertRegex(printed.splitlines()[-1], f"^hf-check: .*{text} .*: give ")
+                self.assertEqual(len(printed.splitlines()), 2)  # the first has the versions
+            random_model(sliding_window=400).save_pretrained(folder)
+            status, printed = self.run_check(folder)
+            self.assertEqual(status, 2, printed)
+            self.assertRegex(printed.splitlines()[-1], "hf-check: no layer .*, or by --no-sliding-window$")
+            status, printed = self.run_check(folder, "--no-sliding-window")
+            self.assertEqual((status, printed.count(": passed")), (0, 4), printed)
+        with mock.patch.object(hf, "token_losses", side_effect=RuntimeError("two\nlines")):
+            status, printed = self.run_check()
+        self.assertEqual(status, 4)
+        self.assertIn("two lines", printed.splitlines()[-1])
 
     def test_fails_when_a_cache_is_not_exact(self):
         original = hf.SpikedCache

@@ -6,7 +6,7 @@ import types
 import unittest
 
 from hf_support import for_each_library, random_model, token_ids, torch, transformers
-from spiked import errors
+from spiked import errors, hf
 from spiked.hf import SpikedCache, _adapters, token_losses
 
 LAYERED = ("4.57.6", "newest")
@@ -195,6 +195,38 @@ class Legacy(unittest.TestCase):
         expected = token_losses(model, ids, SpikedCache(model, "tq-mse", "tq-mse", 2, block=16), chunk=16)
         cache = _adapters.cache_class(library, version)(model, "tq-mse", "tq-mse", 2, block=16)
         torch.testing.assert_close(token_losses(model, ids, Facade(cache), chunk=16), expected, rtol=0, atol=0)
+
+
+class OtherModels(unittest.TestCase):
+    def test_a_model_without_attention_is_rejected(self):
+        config = transformers.MambaConfig(vocab_size=97, hidden_size=64, num_hidden_layers=2)
+        with self.assertRaisesRegex(errors.UsageError, "MambaForCausalLM has no attention"):
+            SpikedCache(transformers.MambaForCausalLM(config), "tq-mse", "tq-mse")
+
+    def test_a_state_that_is_not_carried_on_is_not_read_in_parts(self):
+        options = {"num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 8}
+        model = random_model("Jamba", use_mamba_kernels=False, **options)
+        cache = SpikedCache(model, "identity", "identity", block=16)
+        if not any(hasattr(layer, "conv_states") for layer in getattr(cache, "layers", [])):
+            self.skipTest(f"the cache of transformers {transformers.__version__} has no layers with a state")
+        ids = token_ids(1, 60)
+        self.assertEqual(list(cache.report().left_alone), [0])
+        greedy = {"do_sample": False, "max_new_tokens": 12, "pad_token_id": 0}
+        expected = model.generate(ids, **greedy)
+        for call in (
+            lambda: hf.prefill(model, ids, cache, chunk=16),
+            lambda: token_losses(model, ids, cache, chunk=16),
+            lambda: self.generate(model, ids, 16, greedy),
+        ):
+            with self.assertRaisesRegex(errors.UsageError, "layers of jamba have a state .LinearAttentionLayer"):
+                call()
+        self.assertEqual(self.generate(model, ids, 64, greedy).tolist(), expected.tolist())
+        with self.assertRaisesRegex(errors.UsageError, "cannot be repeated for 3 beams"):
+            self.generate(model, ids, 64, {**greedy, "num_beams": 3})
+
+    def generate(self, model, ids, chunk, options):
+        with hf.compressed(model, key="identity", value="identity", block=16, chunk=chunk):
+            return model.generate(ids, **options)
 
 
 class Versions(unittest.TestCase):

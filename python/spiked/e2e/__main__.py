@@ -16,9 +16,10 @@ from .._library import library_file
 from ..errors import LibraryNotFound, SpikedError, UsageError
 from . import longbench, needles, table
 from .benchmark import answer_all
+from .chat import TEMPLATE_DATE, TEMPLATES
 from .results import Results
 from .runner import EXACT, ROTATIONS, Runner, architecture_of, methods_of
-from .tokens import TEMPLATES, Tokens
+from .tokens import Tokens
 
 __all__ = ["main"]
 
@@ -75,6 +76,8 @@ def common_choices(options: argparse.Namespace, tokens: Tokens) -> Dict[str, Any
         "config_sha256": hashlib.sha256((tokens.folder / "config.json").read_bytes()).hexdigest(),
         "weights_ends_sha256": weights_sum(tokens.folder),
         "tokenizer_sha256": tokens.sha256,
+        "template_sha256": tokens.template_sha256,
+        "template_date": TEMPLATE_DATE.isoformat(),
         "dtype": options.dtype,
         "device": options.device,
         "no_sliding_window": options.no_sliding_window,

@@ -233,6 +233,15 @@ def methods_of(names: str, bits: float, head_dim: int) -> List[Method]:
     return found
 
 
+def on_device(model: Any, device: str) -> Any:
+    """The model on a device of PyTorch, for answers."""
+    try:
+        return model.to(device).eval()
+    except (RuntimeError, AssertionError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"--device {device} cannot hold the model ({reason}): give another one") from None
+
+
 class Runner:
     """A model of Hugging Face on its device.
 
@@ -286,9 +295,10 @@ class Runner:
                 from ..hf import without_window
 
                 config = without_window(config)
-            self.model = transformers.AutoModelForCausalLM.from_pretrained(
-                folder, config=config, torch_dtype=dtype if dtype == "auto" else getattr(torch, dtype)
-            )
+            # The argument has another name from transformers 4.56 on, as the entry of the configuration has.
+            name = "dtype" if hasattr(config, "dtype") else "torch_dtype"
+            given = {name: dtype if dtype == "auto" else getattr(torch, dtype)}
+            self.model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, **given)
         except UsageError as error:
             raise UsageError(f"--no-sliding-window: {error}") from None
         except Exception as error:  # what a folder lacks raises many classes of errors
@@ -296,11 +306,7 @@ class Runner:
             raise InputError(
                 f"{folder}: transformers cannot load it ({reason}): give a folder with all its files"
             ) from None
-        try:
-            self.model = self.model.to(device).eval()
-        except (RuntimeError, AssertionError) as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(f"--device {device} cannot hold the model ({reason}): give another one") from None
+        self.model = on_device(self.model, device)
 
     @contextlib.contextmanager
     def cache(self, method: Method) -> Iterator[Any]:

@@ -8,17 +8,10 @@ import pathlib
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from ..errors import InputError
+from .chat import TEMPLATES, rendered, source_of, values_of
 
 __all__ = ["Tokens"]
 
-# Forms of messages for models whose folder has no chat template: {system} and {user} become texts.
-TEMPLATES = {
-    "chatml": "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{user}<|im_end|>\n<|im_start|>assistant\n",
-    "llama3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n{system}<|eot_id|><|start_header_id|>user"
-    "<|end_header_id|>\n\n{user}<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
-    "mistral": "<s>[INST] {user} [/INST]",
-    "none": "{user}",
-}
 END_WORDS = ["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>", "</s>"]
 
 
@@ -95,7 +88,8 @@ class Tokens:
         self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         self.tokenizer = tokenizer_of(path)
         self.system = system
-        self.form, self.template = self.chat(template)
+        self.form, source, self.template = self.chat(template)
+        self.template_sha256 = hashlib.sha256(source.encode()).hexdigest()
         alone, whole = self.ids("a"), self.tokenizer.encode("a", add_special_tokens=True).ids
         self.first: List[int] = whole[: whole.index(alone[0])] if alone[0] in whole else []
         special = {
@@ -103,7 +97,7 @@ class Tokens:
         }
         self.end_tokens = sorted(
             {special[word] for word in END_WORDS if word in special}
-            | set(self.config("generation_config.json", "eos_token_id"))
+            | set(values_of(self.folder, "generation_config.json", "eos_token_id"))
         )
         if not self.end_tokens:
             raise InputError(
@@ -111,64 +105,20 @@ class Tokens:
                 "write eos_token_id into generation_config.json"
             )
 
-    def config(self, name: str, key: str) -> List[Any]:
-        """The values of a key in a JSON file of the folder, none where either is missing."""
-        path = self.folder / name
-        found = json.loads(path.read_text(encoding="utf-8")).get(key) if path.exists() else None
-        return [] if found is None else found if isinstance(found, list) else [found]
-
-    def chat(self, asked: Optional[str]) -> Tuple[str, Callable[[str], str]]:
-        """The name of the chat template, and a function from the user's text to the whole prompt."""
+    def chat(self, asked: Optional[str]) -> Tuple[str, str, Callable[[str], str]]:
+        """The name of the form of messages, its text, and a function from the user's text to the whole prompt."""
         if asked:
             form = TEMPLATES[asked].replace("{system}", self.system or "")
-            return asked, lambda user: form.replace("{user}", user)
-        jinja = self.folder / "chat_template.jinja"
-        source = (
-            [jinja.read_text(encoding="utf-8")]
-            if jinja.exists()
-            else self.config("tokenizer_config.json", "chat_template")
+            return asked, TEMPLATES[asked], lambda user: form.replace("{user}", user)
+        source = source_of(self.folder)
+        if source is not None:
+            return "of the folder", source, rendered(source, self.folder, self.system)
+        if self.tokenizer.token_to_id("<|im_start|>") is not None:
+            return self.chat("chatml")
+        raise InputError(
+            f"{self.folder}: no chat template (a question needs the form of the model's messages): give "
+            f"--template {', '.join(TEMPLATES)}"
         )
-        if not source or not isinstance(source[0], str):
-            if self.tokenizer.token_to_id("<|im_start|>") is not None:
-                return self.chat("chatml")
-            raise InputError(
-                f"{self.folder}: no chat template (a question needs the form of the model's messages): give "
-                f"--template {', '.join(TEMPLATES)}"
-            )
-        return "of the folder", self.rendered(source[0])
-
-    def rendered(self, source: str) -> Callable[[str], str]:
-        """The function of a chat template, which is a program of Jinja."""
-        from jinja2 import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-        def rejected(message: str) -> None:
-            raise TemplateError(message)
-
-        place = f"{self.folder}: its chat template"
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.globals["raise_exception"] = rejected
-        special = {}
-        for key in ("bos_token", "eos_token"):
-            for word in self.config("tokenizer_config.json", key):
-                special[key] = word["content"] if isinstance(word, dict) else word
-        system = [] if self.system is None else [{"role": "system", "content": self.system}]
-
-        def whole(user: str) -> str:
-            messages = system + [{"role": "user", "content": user}]
-            try:
-                text: str = environment.from_string(source).render(
-                    messages=messages, add_generation_prompt=True, **special
-                )
-                return text
-            except TemplateError as error:
-                raise InputError(
-                    f"{place} fails ({error}): give --template {', '.join(TEMPLATES)}, or another --system"
-                ) from None
-
-        return whole
 
     def ids(self, text: str) -> List[int]:
         """Token ids of a text, without those that the tokenizer puts around a prompt."""

@@ -91,6 +91,21 @@ def _forward(model: Any, ids: torch.Tensor, begin: int, cache: Optional[Any], la
     return logits
 
 
+# Types of models whose layers with a state go on from the state that the part of a text before left behind.
+_STATE_IN_PARTS = ("qwen3_next",)
+
+
+def _check_states(model: Any, cache: Any, chunk: Optional[int], tokens: int) -> None:
+    """Rejects reading in parts where layers with a state, such as those of Mamba, may begin anew with each part."""
+    kinds = {type(layer).__name__ for layer in getattr(cache, "layers", []) if hasattr(layer, "conv_states")}
+    kind = getattr(model.config, "model_type", "")
+    if kinds and chunk is not None and tokens > int(chunk) and kind not in _STATE_IN_PARTS:
+        raise UsageError(
+            f"chunk is {chunk}: layers of {kind} have a state ({', '.join(sorted(kinds))} of transformers), which it may not "
+            "carry from one part of a text to the next: use another model"
+        )
+
+
 def _chunks(begin: int, end: int, chunk: Optional[int]) -> Iterator[Any]:
     """Parts of begin .. end that end at multiples of `chunk`."""
     if chunk is not None and int(chunk) < 1:
@@ -143,6 +158,7 @@ def prefill(
     256
     """
     ids = _checked(ids, attention_mask)
+    _check_states(model, cache, chunk, ids.shape[1] - 1)
     for begin, end in _chunks(cache.get_seq_length(), ids.shape[1] - 1, chunk):
         _forward(model, ids[:, begin:end], begin, cache, last_only=True)
     return cache
@@ -192,6 +208,7 @@ def token_losses(
         raise InputError(
             f"cache holds {cache.get_seq_length()} tokens (losses are those of a whole text): pass a new one"
         )
+    _check_states(model, cache, chunk, ids.shape[1] - 1)
     found = []
     for begin, end in _chunks(0, ids.shape[1] - 1, None if cache is None else chunk):
         logits = _forward(model, ids[:, begin:end], begin, cache, last_only=False)
@@ -264,6 +281,16 @@ def _texts_of_each(model: Any, arguments: Dict[str, Any]) -> int:
     return max(value("num_beams"), value("num_return_sequences"))
 
 
+def _repeat(cache: Any, times: int) -> None:
+    """Repeats each text of a cache."""
+    for layer in getattr(cache, "layers", []):
+        if not hasattr(layer, "batch_repeat_interleave"):
+            raise UsageError(
+                f"a cache with {type(layer).__name__} of transformers cannot be repeated for {times} beams: generate one text"
+            )
+    cache.batch_repeat_interleave(times)
+
+
 @contextlib.contextmanager
 def compressed(model: Any, *, chunk: int = 128, **options: Any) -> Iterator[Compressed]:
     """Within it, ``model.generate`` reads each prompt through a new `SpikedCache`.
@@ -317,7 +344,7 @@ def compressed(model: Any, *, chunk: int = 128, **options: Any) -> Iterator[Comp
         prefill(model, ids, cache, chunk=chunk, attention_mask=arguments.get("attention_mask"))
         times = _texts_of_each(model, arguments)
         if times > 1:
-            cache.batch_repeat_interleave(times)
+            _repeat(cache, times)
         arguments[cache_argument(model)] = used.cache = cache
         return original(ids, *args, **arguments)
 

@@ -222,6 +222,10 @@ class Plan:
         self.device = "cpu"
         self.threads = int(threads) or os.cpu_count() or 1
         self.config = text_config(model.config)
+        if not getattr(self.config, "num_attention_heads", None):
+            raise UsageError(
+                f"{type(model).__name__} has no attention (there are no keys and values to compress): use another model"
+            )
         self.layers = int(self.config.num_hidden_layers)
         self._attention = _attention_modules(model)
         self.channels = int(
@@ -279,7 +283,7 @@ class Plan:
             reason = next(iter(left_alone.values()), "it has no layers")
             raise UsageError(
                 f"no layer of this model would be compressed ({reason}): where texts are shorter than the sliding window, "
-                "load the model with config=spiked.hf.without_window(config)"
+                "load the model with config=spiked.hf.without_window(config), or by --no-sliding-window"
             )
 
     def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> List[Any]:

@@ -86,13 +86,13 @@ class Report:
         ]
         for side, method in self.methods.items():
             items = ", ".join(f"{item} {bits:.4g}" for item, bits in self.ledger[side].items() if bits > 0)
+            coded = f"{self.bits_per_entry[side]:.4g} bits per entry ({items})" if self.coded_tokens else "nothing is coded yet"
+            lines.append(f"{side}s by {method} at {self.bits:g} bits: {coded}")
+        if self.tokens:
             lines.append(
-                f"{side}s by {method} at {self.bits:g} bits: {self.bits_per_entry[side]:.4g} bits per entry ({items})"
+                f"stored {self.stored_bytes:.4g} bytes in place of {self.exact_bytes:.4g}, {self.stored_bits_per_entry:.4g} "
+                "bits per entry with the exact rows"
             )
-        lines.append(
-            f"stored {self.stored_bytes:.4g} bytes in place of {self.exact_bytes:.4g}, {self.stored_bits_per_entry:.4g} "
-            "bits per entry with the exact rows"
-        )
         reasons: Dict[str, List[int]] = {}
         for layer, reason in self.left_alone.items():
             reasons.setdefault(reason, []).append(layer)

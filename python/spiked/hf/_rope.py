@@ -64,10 +64,11 @@ class Rotation:
         """Keys as they were before their rotary embedding."""
         cos, sin = self._tables(start, keys.shape[-2], keys)
         found = self._rotate(keys, cos, -sin)
-        rotated = cos.shape[-1]
-        # Scalings such as yarn multiply cos and sin by one factor; channels that are not rotated do not have it.
+        # Scalings such as yarn multiply cos and sin by one factor; channels that are not rotated do not have it. Tables may
+        # have one column for each channel or for each pair, so that the code of the model says which channels are rotated.
         factor = (cos.square() + sin.square())[..., :1].reshape(1, 1, -1, 1)
-        return torch.cat([found[..., :rotated] / factor, found[..., rotated:]], dim=-1)
+        rotated = self._rotate(torch.ones_like(keys[:1, :1]), torch.full_like(cos, 2), torch.zeros_like(sin)) > 1.5
+        return found / torch.where(rotated, factor, torch.ones_like(factor))
 
 
 def _kind(rotary: Any, config: Any) -> str:
