@@ -191,8 +191,9 @@ std::vector<std::string> possible_formats(const TensorContainer& file) {
         const auto *key = shape_of(Side::key), *value = shape_of(Side::value);
         if (key == nullptr || value == nullptr || *key == *value || !keys->fits(*key) || !values->fits(*value))
             return false;
-        return std::ranges::all_of(
-            keys->axes, [&](CacheAxis axis) { return keys->size(axis, *key) == values->size(axis, *value); });
+        return std::ranges::all_of(keys->axes, [&, &k = *keys, &v = *values](CacheAxis axis) {
+            return k.size(axis, *key) == v.size(axis, *value);
+        });
     };
     const auto may_be = [&](const DumpFormat& format) {
         for (const auto& pattern : format.patterns) {
