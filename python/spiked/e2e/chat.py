@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..errors import InputError
 
-__all__ = ["TEMPLATES", "TEMPLATE_DATE", "rendered", "source_of"]
+__all__: List[str] = []
 
 # Forms of messages for models whose folder has no chat template: {system} and {user} become texts.
 TEMPLATES = {

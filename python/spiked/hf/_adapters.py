@@ -14,7 +14,40 @@ from ._store import BlockStore
 
 __all__ = ["cache_class"]
 
-_DOCUMENT = """A cache whose full blocks are compressed, for `model.generate` and for a model's `forward`.
+
+def _count(query: Any) -> int:
+    """Tokens of a query: a number, or a tensor of positions."""
+    return query if isinstance(query, int) else int(query.shape[0])
+
+
+def _check_positions(options: Tuple[Any, ...], named: Dict[str, Any]) -> None:
+    """Raises an error where texts of a batch have different positions, which older versions of the library tell."""
+    given = [entry for entry in (*options, *named.values()) if isinstance(entry, dict)]
+    for entry in given:
+        cos = entry.get("cos")
+        if isinstance(cos, torch.Tensor) and cos.ndim == 3 and cos.shape[0] > 1 and not bool((cos == cos[:1]).all()):
+            raise InputError(
+                "texts of a batch have different positions (padding is not supported): pass texts of equal lengths"
+            )
+
+
+class _Pair:
+    """The keys and values of a layer."""
+
+    def __init__(self, keys: BlockStore, values: BlockStore) -> None:
+        self.keys, self.values = keys, values
+
+    def append(self, keys: torch.Tensor, values: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        return self.keys.append(keys), self.values.append(values)
+
+    def each(self, name: str, *arguments: Any) -> None:
+        """Calls a method of both."""
+        for store in (self.keys, self.values):
+            getattr(store, name)(*arguments)
+
+
+class _SpikedCache:
+    """A cache whose full blocks are compressed, for `model.generate` and for a model's `forward`.
 
     Each block of tokens is coded when its last token has been read, once, and never changes; the rows after it stay exact.
     The pass that brings tokens reads them exactly, so that a text that is read in one pass is read without compression:
@@ -56,6 +89,7 @@ _DOCUMENT = """A cache whose full blocks are compressed, for `model.generate` an
     Examples
     --------
     >>> import torch, transformers
+    >>> from spiked.hf import SpikedCache, prefill
     >>> config = transformers.MistralConfig(vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=2,
     ...     num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=512, sliding_window=None)
     >>> model = transformers.MistralForCausalLM(config).eval()
@@ -64,41 +98,8 @@ _DOCUMENT = """A cache whose full blocks are compressed, for `model.generate` an
     (299, 256)
     """
 
-
-def _count(query: Any) -> int:
-    """Tokens of a query: a number, or a tensor of positions."""
-    return query if isinstance(query, int) else int(query.shape[0])
-
-
-def _check_positions(options: Tuple[Any, ...], named: Dict[str, Any]) -> None:
-    """Raises an error where texts of a batch have different positions, which older versions of the library tell."""
-    given = [entry for entry in (*options, *named.values()) if isinstance(entry, dict)]
-    for entry in given:
-        cos = entry.get("cos")
-        if isinstance(cos, torch.Tensor) and cos.ndim == 3 and cos.shape[0] > 1 and not bool((cos == cos[:1]).all()):
-            raise InputError(
-                "texts of a batch have different positions (padding is not supported): pass texts of equal lengths"
-            )
-
-
-class _Pair:
-    """The keys and values of a layer."""
-
-    def __init__(self, keys: BlockStore, values: BlockStore) -> None:
-        self.keys, self.values = keys, values
-
-    def append(self, keys: torch.Tensor, values: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
-        return self.keys.append(keys), self.values.append(values)
-
-    def each(self, name: str, *arguments: Any) -> None:
-        """Calls a method of both."""
-        for store in (self.keys, self.values):
-            getattr(store, name)(*arguments)
-
-
-class _Common:
-    """What both caches have: options and the report. `_fill` calls the constructor of the library, and gives a pair of
-    stores to each layer that is compressed and a reason to each that is not."""
+    # `_fill` calls the constructor of the library, and gives a pair of stores to each layer that is compressed and a
+    # reason to each that is not.
 
     _plan: Plan
     _pairs: Dict[int, _Pair]
@@ -238,7 +239,7 @@ def _layered_class(library: Any) -> Any:
     """`SpikedCache` for transformers from 4.57 on."""
     spiked_layer = _layer_class(library)
 
-    class SpikedCache(_Common, library.Cache):  # type: ignore[misc]
+    class SpikedCache(_SpikedCache, library.Cache):  # type: ignore[misc]
         def _fill(self, model: Any, plan: Plan) -> None:
             layers = list(library.DynamicCache(config=model.config).layers)
             pairs: Dict[int, _Pair] = {}
@@ -262,7 +263,7 @@ def _layered_class(library: Any) -> Any:
 def _legacy_class(library: Any, masks_by_layer: bool) -> Any:
     """`SpikedCache` for transformers 4.44 to 4.53, whose models make a mask for each type of layer from 4.53 on."""
 
-    class SpikedCache(_Common, library.DynamicCache):  # type: ignore[misc]
+    class SpikedCache(_SpikedCache, library.DynamicCache):  # type: ignore[misc]
         _all: List[_Pair] = []  # the layers, those that are left alone too
 
         def _fill(self, model: Any, plan: Plan) -> None:
@@ -389,7 +390,7 @@ def cache_class(library: Any, version: str) -> Any:
         )
     masks_by_layer = (major, minor) >= (4, 53)
     found = _legacy_class(library, masks_by_layer) if (major, minor) < (4, 57) else _layered_class(library)
-    found.__doc__ = _DOCUMENT
+    found.__doc__ = _SpikedCache.__doc__
     found.__module__ = "spiked.hf"
     found.__qualname__ = "SpikedCache"
     return found
