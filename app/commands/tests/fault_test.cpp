@@ -212,7 +212,7 @@ TEST(HostileStudy, DeepKeysPipesAndLongFilesAreRejected) {
 /// Root may write anywhere, so under root the command runs as the user nobody.
 TEST(Faults, AReadOnlyFolderIsExitSixAndOneLine) {
     const std::string folder = fault_folder("fault-read-only");
-    std::ofstream(folder + "/block.csv") << "2,1,3\n2,3,1\n3,1,2\n1,1,2\n";
+    std::ofstream(folder + "/block.csv") << "2,-1,3\n-2,3,-1\n3,-1,-2\n-3,-1,0\n";
     fs::copy_file(sample_dump, folder + "/dump.safetensors", fs::copy_options::overwrite_existing);
     const std::string whole = fault_folder("fault-read-only-whole");
     ASSERT_EQ(spiked("run study.toml --no-report", in(whole)).code, 0);
