@@ -266,7 +266,7 @@ TEST(EntryLawBadInput, IllegalTexts) {
     fails("student:inf", {"\"inf\""});
     fails("student:5:5", {"5 is given twice"});
     fails("student:5:6", {"needs one parameter, NU"});
-    fails("student:nu=5", {"no option \"nu\"", "write student:NU"});
+    fails("student:nu=5", {"no option \"nu\"", "did you mean \"student:5\""});
     fails("two-point:0", {"0 is not possible", "from 1e-09 to"});
     fails("two-point:1", {"1 is not possible"});
     fails("two-point:x", {"\"x\""});
