@@ -7,6 +7,7 @@
 
 #include "sim/kv/dump_view.hpp"
 #include "validation/claims/block_criteria.hpp"
+#include "validation/claims/fixture.hpp"
 #include "validation/kv/open_dumps.hpp"
 
 // Three claims on the blocks of a dump. They are judged on the dump itself, on all of its blocks or on a subset; only

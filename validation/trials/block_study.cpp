@@ -366,7 +366,7 @@ void make_block_experiment(Experiment& experiment, const std::string& kind, std:
         std::vector<theory::SpikeCluster> close;
         std::vector<theory::GapOutlier> in_gaps;
         std::optional<std::size_t> detectable = source.signal_rank;
-        const auto group = [&](SignalStrength threshold, const std::vector<theory::SpikeCluster>& clusters) {
+        const auto group = [&, &source = source](auto threshold, const std::vector<theory::SpikeCluster>& clusters) {
             detectable =
                 static_cast<std::size_t>(std::count_if(source.strengths.begin(), source.strengths.end(),
                                                        [&](SignalStrength strength) { return strength > threshold; }));
