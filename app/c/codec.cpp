@@ -78,8 +78,7 @@ QuantizerOptions parse_codec_options(std::string text, const MethodSpec& method)
     if (method.centred && !given.contains("axis"))
         throw usage_error(
             "options: \"{}\" stores means of the columns of keys: write axis=key, or axis=value for values, whose "
-            "means "
-            "are not stored",
+            "means are not stored",
             method.text);
     return options;
 }

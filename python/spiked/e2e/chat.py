@@ -10,8 +10,6 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ..errors import InputError
 
-__all__: List[str] = []
-
 # Forms of messages for models whose folder has no chat template: {system} and {user} become texts.
 TEMPLATES = {
     "chatml": "<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{user}<|im_end|>\n<|im_start|>assistant\n",
