@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/runtime/error.hpp"
-#include "core/text/suggested_option.hpp"
 
 namespace spiked {
 

@@ -60,6 +60,9 @@ private:
     std::vector<OptionSpec> specs_;
 };
 
+/// How an error proposes the options of which the text is a value, `; did you mean "rank=ed"?`; empty without one.
+[[nodiscard]] std::string suggested_option(std::string_view value, const std::vector<OptionSpec>& specs);
+
 /// The whole number that must be the only value of a name, `screenot:10`; `example` completes the error message.
 [[nodiscard]] std::size_t required_whole(const NameOptions& named, const std::string& what, const std::string& example);
 

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "core/runtime/error.hpp"
-#include "core/text/suggested_option.hpp"
 #include "estimators/quantizers/common_specs.hpp"
 
 namespace spiked::estimators {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
 #include "estimators/coding/ledger.hpp"
 #include "validation/metrics/block_metrics.hpp"
 #include "validation/metrics/codec_measurement.hpp"
@@ -415,6 +416,11 @@ const Registry<Metric>& metrics() {
         return all;
     }());
     return table;
+}
+
+bool Metric::is_of(std::string_view kind) const {
+    const std::vector<std::string> kinds = split(of, ' ');
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
 std::optional<std::size_t> find_metric(std::string_view name) {

@@ -63,9 +63,11 @@ struct Metric {
     std::string unit;    ///< values of the units `share` and share_of_replicates are shown in percent
     std::string better;  ///< lower | higher | target | none
     std::string definition;
-    std::string of;  ///< kinds of methods that it is measured for: sample, estimator, codec
+    std::string of;  ///< kinds of methods that it is measured for: sample, estimator, codec; a space between two
     MetricText text = {};
     MetricMeasures measure = {};  ///< empty for metrics of whole models, which validation/model measures
+
+    [[nodiscard]] bool is_of(std::string_view kind) const;
 };
 [[nodiscard]] const Registry<Metric>& metrics();
 /// Position of the metric in metrics(), by which this process refers to it; none if no metric has that name.

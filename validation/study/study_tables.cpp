@@ -219,7 +219,7 @@ void check_stop_rules(const toml::table& file, const Experiment& experiment, Dia
         // Metrics of the sample need a known signal.
         const bool measured =
             std::any_of(experiment.methods.begin(), experiment.methods.end(), [&](const ExperimentMethod& method) {
-                return metric.of.find(method.kind) != std::string::npos &&
+                return metric.is_of(method.kind) &&
                        (method.kind != "sample" || (experiment.kind != "matrix" && experiment.kind != "kv_dump"));
             });
         if (!measured)
