@@ -171,6 +171,7 @@ Claim norm() {
 }  // namespace
 
 std::vector<Claim> residual_claims() {
+    const OutlierSetup spike_in_the_gap{.thresholds = {}, .known = {}, .quantile = 0.99, .region = at_most(0.0, 0.1)};
     return {
         esd(),
         norm(),
@@ -191,8 +192,7 @@ std::vector<Claim> residual_claims() {
                  "d^(-1/3) above alpha for its Rademacher entries, whose phi_d is d^(-1/2)",
          .criteria = {
              value_below(Form::printed, "below", 8.0, {}, {{"weak", "a spike at 1.5 thresholds"}}),
-             outlier_left(Form::printed, "gap", {{}, std::nullopt, 0.99, at_most(0.0, 0.1)}, {},
-                          {{"counted", "rank known"}}),
+             outlier_left(Form::printed, "gap", spike_in_the_gap, {}, {{"counted", "rank known"}}),
              value_below(Form::corrected, "below-weak", 1.5,
                          {{"strong", "a spike at 8 thresholds",
                            FaultSize{8.0, "thresholds", 1.5, "a spike at {} thresholds"}}}),
