@@ -21,5 +21,6 @@ endif()
 if(SPIKED_HAS_CUDA)
   message(STATUS "CUDA code: compiled by ${CMAKE_CUDA_COMPILER_ID} ${CMAKE_CUDA_COMPILER_VERSION} for ${SPIKED_CUDA_ARCHITECTURES}")
 else()
+  set(UNUSED_FLAGS "${CMAKE_CUDA_FLAGS}")  # CMake warns of flags in a preset that nothing reads
   message(STATUS "CUDA code: not compiled (no nvcc, or SPIKED_CUDA=OFF); the kernels are tested on the host in either case")
 endif()
