@@ -10,6 +10,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "reports/tables/metric_words.hpp"
+#include "reports/tables/text_table.hpp"
 #include "validation/store/experiment.hpp"
 
 namespace spiked::reports {
@@ -165,13 +166,13 @@ double CheckRow::margins_off(double number) const {
 }
 
 std::string stated_region(double low, double high) {
-    if (std::isinf(low)) return fmt::format("at most {:.4g}", high);
-    return std::isinf(high) ? fmt::format("at least {:.4g}", low) : fmt::format("{:.4g} to {:.4g}", low, high);
+    if (std::isinf(low)) return "at most " + four_digits(high);
+    return std::isinf(high) ? "at least " + four_digits(low) : four_digits(low) + " to " + four_digits(high);
 }
 
 std::string stated(const CheckRow& check) {
     return std::isnan(check.expected) ? stated_region(check.allowed_low, check.allowed_high)
-                                      : fmt::format("{:.4g}", check.expected);
+                                      : four_digits(check.expected);
 }
 
 bool farther_off(const CheckRow& a, const CheckRow& b) {
