@@ -8,6 +8,7 @@
 #include <fstream>
 #include <numbers>
 #include <set>
+#include <sstream>
 
 #include "app/tests/process.hpp"
 #include "core/text/names.hpp"
@@ -629,6 +630,35 @@ TEST(KvInspectCommand, ListsTensorsAndMissingMetadata) {
     EXPECT_NE(found.out.find("give --layout"), std::string::npos);
     EXPECT_EQ(spiked("kv run " + bare + " --block 2").code, 4);
     EXPECT_EQ(spiked("kv run " + bare + " --block 2 --layout head,token,dim").code, 0);
+}
+
+TEST(KvInspectCommand, GroupsTensorsThatAreAlike) {
+    const std::string dump = scratch("alike.safetensors");
+    std::vector<sim::TensorSource> tensors;
+    for (const char* layer : {"0", "1", "2", "9", "10"})
+        for (const char* side : {"key", "value"}) {
+            const std::size_t tokens = layer == std::string("10") ? 4 : 8;
+            tensors.push_back(sim::tensor_of(fmt::format("layers.{}.{}", layer, side), sim::DType::f32, {2, tokens, 4},
+                                             std::vector<double>(8 * tokens, 1.0)));
+        }
+    sim::write_safetensors(dump, {{"layout", "head,token,dim"}, {"a_key_of_many_letters", "x"}}, tensors);
+    const std::string text = spiked("kv inspect --block 2 " + dump).out;
+    const auto row = [](const std::string& printed, const std::string& name) {
+        const std::size_t at = printed.find("\n" + name + " ");
+        if (at == std::string::npos) return std::string();
+        std::istringstream line(printed.substr(at, printed.find('\n', at + 1) - at));
+        std::string words;
+        for (std::string word; line >> word;) words += word + " ";
+        return words;
+    };
+    EXPECT_EQ(row(text, "layers.0-2,9.key"), "layers.0-2,9.key key F32 0-2,9 2 8 4 32 ") << text;
+    EXPECT_EQ(row(text, "layers.10.value"), "layers.10.value value F32 10 2 4 4 4 ") << text;
+    EXPECT_NE(text.find("10 tensors, those alike in one row; --all lists each"), std::string::npos) << text;
+    EXPECT_NE(text.find("a_key_of_many_letters  x\n"), std::string::npos) << text;
+    const std::string every = spiked("kv inspect --block 2 --all " + dump).out;
+    EXPECT_EQ(row(every, "layers.9.key"), "layers.9.key key F32 9 2 8 4 8 ") << every;
+    EXPECT_EQ(every.find("--all"), std::string::npos) << every;
+    EXPECT_EQ(spiked("kv inspect --json " + dump).json().find("tensors")->items()->size(), 10U);
 }
 
 TEST(ListCommand, ListsTheNamesThatOtherCommandsAccept) {
