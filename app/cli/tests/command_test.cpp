@@ -798,6 +798,28 @@ TEST(Program, AMissingArgumentIsNamed) {
               std::string::npos);
 }
 
+TEST(Program, TheOverviewHasAHeadingForEachKindOfCommand) {
+    const std::string text = spiked("--help").out;
+    const std::size_t matrix = text.find("\nA matrix\n  spectrum ");
+    const std::size_t cache = text.find("\nA KV cache\n  kv dump ");
+    const std::size_t study = text.find("\nA study of many simulated matrices");
+    ASSERT_NE(study, std::string::npos) << text;
+    EXPECT_LT(matrix, cache);
+    EXPECT_LT(cache, study);
+    EXPECT_EQ(text.find("A matrix\n", matrix + 2), std::string::npos) << "each heading once";
+}
+
+TEST(KvInspectCommand, TheFolderOfAModelIsNoDump) {
+    const std::string folder = scratch("a model");
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder + "/config.json") << "{}";
+    for (const char* command : {"kv inspect ", "kv run ", "kv frontier "}) {
+        const Outcome found = spiked(command + ("'" + folder + "'"));
+        EXPECT_EQ(found.code, 4) << found.err;
+        EXPECT_NE(found.err.find("spiked kv dump --model '" + folder + "' --tokens"), std::string::npos) << found.err;
+    }
+}
+
 TEST(Program, AGroupListsItsCommands) {
     for (const char* words : {"kv", "kv -h", "kv --help", "kv help"}) {
         const Outcome found = spiked(words);
