@@ -26,7 +26,7 @@ std::string preformatted(const std::string& text, std::string_view css_class = "
 void flatten(const Json& json, const std::string& prefix, std::string& terms) {
     if (json.members() != nullptr) {
         for (const auto& [name, value] : *json.members())
-            flatten(value, prefix.empty() ? name : prefix + "." + name, terms);
+            flatten(value, prefix.empty() ? name : fmt::format("{}.{}", prefix, name), terms);
         return;
     }
     const std::string text = json.string() != nullptr ? *json.string() : json.text();

@@ -166,8 +166,8 @@ double CheckRow::margins_off(double number) const {
 }
 
 std::string stated_region(double low, double high) {
-    if (std::isinf(low)) return "at most " + four_digits(high);
-    return std::isinf(high) ? "at least " + four_digits(low) : four_digits(low) + " to " + four_digits(high);
+    if (std::isinf(low)) return fmt::format("at most {:.4g}", high);
+    return std::isinf(high) ? fmt::format("at least {:.4g}", low) : fmt::format("{:.4g} to {:.4g}", low, high);
 }
 
 std::string stated(const CheckRow& check) {

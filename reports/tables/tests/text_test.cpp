@@ -200,16 +200,16 @@ TEST(Text, LimitsAndWhatIsRandomInErrors) {
 TEST(CheckRows, ADeviationIsMeasuredByTheMarginOrByTheControl) {
     constexpr double none = std::numeric_limits<double>::infinity();
     const CheckRow both{.margin = 0.1, .allowed_low = 0.2, .allowed_high = 0.4, .control_expected = 0.7};
-    EXPECT_EQ(stated_region(0.2, 0.4), "0.2000 to 0.4000");
+    EXPECT_EQ(stated_region(0.2, 0.4), "0.2 to 0.4");
     EXPECT_NEAR(both.margins_off(0.2), 1.0, 1e-12);
     EXPECT_NEAR(both.margins_off(0.7), 4.0, 1e-12);
     const CheckRow most{.allowed_low = -none, .allowed_high = 0.4, .control_expected = 0.5};
-    EXPECT_EQ(stated_region(-none, 0.4), "at most 0.4000");
+    EXPECT_EQ(stated_region(-none, 0.4), "at most 0.4");
     EXPECT_NEAR(most.margins_off(0.4), 1.0, 1e-12);
     EXPECT_NEAR(most.margins_off(0.5), 2.0, 1e-12);
     EXPECT_EQ(most.margins_off(-9.0), 0.0);
     const CheckRow least{.allowed_low = 0.4, .allowed_high = none, .control_expected = 0.0};
-    EXPECT_EQ(stated_region(0.4, none), "at least 0.4000");
+    EXPECT_EQ(stated_region(0.4, none), "at least 0.4");
     EXPECT_NEAR(least.margins_off(0.2), 1.5, 1e-12);
     EXPECT_EQ(least.margins_off(9.0), 0.0);
     EXPECT_TRUE(std::isnan(least.margins_off(std::nan("")))) << "not measured";
