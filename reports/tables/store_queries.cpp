@@ -89,7 +89,7 @@ std::string frontier_metric(Database& store) {
     const auto& known = frontier_metrics();
     Statement figure(store, "SELECT spec FROM figure WHERE kind = 'frontier' ORDER BY figure_id LIMIT 1");
     if (figure.step())
-        if (const auto y = text_of(Json::parse(figure.text(0), store.path() + ": table figure"), "y");
+        if (auto y = text_of(Json::parse(figure.text(0), store.path() + ": table figure"), "y");
             std::find(known.begin(), known.end(), y) != known.end())
             return y;
     for (const auto& metric : known)
