@@ -385,11 +385,15 @@ std::string overview(const std::string& group) {
                              "stored bit counted, and test statements of random matrix theory by simulation.\n\n"
                              "Examples\n"
                              "  spiked spectrum data.csv\n"
-                             "  spiked kv frontier dump.safetensors --layers 0 --at 2.5\n\nCommands\n"
+                             "  spiked kv frontier dump.safetensors --layers 0 --at 2.5\n"
                            : fmt::format("spiked {} COMMAND\n\nCommands\n", group);
-    for (const auto& command : commands())
-        if (group.empty() || command.name.starts_with(group + " "))
-            text += wrapped_text(fmt::format("  {:<17}", command.name), command.summary, help_width, 19) + "\n";
+    std::string topic;
+    for (const auto& command : commands()) {
+        if (!group.empty() && !command.name.starts_with(group + " ")) continue;
+        if (group.empty() && command.topic != topic) text += "\n" + command.topic + "\n";
+        topic = command.topic;
+        text += wrapped_text(fmt::format("  {:<17}", command.name), command.summary, help_width, 19) + "\n";
+    }
     text += "\nspiked COMMAND --help shows examples first. spiked --version [--json] says what\nthis build is.\n";
     std::string codes;
     for (const auto& [code, meaning] : exit_codes)

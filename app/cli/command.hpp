@@ -46,6 +46,7 @@ struct Command {
     std::vector<OptionSpec> options;
     int (*run)(const Arguments&);
     std::vector<std::string> positional_names = {};  ///< where each has one of its own; else all are positionals.shown
+    std::string topic = {};                          ///< its heading in the help on all commands
 };
 
 /// The positional arguments as the usage line shows them: `STORE.spiked...`, `[DUMP...]`, `A.spiked B.spiked`.

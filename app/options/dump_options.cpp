@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <map>
 #include <utility>
 
 #include "core/runtime/error.hpp"
+#include "core/text/names.hpp"
 #include "sim/io/file_formats.hpp"
 #include "sim/kv/dump_formats.hpp"
 
@@ -56,7 +58,17 @@ const std::vector<OptionSpec>& token_options() {
     return options;
 }
 
+static void reject_model_folder(const std::string& path) {
+    std::error_code none;
+    if (std::filesystem::exists(std::filesystem::path(path) / "config.json", none))
+        throw input_error(
+            "{}: is the folder of a model (a file with its cache is needed): write one with spiked kv dump --model {} "
+            "--tokens IDS.npy -o dump.safetensors",
+            path, shell_word(path));
+}
+
 sim::DumpOptions read_dump_options(const Arguments& arguments) {
+    for (const auto& path : arguments.positionals) reject_model_folder(path);
     sim::DumpOptions options;
     options.format = arguments.text("--format");
     options.tensor_pattern = arguments.text("--pattern");

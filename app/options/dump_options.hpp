@@ -10,7 +10,7 @@ constexpr const char* how_it_is_measured = "How it is measured";
 /// How a file stores its cache: names, layout, format; and which of its tokens are read.
 [[nodiscard]] const std::vector<OptionSpec>& storage_options();
 [[nodiscard]] const std::vector<OptionSpec>& token_options();
-/// Of whichever of these options the command has.
+/// Of whichever of these options the command has. Throws input_error for an argument that is the folder of a model.
 [[nodiscard]] sim::DumpOptions read_dump_options(const Arguments& arguments);
 
 /// The options of every command that measures blocks of dumps, and the part of a plan that they determine.

@@ -39,14 +39,14 @@ void add_check(HtmlTable& table, const CheckRow& check, const PagePlace& place) 
     const std::string control = check.control == "fail"   ? "fails, as it should"
                                 : check.control == "pass" ? "passes: no power"
                                                           : "inconclusive";
-    table.add({verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
-               with_error(check.estimate, check.standard_error),
-               std::isnan(check.expected) ? stated(check) : four_digits(check.expected),
-               std::isnan(check.expected) ? Html("") : Html::raw("&plusmn;" + escape(number(check.margin, 3))),
-               fmt::format("{} \u2026 {}", four_digits(check.low), four_digits(check.high)), number(check.detectable, 2),
-               std::to_string(check.n),
-               Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(number(check.control_expected))))},
-              fmt::format("{}check-{}", place.prefix, check.id));
+    table.add(
+        {verdict_mark(check.verdict), Html::raw(name), Html::raw(escape(check.cell) + reason),
+         with_error(check.estimate, check.standard_error), stated(check),
+         std::isnan(check.expected) ? Html("") : Html::raw("&plusmn;" + escape(with_digits(check.margin, 3))),
+         fmt::format("{} \u2026 {}", four_digits(check.low), four_digits(check.high)), with_digits(check.detectable, 2),
+         std::to_string(check.n),
+         Html::raw(fmt::format("{}<small>predicts {}</small>", control, escape(four_digits(check.control_expected))))},
+        fmt::format("{}check-{}", place.prefix, check.id));
 }
 
 }  // namespace

@@ -100,8 +100,7 @@ public:
             shown(first->cell_id) && !checks_left_out_
                 ? fmt::format("<a href=\"#{}check-{}\">{}</a>", place_.prefix, first->id, escape(first->check))
                 : escape(first->check),
-            escape(first->cell), escape(with_error(first->estimate, first->standard_error)),
-            escape(std::isnan(first->expected) ? stated(*first) : four_digits(first->expected)),
+            escape(first->cell), escape(with_error(first->estimate, first->standard_error)), escape(stated(*first)),
             escape(first->reason.empty() ? first->verdict : first->reason));
     }
     [[nodiscard]] std::string title() const { return study_.title.empty() ? study_.name : study_.title; }

@@ -16,16 +16,17 @@ constexpr std::size_t sessions_shown = 50;
 constexpr std::size_t inputs_shown = 200;
 constexpr std::size_t long_text = 60'000;  // bytes shown of a configuration
 
-std::string preformatted(const std::string& text) {
+std::string preformatted(const std::string& text, std::string_view css_class = "") {
     const std::string end =
         text.size() > long_text ? fmt::format("\n... {} more bytes are in the store", text.size() - long_text) : "";
-    return "<pre>" + escape(std::string_view(text).substr(0, long_text)) + escape(end) + "</pre>\n";
+    return fmt::format("<pre{}>{}{}</pre>\n", css_class.empty() ? "" : fmt::format(" class=\"{}\"", css_class),
+                       escape(std::string_view(text).substr(0, long_text)), escape(end));
 }
 
 void flatten(const Json& json, const std::string& prefix, std::string& terms) {
     if (json.members() != nullptr) {
         for (const auto& [name, value] : *json.members())
-            flatten(value, prefix.empty() ? name : prefix + "." + name, terms);
+            flatten(value, prefix.empty() ? name : fmt::format("{}.{}", prefix, name), terms);
         return;
     }
     const std::string text = json.string() != nullptr ? *json.string() : json.text();
@@ -61,7 +62,7 @@ std::string reproduce_markup(Database& store, const StudyRow& study) {
         paragraph("The command as recorded in the store by the author of the store: read it before you run it.") +
         preformatted(command) + "<dl>\n" + terms + "</dl>\n";
     markup += folded("Study as its author wrote it", preformatted(study.config_source));
-    markup += folded("Study as it was run, defaults included", preformatted(study.config_resolved));
+    markup += folded("Study as it was run, defaults included", preformatted(study.config_resolved, "machine"));
 
     std::string build;
     flatten(provenance(store), "", build);

@@ -82,7 +82,7 @@ svg.plot{min-width:40rem}
 /* a table that scrolls sideways keeps the names of its rows in sight, and its caption within the screen */
 caption{max-width:calc(100vw - 3rem)}
 th:first-child,td:first-child{position:sticky;left:0;background:var(--paper)}
-td:first-child{max-width:12rem;overflow-wrap:break-word}
+td:first-child:not(.num):not(:has(.v)){min-width:4rem;max-width:12rem;overflow-wrap:break-word}
 tbody tr:nth-child(even) td:first-child{background:var(--stripe)}
 /* a check is a card with all its numbers */
 .checks .wide,.checks thead{display:none}
@@ -100,9 +100,15 @@ tbody tr:nth-child(even) td:first-child{background:var(--stripe)}
 .checks td:nth-child(10)::before{content:"control"}}
 @media print{:root{--ink:#000;--soft:#444;--paper:#fff;--line:#bbb;--stripe:#f4f4f4;--link:#000;--pass:#00684a;
 --fail:#b3261e;--open:#8a5300;--pass-bg:#fff;--fail-bg:#fff;--open-bg:#fff}
-body{max-width:none;padding:0;font-size:10pt}table{font-size:8pt}.wide+.scroll table{font-size:6pt}@page wide{size:landscape}h3:has(+.wide),.wide+.scroll{page:wide}td code{font-size:inherit}
+html{font-size:10pt}body{max-width:none;padding:0;font-size:1rem}table{font-size:8pt}.wide{display:none}
+/* a table of many columns has a sheet of its own, on its side; that of checks fits in small type */
+.wide+.scroll table{font-size:6pt}@page wide{size:landscape}h3:has(+.wide),.wide+.scroll,details:has(>.wide){page:wide}
+.checks .wide+.scroll{page:auto}.checks table{font-size:6.5pt}
+td code{font-size:inherit}td:first-child code{white-space:nowrap}
 th,td{padding:.15rem .3rem}td:not(.num):not(:has(.v)){min-width:0}
-figure details:not([open]){display:none}.scroll{overflow:visible}figure,tr,pre{break-inside:avoid}td:first-child code{white-space:nowrap}h2,h3,h4{break-after:avoid}nav,.wide{display:none}
+/* a figure is no higher than its sheet; data of figures and text for programs are left out where they are folded */
+svg.plot{max-height:195mm}figure details:not([open]),details:has(>pre.machine):not([open]){display:none}
+.scroll{overflow:visible}figure,tr,thead,dl{break-inside:avoid}h2,h3,h4,summary,caption,thead{break-after:avoid}nav{display:none}
 /* the summary of claims, in small type */
 main:has(.losses),main:has(.losses) :is(table,p,code){font-size:7pt;line-height:1.2;margin:0}main:has(.losses) :is(th,td){padding:.05rem .25rem}
 main:has(.losses) h1{font-size:12pt}main:has(.losses) h2{font-size:9pt;margin:.4rem 0 .1rem}main:has(.losses) .scroll{margin:0}

@@ -5,6 +5,7 @@
 #include <armadillo>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "core/runtime/error.hpp"
 #include "core/text/json.hpp"
@@ -74,51 +75,82 @@ Json as_json(Statement& row, const std::string& table) {
 /// The head of a column as it is printed. Not every replicate without a value has failed.
 std::string head_of(const std::string& column) { return column == "failed" ? "no value" : column; }
 
-/// A table as it is printed: a mean and its standard error are one column.
+/// The number of digits that a column is printed with.
+int digits_of(const std::string& column) {
+    return column == "num_err" || column == "detectable" ? 2 : column == "margin" ? 3 : 4;
+}
+
+/// A table as it is printed: a mean and its standard error are one column, and numbers have few digits.
 struct PrintedTable {
     std::vector<std::string> header;
     std::vector<std::vector<std::string>> rows;
     std::vector<bool> numeric;  ///< columns without any text
 };
 
-PrintedTable printed_table(Statement& row) {
-    PrintedTable result;
+/// The places of the columns that are read together; -1 where a table lacks one.
+struct ColumnPlaces {
     int mean = -1;
     int error = -1;
-    int metric = -1;
+    int metric = -1;  ///< what the numbers of a row measure
     int count = -1;
-    int digits = 6;
-    for (int c = 0; c < row.columns(); ++c) {
-        if (row.column_name(c) == "sd") digits = 4;
-        if (row.column_name(c) == "mean" || row.column_name(c) == "estimate") mean = c;
-        if (row.column_name(c) == "mcse") error = c;
-        if (row.column_name(c) == "metric") metric = c;
-        if (row.column_name(c) == "n") count = c;
+
+    explicit ColumnPlaces(const Statement& row) {
+        for (int c = 0; c < row.columns(); ++c) {
+            const std::string name = row.column_name(c);
+            if (name == "mean" || name == "estimate") mean = c;
+            if (name == "mcse") error = c;
+            if (name == "metric" || name == "quantity") metric = c;
+            if (name == "n") count = c;
+        }
     }
-    for (int c = 0; c < row.columns(); ++c)
-        if (c != error || mean < 0) result.header.push_back(head_of(row.column_name(c)));
-    result.numeric.assign(result.header.size(), true);
-    const auto error_of_row = [&] {
+    [[nodiscard]] double error_of(const Statement& row) const {
         if (error < 0) return std::nan("");
         if (metric < 0 || count < 0) return row.real(error);
         return shown_error(row.text(metric), row.real(mean), row.real(error), row.integer(count));
+    }
+};
+
+PrintedTable printed_table(Statement& row) {
+    PrintedTable result;
+    const ColumnPlaces places(row);
+    const auto joined = [&](int c) { return c == places.error && places.mean >= 0; };  // its column is that of the mean
+    for (int c = 0; c < row.columns(); ++c)
+        if (!joined(c)) result.header.push_back(head_of(row.column_name(c)));
+    result.numeric.assign(result.header.size(), true);
+    struct Real {
+        std::size_t row;
+        std::size_t column;
+        std::string metric;
+        double value;
     };
+    std::vector<Real> reals;
+    std::map<std::pair<std::size_t, std::string>, bool> counts;  // by column and metric: all its numbers are whole
     while (row.step()) {
         std::vector<std::string> cells;
         for (int c = 0; c < row.columns(); ++c) {
-            if (c == error && mean >= 0) continue;
-            if (c == mean)
-                cells.push_back(with_error(row.real(c), error_of_row()));
-            else if (row.is_null(c))
+            if (joined(c)) continue;
+            if (c == places.mean) {
+                cells.push_back(with_error(row.real(c), places.error_of(row)));
+            } else if (row.is_null(c)) {
                 cells.emplace_back("-");
-            else if (row.is_text(c)) {
+            } else if (row.is_text(c)) {
                 result.numeric[cells.size()] = false;
                 cells.push_back(row.text(c));
-            } else
-                cells.push_back(row.is_integer(c) ? std::to_string(row.integer(c)) : number(row.real(c), digits));
+            } else if (row.is_integer(c)) {
+                cells.push_back(std::to_string(row.integer(c)));
+            } else {
+                const std::string metric = places.metric < 0 ? "" : row.text(places.metric);
+                reals.push_back({result.rows.size(), cells.size(), metric, row.real(c)});
+                bool& whole = counts.try_emplace({cells.size(), metric}, true).first->second;
+                whole = whole && row.real(c) == std::trunc(row.real(c));
+                cells.emplace_back();
+            }
         }
         result.rows.push_back(std::move(cells));
     }
+    for (const auto& [at, column, metric, value] : reals)
+        result.rows[at][column] =
+            counts.at({column, metric}) ? number(value) : with_digits(value, digits_of(result.header[column]));
     return result;
 }
 

@@ -10,6 +10,7 @@
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "reports/tables/metric_words.hpp"
+#include "reports/tables/text_table.hpp"
 #include "validation/store/experiment.hpp"
 
 namespace spiked::reports {
@@ -88,7 +89,7 @@ std::string frontier_metric(Database& store) {
     const auto& known = frontier_metrics();
     Statement figure(store, "SELECT spec FROM figure WHERE kind = 'frontier' ORDER BY figure_id LIMIT 1");
     if (figure.step())
-        if (const auto y = text_of(Json::parse(figure.text(0), store.path() + ": table figure"), "y");
+        if (auto y = text_of(Json::parse(figure.text(0), store.path() + ": table figure"), "y");
             std::find(known.begin(), known.end(), y) != known.end())
             return y;
     for (const auto& metric : known)
@@ -171,7 +172,7 @@ std::string stated_region(double low, double high) {
 
 std::string stated(const CheckRow& check) {
     return std::isnan(check.expected) ? stated_region(check.allowed_low, check.allowed_high)
-                                      : fmt::format("{:.4g}", check.expected);
+                                      : four_digits(check.expected);
 }
 
 bool farther_off(const CheckRow& a, const CheckRow& b) {

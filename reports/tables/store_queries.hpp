@@ -72,7 +72,7 @@ struct CheckRow {
     /// at the control, and at least 0.
     [[nodiscard]] double margins_off(double number) const;
 };
-/// `0.2 to 0.4`, `at most 0.4` or `at least 0.2`.
+/// `0.2 to 0.4`, `at most 0.4` or `at least 0.2`: bounds as they were stated.
 [[nodiscard]] std::string stated_region(double low, double high);
 /// The predicted number, `0.7525`, or the region of a claim that has none.
 [[nodiscard]] std::string stated(const CheckRow& check);

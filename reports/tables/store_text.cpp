@@ -35,8 +35,8 @@ std::string checks_text(validation::Database& store) {
         const std::string& name = of_metric ? check.metric : check.claim;
         rows.add({check.k > 0 ? fmt::format("{} k={}", name, check.k) : name, check.cell + note,
                   with_error(check.estimate, check.standard_error), stated(check),
-                  std::isnan(check.expected) ? "" : fmt::format("+-{:.3g}", check.margin), number(check.detectable, 2),
-                  check.verdict,
+                  std::isnan(check.expected) ? "" : "+-" + with_digits(check.margin, 3),
+                  with_digits(check.detectable, 2), check.verdict,
                   check.control == "pass"   ? "passes: no power"
                   : check.control == "fail" ? "fails, as it should"
                                             : "inconclusive"});

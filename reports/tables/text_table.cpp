@@ -192,12 +192,15 @@ std::string method_at(const std::string& method, const std::optional<double>& bu
     return budget ? fmt::format("{} at {:g}", method, *budget) : method;
 }
 
-std::string four_digits(double value) {
+std::string with_digits(double value, int digits) {
     if (!std::isfinite(value) || value == 0.0) return number(value);
-    if (std::abs(value) >= 999.95 && std::abs(value) < 1e7) return fmt::format("{:.0f}", value);
-    std::string text = fmt::format("{:#.4g}", value);
+    const double rounds_to_units = std::pow(10.0, digits - 1) - 0.05;
+    if (std::abs(value) >= rounds_to_units && std::abs(value) < 1e7) return fmt::format("{:.0f}", value);
+    std::string text = fmt::format("{:#.{}g}", value, digits);
     if (text.ends_with('.')) text.pop_back();
     return text;
 }
+
+std::string four_digits(double value) { return with_digits(value, 4); }
 
 }  // namespace spiked::reports

@@ -56,8 +56,10 @@ inline constexpr double rounding_level = 1e-12;
 [[nodiscard]] std::string errors_sentence(std::string_view cluster, std::string_view drawn = "rotations");
 /// The name of a method with the budget of an eviction: `snapkv at 0.1`.
 [[nodiscard]] std::string method_at(const std::string& method, const std::optional<double>& budget);
-/// A number with four digits, trailing zeros included, to stand beside others of its kind: 0.7500. Numbers below ten
-/// million are written to the unit where that takes more digits: 336838.
+/// A number with `digits` significant digits, trailing zeros included, to stand beside others of its kind: 0.7500.
+/// Numbers below ten million are written to the unit where that takes more digits: 336838. NaN is shown as `-`.
+[[nodiscard]] std::string with_digits(double value, int digits);
+/// The same with four digits.
 [[nodiscard]] std::string four_digits(double value);
 
 }  // namespace spiked::reports

@@ -117,8 +117,7 @@ Json claims_compared_json(const ClaimComparison& found) {
 }
 
 std::string stated_by(const ComparedVerdict::Side& side) {
-    return std::isnan(side.expected) ? stated_region(side.allowed_low, side.allowed_high)
-                                     : fmt::format("{:.4g}", side.expected);
+    return std::isnan(side.expected) ? stated_region(side.allowed_low, side.allowed_high) : four_digits(side.expected);
 }
 
 /// The verdicts on checks and claims of studies that differ, or all of them; empty without any in either store.

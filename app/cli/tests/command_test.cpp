@@ -8,6 +8,7 @@
 #include <fstream>
 #include <numbers>
 #include <set>
+#include <sstream>
 
 #include "app/tests/process.hpp"
 #include "core/text/names.hpp"
@@ -631,6 +632,35 @@ TEST(KvInspectCommand, ListsTensorsAndMissingMetadata) {
     EXPECT_EQ(spiked("kv run " + bare + " --block 2 --layout head,token,dim").code, 0);
 }
 
+TEST(KvInspectCommand, GroupsTensorsThatAreAlike) {
+    const std::string dump = scratch("alike.safetensors");
+    std::vector<sim::TensorSource> tensors;
+    for (const char* layer : {"0", "1", "2", "9", "10"})
+        for (const char* side : {"key", "value"}) {
+            const std::size_t tokens = layer == std::string("10") ? 4 : 8;
+            tensors.push_back(sim::tensor_of(fmt::format("layers.{}.{}", layer, side), sim::DType::f32, {2, tokens, 4},
+                                             std::vector<double>(8 * tokens, 1.0)));
+        }
+    sim::write_safetensors(dump, {{"layout", "head,token,dim"}, {"a_key_of_many_letters", "x"}}, tensors);
+    const std::string text = spiked("kv inspect --block 2 " + dump).out;
+    const auto row = [](const std::string& printed, const std::string& name) {
+        const std::size_t at = printed.find("\n" + name + " ");
+        if (at == std::string::npos) return std::string();
+        std::istringstream line(printed.substr(at, printed.find('\n', at + 1) - at));
+        std::string words;
+        for (std::string word; line >> word;) words += word + " ";
+        return words;
+    };
+    EXPECT_EQ(row(text, "layers.0-2,9.key"), "layers.0-2,9.key key F32 0-2,9 2 8 4 32 ") << text;
+    EXPECT_EQ(row(text, "layers.10.value"), "layers.10.value value F32 10 2 4 4 4 ") << text;
+    EXPECT_NE(text.find("10 tensors, those alike in one row; --all lists each"), std::string::npos) << text;
+    EXPECT_NE(text.find("a_key_of_many_letters  x\n"), std::string::npos) << text;
+    const std::string every = spiked("kv inspect --block 2 --all " + dump).out;
+    EXPECT_EQ(row(every, "layers.9.key"), "layers.9.key key F32 9 2 8 4 8 ") << every;
+    EXPECT_EQ(every.find("--all"), std::string::npos) << every;
+    EXPECT_EQ(spiked("kv inspect --json " + dump).json().find("tensors")->items()->size(), 10U);
+}
+
 TEST(ListCommand, ListsTheNamesThatOtherCommandsAccept) {
     const Json json = spiked("list --json").json();
     for (const char* topic : {"estimators", "quantizers", "entries", "covariances", "metrics", "conventions"})
@@ -766,6 +796,28 @@ TEST(Program, AMissingArgumentIsNamed) {
     EXPECT_NE(spiked("compare x.spiked").err.find("compare: B.spiked is missing"), std::string::npos);
     EXPECT_NE(spiked("kv run").err.find("kv run: DUMP is missing: usage is spiked kv run DUMP... ["),
               std::string::npos);
+}
+
+TEST(Program, TheOverviewHasAHeadingForEachKindOfCommand) {
+    const std::string text = spiked("--help").out;
+    const std::size_t matrix = text.find("\nA matrix\n  spectrum ");
+    const std::size_t cache = text.find("\nA KV cache\n  kv dump ");
+    const std::size_t study = text.find("\nA study of many simulated matrices");
+    ASSERT_NE(study, std::string::npos) << text;
+    EXPECT_LT(matrix, cache);
+    EXPECT_LT(cache, study);
+    EXPECT_EQ(text.find("A matrix\n", matrix + 2), std::string::npos) << "each heading once";
+}
+
+TEST(KvInspectCommand, TheFolderOfAModelIsNoDump) {
+    const std::string folder = scratch("a model");
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder + "/config.json") << "{}";
+    for (const char* command : {"kv inspect ", "kv run ", "kv frontier "}) {
+        const Outcome found = spiked(command + ("'" + folder + "'"));
+        EXPECT_EQ(found.code, 4) << found.err;
+        EXPECT_NE(found.err.find("spiked kv dump --model '" + folder + "' --tokens"), std::string::npos) << found.err;
+    }
 }
 
 TEST(Program, AGroupListsItsCommands) {
@@ -918,8 +970,8 @@ INSTANTIATE_TEST_SUITE_P(
         Diagnostic{"page_as_text", "kv run x.safetensors --report page.txt", 2, "name it FILE.html"},
         Diagnostic{"version_misspelt", "--verison", 2, "did you mean \"--version\"?"},
         Diagnostic{"option_first", "--threads 2 run x.toml", 2, "write spiked run first"},
-        Diagnostic{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv inspect, kv generate, kv run"},
-        Diagnostic{"of_another", "spectrum x.npy --calibrate y.npy", 2, "is an option of kv run, kv frontier"},
+        Diagnostic{"of_a_group", "kv zzzzzzzz x", 2, "one of: kv dump, kv inspect, kv frontier"},
+        Diagnostic{"of_another", "spectrum x.npy --calibrate y.npy", 2, "is an option of kv frontier, kv run"},
         Diagnostic{"bits_apart", "kv run a.npz --bits 2 3 --block 16", 2, "write --bits 2,3"},
         Diagnostic{"blank_behind_comma", "kv run a.npz --bits 2, 3 --block 16", 2, "write --bits 2,3"},
         Diagnostic{"methods_apart", "kv run a.npz --method tq-mse tq-prod", 2, "write --method tq-mse,tq-prod"},

@@ -24,7 +24,7 @@ std::string script(const std::string& shell) {
 /// Names of all commands, as the overview shows them.
 std::vector<std::string> command_names() {
     const std::string overview = spiked("--help").out;
-    std::istringstream lines(overview.substr(overview.find("\nCommands\n")));
+    std::istringstream lines(overview.substr(overview.find("\nA matrix\n")));
     std::vector<std::string> names;
     for (std::string line; std::getline(lines, line);)
         if (line.starts_with("  ") && !line.starts_with("   ")) names.push_back(line.substr(2, line.find("  ", 2) - 2));
@@ -76,7 +76,7 @@ TEST(Completion, ContainsCompositionsAndTheCommandsOfGroups) {
         EXPECT_NE(bash.find(method), std::string::npos) << method;
     const std::string fish = spiked("completion fish").out;
     EXPECT_EQ(fish.find("several commands"), std::string::npos);
-    EXPECT_NE(fish.find("-a kv -d 'inspect, "), std::string::npos);
+    EXPECT_NE(fish.find("-a kv -d 'dump, inspect, "), std::string::npos);
 }
 
 TEST(Completion, ZshAndFishAcceptTheirScripts) {

@@ -899,6 +899,30 @@ TEST_F(Report, PrintedTablesHaveALegendOfHeadsThatDoNotSayWhatTheyAre) {
     EXPECT_TRUE(has(export_table(store, "checks", "text"), "detectable: the smallest deviation"));
 }
 
+TEST_F(Report, PrintedTablesHaveFourDigitsAndExportsHaveAll) {
+    const std::string path = study();
+    edit(path, "UPDATE verdict SET expected = 0.123456789, margin = 0.52, detectable = 0.07, control_expected = 3");
+    const auto printed = [&](const char* table, const char* format = "text") {
+        Database store(path, Database::Mode::read);
+        return export_table(store, table, format);
+    };
+    const std::string checks = printed("checks");
+    EXPECT_TRUE(has(checks, "  0.1235  ")) << checks;
+    EXPECT_TRUE(has(checks, "  0.520  ")) << checks;
+    EXPECT_TRUE(has(checks, "  0.070  ")) << checks;
+    EXPECT_TRUE(has(checks, "  3  ")) << "a column of whole numbers\n" << checks;
+    EXPECT_TRUE(has(printed("checks", "csv"), ",0.123456789,0.52,"));
+    edit(path, "UPDATE verdict SET control_expected = 3.25 WHERE verdict_id = 1");
+    EXPECT_TRUE(has(printed("checks"), "  3.000  ")) << "as the others of its column";
+    // Quantities stand in one column: one whose numbers are whole is printed so.
+    edit(path,
+         "UPDATE theory SET value = CASE WHEN quantity = (SELECT min(quantity) FROM theory) THEN 7.5 ELSE 8.0 END");
+    const std::string values = printed("theory");
+    EXPECT_TRUE(has(values, "  7.500  ")) << values.substr(0, 1000);
+    EXPECT_TRUE(has(values, "  8  ")) << values.substr(0, 1000);
+    EXPECT_FALSE(has(values, "  8.000  "));
+}
+
 TEST_F(Report, AFigureThatCannotBeDrawnHasAReason) {
     const std::string path = study();
     edit(path,

@@ -52,6 +52,11 @@ TEST(FourDigits, KeepZerosAndWholeNumbers) {
     EXPECT_EQ(four_digits(1e-5), "1.000e-05");
     EXPECT_EQ(four_digits(0.0), "0");
     EXPECT_EQ(four_digits(std::nan("")), "-");
+    EXPECT_EQ(with_digits(0.52, 3), "0.520");
+    EXPECT_EQ(with_digits(9.996, 3), "10.0");
+    EXPECT_EQ(with_digits(99.96, 3), "100");
+    EXPECT_EQ(with_digits(9.96, 2), "10");
+    EXPECT_EQ(with_digits(336.4, 2), "336");
 }
 
 TEST(Percentage, StaysBelowAHundred) {
