@@ -43,8 +43,10 @@ std::string claims_html(const validation::Validation& validation, std::string_vi
                                     escape(closest_fault_text(claim)));
         sections += evidence.html() + "</section>\n";
     }
-    return (page + verdicts.html() + folded("How to read the verdicts", paragraph(claims_legend(validation))) +
-            sections)
+    std::string legend;
+    for (const auto& [word, meaning] : claims_legend(validation))
+        legend += fmt::format("<li><b>{}</b>: {}</li>\n", escape(word), escape(meaning));
+    return (page + verdicts.html() + folded("How to read the verdicts", "<ul>\n" + legend + "</ul>\n") + sections)
         .append(page_end);
 }
 

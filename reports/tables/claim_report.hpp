@@ -40,12 +40,16 @@ namespace spiked::reports {
 /// What the names of noise in a criterion mean: the covariances of `validation::Noise`.
 inline constexpr std::string_view noise_legend =
     "Noise is A^(1/2) X B^(1/2), where entries of X have variance 1/d. White noise has A = B = I. In coloured noise A "
-    "is "
-    "the covariance of an AR(1) series with .5, and B is exponential: its eigenvalues are exp(-3 (j - 1/2) / d), j = 1 "
-    "to "
-    "d, from 1 to 1/20. Columns noise has A = I and this B.";
-/// A paragraph that explains verdicts, controls, intervals and the names of noise.
-[[nodiscard]] std::string claims_legend(const validation::Validation& validation);
+    "is the covariance of an AR(1) series with .5, and B is exponential: its eigenvalues are exp(-3 (j - 1/2) / d), j "
+    "= 1 "
+    "to d, from 1 to 1/20. Columns noise has A = I and this B.";
+/// What a word in the tables of claims means.
+struct LegendEntry {
+    std::string word;
+    std::string meaning;
+};
+/// Explains verdicts, controls, intervals and the names of noise.
+[[nodiscard]] std::vector<LegendEntry> claims_legend(const validation::Validation& validation);
 /// The name of its kind, empty where there is none.
 [[nodiscard]] std::string_view claim_kind(const validation::ClaimOutcome& claim);
 /// Text for a cell of a Markdown table. The bars of norms are escaped, because a bar would end the cell.
