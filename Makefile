@@ -2,7 +2,7 @@
 # build/release/bin/spiked. Each of them first installs the Debian packages that are missing.
 PRESET ?= dev
 
-.PHONY: all setup demo check docs paper-tables task-tables cache-tables real-tables check-hf fuzz lint clean
+.PHONY: all setup demo check docs paper-tables task-tables cache-tables noise-tables real-tables check-hf fuzz lint clean
 
 all: setup
 	cmake --preset release -DSPIKED_TESTS=OFF
@@ -33,6 +33,12 @@ cache-tables: all
 	mkdir -p results
 	tools/cache-tables "$${DUMPS:?name the folder of the dumps: make cache-tables DUMPS=FOLDER}" > results/CACHES.md
 	mv results/CACHES.md docs/CACHES.md
+
+# What estimators lose under heavy tails and elliptical noise. Takes minutes.
+noise-tables: all
+	mkdir -p results
+	tools/noise-law-tables > results/NOISE_LAWS.md
+	mv results/NOISE_LAWS.md docs/NOISE_LAWS.md
 
 # The paper's tables for the real language models in MODELS=FOLDER, one folder each with config.json, model.safetensors and
 # tokens.npy. Takes hours; the same command goes on where it was stopped, and keeps answers of earlier commits of a version.

@@ -49,7 +49,12 @@ Enter make_biwhiten(const NameOptions& named, const KnownNoise&) {
 }
 
 Enter make_clip(const NameOptions& named, const KnownNoise&) {
-    return [limit = named.number_or_default("at")](AnalysedBlock& block) { return clip_outliers(block, limit); };
+    std::optional<double> limit;
+    if (!named.has_word("fit"))
+        limit = named.number_or_default("at");
+    else if (named.has_option("at"))
+        throw usage_error("\"{}\": fit finds the limit, at= gives it: leave one out", named.text());
+    return [limit](AnalysedBlock& block) { return clip_outliers(block, limit); };
 }
 
 Enter reject_positions(const NameOptions& named, const KnownNoise&) {
@@ -101,7 +106,8 @@ const Registry<TransformFamily>& transform_families() {
                "residual are drawn in, and the signal is kept",
                {{"at", number("C", {.least = 0.1, .most = 100.0}),
                  "robust standard deviations (1.4826 times the median of absolute values) at which they are clipped",
-                 "2"}},
+                 "2"},
+                {"fit", {}, "find the limit of least variance in the block"}},
                "Huber 1964; Perry, Wein, Bandeira & Moitra 2018"}},
              make_clip},
             {{{"unrope",

@@ -35,8 +35,8 @@ struct Transform {
 ///          (Landa and Kluger 2023, the Dyson equalizer). Needs all singular vectors once.
 /// `biwhiten[:a=A][:b=B][:c=C][:fit]`  entries whose variance a + b m + c m^2 depends on their mean m, such as counts:
 ///          diagonal A and B from the entries themselves (Landa, Zhang and Kluger 2022); `fit` finds b and c.
-/// `clip[:at=C]`  noise of heavy tails: the residual of a pilot estimate clipped at C robust deviations. A and B are
-///          the identity, and what is clipped is not undone.
+/// `clip[:at=C][:fit]`  noise of heavy tails: the residual of a pilot estimate clipped at C robust deviations, `fit`
+///          at those of least variance. A and B are the identity, and what is clipped is not undone.
 [[nodiscard]] const std::vector<EstimatorEntry>& transforms();
 [[nodiscard]] bool is_transform(std::string_view text);
 
