@@ -7,6 +7,7 @@
 
 #include "app/cli/command.hpp"
 #include "app/commands/spectrum_intervals.hpp"
+#include "app/commands/spectrum_methods.hpp"
 #include "app/options/dump_options.hpp"
 #include "app/options/matrix_options.hpp"
 #include "core/runtime/error.hpp"
@@ -15,6 +16,7 @@
 #include "estimators/ranks/bulk_gap.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
+#include "estimators/svd/leading/leading_part.hpp"
 #include "estimators/transforms/seen_noise.hpp"
 #include "reports/figures/gnuplot.hpp"
 #include "reports/figures/spectrum_figure.hpp"
@@ -60,10 +62,11 @@ Json estimate_json(const Estimate& estimate, theory::Loss loss) {
 struct Data {
     std::string file;
     std::optional<estimators::AnalysedBlock> block;  ///< none for covariances
-    std::vector<double> singular_values;
-    estimators::Shape whole;        ///< as given
-    estimators::Shape shape;        ///< without zero rows and columns
-    estimators::Shape independent;  ///< without the dimensions that centring takes
+    std::vector<double> singular_values;             ///< with --values: zeros behind those
+    std::optional<estimators::LeadingPart> leading;  ///< with --values
+    estimators::Shape whole;                         ///< as given
+    estimators::Shape shape;                         ///< without zero rows and columns
+    estimators::Shape independent;                   ///< without the dimensions that centring takes
     arma::uvec kept_columns;
     std::optional<std::size_t> covariance_of;  ///< the number of samples
     sim::Preparation preparation;
@@ -88,6 +91,22 @@ void note_stripped(Data& data) {
         data.notes.push_back(fmt::format("{} left out (--keep-empty keeps them)", fmt::join(parts, " and ")));
 }
 
+/// All singular values, or with --values the largest of them with their vectors.
+void decompose(const Arguments& arguments, Data& data) {
+    if (!arguments.has("--values")) {
+        data.singular_values = data.block->singular_values();
+        return;
+    }
+    const estimators::Shape shape = data.block->shape();
+    const bool whole = shape.rows == data.block->block().n_rows && shape.columns == data.block->block().n_cols;
+    data.leading = estimators::leading_part(whole ? data.block->block() : data.block->core(),
+                                            arguments.count("--values"), thread_count(arguments.count("--threads")));
+    data.leading->vectors = data.block->at_full_length(std::move(data.leading->vectors));
+    data.singular_values = data.leading->values;
+    data.singular_values.resize(shape.short_side());
+    if (data.leading->dimension > 0) data.notes.push_back(note_on_iteration(*data.leading));
+}
+
 Data read_data(const Arguments& arguments) {
     Data data;
     data.file = arguments.positionals.front();
@@ -96,7 +115,7 @@ Data read_data(const Arguments& arguments) {
     const bool covariances = arguments.has("--covariance");
     sim::MatrixReading reading =
         covariances ? read_matrix_options(arguments) : read_matrix_options(arguments, data.preparation);
-    reading.copies = 2.0;  // one more for the reduction, at least
+    reading.copies = arguments.has("--values") ? 2.5 : 2.0;  // one more for the reduction, at least
     sim::NotedMatrix read = sim::read_noted_matrix(data.file, reading);
     const auto add = [&](const std::vector<std::string>& notes) {
         data.notes.insert(data.notes.end(), notes.begin(), notes.end());
@@ -126,7 +145,7 @@ Data read_data(const Arguments& arguments) {
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
     data.block.emplace(std::move(ready.matrix), keep_empty ? EmptyLines::keep : EmptyLines::strip,
                        estimators::Precision::float64, thread_count(arguments.count("--threads")));
-    data.singular_values = data.block->singular_values();
+    decompose(arguments, data);
     data.whole = {data.block->block().n_rows, data.block->block().n_cols};
     data.shape = data.block->shape();
     data.independent = data.preparation.independent_shape(data.shape);
@@ -157,6 +176,7 @@ std::string head_text(const Data& data) {
     if (data.independent.rows < data.shape.rows || data.independent.columns < data.shape.columns)
         text += fmt::format(", centred: {} x {} degrees of freedom", data.independent.rows, data.independent.columns);
     text += "\n";
+    if (data.leading) return text + leading_text(*data.leading, data.shape.short_side());
     text += "largest singular values:";
     for (std::size_t i = 0; i < std::min<std::size_t>(8, data.singular_values.size()); ++i)
         text += " " + value_cell(data.singular_values[i], data.singular_values);
@@ -226,44 +246,6 @@ std::string plot(const Arguments& arguments, const std::vector<Estimate>& estima
     return figure.description;
 }
 
-/// Rejects options that need the samples themselves, which covariances have lost.
-void reject_without_samples(const Arguments& arguments, const std::vector<estimators::SpectralMethod>& chosen) {
-    for (const char* option : {"--center", "--standardize", "--missing", "--row-spectrum", "--denoised", "--residual"})
-        if (arguments.has(option))
-            throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
-                              option);
-    for (const auto& method : chosen)
-        if (method.needs_block())
-            throw usage_error(
-                "{} needs the samples (--covariance gives their covariances alone): choose one that needs singular "
-                "values only, such as eoptshrink",
-                method.name);
-}
-
-/// The estimators that are named, parsed before the file is read, so that errors in the names are reported first.
-std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& arguments, theory::Loss loss) {
-    std::vector<estimators::SpectralMethod> chosen;
-    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::parse_estimator(name, loss));
-    if (loss != theory::Loss::frobenius &&
-        std::all_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.estimator.keeps_values; }))
-        throw usage_error("--loss has no effect on {} (it keeps values as they are): leave it out",
-                          fmt::join(arguments.list("--estimator"), ", "));
-    for (const char* side : {"--row-spectrum", "--col-spectrum"})
-        if (arguments.has(side) &&
-            std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law(); }))
-            throw usage_error(
-                "{} is used by no estimator named (only {} use it): name one of them, "
-                "for example --estimator whiten+gd-shrink, or leave it out",
-                side, estimators::users_of_noise_law());
-    if ((arguments.has("--denoised") || arguments.has("--residual")) && chosen.size() != 1)
-        throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
-                          chosen.size());
-    if (arguments.has("--covariance")) reject_without_samples(arguments, chosen);
-    if (arguments.has("--confidence") && arguments.text("--intervals") == enum_name(estimators::IntervalMethod::none))
-        throw usage_error("--confidence has no effect with --intervals none: leave one out");
-    return chosen;
-}
-
 std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estimators::SpectralMethod>& chosen,
                                    Data& data) {
     estimators::KnownCovariances whole{known_covariance(arguments.text("--row-spectrum"), data.whole.rows),
@@ -287,6 +269,7 @@ std::vector<Estimate> estimate_all(const Arguments& arguments, std::vector<estim
                                : method.estimator.estimate(judged_values(data, shape), shape);
         };
         estimates.push_back({method.name, shape, located([&] { return data.file; }, estimate)});
+        if (data.leading) reject_rank_without_end(method, estimates.back().shrinkage.rank, *data.leading, shape);
     }
     return estimates;
 }
@@ -306,8 +289,11 @@ void add_intervals(const Arguments& arguments, std::vector<Estimate>& estimates,
 /// Writes the estimated signal and the rest.
 void write_parts(const Arguments& arguments, const estimators::SpectralMethod& method, const Estimate& estimate,
                  Data& data) {
+    const auto& shrunk = estimate.shrinkage.shrunk;
     arma::mat denoised =
-        method.transforms.empty() ? data.block->denoised(estimate.shrinkage.shrunk) : method.apply(*data.block).signal;
+        data.leading
+            ? estimators::shrunk_block(data.block->block(), data.leading->values, data.leading->vectors, shrunk)
+            : (method.transforms.empty() ? data.block->denoised(shrunk) : method.apply(*data.block).signal);
     if (arguments.has("--denoised")) sim::write_matrix(arguments.text("--denoised"), denoised);
     if (arguments.has("--residual")) {
         if (data.entries.missing > 0)
@@ -331,22 +317,25 @@ void write_parts(const Arguments& arguments, const estimators::SpectralMethod& m
 Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, theory::Loss loss) {
     Json found = Json::array();
     for (const auto& estimate : estimates) found.push(estimate_json(estimate, loss));
-    return Json::object({{"schema", "spiked.spectrum/1"},
-                         {"rows", data.whole.rows},
-                         {"cols", data.whole.columns},
-                         {"centered", enum_name(data.preparation.centered())},
-                         {"standardized", enum_name(data.preparation.standardize)},
-                         {"missing", enum_name(data.preparation.missing)},
-                         {"missing_entries", data.entries.missing},
-                         {"share_seen", data.entries.share},
-                         {"independent_rows", data.independent.rows},
-                         {"independent_cols", data.independent.columns},
-                         {"covariance_of", data.covariance_of ? Json(*data.covariance_of) : Json()},
-                         {"stripped_rows", data.whole.rows - data.shape.rows},
-                         {"stripped_cols", data.whole.columns - data.shape.columns},
-                         {"singular_values", data.singular_values},
-                         {"estimators", std::move(found)},
-                         {"notes", data.notes}});
+    return Json::object(
+        {{"schema", "spiked.spectrum/1"},
+         {"rows", data.whole.rows},
+         {"cols", data.whole.columns},
+         {"centered", enum_name(data.preparation.centered())},
+         {"standardized", enum_name(data.preparation.standardize)},
+         {"missing", enum_name(data.preparation.missing)},
+         {"missing_entries", data.entries.missing},
+         {"share_seen", data.entries.share},
+         {"independent_rows", data.independent.rows},
+         {"independent_cols", data.independent.columns},
+         {"covariance_of", data.covariance_of ? Json(*data.covariance_of) : Json()},
+         {"stripped_rows", data.whole.rows - data.shape.rows},
+         {"stripped_cols", data.whole.columns - data.shape.columns},
+         {"singular_values", data.leading ? data.leading->values : data.singular_values},
+         {"value_bounds", data.leading ? Json(data.leading->bounds) : Json()},
+         {"krylov_dimension", data.leading && data.leading->dimension > 0 ? Json(data.leading->dimension) : Json()},
+         {"estimators", std::move(found)},
+         {"notes", data.notes}});
 }
 
 int run_spectrum(const Arguments& arguments) {
@@ -367,7 +356,8 @@ int run_spectrum(const Arguments& arguments) {
     if (arguments.has("--plot"))
         picture = plot(arguments, estimates, data.singular_values, std::max(data.shape.rows, data.shape.columns));
 
-    if (const auto note = gap_note(data.singular_values)) data.notes.push_back(*note);
+    if (!data.leading)
+        if (const auto note = gap_note(data.singular_values)) data.notes.push_back(*note);
     constexpr double share_trusted = 0.7;  // docs/METHODS.md#missing-entries
     if (data.entries.share < share_trusted)
         data.notes.push_back(fmt::format(
@@ -398,6 +388,10 @@ Command spectrum_command() {
          "how intervals of strengths and overlaps are made: by the theory of fluctuations or by a parametric bootstrap",
          std::string(enum_name(estimators::IntervalMethod::theory)), false},
         {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95", false},
+        {"--values", whole("K", 1),
+         "only the K largest singular values, each with a bound on its error, without decomposing the whole of a large "
+         "matrix; with --estimator svd:R, or one that is given the noise level (gd-shrink:sigma=S)",
+         "all", false},
         {"--denoised", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the estimated signal", "", false},
         {"--residual", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the matrix minus the estimated signal",
          "", false},

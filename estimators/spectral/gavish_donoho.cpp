@@ -60,6 +60,13 @@ GavishDonohoOptions white_options(const NameOptions& named, theory::Loss loss) {
     return options;
 }
 
+SpectralEstimator white_estimator(const NameOptions& named, theory::Loss loss, bool hard) {
+    const GavishDonohoOptions options = white_options(named, loss);
+    SpectralEstimator estimator{named.text(), GavishDonoho{options, hard}};
+    estimator.needs_all_values = !options.noise_level;
+    return estimator;
+}
+
 }  // namespace
 
 double hard_threshold_coefficient(double aspect) { return std::sqrt(theory::white::hard_threshold_squared(aspect)); }
@@ -108,7 +115,7 @@ SpectralFamily gavish_donoho_hard_family() {
              {},
              true},
             [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                return {named.text(), GavishDonoho{white_options(named, loss), true}};
+                return white_estimator(named, loss, true);
             }};
 }
 
@@ -116,7 +123,7 @@ SpectralFamily gavish_donoho_shrink_family() {
     return {{{"gd-shrink", "optimal shrinkage under white noise for any of the three losses", option_specs(),
               "Gavish & Donoho 2017; Leeb 2022 for the operator norm"}},
             [](const NameOptions& named, theory::Loss loss, const KnownLaw&) -> SpectralEstimator {
-                return {named.text(), GavishDonoho{white_options(named, loss), false}};
+                return white_estimator(named, loss, false);
             }};
 }
 

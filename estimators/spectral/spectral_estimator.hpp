@@ -23,6 +23,9 @@ struct SpectralEstimator {
     std::function<Shrinkage(std::span<const double> singular_values, Shape shape)> estimate;
     std::size_t least_side = 0;  ///< shorter side of the smallest block for which a rank given in the name is possible
     bool keeps_values = false;   ///< kept singular values are not shrunk, for any loss
+    /// False where values behind the components and the one after them have no effect, so that zeros may take their
+    /// place: the noise is known, or the rank is.
+    bool needs_all_values = true;
     std::function<Shrinkage(AnalysedBlock&)> estimate_block = {};  ///< set where the rank needs the block
 
     [[nodiscard]] Shrinkage of(AnalysedBlock& block) const {

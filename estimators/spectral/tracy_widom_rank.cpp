@@ -186,6 +186,7 @@ SpectralFamily tracy_widom_test_family() {
             const TracyWidomTest test(options);
             SpectralEstimator estimator{named.text(), test};
             if (options.sign_flips || options.kurtosis) estimator.estimate_block = test;
+            estimator.needs_all_values = estimator.estimate_block || (!options.noise_level && options.law.empty());
             return estimator;
         }};
 }

@@ -25,6 +25,7 @@ SpectralFamily truncated_svd_family() {
                                                 return truncated(spectrum, rank.of(spectrum));
                                             },
                                             rank.fixed.value_or(0)};
+                estimator.needs_all_values = !rank.fixed;
                 if (rank.block_rule)
                     estimator.estimate_block = ranked_by_block(
                         rank.block_rule, [](std::span<const double> singular_values, Shape shape, std::size_t found) {

@@ -192,23 +192,29 @@ SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
 }
 
 arma::mat AnalysedBlock::denoised(std::span<const double> shrunk) {
-    if (shrunk.empty()) return arma::mat(arma::size(block_), arma::fill::zeros);
-    const std::vector<double>& observed = singular_values();
-    const SingularVectors leading = vectors(shrunk.size());
-    arma::vec fraction(shrunk.size());
-    for (std::size_t i = 0; i < shrunk.size(); ++i) fraction(i) = observed[i] > 0.0 ? shrunk[i] / observed[i] : 0.0;
-    if (block_.n_rows >= block_.n_cols) {
-        arma::mat scores = block_ * leading.right;
-        scores.each_row() %= fraction.t();
-        stop_point();
-        return scores * leading.right.t();
-    }
-    arma::mat scores = leading.left.t() * block_;
-    scores.each_col() %= fraction;
-    stop_point();
-    return leading.left * scores;
+    return shrunk_block(block_, shrunk.empty() ? std::span<const double>() : singular_values(), vectors(shrunk.size()),
+                        shrunk);
 }
 
 arma::mat AnalysedBlock::residual(std::span<const double> shrunk) { return block_ - denoised(shrunk); }
+
+arma::mat shrunk_block(const arma::mat& block, std::span<const double> observed, const SingularVectors& vectors,
+                       std::span<const double> shrunk) {
+    if (shrunk.empty()) return arma::mat(arma::size(block), arma::fill::zeros);
+    arma::vec fraction(shrunk.size());
+    for (std::size_t i = 0; i < shrunk.size(); ++i) fraction(i) = observed[i] > 0.0 ? shrunk[i] / observed[i] : 0.0;
+    if (block.n_rows >= block.n_cols) {
+        const arma::mat right = vectors.right.head_cols(shrunk.size());
+        arma::mat scores = block * right;
+        scores.each_row() %= fraction.t();
+        stop_point();
+        return scores * right.t();
+    }
+    const arma::mat left = vectors.left.head_cols(shrunk.size());
+    arma::mat scores = left.t() * block;
+    scores.each_col() %= fraction;
+    stop_point();
+    return left * scores;
+}
 
 }  // namespace spiked::estimators

@@ -77,6 +77,11 @@ private:
     SingularVectors vectors_;
 };
 
+/// The same estimate from leading vectors of the whole block's length that come from elsewhere, at least as many as
+/// `shrunk`, with their values.
+[[nodiscard]] arma::mat shrunk_block(const arma::mat& block, std::span<const double> observed,
+                                     const SingularVectors& vectors, std::span<const double> shrunk);
+
 }  // namespace spiked::estimators
 
 template <>

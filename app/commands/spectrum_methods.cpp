@@ -1,0 +1,117 @@
+#include "app/commands/spectrum_methods.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/runtime/error.hpp"
+#include "estimators/inference/spike_intervals.hpp"
+#include "reports/tables/text_table.hpp"
+
+namespace spiked::app {
+namespace {
+
+/// Rejects options that need the samples themselves, which covariances have lost.
+void reject_without_samples(const Arguments& arguments, const std::vector<estimators::SpectralMethod>& chosen) {
+    for (const char* option : {"--center", "--standardize", "--missing", "--row-spectrum", "--denoised", "--residual"})
+        if (arguments.has(option))
+            throw usage_error("{} needs the samples (--covariance gives their covariances alone): leave it out",
+                              option);
+    for (const auto& method : chosen)
+        if (method.needs_block())
+            throw usage_error(
+                "{} needs the samples (--covariance gives their covariances alone): choose one that needs singular "
+                "values only, such as eoptshrink",
+                method.name);
+}
+
+/// Rejects options that mean something only for all singular values, or for an estimator.
+void reject_beside_values(const Arguments& arguments) {
+    if (arguments.has("--plot"))
+        throw usage_error("--plot shows all singular values (--values computes {}): leave one out",
+                          arguments.count("--values"));
+    if (arguments.has("--covariance"))
+        throw usage_error("--values needs the samples (--covariance gives their covariances alone): leave it out");
+    if (arguments.has("--estimator")) return;
+    for (const char* option :
+         {"--loss", "--intervals", "--confidence", "--row-spectrum", "--col-spectrum", "--denoised", "--residual"})
+        if (arguments.has(option))
+            throw usage_error(
+                "{} needs an estimator (--values alone only prints the values): add --estimator, such as svd:{}",
+                option, arguments.count("--values"));
+}
+
+/// Rejects an estimator that learns the noise, or its rank, from what --values leaves out.
+void reject_beyond_values(const Arguments& arguments, const estimators::SpectralMethod& method) {
+    const bool known = method.transforms.empty() && method.takes_noise_law() &&
+                       (arguments.has("--row-spectrum") || arguments.has("--col-spectrum"));
+    if (method.needs_block() || (method.estimator.needs_all_values && !known)) {
+        const char* const why = !method.transforms.empty() ? "it decomposes another matrix than the given one"
+                                : method.needs_block()     ? "its rank comes from the whole matrix"
+                                                           : "it learns from those behind the signal";
+        throw usage_error(
+            "{} needs all singular values ({}): leave --values out, or name svd:R or an estimator that is given the "
+            "noise level, such as gd-shrink:sigma=S",
+            method.name, why);
+    }
+    const std::size_t count = arguments.count("--values");
+    if (method.estimator.least_side > count)
+        throw usage_error("{} needs {} singular values (--values asks for {}): ask for as many", method.name,
+                          method.estimator.least_side, count);
+}
+
+}  // namespace
+
+std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& arguments, theory::Loss loss) {
+    std::vector<estimators::SpectralMethod> chosen;
+    if (arguments.has("--values")) reject_beside_values(arguments);
+    if (arguments.has("--values") && !arguments.has("--estimator")) return chosen;
+    for (const auto& name : arguments.list("--estimator")) chosen.push_back(estimators::parse_estimator(name, loss));
+    if (loss != theory::Loss::frobenius &&
+        std::all_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.estimator.keeps_values; }))
+        throw usage_error("--loss has no effect on {} (it keeps values as they are): leave it out",
+                          fmt::join(arguments.list("--estimator"), ", "));
+    for (const char* side : {"--row-spectrum", "--col-spectrum"})
+        if (arguments.has(side) &&
+            std::none_of(chosen.begin(), chosen.end(), [](const auto& method) { return method.takes_noise_law(); }))
+            throw usage_error(
+                "{} is used by no estimator named (only {} use it): name one of them, "
+                "for example --estimator whiten+gd-shrink, or leave it out",
+                side, estimators::users_of_noise_law());
+    if ((arguments.has("--denoised") || arguments.has("--residual")) && chosen.size() != 1)
+        throw usage_error("--denoised and --residual need exactly one --estimator ({} given): name the one to apply",
+                          chosen.size());
+    if (arguments.has("--covariance")) reject_without_samples(arguments, chosen);
+    if (arguments.has("--values"))
+        for (const auto& method : chosen) reject_beyond_values(arguments, method);
+    if (arguments.has("--confidence") && arguments.text("--intervals") == enum_name(estimators::IntervalMethod::none))
+        throw usage_error("--confidence has no effect with --intervals none: leave one out");
+    return chosen;
+}
+
+void reject_rank_without_end(const estimators::SpectralMethod& method, std::size_t rank,
+                             const estimators::LeadingPart& leading, estimators::Shape shape) {
+    const std::size_t count = leading.values.size();
+    if (method.estimator.least_side > 0 || rank < count || count >= shape.short_side()) return;
+    throw usage_error("{} counts all {} values as components (there may be more): raise --values", method.name, count);
+}
+
+std::string leading_text(const estimators::LeadingPart& leading, std::size_t short_side) {
+    std::string text = fmt::format("the {} largest of {} singular values, with bounds on their errors:\n",
+                                   leading.values.size(), short_side);
+    reports::TextTable table({"value", "singular value", "bound"});
+    for (std::size_t i = 0; i < leading.values.size(); ++i)
+        table.add({std::to_string(i + 1), fmt::format("{:.10g}", leading.values[i]),
+                   fmt::format("{:.1e}", leading.bounds[i])});
+    return text + table.text();
+}
+
+std::string note_on_iteration(const estimators::LeadingPart& leading) {
+    return fmt::format(
+        "the values come from an iteration with a random start (block Krylov, {} dimensions): a bound says that a "
+        "singular value is so near, not that no larger one was missed, which is improbable",
+        leading.dimension);
+}
+
+}  // namespace spiked::app

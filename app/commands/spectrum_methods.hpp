@@ -1,0 +1,25 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "app/cli/command.hpp"
+#include "estimators/svd/leading/leading_part.hpp"
+#include "estimators/svd/shape.hpp"
+#include "estimators/transforms/spectral_method.hpp"
+
+namespace spiked::app {
+
+/// The estimators of `spiked spectrum`, parsed before the file is read, so that errors in the names and options that do
+/// not go together are reported first. With --values there may be none.
+[[nodiscard]] std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& arguments, theory::Loss loss);
+
+/// With --values: throws a usage_error where as many components were found as there are values, so that there may be
+/// more.
+void reject_rank_without_end(const estimators::SpectralMethod& method, std::size_t rank,
+                             const estimators::LeadingPart& leading, estimators::Shape shape);
+/// The largest singular values of --values with their bounds, and how they were found where that was not by
+/// decomposition.
+[[nodiscard]] std::string leading_text(const estimators::LeadingPart& leading, std::size_t short_side);
+[[nodiscard]] std::string note_on_iteration(const estimators::LeadingPart& leading);
+
+}  // namespace spiked::app
