@@ -1,11 +1,14 @@
 #include "app/commands/theory_profile.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <complex>
 
 #include "core/runtime/error.hpp"
 #include "reports/tables/theory_report.hpp"
 #include "sim/spiked/variance_profile.hpp"
+#include "theory/laws/profile_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
 
 namespace spiked::app {
@@ -32,6 +35,26 @@ std::vector<reports::ProfileAnswers::DensityPoint> density_curve(const theory::P
         curve.push_back({x, law.density(x)});
     }
     return curve;
+}
+
+/// The gaps, and the outliers of every spike in them and above the top edge.
+void add_outliers(reports::ProfileAnswers& answers, std::size_t pairs_of_classes,
+                  const theory::SpikeDirection& direction) {
+    constexpr std::size_t most_pairs = 400;  // a few seconds
+    if (pairs_of_classes > most_pairs) {
+        answers.note = fmt::format(
+            "gaps of the bulk are looked for under at most {} pairs of a class of rows and one of columns, of which "
+            "this profile has {}; --density shows gaps",
+            most_pairs, pairs_of_classes);
+        for (const auto& spike : answers.spikes)
+            answers.outliers.push_back(spike.detectable ? std::vector{theory::PlacedOutlier{std::nullopt, spike}}
+                                                        : std::vector<theory::PlacedOutlier>{});
+        return;
+    }
+    const theory::ProfileGaps outside(answers.law, direction);
+    answers.gaps = outside.gaps();
+    for (const auto& spike : answers.spikes)
+        answers.outliers.push_back(theory::all_outliers(answers.law, outside, spike.strength, direction));
 }
 
 }  // namespace
@@ -87,6 +110,7 @@ int run_profile_theory(const Arguments& arguments, std::size_t rows, std::size_t
                                     .threshold = law.detection_threshold(direction)};
     for (const double strength : arguments.numbers("--strength"))
         answers.spikes.push_back(law.spike({strength}, direction));
+    add_outliers(answers, profile.rows * profile.columns, direction);
     if (arguments.has("--density")) answers.curve = density_curve(law, arguments.count("--density"));
     if (sized) {
         const double unit = 1.0 / (law.tracy_widom_scale() * std::pow(static_cast<double>(columns), 2.0 / 3.0));

@@ -191,17 +191,6 @@ std::string bulk_text(const TheoryAnswers::Bulk& answers) {
     return text;
 }
 
-/// The outlier of every spike above the top edge, the only place where they are looked for under a variance profile.
-std::vector<std::vector<PlacedOutlier>> outliers_above(const std::vector<SpikePrediction>& spikes) {
-    std::vector<std::vector<PlacedOutlier>> outliers(spikes.size());
-    for (std::size_t i = 0; i < spikes.size(); ++i)
-        if (spikes[i].detectable) outliers[i].push_back({std::nullopt, spikes[i]});
-    return outliers;
-}
-
-constexpr const char* no_gaps_note =
-    "outliers of weaker spikes in gaps of the bulk are not looked for under a variance profile; --density shows gaps";
-
 }  // namespace
 
 Json theory_json(const TheoryAnswers& answers) {
@@ -268,12 +257,14 @@ std::string theory_text(const TheoryAnswers& answers) {
 
 Json theory_json(const ProfileAnswers& answers) {
     const theory::ProfileLaw& law = answers.law;
-    const auto outliers = outliers_above(answers.spikes);
     Json list = Json::array();
     for (std::size_t i = 0; i < answers.spikes.size(); ++i)
-        list.push(spike_json(answers.spikes[i], outliers[i], {}, answers.threshold));
+        list.push(spike_json(answers.spikes[i], answers.outliers[i], answers.gaps, answers.threshold));
+    Json gaps = Json::array();
+    for (const auto& gap : answers.gaps) gaps.push(gap_json(gap));
     Json notes = Json::array();
-    notes.push(no_gaps_note);
+    for (const std::string& note : {answers.note, gap_note(answers.gaps, answers.threshold)})
+        if (!note.empty()) notes.push(note);
     Json document = Json::object({{"schema", "spiked.theory/1"},
                                   {"aspect", answers.aspect.value()},
                                   {"variances", answers.variances},
@@ -281,6 +272,7 @@ Json theory_json(const ProfileAnswers& answers) {
                                   {"mean", answers.mean},
                                   {"detection_threshold", answers.threshold.value},
                                   {"tracy_widom_scale", law.tracy_widom_scale()},
+                                  {"gaps", std::move(gaps)},
                                   {"spikes", std::move(list)},
                                   {"notes", std::move(notes)}});
     if (!answers.curve.empty()) {
@@ -304,14 +296,16 @@ std::string theory_text(const ProfileAnswers& answers) {
     std::string text = fmt::format(
         "variances {}, aspect ratio n/d = {:.6g}, entry (i, j) of Z has variance S_ij / d\n\n"
         "bulk edge            {:.10g}   (eigenvalue of Z Z^T; singular value {:.10g})\n"
+        "{}"
         "mean                 {:.10g}\n"
         "detection threshold  {:.10g}   (of the top edge, for a spike {}; singular-value scale)\n"
         "Tracy-Widom scale    {:.10g}   (this times d^(2/3) (largest eigenvalue - edge) -> TW1)\n",
-        answers.variances, answers.aspect.value(), law.bulk_edge().value, root(law.bulk_edge()).value, answers.mean,
-        answers.threshold.value, answers.even ? "that is spread evenly" : "with the vectors that were given",
-        law.tracy_widom_scale());
-    text += fmt::format("note: {}\n", no_gaps_note);
-    text += spikes_text(answers.spikes, outliers_above(answers.spikes), {});
+        answers.variances, answers.aspect.value(), law.bulk_edge().value, root(law.bulk_edge()).value,
+        gaps_text(answers.gaps), answers.mean, answers.threshold.value,
+        answers.even ? "that is spread evenly" : "with the vectors that were given", law.tracy_widom_scale());
+    for (const std::string& note : {answers.note, gap_note(answers.gaps, answers.threshold)})
+        if (!note.empty()) text += fmt::format("note: {}\n", note);
+    text += spikes_text(answers.spikes, answers.outliers, answers.gaps);
     text += transforms_text(answers.transforms);
     if (!answers.curve.empty()) {
         TextTable table({"eigenvalue", "density"}, 0);

@@ -60,6 +60,9 @@ struct ProfileAnswers {
     bool even = true;                             ///< whether spikes are spread evenly over rows and columns
     SignalStrength threshold;                     ///< of spikes where they lie
     std::vector<theory::SpikePrediction> spikes;  ///< in the order given
+    std::vector<theory::SupportGap> gaps;         ///< from the top down
+    std::vector<std::vector<theory::PlacedOutlier>> outliers;  ///< of every spike
+    std::string note;                                          ///< why gaps were not looked for
     std::vector<DensityPoint> curve;
     std::optional<theory::FiniteSize> finite;  ///< only its size, and mean shift and deviation of the top eigenvalue
     std::optional<std::pair<std::complex<double>, theory::StieltjesPair>> transforms;

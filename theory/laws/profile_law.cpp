@@ -334,6 +334,24 @@ double ProfileLaw::tracy_widom_scale() const {
     return std::cbrt(beta_ * c * beta_ * c) / unit_;
 }
 
+// Of a spike with its outlier at z, outside the bulk.
+SpikePrediction ProfileLaw::prediction(SignalStrength strength, double z, const Seen& at) const {
+    const double c = strength.value / std::sqrt(unit_);
+    const double excess = -z * (at.left_slope / at.left + at.right_slope / at.right);
+    SpikePrediction result;
+    result.strength = strength;
+    result.detectable = true;
+    result.outlier = {z * unit_};
+    result.stieltjes_left = -at.left / (z * unit_);
+    result.stieltjes_right = -at.right / (z * unit_);
+    result.d_transform = 1.0 / (c * c * unit_);
+    result.d_transform_derivative = -result.d_transform * (1.0 + excess) / (z * unit_);
+    result.overlap_left = {std::min(1.0, at.left / (1.0 + excess))};
+    result.overlap_right = {std::min(1.0, at.right / (1.0 + excess))};
+    result.residual = {std::sqrt(z * unit_) * excess / (1.0 + excess)};
+    return result;
+}
+
 SpikePrediction ProfileLaw::spike(SignalStrength strength, const SpikeDirection& direction) const {
     const SpikeDirection known = checked(direction);
     const double limit = threshold(known);
@@ -370,16 +388,7 @@ SpikePrediction ProfileLaw::spike(SignalStrength strength, const SpikeDirection&
         0.5 * (ratio - 1.0 / ratio), 0.0, std::numeric_limits<double>::infinity());
     point = above(s);
     at = seen(point, known);
-    const double excess = point.z * rise(at);
-    result.outlier = {point.z * unit_};
-    result.stieltjes_left = -at.left / (point.z * unit_);
-    result.stieltjes_right = -at.right / (point.z * unit_);
-    result.d_transform = 1.0 / (c * c * unit_);
-    result.d_transform_derivative = -result.d_transform * (1.0 + excess) / (point.z * unit_);
-    result.overlap_left = {std::min(1.0, at.left / (1.0 + excess))};
-    result.overlap_right = {std::min(1.0, at.right / (1.0 + excess))};
-    result.residual = {std::sqrt(point.z * unit_) * excess / (1.0 + excess)};
-    return result;
+    return prediction(strength, point.z, at);
 }
 
 SignalStrength ProfileLaw::strength_of(Eigenvalue outlier, const SpikeDirection& direction) const {

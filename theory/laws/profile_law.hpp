@@ -71,6 +71,8 @@ public:
     [[nodiscard]] StieltjesPair stieltjes(std::complex<double> z) const;
 
 private:
+    friend class ProfileGaps;
+
     /// A solution in the unknowns X_a = r_a p_a and Y_b = c_b q_b, where p = -z m and q = -z r, and r_a^2 and c_b^2 are
     /// n/d times the weight of a row class and the weight of a column class. In these the equation is symmetric.
     template <class T>
@@ -113,6 +115,7 @@ private:
     [[nodiscard]] double at_edge(Function f, std::size_t points) const;
     [[nodiscard]] SpikeDirection checked(const SpikeDirection& direction) const;
     [[nodiscard]] Seen seen(const Point& point, const SpikeDirection& direction) const;
+    [[nodiscard]] SpikePrediction prediction(SignalStrength strength, double z, const Seen& at) const;
     [[nodiscard]] double threshold(const SpikeDirection& direction) const;
 
     std::size_t rows_;

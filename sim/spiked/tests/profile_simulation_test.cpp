@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "sim/spiked/spiked_sampler.hpp"
-#include "theory/laws/profile_law.hpp"
+#include "theory/laws/profile_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
 
 namespace spiked::sim {
@@ -134,6 +134,51 @@ TEST(SpikedSampler, VariancesOfEntriesThatDoNotFitAreRejected) {
     model.colouring = Colouring::dense;
     model.variances(1, 1) = -1.0;
     EXPECT_THROW((void)sample(model, profile_seed, "bad", 0), Error);
+}
+
+TEST(ProfileGapSimulation, EigenvaluesStayOutOfTheGapAndASpikeHasItsOutlierThere) {
+    // 2 x 2 classes far from rank one, whose noise has a gap from 1.44 to 3.06, below 40 of 100 eigenvalues.
+    const theory::VarianceProfile classes{2, 2, {1.0, 0.2, 0.3, 40.0}, {0.6, 0.4}, {0.7, 0.3}};
+    const theory::ProfileLaw law(classes, AspectRatio(0.2));
+    const theory::ProfileGaps outside(law);
+    const theory::SupportGap& gap = outside.gaps().front();
+    constexpr double strength = 1.5;  // the threshold of the top edge is 3.65
+    const auto predicted = outside.spike(0, {strength});
+    ASSERT_TRUE(predicted);
+    ASSERT_FALSE(law.spike({strength}).detectable);
+    arma::mat variances(100, 500);
+    for (arma::uword i = 0; i < 100; ++i)
+        for (arma::uword j = 0; j < 500; ++j) variances(i, j) = classes.variances[(i < 60 ? 0 : 2) + (j < 350 ? 0 : 1)];
+    SpikedModel model{Covariance::identity(100), Covariance::identity(500), {{strength}}};
+    model.variances = variances;
+    constexpr arma::uword blocks = 60;
+    arma::vec outlier(blocks), left(blocks), right(blocks);
+    for (arma::uword k = 0; k < blocks; ++k) {
+        const SpikedSample drawn = sample(model, profile_seed, "gap", k);
+        const arma::vec noise = arma::square(arma::svd(drawn.noise));
+        // Edges fluctuate by less than .1 here.
+        EXPECT_GT(noise(39), gap.upper.value - 0.4);
+        EXPECT_LT(noise(40), gap.lower.value + 0.2);
+        arma::mat u, v;
+        arma::vec s;
+        ASSERT_TRUE(arma::svd_econ(u, s, v, drawn.observed));
+        outlier(k) = s(40) * s(40);
+        left(k) = std::pow(arma::dot(u.col(40), drawn.left.col(0)), 2);
+        right(k) = std::pow(arma::dot(v.col(40), drawn.right.col(0)), 2);
+    }
+    // Six standard errors (one time in 10^9 for each), and .02 for what the limit leaves out, of order 1/n.
+    const auto agrees = [](const arma::vec& values, double limit) {
+        const double error = arma::stddev(values) / std::sqrt(static_cast<double>(values.n_elem));
+        return std::abs(arma::mean(values) - limit) < 6.0 * error + 0.02 * limit;
+    };
+    EXPECT_TRUE(agrees(outlier, predicted->outlier.value)) << arma::mean(outlier) << " " << predicted->outlier.value;
+    EXPECT_TRUE(agrees(left, predicted->overlap_left.value))
+        << arma::mean(left) << " " << predicted->overlap_left.value;
+    EXPECT_TRUE(agrees(right, predicted->overlap_right.value))
+        << arma::mean(right) << " " << predicted->overlap_right.value;
+    // Control: a spike that lies in the first classes has another outlier.
+    const theory::ProfileGaps elsewhere(law, {{1.0, 0.0}, {0.9, 0.1}});
+    EXPECT_FALSE(agrees(outlier, elsewhere.spike(0, {strength})->outlier.value));
 }
 
 }  // namespace
