@@ -115,7 +115,7 @@ Data read_data(const Arguments& arguments) {
     const bool covariances = arguments.has("--covariance");
     sim::MatrixReading reading =
         covariances ? read_matrix_options(arguments) : read_matrix_options(arguments, data.preparation);
-    reading.copies = arguments.has("--values") ? 2.5 : 2.0;  // one more for the reduction, at least
+    reading.copies = 2.0;  // one more for the reduction, at least
     sim::NotedMatrix read = sim::read_noted_matrix(data.file, reading);
     const auto add = [&](const std::vector<std::string>& notes) {
         data.notes.insert(data.notes.end(), notes.begin(), notes.end());

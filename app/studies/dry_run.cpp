@@ -86,6 +86,10 @@ int dry_run_study(const Arguments& arguments, const validation::Study& study) {
                                  {"seconds", forecast.most_seconds},
                                  {"least_seconds", forecast.least_seconds},
                                  {"memory_bytes", forecast.memory_bytes},
+                                 {"largest_cell", Json::object({{"rows", forecast.largest.rows},
+                                                                {"cols", forecast.largest.columns},
+                                                                {"bytes", forecast.largest.bytes},
+                                                                {"at_once", forecast.largest.at_once}})},
                                  {"store_bytes", forecast.store_bytes},
                                  {"cells_tried", forecast.cells_tried},
                                  {"replicates_tried", forecast.replicates_tried},
@@ -97,7 +101,10 @@ int dry_run_study(const Arguments& arguments, const validation::Study& study) {
                         reports::counted(threads, "thread"));
     if (forecast.most_seconds > forecast.least_seconds)
         text += fmt::format(", at most {} where until asks for more", duration_text(forecast.most_seconds));
-    text += fmt::format("\nmemory   about {}\nstore    {}, at most about {}\n", rough_size(forecast.memory_bytes),
+    text += fmt::format("\nmemory   about {}, of which {} for blocks of {} x {} on {}\nstore    {}, at most about {}\n",
+                        rough_size(forecast.memory_bytes),
+                        rough_size(forecast.largest.at_once * forecast.largest.bytes), forecast.largest.rows,
+                        forecast.largest.columns, reports::counted(forecast.largest.at_once, "thread"),
                         one_line(study.store_path), rough_size(forecast.store_bytes));
     for (const auto& check : forecast.checks) text += "check    " + forecast_text(check) + "\n";
     text += fmt::format("tried    {} in {} of {}; nothing was kept\n",

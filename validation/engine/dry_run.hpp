@@ -23,14 +23,25 @@ struct CheckForecast {
     std::uint64_t needed = 0;  ///< replicates at which the half width is below that bound
 };
 
+/// The cell with the largest blocks, and the memory that workers need for them.
+struct LargestCell {
+    std::size_t rows = 0, columns = 0;
+    std::size_t at_once = 1;  ///< workers that hold such blocks at once: one for each thread, or for each replicate
+    std::uint64_t bytes = 0;  ///< of one worker, about
+    std::uint64_t least_bytes = 0;  ///< a lower bound on that
+};
+/// Of a study without cells all numbers are 0.
+[[nodiscard]] LargestCell largest_cell(const Experiment& experiment, std::size_t threads);
+
 /// Cost of a study, and which of its checks it can decide.
 struct Forecast {
     std::size_t cells_tried = 0;
     std::uint64_t replicates_tried = 0;
     double least_seconds = 0.0;      ///< wall-clock time if every cell stops at its least number of replicates
     double most_seconds = 0.0;       ///< wall-clock time if no cell stops early
-    std::uint64_t memory_bytes = 0;  ///< of the process
-    std::uint64_t store_bytes = 0;   ///< upper bound
+    std::uint64_t memory_bytes = 0;  ///< of the process, about
+    LargestCell largest;
+    std::uint64_t store_bytes = 0;  ///< upper bound
     std::vector<CheckForecast> checks;
 };
 

@@ -376,6 +376,27 @@ TEST(RunCommand, DryRunEstimatesTheCostAndStoresNothing) {
     EXPECT_FALSE(fs::exists(folder + "/small.html"));
 }
 
+TEST(RunCommand, BlocksThatDoNotFitTheMemoryAreRejectedBeforeTheRun) {
+    const std::string folder = study_folder("too-large");
+    if (sanitized) GTEST_SKIP() << "a sanitizer reserves the memory that is to be limited";
+    // 4 threads with 6 copies of .2 GB each, at least.
+    const std::string words = "run study.toml --set model.n=5000 --set model.d=5000 --threads ";
+    for (const char* how : {"4 --dry-run", "4 --no-report"}) {
+        const Outcome found = spiked(words + how, in(folder) + " ulimit -v 4300000;");
+        EXPECT_EQ(found.code, 7) << how;
+        EXPECT_NE(found.err.find("blocks of 5000 x 5000 need 4.8 GB on 4 threads, 4.4 GB are allowed"),
+                  std::string::npos)
+            << found.err;
+        EXPECT_FALSE(fs::exists(folder + "/small.spiked"));
+    }
+    const Json plan = spiked("run study.toml --dry-run --threads 2 --json", in(folder)).json();
+    const Json& largest = *plan.find("largest_cell");
+    EXPECT_EQ(number(largest, "rows"), 48.0);
+    EXPECT_EQ(number(largest, "cols"), 64.0);
+    EXPECT_EQ(number(largest, "at_once"), 2.0);
+    EXPECT_GE(number(plan, "memory_bytes"), 2.0 * number(largest, "bytes"));
+}
+
 TEST(RunCommand, ADryRunRejectsTheSameOptionsAsTheRun) {
     const std::string folder = study_folder("dry-run-options");
     for (const std::string& words :

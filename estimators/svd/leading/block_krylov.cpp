@@ -31,7 +31,7 @@ void for_each_part_of(ThreadTeam& team, std::size_t size, const std::function<vo
 
 void Columns::reserve(std::size_t count) {
     if (count * stride_ <= entries_.size()) return;
-    AlignedArray<double> more(std::max(count * stride_, 2 * entries_.size()));
+    AlignedArray<double> more(std::max(count * stride_, entries_.size() + entries_.size() / 2));
     std::copy_n(entries_.data(), entries_.size(), more.data());
     entries_ = std::move(more);
 }

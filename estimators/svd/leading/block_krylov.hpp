@@ -38,7 +38,7 @@ private:
 /// number of threads; they depend on the instruction set and the BLAS.
 ///
 /// A step of `width` vectors reads a copy of the block twice and the bases eight times. Memory: the copy, and 8 (n + d)
-/// m bytes, twice that while a basis grows.
+/// m bytes for the bases, up to 2.5 times that for a moment while one grows.
 class BlockKrylov {
 public:
     /// `width` is a multiple of 8, at most the short side. Throws input_error when the block holds NaN or infinity.
@@ -51,8 +51,8 @@ public:
     /// Adds `width` vectors to both bases.
     void grow();
 
-    /// Leading values of B, descending, its vectors, and |A^T u - value v| of each triplet, which |A v - value u| = 0
-    /// belongs to; in the scale of the block times a power of two.
+    /// Leading values of B, descending, its vectors p and q, and |A^T u - value v| of each value with u = U p and v = V
+    /// q, where A v - value u is 0 but for rounding; in the scale of the block times a power of two.
     struct Ritz {
         std::vector<double> values;
         arma::mat left, right;

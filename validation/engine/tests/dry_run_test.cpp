@@ -1,5 +1,6 @@
 #include "validation/engine/dry_run.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/math/distributions/students_t.hpp>
@@ -36,6 +37,45 @@ TEST(DryRun, TriesEveryCell) {
     EXPECT_GT(forecast.most_seconds, 0.0);
     EXPECT_EQ(forecast.most_seconds, forecast.least_seconds);
     EXPECT_GT(forecast.memory_bytes, 1000000U);
+}
+
+TEST(DryRun, SaysWhatTheLargestCellTakes) {
+    Experiment experiment = FakeStudy().experiment();
+    experiment.cells[1].rows = 5000;
+    experiment.cells[1].columns = 4000;
+    const double block = 8.0 * 5000.0 * 4000.0;
+    experiment.kind = "spiked";
+    experiment.methods.push_back({.name = "svd:1", .kind = "estimator", .base = "svd:1", .bits = {}});
+    const LargestCell largest = largest_cell(experiment, 3);
+    EXPECT_EQ(largest.rows, 5000U);
+    EXPECT_EQ(largest.columns, 4000U);
+    EXPECT_EQ(largest.at_once, 3U);
+    EXPECT_GE(static_cast<double>(largest.least_bytes), 5.0 * block);
+    EXPECT_LE(largest.least_bytes, largest.bytes);
+    // Many threads for few replicates: not all have one.
+    EXPECT_EQ(largest_cell(experiment, 100000).at_once, experiment.replicates());
+    // The message has the figure of all threads.
+    const std::string message = message_of([&] { reject_beyond_memory(experiment, 4000); }, ErrorKind::memory);
+    const double needed =
+        static_cast<double>(largest.least_bytes) * static_cast<double>(largest_cell(experiment, 4000).at_once) / 1e9;
+    EXPECT_NE(message.find(fmt::format("blocks of 5000 x 4000 need {:.1f} GB", needed)), std::string::npos) << message;
+    EXPECT_NE(message.find("give fewer --threads"), std::string::npos) << message;
+    experiment.methods.push_back({.name = "tq-mse", .kind = "codec", .base = "tq-mse", .bits = {}});
+    EXPECT_GT(largest_cell(experiment, 3).bytes, largest.bytes);
+    experiment.cells.clear();
+    EXPECT_EQ(largest_cell(experiment, 3).bytes, 0U);
+    EXPECT_NO_THROW(reject_beyond_memory(experiment, 3));
+}
+
+/// Blocks that are small are decomposed in groups, and a worker holds all of a group.
+TEST(DryRun, CountsTheBlocksOfAGroup) {
+    Experiment experiment = FakeStudy().experiment();
+    for (auto& cell : experiment.cells) cell.rows = cell.columns = 1000;
+    const std::uint64_t one = largest_cell(experiment, 1).least_bytes;
+    experiment.kind = "spiked";
+    experiment.batch = 50;
+    experiment.methods.push_back({.name = "svd:1", .kind = "estimator", .base = "svd:1", .bits = {}});
+    EXPECT_EQ(largest_cell(experiment, 1).least_bytes, 6 * one);  // 6 copies of 4 blocks, where it was 4 of one
 }
 
 TEST(DryRun, ForecastsTheCostOfStopRules) {
