@@ -295,8 +295,8 @@ std::string closest_fault_text(const ClaimOutcome& claim) {
     return claim.closest_fault->words;
 }
 
-std::vector<LegendEntry> claims_legend(const Validation& validation) {
-    std::vector<LegendEntry> legend = {
+std::vector<LegendItem> claims_legend(const Validation& validation) {
+    std::vector<LegendItem> legend = {
         {"printed, corrected",
          "each statement is judged as printed and, where the printed form is refuted or vacuous, in a corrected form."},
         {"kind",

@@ -44,12 +44,12 @@ inline constexpr std::string_view noise_legend =
     "= 1 "
     "to d, from 1 to 1/20. Columns noise has A = I and this B.";
 /// What a word in the tables of claims means.
-struct LegendEntry {
+struct LegendItem {
     std::string word;
     std::string meaning;
 };
 /// Explains verdicts, controls, intervals and the names of noise.
-[[nodiscard]] std::vector<LegendEntry> claims_legend(const validation::Validation& validation);
+[[nodiscard]] std::vector<LegendItem> claims_legend(const validation::Validation& validation);
 /// The name of its kind, empty where there is none.
 [[nodiscard]] std::string_view claim_kind(const validation::ClaimOutcome& claim);
 /// Text for a cell of a Markdown table. The bars of norms are escaped, because a bar would end the cell.

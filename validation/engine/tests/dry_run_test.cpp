@@ -41,6 +41,7 @@ TEST(DryRun, TriesEveryCell) {
 
 TEST(DryRun, SaysWhatTheLargestCellTakes) {
     Experiment experiment = FakeStudy().experiment();
+    experiment.methods.clear();  // a codec is among them
     experiment.cells[1].rows = 5000;
     experiment.cells[1].columns = 4000;
     const double block = 8.0 * 5000.0 * 4000.0;
@@ -70,6 +71,7 @@ TEST(DryRun, SaysWhatTheLargestCellTakes) {
 /// Blocks that are small are decomposed in groups, and a worker holds all of a group.
 TEST(DryRun, CountsTheBlocksOfAGroup) {
     Experiment experiment = FakeStudy().experiment();
+    experiment.methods.clear();
     for (auto& cell : experiment.cells) cell.rows = cell.columns = 1000;
     const std::uint64_t one = largest_cell(experiment, 1).least_bytes;
     experiment.kind = "spiked";
