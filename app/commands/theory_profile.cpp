@@ -8,7 +8,7 @@
 #include "core/runtime/error.hpp"
 #include "reports/tables/theory_report.hpp"
 #include "sim/spiked/variance_profile.hpp"
-#include "theory/laws/profile_gaps.hpp"
+#include "theory/profiles/profile_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
 
 namespace spiked::app {

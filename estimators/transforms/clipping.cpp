@@ -46,7 +46,7 @@ arma::mat clipped(const arma::mat& residual, const arma::mat& limits) {
 }
 
 /// Why nothing can be clipped; empty where it can.
-std::string obstacle(const arma::mat& residual, double at, double deviation, double rounding) {
+std::string reason(const arma::mat& residual, double at, double deviation, double rounding) {
     if (!(deviation > rounding)) return "more than half of the block has no noise";
     if (!(arma::abs(residual).min() < at * deviation))
         return fmt::format("no entry is within {:.3g} robust deviations", at);
@@ -73,7 +73,7 @@ double fitted_limit(const arma::mat& residual, double deviation) {
 struct Pilot {
     arma::mat signal;
     bool settled = false;
-    std::string obstacle = {};  ///< why nothing can be clipped
+    std::string reason = {};  ///< why nothing can be clipped
 };
 
 /// Rounds of clipping and shrinking until no entry of the pilot moves by .3 robust deviations.
@@ -82,8 +82,8 @@ void settle(Pilot& pilot, const arma::mat& data, double at, bool wide, double ro
     for (int round = 0; round < most_rounds && !pilot.settled; ++round) {
         const arma::mat residual = data - pilot.signal;
         const double deviation = robust_deviation(residual);
-        pilot.obstacle = obstacle(residual, at, deviation, rounding);
-        if (!pilot.obstacle.empty()) return;
+        pilot.reason = reason(residual, at, deviation, rounding);
+        if (!pilot.reason.empty()) return;
         const arma::mat limits = wide ? wide_limits(residual, at, deviation) : equal_limits(residual, at * deviation);
         AnalysedBlock block(pilot.signal + clipped(residual, limits), AnalysedBlock::EmptyLines::keep);
         const Shrinkage signal = eoptshrink(block.singular_values(), block.shape(), EOptShrinkOptions::edge_fit());
@@ -113,11 +113,11 @@ WhiteCoordinates clip_outliers(AnalysedBlock& block, std::optional<double> limit
     const arma::mat data = core / unit;
     Pilot pilot{arma::mat(arma::size(data), arma::fill::zeros)};
     for (const bool wide : {true, false})
-        if (pilot.obstacle.empty()) settle(pilot, data, limit.value_or(pilot_limit), wide, rounding);
+        if (pilot.reason.empty()) settle(pilot, data, limit.value_or(pilot_limit), wide, rounding);
     const arma::mat residual = data - pilot.signal;
     const double deviation = robust_deviation(residual);
     const double at = limit ? *limit : fitted_limit(residual, deviation);
-    result.note = pilot.obstacle.empty() ? obstacle(residual, at, deviation, rounding) : pilot.obstacle;
+    result.note = pilot.reason.empty() ? reason(residual, at, deviation, rounding) : pilot.reason;
     if (!result.note.empty()) return result;
     result.block = pilot.signal + clipped(residual, equal_limits(residual, at * deviation));
     result.unit = unit;

@@ -338,18 +338,16 @@ double ProfileLaw::tracy_widom_scale() const {
 SpikePrediction ProfileLaw::prediction(SignalStrength strength, double z, const Seen& at) const {
     const double c = strength.value / std::sqrt(unit_);
     const double excess = -z * (at.left_slope / at.left + at.right_slope / at.right);
-    SpikePrediction result;
-    result.strength = strength;
-    result.detectable = true;
-    result.outlier = {z * unit_};
-    result.stieltjes_left = -at.left / (z * unit_);
-    result.stieltjes_right = -at.right / (z * unit_);
-    result.d_transform = 1.0 / (c * c * unit_);
-    result.d_transform_derivative = -result.d_transform * (1.0 + excess) / (z * unit_);
-    result.overlap_left = {std::min(1.0, at.left / (1.0 + excess))};
-    result.overlap_right = {std::min(1.0, at.right / (1.0 + excess))};
-    result.residual = {std::sqrt(z * unit_) * excess / (1.0 + excess)};
-    return result;
+    return {.strength = strength,
+            .detectable = true,
+            .outlier = {z * unit_},
+            .stieltjes_left = -at.left / (z * unit_),
+            .stieltjes_right = -at.right / (z * unit_),
+            .d_transform = 1.0 / (c * c * unit_),
+            .d_transform_derivative = -1.0 / (c * c * unit_) * (1.0 + excess) / (z * unit_),
+            .overlap_left = {std::min(1.0, at.left / (1.0 + excess))},
+            .overlap_right = {std::min(1.0, at.right / (1.0 + excess))},
+            .residual = {std::sqrt(z * unit_) * excess / (1.0 + excess)}};
 }
 
 SpikePrediction ProfileLaw::spike(SignalStrength strength, const SpikeDirection& direction) const {
@@ -361,34 +359,28 @@ SpikePrediction ProfileLaw::spike(SignalStrength strength, const SpikeDirection&
             "strength {} is not usable (it must be from 0 up to 1e6 detection thresholds, {:.3g}): give "
             "one in this range",
             strength.value, 1e6 * limit * std::sqrt(unit_));
-    SpikePrediction result;
-    result.strength = strength;
-    result.detectable = c > limit;
-    if (!result.detectable) {
+    if (c <= limit) {
         const double left = at_edge([&](const Point& point) { return seen(point, known).left; }, edge_points);
-        result.outlier = bulk_edge();
-        result.stieltjes_left = -left / (edge_ * unit_);
-        result.stieltjes_right = -1.0 / (limit * limit * left * unit_);
-        result.d_transform = 1.0 / (limit * limit * unit_);
-        result.d_transform_derivative = -std::numeric_limits<double>::infinity();
-        result.residual = {std::sqrt(edge_ * unit_)};
-        return result;
+        return {.strength = strength,
+                .outlier = bulk_edge(),
+                .stieltjes_left = -left / (edge_ * unit_),
+                .stieltjes_right = -1.0 / (limit * limit * left * unit_),
+                .d_transform = 1.0 / (limit * limit * unit_),
+                .d_transform_derivative = -std::numeric_limits<double>::infinity(),
+                .residual = {std::sqrt(edge_ * unit_)}};
     }
-    Point point;
-    Seen at;
-    const auto rise = [&](const Seen& here) { return -(here.left_slope / here.left + here.right_slope / here.right); };
     const double ratio = c / limit;
     const double s = increasing_root(
         [&](double trial) {
-            point = above(trial);
-            at = seen(point, known);
+            const Point point = above(trial);
+            const Seen at = seen(point, known);
+            const double rise = -(at.left_slope / at.left + at.right_slope / at.right);
             return ValueAndSlope{std::log(point.z / (at.left * at.right * c * c)),
-                                 (1.0 / point.z + rise(at)) * 2.0 * edge_ * trial * trial};
+                                 (1.0 / point.z + rise) * 2.0 * edge_ * trial * trial};
         },
         0.5 * (ratio - 1.0 / ratio), 0.0, std::numeric_limits<double>::infinity());
-    point = above(s);
-    at = seen(point, known);
-    return prediction(strength, point.z, at);
+    const Point found = above(s);
+    return prediction(strength, found.z, seen(found, known));
 }
 
 SignalStrength ProfileLaw::strength_of(Eigenvalue outlier, const SpikeDirection& direction) const {

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "sim/spiked/spiked_sampler.hpp"
-#include "theory/laws/profile_gaps.hpp"
+#include "theory/profiles/profile_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
 
 namespace spiked::sim {

@@ -1,7 +1,7 @@
 // Gaps of noise with a variance profile: against the solution of the equation and of its singular points in 40 digits
 // (mpmath, findroot), against two independent blocks of white noise, and against SupportGaps where the profile is of
 // rank one.
-#include "theory/laws/profile_gaps.hpp"
+#include "theory/profiles/profile_gaps.hpp"
 
 #include <cmath>
 #include <random>

@@ -1,4 +1,4 @@
-#include "theory/laws/profile_gaps.hpp"
+#include "theory/profiles/profile_gaps.hpp"
 
 #include <algorithm>
 #include <cmath>
