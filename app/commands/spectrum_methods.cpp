@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/runtime/error.hpp"
+#include "estimators/compressors/compressor.hpp"
 #include "estimators/inference/spike_intervals.hpp"
 #include "reports/tables/text_table.hpp"
 
