@@ -208,7 +208,7 @@ void add_claims(const std::vector<OwnClaim>& claims, const CheckTables& checks, 
                 fmt::format("claim \"{}\": its control {:g} shows little, because {} lies between 0 and 1: name a "
                             "fraction that it would have if the statement were false",
                             check.name, control, metric.name));
-        const auto lacks_component = [&](const ExperimentCell& cell) {
+        const auto lacks_component = [&, &check = check](const ExperimentCell& cell) {
             return check.applies_to(cell) && cell.components.value_or(static_cast<std::size_t>(claim.prediction.k)) <
                                                  static_cast<std::size_t>(claim.prediction.k);
         };
