@@ -8,8 +8,8 @@
 #include "core/runtime/error.hpp"
 #include "reports/tables/theory_report.hpp"
 #include "sim/spiked/variance_profile.hpp"
-#include "theory/profiles/profile_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
+#include "theory/profiles/profile_gaps.hpp"
 
 namespace spiked::app {
 namespace {

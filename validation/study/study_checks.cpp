@@ -191,8 +191,7 @@ void add_claims(const std::vector<OwnClaim>& claims, const CheckTables& checks, 
                                                    [&](const auto& one) { return one.first.claim == claim.text.id; });
         std::vector<std::string> names;
         for (const auto& method : experiment.methods)
-            if (metrics()[metric_index(claim.prediction.metric)].is_of(method.kind))
-                names.push_back(method.name);
+            if (metrics()[metric_index(claim.prediction.metric)].is_of(method.kind)) names.push_back(method.name);
         const auto method = std::find_if(experiment.methods.begin(), experiment.methods.end(),
                                          [&](const auto& one) { return one.name == claim.method; });
         if (std::find(names.begin(), names.end(), claim.method) == names.end()) {

@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "sim/spiked/spiked_sampler.hpp"
-#include "theory/profiles/profile_gaps.hpp"
 #include "theory/laws/tracy_widom.hpp"
+#include "theory/profiles/profile_gaps.hpp"
 
 namespace spiked::sim {
 namespace {
