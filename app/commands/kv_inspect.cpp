@@ -115,7 +115,6 @@ struct AlikeTensors {
     std::vector<std::string> texts;
     std::vector<std::set<std::size_t>> numbers;
     std::vector<std::string> cells;  ///< what all of them have in common
-    std::size_t tensors = 0;
     std::size_t blocks = 0;
     std::set<std::size_t> layers;
 
@@ -140,20 +139,19 @@ public:
         }
         AlikeTensors& row = rows_[place->second];
         for (std::size_t i = 0; i < parts.numbers.size(); ++i) row.numbers[i].insert(parts.numbers[i]);
-        ++row.tensors;
+        ++tensors_;
         return row;
     }
     [[nodiscard]] const std::vector<AlikeTensors>& rows() const { return rows_; }
     /// A sentence on rows of several tensors; empty without any.
     [[nodiscard]] std::string note() const {
-        std::size_t tensors = 0;
-        for (const auto& row : rows_) tensors += row.tensors;
-        if (tensors == rows_.size()) return "";
-        return fmt::format("\n{} tensors, those alike in one row; --all lists each.\n", tensors);
+        if (tensors_ == rows_.size()) return "";
+        return fmt::format("\n{} tensors, those alike in one row; --all lists each.\n", tensors_);
     }
 
 private:
     bool every_;
+    std::size_t tensors_ = 0;
     std::vector<AlikeTensors> rows_;
     std::map<std::pair<std::vector<std::string>, std::vector<std::string>>, std::size_t> index_of_;
 };

@@ -13,6 +13,18 @@
 #include "sim/kv/dump_formats.hpp"
 
 namespace spiked::app {
+namespace {
+
+void reject_model_folder(const std::string& path) {
+    std::error_code none;
+    if (std::filesystem::exists(std::filesystem::path(path) / "config.json", none))
+        throw input_error(
+            "{}: is the folder of a model (a file with its cache is needed): write one with spiked kv dump --model {} "
+            "--tokens IDS.npy -o dump.safetensors",
+            path, shell_word(path));
+}
+
+}  // namespace
 
 constexpr const char* part_of_a_cache = "Parts and blocks of a cache";
 
@@ -56,15 +68,6 @@ const std::vector<OptionSpec>& token_options() {
              false},
         });
     return options;
-}
-
-static void reject_model_folder(const std::string& path) {
-    std::error_code none;
-    if (std::filesystem::exists(std::filesystem::path(path) / "config.json", none))
-        throw input_error(
-            "{}: is the folder of a model (a file with its cache is needed): write one with spiked kv dump --model {} "
-            "--tokens IDS.npy -o dump.safetensors",
-            path, shell_word(path));
 }
 
 sim::DumpOptions read_dump_options(const Arguments& arguments) {

@@ -192,8 +192,8 @@ SingularVectors AnalysedBlock::at_full_length(SingularVectors of_core) const {
 }
 
 arma::mat AnalysedBlock::denoised(std::span<const double> shrunk) {
-    return shrunk_block(block_, shrunk.empty() ? std::span<const double>() : singular_values(), vectors(shrunk.size()),
-                        shrunk);
+    if (shrunk.empty()) return shrunk_block(block_, {}, {}, {});  // without a decomposition
+    return shrunk_block(block_, singular_values(), vectors(shrunk.size()), shrunk);
 }
 
 arma::mat AnalysedBlock::residual(std::span<const double> shrunk) { return block_ - denoised(shrunk); }

@@ -46,7 +46,7 @@ arma::mat clipped(const arma::mat& residual, const arma::mat& limits) {
 }
 
 /// Why nothing can be clipped; empty where it can.
-std::string reason(const arma::mat& residual, double at, double deviation, double rounding) {
+std::string reason_against(const arma::mat& residual, double at, double deviation, double rounding) {
     if (!(deviation > rounding)) return "more than half of the block has no noise";
     if (!(arma::abs(residual).min() < at * deviation))
         return fmt::format("no entry is within {:.3g} robust deviations", at);
@@ -82,7 +82,7 @@ void settle(Pilot& pilot, const arma::mat& data, double at, bool wide, double ro
     for (int round = 0; round < most_rounds && !pilot.settled; ++round) {
         const arma::mat residual = data - pilot.signal;
         const double deviation = robust_deviation(residual);
-        pilot.reason = reason(residual, at, deviation, rounding);
+        pilot.reason = reason_against(residual, at, deviation, rounding);
         if (!pilot.reason.empty()) return;
         const arma::mat limits = wide ? wide_limits(residual, at, deviation) : equal_limits(residual, at * deviation);
         AnalysedBlock block(pilot.signal + clipped(residual, limits), AnalysedBlock::EmptyLines::keep);
@@ -117,7 +117,7 @@ WhiteCoordinates clip_outliers(AnalysedBlock& block, std::optional<double> limit
     const arma::mat residual = data - pilot.signal;
     const double deviation = robust_deviation(residual);
     const double at = limit ? *limit : fitted_limit(residual, deviation);
-    result.note = pilot.reason.empty() ? reason(residual, at, deviation, rounding) : pilot.reason;
+    result.note = pilot.reason.empty() ? reason_against(residual, at, deviation, rounding) : pilot.reason;
     if (!result.note.empty()) return result;
     result.block = pilot.signal + clipped(residual, equal_limits(residual, at * deviation));
     result.unit = unit;

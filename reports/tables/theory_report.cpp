@@ -191,6 +191,13 @@ std::string bulk_text(const TheoryAnswers::Bulk& answers) {
     return text;
 }
 
+std::vector<std::string> notes_of(const ProfileAnswers& answers) {
+    std::vector<std::string> notes;
+    for (const std::string& note : {answers.note, gap_note(answers.gaps, answers.threshold)})
+        if (!note.empty()) notes.push_back(note);
+    return notes;
+}
+
 }  // namespace
 
 Json theory_json(const TheoryAnswers& answers) {
@@ -263,8 +270,7 @@ Json theory_json(const ProfileAnswers& answers) {
     Json gaps = Json::array();
     for (const auto& gap : answers.gaps) gaps.push(gap_json(gap));
     Json notes = Json::array();
-    for (const std::string& note : {answers.note, gap_note(answers.gaps, answers.threshold)})
-        if (!note.empty()) notes.push(note);
+    for (const std::string& note : notes_of(answers)) notes.push(note);
     Json document = Json::object({{"schema", "spiked.theory/1"},
                                   {"aspect", answers.aspect.value()},
                                   {"variances", answers.variances},
@@ -303,8 +309,7 @@ std::string theory_text(const ProfileAnswers& answers) {
         answers.variances, answers.aspect.value(), law.bulk_edge().value, root(law.bulk_edge()).value,
         gaps_text(answers.gaps), answers.mean, answers.threshold.value,
         answers.even ? "that is spread evenly" : "with the vectors that were given", law.tracy_widom_scale());
-    for (const std::string& note : {answers.note, gap_note(answers.gaps, answers.threshold)})
-        if (!note.empty()) text += fmt::format("note: {}\n", note);
+    for (const std::string& note : notes_of(answers)) text += fmt::format("note: {}\n", note);
     text += spikes_text(answers.spikes, answers.outliers, answers.gaps);
     text += transforms_text(answers.transforms);
     if (!answers.curve.empty()) {

@@ -105,7 +105,7 @@ ProfileGaps::ProfileGaps(const ProfileLaw& law, const SpikeDirection& direction)
         densities.push_back(place(z).density);
     };
     for (std::size_t k = 1; k < grid; ++k) sample(grid_point(law_.edge_, k));
-    const auto outside = [&](std::size_t i) { return densities[i] < 1e-6; };
+    const auto outside = [&](std::size_t i) { return is_outside(densities[i]); };
     for (std::size_t i = points.size() - 1; i-- > 1;) {
         if (outside(i - 1) || outside(i) || outside(i + 1) || densities[i] > densities[i - 1] ||
             densities[i] > densities[i + 1])

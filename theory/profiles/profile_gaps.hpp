@@ -31,12 +31,13 @@ public:
     [[nodiscard]] std::optional<SpikePrediction> spike(std::size_t gap, SignalStrength strength) const;
 
 private:
+    static bool is_outside(double density) { return density < 1e-6; }
     /// The solution at a point, in units of the law, and how far it is from real.
     struct Place {
         ProfileLaw::Seen at;
         double mass_above = 0.0;
         double density = 0.0;  ///< the largest imaginary part over the largest modulus
-        [[nodiscard]] bool outside() const { return density < 1e-6; }
+        [[nodiscard]] bool outside() const { return is_outside(density); }
     };
     [[nodiscard]] Place place(double z) const;
     [[nodiscard]] double end(double outside, double inside) const;
