@@ -266,6 +266,9 @@ Command kv_perplexity_command() {
         how_it_is_measured,
         {{"--only", several(any_text("LAYER:SIDE"), "LAYER:SIDE[,...]"),
           "compress only these parts of the cache: the keys or the values (SIDE) of a layer, counted from 0", "", true},
+         {"--extra-bits", several(any_text("LAYER:SIDE=N"), "LAYER:SIDE=N[,...]"),
+          "bits that these parts of the cache take beyond --bits, or fewer where N is negative", "", true},
+         {"--sinks", whole("N"), "number of first tokens that stay in fp16, which the bits count", "0", false},
          block_option()});
     options = joined({options, details, quantizer_options()});
     return {"kv perplexity",

@@ -13,19 +13,40 @@
 namespace spiked::app {
 namespace {
 
+/// Parses LAYER:key or LAYER:value; no value for anything else.
+std::optional<std::pair<std::size_t, sim::Side>> cache_part(std::string_view word) {
+    const auto colon = word.find(':');
+    const auto layer = to_number(word.substr(0, colon));
+    const auto side = find_enum<sim::Side>(colon == std::string_view::npos ? "" : word.substr(colon + 1));
+    if (!layer || !(*layer >= 0.0 && *layer < 1e6) || *layer != std::floor(*layer) || !side || side == sim::Side::query)
+        return std::nullopt;
+    return std::pair{static_cast<std::size_t>(*layer), *side};
+}
+
 /// Parses lists such as 0:key,3:value.
-std::set<std::pair<std::size_t, sim::Side>> read_only(const Arguments& arguments) {
-    std::set<std::pair<std::size_t, sim::Side>> only;
+codec::CachePart read_only(const Arguments& arguments) {
+    codec::CachePart only;
     for (const auto& word : arguments.list("--only")) {
-        const auto colon = word.find(':');
-        const auto layer = to_number(word.substr(0, colon));
-        const auto side = find_enum<sim::Side>(colon == std::string::npos ? "" : word.substr(colon + 1));
-        if (!layer || !(*layer >= 0.0 && *layer < 1e6) || *layer != static_cast<double>(static_cast<long>(*layer)) ||
-            !side || side == sim::Side::query)
-            throw usage_error("--only \"{}\" is not LAYER:key or LAYER:value: write --only 0:key,3:value", word);
-        only.emplace(static_cast<std::size_t>(*layer), *side);
+        const auto part = cache_part(word);
+        if (!part) throw usage_error("--only \"{}\" is not LAYER:key or LAYER:value: write --only 0:key,3:value", word);
+        only.insert(*part);
     }
     return only;
+}
+
+/// Parses lists such as 0:key=2,3:value=-1.
+codec::ExtraBits read_extra_bits(const Arguments& arguments) {
+    codec::ExtraBits extra;
+    for (const auto& word : arguments.list("--extra-bits")) {
+        const auto equals = word.find('=');
+        const auto part = cache_part(word.substr(0, equals));
+        const auto bits = to_number(equals == std::string::npos ? "" : word.substr(equals + 1));
+        if (!part || !bits)
+            throw usage_error("--extra-bits \"{}\" is not LAYER:SIDE=N: write --extra-bits 0:key=2,3:value=-1", word);
+        if (!extra.emplace(*part, *bits).second)
+            throw usage_error("--extra-bits names {} twice: leave one of them out", word.substr(0, equals));
+    }
+    return extra;
 }
 
 /// Parses lists such as bos=0,ask=1,keys=512:1023,values=1024:1535.
@@ -165,6 +186,8 @@ validation::PerplexityPlan read_perplexity_plan(const Arguments& arguments) {
     plan.methods = read_methods(arguments);
     plan.block_tokens = arguments.count("--block");
     plan.only = read_only(arguments);
+    plan.extra_bits = read_extra_bits(arguments);
+    if (arguments.has("--sinks")) plan.sinks = arguments.count("--sinks");
     plan.quantizer = read_quantizer_options(arguments);
     plan.threads = arguments.count("--threads");
     plan.forecast = memory_note(arguments);

@@ -93,21 +93,54 @@ CompressedCache::CompressedCache(const sim::LlamaConfig& model, CachePlan plan)
     if (plan_.how.cache && plan_.block_tokens != estimators::causal_block)
         throw usage_error("\"{}\" codes blocks of {} tokens (not {}): leave --block out", plan_.how.text,
                           estimators::causal_block, plan_.block_tokens);
+    check_parts();
+    if (evicts()) heads_.resize(model.layers * model.kv_heads);
+    for (std::size_t layer = 0; layer < model.layers && evicts(); ++layer)
+        if (applies_to(layer, Side::key)) layers_.push_back(layer);
+    make_codecs(0);
+    if (evicts() && codes()) probe_codecs();
+}
+
+void CompressedCache::check_parts() const {
+    if (plan_.sinks > 0 && (evicts() || plan_.how.cache))
+        throw usage_error(
+            "--sinks with \"{}\" is not possible (it keeps first tokens by a rule of its own): leave it out",
+            plan_.how.text);
+    if (plan_.sinks > 0 && plan_.sinks >= plan_.block_tokens)
+        throw usage_error("--sinks {} is not possible with blocks of {} tokens: give fewer", plan_.sinks,
+                          plan_.block_tokens);
+    const auto require_layer = [&](const char* option, std::size_t layer, Side side) {
+        if (layer >= model_.layers)
+            throw usage_error("{} {}:{} is not possible (the model has layers 0 to {}): name one of these", option,
+                              layer, sim::side_name(side), model_.layers - 1);
+    };
     for (const auto& [layer, side] : plan_.only) {
-        if (layer >= model.layers)
-            throw usage_error("--only {}:{} is not possible (the model has layers 0 to {}): name one of these", layer,
-                              sim::side_name(side), model.layers - 1);
+        require_layer("--only", layer, side);
         if (evicts() && !plan_.only.contains({layer, side == Side::key ? Side::value : Side::key}))
             throw usage_error(
                 "--only {}:{} with \"{}\" is not possible (eviction removes the keys and the values of a token): name "
                 "both or neither",
                 layer, sim::side_name(side), plan_.how.text);
     }
-    if (evicts()) heads_.resize(model.layers * model.kv_heads);
-    for (std::size_t layer = 0; layer < model.layers && evicts(); ++layer)
-        if (applies_to(layer, Side::key)) layers_.push_back(layer);
-    make_codecs(0);
-    if (evicts() && codes()) probe_codecs();
+    for (const auto& [part, extra] : plan_.extra_bits) {
+        const auto& [layer, side] = part;
+        require_layer("--extra-bits", layer, side);
+        if (evicts())
+            throw usage_error(
+                "--extra-bits with \"{}\" is not possible (an eviction fills its budget at one number of bits): leave "
+                "one "
+                "of them out",
+                plan_.how.text);
+        if (!applies_to(layer, side))
+            throw usage_error("--extra-bits {}:{} has no effect (--only leaves this part exact): leave one of them out",
+                              layer, sim::side_name(side));
+        const double bits = plan_.bits_of(layer, side);
+        try {
+            plan_.how.method ? plan_.how.method->quantizer.check_bits(bits) : plan_.how.cache->check_bits(bits);
+        } catch (const Error& error) {
+            throw usage_error("--extra-bits {}:{}={:g}: {}", layer, sim::side_name(side), extra, error.what());
+        }
+    }
 }
 
 void CompressedCache::draw_rotations(std::uint64_t sequence) {
@@ -124,7 +157,7 @@ void CompressedCache::make_codecs(std::uint64_t sequence) {
                 own.axis = side == Side::key ? estimators::GroupAxis::key : estimators::GroupAxis::value;
                 const std::size_t index = codec_index(model_, layer, side, head);
                 own.rotation_index = sequence * codec_index(model_, model_.layers, Side::key, 0) + index;
-                codecs->try_emplace(index, *plan_.how.method, model_.head_dim, plan_.bits, own);
+                codecs->try_emplace(index, *plan_.how.method, model_.head_dim, plan_.bits_of(layer, side), own);
             }
     codecs_ = std::move(codecs);
 }
@@ -265,7 +298,8 @@ arma::mat CompressedCache::streamed(const sim::CacheAddress& place, const arma::
     if (place.first_token == 0) {
         const estimators::CacheGroup head{keys ? std::size_t{1} : 0, keys ? 0 : std::size_t{1},
                                           keys ? queries_of(place.layer, place.head) : std::vector<arma::mat>{}};
-        stream = std::make_shared<estimators::CausalStream>(*plan_.how.cache, plan_.bits, rows, head, sequence_tokens_);
+        stream = std::make_shared<estimators::CausalStream>(*plan_.how.cache, plan_.bits_of(place.layer, place.side),
+                                                            rows, head, sequence_tokens_);
     }
     if (stream == nullptr) throw precondition_error("the first block of a sequence was not coded");
     return stream->code(rows, bits);
@@ -294,7 +328,14 @@ arma::fmat CompressedCache::keep(const sim::CacheAddress& place, const arma::fma
     std::vector<std::size_t> tokens(exact.n_rows);
     for (std::size_t t = 0; t < tokens.size(); ++t) tokens[t] = place.first_token + t;
     entries_ += static_cast<double>(exact.n_elem);
-    return coded(place, exact, tokens, bits_.rows);
+    const std::size_t sinks = place.first_token == 0 ? std::min<std::size_t>(plan_.sinks, exact.n_rows) : 0;
+    if (sinks == 0) return coded(place, exact, tokens, bits_.rows);
+    bits_.rows += 16.0 * static_cast<double>(sinks * exact.n_cols);
+    if (sinks == exact.n_rows) return exact;
+    arma::fmat rows = exact;
+    rows.tail_rows(exact.n_rows - sinks) =
+        coded(place, arma::fmat(exact.tail_rows(exact.n_rows - sinks)), std::span(tokens).subspan(sinks), bits_.rows);
+    return rows;
 }
 
 CacheBits CompressedCache::code(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached) {
@@ -373,15 +414,17 @@ void CompressedCache::evict(std::size_t layer, std::size_t head, std::size_t see
 }
 
 std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model, const std::vector<CacheRequest>& requests,
-                                         const estimators::QuantizerOptions& options, const CachePart& only,
-                                         std::size_t block_tokens, std::size_t first_choice) {
+                                         CachePlan common, std::size_t first_choice) {
     std::vector<CacheVersion> versions(1);
     for (const auto& request : requests)
         for (const double budget : request.budgets)
             for (const double bits : request.bits) {
                 CacheVersion version{request.how.text, bits, std::nullopt, std::nullopt};
                 if (request.how.eviction != nullptr) version.budget = budget;
-                version.cache.emplace(model, CachePlan{request.how, bits, budget, options, only, block_tokens});
+                common.how = request.how;
+                common.bits = bits;
+                common.budget = budget;
+                version.cache.emplace(model, common);
                 version.cache->require_room(first_choice);
                 versions.push_back(std::move(version));
             }

@@ -16,6 +16,11 @@ namespace spiked::codec {
 
 /// Layers and sides (keys or values) of a cache. Empty means the whole cache.
 using CachePart = std::set<std::pair<std::size_t, sim::Side>>;
+[[nodiscard]] inline CachePart layer_part(std::size_t layer) {
+    return {{layer, sim::Side::key}, {layer, sim::Side::value}};
+}
+/// Bits that a layer's keys or values take beyond those of a plan; negative for fewer.
+using ExtraBits = std::map<std::pair<std::size_t, sim::Side>, double>;
 
 /// A method with its bit widths and, if it evicts, its budgets: fractions of the bytes that all tokens take in fp16.
 struct CacheRequest {
@@ -37,6 +42,13 @@ struct CachePlan {
     estimators::QuantizerOptions quantizer;
     CachePart only;
     std::size_t block_tokens = 128;
+    ExtraBits extra_bits = {};
+    std::size_t sinks = 0;  ///< number of first tokens that are not coded, and count 16 bits an entry
+
+    [[nodiscard]] double bits_of(std::size_t layer, sim::Side side) const {
+        const auto extra = extra_bits.find({layer, side});
+        return extra == extra_bits.end() ? bits : bits + extra->second;
+    }
 };
 
 /// Bits that a cache stores.
@@ -74,8 +86,9 @@ struct CacheBits {
 ///   so nothing is stored for it.
 class CompressedCache {
 public:
-    /// Throws usage_error for bit widths that the method does not support, for layers that do not exist and for an
-    /// eviction that is restricted to one side of a layer.
+    /// Throws usage_error for bit widths that the method does not support, for layers that do not exist, for extra bits
+    /// of a part that is not compressed, for sinks that fill a block, and for an eviction that is restricted to one
+    /// side of a layer.
     CompressedCache(const sim::LlamaConfig& model, CachePlan plan);
 
     /// Draws the rotations for the given sequence; a new object has those of sequence 0. Cost: a decomposition of a
@@ -115,6 +128,7 @@ private:
     [[nodiscard]] double full_bits(std::size_t tokens) const {
         return 32.0 * static_cast<double>(tokens * model_.head_dim);
     }
+    void check_parts() const;
     void make_codecs(std::uint64_t sequence);
     [[nodiscard]] arma::fmat coded(const sim::CacheAddress& place, const arma::fmat& exact,
                                    std::span<const std::size_t> tokens, double& bits);
@@ -159,12 +173,11 @@ struct CacheVersion {
     std::optional<double> budget;
     std::optional<CompressedCache> cache;  ///< unused, to be copied for each sequence; no value means full precision
 };
-/// Full precision, then every method at each of its budgets and bit widths, in the given order. `first_choice` is the
-/// number of tokens among which an eviction first selects. Throws as CompressedCache and its require_room do.
+/// Full precision, then every method at each of its budgets and bit widths, in the given order. `common` has what is
+/// the same for all of them, `first_choice` the number of tokens among which an eviction first selects. Throws as
+/// CompressedCache and its require_room do.
 [[nodiscard]] std::vector<CacheVersion> cache_versions(const sim::LlamaConfig& model,
-                                                       const std::vector<CacheRequest>& requests,
-                                                       const estimators::QuantizerOptions& options,
-                                                       const CachePart& only, std::size_t block_tokens,
+                                                       const std::vector<CacheRequest>& requests, CachePlan common,
                                                        std::size_t first_choice);
 
 }  // namespace spiked::codec

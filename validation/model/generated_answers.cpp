@@ -123,11 +123,11 @@ OpenAnswers open_answers(AnswerPlan plan) {
     const sim::LlamaConfig shape = sim::read_llama_config(plan.model);
     FactPrompts file = read_fact_prompts(plan.prompts, shape);  // before the weights, which take longer
     require_compressible(file, plan);
-    codec::CachePart part;
-    if (plan.last_layer_only) part = {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
+    codec::CachePlan common{.quantizer = plan.quantizer, .block_tokens = plan.block_tokens};
+    if (plan.last_layer_only) common.only = codec::layer_part(shape.layers - 1);
     std::size_t shortest = file.prompts.front().question_at;
     for (const auto& prompt : file.prompts) shortest = std::min(shortest, prompt.question_at);
-    auto versions = codec::cache_versions(shape, plan.methods, plan.quantizer, part, plan.block_tokens, shortest);
+    auto versions = codec::cache_versions(shape, plan.methods, common, shortest);
     if (plan.forecast) {
         std::size_t longest = 0;
         for (const auto& prompt : file.prompts) longest = std::max(longest, prompt.tokens.size() + prompt.most_tokens);

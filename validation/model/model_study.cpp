@@ -189,11 +189,16 @@ void make_perplexity_experiment(Experiment& experiment, const PerplexityPlan& pl
         for (const auto& [layer, side] : plan.only) parts.push(fmt::format("{}:{}", layer, sim::side_name(side)));
         settings.set("only", std::move(parts));
     }
+    if (plan.sinks > 0) settings.set("sinks", plan.sinks);
+    if (!plan.extra_bits.empty()) {
+        Json parts = Json::array();
+        for (const auto& [part, bits] : plan.extra_bits)
+            parts.push(fmt::format("{}:{}={}", part.first, sim::side_name(part.second), bits));
+        settings.set("extra_bits", std::move(parts));
+    }
     make_experiment(experiment,
-                    {plan.model, plan.tokens,
-                     codec::cache_versions(documents->model.config(), plan.methods, plan.quantizer, plan.only,
-                                           plan.block_tokens, plan.block_tokens),
-                     plan.quantizer, plan.block_tokens, settings},
+                    {plan.model, plan.tokens, versions_of(plan, documents->model.config()), plan.quantizer,
+                     plan.block_tokens, settings},
                     {"added_nats", "document", documents->model.config(), documents->tokens.size(),
                      [documents, block = plan.block_tokens](std::size_t number, codec::CompressedCache* cache) {
                          return Cost{document_nats(*documents, number, block, cache)};
@@ -217,8 +222,7 @@ void make_retrieval_experiment(Experiment& experiment, const RetrievalPlan& plan
                       {"observe_questions", plan.observe_questions}});
     make_experiment(experiment,
                     {plan.model, plan.filler,
-                     codec::cache_versions(questions.shape, plan.methods, plan.quantizer, questions.part(),
-                                           plan.block_tokens, questions.context),
+                     codec::cache_versions(questions.shape, plan.methods, questions.common(plan), questions.context),
                      plan.quantizer, plan.block_tokens, settings},
                     {"retrieval", "prompt", questions.shape, questions.prompts,
                      [questions](std::size_t number, codec::CompressedCache* cache) {

@@ -55,6 +55,15 @@ Documents open_documents(const PerplexityPlan& plan) {
     return {sim::Llama(plan.model), std::move(documents)};
 }
 
+std::vector<codec::CacheVersion> versions_of(const PerplexityPlan& plan, const sim::LlamaConfig& model) {
+    const codec::CachePlan common{.quantizer = plan.quantizer,
+                                  .only = plan.only,
+                                  .block_tokens = plan.block_tokens,
+                                  .extra_bits = plan.extra_bits,
+                                  .sinks = plan.sinks};
+    return codec::cache_versions(model, plan.methods, common, plan.block_tokens);
+}
+
 double document_nats(const Documents& documents, std::size_t number, std::size_t block_tokens,
                      codec::CompressedCache* cache) {
     const auto& document = documents.tokens[number];
@@ -74,8 +83,7 @@ double document_nats(const Documents& documents, std::size_t number, std::size_t
 Perplexity measure_perplexity(const PerplexityPlan& plan) {
     const Documents documents = open_documents(plan);
     const std::size_t count = documents.tokens.size();
-    const auto versions = codec::cache_versions(documents.model.config(), plan.methods, plan.quantizer, plan.only,
-                                                plan.block_tokens, plan.block_tokens);
+    const auto versions = versions_of(plan, documents.model.config());
 
     struct DocumentResult {
         double nats = 0.0;

@@ -16,7 +16,9 @@ struct PerplexityPlan {
     std::size_t documents = 0;  ///< the first rows of the file; 0: all
     std::vector<codec::CacheRequest> methods;
     std::size_t block_tokens = 128;
-    codec::CachePart only;  ///< the layers and sides that are compressed
+    codec::CachePart only;        ///< the layers and sides that are compressed
+    codec::ExtraBits extra_bits;  ///< of layers and sides, beyond those of each request
+    std::size_t sinks = 0;        ///< number of first tokens that stay in fp16
     estimators::QuantizerOptions quantizer;
     std::size_t threads = 0;  ///< 0: all of the machine; results do not depend on it
     /// Receives numbers of passes: one of each document in full precision and one under each method.
@@ -50,6 +52,8 @@ struct Documents {
     sim::Llama model;
     std::vector<std::vector<std::int32_t>> tokens;
 };
+/// Full precision and all that is requested. Throws as measure_perplexity does.
+[[nodiscard]] std::vector<codec::CacheVersion> versions_of(const PerplexityPlan& plan, const sim::LlamaConfig& model);
 /// Throws as measure_perplexity does.
 [[nodiscard]] Documents open_documents(const PerplexityPlan& plan);
 /// Mean nats of the scored tokens of a document; in full precision if `cache` is null.

@@ -131,9 +131,10 @@ Questions questions_of(RetrievalPlan plan) {
     return plan.dumps.empty() ? questions_of_model(plan) : questions_of_dumps(plan);
 }
 
-codec::CachePart Questions::part() const {
-    if (!last_layer_only) return {};
-    return {{shape.layers - 1, sim::Side::key}, {shape.layers - 1, sim::Side::value}};
+codec::CachePlan Questions::common(const RetrievalPlan& plan) const {
+    codec::CachePlan common{.quantizer = plan.quantizer, .block_tokens = plan.block_tokens};
+    if (last_layer_only) common.only = codec::layer_part(shape.layers - 1);
+    return common;
 }
 
 namespace {
@@ -217,8 +218,7 @@ RetrievalRow table_row(const codec::CacheVersion& version, const VersionResults&
 Retrieval measure_retrieval(const RetrievalPlan& plan) {
     const Questions questions = questions_of(plan);
     const auto& shape = questions.shape;
-    const auto versions = codec::cache_versions(shape, plan.methods, plan.quantizer, questions.part(),
-                                                plan.block_tokens, questions.context);
+    const auto versions = codec::cache_versions(shape, plan.methods, questions.common(plan), questions.context);
     Retrieval result{.prompts = questions.prompts,
                      .questions = questions.questions,
                      .needles = questions.needles,

@@ -51,7 +51,7 @@ struct Questions {
     /// input_error if they are too low or contradict a dump.
     std::function<void(const std::vector<double>& right)> check;
 
-    [[nodiscard]] codec::CachePart part() const;  ///< the layers and sides that are compressed
+    [[nodiscard]] codec::CachePlan common(const RetrievalPlan& plan) const;  ///< what all versions of the cache share
 };
 /// Throws as measure_retrieval does before it starts.
 [[nodiscard]] Questions questions_of(RetrievalPlan plan);

@@ -36,14 +36,17 @@ const Model& model() {
     return made;
 }
 
-std::vector<double> added(const std::string& options) {
+/// A number of every row.
+std::vector<double> of_rows(const char* key, const std::string& options) {
     const Outcome found = spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --json " + options);
     EXPECT_EQ(found.code, 0) << found.err;
-    std::vector<double> nats;
+    std::vector<double> values;
     const Json document = found.json();
-    for (const auto& row : *document.find("rows")->items()) nats.push_back(number(row, "added_nats"));
-    return nats;
+    for (const auto& row : *document.find("rows")->items()) values.push_back(number(row, key));
+    return values;
 }
+
+std::vector<double> added(const std::string& options) { return of_rows("added_nats", options); }
 
 TEST(PerplexityCommand, FullPrecisionIsNumpysAndCompressionCosts) {
     const Outcome found = spiked("kv perplexity" + model().words("tokens.npy") +
@@ -90,6 +93,34 @@ TEST(PerplexityCommand, OnlyTheNamedSidesAreCompressed) {
     EXPECT_EQ(all, added("--method tq-mse --bits 2 --threads 1"));
 }
 
+TEST(PerplexityCommand, PartsOfTheCacheTakeExtraBits) {
+    const auto all = [](int bits) {
+        const std::string more = "=" + std::to_string(bits);
+        std::string words;
+        for (const char* layer : {"0", "1", "2"})
+            for (const char* side : {":key", ":value"}) words += (words.empty() ? "" : ",") + (layer + (side + more));
+        return words;
+    };
+    // A bit more everywhere is the next width, and bits of one part change its error only.
+    EXPECT_EQ(added("--method tq-mse --bits 2 --extra-bits " + all(1)), added("--method tq-mse --bits 3"));
+    EXPECT_EQ(added("--method tq-mse --bits 3 --only 1:key --extra-bits 1:key=-1"),
+              added("--method tq-mse --bits 2 --only 1:key"));
+    EXPECT_NE(added("--method tq-mse --bits 2 --extra-bits 1:key=1"), added("--method tq-mse --bits 2"));
+    // One of six parts has 3 more bits an entry.
+    const double more = of_rows("bits_per_entry", "--method tq-mse --bits 2 --extra-bits 1:key=3").at(0);
+    EXPECT_NEAR(more - of_rows("bits_per_entry", "--method tq-mse --bits 2").at(0), 0.5, 1e-9);
+}
+
+TEST(PerplexityCommand, FirstTokensStayExactAndAreCounted) {
+    const double bits =
+        of_rows("bits_per_entry", "--method tq-mse --bits 2").at(0);  // 2 and a norm of fp16 for 8 entries
+    EXPECT_EQ(bits, 4.0);
+    // Of 32 coded tokens, two take 16 bits an entry.
+    EXPECT_NEAR(of_rows("bits_per_entry", "--method tq-mse --bits 2 --sinks 2").at(0), (30 * bits + 2 * 16) / 32, 1e-9);
+    EXPECT_EQ(added("--method tq-mse --bits 2 --sinks 0"), added("--method tq-mse --bits 2"));
+    EXPECT_NE(added("--method tq-mse --bits 2 --sinks 2"), added("--method tq-mse --bits 2"));
+}
+
 TEST(PerplexityCommand, PrintsMethodsBitsAndTokens) {
     const Outcome found =
         spiked("kv perplexity" + model().words("documents.npy") + "--block 16 --method tq-mse --bits 2");
@@ -112,6 +143,17 @@ TEST(PerplexityCommand, RejectsInvalidOptionsAndData) {
     rejected(good + "--only 3:key --block 16", 2,
              "--only 3:key is not possible (the model has layers 0 to 2): name one of these");
     rejected(good + "--only key", 2, "is not LAYER:key or LAYER:value");
+    const std::string extra = good + "--block 16 --method tq-mse --bits 2 --extra-bits ";
+    rejected(extra + "3:key=1", 2, "--extra-bits 3:key is not possible (the model has layers 0 to 2)");
+    rejected(extra + "1:key", 2, "--extra-bits \"1:key\" is not LAYER:SIDE=N");
+    rejected(extra + "1:key=1,1:key=2", 2, "--extra-bits names 1:key twice");
+    rejected(extra + "1:key=9", 2, "--extra-bits 1:key=9: ");
+    rejected(extra + "1:key=1 --only 0:key", 2, "--extra-bits 1:key has no effect (--only leaves this part exact)");
+    rejected(good + "--block 16 --method snapkv --budget 0.5 --extra-bits 1:key=1", 2,
+             "--extra-bits with \"snapkv\" is not possible");
+    rejected(good + "--block 16 --method tq-mse --bits 2 --sinks 16", 2,
+             "--sinks 16 is not possible with blocks of 16");
+    rejected(good + "--block 16 --method snapkv --budget 0.5 --sinks 1", 2, "by a rule of its own");
     rejected(good + "--method tq-mes --block 16", 2, "did you mean \"tq-mse\"");
     rejected(good + "--method palu --block 16", 2, "palu");
     rejected(good + "--method snapkw --block 16", 2, "did you mean \"snapkv\"");

@@ -329,6 +329,30 @@ TEST(CompressedCache, EachSequenceHasItsOwnRotations) {
             EXPECT_FALSE(arma::approx_equal(different[i], different[j], "absdiff", 0.1F)) << i << j;
 }
 
+TEST(CompressedCache, SinksStayExactAndBitsFollowTheirPart) {
+    const auto kept = [](CachePlan plan, std::size_t layer, sim::Side side, double& bits) {
+        plan.how = estimators::parse_kept_and_coded("tq-mse");
+        CompressedCache own(shape(2), plan);
+        sim::ForwardOptions options;
+        own.attach(options);
+        const arma::fmat rows = gaussian_rows(128, dim, 7);
+        const arma::fmat decoded = options.keep({layer, side, 0, 0}, rows);
+        bits = own.stored_bits().total() / own.entries();
+        return arma::fmat(decoded - rows);
+    };
+    double bits = 0.0;
+    const double coded = 2.0 + 16.0 / dim;
+    const arma::fmat error = kept({.bits = 2.0, .sinks = 3}, 0, sim::Side::key, bits);
+    EXPECT_EQ(arma::abs(error.head_rows(3)).max(), 0.0F);
+    EXPECT_GT(arma::fvec(arma::sum(arma::square(error.tail_rows(125)), 1)).min(), 0.1F);
+    EXPECT_NEAR(bits, (3 * 16.0 + 125 * coded) / 128, 1e-9);
+    const CachePlan more{.bits = 2.0, .extra_bits = {{{1, sim::Side::key}, 2.0}}};
+    const float narrow = arma::norm(kept(more, 0, sim::Side::key, bits), "fro");
+    EXPECT_NEAR(bits, coded, 1e-9);
+    EXPECT_LT(arma::norm(kept(more, 1, sim::Side::key, bits), "fro"), 0.4F * narrow);  // 4^-2 of the square
+    EXPECT_NEAR(bits, coded + 2.0, 1e-9);
+}
+
 TEST(CompressedCache, StreamsACausalTransformOfEachHead) {
     const sim::LlamaConfig model = shape();
     const CachePlan plan{estimators::parse_kept_and_coded("causal-klt"), 3.0, 1.0, {}, {}, 128};
