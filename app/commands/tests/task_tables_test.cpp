@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/tests/process.hpp"
+#include "sim/io/npy.hpp"
 
 namespace spiked::app {
 namespace {
@@ -122,7 +123,7 @@ struct RealTables {
     RealTables() {
         std::filesystem::remove_all(folder);
         std::filesystem::create_directories(folder + "/models/tiny");
-        for (const char* name : {"config.json", "model.safetensors", "tokens.npy"}) write(name, "1");
+        for (const char* name : {"config.json", "model.safetensors", "tokens.npy"}) write(name, 1);
         std::ofstream(folder + "/program") << R"(#!/usr/bin/python3 -ESs
 import json, os, sys
 words = sys.argv[1:]
@@ -145,8 +146,12 @@ print(json.dumps({"rows": rows, "tensors": [{"layer": 1, "tokens": 1025}], "docu
 )";
         std::filesystem::permissions(folder + "/program", std::filesystem::perms::owner_all);
     }
-    void write(const std::string& name, const std::string& text) const {
-        std::ofstream(folder + "/models/tiny/" + name) << text;
+    /// A file of a model of 2 layers and 4 documents, which differs for each number.
+    void write(const std::string& name, int number) const {
+        const std::string text = name.ends_with(".npy")
+                                     ? sim::npy_bytes(arma::mat(4, 9).fill(number))
+                                     : fmt::format(R"({{"num_hidden_layers": 2, "number": {}}})", number);
+        std::ofstream(folder + "/models/tiny/" + name, std::ios::binary) << text;
     }
     /// The tables.
     [[nodiscard]] std::string made(const std::string& environment) const {
@@ -174,6 +179,8 @@ TEST(RealTables, UseKeptAnswersWhileNothingChangesThatNumbersDependOn) {
     EXPECT_NE(tables.find("|`kivi`|2|2.500|2.50 / 2.50|3.0|25.7(12)|24.8 / 25.2|1.00(20)|"), std::string::npos)
         << tables;
     EXPECT_NE(tables.find("|`causal-klt`|2|2.500|0.0456(7)|"), std::string::npos) << tables;
+    EXPECT_NE(tables.find("|`tq-mse`|3|those of the next layer (control)|2.500|0.0456(7)|"), std::string::npos)
+        << tables;
 
     EXPECT_EQ(tool.made("V=7.1 C=def"), tables) << "another commit computes nothing";
     EXPECT_EQ(tool.commands(), all);
@@ -188,7 +195,7 @@ TEST(RealTables, UseKeptAnswersWhileNothingChangesThatNumbersDependOn) {
     EXPECT_EQ(tool.commands(), all + 8);
     auto expected = all + 8;
     for (const char* name : {"config.json", "model.safetensors", "tokens.npy"}) {
-        tool.write(name, "another file");
+        tool.write(name, 2);
         (void)tool.made(nats + "7.1");
         EXPECT_EQ(tool.commands(), expected += 4) << name;
     }
