@@ -44,7 +44,7 @@ noise-tables: all
 # tokens.npy. Takes hours; the same command goes on where it was stopped, and keeps answers of earlier commits of a version.
 real-tables: all
 	mkdir -p results
-	tools/real-tables "$${MODELS:?name the folder of the models: make real-tables MODELS=FOLDER}" > results/REAL_MODELS.md
+	/usr/bin/python3 tools/real-tables "$${MODELS:?name the folder of the models: make real-tables MODELS=FOLDER}" > results/REAL_MODELS.md
 	mv results/REAL_MODELS.md docs/REAL_MODELS.md
 
 # Builds and runs all tests, or only the test programs of MODULES="core random theory sim estimators ...".

@@ -155,10 +155,10 @@ print(json.dumps({"rows": rows, "tensors": [{"layer": 1, "tokens": 1025}], "docu
     }
     /// The tables.
     [[nodiscard]] std::string made(const std::string& environment) const {
-        const int code =
-            std::system(("cd '" + folder + "' && " + environment +
-                         " DOCUMENTS=2 " SPIKED_SOURCE_DIR "/tools/real-tables models ./program > tables 2> err")
-                            .c_str());
+        const int code = std::system(("cd '" + folder + "' && " + environment +
+                                      " DOCUMENTS=2 /usr/bin/python3 " SPIKED_SOURCE_DIR
+                                      "/tools/real-tables models ./program > tables 2> err")
+                                         .c_str());
         EXPECT_EQ(code, 0) << contents(folder + "/err");
         return contents(folder + "/tables");
     }
