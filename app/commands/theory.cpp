@@ -244,7 +244,7 @@ int run_theory(const Arguments& arguments) {
     answers.gaps = outside.gaps();
     for (const auto strength : strengths) {
         answers.spikes.push_back(law.spike(strength));
-        answers.outliers.push_back(theory::all_outliers(law, outside, strength));
+        answers.outliers.push_back(theory::all_outliers(answers.spikes.back(), outside));
     }
     if (arguments.has("--plot"))
         reports::write_picture(reports::phase_transition(law, strengths), arguments.text("--plot"));

@@ -53,8 +53,7 @@ void add_outliers(reports::ProfileAnswers& answers, std::size_t pairs_of_classes
     }
     const theory::ProfileGaps outside(answers.law, direction);
     answers.gaps = outside.gaps();
-    for (const auto& spike : answers.spikes)
-        answers.outliers.push_back(theory::all_outliers(answers.law, outside, spike.strength, direction));
+    for (const auto& spike : answers.spikes) answers.outliers.push_back(theory::all_outliers(spike, outside));
 }
 
 }  // namespace

@@ -165,7 +165,7 @@ Panel density_panel(const theory::SeparableLaw& law, const SupportGaps& outside,
     data += "END\n$outliers << END\n";
     bool any = false;
     for (const auto strength : marked)
-        for (const PlacedOutlier& outlier : all_outliers(law, outside, strength)) {
+        for (const PlacedOutlier& outlier : all_outliers(law.spike(strength), outside)) {
             const double value = root(outlier.prediction.outlier).value;
             data += fmt::format("{:.8g} {:.8g}\n", value / scale, 0.5 * highest * scale);
             right = std::max(right, value);
@@ -229,7 +229,7 @@ std::string mark_strengths(Figure& figure, const theory::SeparableLaw& law, cons
         figure.csv += csv_line(fields(numbers(spike), "marked"));
     };
     for (const auto strength : marked) {
-        const auto found = all_outliers(law, outside, strength);
+        const auto found = all_outliers(law.spike(strength), outside);
         const bool detectable = !found.empty() && !found.front().gap;
         const SpikePrediction highest = found.empty() ? law.spike(strength) : found.front().prediction;
         figure.rows.push_back({found.empty() ? "no" : detectable ? "yes" : "in a gap"});

@@ -31,7 +31,7 @@ double reciprocal_square(SignalStrength strength) { return 1.0 / (strength.value
 bool apart_in_a_gap(const SeparableLaw& law, SignalStrength stronger, SignalStrength weaker, double deviation) {
     const double distance = reciprocal_square(weaker) - reciprocal_square(stronger);
     const double of_deviation = 2.0 * reciprocal_square(stronger) * deviation / stronger.value;
-    return distance > separation_of_spikes * of_deviation && !all_outliers(law, SupportGaps(law), weaker).empty();
+    return distance > separation_of_spikes * of_deviation && !all_outliers(law.spike(weaker), SupportGaps(law)).empty();
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ std::vector<GapOutlier> gap_outliers(const SeparableLaw& law, const SupportGaps&
     constexpr double step = 1e-4;  // of a strength, for slopes
     std::vector<GapOutlier> found;
     for (std::size_t i = 0; i < strengths.size(); ++i) {
-        const auto outliers = all_outliers(law, outside, strengths[i]);
+        const auto outliers = all_outliers(law.spike(strengths[i]), outside);
         if (outliers.empty() || !outliers.front().gap) continue;
         GapOutlier one{.spike = i, .gap = *outliers.front().gap, .prediction = outliers.front().prediction};
         const double above = outside.gaps()[one.gap].mass_above * static_cast<double>(rows);

@@ -281,12 +281,4 @@ std::optional<SpikePrediction> SupportGaps::spike(std::size_t number, SignalStre
     return result;
 }
 
-std::vector<PlacedOutlier> all_outliers(const SeparableLaw& law, const SupportGaps& outside, SignalStrength strength) {
-    std::vector<PlacedOutlier> found;
-    if (const SpikePrediction top = law.spike(strength); top.detectable) found.push_back({std::nullopt, top});
-    for (std::size_t gap = 0; gap < outside.gaps().size(); ++gap)
-        if (const auto inside = outside.spike(gap, strength)) found.push_back({gap, *inside});
-    return found;
-}
-
 }  // namespace spiked::theory

@@ -87,10 +87,16 @@ struct PlacedOutlier {
     SpikePrediction prediction;
 };
 
-/// All outliers of a spike, from the top down: the one above the top edge of a strength above the detection threshold,
-/// and the one in every gap that has one. Their squared overlaps with the true vectors add up to at most 1 on each
-/// side. `outside`: the gaps of `law`. Throws usage_error like law.spike.
-[[nodiscard]] std::vector<PlacedOutlier> all_outliers(const SeparableLaw& law, const SupportGaps& outside,
-                                                      SignalStrength strength);
+/// All outliers of a spike, from the top down: `above`, the prediction of the law above its top edge, if it is
+/// detectable there, and the one in every gap that has one. Their squared overlaps with the true vectors add up to at
+/// most 1 on each side. `outside`: the gaps of the same law (SupportGaps, or ProfileGaps for the same direction).
+template <class Gaps>
+[[nodiscard]] std::vector<PlacedOutlier> all_outliers(const SpikePrediction& above, const Gaps& outside) {
+    std::vector<PlacedOutlier> found;
+    if (above.detectable) found.push_back({std::nullopt, above});
+    for (std::size_t gap = 0; gap < outside.gaps().size(); ++gap)
+        if (const auto inside = outside.spike(gap, above.strength)) found.push_back({gap, *inside});
+    return found;
+}
 
 }  // namespace spiked::theory

@@ -138,14 +138,4 @@ std::optional<SpikePrediction> ProfileGaps::spike(std::size_t number, SignalStre
     return law_.prediction(strength, low, place(low).at);
 }
 
-std::vector<PlacedOutlier> all_outliers(const ProfileLaw& law, const ProfileGaps& outside, SignalStrength strength,
-                                        const SpikeDirection& direction) {
-    std::vector<PlacedOutlier> found;
-    if (SpikePrediction above = law.spike(strength, direction); above.detectable)
-        found.push_back({std::nullopt, above});
-    for (std::size_t gap = 0; gap < outside.gaps().size(); ++gap)
-        if (auto inside = outside.spike(gap, strength)) found.push_back({gap, *inside});
-    return found;
-}
-
 }  // namespace spiked::theory

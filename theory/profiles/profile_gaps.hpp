@@ -52,9 +52,4 @@ private:
     std::vector<std::pair<double, double>> ends_;  ///< of the gaps, just inside them
 };
 
-/// All outliers of a spike, from the top down: the one above the top edge, and the one in every gap that has one.
-/// `outside`: the gaps of `law` for this direction. Throws usage_error like law.spike.
-[[nodiscard]] std::vector<PlacedOutlier> all_outliers(const ProfileLaw& law, const ProfileGaps& outside,
-                                                      SignalStrength strength, const SpikeDirection& direction = {});
-
 }  // namespace spiked::theory

@@ -181,7 +181,7 @@ TEST(SupportGaps, AllOutliersOfAStrengthAreListedFromTheTopDown) {
         const SupportGaps outside(law);
         for (const double ratio : {0.1, 0.5, 0.9, 1.5, 4.0}) {
             const SignalStrength strength{ratio * law.detection_threshold().value};
-            const auto found = all_outliers(law, outside, strength);
+            const auto found = all_outliers(law.spike(strength), outside);
             double left = 0.0;
             double right = 0.0;
             double above = std::numeric_limits<double>::infinity();

@@ -50,7 +50,7 @@ TEST(ProfileGapsReference, EndsStrengthsAndOutliersAreThoseOfTheEquation) {
     expect_relative(below.mass_above, 1.0, 1e-12, "mass");
     EXPECT_FALSE(std::isfinite(below.weakest.value));
     EXPECT_EQ(law.spike({1.5}).detectable, false);
-    EXPECT_EQ(all_outliers(law, outside, {1.5}).size(), 1U);
+    EXPECT_EQ(all_outliers(law.spike({1.5}), outside).size(), 1U);
 }
 
 TEST(ProfileGapsReference, TwoIndependentBlocksAreTwoLawsOfWhiteNoise) {

@@ -86,7 +86,7 @@ protected:
     const GapSetting& at_ = GetParam();
     const theory::SeparableLaw law_{at_.row, at_.column, AspectRatio::of(at_.rows, at_.columns)};
     const theory::SupportGaps outside_{law_};
-    const std::size_t gap_ = theory::all_outliers(law_, outside_, {at_.strength}).front().gap.value();
+    const std::size_t gap_ = theory::all_outliers(law_.spike({at_.strength}), outside_).front().gap.value();
     std::array<std::vector<double>, gap_statistics.size()> measured_;
     std::vector<double> of_noise_;  ///< the eigenvalue of the noise alone with the number of the outlier
 
