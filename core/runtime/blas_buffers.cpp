@@ -10,8 +10,8 @@
 #ifdef SPIKED_BLAS_BUFFERS
 // The work buffer of a call of OpenBLAS. These functions are exported but not public. No public function reserves
 // buffers: OpenBLAS maps another one when more calls than before run at once, and where that fails it tries again
-// forever, in 0.3.21 and in its development branch. The symbols are weak because a program that multiplies no matrices
-// links no BLAS.
+// forever, in 0.3.21 and in its development branch; 0.3.29 also does so for the first one, before main. The symbols are
+// weak because a program that multiplies no matrices links no BLAS.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int procedure);
 [[gnu::weak]] void blas_memory_free(void* buffer);
