@@ -7,6 +7,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/stop_point.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
+#include "estimators/svd/leading/convergence.hpp"
 #include "estimators/svd/tests/random_blocks.hpp"
 #include "estimators/tests/stop_questions.hpp"
 
@@ -169,18 +170,45 @@ TEST(LeadingPart, LargeBlocksAreNotDecomposed) {
     EXPECT_FALSE(leading_part_iterates(1000, 1));
 }
 
-/// Values so close that the iteration needs more than a quarter of the side: the whole is decomposed.
+/// Values so close that the iteration needs more than a third of the side: the whole is decomposed.
 TEST(LeadingPart, SlowConvergenceEndsInADecomposition) {
     Random random(56);
     arma::vec spectrum(1024);
     for (arma::uword i = 0; i < spectrum.n_elem; ++i) spectrum(i) = 1.0 - 1e-6 * static_cast<double>(i);
     arma::mat block(1024, 1024);
     block.diag() = spectrum;
-    EXPECT_FALSE(iterated_part(block, 4, 256).converged);
+    EXPECT_FALSE(iterated_part(block, 4, 341).converged);
     const LeadingPart part = leading_part(block, 4);
     EXPECT_EQ(part.dimension, 0u);
     const std::vector<double> expected(spectrum.begin(), spectrum.end());
     expect_converged(part, expected);
+}
+
+/// Residuals exp(-rate m), and those that fall faster and faster, as measured: the forecast of the second kind is early
+/// rather than late.
+TEST(LeadingPart, AForecastEndsIterationsThatWouldTakeTooLong) {
+    const auto ended_at = [](const std::function<double(double)>& logarithm) {
+        ConvergenceForecast forecast(2048);
+        for (std::size_t m = 16; m <= forecast.most_dimension(); m += std::max<std::size_t>(8, m / 8)) {
+            const double excess = std::exp(logarithm(static_cast<double>(m)));
+            if (excess <= 1.0) return std::pair{m, true};
+            forecast.add(m, excess);
+            if (forecast.too_late()) return std::pair{m, false};
+        }
+        return std::pair{std::size_t{0}, false};
+    };
+    const double first = std::log(1e8);
+    for (const double end : {100.0, 300.0, 600.0})
+        EXPECT_TRUE(ended_at([&](double m) { return first * (1 - m / end); }).second);
+    for (const double end : {1400.0, 5000.0, 1e9}) {
+        const auto [dimension, converged] = ended_at([&](double m) { return first * (1 - m / end); });
+        EXPECT_FALSE(converged);
+        EXPECT_LT(dimension, 240u);  // at the first question
+    }
+    EXPECT_TRUE(ended_at([&](double m) { return first * (1 - std::pow(m / 500, 2)); }).second);
+    EXPECT_FALSE(ended_at([&](double m) { return first * (1 - std::pow(m / 1600, 2)); }).second);
+    EXPECT_FALSE(
+        ended_at([](double m) { return std::min(18.0, 20.0 - 0.06 * std::min(m, 250.0)); }).second);  // stands still
 }
 
 TEST(LeadingPart, RejectsBlocksWithoutASpectrumAndStopsWhenAsked) {
