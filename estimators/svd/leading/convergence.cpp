@@ -10,8 +10,8 @@ void ConvergenceForecast::add(std::size_t dimension, double excess) {
 }
 
 bool ConvergenceForecast::too_late() const {
-    constexpr double first = 0.1;    // of the short side
-    constexpr double window = 0.75;  // of the dimension: where the rate is measured from
+    constexpr double first = 1.0 / 12.0;  // of the short side
+    constexpr double window = 0.7;        // of the dimension: where the rate is measured from
     constexpr double acceleration = 2.0;
     const auto side = static_cast<double>(short_side_);
     if (logarithms_.size() < 2 || logarithms_.back().first < first * side) return false;

@@ -36,7 +36,7 @@ struct LeadingPart {
 inline constexpr double leading_tolerance = 1e-8;
 
 /// The `count` largest singular values of a block of any scale, at most all of them: by block_krylov.hpp where that is
-/// faster (leading_part_iterates) and is expected to converge before its dimension is a third of the short side
+/// faster (leading_part_iterates) and is expected to converge before its dimension is a quarter of the short side
 /// (convergence.hpp), and otherwise by BatchDecomposition. Throws input_error when the block holds NaN or infinity. The
 /// same bits for any number of `threads` (0: one for each processor). Cost: bench/README.md; memory: block_krylov.hpp,
 /// at most about twice the block beside it.
