@@ -39,7 +39,7 @@ extern "C" {
 
 /* The version of this header, raised by every addition. spiked_abi_version() is that of the library, which is at least
  * this one where a program runs with the library that it was built for, or a later one. */
-#define SPIKED_ABI_VERSION 3
+#define SPIKED_ABI_VERSION 4
 
 /* The exit codes of the command, and SPIKED_TOO_SMALL. */
 enum spiked_status {
@@ -75,9 +75,9 @@ SPIKED_API const char* spiked_last_error(void);
  * quantizers, decoders and laws do not look. */
 SPIKED_API void spiked_stop_when(const volatile int* stop);
 
-/* From now on, spiked_denoise, spiked_denoise_intervals and spiked_denoise_missing in the calling thread share the
- * decomposition of a matrix of 700 x 700 or more between so many threads. 0: one for each processor; 1, as at first: it
- * is left to the calling thread. Results do not depend on it. */
+/* From now on, spiked_denoise, spiked_denoise_intervals, spiked_denoise_missing and spiked_leading_values in the
+ * calling thread share the decomposition of a matrix of 700 x 700 or more between so many threads. 0: one for each
+ * processor; 1, as at first: it is left to the calling thread. Results do not depend on it. */
 SPIKED_API int spiked_use_threads(int64_t threads);
 
 /* The names that the functions below accept, as a JSON array of objects {"name", "form", "summary", "source",
@@ -182,6 +182,28 @@ SPIKED_API int spiked_denoise_intervals(const spiked_matrix* data, const char* m
 SPIKED_API int spiked_shrink_intervals(const double* singular_values, int64_t count, int64_t rows, int64_t cols,
                                        const char* method, const char* loss, spiked_estimate* estimate,
                                        spiked_intervals* intervals);
+
+/* The largest singular values of a matrix. The caller sets the first group, of which all but `wanted` is optional; a
+ * call fills the arrays and the second group. A singular value of the data lies within its bound of each value:
+ * rounding is in the bound. It does not say that none was missed, which is improbable where the values come from an
+ * iteration with a random start, and impossible where krylov_dimension is 0. */
+typedef struct spiked_leading {
+    int64_t wanted;             /* K, from 1 to min(rows, cols) of the data */
+    double* singular_values;    /* largest first: `values` of them */
+    double* bounds;             /* one for each, in its unit */
+    const spiked_matrix* left;  /* receives the left vectors in columns, rows x wanted; those beyond `values` are 0 */
+    const spiked_matrix* right; /* the right ones, cols x wanted */
+
+    int64_t values;           /* wanted, or fewer where rows and columns of zeros are left out */
+    int64_t krylov_dimension; /* of the space of the iteration; 0 where the whole matrix was decomposed */
+} spiked_leading;
+
+/* The K largest singular values and their vectors, without a decomposition of the whole of a large matrix: the answers
+ * of `spiked spectrum --values K`.
+ * keep_empty: as in spiked_denoise. Prepared data, or data with missing entries, come from spiked_prepare_missing.
+ * Cost: that of a decomposition, or, where K is at most a 256th of the short side, and that is at least 1024, a part of
+ *   it, a 18th for K = 4 at 4096 x 4096. Memory: two copies of the data, and one more where the whole is decomposed. */
+SPIKED_API int spiked_leading_values(const spiked_matrix* data, int keep_empty, spiked_leading* found);
 
 /* ------------------------------------------------------------------------------------------------------- preparation
  */

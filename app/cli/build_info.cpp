@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <armadillo>
 #include <boost/version.hpp>
+#include <string_view>
 
 #include "app/cli/build_record.hpp"
+#include "core/runtime/processor.hpp"
 
 #ifdef SPIKED_OPENBLAS
 extern "C" {
@@ -42,10 +45,23 @@ Json build_json() {
 void use_one_blas_thread() { openblas_set_num_threads(1); }
 std::string blas_description() { return fmt::format("{} kernel {}", openblas_get_config(), openblas_get_corename()); }
 const char* blas_threads() { return "one thread"; }
+
+std::string blas_advice() {
+    constexpr std::string_view fast[] = {"Haswell", "Zen", "Excavator", "SkylakeX", "Cooperlake", "Sapphirerapids"};
+    const Processor& has = processor();
+    const std::string_view kernel = openblas_get_corename();
+    if (!has.avx2 || !has.fma || std::find(std::begin(fast), std::end(fast), kernel) != std::end(fast)) return "";
+    const bool wide = has.avx512f && has.avx512bw && has.avx512dq && has.avx512vl;
+    return fmt::format(
+        "it does not know this processor, and products take two to four times as long with the kernels of {} (set "
+        "OPENBLAS_CORETYPE={}, or install a newer OpenBLAS)",
+        kernel, wide ? "SkylakeX" : "Haswell");
+}
 #else
 void use_one_blas_thread() {}
 std::string blas_description() { return "another BLAS than OpenBLAS"; }
 const char* blas_threads() { return "with threads of its own"; }
+std::string blas_advice() { return ""; }
 #endif
 
 }  // namespace spiked::app

@@ -13,6 +13,9 @@ namespace spiked::app {
 /// threads. Another BLAS keeps the threads that its own environment variables give it.
 void use_one_blas_thread();
 [[nodiscard]] std::string blas_description();
+/// What to do where OpenBLAS does not know this processor, and multiplies with the instructions of one without AVX2,
+/// which takes two to four times as long; "" elsewhere.
+[[nodiscard]] std::string blas_advice();
 /// How many threads a matrix product uses, in words.
 [[nodiscard]] const char* blas_threads();
 

@@ -36,12 +36,19 @@ Finding check_folder() {
     return {"current folder", gib < 0.1 ? "warning" : "ok", fmt::format("writable, {:.1f} GiB free", gib)};
 }
 
+Finding check_blas() {
+    const std::string description = blas_description() + ", " + blas_threads();
+    const std::string advice = blas_advice();
+    if (advice.empty()) return {"BLAS", "ok", description};
+    return {"BLAS", "warning", description + ": " + advice};
+}
+
 int run_doctor(const Arguments& arguments) {
     const spiked::cuda::Device gpu = spiked::cuda::choose_device("auto");
     const spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
     std::vector<Finding> findings = {
         {"spiked", "ok", version_line().substr(7, version_line().size() - 8)},
-        {"BLAS", "ok", blas_description() + ", " + blas_threads()},
+        check_blas(),
         {"processors", "ok", std::to_string(std::thread::hardware_concurrency())},
         {"memory", "ok",
          fmt::format("{:.1f} GiB", static_cast<double>(sysconf(_SC_PHYS_PAGES)) *

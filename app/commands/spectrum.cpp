@@ -97,13 +97,10 @@ void decompose(const Arguments& arguments, Data& data) {
         data.singular_values = data.block->singular_values();
         return;
     }
-    const estimators::Shape shape = data.block->shape();
-    const bool whole = shape.rows == data.block->block().n_rows && shape.columns == data.block->block().n_cols;
-    data.leading = estimators::leading_part(whole ? data.block->block() : data.block->core(),
-                                            arguments.count("--values"), thread_count(arguments.count("--threads")));
-    data.leading->vectors = data.block->at_full_length(std::move(data.leading->vectors));
+    data.leading =
+        estimators::leading_part(*data.block, arguments.count("--values"), thread_count(arguments.count("--threads")));
     data.singular_values = data.leading->values;
-    data.singular_values.resize(shape.short_side());
+    data.singular_values.resize(data.block->shape().short_side());
     if (data.leading->dimension > 0) data.notes.push_back(note_on_iteration(*data.leading));
 }
 

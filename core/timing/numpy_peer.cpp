@@ -37,7 +37,7 @@ NumpyPeer::NumpyPeer(const char* work, const Json& header, const std::function<v
         throw output_error("no connection to {} can be created ({}): close other programs", python,
                            std::strerror(errno));
     socket_ = ends[0];
-    const timeval timeout{.tv_sec = 60, .tv_usec = 0};
+    const timeval timeout{.tv_sec = 900, .tv_usec = 0};  // a decomposition of 4096 x 4096 takes minutes
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);

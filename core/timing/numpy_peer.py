@@ -41,7 +41,11 @@ def read_matrix(numpy, source, rows, columns, kind):
 
 
 def microseconds(work, count):
+    begin = time.thread_time()
     work()  # warms the caches, which another process has used
+    once = time.thread_time() - begin
+    if count == 1 and once > 5.0:
+        return once * 1e6  # for which they do not matter
     begin = time.thread_time()
     for _ in range(count):
         work()

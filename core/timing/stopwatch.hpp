@@ -36,7 +36,7 @@ struct Timing {
 
 /// Times the jobs in rounds, with one sample of each job per round, so that other load on the machine affects all jobs
 /// alike. A sample repeats its job until it lasts at least 200 microseconds. Takes about `seconds` in all, and at least
-/// 5 samples per job.
+/// 5 samples per job, or 2 of a job that takes longer than that alone.
 [[nodiscard]] std::vector<Timing> time_interleaved(const std::vector<Job>& jobs, double seconds);
 
 /// Keeps a result from being optimised away.

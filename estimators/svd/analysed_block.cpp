@@ -1,7 +1,9 @@
 #include "estimators/svd/analysed_block.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <type_traits>
 
 #include "core/runtime/stop_point.hpp"
@@ -17,6 +19,29 @@ arma::mat scatter_rows(const arma::mat& vectors, const arma::uvec& kept, std::si
     arma::mat full(length, vectors.n_cols);
     full.rows(kept) = vectors;
     return full;
+}
+
+/// The rows and the columns that have other entries than zeros. Once every row is known to have one, a column is read
+/// to its first entry only.
+std::pair<arma::uvec, arma::uvec> lines_with_entries(const arma::mat& block) {
+    const auto is_entry = [](double number) { return number != 0.0; };
+    arma::uvec row_has(block.n_rows, arma::fill::zeros);
+    arma::uvec column_has(block.n_cols, arma::fill::zeros);
+    arma::uword rows = 0;
+    for (arma::uword j = 0; j < block.n_cols; ++j) {
+        const double* const column = block.colptr(j);
+        if (rows == block.n_rows) {
+            column_has(j) = std::any_of(column, column + block.n_rows, is_entry);
+            continue;
+        }
+        for (arma::uword i = 0; i < block.n_rows; ++i)
+            if (is_entry(column[i])) {
+                column_has(j) = 1;
+                rows += 1 - row_has(i);
+                row_has(i) = 1;
+            }
+    }
+    return {arma::find(row_has), arma::find(column_has)};
 }
 
 arma::uvec all_of(arma::uword count) { return count == 0 ? arma::uvec() : arma::regspace<arma::uvec>(0, 1, count - 1); }
@@ -39,11 +64,13 @@ template <class Real>
 class AnalysedBlock::Decomposition::In final : public Decomposition {
 public:
     In(Shape shape, std::size_t count, std::size_t threads)
-        : shape_(shape), threads_(threads), cores_(count == 1 ? 0 : shape.rows * shape.columns * count) {}
+        : shape_(shape),
+          threads_(threads),
+          cores_(count == 1 ? 0 : shape.rows * shape.columns * count, arma::fill::none) {}
 
     void put(std::size_t at, const AnalysedBlock& block) {
-        if (cores_.empty()) return;
-        Real* const to = cores_.data() + at * shape_.rows * shape_.columns;
+        if (cores_.is_empty()) return;
+        Real* const to = cores_.memptr() + at * shape_.rows * shape_.columns;
         if (block.complete())
             copy(block.block_, to);
         else
@@ -76,11 +103,11 @@ private:
         if (batch_) return *batch_;
         stop_point();
         BatchDecomposition<Real> batch(shape_, Instructions::best, threads_);
-        if (cores_.empty())
+        if (cores_.is_empty())
             decompose_alone(batch, block);
         else
-            batch.decompose(cores_);
-        cores_ = {};
+            batch.decompose({cores_.memptr(), cores_.n_elem});
+        cores_.reset();
         batch_.emplace(std::move(batch));
         return *batch_;
     }
@@ -90,9 +117,9 @@ private:
         if constexpr (std::is_same_v<Real, double>) {
             batch.decompose({core.memptr(), core.n_elem});
         } else {
-            cores_.resize(core.n_elem);
-            copy(core, cores_.data());
-            batch.decompose(cores_);
+            cores_.set_size(core.n_elem);
+            copy(core, cores_.memptr());
+            batch.decompose({cores_.memptr(), cores_.n_elem});
         }
     }
     static void copy(const arma::mat& core, Real* to) {
@@ -101,7 +128,7 @@ private:
 
     Shape shape_;
     std::size_t threads_;
-    std::vector<Real> cores_;
+    arma::Col<Real> cores_;
     std::optional<BatchDecomposition<Real>> batch_;
 };
 
@@ -163,8 +190,7 @@ AnalysedBlock::AnalysedBlock(arma::mat block, EmptyLines empty_lines, Precision 
 
 AnalysedBlock::AnalysedBlock(Unplaced, arma::mat block, EmptyLines empty_lines) : block_(std::move(block)) {
     if (empty_lines == EmptyLines::strip) {
-        rows_ = arma::find(arma::any(block_, 1));
-        columns_ = arma::find(arma::any(block_, 0));
+        std::tie(rows_, columns_) = lines_with_entries(block_);
     } else {
         rows_ = all_of(block_.n_rows);
         columns_ = all_of(block_.n_cols);

@@ -22,21 +22,16 @@
 namespace spiked::estimators {
 namespace {
 
-template <class Real>
-struct Path {
-    const char* name;
-    const kernels::Kernels<Real>* kernels;
-};
+const char* name_of(Instructions instructions) {
+    if (instructions == Instructions::avx512) return "avx512";
+    return instructions == Instructions::avx2 ? "avx2" : "generic";
+}
 
 template <class Real>
-Path<Real> path(Instructions wanted) {
-    const std::pair<Instructions, Path<Real>> all[] = {
-        {Instructions::avx512, {"avx512", kernels::avx512<Real>()}},
-        {Instructions::avx2, {"avx2", kernels::avx2<Real>()}},
-        {Instructions::generic, {"generic", kernels::generic<Real>()}},
-    };
-    for (const auto& [instructions, candidate] : all)
-        if ((wanted == Instructions::best || wanted == instructions) && candidate.kernels != nullptr) return candidate;
+kernels::Path<Real> path(Instructions wanted) {
+    const kernels::Path<Real> found =
+        wanted == Instructions::best ? kernels::best_path<Real>() : kernels::path_named<Real>(name_of(wanted));
+    if (found.kernels != nullptr) return found;
     throw input_error("this processor lacks the requested instructions (AVX2 or AVX-512): use the best it has");
 }
 
@@ -300,7 +295,7 @@ private:
     std::size_t threads_;
     Shape shape_;
     std::size_t long_side_, short_side_;
-    Path<Real> path_;
+    kernels::Path<Real> path_;
     std::size_t stride_;
     std::size_t left_size_, right_size_;  ///< sizes of the packed reflectors of a block
     std::size_t room_ = 0;

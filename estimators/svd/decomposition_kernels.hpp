@@ -243,4 +243,17 @@ template <class Real>
 template <class Real>
 [[nodiscard]] const Kernels<Real>* avx512();
 
+/// A table with the name of its instructions: avx512, avx2 or generic.
+template <class Real>
+struct Path {
+    const char* name;
+    const Kernels<Real>* kernels;
+};
+/// The path of the widest instructions that the processor has, or of those with a name; null kernels where it lacks
+/// them.
+template <class Real>
+[[nodiscard]] Path<Real> best_path();
+template <class Real>
+[[nodiscard]] Path<Real> path_named(const char* name);
+
 }  // namespace spiked::estimators::kernels

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "estimators/svd/decomposition_kernels_table.hpp"
 
 namespace spiked::estimators::kernels {
@@ -81,5 +83,31 @@ template <>
 const Kernels<float>* generic() {
     return &kernels_for<Plain<float, unsigned>, Plain<double, unsigned long long>>();
 }
+
+namespace {
+
+/// The first path, the widest instructions first, that the processor has and `wanted` accepts.
+template <class Real, class Wanted>
+Path<Real> first_path(const Wanted& wanted) {
+    const Path<Real> all[] = {{"avx512", avx512<Real>()}, {"avx2", avx2<Real>()}, {"generic", generic<Real>()}};
+    for (const Path<Real>& path : all)
+        if (path.kernels != nullptr && wanted(path)) return path;
+    return {"none", nullptr};
+}
+
+}  // namespace
+
+template <class Real>
+Path<Real> best_path() {
+    return first_path<Real>([](const Path<Real>&) { return true; });
+}
+template <class Real>
+Path<Real> path_named(const char* name) {
+    return first_path<Real>([&](const Path<Real>& path) { return std::strcmp(path.name, name) == 0; });
+}
+template Path<float> best_path();
+template Path<double> best_path();
+template Path<float> path_named(const char*);
+template Path<double> path_named(const char*);
 
 }  // namespace spiked::estimators::kernels

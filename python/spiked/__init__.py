@@ -3,6 +3,7 @@
 ====================================================  =================================================================
 `denoise`, `eoptshrink`, `gavish_donoho`, `screenot`  the low-rank signal of a noisy matrix
 `shrink`                                              the same from singular values
+`spectrum`                                            the largest singular values of a matrix
 `pca`                                                 noise level and components of a sample covariance
 `prepare`                                             centred and standardized matrices
 `theory`                                              edges, detection thresholds, overlaps, optimal shrinkage
@@ -33,6 +34,7 @@ from .denoising import denoise, eoptshrink, gavish_donoho, screenot, shrink
 from .errors import SpikedError
 from .estimates import Denoised, Estimate, Intervals
 from .laws import Theory, theory
+from .leading import Spectrum, spectrum
 from .methods import list_methods
 from .preparation import prepare
 from .quantization import Codec, Encoded, Quantized, Roundtrip, quantize, roundtrip
@@ -47,6 +49,7 @@ __all__ = [
     "PrincipalComponents",
     "Quantized",
     "Roundtrip",
+    "Spectrum",
     "SpikedError",
     "Store",
     "Theory",
@@ -62,6 +65,7 @@ __all__ = [
     "run",
     "screenot",
     "shrink",
+    "spectrum",
     "theory",
 ]
 

@@ -89,6 +89,18 @@ class Intervals(ctypes.Structure):
     ]
 
 
+class Leading(ctypes.Structure):
+    _fields_ = [
+        ("wanted", c_int64),
+        ("singular_values", c_void_p),
+        ("bounds", c_void_p),
+        ("left", POINTER(Matrix)),
+        ("right", POINTER(Matrix)),
+        ("values", c_int64),
+        ("krylov_dimension", c_int64),
+    ]
+
+
 class PcaOptions(ctypes.Structure):
     _fields_ = [
         ("center", c_char_p),
@@ -206,6 +218,7 @@ _FUNCTIONS = {
         c_int,
         [c_char_p, c_char_p, c_char_p, c_char_p, *_DENOISE, POINTER(c_double)],
     ),
+    "spiked_leading_values": (c_int, [c_char_p, c_int, POINTER(Leading)]),
     "spiked_shrink_intervals": (
         c_int,
         [c_void_p, c_int64, c_int64, c_int64, c_char_p, c_char_p, c_void_p, POINTER(Intervals)],
@@ -247,7 +260,7 @@ _FUNCTIONS = {
 }
 
 # Names in messages of the library, and what they are called here; options of the command are named as arguments.
-_NAMES_IN_C = {"row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None"}
+_NAMES_IN_C = {"wanted is": "values is", "row_noise": "row_spectrum", "col_noise": "col_spectrum", "pass NULL": "pass None"}
 _MATRIX = re.compile(r"^(data|block): ")
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 

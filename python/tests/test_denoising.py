@@ -108,6 +108,29 @@ class EqualsTheCommand(unittest.TestCase):
         with self.assertRaises(spiked.errors.InputError):
             spiked.denoise(X, threads=1.5)
 
+    def test_leading_values_are_those_of_the_command(self):
+        """The first matrix is decomposed, the second one large enough for the iteration."""
+        large = np.random.default_rng(9).standard_normal((1030, 1100))
+        large[:, 0] *= 8.0
+        large[:, 1] *= 4.0
+        large[7] = 0.0
+        for X, values, iterated in ((matrix(), 5, False), (large, 2, True)):
+            np.save(self.folder / "data.npy", X)
+            document = command("spectrum", self.folder / "data.npy", "--values", values)
+            for threads in (0, 1, 2):
+                found = spiked.spectrum(X, values, threads=threads)
+                self.assertEqual(found.singular_values.tolist(), document["singular_values"])
+                self.assertEqual(found.bounds.tolist(), document["value_bounds"])
+                self.assertEqual(found.krylov_dimension, document["krylov_dimension"])
+                self.assertEqual(found.krylov_dimension is not None, iterated)
+            expected = np.linalg.svd(X, compute_uv=False)[:values]
+            self.assertTrue(np.all(np.abs(found.singular_values - expected) <= found.bounds))
+            self.assertTrue(np.all(found.bounds <= 2e-8 * expected))
+            np.testing.assert_allclose(X @ found.right, found.left * found.singular_values, atol=1e-6)
+            self.assertEqual((found.left.shape, found.right.shape), ((X.shape[0], values), (X.shape[1], values)))
+            self.assertIn(f"{values} values of {X.shape[0]} x {X.shape[1]}", repr(found))
+        self.assertFalse(found.left[7].any())
+
     def test_intervals_and_preparation_are_those_of_the_command(self):
         X = matrix() + np.linspace(0, 3, 60)
         np.save(self.folder / "data.npy", X)
@@ -198,6 +221,35 @@ class Meaning(unittest.TestCase):
                 spiked.prepare(X, **wrong)
         with self.assertRaisesRegex(spiked.errors.InputError, "constant"):
             spiked.prepare(X, standardize="columns")
+
+    def test_leading_values_of_any_number_layout_and_dtype(self):
+        X = matrix(30, 20)
+        expected = np.linalg.svd(X, compute_uv=False)
+        for given in (X, X.T, np.asfortranarray(X), X[:, ::-1], X.astype(np.float32).tolist()):
+            for values in (1, np.int64(7), 20):
+                found = spiked.spectrum(given, values)
+                np.testing.assert_allclose(found.singular_values, expected[:values], rtol=1e-6)
+                np.testing.assert_allclose(found.left.T @ found.left, np.eye(values), atol=1e-12)
+        self.assertEqual(len(repr(found).splitlines()), 10)
+        padded = np.zeros((30, 25))
+        padded[:, :4] = X[:, :4]
+        self.assertEqual(spiked.spectrum(padded, 6).singular_values.size, 4)
+        self.assertEqual(spiked.spectrum(padded, 6).left.shape, (30, 4))
+        self.assertEqual(spiked.spectrum(padded, 6, keep_empty=True).singular_values.size, 6)
+        self.assertEqual(spiked.spectrum(np.zeros((3, 4)), 2).right.shape, (4, 0))
+        for wrong, words in (
+            (0, "^values is 0 .a 30 x 20 matrix has 20 singular values.: pass 1 to 20$"),
+            (21, "^values is 21 .*pass 1 to 20$"),
+            (-(2**63), "pass 1 to 20$"),
+        ):
+            with self.assertRaisesRegex(spiked.errors.UsageError, words):
+                spiked.spectrum(X, wrong)
+        for wrong in (2.5, "3", None, 2**64):
+            with self.assertRaisesRegex(spiked.errors.InputError, "^values is "):
+                spiked.spectrum(X, wrong)
+        X[3, 4] = np.nan
+        with self.assertRaisesRegex(spiked.errors.InputError, "^X: 1 NaN"):
+            spiked.spectrum(X, 1)
 
     def test_pca_finds_eigenvalues_of_the_covariance(self):
         rng = np.random.default_rng(5)

@@ -134,7 +134,8 @@ class Rejected(unittest.TestCase):
 
     def test_by_one_clear_exception_each(self):
         for name, value, text in self.CASES:
-            for call in (spiked.denoise, spiked.eoptshrink, spiked.gavish_donoho, spiked.quantize, spiked.pca, spiked.prepare):
+            of_matrices = (spiked.denoise, spiked.eoptshrink, spiked.gavish_donoho, spiked.quantize, spiked.pca, spiked.prepare)
+            for call in (*of_matrices, lambda X: spiked.spectrum(X, 1)):
                 with self.subTest(name, call=call.__name__):
                     with self.assertRaisesRegex(spiked.errors.InputError, text) as caught:
                         call(value)

@@ -168,6 +168,7 @@ codec = spiked.Codec("svd:4+tq-mse", 1200, 2)
 calls = {{
     "denoise": lambda: spiked.denoise(X),
     "pca": lambda: spiked.pca(X),
+    "spectrum": lambda: spiked.spectrum(X, 6),
     "roundtrip": lambda: spiked.roundtrip(codec, X[None]),
     "encode": lambda: codec.encode(X),
 }}
@@ -235,7 +236,7 @@ class Interruption(unittest.TestCase):
                 self.assertEqual(done.stdout, "stopped True\n")
 
     def test_ctrl_c_stops_a_decomposition_and_the_next_call_is_as_before(self):
-        for name in ("denoise", "pca", "roundtrip", "encode"):
+        for name in ("denoise", "spectrum", "pca", "roundtrip", "encode"):
             with self.subTest(name):
                 done = run_python(STOPPED.format(name=name))
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -334,6 +335,7 @@ class Loading(unittest.TestCase):
             ("matrix", [field for field, _ in _library.Matrix._fields_]),
             ("estimate", [field for field, _ in _library.Estimate._fields_]),
             ("intervals", [field for field, _ in _library.Intervals._fields_]),
+            ("leading", [field for field, _ in _library.Leading._fields_]),
             ("pca_options", [field for field, _ in _library.PcaOptions._fields_]),
             ("components", [field for field, _ in _library.Components._fields_]),
             ("covariance", [field for field, _ in _library.Covariance._fields_]),

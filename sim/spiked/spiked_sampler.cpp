@@ -93,7 +93,7 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     const std::size_t rank = model.strengths.size();
 
     SpikedSample result;
-    arma::mat white(n, d);
+    arma::mat white(n, d, arma::fill::none);
     fill_entries(model.entries, Stream(seed, cell, Role::noise, replicate), {white.memptr(), white.n_elem});
     white /= std::sqrt(static_cast<double>(d));
     if (!model.variances.is_empty()) white %= arma::sqrt(model.variances);

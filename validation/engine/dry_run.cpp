@@ -119,10 +119,9 @@ constexpr double most_copies_of_codecs = 16.0;
 
 /// The blocks that a worker of a spiked study holds at once (trials/prepared_blocks.hpp).
 double blocks_of_worker(const Experiment& experiment, const ExperimentCell& cell, double block) {
-    constexpr double most_bytes = 32.0 * 1024.0 * 1024.0;
-    constexpr std::size_t most_blocks = 16;
-    const std::size_t most = std::min<std::size_t>({most_blocks, experiment.batch, cell.replicates});
-    return std::clamp(std::floor(most_bytes / block), 1.0, std::max(1.0, static_cast<double>(most)));
+    const std::size_t most = std::min<std::size_t>({most_blocks_of_group, experiment.batch, cell.replicates});
+    return std::clamp(std::floor(static_cast<double>(most_bytes_of_group) / block), 1.0,
+                      std::max(1.0, static_cast<double>(most)));
 }
 
 void forecast_store(Forecast& forecast, const Experiment& experiment, Database& store) {

@@ -43,22 +43,27 @@ MeanAndDeviation mean_and_deviation(const arma::mat& queries, const arma::mat& e
     for (arma::uword first = 0; first < errors.n_cols; first += at_once) {
         const arma::uword last = std::min(errors.n_cols, first + at_once) - 1;
         const arma::mat products = queries.t() * errors.cols(first, last);
-        const auto counts = [&](arma::uword query, arma::uword row) {
-            return pairs == Pairs::all || query != first + row;
+        // The products that count, in their order: of row t all but that with itself, where that is left out.
+        const auto for_each_counted = [&](const auto& work) {
+            for (arma::uword t = 0; t < products.n_cols; ++t) {
+                const double* const of_row = products.colptr(t);
+                const arma::uword own = pairs == Pairs::all ? products.n_rows : std::min(first + t, products.n_rows);
+                for (arma::uword q = 0; q < own; ++q) work(of_row[q]);
+                for (arma::uword q = own + 1; q < products.n_rows; ++q) work(of_row[q]);
+            }
         };
         Moments part;
         double sum = 0.0;
-        for (arma::uword t = 0; t < products.n_cols; ++t)
-            for (arma::uword q = 0; q < products.n_rows; ++q)
-                if (counts(q, t)) {
-                    sum += products(q, t);
-                    ++part.count;
-                }
+        for_each_counted([&](double product) {
+            sum += product;
+            ++part.count;
+        });
         if (part.count == 0) continue;
-        part.mean = sum / static_cast<double>(part.count);
-        for (arma::uword t = 0; t < products.n_cols; ++t)
-            for (arma::uword q = 0; q < products.n_rows; ++q)
-                if (counts(q, t)) part.m2 += (products(q, t) - part.mean) * (products(q, t) - part.mean);
+        const double mean = sum / static_cast<double>(part.count);
+        double squares = 0.0;
+        for_each_counted([&](double product) { squares += (product - mean) * (product - mean); });
+        part.mean = mean;
+        part.m2 = squares;
         all.merge(part);
     }
     if (all.count == 0) return {};
@@ -79,7 +84,10 @@ InnerProductErrors own_errors(const RowErrors& rows) {
     return {renormalised.mean, renormalised.deviation, plain.mean, plain.deviation};
 }
 
-arma::mat without_zero_rows(const arma::mat& rows) { return rows.rows(arma::find(arma::any(rows, 1))); }
+arma::mat without_zero_rows(const arma::mat& rows) {
+    const arma::uvec kept = arma::find(arma::any(rows, 1));
+    return kept.n_elem == rows.n_rows ? rows : arma::mat(rows.rows(kept));
+}
 
 }  // namespace
 

@@ -24,6 +24,11 @@ inline constexpr std::size_t longest_factor = 5000;       ///< value of a factor
 inline constexpr std::size_t longest_message = 2000;      ///< reason of a failed replicate
 inline constexpr std::size_t longest_statement = 20'000;  ///< statement of a claim; name and title of a study
 
+/// Blocks are drawn and decomposed in groups of at most so many, which have so many bytes at most in all unless one
+/// block has more. Dry runs forecast memory by them.
+inline constexpr std::size_t most_blocks_of_group = 16;
+inline constexpr std::size_t most_bytes_of_group = std::size_t{32} << 20;
+
 /// The method that a number belongs to: an estimator, a codec at one bit width, or the sample itself.
 struct ExperimentMethod {
     std::string name;  ///< unique; for a codec it includes the bits

@@ -19,7 +19,7 @@ public:
     /// The blocks of a group have `most_bytes` in all, unless it is a single block.
     PreparedBlocks(ReplicateRange range, estimators::Precision precision,
                    std::function<Sample(std::uint64_t replicate)> draw,
-                   std::function<arma::mat(const Sample&)> observed, std::size_t most_bytes = std::size_t{32} << 20)
+                   std::function<arma::mat(const Sample&)> observed, std::size_t most_bytes = most_bytes_of_group)
         : range_(range),
           precision_(precision),
           draw_(std::move(draw)),
@@ -39,6 +39,9 @@ public:
     }
 
 private:
+    static_assert(most_blocks_of_group == estimators::BatchDecomposition<double>::lanes &&
+                  most_blocks_of_group == estimators::BatchDecomposition<float>::lanes);
+
     struct Slot {
         Sample sample;
         std::exception_ptr failure;
@@ -50,8 +53,10 @@ private:
         blocks_.clear();
         std::vector<arma::mat> observed;
         group_ = {first, 0};
-        std::uint64_t most = estimators::BatchDecomposition<double>::lanes;
+        std::uint64_t most = most_blocks_of_group;
         const std::uint64_t left = std::max(range_.end(), first + 1) - first;
+        slots_.reserve(std::min(most, left));  // vectors that grow would copy matrices
+        observed.reserve(std::min(most, left));
         while (group_.count < std::min(most, left)) {
             Slot& slot = slots_.emplace_back();
             try {

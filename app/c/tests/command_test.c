@@ -102,6 +102,21 @@ static void spectrum_equality(const char* command, const double* data, const cha
     for (i = 0; i < estimate.rank; ++i) CHECK(same(strengths[i], number_after(text, "strengths", i)));
 }
 
+static void leading_equality(const char* command, const double* data) {
+    double values[3], bounds[3];
+    spiked_leading found = {0};
+    const spiked_matrix from = in_rows((double*)data, ROWS, COLS);
+    const char* const text = answer(command, "spectrum c_data.npy --values 3");
+    int i;
+    found.wanted = 3;
+    found.singular_values = values;
+    found.bounds = bounds;
+    CHECK_OK(spiked_leading_values(&from, 0, &found));
+    CHECK(found.values == 3);
+    for (i = 0; i < 3; ++i) CHECK(values[i] == number_after(text, "singular_values", i));
+    for (i = 0; i < 3; ++i) CHECK(bounds[i] == number_after(text, "value_bounds", i));
+}
+
 /* The ends of an interval of component 0, after the key in the object of intervals. */
 static void same_interval(const double* found, const char* intervals, const char* key) {
     CHECK(found[0] == number_after(intervals, key, 0));
@@ -265,6 +280,7 @@ void command_equality(const char* command) {
     spectrum_equality(command, data, "gd-shrink");
     spectrum_equality(command, data, "screenot:5");
     spectrum_equality(command, data, "svd:2");
+    leading_equality(command, data);
     intervals_equality(command, data, "eoptshrink", "theory");
     intervals_equality(command, data, "gd-shrink", "bootstrap");
     preparation_equality(command, data);

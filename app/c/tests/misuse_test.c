@@ -96,6 +96,24 @@ static void estimates(void) {
     FAILS(spiked_shrink(NULL, 2, 2, 2, "svd:1", NULL, NULL), SPIKED_USAGE, "singular_values is NULL");
 }
 
+static void leading_values(void) {
+    const spiked_matrix good = in_rows(data, ROWS, COLS), narrow = in_rows(room, COLS, 1);
+    spiked_leading found = {0};
+    FAILS(spiked_leading_values(&good, 0, NULL), SPIKED_USAGE, "found is NULL");
+    FAILS(spiked_leading_values(NULL, 0, &found), SPIKED_USAGE, "data is NULL");
+    FAILS(spiked_leading_values(&good, 0, &found), SPIKED_USAGE,
+          "wanted is 0 (a 12 x 8 matrix has 8 singular values): pass 1 to 8");
+    found.wanted = INT64_MIN;
+    FAILS(spiked_leading_values(&good, 0, &found), SPIKED_USAGE, "pass 1 to 8");
+    found.wanted = COLS + 1;
+    FAILS(spiked_leading_values(&good, 0, &found), SPIKED_USAGE, "wanted is 9");
+    found.wanted = 2;
+    found.right = &narrow;
+    FAILS(spiked_leading_values(&good, 0, &found), SPIKED_USAGE, "right: 8 x 1 (it receives 8 x 2)");
+    found.left = &narrow;
+    FAILS(spiked_leading_values(&good, 0, &found), SPIKED_USAGE, "left: 8 x 1 (it receives 12 x 2)");
+}
+
 static void preparations(void) {
     const spiked_matrix good = in_rows(data, ROWS, COLS), to = in_rows(room, ROWS, COLS);
     spiked_matrix one = in_rows(data, 1, COLS), back = in_rows(room, 1, COLS);
@@ -291,6 +309,7 @@ void misuse(const char* command) {
     fill_spiked(data, ROWS, COLS, 4.0, 5);
     matrices();
     estimates();
+    leading_values();
     preparations();
     components();
     laws();

@@ -260,6 +260,7 @@ static void miss_anything(void) {
     char notes[40], reasons[8 * SIDE], name[256];
     spiked_estimate estimate = {0};
     spiked_pca_options options = {0};
+    spiked_leading leading = {0};
     spiked_components found = {0};
     spiked_intervals intervals;
     spiked_matrix from, to, seen;
@@ -294,6 +295,11 @@ static void miss_anything(void) {
     checked(spiked_pca_missing(&from, ANY(kinds), below(4) ? &options : NULL, &found, below(2) ? NULL : &share),
             "pca with missing entries");
     any_entries(space);
+    leading.wanted = below(9) ? (int64_t)below(SIDE) : no_size();
+    leading.singular_values = values;
+    if (below(2)) leading.bounds = ends;
+    if (below(2)) leading.left = &to, leading.right = &seen;
+    checked(spiked_leading_values(&from, (int)below(2), &leading), "leading values");
     checked(spiked_shrink_intervals(space, (int64_t)below(SIDE), below(9) ? (int64_t)below(SIDE) : no_size(),
                                     below(9) ? (int64_t)below(SIDE) : no_size(), below(2) ? ANY(words) : name, NULL,
                                     below(2) ? NULL : &estimate, below(2) ? NULL : &intervals),

@@ -25,6 +25,7 @@ static void* in_another_thread(void* block) {
 static void all_give(spiked_matrix block, const spiked_codec* codec, int expected) {
     spiked_blocks blocks = {0};
     spiked_components found = {0};
+    spiked_leading leading = {0};
     static uint8_t bytes[1 << 16];
     static double centred[SMALL * SMALL];
     const spiked_matrix to = in_rows(centred, SMALL, SMALL);
@@ -33,6 +34,8 @@ static void all_give(spiked_matrix block, const spiked_codec* codec, int expecte
     blocks.first = block;
     blocks.count = 1;
     CHECK_STATUS(spiked_denoise(&block, "eoptshrink", NULL, NULL, NULL, 0, NULL, NULL), expected);
+    leading.wanted = 2;
+    CHECK_STATUS(spiked_leading_values(&block, 0, &leading), expected);
     CHECK_STATUS(spiked_pca(&block, NULL, &found), expected);
     CHECK_STATUS(spiked_prepare(&block, "columns", NULL, &to, NULL, 0), expected);
     CHECK_STATUS(spiked_prepare(&block, "both", NULL, &to, NULL, 0), expected);

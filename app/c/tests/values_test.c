@@ -60,6 +60,40 @@ static void shrinkage(void) {
     CHECK(estimate.bulk_edge != estimate.bulk_edge);
 }
 
+/* diag(3, -7, 0, 2) beside a column of zeros: singular values 7, 3, 2, and 0 where its row is kept. */
+static void leading(void) {
+    double data[4][5] = {{0}}, values[4], bounds[4], left[4][4], right[5][4];
+    const spiked_matrix from = in_rows(data[0], 4, 5), u = in_rows(left[0], 4, 4), v = in_rows(right[0], 5, 4);
+    spiked_leading found = {0};
+    int i, j;
+    data[0][0] = 3;
+    data[1][1] = -7;
+    data[3][4] = 2;
+    found.wanted = 4;
+    found.singular_values = values;
+    found.bounds = bounds;
+    found.left = &u;
+    found.right = &v;
+    CHECK_OK(spiked_leading_values(&from, 0, &found));
+    CHECK(found.values == 3 && found.krylov_dimension == 0);
+    CHECK(near(values[0], 7) && near(values[1], 3) && near(values[2], 2));
+    for (i = 0; i < 3; ++i) CHECK(bounds[i] > 0 && bounds[i] < 1e-13);
+    for (i = 0; i < 5; ++i) CHECK(right[i][3] == 0 && (i == 4 || left[i][3] == 0));
+    for (i = 0; i < 4; ++i)
+        for (j = 0; j < 5; ++j) {
+            double sum = 0;
+            int k;
+            for (k = 0; k < 3; ++k) sum += left[i][k] * values[k] * right[j][k];
+            CHECK(near(1 + sum, 1 + data[i][j]));
+        }
+    CHECK_OK(spiked_leading_values(&from, 1, &found));
+    CHECK(found.values == 4 && values[3] < 1e-14);
+    data[0][0] = data[1][1] = data[3][4] = 0;
+    found.left = found.right = NULL;
+    CHECK_OK(spiked_leading_values(&from, 0, &found));
+    CHECK(found.values == 0);
+}
+
 /* Columns (1, 3), (2, 6) and (5, 5): means 2, 4, 5, standard deviations sqrt 2 and sqrt 8. */
 static void preparation(void) {
     double data[2][3] = {{1, 2, 5}, {3, 6, 5}}, ready[2][3];
@@ -180,6 +214,7 @@ void hand_values(const char* command) {
     CHECK(spiked_ledger_item(-1) == NULL && spiked_ledger_item(SPIKED_LEDGER_ITEMS) == NULL);
     white_law();
     shrinkage();
+    leading();
     preparation();
     missing_entries();
     components();

@@ -706,6 +706,11 @@ TEST(DoctorCommand, FindsThisMachineHealthy) {
     const Json json = spiked("doctor --json").json();
     EXPECT_EQ(*json.find("schema")->string(), "spiked.doctor/1");
     EXPECT_TRUE(*json.find("healthy")->boolean());
+    // OpenBLAS takes any kernel that it is asked for.
+    if (spiked("doctor", "OPENBLAS_CORETYPE=Prescott").out.find("kernel Prescott") != std::string::npos &&
+        processor().avx2)
+        EXPECT_NE(spiked("doctor", "OPENBLAS_CORETYPE=Prescott").out.find("set OPENBLAS_CORETYPE="), std::string::npos);
+    EXPECT_EQ(spiked("doctor", "OPENBLAS_CORETYPE=Haswell").out.find("set OPENBLAS_CORETYPE="), std::string::npos);
     EXPECT_EQ(spiked("doctor --device cuda:0").code, 2);
 }
 

@@ -105,6 +105,15 @@ TEST(BenchCommand, DecomposeTimesTheSameDecomposition) {
         EXPECT_EQ(json.find("errors")->items()->size(), 7U);
     }
     EXPECT_EQ(spiked("bench decompose --precision half").code, 2);
+    EXPECT_EQ(spiked("bench decompose --threads 1").code, 2);
+    EXPECT_EQ(spiked("bench decompose --threads 2 --device emulated").code, 2);
+    for (const char* size : {"--rows 24 --cols 16", "--rows 700 --cols 700 --vectors 2 --precision double"}) {
+        const Outcome shared = spiked(std::string("bench decompose --threads 2 --json --seconds 0.1 ") + size);
+        ASSERT_EQ(shared.code, 0) << shared.err;
+        EXPECT_EQ(number(shared.json(), "threads"), 2);
+        EXPECT_EQ(shared.json().find("rows")->items()->size(), 2U);
+    }
+    EXPECT_NE(spiked("bench decompose --threads 2 --seconds 0.1").out.find("2 threads are"), std::string::npos);
     EXPECT_EQ(spiked("bench decompose --rows 1").code, 2);
     const Outcome text = spiked("bench decompose --seconds 0.1 --rows 16 --cols 16");
     EXPECT_NE(text.out.find("times the gemm-floor"), std::string::npos) << text.out << text.err;

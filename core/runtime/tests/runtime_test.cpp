@@ -11,6 +11,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/memo.hpp"
 #include "core/runtime/parallel.hpp"
+#include "core/runtime/parts.hpp"
 #include "core/runtime/stop_point.hpp"
 
 namespace spiked {
@@ -122,6 +123,27 @@ TEST(Parallel, EachCallOfATeamSeesWhatTheLastOneWroteAndGoesOnAfterAFailure) {
             EXPECT_THROW(team.for_each(8, [](std::size_t) { throw std::runtime_error("none"); }), std::runtime_error);
         }
     }
+}
+
+TEST(Parallel, PartsCoverEverythingOnceWithTheWorkBesideThem) {
+    for (const std::size_t threads : {1, 3})
+        for (const std::size_t size : {0, 1, 7, 8, 9, 100})
+            for (const bool with_other : {false, true}) {
+                ThreadTeam team(threads);
+                std::vector<int> seen(size);
+                int beside = 0;
+                const std::function<void()> other = [&] { ++beside; };
+                for_each_part(
+                    team, size, 8,
+                    [&](std::size_t from, std::size_t end) {
+                        EXPECT_EQ(from % 8, 0u);
+                        EXPECT_TRUE(end == std::min(from + 8, size));
+                        for (std::size_t i = from; i < end; ++i) ++seen[i];
+                    },
+                    with_other ? other : nullptr);
+                EXPECT_EQ(seen, std::vector<int>(size, 1));
+                EXPECT_EQ(beside, with_other ? 1 : 0);
+            }
 }
 
 TEST(Parallel, PartsStayBehindTheProgressThatTheyWaitFor) {

@@ -8,12 +8,14 @@
 #include <type_traits>
 
 #include "core/runtime/error.hpp"
+#include "core/runtime/parallel.hpp"
 #include "core/timing/numpy_peer.hpp"
 #include "estimators/spectral/eoptshrink.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 #include "estimators/svd/bench/decompose_numpy_program.hpp"
 #include "estimators/svd/bench/lapack_routes.hpp"
 #include "estimators/svd/decomposition.hpp"
+#include "estimators/svd/two_stage/two_stage_reduction.hpp"
 #include "sim/random/normal.hpp"
 
 namespace spiked::estimators {
@@ -210,5 +212,44 @@ DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double
 
 template DecompositionTimings time_decompositions<float>(Shape, std::size_t, double);
 template DecompositionTimings time_decompositions<double>(Shape, std::size_t, double);
+
+template <class Real>
+std::vector<Timing> time_threads(Shape shape, std::size_t wanted, std::size_t threads, double seconds) {
+    const bool alone = TwoStageReduction<Real>::serves(shape.short_side());
+    const std::size_t lanes = alone ? 1 : blocks_in_batch<Real>(shape);
+    std::vector<Real> contiguous;
+    for (const auto& block : benchmark_blocks<Real>(shape, lanes))
+        contiguous.insert(contiguous.end(), block.begin(), block.end());
+    wanted = std::min(wanted, shape.short_side());
+    const auto decompose = [&](BatchDecomposition<Real>& batch) {
+        arma::Mat<Real> left;
+        arma::Mat<Real> right;
+        batch.decompose(contiguous);
+        for (std::size_t b = 0; b < lanes; ++b) batch.leading_vectors(b, wanted, &left, &right);
+        use_result(batch.singular_values(0)[0]);
+    };
+    // Of small blocks each thread decomposes some batches in a row, beside which it hardly counts that threads start.
+    const double one = operations(shape, wanted) * static_cast<double>(lanes);
+    const std::size_t in_a_row = alone ? 1 : static_cast<std::size_t>(std::ceil(3e8 / one));
+    std::vector<BatchDecomposition<Real>> batches;
+    for (std::size_t t = 0; t < (alone ? 1 : threads); ++t) batches.emplace_back(shape);
+    BatchDecomposition<Real> shared(shape, Instructions::best, alone ? threads : 1);
+    const auto job = [&](std::size_t count) {
+        const std::size_t at_once = alone ? 1 : count;
+        return batch_job(
+            fmt::format("spiked:{}", count), lanes * in_a_row * at_once,
+            [&, count, at_once] {
+                if (alone) return decompose(count > 1 ? shared : batches.front());
+                for_each_parallel(at_once, at_once, [&](std::size_t t) {
+                    for (std::size_t i = 0; i < in_a_row; ++i) decompose(batches[t]);
+                });
+            },
+            wall_microseconds);
+    };
+    return time_interleaved({job(1), job(threads)}, seconds);
+}
+
+template std::vector<Timing> time_threads<float>(Shape, std::size_t, std::size_t, double);
+template std::vector<Timing> time_threads<double>(Shape, std::size_t, std::size_t, double);
 
 }  // namespace spiked::estimators

@@ -43,7 +43,15 @@ struct DecompositionTimings {
 template <class Real>
 [[nodiscard]] DecompositionTimings time_decompositions(Shape shape, std::size_t wanted, double seconds);
 
+/// The same work by BatchDecomposition on one thread and on `threads`, by the wall clock, in microseconds a block:
+/// `spiked:1` and `spiked:THREADS`. Blocks that are reduced in two stages come one by one and are shared by the
+/// threads; of smaller ones every thread has a batch of its own.
+template <class Real>
+[[nodiscard]] std::vector<Timing> time_threads(Shape shape, std::size_t wanted, std::size_t threads, double seconds);
+
 extern template DecompositionTimings time_decompositions<float>(Shape, std::size_t, double);
 extern template DecompositionTimings time_decompositions<double>(Shape, std::size_t, double);
+extern template std::vector<Timing> time_threads<float>(Shape, std::size_t, std::size_t, double);
+extern template std::vector<Timing> time_threads<double>(Shape, std::size_t, std::size_t, double);
 
 }  // namespace spiked::estimators

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/runtime/error.hpp"
-#include "core/runtime/stop_point.hpp"
+#include "core/runtime/parts.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 #include "estimators/svd/scaling_exponent.hpp"
 #include "estimators/svd/transposition.hpp"
@@ -15,17 +15,8 @@
 namespace spiked::estimators {
 namespace {
 
-const kernels::Kernels<double>& fastest_kernels() {
-    for (const auto* table : {kernels::avx512<double>(), kernels::avx2<double>()})
-        if (table != nullptr) return *table;
-    return *kernels::generic<double>();
-}
-
-/// Runs work(from, end) for parts of `size` rows or columns, which do not depend on the number of threads.
-void for_each_part_of(ThreadTeam& team, std::size_t size, const std::function<void(std::size_t, std::size_t)>& work) {
-    constexpr std::size_t part = 192;  // a multiple of a cache line
-    team.for_each((size + part - 1) / part, [&](std::size_t i) { work(i * part, std::min((i + 1) * part, size)); });
-}
+/// Rows or columns of a part of the work, a multiple of a cache line.
+constexpr std::size_t part = 192;
 
 }  // namespace
 
@@ -43,7 +34,7 @@ arma::mat Columns::times(std::size_t count, const arma::mat& weights) const {
 
 BlockKrylov::BlockKrylov(const arma::mat& block, std::size_t width, std::size_t threads)
     : width_(width),
-      kernels_(fastest_kernels()),
+      kernels_(*kernels::best_path<double>().kernels),
       team_(threads),
       copy_(block.n_rows),
       columns_(block.n_cols),
@@ -83,8 +74,7 @@ void BlockKrylov::draw(double* column, std::size_t length) {
 /// result <- block panel
 void BlockKrylov::multiply(const Columns& block, std::size_t columns, const double* panel, std::size_t panel_stride,
                            double* result, std::size_t result_stride) {
-    for_each_part_of(team_, block.rows(), [&](std::size_t from, std::size_t end) {
-        stop_point();
+    for_each_part(team_, block.rows(), part, [&](std::size_t from, std::size_t end) {
         kernels_.multiply_by_panel({end - from, columns, width_, block.at(0) + from, block.stride(), panel,
                                     panel_stride, result + from, result_stride});
     });
@@ -92,8 +82,7 @@ void BlockKrylov::multiply(const Columns& block, std::size_t columns, const doub
 
 /// result <- panel^T block, with the panel stored by rows and the result by columns, of `width_` numbers each.
 void BlockKrylov::project(const Columns& block, std::size_t columns, const double* panel, double* result) {
-    for_each_part_of(team_, columns, [&](std::size_t from, std::size_t end) {
-        stop_point();
+    for_each_part(team_, columns, part, [&](std::size_t from, std::size_t end) {
         kernels_.project_on_panel({block.rows(), end - from, width_, block.at(from), block.stride(), panel, width_,
                                    result + from * width_, width_});
     });

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/runtime/error.hpp"
 #include "core/runtime/stop_point.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
 #include "estimators/svd/leading/block_krylov.hpp"
+#include "estimators/svd/leading/convergence.hpp"
 #include "estimators/svd/shape.hpp"
 
 namespace spiked::estimators {
@@ -49,13 +51,19 @@ LeadingPart decomposed_part(const arma::mat& block, std::size_t count, std::size
     return part;
 }
 
-}  // namespace
-
-bool leading_part_iterates(std::size_t short_side, std::size_t count) {
-    return short_side >= 1024 && count > 0 && count <= short_side / 256;
+/// The largest residual over the one at which the iteration ends.
+double excess_of(const BlockKrylov::Ritz& found, double rounding) {
+    double excess = 0.0;
+    for (std::size_t i = 0; i < found.values.size(); ++i)
+        if (found.residuals[i] > 0.0)
+            excess = std::max(excess, found.residuals[i] / std::max(leading_tolerance * found.values[i], rounding));
+    return excess;
 }
 
-LeadingPart iterated_part(const arma::mat& block, std::size_t count, std::size_t most_dimension, std::size_t threads) {
+/// What the iteration has found at this dimension or before; nothing where a forecast says that it would be found too
+/// late, or it was.
+std::optional<LeadingPart> iterate(const arma::mat& block, std::size_t count, std::size_t most_dimension,
+                                   std::size_t threads, ConvergenceForecast* forecast) {
     const std::size_t short_side = shape_of(block).short_side();
     const std::size_t width = width_for(count);
     if (count == 0 || width > short_side)
@@ -71,11 +79,14 @@ LeadingPart iterated_part(const arma::mat& block, std::size_t count, std::size_t
             const bool last = reached + width > most_dimension || !iteration.can_grow();
             if (reached < next && !last) continue;
             found = iteration.leading(count);
-            part.converged = true;
-            for (std::size_t i = 0; i < count; ++i)
-                if (found.residuals[i] > std::max(leading_tolerance * found.values[i], iteration.rounding()))
-                    part.converged = false;
-            if (part.converged || last) break;
+            const double excess = excess_of(found, iteration.rounding());
+            part.converged = excess <= 1.0;
+            if (part.converged) break;
+            if (forecast != nullptr) {
+                forecast->add(reached, excess);
+                if (last || forecast->too_late()) return std::nullopt;
+            }
+            if (last) break;
             next = reached + std::max(width, reached / 8);
         }
         part.values = iteration.values(found);
@@ -86,15 +97,32 @@ LeadingPart iterated_part(const arma::mat& block, std::size_t count, std::size_t
     return part;
 }
 
+}  // namespace
+
+bool leading_part_iterates(std::size_t short_side, std::size_t count) {
+    return short_side >= 1024 && count > 0 && count <= short_side / 256;
+}
+
+LeadingPart iterated_part(const arma::mat& block, std::size_t count, std::size_t most_dimension, std::size_t threads) {
+    return *iterate(block, count, most_dimension, threads, nullptr);
+}
+
 LeadingPart leading_part(const arma::mat& block, std::size_t count, std::size_t threads) {
     const std::size_t short_side = shape_of(block).short_side();
     count = std::min(count, short_side);
     if (count == 0) return {.vectors = {arma::mat(block.n_rows, 0), arma::mat(block.n_cols, 0)}};
     if (leading_part_iterates(short_side, count)) {
-        LeadingPart part = iterated_part(block, count, short_side / 4, threads);
-        if (part.converged) return part;
+        ConvergenceForecast forecast(short_side);
+        if (auto part = iterate(block, count, forecast.most_dimension(), threads, &forecast)) return *std::move(part);
     }
     return decomposed_part(block, count, threads);
+}
+
+LeadingPart leading_part(const AnalysedBlock& block, std::size_t count, std::size_t threads) {
+    const bool whole = block.shape().rows == block.block().n_rows && block.shape().columns == block.block().n_cols;
+    LeadingPart part = leading_part(whole ? block.block() : block.core(), count, threads);
+    part.vectors = block.at_full_length(std::move(part.vectors));
+    return part;
 }
 
 }  // namespace spiked::estimators

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/decomposition.hpp"
 
 namespace spiked::estimators {
@@ -35,11 +36,13 @@ struct LeadingPart {
 inline constexpr double leading_tolerance = 1e-8;
 
 /// The `count` largest singular values of a block of any scale, at most all of them: by block_krylov.hpp where that is
-/// faster (leading_part_iterates) and converges before its dimension is a quarter of the short side, and otherwise by
-/// BatchDecomposition. Throws input_error when the block holds NaN or infinity. The same bits for any number of
-/// `threads` (0: one for each processor). Cost: bench/README.md; memory: block_krylov.hpp, at most
-/// about twice the block beside it.
+/// faster (leading_part_iterates) and is expected to converge before its dimension is a quarter of the short side
+/// (convergence.hpp), and otherwise by BatchDecomposition. Throws input_error when the block holds NaN or infinity. The
+/// same bits for any number of `threads` (0: one for each processor). Cost: bench/README.md; memory: block_krylov.hpp,
+/// at most about twice the block beside it.
 [[nodiscard]] LeadingPart leading_part(const arma::mat& block, std::size_t count, std::size_t threads = 1);
+/// The same of what an analysed block keeps of its rows and columns, with vectors of the block's length.
+[[nodiscard]] LeadingPart leading_part(const AnalysedBlock& block, std::size_t count, std::size_t threads = 1);
 /// Whether leading_part begins with the iteration.
 [[nodiscard]] bool leading_part_iterates(std::size_t short_side, std::size_t count);
 

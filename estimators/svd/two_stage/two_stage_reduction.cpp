@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/runtime/parts.hpp"
 #include "core/runtime/stop_point.hpp"
 #include "estimators/svd/transposition.hpp"
 
@@ -45,19 +46,6 @@ void multiply(std::size_t rows, std::size_t columns, std::size_t inner, Real sig
 std::size_t part_of(std::size_t size) {
     constexpr std::size_t step = 48;  // a multiple of what the kernels for panels do at once
     return (std::max<std::size_t>(2 * step, size / 12) + step - 1) / step * step;
-}
-
-/// Runs work(from, end) for all parts, and `beside` before them.
-void for_each_part(ThreadTeam& team, std::size_t size, const std::function<void(std::size_t, std::size_t)>& work,
-                   const std::function<void()>& beside = nullptr) {
-    const std::size_t part = part_of(size);
-    const std::size_t others = beside ? 1 : 0;
-    team.for_each(others + (size + part - 1) / part, [&](std::size_t i) {
-        stop_point();
-        if (i < others) return beside();
-        const std::size_t from = (i - others) * part;
-        work(from, std::min(from + part, size));
-    });
 }
 
 }  // namespace
@@ -209,7 +197,7 @@ void TwoStageReduction<Real>::factor_rows(const Place& left, const Place& right,
     const kernels::Panel<Real> columns = columns_of(left, block);
     const Real* const rest = block.entries + right.first * block.stride + left.first;
     const Real* const triangle = squares_.data() + 2 * width * width;
-    for_each_part(team, right.rows, [&](std::size_t from, std::size_t end) {
+    for_each_part(team, right.rows, part_of(right.rows), [&](std::size_t from, std::size_t end) {
         Real* const product = product_.data() + from * width;
         kernels_.project_on_panel({left.rows, end - from, width, rest + from * block.stride, block.stride,
                                    transposed_.data(), width, product, width});
@@ -248,7 +236,7 @@ void TwoStageReduction<Real>::multiply_by_rows(const Place& left, const Place& r
             multiply<Real>(end - from, count, right.rows, 1, {rest + from, block.stride}, {rows_.data(), wide_stride_},
                            0, x + from, tall_stride_);
     };
-    for_each_part(team, left.rows - width, multiply_part, [&] {
+    for_each_part(team, left.rows - width, part_of(left.rows - width), multiply_part, [&] {
         weigh_rows(right, block);
         for (std::size_t j = 0; j < width; ++j)
             std::copy_n(block.entries + (left.first + j) * block.stride + right.first, left.rows - width,
@@ -289,7 +277,7 @@ void TwoStageReduction<Real>::update(const Place& left, const Place& right, cons
                        {wide_.data() + from, wide_stride_, true}, 1, rest + from * block.stride, block.stride);
     };
     for_each_part(
-        team, right.rows - next.columns,
+        team, right.rows - next.columns, part_of(right.rows - next.columns),
         [&](std::size_t from, std::size_t end) { update_columns(next.columns + from, next.columns + end); },
         [&] {
             update_columns(0, next.columns);
@@ -378,7 +366,7 @@ void TwoStageReduction<Real>::transform_from_band(Side side, const Reduced& bloc
         AlignedArray<Real> overlaps(width * width);
         make_triangle(panel(side, all[k], block, room.data()), overlaps.data(), triangles.data() + k * width * width);
     });
-    for_each_part(team, wanted, [&](std::size_t from, std::size_t end) {
+    for_each_part(team, wanted, part_of(wanted), [&](std::size_t from, std::size_t end) {
         AlignedArray<Real> room(room_size);
         AlignedArray<Real> products(2 * width * (end - from));
         Real* const weights = products.data() + width * (end - from);

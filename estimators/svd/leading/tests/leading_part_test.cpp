@@ -7,6 +7,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/stop_point.hpp"
 #include "estimators/svd/batch_decomposition.hpp"
+#include "estimators/svd/leading/convergence.hpp"
 #include "estimators/svd/tests/random_blocks.hpp"
 #include "estimators/tests/stop_questions.hpp"
 
@@ -181,6 +182,33 @@ TEST(LeadingPart, SlowConvergenceEndsInADecomposition) {
     EXPECT_EQ(part.dimension, 0u);
     const std::vector<double> expected(spectrum.begin(), spectrum.end());
     expect_converged(part, expected);
+}
+
+/// Residuals exp(-rate m), and those that fall faster and faster, as measured: the forecast of the second kind is early
+/// rather than late.
+TEST(LeadingPart, AForecastEndsIterationsThatWouldTakeTooLong) {
+    const auto ended_at = [](const std::function<double(double)>& logarithm) {
+        ConvergenceForecast forecast(2048);
+        for (std::size_t m = 16; m <= forecast.most_dimension(); m += std::max<std::size_t>(8, m / 8)) {
+            const double excess = std::exp(logarithm(static_cast<double>(m)));
+            if (excess <= 1.0) return std::pair{m, true};
+            forecast.add(m, excess);
+            if (forecast.too_late()) return std::pair{m, false};
+        }
+        return std::pair{std::size_t{0}, false};
+    };
+    const double first = std::log(1e8);
+    for (const double end : {100.0, 300.0, 450.0})
+        EXPECT_TRUE(ended_at([&](double m) { return first * (1 - m / end); }).second);
+    for (const double end : {1400.0, 5000.0, 1e9}) {
+        const auto [dimension, converged] = ended_at([&](double m) { return first * (1 - m / end); });
+        EXPECT_FALSE(converged);
+        EXPECT_LT(dimension, 240u);  // at the first question
+    }
+    EXPECT_TRUE(ended_at([&](double m) { return first * (1 - std::pow(m / 400, 2)); }).second);
+    EXPECT_FALSE(ended_at([&](double m) { return first * (1 - std::pow(m / 1600, 2)); }).second);
+    EXPECT_FALSE(
+        ended_at([](double m) { return std::min(18.0, 20.0 - 0.06 * std::min(m, 250.0)); }).second);  // stands still
 }
 
 TEST(LeadingPart, RejectsBlocksWithoutASpectrumAndStopsWhenAsked) {
