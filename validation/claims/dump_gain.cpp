@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t most_heads = 8;
 constexpr std::size_t least_tokens = 512;
+constexpr std::size_t most_tokens = 4096;
 constexpr std::size_t gain_trials = 16;
 
 /// The rows of a head, and what does not depend on the rotation of tq-mse.
@@ -23,7 +24,8 @@ struct CodedHead {
     double predicted = 0.0;
 };
 
-/// Some heads of a side of a dump, keys without their rotary embedding where the dump states it.
+/// Some heads of a side of a dump, their first 4096 tokens, keys without their rotary embedding where the dump states
+/// it.
 struct DumpHeads {
     std::shared_ptr<const OpenDumps> open;
     std::vector<const DumpHeadPlace*> places;
@@ -32,7 +34,8 @@ struct DumpHeads {
         const sim::KvDump& dump = *open->dumps[at.dump];
         const sim::DumpView view{.undo_rotary = at.tensor->side == Side::key && sim::has_rotary(dump)};
         const stream::Stream nothing_random({}, "", stream::Role::token_order, 0);
-        return sim::DumpHead(dump, *at.tensor, at.head, view, nothing_random).read_block(0, at.tensor->tokens);
+        return sim::DumpHead(dump, *at.tensor, at.head, view, nothing_random)
+            .read_block(0, std::min(at.tensor->tokens, most_tokens));
     }
     [[nodiscard]] CodedHead coded(const DumpHeadPlace& at, const TrialPlace& place) const {
         CodedHead head{rows(at), {}, 0.0};
@@ -54,13 +57,13 @@ struct CodedHeads {
 DumpHeads heads_of(const std::shared_ptr<const OpenDumps>& open, std::size_t dump, Side side) {
     DumpHeads found{open, {}};
     for (const auto& head : open->heads)
-        if (head.dump == dump && head.tensor->side == side && head.tensor->tokens >= least_tokens &&
-            !found.rows(head).is_zero())
+        if (head.dump == dump && head.tensor->side == side && head.tensor->tokens >= least_tokens)
             found.places.push_back(&head);
     const std::size_t all = found.places.size();
     for (std::size_t i = 0; i < most_heads && all > most_heads; ++i)
         found.places[i] = found.places[i * all / most_heads];
     found.places.resize(std::min(all, most_heads));
+    std::erase_if(found.places, [&](const DumpHeadPlace* at) { return found.rows(*at).is_zero(); });
     return found;
 }
 

@@ -56,9 +56,9 @@ inline constexpr const char* with_bits_left_out = "bits-not-counted";
 /// covariances vanish.
 [[nodiscard]] arma::mat with_shuffled_columns(arma::mat rows, const TrialPlace& place, std::uint64_t replicate);
 
-/// The criterion for a side of one of the dumps, a mean over at most 8 of its heads; none where it has no heads of 512
-/// tokens with entries. What causal-klt and the prediction give is the same in all trials, the rotation of tq-mse
-/// changes.
+/// The criterion for a side of one of the dumps, a mean over at most 8 of its heads and their first 4096 tokens; none
+/// where it has no heads of 512 tokens with entries. What causal-klt and the prediction give is the same in all trials,
+/// the rotation of tq-mse changes.
 [[nodiscard]] std::optional<Criterion> predicted_gain_on(const std::shared_ptr<const OpenDumps>& open, std::size_t dump,
                                                          sim::Side side);
 
