@@ -147,8 +147,11 @@ void print_notes_on_untested(const Arguments& arguments, const validation::OpenD
             };
             const bool rope = id == "rope.cost";
             if (claim == claims.end()) {
-                print_note(arguments, fmt::format("{} is not tested on {}: it has no {}, or all of them are zero", id,
-                                                  path, rope ? "keys" : "blocks"));
+                print_note(arguments,
+                           fmt::format("{} is not tested on {}: it has no {}, or all of them are zero", id, path,
+                                       rope                    ? "keys"
+                                       : id == "spectrum.gain" ? "heads of 512 tokens"
+                                                               : "blocks"));
             } else if (rope) {
                 if (!tests("rotation"))
                     print_note(arguments,

@@ -1,5 +1,6 @@
 #include "estimators/causal/range_coder.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/runtime/error.hpp"
@@ -19,18 +20,27 @@ void RangeEncoder::carry() {
     }
 }
 
-void RangeEncoder::encode(std::uint32_t below, std::uint32_t count, std::uint32_t total) {
-    const std::uint64_t share = range_ / total;
-    const std::uint64_t moved = low_ + share * below;
+void RangeEncoder::narrow(std::uint64_t from, std::uint64_t width) {
+    const std::uint64_t moved = low_ + from;
     if (moved < low_) carry();
     low_ = moved;
-    // The last symbol takes what the division left over.
-    range_ = below + count == total ? range_ - share * below : share * count;
+    range_ = width;
     while (range_ < narrowest) {
         bytes_.push_back(static_cast<std::uint8_t>(low_ >> 56));
         low_ <<= 8;
         range_ <<= 8;
     }
+}
+
+void RangeEncoder::encode(std::uint32_t below, std::uint32_t count, std::uint32_t total) {
+    const std::uint64_t share = range_ / total;
+    // The last symbol takes what the division left over.
+    narrow(share * below, below + count == total ? range_ - share * below : share * count);
+}
+
+void RangeEncoder::encode_bits(std::uint32_t value, unsigned bits) {
+    const std::uint64_t share = range_ >> bits;
+    narrow(share * value, value + 1 == std::uint32_t{1} << bits ? range_ - share * value : share);
 }
 
 std::vector<std::uint8_t> RangeEncoder::finish() {
@@ -62,25 +72,35 @@ std::uint8_t RangeDecoder::next() {
     return 0;
 }
 
-std::uint32_t RangeDecoder::place(std::uint32_t total) {
-    total_ = total;
-    share_ = range_ / total;
-    const std::uint64_t place = code_ / share_;
-    return place < total ? static_cast<std::uint32_t>(place) : total - 1;
-}
-
-void RangeDecoder::take(std::uint32_t below, std::uint32_t count) {
-    code_ -= share_ * below;
-    range_ = below + count == total_ ? range_ - share_ * below : share_ * count;
+void RangeDecoder::take(std::uint64_t from, std::uint64_t width) {
+    code_ -= from;
+    range_ = width;
     while (range_ < narrowest) {
         code_ = code_ << 8 | next();
         range_ <<= 8;
     }
 }
 
+std::uint32_t RangeDecoder::decode(std::span<const std::uint32_t> counts, std::uint32_t total) {
+    // Multiples of a share are compared with the code, because a division takes longer than the few that are needed.
+    const std::uint64_t share = range_ / total;
+    std::uint64_t from = 0;
+    std::uint64_t to = share * counts[0];
+    std::uint32_t symbol = 0;
+    while (symbol + 1 < counts.size() && code_ >= to) {
+        from = to;
+        to += share * counts[++symbol];
+    }
+    take(from, symbol + 1 < counts.size() ? to - from : range_ - from);
+    return symbol;
+}
+
 std::uint32_t RangeDecoder::decode_bits(unsigned bits) {
-    const std::uint32_t value = place(std::uint32_t{1} << bits);
-    take(value, 1);
+    const std::uint64_t share = range_ >> bits;
+    const std::uint32_t most = (std::uint32_t{1} << bits) - 1;
+    const auto value = bits == 1 ? static_cast<std::uint32_t>(code_ >= share)
+                                 : static_cast<std::uint32_t>(std::min<std::uint64_t>(code_ / share, most));
+    take(share * value, value == most ? range_ - share * value : share);
     return value;
 }
 
@@ -119,11 +139,7 @@ void AdaptiveCounts::encode(RangeEncoder& encoder, std::uint32_t symbol) {
 }
 
 std::uint32_t AdaptiveCounts::decode(RangeDecoder& decoder) {
-    const std::uint32_t place = decoder.place(total_);
-    std::uint32_t below = 0;
-    std::uint32_t symbol = 0;
-    while (place >= below + counts_[symbol]) below += counts_[symbol++];
-    decoder.take(below, counts_[symbol]);
+    const std::uint32_t symbol = decoder.decode(counts_, total_);
     adapt(symbol);
     return symbol;
 }

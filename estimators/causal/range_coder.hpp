@@ -16,11 +16,12 @@ public:
     /// A symbol that takes `count` of `total` and begins at `below`: count > 0, below + count <= total <= 2^24.
     void encode(std::uint32_t below, std::uint32_t count, std::uint32_t total);
     /// The lowest `bits` (at most 20) of a number, each value as likely as any other.
-    void encode_bits(std::uint32_t value, unsigned bits) { encode(value, 1, std::uint32_t{1} << bits); }
+    void encode_bits(std::uint32_t value, unsigned bits);
     /// The bytes, after which the encoder is empty.
     [[nodiscard]] std::vector<std::uint8_t> finish();
 
 private:
+    void narrow(std::uint64_t from, std::uint64_t width);
     void carry();
 
     std::uint64_t low_ = 0;
@@ -33,22 +34,20 @@ private:
 class RangeDecoder {
 public:
     explicit RangeDecoder(std::span<const std::uint8_t> bytes);
-    /// The place in [0, total) that the next symbol covers; `take` must follow with this symbol's interval.
-    [[nodiscard]] std::uint32_t place(std::uint32_t total);
-    void take(std::uint32_t below, std::uint32_t count);
+    /// The next symbol, given the counts of all symbols and their sum.
+    [[nodiscard]] std::uint32_t decode(std::span<const std::uint32_t> counts, std::uint32_t total);
     [[nodiscard]] std::uint32_t decode_bits(unsigned bits);
     /// Throws input_error when bytes are left over.
     void require_end() const;
 
 private:
+    void take(std::uint64_t from, std::uint64_t width);
     [[nodiscard]] std::uint8_t next();
 
     std::span<const std::uint8_t> bytes_;
     std::size_t at_ = 0;
     std::uint64_t code_ = 0;
     std::uint64_t range_ = ~std::uint64_t{0};
-    std::uint64_t share_ = 1;  ///< the width of one count of the present symbol
-    std::uint32_t total_ = 1;  ///< the sum of its counts
 };
 
 /// Counts of the symbols 0, 1, ... that follow what was coded.

@@ -160,11 +160,11 @@ struct Claim {
 [[nodiscard]] RegistryEntry entry_of(const Claim& claim);
 [[nodiscard]] const Registry<Claim>& claims();
 struct OpenDumps;
-/// Ids of the claims that can be judged on the blocks of a dump.
-inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive-rank", "rope.cost"};
+/// Ids of the claims that can be judged on the blocks and heads of a dump.
+inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive-rank", "rope.cost", "spectrum.gain"};
 /// These claims for each of the dumps, whose titles are Claim::on, in blocks of so many tokens. A claim is left out
-/// where the dump has no blocks for it: rope.cost needs keys, and a side that is all zero decides nothing. A verdict
-/// holds for that dump only, not for others of its kind.
+/// where the dump has no blocks for it: rope.cost needs keys, spectrum.gain heads of 512 tokens, and a side that is all
+/// zero decides nothing. A verdict holds for that dump only, not for others of its kind.
 [[nodiscard]] std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
                                                  const std::vector<std::string>& titles, std::size_t block_tokens);
 /// The titles of dumps, from their names (OpenDumps::name_of): file names, or the whole name where two are equal.

@@ -8,10 +8,12 @@
 #include "sim/kv/dump_view.hpp"
 #include "validation/claims/block_criteria.hpp"
 #include "validation/claims/fixture.hpp"
+#include "validation/claims/spectrum_gain.hpp"
 #include "validation/kv/open_dumps.hpp"
 
-// Three claims on the blocks of a dump. They are judged on the dump itself, on all of its blocks or on a subset; only
-// the rotation of the quantizer or the random order of tokens varies from trial to trial, and errors are over these.
+// Claims on the blocks and heads of a dump. They are judged on the dump itself, on all of its blocks or on a subset;
+// only the rotation of the quantizer or the random order of tokens varies from trial to trial, and errors are over
+// these.
 
 namespace spiked::validation {
 namespace {
@@ -176,7 +178,9 @@ std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
             "at equal stored bits it saves what the energy of the further components is worth, less the "
             "bits of their factors: on some blocks a gain, on others a loss";
         Claim rotary = about("rope.cost");
+        Claim gain = about("spectrum.gain");
         for (const Side side : {Side::key, Side::value}) {
+            if (auto criterion = predicted_gain_on(open, i, side)) gain.criteria.push_back(*std::move(criterion));
             const DumpSide found = side_of(open, i, side, block_tokens);
             if (found.places.empty()) continue;
             const Blocks blocks = blocks_of(found);
@@ -209,7 +213,7 @@ std::vector<Claim> claims_on_dumps(const std::shared_ptr<const OpenDumps>& open,
                     rotary.criteria.push_back(std::move(criterion));
                 }
         }
-        for (Claim* claim : {&saved, &adaptive, &rotary}) {
+        for (Claim* claim : {&saved, &adaptive, &rotary, &gain}) {
             const auto is_corrected = [](const Criterion& one) { return one.form == Form::corrected; };
             if (std::none_of(claim->criteria.begin(), claim->criteria.end(), is_corrected)) claim->corrected.clear();
             if (!claim->criteria.empty()) claims.push_back(std::move(*claim));

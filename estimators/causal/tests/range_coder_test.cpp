@@ -77,12 +77,11 @@ TEST(RangeCoder, CarriesThroughManyBytes) {
         encoder.encode(0, 1, 3);
         const auto bytes = encoder.finish();
         RangeDecoder decoder(bytes);
-        for (int i = 0; i < 200; ++i) {
-            ASSERT_EQ(decoder.place(1U << 24), (1U << 24) - 1);
-            decoder.take((1U << 24) - 1, 1);
-        }
+        const std::uint32_t wide[] = {(1U << 24) - 1, 1};
+        for (int i = 0; i < 200; ++i) ASSERT_EQ(decoder.decode(wide, 1U << 24), 1U);
         for (std::uint32_t i = 0; i < tail; ++i) ASSERT_EQ(decoder.decode_bits(1), word(i) & 1);
-        ASSERT_EQ(decoder.place(3), 0U);
+        const std::uint32_t three[] = {1, 1, 1};
+        ASSERT_EQ(decoder.decode(three, 3), 0U);
     }
 }
 
@@ -103,12 +102,38 @@ TEST(RangeCoder, RandomIntervalsComeBack) {
     EXPECT_LE(8.0 * static_cast<double>(bytes.size()), ideal * 1.0001 + 16.0);
     RangeDecoder decoder(bytes);
     for (const auto& [below, count, total] : intervals) {
-        const std::uint32_t place = decoder.place(total);
-        ASSERT_GE(place, below);
-        ASSERT_LT(place, below + count);
-        decoder.take(below, count);
+        std::vector<std::uint32_t> counts = {below, count};
+        if (below + count < total) counts.push_back(total - below - count);
+        ASSERT_EQ(decoder.decode(counts, total), 1U);
     }
     decoder.require_end();
+}
+
+TEST(RangeCoder, BitsAreSymbolsOfEqualCounts) {
+    RangeEncoder bits;
+    RangeEncoder symbols;
+    for (std::uint32_t i = 0; i < 5000; ++i) {
+        const unsigned number = 1 + i % 20;
+        const std::uint32_t value = word(i) >> (32 - number);
+        bits.encode_bits(value, number);
+        symbols.encode(value, 1, 1U << number);
+    }
+    const auto bytes = bits.finish();
+    EXPECT_EQ(bytes, symbols.finish());
+    RangeDecoder of_bits(bytes);
+    RangeDecoder of_symbols(bytes);
+    const std::vector<std::uint32_t> equal(1U << 20, 1);
+    for (std::uint32_t i = 0; i < 5000; ++i) {
+        const unsigned number = 1 + i % 20;
+        ASSERT_EQ(of_bits.decode_bits(number), word(i) >> (32 - number));
+        if (number > 8) {
+            (void)of_symbols.decode_bits(number);
+        } else {
+            ASSERT_EQ(of_symbols.decode(std::span(equal).first(1U << number), 1U << number), word(i) >> (32 - number));
+        }
+    }
+    of_bits.require_end();
+    of_symbols.require_end();
 }
 
 TEST(RangeCoder, ReadingBehindTheEndIsAnError) {

@@ -584,7 +584,8 @@ TEST(Claims, AllIdsInUseExist) {
                            "thin-shell",         "sphere.marginal",   "lloyd-max.distortion", "clustered-rows",
                            "bias.linear",        "qjl.mean",          "qjl.variance",         "tq-prod.unbiased",
                            "residual-value",     "signal-error",      "cross-term",           "bits.formula",
-                           "one-bit-saved",      "adaptive-rank",     "whitening.below",      "rope.cost"})
+                           "one-bit-saved",      "adaptive-rank",     "whitening.below",      "rope.cost",
+                           "spectrum.gain"})
         EXPECT_NE(find_claim(id), nullptr) << id;
 }
 
@@ -720,13 +721,14 @@ TEST(Claims, EveryControlChangesItsTrials) {
             std::size_t size = 32;
             if (claim.id == "rope.cost" || claim.id == "bits.formula" || one.summary == Summary::distance) size = 16;
             if (claim.id == "one-bit-saved" || claim.id == "adaptive-rank" || claim.id.starts_with("rank.")) size = 64;
+            const std::uint64_t replicates = claim.id == "spectrum.gain" ? 2 : 60;  // slow
             auto changes = one.negative_controls;
             changes.insert(changes.end(), one.positive_controls.begin(), one.positive_controls.end());
             for (const auto& change : changes) {
                 const auto sum = [&](const std::string& control, double fault = 1.0) {
                     const Trial trial = one.prepare({size, control, {}, "test", fault});
                     double total = 0.0;
-                    for (std::uint64_t replicate = 0; replicate < 60; ++replicate) total += trial(replicate);
+                    for (std::uint64_t replicate = 0; replicate < replicates; ++replicate) total += trial(replicate);
                     return total;
                 };
                 if (change.name == "no-rotation" && claim.id == "rope.cost") continue;  // slow
