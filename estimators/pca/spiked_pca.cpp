@@ -102,6 +102,30 @@ void append_component(SpikedPca& result, const theory::SpikedCovariance& law, do
     result.shrunk.push_back(shrunk_by(options, sample, population, squared, noise_level) * unit);
 }
 
+/// Adds to the errors of cosines what components take from each other: in a sample the vector of component i is turned
+/// towards that of component j by an angle of mean square V_ij, which lowers its cosine by half the sum of the squares.
+/// The vectors that solve b_i / l_i = sum_j K_ij b_j, where K(z) is the quadratic form of the noise's resolvent in the
+/// scores and b_i = sqrt(l_i) times the coordinate on vector i, turn by sqrt(l_i / l_j) K_ij / (1 / l_j - 1 / l_i), and
+/// K_ij has the variance -m'(z_i) / n = 1 / (l_i^2 f_i n): V_ij = l_i l_j / (n f_i (l_i - l_j)^2).
+void add_mixing(SpikedPca& result, double gamma, double samples) {
+    for (std::size_t i = 0; i < result.components; ++i) {
+        if (!(result.cosines[i] > 0.0)) continue;
+        const double own = result.debiased[i] / result.noise_level;
+        const double cleared = 1.0 - gamma / ((own - 1.0) * (own - 1.0));
+        double sum = 0.0, squares = 0.0;
+        for (std::size_t j = 0; j < result.components; ++j) {
+            const double other = result.debiased[j] / result.noise_level;
+            if (j == i) continue;
+            const double turned = own * other / (samples * cleared * (own - other) * (own - other));
+            sum += turned;
+            squares += turned * turned;
+        }
+        // The mean square of half of sum V_ij x_j^2, x_j standard normal.
+        const double mixing = result.cosines[i] * 0.5 * std::sqrt(sum * sum + 2.0 * squares);
+        if (sum > 0.0) result.cosine_errors[i] = std::fmin(1.0, std::hypot(result.cosine_errors[i], mixing));
+    }
+}
+
 void require_usable(Shape shape, const PcaOptions& options) {
     if (shape.rows < 2 || shape.columns < 2)
         throw input_error(
@@ -144,6 +168,7 @@ SpikedPca spiked_pca(std::span<const double> singular_values, Shape shape, const
     const theory::SpikedCovariance law(AspectRatio::of(shape.rows, shape.columns), found.variance);
     for (std::size_t i = 0; i < result.components; ++i)
         append_component(result, law, spectrum.eigenvalues[i], found.variance, unit, std::sqrt(samples), options);
+    add_mixing(result, static_cast<double>(shape.columns) / samples, samples);
     return result;
 }
 

@@ -71,8 +71,9 @@ struct SpikedPca {
 /// The standard errors are the first order in 1/sqrt(n), noise level known, those of eigenvalues for Gaussian scores
 /// (check_samples in sample_checks.hpp has others). They grow without limit towards the threshold, where they mean that
 /// the number is not determined (those of cosines end at 1), and are 0 for a component at or below the edge. At twice
-/// the threshold's distance from the noise level cosines vary 1.3 to 1.8 times as much at n p of 1e4. Data of exactly
-/// low rank (more than half the values 0) have noise level 0, and every component is kept as it is.
+/// the threshold's distance from the noise level cosines vary 1.3 to 1.8 times as much at n p of 1e4. Cosines are
+/// limits, which those of a sample fall short of where eigenvalues are close; their errors include this. Data of
+/// exactly low rank (more than half the values 0) have noise level 0, and every component is kept as it is.
 ///
 /// Throws input_error for fewer than 2 samples or features, precondition_error unless there are min(n, p) descending
 /// values, and usage_error for a noise level or level out of range. Source: Johnstone 2001; Kritchman and Nadler 2008

@@ -1,17 +1,20 @@
 #include "sim/spiked/spiked_sampler.hpp"
 
 #include <algorithm>
+#include <boost/random/chi_squared_distribution.hpp>
 #include <cmath>
 
 #include "core/runtime/error.hpp"
 #include "sim/io/preparation.hpp"
+#include "sim/random/element_engine.hpp"
 
 namespace spiked::sim {
 
 bool same_blocks(const SpikedModel& a, const SpikedModel& b) {
     const auto same_strength = [](SignalStrength one, SignalStrength other) { return one.value == other.value; };
-    return a.colouring == b.colouring && a.seen == b.seen && a.entries.text() == b.entries.text() &&
-           a.left_vectors.text() == b.left_vectors.text() && a.right_vectors.text() == b.right_vectors.text() &&
+    return a.colouring == b.colouring && a.seen == b.seen && a.student_rows == b.student_rows &&
+           a.entries.text() == b.entries.text() && a.left_vectors.text() == b.left_vectors.text() &&
+           a.right_vectors.text() == b.right_vectors.text() &&
            std::equal(a.strengths.begin(), a.strengths.end(), b.strengths.begin(), b.strengths.end(), same_strength) &&
            arma::size(a.variances) == arma::size(b.variances) &&
            std::equal(a.variances.begin(), a.variances.end(), b.variances.begin()) && a.row.same_as(b.row) &&
@@ -39,6 +42,15 @@ void require_possible(const SpikedModel& model) {
         throw usage_error(
             "colouring in the eigenbasis of a matrix with missing entries is not possible (rotations change which are "
             "missing): use dense colouring");
+    if (!(model.student_rows == 0.0 || (model.student_rows > 2.0 && std::isfinite(model.student_rows))))
+        throw usage_error(
+            "student_rows = {} is not possible (degrees of freedom above 2, where rows have a variance, or 0 for "
+            "none): "
+            "give for example 5",
+            model.student_rows);
+    if (model.colouring == Colouring::eigenbasis && model.student_rows > 0.0)
+        throw usage_error(
+            "rows of random scale cannot be coloured in the eigenbasis (a rotation mixes them): use dense colouring");
     if (model.variances.is_empty()) return;
     if (model.variances.n_rows != n || model.variances.n_cols != d)
         throw usage_error("the variances of entries are {} x {} (the block is {} x {}): give one for each entry",
@@ -65,6 +77,14 @@ void lose_entries(SpikedSample& sample, double seen, const stream::Stream& strea
     }
     (void)weight_seen_entries(sample.observed, Missing::uniform);
     sample.noise = sample.observed - sample.signal;
+}
+
+/// Multiplies each row by a random scale of mean square 1 (SpikedModel::student_rows).
+void scale_rows(arma::mat& white, double dof, const stream::Stream& stream) {
+    for (arma::uword i = 0; i < white.n_rows; ++i) {
+        stream::ElementEngine engine(stream, static_cast<std::uint32_t>(i));
+        white.row(i) *= std::sqrt((dof - 2.0) / boost::random::chi_squared_distribution<double>(dof)(engine));
+    }
 }
 
 }  // namespace
@@ -97,6 +117,8 @@ SpikedSample sample(const SpikedModel& model, const stream::StudySeed& seed, std
     fill_entries(model.entries, Stream(seed, cell, Role::noise, replicate), {white.memptr(), white.n_elem});
     white /= std::sqrt(static_cast<double>(d));
     if (!model.variances.is_empty()) white %= arma::sqrt(model.variances);
+    // A spiked model has no other use of this role.
+    if (model.student_rows > 0.0) scale_rows(white, model.student_rows, Stream(seed, cell, Role::channel, replicate));
     SignalSides sides = signal_sides(model, seed, cell, replicate);
     result.left = std::move(sides.left);
     result.right = std::move(sides.right);

@@ -35,6 +35,10 @@ struct SpikedModel {
     /// fraction seen, and 0 where they are missing (`weight_seen_entries`); its noise is what is left without S.
     double seen = 1.0;
     arma::mat variances = {};  ///< n x d; empty: all are 1
+    /// NU > 2: row i of X is multiplied by sqrt((NU - 2) / c_i), where the c_i of a replicate are independent
+    /// chi-square variables with NU degrees of freedom. Rows of Gaussian entries are then multivariate t with NU
+    /// degrees of freedom and covariance 1/d: elliptical noise. 0: no such scales.
+    double student_rows = 0.0;
 };
 
 /// Whether both models draw the same blocks, bit for bit, from the same seed, cell and replicate.
@@ -54,9 +58,9 @@ struct SpikedSample {
 };
 
 /// Throws usage_error when no sample can be drawn: more strengths than min(n, d), vectors that do not fit, eigenbasis
-/// colouring of entries that are not Gaussian, have variances of their own or of which some are missing, variances of
-/// another size, negative or not finite, a probability `seen` that is not above 0 and at most 1. `sample` calls this
-/// function.
+/// colouring of entries that are not Gaussian, have variances or random scales of their own or of which some are
+/// missing, variances of another size, negative or not finite, a probability `seen` that is not above 0 and at most 1,
+/// degrees of freedom of rows that are neither 0 nor above 2. `sample` calls this function.
 void require_possible(const SpikedModel& model);
 
 /// The true vectors of one replicate, in the coordinates of the block.

@@ -56,6 +56,7 @@ std::optional<BlockSource> read_spiked(const toml::table& model, Diagnostics& di
         point.column = read_covariance(inside, "col_cov", diagnostics);
         point.colouring = inside.choice("colouring", point.colouring);
         point.variances = inside.text("variances", "");
+        point.student_rows = inside.number("student_rows", point.student_rows, 0.0, 1e6);
         inside.no_other_keys();
     }
     if (const toml::table* signal = section.table("signal", "{ strength = 2.0 }")) {

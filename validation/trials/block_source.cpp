@@ -38,6 +38,7 @@ Json spiked_json(const SpikedPoint& point) {
         noise.set("variances", Json::object({{"sha256", hex(sha256_of_file(point.variances.substr(file.size())))}}));
     else if (!point.variances.empty())
         noise.set("variances", point.variances);
+    if (point.student_rows > 0.0) noise.set("student_rows", point.student_rows);
     Json json = Json::object({{"kind", "spiked"},
                               {"n", point.rows},
                               {"d", point.columns},
@@ -130,7 +131,21 @@ void reject_impossible(const SpikedPoint& point) {
                           point.columns);
     point.left_vectors.require_room(point.rows, rank);
     point.right_vectors.require_room(point.columns, rank);
+    if (point.student_rows != 0.0 && !(point.student_rows > 2.0))
+        throw usage_error(
+            "student_rows = {} is not possible (degrees of freedom above 2, where rows have a variance, or 0 for "
+            "none): "
+            "give for example 5",
+            point.student_rows);
+    if (point.student_rows > 0.0 && point.seen < 1.0)
+        throw usage_error("seen = {} is given beside student_rows (nothing is known of this noise): leave one out",
+                          point.seen);
     if (point.colouring != sim::Colouring::eigenbasis) return;
+    if (point.student_rows > 0.0)
+        throw usage_error(
+            "colouring = \"eigenbasis\" needs rows of one scale (a rotation mixes them), not student_rows = {}: use "
+            "dense",
+            point.student_rows);
     if (!point.entries.gaussian())
         throw usage_error(
             "colouring = \"eigenbasis\" needs Gaussian entries (only their law is the same in any basis), "
@@ -153,6 +168,7 @@ std::string without_kernels(const SpikedPoint& point, const theory::SeparableLaw
     if (vanishes(law.row()) || vanishes(law.column())) return "noise that vanishes in some direction";
     if (point.seen < 1.0) return "matrices with missing entries";
     if (!point.variances.empty()) return "noise with a variance profile";
+    if (point.student_rows > 0.0) return "rows of random scale";
     return "";
 }
 
@@ -179,7 +195,10 @@ BlockSource spiked_source(const SpikedPoint& point) {
         signal_square += std::pow(source.strengths.back().value, 2) / static_cast<double>(point.rows);
     }
     if (point.seen < 1.0) (void)law_of(point, signal_square);  // rejects noise that would not be separable
-    if (!profile) {
+    if (point.student_rows > 0.0) {
+        source.notes.push_back(
+            "the scales of rows are drawn anew in every block (student_rows): nothing is compared with the theory");
+    } else if (!profile) {
         source.law = [point, signal_square] { return law_of(point, signal_square); };
     } else if (point.left_vectors.spread_evenly() && point.right_vectors.spread_evenly()) {
         source.profile = [profile, aspect = law.aspect()] { return theory::ProfileLaw(*profile, aspect); };
@@ -205,7 +224,7 @@ BlockSource spiked_source(const SpikedPoint& point) {
             sim::build_covariance(point.row, point.rows, sim::MatrixSide::row, seed, cell),
             sim::build_covariance(point.column, point.columns, sim::MatrixSide::column, seed, cell), strengths,
             point.entries, point.left_vectors, point.right_vectors, point.colouring, point.seen,
-            profile ? sim::entry_variances(*profile, point.rows, point.columns) : arma::mat()});
+            profile ? sim::entry_variances(*profile, point.rows, point.columns) : arma::mat(), point.student_rows});
         return PreparedSource{
             [model, seed, cell](std::uint64_t replicate) { return sim::sample(*model, seed, cell, replicate); },
             [model]() -> estimators::KnownNoise {

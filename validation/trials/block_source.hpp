@@ -74,6 +74,9 @@ struct SpikedPoint {
     /// A variance profile of the noise (sim/spiked/variance_profile.hpp) in place of covariances; empty: none. Its
     /// thresholds as units are those of spikes that are spread evenly, and nothing is predicted about other spikes.
     std::string variances = {};
+    /// Rows of random scale, drawn anew in every block (sim::SpikedModel::student_rows); 0: none. Thresholds as units
+    /// are those of the noise without them, and nothing is predicted.
+    double student_rows = 0.0;
 };
 /// Throws usage_error for invalid names and parameters and for sizes that do not fit them, input_error for unusable
 /// files of spectra.

@@ -187,6 +187,50 @@ TEST(SpikedPcaLaw, HasErrorsOfTheEstimatedCosineAndNotItsSpread) {
     }
 }
 
+TEST(SpikedPcaLaw, ErrorsOfCosinesIncludeWhatCloseComponentsTakeFromEachOther) {
+    // Spikes of 16 and 10 turn towards each other by V = 16 * 10 / (n f 6^2) on average, and lose V / 2 of their
+    // cosines.
+    constexpr int replicates = 200;
+    const std::vector<double> spikes = {16.0, 10.0};
+    constexpr std::size_t samples = 240;
+    constexpr std::size_t features = 80;
+    const theory::SpikedCovariance law(AspectRatio::of(samples, features));
+    arma::mat missed(replicates, 2);
+    double held[2] = {0.0, 0.0}, held_alone[2] = {0.0, 0.0};
+    for (int r = 0; r < replicates; ++r) {
+        const auto drawn = covariance_samples(samples, features, spikes, 1.0, "close", static_cast<std::uint64_t>(r));
+        arma::vec values;
+        arma::mat vectors;
+        arma::eig_sym(values, vectors, drawn.data.t() * drawn.data);
+        const arma::vec roots = arma::sqrt(arma::reverse(arma::clamp(values, 0.0, values.max())));
+        const auto found =
+            spiked_pca({roots.memptr(), roots.n_elem}, {samples, features}, {.noise_level = 1.0, .level = 1e-6});
+        ASSERT_EQ(found.components, 2U);
+        for (arma::uword i = 0; i < 2; ++i) {
+            const double truth = std::abs(arma::dot(vectors.col(features - 1 - i), drawn.vectors.col(i)));
+            missed(static_cast<arma::uword>(r), i) = found.cosines[i] - truth;
+            const double alone = law.spread({found.debiased[i]})->estimated_squared_cosine /
+                                 std::sqrt(static_cast<double>(samples)) / (2.0 * found.cosines[i]);
+            held[i] += std::abs(found.cosines[i] - truth) <= 1.96 * found.cosine_errors[i];
+            held_alone[i] += std::abs(found.cosines[i] - truth) <= 1.96 * alone;
+        }
+    }
+    const double z = boost::math::quantile(boost::math::complement(boost::math::normal(), pca_false_alarm / 4.0));
+    const double least = 0.95 - z * std::sqrt(0.95 * 0.05 / replicates);
+    for (arma::uword i = 0; i < 2; ++i) {
+        const double gamma = static_cast<double>(features) / static_cast<double>(samples);
+        const double cleared = 1.0 - gamma / std::pow(spikes[i] - 1.0, 2);
+        const double loss = std::sqrt(law.squared_cosine({spikes[i]}).value) * 0.5 * 160.0 / (samples * cleared * 36.0);
+        const double error = z * arma::stddev(missed.col(i)) / std::sqrt(static_cast<double>(replicates));
+        // A fifth is for higher orders of 1/n.
+        EXPECT_LT(std::abs(arma::mean(missed.col(i)) - loss), error + 0.2 * loss) << i;
+        EXPECT_GT(held[i] / replicates, least) << i;
+        // Controls: no loss, and the errors of a single component.
+        EXPECT_GT(arma::mean(missed.col(i)), error) << i;
+        EXPECT_LT(held_alone[i] / replicates, least) << i;
+    }
+}
+
 TEST(SpikedPcaLaw, KeepsItsLevelWithoutComponents) {
     constexpr int blocks = 300;
     const auto found_at = [&](double level, VarianceRule rule) {

@@ -1,5 +1,6 @@
 #include "sim/spiked/spiked_sampler.hpp"
 
+#include <boost/math/distributions/fisher_f.hpp>
 #include <cmath>
 
 #include "core/files/tests/scratch.hpp"
@@ -244,6 +245,50 @@ TEST(SpikedSamplerBadInput, ModelsThatCannotBeDrawnAreRejected) {
     model.right_vectors = VectorLaw::parse("localised:7", MatrixSide::column);
     expect_error(ErrorKind::usage, [&] { require_possible(model); },
                  {"2 signal vectors \"localised:7\" do not fit into 12 coordinates"});
+}
+
+/// The Kolmogorov distance of |x|^2 NU / (NU - 2) over first rows x from Fisher's law with 6 and NU degrees of freedom,
+/// which a multivariate t with NU degrees of freedom in 6 columns has, over the limit at the tests' rate.
+double distance_from_fisher(const SpikedModel& model, double dof) {
+    constexpr std::size_t count = 4000;
+    const boost::math::fisher_f law(6.0, dof);
+    std::vector<double> values;
+    for (std::uint64_t r = 0; r < count; ++r) {
+        const arma::rowvec row = sample(model, stream::test_seed, "student rows", r).noise.row(0);
+        values.push_back(arma::dot(row, row) * dof / (dof - 2.0));
+    }
+    return stream::kolmogorov_distance(std::move(values), [&](double x) { return boost::math::cdf(law, x); }) /
+           stream::kolmogorov_limit(count, 1.0);
+}
+
+TEST(StudentRows, AreRowsOfAMultivariateT) {
+    SpikedModel model{Covariance::identity(4), Covariance::identity(6), {}};
+    const arma::mat plain = sample(model, stream::test_seed, "student rows", 3).noise;
+    model.student_rows = 5.0;
+    const SpikedSample found = sample(model, stream::test_seed, "student rows", 3);
+    const arma::mat ratio = found.noise / plain;
+    for (arma::uword i = 0; i < 4; ++i) EXPECT_LT(arma::range(ratio.row(i)), 1e-12);  // one scale in a row
+    EXPECT_GT(arma::range(ratio.col(0)), 0.01);
+    EXPECT_FALSE(same_blocks(model, SpikedModel{Covariance::identity(4), Covariance::identity(6), {}}));
+    EXPECT_LT(distance_from_fisher(model, 5.0), 1.0);
+    // Controls: other degrees of freedom, and independent entries of Student's t.
+    SpikedModel other = model;
+    other.student_rows = 3.0;
+    EXPECT_GT(distance_from_fisher(other, 5.0), 1.0);
+    other.student_rows = 0.0;
+    other.entries = EntryLaw::parse("student:5");
+    EXPECT_GT(distance_from_fisher(other, 5.0), 1.0);
+}
+
+TEST(StudentRowsBadInput, DegreesOfFreedomAndColouringThatAreImpossibleAreRejected) {
+    SpikedModel model{Covariance::identity(4), Covariance::identity(6), {}};
+    for (const double dof : {2.0, -1.0, arma::datum::nan, arma::datum::inf}) {
+        model.student_rows = dof;
+        expect_error(ErrorKind::usage, [&] { require_possible(model); }, {"student_rows = ", "above 2"});
+    }
+    model.student_rows = 5.0;
+    model.colouring = Colouring::eigenbasis;
+    expect_error(ErrorKind::usage, [&] { require_possible(model); }, {"rows of random scale", "dense colouring"});
 }
 
 }  // namespace

@@ -142,6 +142,22 @@ TEST(StudyModels, AVarianceProfileWithoutALawIsRejected) {
     expect_rejected(square + "noise = { variances = 3 }", "must be a text in quotes");
 }
 
+TEST(StudyModels, RowsOfRandomScaleHaveNoLimits) {
+    const auto with = [](const std::string& noise, const std::string& rest = "") {
+        return square + "noise = { " + noise + " }\nsignal = { strength = 3.0 }" + rest;
+    };
+    const Experiment experiment = read(with("student_rows = 5"));
+    EXPECT_TRUE(experiment.cells[0].limits.empty());
+    ASSERT_EQ(experiment.notes.size(), 1U);
+    EXPECT_NE(experiment.notes[0].find("drawn anew in every block"), std::string::npos);
+    EXPECT_NE(experiment.cells[0].hash(), read(with("student_rows = 6")).cells[0].hash());
+    EXPECT_EQ(read(with("student_rows = 0")).cells[0].hash(), read(with("")).cells[0].hash());
+    expect_rejected(with("student_rows = 2"), "above 2, where rows have a variance");
+    expect_rejected(with("student_rows = -1"), "\"student_rows\" must be a number");
+    expect_rejected(with("student_rows = 5", "\nseen = 0.5"), "beside student_rows");
+    expect_rejected(with("student_rows = 5, colouring = \"eigenbasis\""), "rows of one scale");
+}
+
 TEST(StudyModels, CountsHaveTheirMeansAsSignal) {
     const std::string counts = "kind = \"counts\"\nn = 40\nd = 60\n";
     const Experiment experiment = read(counts + "components = 2\nmean = 20.0\nrow_spread = 0.3");
