@@ -300,9 +300,10 @@ path = "files.spiked"
 )");
     sim::write_npy(folder + "/data.npy", arma::mat(24, 16, arma::fill::eye));
     const std::string elsewhere = adaptive_folder("ranks-no-files");
-    for (const char* without : {"2", "1"}) {
-        const std::string program = "'" SPIKED_BINARY "-mpi' run study.toml --no-report";
-        const Outcome run = launched("-np 2 " + program + " : -np " + without + " -wdir '" + elsewhere + "' " + program,
+    // The launcher of Open MPI 5.0.7 crashes where it is given two programs, so each rank chooses its folder.
+    for (const char* count : {"4", "3"}) {
+        const Outcome run = launched(std::string("-np ") + count + " sh -c 'test $OMPI_COMM_WORLD_RANK -lt 2 || cd \"" +
+                                         elsewhere + "\"; exec \"" SPIKED_BINARY "-mpi\" run study.toml --no-report'",
                                      in(folder) + " timeout 60 env");
         EXPECT_EQ(run.code, 4) << run.err;
         EXPECT_NE(run.err.find("give every machine the same files"), std::string::npos) << run.err;
