@@ -73,9 +73,10 @@ TEST(SymmetricMatrices, AreEstimatedByTheseLimitsWithANote) {
     ASSERT_EQ(json.find("notes")->items()->size(), 1U);
     EXPECT_NE(json.find("notes")->items()->front().string()->find("the matrix is symmetric: strengths and overlaps"),
               std::string::npos);
-    // The inverse of the outlier, and both overlaps, are those of the symmetric model.
+    // The inverse of the outlier, and both overlaps, are those of the symmetric model. Eigenvalues of noise at either
+    // end may lie above the edge too.
     const Json& estimate = json.find("estimators")->items()->front();
-    ASSERT_EQ(estimate.find("strengths")->items()->size(), 1U);
+    ASSERT_GE(estimate.find("strengths")->items()->size(), 1U);
     const double value = arma::eig_sym(drawn.matrix).eval().back();
     const double inverse = 0.5 * (value + std::sqrt(value * value - 4.0));
     EXPECT_NEAR(*estimate.find("strengths")->items()->front().real(), inverse, 1e-9);
