@@ -233,30 +233,30 @@ private:
     using Side = typename TwoStageReduction<Real>::Side;
 
     /// Reads vectors of the bidiagonal matrix from `first` on and puts zeros behind those of the long side.
-    void read_vectors(Side side, std::size_t first, std::size_t length, Real* lanes) const {
+    void read_vectors(Side side, std::size_t first, std::size_t length, Real* vectors) const {
         if (side == Side::left)
-            bidiagonal_.left(first, lanes);
+            bidiagonal_.left(first, vectors);
         else
-            bidiagonal_.right(first, lanes);
-        std::fill(lanes + short_side_ * kernels::applied_lanes, lanes + length * kernels::applied_lanes, Real(0));
+            bidiagonal_.right(first, vectors);
+        std::fill(vectors + short_side_ * kernels::applied_lanes, vectors + length * kernels::applied_lanes, Real(0));
     }
     /// Transforms vectors of the bidiagonal matrix into those of the block.
     void transform_back(Side side, std::size_t wanted, std::size_t place, std::size_t length, arma::Mat<Real>& to) {
         constexpr std::size_t batch_size = kernels::applied_lanes;
         if (vectors_.size() == 0) vectors_ = AlignedArray<Real>(batch_size * long_side_);
-        Real* const lanes = vectors_.data();
+        Real* const vectors = vectors_.data();
         for (std::size_t first = 0; first < wanted; first += batch_size) {
             stop_point();
             const std::size_t some = std::min(batch_size, wanted - first);
-            read_vectors(side, first, length, lanes);
+            read_vectors(side, first, length, vectors);
             if (side == Side::left)
                 path_.kernels->apply_reflectors(left_reflectors(place), left_scale_.data() + place * short_side_,
-                                                short_side_, length, lanes, some);
+                                                short_side_, length, vectors, some);
             else
                 path_.kernels->apply_reflectors(right_.data() + place * right_size_,
                                                 right_scale_.data() + place * short_side_, short_side_ - 1, length,
-                                                lanes, some);
-            copy_transposed(lanes, batch_size, some, length, to.colptr(first), length);
+                                                vectors, some);
+            copy_transposed(vectors, batch_size, some, length, to.colptr(first), length);
         }
     }
     /// The same for vectors of both sides, of which a null one is not wanted, in groups that threads share.
@@ -276,13 +276,13 @@ private:
             const std::size_t length = side == Side::left ? long_side_ : short_side_;
             const std::size_t first = i % groups * batch_size;
             const std::size_t some = std::min(batch_size, wanted - first);
-            AlignedArray<Real> lanes(batch_size * length);
-            read_vectors(side, first, length, lanes.data());
+            AlignedArray<Real> vectors(batch_size * length);
+            read_vectors(side, first, length, vectors.data());
             if (many)
-                two_stage_->transform_to_band(side, block, lanes.data(), some);
+                two_stage_->transform_to_band(side, block, vectors.data(), some);
             else
-                two_stage_->transform(side, block, lanes.data(), some);
-            copy_transposed(lanes.data(), batch_size, some, length, to->colptr(first), length);
+                two_stage_->transform(side, block, vectors.data(), some);
+            copy_transposed(vectors.data(), batch_size, some, length, to->colptr(first), length);
         });
         two_stage_->forget_vectors();
         if (!many) return;
