@@ -127,9 +127,8 @@ void CompressedCache::check_parts() const {
         require_layer("--extra-bits", layer, side);
         if (evicts())
             throw usage_error(
-                "--extra-bits with \"{}\" is not possible (an eviction fills its budget at one number of bits): leave "
-                "one "
-                "of them out",
+                "--extra-bits with \"{}\" is not possible (an eviction fills its budget at one number of bits): "
+                "leave one of them out",
                 plan_.how.text);
         if (!applies_to(layer, side))
             throw usage_error("--extra-bits {}:{} has no effect (--only leaves this part exact): leave one of them out",

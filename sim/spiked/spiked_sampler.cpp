@@ -45,8 +45,7 @@ void require_possible(const SpikedModel& model) {
     if (!(model.student_rows == 0.0 || (model.student_rows > 2.0 && std::isfinite(model.student_rows))))
         throw usage_error(
             "student_rows = {} is not possible (degrees of freedom above 2, where rows have a variance, or 0 for "
-            "none): "
-            "give for example 5",
+            "none): give for example 5",
             model.student_rows);
     if (model.colouring == Colouring::eigenbasis && model.student_rows > 0.0)
         throw usage_error(
