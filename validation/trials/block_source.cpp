@@ -131,11 +131,7 @@ void reject_impossible(const SpikedPoint& point) {
                           point.columns);
     point.left_vectors.require_room(point.rows, rank);
     point.right_vectors.require_room(point.columns, rank);
-    if (point.student_rows != 0.0 && !(point.student_rows > 2.0))
-        throw usage_error(
-            "student_rows = {} is not possible (degrees of freedom above 2, where rows have a variance, or 0 for "
-            "none): give for example 5",
-            point.student_rows);
+    sim::require_student_rows(point.student_rows);
     if (point.student_rows > 0.0 && point.seen < 1.0)
         throw usage_error("seen = {} is given beside student_rows (nothing is known of this noise): leave one out",
                           point.seen);
