@@ -160,8 +160,14 @@ struct Claim {
 [[nodiscard]] RegistryEntry entry_of(const Claim& claim);
 [[nodiscard]] const Registry<Claim>& claims();
 struct OpenDumps;
-/// Ids of the claims that can be judged on the blocks and heads of a dump.
-inline constexpr const char* claims_about_blocks[] = {"one-bit-saved", "adaptive-rank", "rope.cost", "spectrum.gain"};
+/// The claims that can be judged on the blocks and heads of a dump, by id, and what a dump must have for each.
+struct ClaimAboutBlocks {
+    std::string_view id, needs;
+};
+inline constexpr ClaimAboutBlocks claims_about_blocks[] = {{"one-bit-saved", "blocks"},
+                                                           {"adaptive-rank", "blocks"},
+                                                           {"rope.cost", "keys"},
+                                                           {"spectrum.gain", "heads of 512 tokens"}};
 /// These claims for each of the dumps, whose titles are Claim::on, in blocks of so many tokens. A claim is left out
 /// where the dump has no blocks for it: rope.cost needs keys, spectrum.gain heads of 512 tokens, and a side that is all
 /// zero decides nothing. A verdict holds for that dump only, not for others of its kind.
