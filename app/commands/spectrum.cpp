@@ -155,7 +155,7 @@ Data read_data(const Arguments& arguments) {
             data.notes.push_back(std::move(*note));
     }
     add(ready.notes);
-    if (auto note = note_on_symmetry(data.block->block())) data.notes.push_back(std::move(*note));
+    if (auto note = sim::note_on_symmetry(data.block->block())) data.notes.push_back(std::move(*note));
     note_stripped(data);
     return data;
 }

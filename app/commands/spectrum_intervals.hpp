@@ -22,9 +22,4 @@ struct Uncertainty {
 /// One line for each component.
 [[nodiscard]] std::string intervals_text(const Uncertainty& of);
 
-/// What a symmetric matrix changes: its limits are those of independent entries, their fluctuations are not. Nothing
-/// for other matrices, nor for those of a positive diagonal, which look like covariances. docs/METHODS.md, "Symmetric
-/// matrices".
-[[nodiscard]] std::optional<std::string> note_on_symmetry(const arma::mat& matrix);
-
 }  // namespace spiked::app

@@ -361,6 +361,18 @@ std::optional<std::string> note_on_means(const arma::mat& matrix, double largest
     return std::nullopt;
 }
 
+std::optional<std::string> note_on_symmetry(const arma::mat& matrix) {
+    constexpr double rounding = 1e-8;
+    if (matrix.n_rows != matrix.n_cols || matrix.n_rows < 3 || matrix.diag().min() > 0.0) return std::nullopt;
+    const double largest = arma::abs(matrix).max();
+    if (!(largest > 0.0)) return std::nullopt;
+    for (arma::uword j = 0; j < matrix.n_cols; ++j)
+        for (arma::uword i = 0; i < j; ++i)
+            if (!(std::abs(matrix(i, j) - matrix(j, i)) <= rounding * largest)) return std::nullopt;
+    return "the matrix is symmetric: strengths and overlaps have the limits of independent entries, but vary more, so "
+           "that intervals are too short and tests of the rank take noise for components more often than they say";
+}
+
 double largest_value_of_means(const arma::mat& matrix) {
     constexpr int most_steps = 50;
     constexpr double accuracy = 1e-6;

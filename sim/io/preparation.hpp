@@ -106,7 +106,12 @@ struct NoteContext {
 /// the whole matrix.
 [[nodiscard]] std::optional<std::string> note_on_means(const arma::mat& matrix, double largest_value);
 
-/// The largest singular value for these sentences, by power iteration from the means: right where they make up most of
+/// What a symmetric matrix changes: its limits are those of independent entries, their fluctuations are not. Nothing
+/// for other matrices, nor for those of a positive diagonal, which look like covariances. docs/METHODS.md, "Symmetric
+/// matrices".
+[[nodiscard]] std::optional<std::string> note_on_symmetry(const arma::mat& matrix);
+
+/// The largest singular value for those sentences, by power iteration from the means: right where they make up most of
 /// it, never too large. 0 where the means of rows and columns are 0. Cost O(n d).
 [[nodiscard]] double largest_value_of_means(const arma::mat& matrix);
 
