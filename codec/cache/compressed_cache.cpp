@@ -116,11 +116,12 @@ void CompressedCache::check_parts() const {
     };
     for (const auto& [layer, side] : plan_.only) {
         require_layer("--only", layer, side);
-        if (evicts() && !plan_.only.contains({layer, side == Side::key ? Side::value : Side::key}))
-            throw usage_error(
-                "--only {}:{} with \"{}\" is not possible (eviction removes the keys and the values of a token): name "
-                "both or neither",
-                layer, sim::side_name(side), plan_.how.text);
+        const bool joint = plan_.how.cache && plan_.how.cache->sides;
+        if ((evicts() || joint) && !plan_.only.contains({layer, side == Side::key ? Side::value : Side::key}))
+            throw usage_error("--only {}:{} with \"{}\" is not possible ({}): name both or neither", layer,
+                              sim::side_name(side), plan_.how.text,
+                              joint ? "it codes the keys and the values of a layer together"
+                                    : "eviction removes the keys and the values of a token");
     }
     for (const auto& [part, extra] : plan_.extra_bits) {
         const auto& [layer, side] = part;
@@ -134,6 +135,12 @@ void CompressedCache::check_parts() const {
             throw usage_error("--extra-bits {}:{} has no effect (--only leaves this part exact): leave one of them out",
                               layer, sim::side_name(side));
         const double bits = plan_.bits_of(layer, side);
+        if (plan_.how.cache && plan_.how.cache->sides &&
+            bits != plan_.bits_of(layer, side == Side::key ? Side::value : Side::key))
+            throw usage_error(
+                "--extra-bits {}:{}={:g} with \"{}\" is not possible (it codes the keys and the values of a layer "
+                "together): name both sides with the same number",
+                layer, sim::side_name(side), extra, plan_.how.text);
         try {
             plan_.how.method ? plan_.how.method->quantizer.check_bits(bits) : plan_.how.cache->check_bits(bits);
         } catch (const Error& error) {
@@ -219,14 +226,25 @@ void CompressedCache::require_room(std::size_t tokens) const {
 }
 
 void CompressedCache::attach(sim::ForwardOptions& options, std::size_t tokens) {
-    sequence_tokens_ = tokens;
+    if (plan_.how.cache) {
+        streams_.emplace(model_, *plan_.how.cache, tokens);
+        options.keep_layer = [this](std::size_t layer, std::size_t first_token, const sim::LayerRows& exact) {
+            const auto bits = [&](Side side) {
+                return applies_to(layer, side) ? std::optional(plan_.bits_of(layer, side)) : std::nullopt;
+            };
+            auto coded = streams_->code(layer, first_token, exact, {bits(Side::key), bits(Side::value)});
+            bits_.rows += coded.bits;
+            entries_ += coded.entries;
+            return std::move(coded.rows);
+        };
+        options.layer = [this, others = std::move(options.layer)](const sim::LayerBlock& at) {
+            streams_->note_queries(at);
+            if (others) others(at);
+        };
+        return;
+    }
     if (!evicts()) {
         options.keep = [this](const sim::CacheAddress& place, const arma::fmat& exact) { return keep(place, exact); };
-        if (plan_.how.cache)
-            options.layer = [this, others = std::move(options.layer)](const sim::LayerBlock& at) {
-                note_queries(at);
-                if (others) others(at);
-            };
         return;
     }
     chooses_once_ = options.at_once;
@@ -266,22 +284,16 @@ void CompressedCache::attended(const sim::AttentionBlock& at) {
 
 arma::fmat CompressedCache::coded(const sim::CacheAddress& place, const arma::fmat& exact,
                                   std::span<const std::size_t> tokens, double& bits) {
-    const auto& how = plan_.how;
-    const bool derotated = place.side == Side::key && (how.cache ? how.cache->derotates : how.method->unrope);
+    const bool derotated = place.side == Side::key && plan_.how.method->unrope;
     const std::vector<double> positions(tokens.begin(), tokens.end());
     auto rows = arma::conv_to<arma::mat>::from(exact);
     if (derotated) rows = sim::undo_rope(rows, model_.rope, positions);
     try {
-        arma::mat back;
-        if (how.cache) {
-            back = streamed(place, rows, bits);
-        } else {
-            const auto& codec = codecs_->at(codec_index(model_, place.layer, place.side, place.head));
-            estimators::AnalysedBlock block(std::move(rows));
-            const auto encoded = codec.encode(block).encoded;
-            bits += 8.0 * static_cast<double>(encoded.bytes.size());
-            back = codec.decode(encoded.bytes, exact.n_rows);
-        }
+        const auto& codec = codecs_->at(codec_index(model_, place.layer, place.side, place.head));
+        estimators::AnalysedBlock block(std::move(rows));
+        const auto encoded = codec.encode(block).encoded;
+        bits += 8.0 * static_cast<double>(encoded.bytes.size());
+        arma::mat back = codec.decode(encoded.bytes, exact.n_rows);
         if (derotated) back = sim::apply_rope(back, model_.rope, positions);
         return arma::conv_to<arma::fmat>::from(back);
     } catch (const Error& error) {
@@ -291,46 +303,14 @@ arma::fmat CompressedCache::coded(const sim::CacheAddress& place, const arma::fm
     }
 }
 
-arma::mat CompressedCache::streamed(const sim::CacheAddress& place, const arma::mat& rows, double& bits) {
-    auto& stream = streams_[codec_index(model_, place.layer, place.side, place.head)];
-    const bool keys = place.side == Side::key;
-    if (place.first_token == 0) {
-        const estimators::CacheGroup head{keys ? std::size_t{1} : 0, keys ? 0 : std::size_t{1},
-                                          keys ? queries_of(place.layer, place.head) : std::vector<arma::mat>{}};
-        stream = std::make_shared<estimators::CausalStream>(*plan_.how.cache, plan_.bits_of(place.layer, place.side),
-                                                            rows, head, sequence_tokens_);
-    }
-    if (stream == nullptr) throw precondition_error("the first block of a sequence was not coded");
-    return stream->code(rows, bits);
-}
-
-void CompressedCache::note_queries(const sim::LayerBlock& at) {
-    if (at.first_token >= estimators::causal_block) return;
-    arma::fmat& rows = first_queries_[at.layer];
-    rows = at.first_token == 0 ? at.queries : arma::fmat(arma::join_cols(rows, at.queries));
-}
-
-std::vector<arma::mat> CompressedCache::queries_of(std::size_t layer, std::size_t head) const {
-    const auto found = first_queries_.find(layer);
-    if (found == first_queries_.end()) return {};
-    arma::mat all;
-    const std::size_t group = model_.heads / model_.kv_heads;
-    for (std::size_t q = head * group; q < (head + 1) * group; ++q) {
-        const arma::fmat own = found->second.cols(q * model_.head_dim, (q + 1) * model_.head_dim - 1);
-        all = arma::join_cols(all, sim::undo_rope(arma::conv_to<arma::mat>::from(own), model_.rope, 0.0));
-    }
-    return {all};
-}
-
 arma::fmat CompressedCache::keep(const sim::CacheAddress& place, const arma::fmat& exact) {
     if (!applies_to(place.layer, place.side)) return exact;
     std::vector<std::size_t> tokens(exact.n_rows);
     for (std::size_t t = 0; t < tokens.size(); ++t) tokens[t] = place.first_token + t;
     entries_ += static_cast<double>(exact.n_elem);
-    const std::size_t sinks = place.first_token == 0 ? std::min<std::size_t>(plan_.sinks, exact.n_rows) : 0;
+    const std::size_t sinks = place.first_token == 0 ? plan_.sinks : 0;
     if (sinks == 0) return coded(place, exact, tokens, bits_.rows);
     bits_.rows += 16.0 * static_cast<double>(sinks * exact.n_cols);
-    if (sinks == exact.n_rows) return exact;
     arma::fmat rows = exact;
     rows.tail_rows(exact.n_rows - sinks) =
         coded(place, arma::fmat(exact.tail_rows(exact.n_rows - sinks)), std::span(tokens).subspan(sinks), bits_.rows);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "estimators/caches/causal_stream.hpp"
+#include "codec/cache/layer_streams.hpp"
 #include "estimators/caches/eviction.hpp"
 #include "sim/llama/llama.hpp"
 
@@ -68,9 +68,8 @@ struct CacheBits {
 /// own random rotation, drawn anew for each sequence, so errors over sequences include the variance of the rotations.
 /// Copies share the codecs and count separately.
 ///
-/// A cache method that codes heads apart (causal-klt) codes the blocks of a head as they fill, each from those before
-/// it, with a step of its own for each block (causal_stream.hpp), keys without their rotary embedding and weighted
-/// by the queries of the first block. It needs blocks of 128 tokens, and a copy for each sequence.
+/// A causal cache method (causal-klt, causal-klt-joint) codes the blocks as they fill (LayerStreams). It needs blocks
+/// of 128 tokens, and a copy for each sequence.
 ///
 /// Eviction: after each block of tokens, and for each kv head, the eviction selects among the rows that are still kept
 /// as many as fit the budget, keys and values together.
@@ -87,8 +86,8 @@ struct CacheBits {
 class CompressedCache {
 public:
     /// Throws usage_error for bit widths that the method does not support, for layers that do not exist, for extra bits
-    /// of a part that is not compressed, for sinks that fill a block, and for an eviction that is restricted to one
-    /// side of a layer.
+    /// of a part that is not compressed, for sinks that fill a block, and for an eviction or a joint code of keys and
+    /// values that is restricted to one side of a layer or has other bits there.
     CompressedCache(const sim::LlamaConfig& model, CachePlan plan);
 
     /// Draws the rotations for the given sequence; a new object has those of sequence 0. Cost: a decomposition of a
@@ -143,20 +142,15 @@ private:
     };
     [[nodiscard]] LayerBudget layer_budget(std::size_t layer, std::size_t seen) const;
     [[nodiscard]] arma::fmat keep(const sim::CacheAddress& place, const arma::fmat& exact);
-    [[nodiscard]] arma::mat streamed(const sim::CacheAddress& place, const arma::mat& rows, double& bits);
-    void note_queries(const sim::LayerBlock& at);
-    [[nodiscard]] std::vector<arma::mat> queries_of(std::size_t layer, std::size_t head) const;
     void attended(const sim::AttentionBlock& at);
     void evict(std::size_t layer, std::size_t head, std::size_t seen, sim::CachedHead& cached);
 
     sim::LlamaConfig model_;
     CachePlan plan_;
     std::shared_ptr<const std::map<std::size_t, estimators::Compressor>> codecs_;  ///< by layer, side and head
-    std::map<std::size_t, std::shared_ptr<estimators::CausalStream>> streams_;     ///< in the same order
-    std::map<std::size_t, arma::fmat> first_queries_;  ///< of the first block by layer, if there are streams
-    std::size_t sequence_tokens_ = 0;                  ///< of the sequence that is attached, or 0
-    std::vector<Head> heads_;                          ///< by layer and head, if rows are evicted
-    std::vector<std::size_t> layers_;                  ///< layers whose rows are evicted, ascending
+    std::optional<LayerStreams> streams_;  ///< of the sequence that is attached, for a causal method
+    std::vector<Head> heads_;              ///< by layer and head, if rows are evicted
+    std::vector<std::size_t> layers_;      ///< layers whose rows are evicted, ascending
     std::size_t window_ = estimators::observation_window;
     bool observed_ = false;
     bool chooses_once_ = false;

@@ -2,44 +2,18 @@
 
 #include "core/runtime/error.hpp"
 #include "estimators/caches/cache_parts.hpp"
-#include "estimators/caches/causal_stream.hpp"
-#include "estimators/causal/causal_codec.hpp"
-#include "estimators/causal/causal_scales.hpp"
+#include "estimators/caches/causal_group.hpp"
 
 // causal-klt, causal-klt-joint: causal transform coding as a cache method.
 namespace spiked::estimators {
 namespace {
 
-/// What the coder of a group of heads knows before it sees the tokens.
-struct CausalGroup {
-    CausalOptions options;
-    JoinedHeads heads;
-    std::vector<std::vector<std::int8_t>> weights;  ///< of the heads of keys; empty: none
-
-    [[nodiscard]] bool joins() const { return heads.keys + heads.values > 1; }
-    [[nodiscard]] bool scales() const { return joins() || !weights.empty(); }
-    [[nodiscard]] CausalShape shape(bool scaled) const {
-        return scaled ? joined_shape(heads) : CausalShape{(heads.keys + heads.values) * heads.dimension};
-    }
-    [[nodiscard]] std::vector<std::int8_t> exponents(const arma::mat& rows) const {
-        if (!scales()) return {};
-        if (!joins()) return weights.front();
-        const std::size_t first = options.sink && rows.n_rows > 1 ? 1 : 0;
-        return joined_exponents(rows.rows(first, std::min<std::size_t>(rows.n_rows, causal_block) - 1), heads, weights);
-    }
-};
-
 void write_bytes(BitWriter& writer, Item item, std::span<const std::uint8_t> bytes) {
     for (const std::uint8_t byte : bytes) writer.write(item, byte, 8);
 }
 
-/// The number of bytes of the codec's header: step, exponents, first token.
-std::size_t header_size(const CausalShape& shape, const CausalOptions& options) {
-    return 2 + shape.scales() + (options.sink ? 2 * shape.columns : 0);
-}
-
 Encoded encode_group(const CausalGroup& group, double bits, const arma::mat& rows) {
-    const CausalShape shape = group.shape(group.scales());
+    const CausalShape shape = group.shape();
     const CausalCode code =
         encode_causal_at(bits, rows, shape, group.options, {.exponents = group.exponents(rows)}, 0.01);
     BitWriter writer;
@@ -66,7 +40,7 @@ arma::mat decode_group(const CausalGroup& group, std::span<const std::uint8_t> b
     const std::uint8_t scaled = take(1).front();
     if (scaled > 1) throw input_error("a causal code begins with {} (0 or 1): the data is damaged", scaled);
     const CausalShape shape = group.shape(scaled == 1);
-    const auto header = take(header_size(shape, group.options));
+    const auto header = take(group.header_size(shape));
     CausalCode code{{header.begin(), header.end()}, {}, tokens};
     for (std::size_t t = 0; t < tokens; t += causal_block) {
         BitReader length(take(4));
@@ -87,13 +61,7 @@ void check_cache_causal(const CacheMethod& method, double bits) {
 
 CacheCoder cache_causal(const CacheMethod& method, const CacheInput& input) {
     const NameOptions& own = method.own;
-    const CacheGroup& given = input.group;
-    const std::size_t heads = given.keys + given.values;
-    if (heads == 0 || input.channels % heads != 0)
-        throw precondition_error("{} channels of {} heads", input.channels, heads);
-    CausalGroup group{causal_options(own, input.channels), {given.keys, given.values, input.channels / heads}, {}};
-    if (own.choice_or_default("weights") == "queries")
-        for (const arma::mat& queries : given.queries) group.weights.push_back(query_exponents(queries));
+    const CausalGroup group(method, input.channels, input.group);
     spiked::located([&] { return '"' + own.text() + '"'; }, [&] { check_causal({input.channels}, group.options); });
     const double bits = input.bits;
     RowQuantizer coder = in_double(

@@ -52,12 +52,6 @@ std::vector<std::string> and_causal_caches(std::vector<std::string> names) {
     return names;
 }
 
-std::vector<std::string> and_caches_of_heads(std::vector<std::string> names) {
-    for (auto& name : makers().names())
-        if (cache_method(name).heads_apart()) names.push_back(std::move(name));
-    return names;
-}
-
 CacheMethod cache_method(std::string_view text) {
     const CacheMaker* maker = find_maker(text);
     if (maker == nullptr) throw precondition_error("{} is not a cache method", text);
@@ -85,12 +79,6 @@ std::optional<CacheMethod> causal_cache(std::string_view text) {
     if (!is_cache_method(text)) return std::nullopt;
     CacheMethod method = cache_method(text);
     return method.causal() ? std::optional(std::move(method)) : std::nullopt;
-}
-
-std::optional<CacheMethod> cache_of_heads(std::string_view text) {
-    if (!is_cache_method(text)) return std::nullopt;
-    CacheMethod method = cache_method(text);
-    return method.heads_apart() ? std::optional(std::move(method)) : std::nullopt;
 }
 
 void CacheMethod::check_bits(double bits) const { maker->check(*this, bits); }

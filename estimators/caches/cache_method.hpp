@@ -43,16 +43,13 @@ struct CacheMethod {
 [[nodiscard]] bool is_cache_method(std::string_view text);
 /// The names of the calibrated ones.
 [[nodiscard]] std::vector<std::string> calibrated_caches();
-/// The names and those of all cache methods, of the causal ones, or of those that code heads apart unless their options
-/// say otherwise: for the messages that list what a command accepts.
+/// The names and those of all cache methods, or of the causal ones: for the messages that list what a command accepts.
 [[nodiscard]] std::vector<std::string> and_caches(std::vector<std::string> names = {});
 [[nodiscard]] std::vector<std::string> and_causal_caches(std::vector<std::string> names = {});
-[[nodiscard]] std::vector<std::string> and_caches_of_heads(std::vector<std::string> names = {});
 /// Throws usage_error for an unknown option or quantizer, and precondition_error for an unknown name.
 [[nodiscard]] CacheMethod cache_method(std::string_view text);
-/// The cache method of this name if it is causal, or if it codes heads apart. Throws usage_error for its options.
+/// The cache method of this name if it is causal. Throws usage_error for its options.
 [[nodiscard]] std::optional<CacheMethod> causal_cache(std::string_view text);
-[[nodiscard]] std::optional<CacheMethod> cache_of_heads(std::string_view text);
 /// The options that have an effect on a cache method: its own, and those of the quantizer that codes its latent
 /// coordinates.
 [[nodiscard]] std::vector<OptionSpec> cache_options(const CacheMethod& method);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/runtime/error.hpp"
-#include "estimators/causal/causal_scales.hpp"
 
 namespace spiked::estimators {
 namespace {
@@ -27,15 +26,6 @@ double repaid_over(std::size_t blocks, std::size_t tokens) {
 constexpr double block_tolerance = 0.03;
 constexpr double first_tolerance = 0.005;
 
-bool is_on(const NameOptions& own, const char* key) { return own.choice_or_default(key) == "on"; }
-
-/// The shape and the scales of one head: weights of its pairs where there are queries.
-CausalShape shape_of(const CacheMethod& method, std::size_t channels, const CacheGroup& group, CausalSettings& to) {
-    if (group.queries.empty() || method.own.choice_or_default("weights") != "queries") return {channels};
-    to.exponents = query_exponents(group.queries.front());
-    return joined_shape({1, 0, channels});
-}
-
 /// Bits per entry that are left for the bytes of a block of rows, of which `overhead` bits are stored beside them. A
 /// block of fewer than 128 tokens bears its part of the overhead only, which could be all of its bits.
 double rate_left(double bits, double overhead, const arma::mat& rows) {
@@ -44,58 +34,39 @@ double rate_left(double bits, double overhead, const arma::mat& rows) {
 }
 
 /// Settings of a sequence, chosen on its first block.
-CausalSettings settings_of(const CacheMethod& method, double bits, const arma::mat& rows, const CacheGroup& group,
-                           const CausalOptions& options, std::size_t tokens) {
-    CausalSettings settings;
-    const CausalShape shape = shape_of(method, rows.n_cols, group, settings);
+CausalSettings settings_of(const CausalGroup& group, double bits, const arma::mat& rows, std::size_t tokens) {
     if (rows.is_empty() || !rows.is_finite())
         throw input_error(
             "a block of {} tokens is empty or holds NaN or infinity (it cannot be coded): check the model",
             rows.n_rows);
+    CausalSettings settings;
+    settings.exponents = group.exponents(rows);
+    const CausalShape shape = group.shape();
     if (rows.n_rows < causal_block || rows.n_rows == tokens) {
         settings.step =
-            encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, options, settings, first_tolerance).step();
+            encode_causal_at(rate_left(bits, flag_bits, rows), rows, shape, group.options, settings, first_tolerance)
+                .step();
         return settings;
     }
-    const std::size_t header = 2 + shape.scales() + (options.sink ? 2 * shape.columns : 0);
-    const double once = flag_bits + 8.0 * static_cast<double>(header) - step_bits;
+    const double once = flag_bits + 8.0 * static_cast<double>(group.header_size(shape)) - step_bits;
     const double blocks =
         tokens > causal_block ? static_cast<double>(tokens) / static_cast<double>(causal_block) : planned_blocks;
     const double beside = once / blocks + length_bits + step_bits;
-    settings.step = expected_causal_step(rate_left(bits, beside, rows), blocks, rows, shape, options, settings);
+    settings.step = expected_causal_step(rate_left(bits, beside, rows), blocks, rows, shape, group.options, settings);
     return settings;
-}
-
-CausalShape shape_of(const CacheMethod& method, std::size_t channels, const CacheGroup& group) {
-    CausalSettings ignored;
-    return shape_of(method, channels, group, ignored);
 }
 
 }  // namespace
 
-CausalOptions causal_options(const NameOptions& own, std::size_t columns) {
-    CausalOptions options;
-    options.sink = is_on(own, "sink");
-    options.basis = own.choice_or_default("basis") == "past";
-    options.predict = is_on(own, "ar");
-    options.dependent = is_on(own, "dependent");
-    options.adapt = is_on(own, "adapt");
-    options.live = own.choice_or_default("freeze") == "never";
-    if (!options.live) options.freeze = own.whole_or_default("freeze");
-    options.update = own.whole("update").value_or(
-        std::max<std::size_t>(own.whole_or_default("update"), least_causal_update(columns)));
-    options.lambda = own.number("lambda").value_or(options.dependent ? 0.3 : 0.12);
-    return options;
-}
-
 CausalStream::CausalStream(const CacheMethod& method, double bits, const arma::mat& first_block,
-                           const CacheGroup& group, std::size_t tokens)
+                           const CacheGroup& heads, std::size_t tokens)
+    : CausalStream(CausalGroup(method, first_block.n_cols, heads), bits, first_block, tokens) {}
+
+CausalStream::CausalStream(const CausalGroup& group, double bits, const arma::mat& first_block, std::size_t tokens)
     : bits_(bits),
       tokens_(tokens),
-      options_(causal_options(method.own, first_block.n_cols)),
-      shape_(shape_of(method, first_block.n_cols, group)),
-      encoder_(shape_, options_, settings_of(method, bits, first_block, group, options_, tokens), first_block.row(0)),
-      decoder_(shape_, options_, encoder_.header()) {}
+      encoder_(group.shape(), group.options, settings_of(group, bits, first_block, tokens), first_block.row(0)),
+      decoder_(group.shape(), group.options, encoder_.header()) {}
 
 double CausalStream::due(std::size_t channels) const {
     const auto entries = static_cast<double>(causal_block * channels);

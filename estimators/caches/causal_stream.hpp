@@ -3,17 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/text/name_options.hpp"
-#include "estimators/caches/cache_method.hpp"
-#include "estimators/causal/causal_codec.hpp"
+#include "estimators/caches/causal_group.hpp"
 
 namespace spiked::estimators {
 
-/// The options in the name of causal-klt or causal-klt-joint. Where it names no `update`, this is the default, or what
-/// so many columns need.
-[[nodiscard]] CausalOptions causal_options(const NameOptions& own, std::size_t columns);
-
-/// causal-klt of one head while its tokens arrive, in blocks of 128; only the last may have fewer.
+/// causal-klt or causal-klt-joint of the heads of a group while their tokens arrive, in blocks of 128; only the last
+/// may have fewer.
 ///
 /// Later blocks are not known when one is coded, so that each has a step of its own, 16 bits beside its length. The
 /// first block, whose basis is not known yet, takes about as much more than B as it would with one step for the whole
@@ -27,11 +22,12 @@ namespace spiked::estimators {
 /// coding".
 class CausalStream {
 public:
-    /// `first_block`: its rows, for the choice of the step and for the first token. `group`: one head and its queries.
-    /// `tokens`: those of the whole sequence, 0 where it is not known; blocks after them are coded as if it were not.
-    /// Fewer than 128 rows are taken to be the whole sequence. Cost: 2.5 blocks are coded up to 10 times, mostly 3;
-    /// later a block up to 10 times, mostly 1 or 2.
-    CausalStream(const CacheMethod& method, double bits, const arma::mat& first_block, const CacheGroup& group,
+    /// `first_block`: its rows, channels of a head beside those of another, for the choice of the step and for the
+    /// first token. `heads`: of which the channels are, and their queries. `tokens`: those of the whole sequence, 0
+    /// where it is not known; blocks after them are coded as if it were not. Fewer than 128 rows are taken to be the
+    /// whole sequence. Cost: 2.5 blocks are coded up to 10 times, mostly 3; later a block up to 10 times, mostly 1
+    /// or 2.
+    CausalStream(const CacheMethod& method, double bits, const arma::mat& first_block, const CacheGroup& heads,
                  std::size_t tokens = 0);
 
     /// The rows of the next block as a decoder returns them; adds the bits that are stored for them, with those of the
@@ -41,12 +37,11 @@ public:
     [[nodiscard]] const std::vector<std::uint8_t>& header() const { return encoder_.header(); }
 
 private:
+    CausalStream(const CausalGroup& group, double bits, const arma::mat& first_block, std::size_t tokens);
     [[nodiscard]] double due(std::size_t channels) const;
 
     double bits_;
     std::size_t tokens_;  ///< of the sequence, or 0
-    CausalOptions options_;
-    CausalShape shape_;
     CausalEncoder encoder_;
     CausalDecoder decoder_;
     std::size_t blocks_ = 0;  ///< coded so far

@@ -143,7 +143,7 @@ const Registry<Eviction>& evictions() {
 
 KeptAndCoded parse_kept_and_coded(std::string_view text) {
     KeptAndCoded result{std::string(text), nullptr, std::nullopt};
-    result.cache = cache_of_heads(text);
+    result.cache = causal_cache(text);
     if (result.cache) return result;
     const std::size_t plus = text.find('+');
     const auto parts = split(text, '+');
@@ -156,7 +156,7 @@ KeptAndCoded parse_kept_and_coded(std::string_view text) {
                 "{} or {}+tq-mse",
                 text, name, name, name);
     if (result.eviction == nullptr)
-        result.method = method_named(text, and_caches_of_heads(evictions().names()));
+        result.method = method_named(text, and_causal_caches(evictions().names()));
     else if (plus != std::string_view::npos) {
         const std::string_view coding = text.substr(plus + 1);
         if (is_cache_method(coding))

@@ -54,7 +54,7 @@ struct KeptAndCoded {
     std::string text;
     const Eviction* eviction = nullptr;
     std::optional<MethodSpec> method;
-    std::optional<CacheMethod> cache = {};  ///< in place of both: one that codes heads apart (cache_of_heads)
+    std::optional<CacheMethod> cache = {};  ///< in place of both: a causal one
 };
 /// Throws the errors of method_named and of cache_method.
 [[nodiscard]] KeptAndCoded parse_kept_and_coded(std::string_view text);

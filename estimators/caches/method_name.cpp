@@ -20,9 +20,7 @@ MethodSpec method_named(std::string_view text, std::span<const std::string> also
             const CacheMethod method = cache_method(text);
             throw usage_error("\"{}\" {}codes whole sequences (not a block): use spiked kv frontier or kv run{}", text,
                               method.heads_apart() ? "" : "joins heads and ",
-                              method.heads_apart() ? ", and for whole caches kv encode, kv perplexity or kv retrieve"
-                              : method.causal()    ? ", and for whole caches kv encode"
-                                                   : "");
+                              method.causal() ? ", and for whole caches kv encode, kv perplexity or kv retrieve" : "");
         }
     } else if (const std::string_view front = written.substr(0, plus);
                plus + 1 < written.size() && is_cache_method(front)) {

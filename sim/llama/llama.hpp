@@ -24,6 +24,14 @@ struct CacheAddress {
 /// embedding.
 using CacheReplacer = std::function<arma::fmat(const CacheAddress& address, const arma::fmat& exact)>;
 
+/// Keys and values of a block of tokens in all heads of a layer, tokens x kv_heads * head_dim each; keys after the
+/// rotary embedding.
+struct LayerRows {
+    arma::fmat keys, values;
+};
+/// Returns what later tokens attend to instead of `exact`, of the same sizes.
+using LayerReplacer = std::function<LayerRows(std::size_t layer, std::size_t first_token, const LayerRows& exact)>;
+
 /// Queries (tokens x heads * head_dim), keys and values (tokens x kv_heads * head_dim) of a block of tokens in one
 /// layer; queries and keys after the rotary embedding.
 struct LayerBlock {
@@ -59,7 +67,9 @@ using CacheEvictor = std::function<void(std::size_t layer, std::size_t head, std
 struct ForwardOptions {
     std::size_t block_tokens = 128;
     CacheReplacer keep = {};  ///< empty: the cache stays exact
-    /// Called instead of `keep`. Not with `keep_own`.
+    /// Called instead of `keep`, once for all heads of a layer; what is said of `keep` below holds for it too.
+    LayerReplacer keep_layer = {};
+    /// Called instead of both. Not with `keep_own`.
     CacheEvictor evict = {};
     /// The number of tokens in front of the questions. If given, `keep` or `evict` is called for all blocks of these
     /// tokens, also for the last one where it is not full, and for no later block. Otherwise it is called for all full

@@ -75,9 +75,33 @@ void cache_rows(std::vector<HeadCache>& cache, const arma::fmat& keys, const arm
         cache[h].append(of_head(keys, h, head_dim), of_head(values, h, head_dim), first);
 }
 
+/// Replaces the rows of all heads of a layer from token `at` on.
+void replace_layer(std::vector<HeadCache>& cache, std::size_t layer, std::size_t at, std::size_t rows,
+                   const LayerReplacer& keep) {
+    LayerRows exact;
+    for (const HeadCache& head : cache) {
+        exact.keys = arma::join_rows(exact.keys, head.copied(Side::key, at, rows));
+        exact.values = arma::join_rows(exact.values, head.copied(Side::value, at, rows));
+    }
+    const LayerRows left = keep(layer, at, exact);
+    const std::size_t head_dim = exact.keys.n_cols / cache.size();
+    for (std::size_t h = 0; h < cache.size(); ++h) {
+        cache[h].overwrite(Side::key, at, of_head(left.keys, h, head_dim));
+        cache[h].overwrite(Side::value, at, of_head(left.values, h, head_dim));
+    }
+}
+
+/// Whether the options say what replaces blocks.
+bool replaces(const ForwardOptions& options) { return options.keep || options.keep_layer; }
+
 /// Replaces the cached blocks of a layer from token `from` to token `end`, or evicts.
 void replace_rows(std::vector<HeadCache>& cache, std::size_t layer, std::size_t from, std::size_t end,
                   const ForwardOptions& options) {
+    if (options.keep_layer && !options.evict) {
+        for (std::size_t at = from; at < end; at += options.block_tokens)
+            replace_layer(cache, layer, at, std::min(options.block_tokens, end - at), options.keep_layer);
+        return;
+    }
     for (std::size_t h = 0; h < cache.size(); ++h) {
         HeadCache& cached = cache[h];
         if (options.evict) {
@@ -205,7 +229,7 @@ void LlamaSession::append_part(std::span<const std::int32_t> tokens) {
         if (options_.layer) options_.layer({l, tokens_, queries, keys, values});
 
         cache_rows(caches_[l], keys, values, tokens_);
-        if (options_.keep && options_.keep_own) replace_rows(caches_[l], l, block_, end, options_);
+        if (replaces(options_) && options_.keep_own) replace_rows(caches_[l], l, block_, end, options_);
         state += layer.output.product(attended(l, queries));
         const arma::fmat mlp_input = rms_norm(state, layer.mlp_norm, c.norm_epsilon);
         state += layer.down.product(silu_product(layer.gate.product(mlp_input), layer.up.product(mlp_input)));
@@ -218,7 +242,7 @@ void LlamaSession::append_part(std::span<const std::int32_t> tokens) {
     if (tokens_ < block_end()) return;
     const std::size_t context = options_.context.value_or(0);
     const bool replaceable = !options_.context || (options_.at_once ? end == context : end <= context);
-    if ((options_.keep || options_.evict) && !options_.keep_own && replaceable)
+    if ((replaces(options_) || options_.evict) && !options_.keep_own && replaceable)
         due_from_ = options_.at_once ? 0 : block_;
     block_ = tokens_;
 }

@@ -371,8 +371,7 @@ TEST(CompressedCache, StreamsACausalTransformOfEachHead) {
             const arma::fmat queries = gaussian_rows(128, 2 * dim, 9);
             const arma::fmat rows = exact.rows(t, t + 127);
             options.layer({0, t, queries, rows, rows});
-            all = arma::join_cols(all, options.keep({0, sim::Side::key, 0, t}, rows));
-            (void)options.keep({0, sim::Side::value, 0, t}, rows);
+            all = arma::join_cols(all, options.keep_layer(0, t, {rows, rows}).keys);
         }
         decoded.push_back(all);
         bits.push_back(own.stored_bits().total() - before);
@@ -386,8 +385,9 @@ TEST(CompressedCache, StreamsACausalTransformOfEachHead) {
     sim::ForwardOptions known;
     own.attach(known, 384);
     const double before = own.stored_bits().total();
-    for (std::size_t t = 0; t < 384; t += 128) (void)known.keep({0, sim::Side::value, 0, t}, exact.rows(t, t + 127));
-    EXPECT_NEAR((own.stored_bits().total() - before) / (384.0 * dim), 3.0, 0.03);
+    for (std::size_t t = 0; t < 384; t += 128)
+        (void)known.keep_layer(0, t, {exact.rows(t, t + 127), exact.rows(t, t + 127)});
+    EXPECT_NEAR((own.stored_bits().total() - before) / (2 * 384.0 * dim), 3.0, 0.03);
     sim::expect_error(
         ErrorKind::usage,
         [&] {
@@ -395,7 +395,13 @@ TEST(CompressedCache, StreamsACausalTransformOfEachHead) {
         },
         {"blocks of 128 tokens", "leave --block out"});
     sim::expect_error(ErrorKind::usage, [] { (void)cache_requests({"causal-klt"}, {9.0}); }, {"0.25 to 8"});
-    sim::expect_error(ErrorKind::usage, [] { (void)cache_requests({"causal-klt-joint"}, {2.0}); }, {"joins heads"});
+    const auto rejected = [&](CachePlan wrong, const char* reason) {
+        wrong.how = estimators::parse_kept_and_coded("causal-klt-joint");
+        wrong.bits = 3.0;
+        sim::expect_error(ErrorKind::usage, [&] { (void)CompressedCache(model, wrong); }, {reason, "together"});
+    };
+    rejected({.only = {{0, sim::Side::key}}}, "--only 0:key");
+    rejected({.extra_bits = {{{0, sim::Side::value}, 1.0}}}, "--extra-bits 0:value=1");
 }
 
 TEST(CompressedCache, RejectsInvalidBudgetsAndCacheParts) {

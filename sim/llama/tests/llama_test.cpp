@@ -102,6 +102,37 @@ TEST(Llama, LaterTokensAttendToTheReplacedBlocks) {
     for (std::size_t t = 1; t < lost.size(); ++t) EXPECT_EQ(lost[t] == exact[t], t <= 16) << t;
 }
 
+TEST(Llama, ReplacesTheBlocksOfALayerAtOnceAsThoseOfItsHeads) {
+    const ScratchFolder scratch;
+    const Reference expected = make_reference(scratch, "untied", 40);
+    const Llama model(expected.folder);
+    const auto scale = [](std::size_t layer, std::size_t head, Side side, std::size_t token) {
+        return 0.5F + 0.1F * static_cast<float>(2 * layer + head) + (side == Side::key ? 0.05F : 0.0F) +
+               0.01F * static_cast<float>(token / 16);
+    };
+    ForwardOptions apart{.block_tokens = 16};
+    apart.keep = [&](const CacheAddress& at, const arma::fmat& block) -> arma::fmat {
+        return scale(at.layer, at.head, at.side, at.first_token) * block;
+    };
+    ForwardOptions together{.block_tokens = 16};
+    std::size_t calls = 0;
+    together.keep_layer = [&](std::size_t layer, std::size_t first_token, const LayerRows& exact) {
+        ++calls;
+        LayerRows left = exact;
+        for (std::size_t head = 0; head < 2; ++head) {
+            left.keys.cols(8 * head, 8 * head + 7) *= scale(layer, head, Side::key, first_token);
+            left.values.cols(8 * head, 8 * head + 7) *= scale(layer, head, Side::value, first_token);
+        }
+        return left;
+    };
+    for (const bool own : {false, true}) {
+        apart.keep_own = together.keep_own = own;
+        calls = 0;
+        EXPECT_EQ(nats_of(model, expected.tokens, 40, together), nats_of(model, expected.tokens, 40, apart)) << own;
+        EXPECT_EQ(calls, 3U * (own ? 3 : 2));  // layers, blocks: with keep_own also the last
+    }
+}
+
 /// Keys and values of full past blocks are scaled in all layers, so that the changes also propagate through the layers.
 TEST(Llama, AgreesWithNumpyForAChangedCache) {
     const ScratchFolder scratch;
