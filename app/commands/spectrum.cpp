@@ -71,7 +71,14 @@ struct Data {
     std::optional<std::size_t> covariance_of;  ///< the number of samples
     sim::Preparation preparation;
     sim::SeenEntries entries = {};
+    estimators::Precision precision = estimators::Precision::float64;
     std::vector<std::string> notes;
+
+    /// A singular value, or a number of that unit; `0` where it is a rounding error beside the largest singular value.
+    [[nodiscard]] std::string value_cell(double value) const {
+        const double scale = singular_values.empty() ? 0.0 : singular_values.front();
+        return std::abs(value) < rounding_of(precision, shape) * scale ? "0" : reports::four_digits(value);
+    }
 };
 
 /// The singular values that noise of this shape has.
@@ -107,6 +114,7 @@ void decompose(const Arguments& arguments, Data& data) {
 Data read_data(const Arguments& arguments) {
     Data data;
     data.file = arguments.positionals.front();
+    data.precision = chosen_precision(arguments);
     data.preparation = read_preparation(arguments);
     const bool keep_empty = arguments.has("--keep-empty");
     const bool covariances = arguments.has("--covariance");
@@ -140,8 +148,8 @@ Data read_data(const Arguments& arguments) {
         located(of_file, [&] { return sim::prepared(std::move(read.matrix), data.preparation); });
     data.entries = std::move(ready.entries);
     using EmptyLines = estimators::AnalysedBlock::EmptyLines;
-    data.block.emplace(std::move(ready.matrix), keep_empty ? EmptyLines::keep : EmptyLines::strip,
-                       estimators::Precision::float64, thread_count(arguments.count("--threads")));
+    data.block.emplace(std::move(ready.matrix), keep_empty ? EmptyLines::keep : EmptyLines::strip, data.precision,
+                       thread_count(arguments.count("--threads")));
     decompose(arguments, data);
     data.whole = {data.block->block().n_rows, data.block->block().n_cols};
     data.shape = data.block->shape();
@@ -157,13 +165,10 @@ Data read_data(const Arguments& arguments) {
     add(ready.notes);
     if (auto note = sim::note_on_symmetry(data.block->block())) data.notes.push_back(std::move(*note));
     note_stripped(data);
+    if (data.precision == estimators::Precision::float32)
+        data.notes.push_back(fmt::format("decomposed in float: singular values are within {:.1g} of the largest",
+                                         rounding_of(data.precision, data.shape)));
     return data;
-}
-
-/// A singular value, or a number of that unit; `0` where it is a rounding error beside the largest singular value.
-std::string value_cell(double value, const std::vector<double>& singular_values) {
-    const double scale = singular_values.empty() ? 0.0 : singular_values.front();
-    return std::abs(value) < reports::rounding_level * scale ? "0" : reports::four_digits(value);
 }
 
 /// The size of the matrix and its largest singular values.
@@ -177,12 +182,12 @@ std::string head_text(const Data& data) {
     if (data.leading) return text + leading_text(*data.leading, data.shape.short_side());
     text += "largest singular values:";
     for (std::size_t i = 0; i < std::min<std::size_t>(8, data.singular_values.size()); ++i)
-        text += " " + value_cell(data.singular_values[i], data.singular_values);
+        text += " " + data.value_cell(data.singular_values[i]);
     text += data.singular_values.size() > 8 ? " ...\n" : "\n";
     return text;
 }
 
-std::string estimate_text(const Estimate& estimate, const std::vector<double>& singular_values, theory::Loss loss) {
+std::string estimate_text(const Estimate& estimate, const Data& data, theory::Loss loss) {
     const auto& found = estimate.shrinkage;
     std::string text = fmt::format("\n{} ({} loss): rank {}", estimate.name, theory::name_of(loss), found.rank);
     if (found.bulk_edge)
@@ -202,9 +207,9 @@ std::string estimate_text(const Estimate& estimate, const std::vector<double>& s
             *estimate.uncertainty.next_p_value, found.rank);
     if (found.rank == 0) return text;
     reports::TextTable table({"component", "observed", "strength", "overlap left", "overlap right", "shrunk"});
-    const auto cell = [&](double value) { return value_cell(value, singular_values); };
+    const auto cell = [&](double value) { return data.value_cell(value); };
     for (std::size_t i = 0; i < found.rank; ++i)
-        table.add({std::to_string(i + 1), cell(singular_values[i]), cell(found.strengths[i]),
+        table.add({std::to_string(i + 1), cell(data.singular_values[i]), cell(found.strengths[i]),
                    reports::four_digits(found.overlap_left[i]), reports::four_digits(found.overlap_right[i]),
                    cell(found.shrunk[i])});
     return text + table.text() + intervals_text(estimate.uncertainty);
@@ -326,6 +331,7 @@ Json spectrum_json(const Data& data, const std::vector<Estimate>& estimates, the
          {"share_seen", data.entries.share},
          {"independent_rows", data.independent.rows},
          {"independent_cols", data.independent.columns},
+         {"precision", enum_name(data.precision)},
          {"covariance_of", data.covariance_of ? Json(*data.covariance_of) : Json()},
          {"stripped_rows", data.whole.rows - data.shape.rows},
          {"stripped_cols", data.whole.columns - data.shape.columns},
@@ -368,7 +374,7 @@ int run_spectrum(const Arguments& arguments) {
         return 0;
     }
     std::string text = head_text(data);
-    for (const auto& estimate : estimates) text += estimate_text(estimate, data.singular_values, loss);
+    for (const auto& estimate : estimates) text += estimate_text(estimate, data, loss);
     if (!picture.empty()) text += fmt::format("{}: {}\n", arguments.text("--plot"), picture);
     print_text(text);
     return 0;
@@ -395,6 +401,10 @@ Command spectrum_command() {
          "", false},
         {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "",
          false},
+        {"--precision", one_of<estimators::Precision>(),
+         "numbers of the decomposition: float takes about half the time and memory, and loses values that are a "
+         "millionth of the largest; estimators with transforms in front decompose in double",
+         std::string(enum_name(estimators::Precision::float64)), false},
         threads_option(),
     };
     std::vector<OptionSpec> before = {

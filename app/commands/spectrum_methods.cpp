@@ -91,6 +91,18 @@ std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& argument
     return chosen;
 }
 
+estimators::Precision chosen_precision(const Arguments& arguments) {
+    for (const char* option : {"--covariance", "--values"})
+        if (arguments.has("--precision") && arguments.has(option))
+            throw usage_error("--precision has no effect with {} (which computes in double): leave one out", option);
+    return enum_named<estimators::Precision>(arguments.text("--precision"), "--precision");
+}
+
+double rounding_of(estimators::Precision precision, estimators::Shape shape) {
+    if (precision == estimators::Precision::float64) return reports::rounding_level;
+    return 1e-6 + 4e-9 * static_cast<double>(std::max(shape.rows, shape.columns));
+}
+
 void reject_rank_without_end(const estimators::SpectralMethod& method, std::size_t rank,
                              const estimators::LeadingPart& leading, estimators::Shape shape) {
     const std::size_t count = leading.values.size();

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "app/cli/command.hpp"
+#include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/leading/leading_part.hpp"
 #include "estimators/svd/shape.hpp"
 #include "estimators/transforms/spectral_method.hpp"
@@ -12,6 +13,12 @@ namespace spiked::app {
 /// The estimators of `spiked spectrum`, parsed before the file is read, so that errors in the names and options that do
 /// not go together are reported first. With --values there may be none.
 [[nodiscard]] std::vector<estimators::SpectralMethod> chosen_methods(const Arguments& arguments, theory::Loss loss);
+
+/// The numbers of the decomposition. Throws usage_error for --precision where there is none.
+[[nodiscard]] estimators::Precision chosen_precision(const Arguments& arguments);
+/// What the singular values of such a decomposition may be off by, as a fraction of the largest: the bound of
+/// BatchDecomposition for float, reports::rounding_level for double.
+[[nodiscard]] double rounding_of(estimators::Precision precision, estimators::Shape shape);
 
 /// With --values: throws a usage_error where as many components were found as there are values, so that there may be
 /// more.

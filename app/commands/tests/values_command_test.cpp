@@ -139,5 +139,45 @@ TEST(ValuesOption, RejectsWhatNeedsTheOtherValuesAndSaysWhy) {
         EXPECT_EQ(spiked(fmt::format("spectrum {} --values 30 --estimator {}", path, name)).code, 0) << name;
 }
 
+TEST(SpectrumInFloat, IsWithinTheBoundThatItsNoteStates) {
+    const std::string path = values_matrix("in-float.npy", 300, 200);
+    const Json exact = values_json(path);
+    const Json rough = values_json(path + " --precision float");
+    EXPECT_EQ(*exact.find("precision")->string(), "double");
+    EXPECT_EQ(*rough.find("precision")->string(), "float");
+    const auto& expected = *exact.find("singular_values")->items();
+    const auto& found = *rough.find("singular_values")->items();
+    ASSERT_EQ(found.size(), expected.size());
+    const double bound = (1e-6 + 4e-9 * 300) * number(expected.front());
+    double largest = 0.0;
+    for (std::size_t i = 0; i < found.size(); ++i)
+        largest = std::max(largest, std::abs(number(found[i]) - number(expected[i])));
+    EXPECT_LE(largest, bound);
+    EXPECT_GT(largest, 1e-12 * number(expected.front()));  // it was not computed in double
+    EXPECT_NE(rough.text().find("decomposed in float: singular values are within 2e-06 of the largest"),
+              std::string::npos);
+    EXPECT_EQ(exact.text().find("decomposed in float"), std::string::npos);
+    const Json& of_exact = exact.find("estimators")->items()->front();
+    const Json& of_rough = rough.find("estimators")->items()->front();
+    EXPECT_EQ(number(of_rough, "rank"), number(of_exact, "rank"));
+    EXPECT_NEAR(number(of_rough, "bulk_edge") / number(of_exact, "bulk_edge"), 1.0, 1e-4);
+
+    // A value beside which the others are below that bound.
+    arma::mat wide(40, 30, arma::fill::zeros);
+    wide.diag().fill(1e-8);
+    wide(0, 0) = 1.0;
+    sim::write_matrix(scratch("wide.npy"), wide);
+    const std::string words = "spectrum " + scratch("wide.npy") + " --estimator svd:2";
+    EXPECT_NE(spiked(words).out.find("1.000 1.000e-08"), std::string::npos) << spiked(words).out;
+    EXPECT_NE(spiked(words + " --precision float").out.find("1.000 0 0"), std::string::npos);
+    for (const std::string other : {"--values 4", "--covariance 300"}) {
+        const Outcome rejected = spiked("spectrum " + path + " --precision float " + other);
+        EXPECT_EQ(rejected.code, 2);
+        EXPECT_NE(rejected.err.find("--precision has no effect with " + other.substr(0, other.find(' '))),
+                  std::string::npos)
+            << rejected.err;
+    }
+}
+
 }  // namespace
 }  // namespace spiked::app
