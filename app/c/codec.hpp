@@ -1,12 +1,26 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 
 #include "app/c/spiked.h"
+#include "estimators/caches/cache_method.hpp"
 #include "estimators/compressors/compressor.hpp"
 
+/// A method for blocks, or a causal one for whole sequences.
 struct spiked_codec {
-    spiked::estimators::Compressor compressor;
+    std::optional<spiked::estimators::Compressor> compressor;
+    std::optional<spiked::estimators::CacheCoder> sequence;
     std::size_t dim = 0;
+
+    [[nodiscard]] spiked::estimators::Compressor::Result encode(spiked::estimators::AnalysedBlock& block) const {
+        if (compressor) return compressor->encode(block);
+        return {sequence->sequence.encode(block.block())};
+    }
+    [[nodiscard]] arma::mat decode(std::span<const std::uint8_t> bytes, std::size_t rows) const {
+        return compressor ? compressor->decode(bytes, rows) : sequence->sequence.decode(bytes, rows);
+    }
 };
 
 namespace spiked::c {

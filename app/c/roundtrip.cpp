@@ -89,8 +89,8 @@ private:
     void code(std::size_t c, std::size_t b, estimators::AnalysedBlock& block) const {
         const spiked_codec& codec = *codecs[c];
         const std::size_t rows = block.block().n_rows;
-        const auto coded = codec.compressor.encode(block);
-        const arma::mat back = codec.compressor.decode(coded.encoded.bytes, rows);
+        const auto coded = codec.encode(block);
+        const arma::mat back = codec.decode(coded.encoded.bytes, rows);
         const std::size_t place = c * static_cast<std::size_t>(blocks.count) + b;
         if (codes != nullptr) {
             codes[place] = code_of(codec, coded, rows);

@@ -355,13 +355,15 @@ SPIKED_API int spiked_law_quantiles(const spiked_law* law, const double* probabi
 typedef struct spiked_codec spiked_codec;
 
 /* method: a quantizer or SPECTRAL+QUANTIZER, as in `spiked quantize`: "tq-mse", "eoptshrink+tq-mse", "svd:1+kivi".
- * (`unrope+` is rejected: the positions of keys are the caller's.)
+ * (`unrope+` is rejected: the positions of keys are the caller's.) Or "causal-klt" or "causal-klt-joint": its rows are
+ * the tokens of a whole sequence in their order, keys without their rotary embedding, and bits the stored bits an entry.
  * dim: entries of a row. bits: index bits of an entry.
  * options: optional; "key=value" separated by blanks or commas, the options of `spiked quantize` without their dashes:
  *   rotation codebook norm group factor-bits factor-codebook open-loop axis residual, where they have an effect on the
  *   method (SPIKED_USAGE otherwise); seed (hexadecimal, default 0x5eed); index (which rotation of the seed, default 0:
  *   one per layer, head and side). A method that begins with mean+ needs axis=key or axis=value: only keys have their
- *   means stored.
+ *   means stored. A causal method takes keys and values instead, the numbers of heads whose columns stand beside each
+ *   other, keys first; each is then scaled to equal spread. Default: one head, not scaled.
  * Sets *codec, or to NULL on failure. */
 SPIKED_API int spiked_codec_create(const char* method, int64_t dim, double bits, const char* options,
                                    spiked_codec** codec);
@@ -377,7 +379,7 @@ SPIKED_API const char* spiked_ledger_item(int64_t item);
 typedef struct spiked_code {
     double ledger[SPIKED_LEDGER_ITEMS]; /* bits per entry */
     double bits_per_entry;              /* their sum, times the entries 8 times the bytes but for a last unfilled one */
-    double paper_bits;                  /* by the paper's formula, which leaves out norms and singular values */
+    double paper_bits;                  /* by the paper's formula, without norms and singular values; NaN: it has none */
     double relative_l2; /* ||X - X^||_F / ||X||_F; NaN from spiked_codec_encode, which decodes nothing */
     int64_t bytes;
     int64_t rank; /* of the low-rank part */

@@ -12,6 +12,7 @@
 #include "core/text/json_fields.hpp"
 #include "core/text/printable.hpp"
 #include "estimators/caches/method_name.hpp"
+#include "estimators/causal/causal_codec.hpp"
 
 // The header of a container, and the blocks that follow from it.
 namespace spiked::codec {
@@ -21,7 +22,6 @@ constexpr std::string_view format_name = "spiked-kv";
 constexpr std::array coded_sides = {sim::Side::key, sim::Side::value};
 constexpr std::size_t longest_row = 1024;
 constexpr std::uint64_t largest_slab = std::uint64_t{1} << 26;
-constexpr std::size_t most_joined = 2048;
 
 bool joins_heads(const KvContainerHeader& header) { return header.cache && !header.cache->heads_apart(); }
 
@@ -45,8 +45,9 @@ Unsupported beyond_bounds(const KvContainerHeader& header, std::size_t index) {
                             coded.dim, most_entries),
                 "choose a smaller --block or dump fewer heads a tensor"};
     const std::size_t channels = BlockPlace{index}.channels(header);
-    if (joins_heads(header) && channels > most_joined)
-        return {fmt::format("{} joins {} channels, at most {} are coded", header.method.text, channels, most_joined),
+    if (joins_heads(header) && channels > estimators::most_causal_columns)
+        return {fmt::format("{} joins {} channels, at most {} are coded", header.method.text, channels,
+                            estimators::most_causal_columns),
                 "choose causal-klt, for several heads with heads=G"};
     return {};
 }
@@ -169,9 +170,9 @@ KvContainerHeader KvContainerHeader::parse(const Json& json, const std::string& 
             header.cache->check_bits(header.bits);
             return estimators::MethodSpec{.text = method_text};
         }
-        auto method = estimators::method_named(method_text);
-        method.quantizer.check_bits(header.bits);
-        return method;
+        auto named = estimators::method_named(method_text);
+        named.quantizer.check_bits(header.bits);
+        return named;
     });
     if (header.cache) header.derotated = fields.boolean("derotated");
     const JsonFields options(fields.member("options"), where + ": options of the header");

@@ -11,6 +11,9 @@ namespace spiked::estimators {
 /// Tokens of a coded block; the last block of a sequence may have fewer.
 inline constexpr std::size_t causal_block = 128;
 
+/// The most columns that files and other programs may ask for: a basis takes time with their cube.
+inline constexpr std::size_t most_causal_columns = 2048;
+
 /// Parts of causal transform coding. Encoder and decoder must have the same.
 struct CausalOptions {
     bool sink = true;          ///< row 0 is stored in fp16; a copy of row 1 is coded in its place

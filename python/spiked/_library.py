@@ -32,7 +32,7 @@ LONG_CALL = 5e7
 # Methods that decompose copies or parts of a matrix, and encoders that search, take far longer than one decomposition. A
 # name does not tell the number of copies, of which there are at most 65535.
 _MANY_DECOMPOSITIONS = re.compile(r"signflip|[:=](pa|ddpa|bcv)(?![a-z])")
-_SEARCHING = re.compile(r"tcq|qtip|trellis|pq")
+_SEARCHING = re.compile(r"tcq|qtip|trellis|pq|causal")
 # Seconds that Ctrl-C waits for such a call to stop. What does not stop by then goes on in its thread.
 LONGEST_STOP = 0.5
 

@@ -337,6 +337,8 @@ class Misuse(unittest.TestCase):
         for arguments, message in (
             ({"key": "tq-msee"}, "tq-mse"),
             ({"value": "unrope+tq-mse"}, "values have no rotary embedding"),
+            ({"value": "causal-klt"}, "value is 'causal-klt' .it codes a whole sequence"),
+            ({"key": "unrope+causal-klt-joint:ar=off"}, "key is .*codes a whole sequence"),
             ({"keep": "coded"}, "decoded.*packed"),
             ({"block": 0}, "block is 0"),
             ({"bits": 17}, "bits"),

@@ -74,6 +74,45 @@ class EqualsTheCommand(unittest.TestCase):
                 np.testing.assert_array_equal(found.decoded, np.load(decoded))
 
 
+class Sequences(unittest.TestCase):
+    """Causal methods: the rows are the tokens of a sequence."""
+
+    def test_equals_kv_run_on_the_values_of_a_head(self):
+        rng = np.random.default_rng(5)
+        values = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 32)) + 0.1 * rng.standard_normal((300, 32))
+        values = values.astype(np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "values.npy"
+            np.save(path, values.reshape(1, 1, 300, 32))
+            for method, bits in (("causal-klt", 2.5), ("causal-klt:basis=none:freeze=128", 3)):
+                words = ["--side", "value", "--method", method, "--bits", bits, "--residual", 0, "--attention", "none"]
+                row = command("kv", "run", path, *words)["rows"][0]
+                found = spiked.quantize(values, method, bits)
+                self.assertAlmostEqual(found.bits_per_entry, row["bits_per_entry"], places=12)
+                self.assertAlmostEqual(found.relative_l2, row["relative_l2"], places=12)
+                self.assertLess(abs(found.bits_per_entry - bits), 0.02 * bits)
+
+    def test_keys_and_values_share_a_basis_whatever_their_size(self):
+        rng = np.random.default_rng(6)
+        rows = rng.standard_normal((512, 4)) @ rng.standard_normal((4, 64)) + 0.1 * rng.standard_normal((512, 64))
+        rows[:, 32:] *= 100  # values, much larger than keys
+        joint = spiked.Codec("causal-klt-joint", 64, 2, keys=2, values=2)
+        code = joint.encode(rows)
+        decoded = pickle.loads(pickle.dumps(joint)).decode(code)
+        for part in (slice(0, 32), slice(32, 64)):
+            self.assertLess(np.linalg.norm(decoded[:, part] - rows[:, part]) / np.linalg.norm(rows[:, part]), 0.1)
+        one = spiked.quantize(rows, "causal-klt", 2).decoded  # control: nothing scales the keys to the values
+        self.assertGreater(np.linalg.norm(one[:, :32] - rows[:, :32]) / np.linalg.norm(rows[:, :32]), 0.3)
+        self.assertTrue(np.isnan(code.paper_bits))
+        self.assertLess(abs(8 * len(code.bytes) / rows.size - 2), 0.03)
+        with self.assertRaisesRegex(spiked.UsageError, "keys=1 values=1"):
+            spiked.Codec("causal-klt-joint", 64, 2)
+        with self.assertRaisesRegex(spiked.UsageError, "group has no effect on causal-klt"):
+            spiked.Codec("causal-klt", 64, 2, group=8)
+        with self.assertRaises(spiked.InputError):
+            joint.decode(code.bytes[:-3], rows=512)
+
+
 class Ledger(unittest.TestCase):
     def test_bits_are_those_of_the_bytes(self):
         X = matrix(48, 64)

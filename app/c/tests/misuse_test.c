@@ -248,6 +248,15 @@ static void codecs(void) {
     FAILS(made("svd:1+tq-mse", 2, "factor_bits=9"), SPIKED_USAGE, "9");
     FAILS(made("svd:1+tq-mse", 2, "open-loop=yes"), SPIKED_USAGE, "open-loop=true");
     FAILS(made("tq-mse", 2, "seed=green"), SPIKED_USAGE, "green");
+    FAILS(made("causal-klt", 9, NULL), SPIKED_USAGE, "0.25 to 8");
+    FAILS(made("causal-klt", 2, "seed=7"), SPIKED_USAGE, "seed has no effect on causal-klt");
+    FAILS(made("causal-klt", 2, "keys=x"), SPIKED_USAGE, "keys=x is no whole number");
+    FAILS(made("causal-klt:heads=0", 2, "keys=3,values=4"), SPIKED_USAGE, "3 heads of keys and 4 of values");
+    FAILS(made("causal-klt-joint", 2, NULL), SPIKED_USAGE, "write keys=1 values=1");
+    FAILS(made("causal-klt:basis=no", 2, NULL), SPIKED_USAGE, "basis");
+    FAILS(made("unrope+causal-klt", 2, NULL), SPIKED_USAGE, "unrope");
+    FAILS(made("kvtc", 2, NULL), SPIKED_USAGE, "codes whole sequences");
+    FAILS(spiked_codec_create("causal-klt", INT64_C(1) << 60, 2, NULL, &codec), SPIKED_USAGE, "at most 2048 columns");
     FAILS(made("tq-mse", 2, "index=-1"), SPIKED_USAGE, "index=-1");
     FAILS(made("tq-mse", 2, "norm=fp16,norm=fp32"), SPIKED_USAGE, "norm is given twice");
     FAILS(made("svd:1+tq-mse", 2, "factor_bits=5 factor-bits=5"), SPIKED_USAGE, "factor-bits is given twice");

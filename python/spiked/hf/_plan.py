@@ -215,6 +215,12 @@ class Plan:
             raise UsageError(f"{type(model).__name__} has an encoder (only decoders are supported): use another model")
         if value.startswith(UNROPE):
             raise UsageError(f"value is {value!r} (values have no rotary embedding): leave out {UNROPE}")
+        for side, method in (("key", key), ("value", value)):
+            if method.removeprefix(UNROPE).split(":")[0] in [known["name"] for known in list_methods("caches")]:
+                raise UsageError(
+                    f"{side} is {method!r} (it codes a whole sequence, and a cache of a model grows by blocks): use another "
+                    "method here, and spiked kv perplexity or kv retrieve for this one"
+                )
         self.methods = {"key": key, "value": value}
         self.bits, self.block, self.keep, self.sequence = bits, int(block), keep, int(sequence)
         self._options = options
