@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/cli/command.hpp"
+#include "app/commands/theory_covariance.hpp"
 #include "app/commands/theory_profile.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
@@ -214,6 +215,9 @@ void add_close_strengths(Json& document, const std::vector<CloseStrengths>& clos
 
 int run_theory(const Arguments& arguments) {
     const std::optional<Size> size = read_size(arguments);
+    if (arguments.has("--population"))
+        return run_covariance_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
+    reject_covariance_options(arguments);
     if (arguments.has("--variances"))
         return run_profile_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
     reject_profile_options(arguments);
@@ -306,7 +310,7 @@ Command theory_command() {
                   {"--residual-energy", number("SHARE", {.least = 0.0, .most = 1.0}),
                    "with --bits: fraction of the energy that a low-rank part leaves in the residual", "1", false},
                   {"--rank", whole("R"), "with --bits: rank of that low-rank part", "0", false}});
-    options = joined({options, of_profile, of_noise, of_quantizers});
+    options = joined({options, of_profile, covariance_options(), of_noise, of_quantizers});
     return {"theory",
             "edge, detection threshold, outliers, overlaps and shrinkers for given noise",
             {"spiked theory --aspect 1 --strength 1.5,2,4",
@@ -315,6 +319,7 @@ Command theory_command() {
              "spiked theory --aspect 1 --strength 1.5,2,4 --plot transition.svg",
              "spiked theory --aspect 1 --strength 3 --seen 0.4",
              "spiked theory --variances blocks:1,4/9,0.5 --size 64x128 --strength 3",
+             "spiked theory --population 5,2,1.2 --size 400x200",
              "spiked theory --size 128x128 --bits 2,3,4 --residual-energy 0.27 --rank 5"},
             {},
             0,

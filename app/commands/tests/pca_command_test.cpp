@@ -189,5 +189,68 @@ TEST(PcaCommand, ExplainsWhatItCannotUse) {
     rejected(scratch("pca_data.npy") + " --center rows", 2, "--center");
 }
 
+/// What theory says of samples, against 300 of them.
+TEST(TheoryOfACovariance, IsWhatSamplesShowOnAverageAndHowMuchTheyVary) {
+    constexpr std::size_t samples = 300, features = 150, draws = 300;
+    const Outcome found = spiked("theory --population 2.5,8,.6 --noise-variance .5 --size 300x150 --json");
+    ASSERT_EQ(found.code, 0) << found.err;
+    const Json json = found.json();
+    const Json& model = *json.find("covariance");
+    const double half = std::sqrt(.5);
+    EXPECT_NEAR(number(model, "upper_edge"), .5 * (1 + half) * (1 + half), 1e-12);
+    EXPECT_NEAR(number(model, "lower_edge"), .5 * (1 - half) * (1 - half), 1e-12);
+    EXPECT_NEAR(number(model, "detection_threshold"), .5 * (1 + half), 1e-12);
+    const auto& population = *model.find("population")->items();
+    ASSERT_EQ(population.size(), 3U);
+    arma::mat values(draws, 3), cosines(draws, 2);
+    for (std::size_t draw = 0; draw < draws; ++draw) {
+        const auto drawn =
+            estimators::covariance_samples(samples, features, {16.0, 5.0, 1.2}, .5, "theory covariance", draw);
+        arma::vec eigenvalues;
+        arma::mat vectors;
+        ASSERT_TRUE(arma::eig_sym(eigenvalues, vectors, drawn.data.t() * drawn.data / static_cast<double>(samples)));
+        for (const std::size_t i : {0, 1, 2}) values(draw, i) = eigenvalues(features - 1 - i);
+        for (const std::size_t i : {0, 1})
+            cosines(draw, i) = std::pow(arma::dot(vectors.col(features - 1 - i), drawn.vectors.col(i)), 2);
+    }
+    constexpr double z = 4.06;  // one of the eight comparisons fails with one seed in 2500, nominal
+    const auto allowed = [&](double deviation, double bias) { return z * deviation / std::sqrt(draws) + bias; };
+    const auto expect_moments = [&](const arma::vec& sample, double mean, double deviation, double bias) {
+        EXPECT_NEAR(arma::mean(sample), mean, allowed(deviation, bias));
+        EXPECT_NEAR(arma::stddev(sample) / deviation, 1.0, z / std::sqrt(2.0 * draws) + .05);
+    };
+    const Json larger = spiked("theory --population 2.75,8.8 --noise-variance .5 --size 300x150 --json").json();
+    const auto& too_large = *larger.find("covariance")->find("population")->items();
+    for (const std::size_t i : {0, 1}) {
+        const Json& one = population[1 - i];  // of --population, in another order
+        EXPECT_TRUE(*one.find("detectable")->boolean());
+        const double eigenvalue = number(one, "sample_eigenvalue"),
+                     deviation = number(one, "sample_eigenvalue_deviation");
+        expect_moments(values.col(i), eigenvalue, deviation, .01 * eigenvalue);
+        expect_moments(cosines.col(i), number(one, "squared_cosine"), number(one, "squared_cosine_deviation"), .01);
+        // Control: a population eigenvalue that is a tenth larger.
+        EXPECT_GT(number(too_large[1 - i], "sample_eigenvalue") - arma::mean(values.col(i)),
+                  allowed(deviation, .01 * eigenvalue));
+    }
+    // The weakest is not detectable: its eigenvalue stays at the edge, to which Tracy and Widom's law belongs.
+    EXPECT_FALSE(*population[2].find("detectable")->boolean());
+    EXPECT_EQ(number(population[2], "sample_eigenvalue"), number(model, "upper_edge"));
+    EXPECT_EQ(number(population[2], "squared_cosine"), 0.0);
+    EXPECT_TRUE(population[2].find("sample_eigenvalue_deviation")->is_null());
+    EXPECT_NEAR(arma::mean(values.col(2)) / number(model, "upper_edge"), 1.0, .03);
+
+    const std::string text = spiked("theory --population 2.5 --aspect 2").out;
+    EXPECT_NE(text.find("population eigenvalues above 1.707 are detectable"), std::string::npos) << text;
+    EXPECT_EQ(text.find("s.d."), std::string::npos) << text;
+    for (const auto& [words, reason] :
+         {std::pair("--population 2", "--aspect is missing (samples over features)"),
+          std::pair("--population 2 --aspect 1 --strength 3", "--strength and --population"),
+          std::pair("--noise-variance 2 --aspect 1", "without --population")}) {
+        const Outcome rejected = spiked(std::string("theory ") + words);
+        EXPECT_EQ(rejected.code, 2);
+        EXPECT_NE(rejected.err.find(reason), std::string::npos) << rejected.err;
+    }
+}
+
 }  // namespace
 }  // namespace spiked::app
