@@ -1,5 +1,7 @@
 #include "estimators/pca/seen_components.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -54,10 +56,16 @@ void correct_for_missing(SpikedPca& found, Shape shape, const PcaOptions& option
             found.shrunk[i] =
                 shrunk_eigenvalue(loss, {found.debiased[i]}, {found.cosines[i] * found.cosines[i]}, whole);
     }
+    const auto note = [&](const std::string& text) { found.note += (found.note.empty() ? "" : "; ") + text; };
     if (whole == 0.0)
-        found.note += std::string(found.note.empty() ? "" : "; ") +
-                      "what the missing entries make of the components explains all noise: low rank, no noise level to "
-                      "estimate";
+        note(
+            "what the missing entries make of the components explains all noise: low rank, no noise level to estimate");
+    constexpr double share_trusted = 0.7;  // docs/METHODS.md#missing-entries
+    if (share_seen < share_trusted && found.components > 0)
+        note(
+            fmt::format("with only {:.3g} % of the entries seen, cosines are too high on average and their errors too "
+                        "small",
+                        100.0 * share_seen));
 }
 
 }  // namespace spiked::estimators

@@ -166,6 +166,21 @@ TEST(MissingSpectrum, NamesMeansThatMakeUpTheFirstSingularValue) {
         EXPECT_EQ(notes_of(answer_of(command + with_means + " --missing uniform")).find(note), std::string::npos);
 }
 
+TEST(MissingPca, SaysWhereCosinesAreNotToBeTrusted) {
+    const std::string note = "cosines are too high on average";
+    arma::mat half = missing_data().seen;
+    half.elem(arma::find(arma::mat(arma::size(half), arma::fill::randu) > 0.7)).fill(no_value);
+    EXPECT_NE(notes_of(answer_of("pca " + missing_file("half.npy", half) + " --missing uniform")).find(note),
+              std::string::npos);
+    // Control: a share that is just above the limit.
+    ASSERT_GT(missing_data().share(), 0.69);
+    arma::mat more = missing_data().seen;
+    more.row(0) = missing_data().whole.row(0);
+    more.row(1) = missing_data().whole.row(1);
+    EXPECT_EQ(notes_of(answer_of("pca " + missing_file("more.npy", more) + " --missing uniform")).find(note),
+              std::string::npos);
+}
+
 TEST(MissingPca, IsThatOfTheWholeData) {
     const std::string seen = missing_file("seen.npy", missing_data().seen);
     const std::string all = missing_file("whole.npy", missing_data().whole);
