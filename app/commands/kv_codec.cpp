@@ -94,15 +94,19 @@ int encode(const Arguments& arguments) {
     plan.dump = arguments.positionals.front();
     plan.output = required_output(arguments, "dump.spkv");
     const std::string method = one_method(arguments);
-    reject_unused_options(arguments, std::vector{method});
-    reject_unused_seed(arguments, method);
+    plan.cache = estimators::causal_cache(method);
+    if (plan.cache)
+        plan.method.text = method;
+    else
+        plan.method = estimators::method_named(method, estimators::and_causal_caches());
+    reject_unused_options(arguments, {plan.cache ? used_by(*plan.cache) : used_by(plan.method)});
+    reject_unused_seed(arguments, method, !plan.cache && estimators::draws_random_numbers(plan.method));
     plan.bits = arguments.number("--bits");
     plan.block_tokens = arguments.count("--block");
     plan.threads = arguments.count("--threads");
     plan.dump_options = read_dump_options(arguments);
     plan.quantizer = read_quantizer_options(arguments);
     plan.quantizer.residual = arguments.count("--residual");
-    plan.cache = estimators::causal_cache(method);
     if (plan.cache && arguments.has("--block"))
         throw usage_error("--block has no effect on {} (it codes whole sequences): leave it out", method);
     spiked::cuda::Device device = spiked::cuda::choose_device(arguments.text("--device"));
@@ -110,10 +114,6 @@ int encode(const Arguments& arguments) {
     if (!device.note.empty()) print_note(arguments, device.note);
     if (device.backend != spiked::cuda::Backend::cpu)
         plan.coder = std::make_shared<validation::DeviceBlockCoder>(device, thread_count(plan.threads));
-    if (plan.cache)
-        plan.method.text = method;
-    else
-        plan.method = estimators::method_named(method, estimators::and_causal_caches());
     ProgressDisplay display(arguments, "blocks");
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = codec::encode_dump(plan);

@@ -65,9 +65,15 @@ int measured(const Arguments& arguments, const Measuring& measuring, const Print
     plan.calibration = arguments.list("--calibrate");
     if (arguments.has("--attention")) plan.attention = validation::attention_mode(arguments.text("--attention"));
 
-    std::vector<std::string> methods = arguments.list("--method");
-    if (!arguments.has("--method")) methods = default_methods(plan, std::move(methods), measuring.of_rotated);
-    reject_unused_options(arguments, methods);
+    std::vector<std::string> names = arguments.list("--method");
+    if (!arguments.has("--method")) names = default_methods(plan, std::move(names), measuring.of_rotated);
+    std::vector<validation::DumpMethod> methods;
+    std::vector<UsedOptions> used;
+    for (const auto& name : names) {
+        methods.push_back(validation::dump_method(name));
+        used.push_back(std::visit([](const auto& method) { return used_by(method); }, methods.back()));
+    }
+    reject_unused_options(arguments, used);
     const validation::Experiment experiment =
         dump_experiment(plan, methods, arguments.numbers("--bits"), origin_of(arguments));
     if (measuring.needs_attention && !measures_attention(experiment))

@@ -38,7 +38,8 @@ sim::NotedMatrix read_prepared(const Arguments& arguments, const std::string& fi
 int run_quantize(const Arguments& arguments) {
     const estimators::MethodSpec method = estimators::method_named(one_method(arguments));
     estimators::reject_unrope(method);
-    reject_unused_options(arguments, method);
+    reject_unused_options(arguments, {used_by(method)});
+    reject_unused_seed(arguments, method.text, estimators::draws_random_numbers(method));
     const double bits = arguments.number("--bits");
     auto options = read_quantizer_options(arguments);
     options.axis = estimators::group_axis(arguments.text("--axis"));

@@ -3,12 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
-#include "estimators/caches/cache_method.hpp"
-#include "estimators/caches/eviction.hpp"
 
 namespace spiked::app {
 
@@ -80,44 +77,32 @@ estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments) 
     return options;
 }
 
-/// The options that have an effect on a method.
-static std::vector<OptionSpec> options_of(const std::string& name) {
-    if (estimators::is_cache_method(name)) return estimators::cache_options(estimators::cache_method(name));
-    const auto method = estimators::parse_kept_and_coded(name).method;
-    return method ? estimators::options_with_effect(*method) : std::vector<OptionSpec>();
+UsedOptions used_by(const estimators::MethodSpec& method) {
+    return {method.text, estimators::options_with_effect(method)};
+}
+UsedOptions used_by(const estimators::CacheMethod& method) { return {method.text, estimators::cache_options(method)}; }
+UsedOptions used_by(const estimators::KeptAndCoded& how) {
+    return {how.text, how.method  ? used_by(*how.method).options
+                      : how.cache ? used_by(*how.cache).options
+                                  : std::vector<OptionSpec>()};
 }
 
-/// Throws usage_error for a given option that is none of `used()`, the options that have an effect on the methods. It
-/// is called only where options of quantizers are given: without them, methods are parsed later.
-template <class Used>
-static void reject_others(const Arguments& arguments, const std::string& methods, const Used& used) {
-    std::optional<std::vector<OptionSpec>> known;
+void reject_unused_options(const Arguments& arguments, const std::vector<UsedOptions>& methods) {
     for (const auto& spec : estimators::quantizer_option_specs()) {
         const std::string& option = spec.key;
         if (!arguments.has(option) || (!spec.neutral.empty() && arguments.text(option) == spec.neutral)) continue;
-        if (!known) known = used();
-        if (!has_option(*known, option))
-            throw usage_error("{} has no effect on {} (it applies to {}): leave it out", option, methods,
-                              fmt::join(estimators::methods_with(option), ", "));
+        if (std::any_of(methods.begin(), methods.end(),
+                        [&](const UsedOptions& method) { return has_option(method.options, option); }))
+            continue;
+        std::vector<std::string> names;
+        for (const auto& method : methods) names.push_back(method.method);
+        throw usage_error("{} has no effect on {} (it applies to {}): leave it out", option, fmt::join(names, ", "),
+                          fmt::join(estimators::methods_with(option), ", "));
     }
 }
 
-void reject_unused_options(const Arguments& arguments, const estimators::MethodSpec& method) {
-    reject_others(arguments, method.text, [&] { return estimators::options_with_effect(method); });
-}
-
-void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods) {
-    reject_others(arguments, fmt::format("{}", fmt::join(methods, ", ")), [&] {
-        std::vector<OptionSpec> all;
-        for (const auto& method : methods)
-            for (auto& own : options_of(method)) all.push_back(std::move(own));
-        return all;
-    });
-}
-
-void reject_unused_seed(const Arguments& arguments, const std::string& method) {
-    const bool cache = estimators::is_cache_method(method);
-    if (cache && arguments.has("--seed") && !estimators::cache_method(method).latents)
+void reject_unused_seed(const Arguments& arguments, const std::string& method, bool draws) {
+    if (arguments.has("--seed") && !draws)
         throw usage_error("--seed has no effect on {} (it draws no random numbers): leave it out", method);
 }
 

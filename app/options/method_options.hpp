@@ -1,5 +1,6 @@
 #pragma once
 #include "app/cli/command.hpp"
+#include "estimators/caches/eviction.hpp"
 #include "estimators/compressors/compressor.hpp"
 #include "estimators/quantizers/quantizer_options.hpp"
 
@@ -9,12 +10,19 @@ namespace spiked::app {
 [[nodiscard]] const std::vector<OptionSpec>& quantizer_options();
 [[nodiscard]] estimators::QuantizerOptions read_quantizer_options(const Arguments& arguments);
 
-/// Throws usage_error for a given option that has no effect on the method, or on any of several.
-void reject_unused_options(const Arguments& arguments, const estimators::MethodSpec& method);
-void reject_unused_options(const Arguments& arguments, const std::vector<std::string>& methods);
+/// A method, and the options that have an effect on it.
+struct UsedOptions {
+    std::string method;  ///< as written
+    std::vector<OptionSpec> options;
+};
+[[nodiscard]] UsedOptions used_by(const estimators::MethodSpec& method);
+[[nodiscard]] UsedOptions used_by(const estimators::CacheMethod& method);
+[[nodiscard]] UsedOptions used_by(const estimators::KeptAndCoded& how);
 
-/// Throws usage_error for a given --seed where the method draws nothing: a cache method without a quantizer in it.
-void reject_unused_seed(const Arguments& arguments, const std::string& method);
+/// Throws usage_error for a given option that has no effect on any of the methods.
+void reject_unused_options(const Arguments& arguments, const std::vector<UsedOptions>& methods);
+/// Throws usage_error for a given --seed where the method draws no random numbers.
+void reject_unused_seed(const Arguments& arguments, const std::string& method, bool draws);
 
 /// An option of quantizers, whose help names those on which it has an effect where they also take it in their names.
 [[nodiscard]] OptionSpec command_option(std::string_view key);

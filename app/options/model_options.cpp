@@ -91,7 +91,9 @@ std::vector<codec::CacheRequest> read_methods(const Arguments& arguments, bool r
     if (!budgets.empty() && !arguments.has("--method"))
         for (const auto& eviction : estimators::evictions()) methods.push_back(eviction.entry.name);
     auto requests = codec::cache_requests(methods, arguments.numbers("--bits"), budgets);
-    reject_unused_options(arguments, methods);
+    std::vector<UsedOptions> used;
+    for (const auto& request : requests) used.push_back(used_by(request.how));
+    reject_unused_options(arguments, used);
     return requests;
 }
 

@@ -30,6 +30,10 @@ std::vector<OptionSpec> options_with_effect(const MethodSpec& method) {
     return all;
 }
 
+bool draws_random_numbers(const MethodSpec& method) {
+    return method.spectral.has_value() || !method.quantizer.entry().channels;
+}
+
 std::vector<std::string> methods_with(std::string_view option) {
     std::vector<std::string> names = quantizers_with(option);
     if (has_option(composition_entry().options, option)) names.push_back("methods " + composition_entry().name);

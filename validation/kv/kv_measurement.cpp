@@ -12,7 +12,6 @@
 #include "codec/cache/head_rotation.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/name_options.hpp"
-#include "estimators/caches/method_name.hpp"
 #include "estimators/coding/ledger.hpp"
 #include "estimators/quantizers/quantizer_options.hpp"
 #include "validation/kv/dump_attention.hpp"
@@ -274,25 +273,6 @@ void set_reading(Json& science, const sim::DumpOptions& dump) {
 }
 
 }  // namespace
-
-std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
-    std::vector<NamedCodec> codecs;
-    for (const auto& method : methods)
-        codecs.push_back({method, estimators::method_named(method, estimators::and_caches()), bits});
-    return codecs;
-}
-
-std::vector<NamedCache> named_caches(const std::vector<std::string>& methods, const std::vector<double>& bits) {
-    std::vector<NamedCache> caches;
-    for (const auto& name : methods) {
-        const estimators::CacheMethod method = estimators::cache_method(name);
-        for (const double width : bits) {
-            method.check_bits(width);
-            caches.push_back({method, width});
-        }
-    }
-    return caches;
-}
 
 bool measures_attention(const Experiment& experiment) {
     const auto& modes = *experiment.science.find("attention")->items();

@@ -1,5 +1,4 @@
 #pragma once
-#include <string>
 #include <vector>
 
 #include "validation/kv/open_dumps.hpp"
@@ -16,11 +15,5 @@ void make_dump_experiment(Experiment& experiment, const KvPlan& plan, const std:
 
 /// Whether a dump study measures errors of attention in at least one cell.
 [[nodiscard]] bool measures_attention(const Experiment& experiment);
-
-/// Codecs and cache methods from their names on the command line, each at all bit widths.
-[[nodiscard]] std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods,
-                                                   const std::vector<double>& bits);
-[[nodiscard]] std::vector<NamedCache> named_caches(const std::vector<std::string>& methods,
-                                                   const std::vector<double>& bits);
 
 }  // namespace spiked::validation

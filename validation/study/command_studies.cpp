@@ -7,7 +7,7 @@
 
 #include "core/runtime/error.hpp"
 #include "core/text/json.hpp"
-#include "estimators/caches/cache_method.hpp"
+#include "estimators/caches/method_name.hpp"
 #include "validation/kv/kv_measurement.hpp"
 #include "validation/model/model_study.hpp"
 #include "validation/study/study.hpp"
@@ -55,22 +55,34 @@ std::vector<std::string> default_methods(const KvPlan& plan, std::vector<std::st
     return methods;
 }
 
-Experiment dump_experiment(KvPlan plan, const std::vector<std::string>& methods, const std::vector<double>& bits,
+DumpMethod dump_method(const std::string& text) {
+    if (estimators::is_cache_method(text)) return estimators::cache_method(text);
+    return estimators::method_named(text, estimators::and_caches());
+}
+
+Experiment dump_experiment(KvPlan plan, const std::vector<DumpMethod>& methods, const std::vector<double>& bits,
                            const CommandOrigin& origin) {
     Experiment experiment = begun_experiment("kv-run", "kv_dump", plan.dumps.empty() ? "" : plan.dumps.front(),
                                              plan.quantizer.seed, origin);
     if (plan.dumps.size() != 1) experiment.title = fmt::format("{} dumps", plan.dumps.size());
     experiment.raw_per_cell = 0;
     Json names = Json::array();
-    std::vector<std::string> codecs, caches;
+    std::vector<NamedCodec> codecs;
     for (const auto& method : methods) {
-        names.push(method);
-        (estimators::is_cache_method(method) ? caches : codecs).push_back(method);
+        names.push(std::visit([](const auto& one) { return one.text; }, method));
+        if (const auto* codec = std::get_if<estimators::MethodSpec>(&method)) {
+            codecs.push_back({codec->text, *codec, bits});
+            continue;
+        }
+        const auto& cache = std::get<estimators::CacheMethod>(method);
+        for (const double width : bits) {
+            cache.check_bits(width);
+            plan.caches.push_back({cache, width});
+        }
     }
     for (const double width : bits) names.push(bits_json(width));
     experiment.science.set("methods", std::move(names));
-    plan.caches = named_caches(caches, bits);
-    make_dump_experiment(experiment, plan, named_codecs(codecs, bits));
+    make_dump_experiment(experiment, plan, codecs);
     return experiment;
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "estimators/caches/cache_method.hpp"
+#include "estimators/compressors/compressor.hpp"
 #include "validation/kv/open_dumps.hpp"
 #include "validation/model/generated_answers.hpp"
 #include "validation/model/perplexity.hpp"
@@ -24,9 +27,15 @@ struct CommandOrigin {
 [[nodiscard]] std::vector<std::string> default_methods(const KvPlan& plan, std::vector<std::string> always,
                                                        const std::vector<std::string>& of_rotated);
 
+/// A method of the blocks of a dump, or one of its whole sequences.
+using DumpMethod = std::variant<estimators::MethodSpec, estimators::CacheMethod>;
+/// Throws the errors of cache_method and method_named.
+[[nodiscard]] DumpMethod dump_method(const std::string& text);
+
 /// The study `kv-run` of the blocks of dumps: every codec and cache at every number of bits, codecs first. Its seed is
-/// that of plan.quantizer. Throws the errors of named_caches, named_codecs and make_dump_experiment.
-[[nodiscard]] Experiment dump_experiment(KvPlan plan, const std::vector<std::string>& methods,
+/// that of plan.quantizer. Throws usage_error for bits that a method does not accept, and the errors of
+/// make_dump_experiment.
+[[nodiscard]] Experiment dump_experiment(KvPlan plan, const std::vector<DumpMethod>& methods,
                                          const std::vector<double>& bits, const CommandOrigin& origin);
 
 /// The study `kv-frontier` of a model on documents, and on prompts that are built for it. Their seed is that of

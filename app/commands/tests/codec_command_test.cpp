@@ -195,7 +195,10 @@ TEST(CodecCommands, CodeWholeHeadsByACausalTransform) {
     const std::string begun = "kv encode '" + sample_dump + "' -o '" + file + "' --method ";
     for (const auto& [words, said] :
          {std::pair("causal-klt --seed 7", "--seed has no effect on causal-klt (it draws no random numbers)"),
-          std::pair("causal-klr", "did you mean \"causal-klt\"?"), std::pair("zzzzzzzz", ", causal-klt")}) {
+          std::pair("kivi --seed 7", "--seed has no effect on kivi (it draws no random numbers)"),
+          std::pair("xkv --seed 7", "\"xkv\" joins heads and codes whole sequences"),
+          std::pair("zzzzzzzz --norm fp16", ", causal-klt"), std::pair("causal-klr", "did you mean \"causal-klt\"?"),
+          std::pair("zzzzzzzz", ", causal-klt")}) {
         const Outcome rejected = spiked(begun + words);
         EXPECT_EQ(rejected.code, 2);
         EXPECT_NE(rejected.err.find(said), std::string::npos) << rejected.err;
@@ -346,8 +349,8 @@ double mean_error(const std::string& dump, const std::string& back, sim::Side si
 TEST(CodecCommands, DecodeToTheErrorThatKvRunMeasures) {
     const std::string file = scratch("error.spkv");
     const std::string back = scratch("error-back.safetensors");
-    for (const char* method : {"tq-mse", "kivi", "svd:1+eden"}) {
-        const std::string options = std::string(" --seed 0x77 --bits 3 --method ") + method;
+    for (const char* method : {"tq-mse --seed 0x77", "kivi", "svd:1+eden --seed 0x77"}) {
+        const std::string options = std::string(" --bits 3 --method ") + method;
         const Json coded = encoded(sample_dump, file, options);
         ASSERT_EQ(spiked("kv decode '" + file + "' -o '" + back + "'").code, 0);
         const Json table = spiked("kv run '" + sample_dump + "' --json" + options).json();

@@ -108,5 +108,15 @@ TEST(KvCaches, RejectCalibrationOnTheTestedDump) {
     EXPECT_EQ(spiked(command + "--method kvtc --calibrate '" + prompt(1) + "'").code, 0);
 }
 
+TEST(KvRun, AWrongNameHasTheSameMessageWhateverOptionsAreGiven) {
+    for (const std::string name : {"nonsense", "snapkv", "xkv:no=1"}) {
+        const std::string words = "kv run '" + sample_dump + "' --method " + name;
+        const Outcome alone = spiked(words);
+        EXPECT_EQ(alone.code, 2);
+        EXPECT_FALSE(alone.err.empty());
+        EXPECT_EQ(spiked(words + " --norm fp16").err, alone.err);
+    }
+}
+
 }  // namespace
 }  // namespace spiked::app

@@ -10,6 +10,28 @@
 namespace spiked::estimators {
 namespace {
 
+/// A method that is said to draw nothing has the same bytes under any seed; the control is one that draws.
+TEST(Seeds, AMethodThatDrawsNothingHasTheSameBytesUnderAnySeed) {
+    const auto codes_of = [](const MethodSpec& method, std::uint64_t index) {
+        const unsigned bits = method.quantizer.entry().widths[method.quantizer.entry().widths.size() / 2];
+        QuantizerOptions options;
+        options.rotation_index = index;
+        AnalysedBlock block(gaussian<double>(64, 64, 3));
+        return Compressor(method, 64, bits, options).encode(block).encoded.bytes;
+    };
+    std::size_t without = 0;
+    for (const auto& entry : row_quantizers()) {
+        const MethodSpec method = parse_method(entry.name);
+        if (draws_random_numbers(method)) continue;
+        ++without;
+        EXPECT_EQ(codes_of(method, 0), codes_of(method, 1)) << entry.name;
+    }
+    EXPECT_GT(without, 2U);
+    EXPECT_TRUE(draws_random_numbers(parse_method("tq-mse")));
+    EXPECT_TRUE(draws_random_numbers(parse_method("eoptshrink+kivi")));
+    EXPECT_NE(codes_of(parse_method("tq-mse"), 0), codes_of(parse_method("tq-mse"), 1));
+}
+
 TEST(BitStream, FieldsOfAnyWidthAreReadBackAndEveryBitIsCounted) {
     BitWriter writer;
     std::vector<std::pair<std::uint64_t, unsigned>> fields;

@@ -68,12 +68,19 @@ TEST(OpenDumps, ModelsDifferInTheirNameOrTheirChannels) {
               (std::set<std::string>{"kv-like (10 channels a head)", "kv-like (8 channels a head)"}));
 }
 
+std::vector<DumpMethod> methods_of(const std::vector<std::string>& names) {
+    std::vector<DumpMethod> methods;
+    for (const auto& name : names) methods.push_back(dump_method(name));
+    return methods;
+}
+
 TEST(CommandStudies, ADumpStudyHoldsAllThatItsNumbersDependOn) {
     const sim::ScratchFolder folder;
     const std::string dump = write_dump(folder, "a.safetensors", 8, true);
     KvPlan plan = plan_of({dump});
     plan.quantizer.seed = stream::StudySeed::parse("0x7");
-    const Experiment found = dump_experiment(plan, {"xkv", "tq-mse"}, {2.0, 3.0}, {"spiked kv run a", true});
+    const Experiment found =
+        dump_experiment(plan, methods_of({"xkv", "tq-mse"}), {2.0, 3.0}, {"spiked kv run a", true});
     EXPECT_EQ(found.name, "kv-run");
     EXPECT_EQ(found.title, "a.safetensors");
     EXPECT_EQ(found.kind, "kv_dump");
@@ -90,7 +97,7 @@ TEST(CommandStudies, ADumpStudyHoldsAllThatItsNumbersDependOn) {
     EXPECT_EQ(methods, (std::vector<std::string>{"sample", "tq-mse", "tq-mse", "xkv", "xkv"}));
 
     const std::string other = write_dump(folder, "b.safetensors", 8, false);
-    const Experiment two = dump_experiment(plan_of({dump, other}), {"tq-mse"}, {2.0}, {"", false});
+    const Experiment two = dump_experiment(plan_of({dump, other}), methods_of({"tq-mse"}), {2.0}, {"", false});
     EXPECT_EQ(two.title, "2 dumps");
     EXPECT_EQ(two.seed_source, "config");
     EXPECT_EQ(two.cells.size(), 8U);
@@ -99,19 +106,18 @@ TEST(CommandStudies, ADumpStudyHoldsAllThatItsNumbersDependOn) {
 TEST(CommandStudies, AttentionIsMeasuredUnlessItIsLeftOut) {
     const sim::ScratchFolder folder;
     KvPlan plan = plan_of({write_dump(folder, "a.safetensors", 8, true)});
-    EXPECT_TRUE(measures_attention(dump_experiment(plan, {"tq-mse"}, {2.0}, {})));
+    EXPECT_TRUE(measures_attention(dump_experiment(plan, methods_of({"tq-mse"}), {2.0}, {})));
     plan.attention = AttentionMode::none;
-    EXPECT_FALSE(measures_attention(dump_experiment(plan, {"tq-mse"}, {2.0}, {})));
+    EXPECT_FALSE(measures_attention(dump_experiment(plan, methods_of({"tq-mse"}), {2.0}, {})));
 }
 
-TEST(CommandStudies, NamesAreCheckedBeforeFiles) {
+TEST(CommandStudies, NamesAndBitsAreCheckedBeforeFiles) {
     const KvPlan plan = plan_of({"missing.safetensors"});
-    for (const char* method : {"tq-msee", "no-such+tq-mse"}) try {
-            (void)dump_experiment(plan, {method}, {2.0}, {});
-            ADD_FAILURE() << method;
-        } catch (const Error& error) {
-            EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
-        }
+    for (const char* method : {"tq-msee", "no-such+tq-mse", "snapkv", "xkv:no=1"})
+        sim::expect_error(ErrorKind::usage, [&] { (void)dump_method(method); }, {""});
+    for (const char* method : {"tq-mse", "causal-klt"})
+        sim::expect_error(ErrorKind::usage, [&] { (void)dump_experiment(plan, methods_of({method}), {9.0}, {}); },
+                          {"to 8"});
 }
 
 }  // namespace

@@ -29,6 +29,12 @@
 namespace spiked::validation {
 namespace {
 
+std::vector<NamedCodec> named_codecs(const std::vector<std::string>& methods, const std::vector<double>& bits) {
+    std::vector<NamedCodec> codecs;
+    for (const auto& method : methods) codecs.push_back({method, estimators::parse_method(method), bits});
+    return codecs;
+}
+
 const std::string small_study = R"(
 spiked = 1
 [study]
