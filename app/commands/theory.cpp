@@ -8,8 +8,7 @@
 #include <set>
 
 #include "app/cli/command.hpp"
-#include "app/commands/theory_covariance.hpp"
-#include "app/commands/theory_profile.hpp"
+#include "app/commands/theory_models.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/names.hpp"
 #include "reports/figures/theory_figure.hpp"

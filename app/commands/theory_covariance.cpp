@@ -1,4 +1,4 @@
-#include "app/commands/theory_covariance.hpp"
+#include "app/commands/theory_models.hpp"
 
 #include <fmt/format.h>
 

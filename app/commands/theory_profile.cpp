@@ -1,4 +1,4 @@
-#include "app/commands/theory_profile.hpp"
+#include "app/commands/theory_models.hpp"
 
 #include <fmt/format.h>
 

@@ -100,9 +100,6 @@ arma::vec powers(const Numbers& v, std::size_t n) {
 /// The mixing variances (v - 2) / chi^2_v of a multivariate t with v degrees of freedom, whose mean is 1.
 Spectrum inverse_chi2_law(const Numbers& v, std::size_t n) {
     const double degrees = v[0];
-    if (!(degrees > 2.0 && degrees <= 1e6))
-        throw usage_error("inverse-chi2 with {} degrees of freedom is not possible (above 2, at most 1e6): correct it",
-                          degrees);
     const boost::math::chi_squared law(degrees);
     std::vector<double> values;
     for (std::size_t j = 0; j < n; ++j)
@@ -190,6 +187,13 @@ std::vector<std::string> CovarianceKind::parameters() const {
     for (const auto& option : entry.options)
         if (option.value.kind == ValueSpec::Kind::number) names.push_back(option.key);
     return names;
+}
+
+void CovarianceKind::require_in_range(const Numbers& numbers, const std::string& place) const {
+    std::size_t next = 0;
+    for (const auto& option : entry.options)
+        if (option.value.kind == ValueSpec::Kind::number)
+            require_accepted(option, fmt::format("{}", numbers.at(next++)), place);
 }
 
 const OptionSpec* CovarianceKind::size() const {

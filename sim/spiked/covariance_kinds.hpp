@@ -35,6 +35,8 @@ struct CovarianceKind {
     [[nodiscard]] std::string default_basis() const { return first_column == nullptr ? "identity" : "toeplitz"; }
     /// The names of its numbers.
     [[nodiscard]] std::vector<std::string> parameters() const;
+    /// Throws usage_error for a number outside the range of its option; `place` is put in front.
+    void require_in_range(const Numbers& numbers, const std::string& place) const;
     /// The option N of a SPEC; null for laws with weights. Without a default it is required.
     [[nodiscard]] const OptionSpec* size() const;
     /// How it is written as a SPEC: ar1:RHO[:N].

@@ -46,6 +46,7 @@ Numbers parameters_of(const CovarianceSpec& spec, const CovarianceKind& kind) {
                               found->second);
         values.push_back(found->second);
     }
+    kind.require_in_range(values, fmt::format("covariance \"{}\": ", name_of_kind));
     if (kind.reads_file() && spec.path.empty())
         throw usage_error("covariance \"{}\" names no file: write {}", name_of_kind, kind.table_form());
     if (!kind.reads_file() && !spec.path.empty())

@@ -1,5 +1,7 @@
 #include "sim/spiked/spectrum_spec.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 #include <vector>
 
@@ -31,6 +33,7 @@ SpectrumSpec parsed_numbers(const std::string& spec, const CovarianceKind& kind,
             found.numbers.push_back(*value);
         }
         if (found.numbers.size() != count) throw malformed(spec, kind);
+        kind.require_in_range(found.numbers, fmt::format("spectrum \"{}\": ", spec));
     }
     const OptionSpec* size = kind.size();
     if (size != nullptr && parts.size() > next) {

@@ -26,7 +26,7 @@ sim::CovarianceSpec read_covariance(Section& noise, const std::string& key, Diag
     if (const sim::CovarianceKind* kind = kinds.find(spec.kind)) {
         for (const auto& parameter : kind->parameters()) {
             section.require(parameter, (parameter + " = 0.5").c_str());
-            spec.parameters[parameter] = section.number(parameter, 0.5, -1e6, 1e6);
+            spec.parameters[parameter] = section.number(parameter, 0.5, -1e9, 1e9);
         }
         if (kind->reads_file()) {
             section.require("path", "path = \"eigenvalues.csv\"");

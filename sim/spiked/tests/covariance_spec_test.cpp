@@ -210,14 +210,14 @@ TEST(CovarianceSpecBadInput, EveryErrorIsNamed) {
     fails({"ar1", {{"rho", 0.4}, {"c", 1.0}}, "", ""}, {"\"ar1\" has no parameter \"c\""});
     fails({"identity", {{"rho", 0.4}}, "", ""},
           {"\"identity\" has no parameter \"rho\"", "write { kind = \"identity\" }"});
-    fails({"ar1", {{"rho", 1.5}}, "", ""}, {"1.5", "-1 < rho < 1"});
+    fails({"ar1", {{"rho", 1.5}}, "", ""}, {"covariance \"ar1\": rho 1.5 is not possible", "above -1 and below 1"});
     fails({"ar1", {{"rho", std::nan("")}}, "", ""}, {"rho = nan is not a finite number"});
     fails({"two-atom", {{"low", 1.0}, {"high", 2.0}, {"weight", 1.0}}, "", ""}, {"weight 1"});
     fails({"two-atom", {{"low", 1.0}, {"high", 2.0}, {"weight", 0.01}}, "", ""},
           {"\"two-atom\": at size 16 one of its atoms has no eigenvalue", "below 0.0312"});
     fails({"uniform", {{"low", 2.0}, {"high", 1.0}}, "", ""}, {"2", "1"});
     fails({"wishart", {{"aspect", -1.0}}, "", ""}, {"-1"});
-    fails({"inverse-chi2", {{"dof", 2.0}}, "", ""}, {"2 degrees of freedom is not possible"});
+    fails({"inverse-chi2", {{"dof", 2.0}}, "", ""}, {"dof 2 is not possible", "above 2"});
     fails({"file", {}, "", ""}, {"\"file\" names no file", "path = \"..\""});
     fails({"ar1", {{"rho", 0.1}}, "x.csv", ""}, {"\"ar1\" reads no file", "x.csv"});
     const ScratchFolder scratch;

@@ -68,9 +68,11 @@ TEST(SpectrumSpecBadInput, IllegalTexts) {
     fails("file:", {"names no file"});
     fails("s.csv", {"is a file name only", "write file:s.csv"});
     fails("c.npy", {"is a file name only", "write sample:c.npy"});
-    fails("ar1:1.5", {"1.5"});
-    fails("wishart:-1", {"-1"});
-    fails("inverse-chi2:1", {"1 degrees of freedom"});
+    fails("ar1:1.5", {"spectrum \"ar1:1.5\": rho 1.5 is not possible"});
+    fails("wishart:-1", {"aspect -1 is not possible"});
+    fails("two-atom:1,2,1", {"weight 1 is not possible"});
+    fails("two-atom:-1,2,0.5", {"low -1 is not possible"});
+    fails("inverse-chi2:1", {"dof 1 is not possible"});
 }
 
 TEST(SpectrumSpecBadInput, IllegalFiles) {
