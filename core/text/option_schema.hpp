@@ -6,9 +6,8 @@ namespace spiked {
 
 /// The description of an option for programs, an object with
 ///   key      as written: `margin`, `--bits`; empty for the value that follows a name
-///   where    `value`: directly after a name, svd:1; `word`: a bare word in a name; `key`: key=value in a name, or a
-///   key
-///            of a table in a study; `command`: an option of commands
+///   where    `value`: directly after a name, svd:1; `word`: a bare word in a name; `key`: key=value in a name, or
+///            a key of a table in a study; `command`: an option of commands
 ///   type     `switch` (no value), `text`, `integer`, `number` or `choice`
 ///   default  as the help shows it, a text such as `4` or `p^(-1/3)`; null where there is none
 ///   help     a phrase, may be empty

@@ -26,8 +26,7 @@ struct CausalOptions {
     std::size_t update = 32;   ///< tokens between two bases, more often before 2 updates: least_causal_update or more
     double lambda = 0.3;       ///< weight of bits in the encoder's search (.12 is better without `dependent`)
 };
-/// The note's settings for one head (m = d) and for all keys and values of a layer (m = 2 heads d).
-[[nodiscard]] inline CausalOptions causal_head() { return {}; }
+/// The settings for all keys and values of a layer (m = 2 heads d); the default ones are for one head (m = d).
 [[nodiscard]] inline CausalOptions causal_layer() { return {.freeze = 512, .update = 64}; }
 
 /// The fewest tokens between two bases of m columns: m^2 / 4096, rounded up to a multiple of 8 and at least 8. With

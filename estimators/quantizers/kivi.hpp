@@ -21,10 +21,10 @@ struct KiviOptions {
 /// `group` consecutive channels of one token (axis value); the last one of a channel or token may be shorter. With
 /// `runs_on`, as in optimum-quanto with axis 0, a group is `group` consecutive entries of all tokens in turn, which
 /// differs only where `group` does not divide the dimension. With a residual of R the last tokens are stored in fp16
-/// (kivi_tail); `kept` sets their number instead. Stored: zeros,
-/// scales (format of the options, fp16 in KIVI), codes channel after channel, the residual window. A constant group has
-/// code 0 and is decoded as its zero. Throws input_error for NaN, infinity, or a number that the format cannot store.
-/// For groups of 64 normal entries at 2 bits the relative error is about 45 %.
+/// (kivi_tail); `kept` sets their number instead. Stored: zeros, scales (format of the options, fp16 in KIVI), codes
+/// channel after channel, the residual window. A constant group has code 0 and is decoded as its zero. Throws
+/// input_error for NaN, infinity, or a number that the format cannot store. For groups of 64 normal entries at 2 bits
+/// the relative error is about 45 %.
 [[nodiscard]] RowQuantizer kivi(std::size_t dimension, unsigned bits, const KiviOptions& options);
 
 /// The number of last tokens of a sequence that are stored in fp16: n mod R along tokens, R along channels.

@@ -131,7 +131,6 @@ arma::Mat<Real> decode(const SignSketchSetup& setup, std::span<const std::uint8_
 
 }  // namespace
 
-ProjectionKind projection_kind(std::string_view name) { return enum_named<ProjectionKind>(name, "projection"); }
 
 SignSketch::SignSketch(const SketchOptions& options, std::size_t dimension, std::size_t sketch_rows)
     : sketch_(dimension, sketch_rows) {

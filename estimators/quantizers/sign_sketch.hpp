@@ -13,7 +13,6 @@ namespace spiked::estimators {
 /// Rows of a sketch: independent N(0, 1) entries, or sqrt(d) times rows of independent Haar matrices, d at a time,
 /// which make the sketch's error up to 2.8 times smaller.
 using ProjectionKind = theory::SketchRows;
-[[nodiscard]] ProjectionKind projection_kind(std::string_view name);  ///< throws usage_error
 
 struct SketchOptions {
     ProjectionKind projection = ProjectionKind::gaussian;

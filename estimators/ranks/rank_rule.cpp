@@ -108,7 +108,8 @@ const Registry<Row>& rows() {
               "counts components above the edge of noise with the variances of the residual's rows and columns; needs "
               "the matrix",
               {test_level(),
-               {"variances", one_of<NoiseVariances>(), "lines whose noise variances may differ",
+               {"variances", one_of<NoiseVariances>(),
+                "whether noise variances may differ between rows and between columns, or between columns alone",
                 std::string(enum_name(NoiseVariances::both))}},
               "Dobriban & Owen 2019"},
              nullptr,

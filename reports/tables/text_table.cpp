@@ -118,8 +118,9 @@ std::string TextTable::text(std::size_t columns) const {
                 shown.push_back(c);
             }
             if (first > keys)
-                text += fmt::format("... same rows, further columns (one piece on a terminal of {}, or in a file)\n",
-                                    whole);
+                text += fmt::format(
+                    "... same rows, further columns (they fit beside the others on a terminal of {}, or in a file)\n",
+                    whole);
             text += lines_of(0, shown);
             for (std::size_t row = begin; row < end; ++row) text += lines_of(row, shown);
             first = shown.back() + 1;

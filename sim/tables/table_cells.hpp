@@ -77,8 +77,8 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 /// How a text that begins like a number writes one in a way that is not read (12%, $3.50, 1 234, 3/8, <5, True, 0x1F, 5
 /// mg, [1, 2], np.float64(1.5)); empty for numbers and for names, dates and times.
 [[nodiscard]] std::string unread_notation(std::string_view text);
-/// What stands between the numbers of a line that holds nothing else and no delimiter, such as "::"; empty for other
-/// lines, dates and times.
+/// The text, such as "::", that separates the numbers of a line which has no delimiter and no other text; empty for
+/// other lines, dates and times.
 [[nodiscard]] std::string_view other_separator(std::string_view line);
 /// Whether it is several numbers with decimal points without a blank between them: -10.00-100.00.
 [[nodiscard]] bool has_touching_numbers(std::string_view text);
@@ -95,7 +95,7 @@ void each_cell(std::string_view line, char delimiter, const Use& use) {
 /// Whether a double quote that begins a cell does not close in the line.
 [[nodiscard]] bool opens_quote(std::string_view line);
 
-/// So many cells of a line tell its form.
+/// The number of cells of a line from which its form is recognised.
 inline constexpr std::size_t cells_looked_at = 4096;
 
 enum class CellKind { number, missing, text };

@@ -44,14 +44,15 @@ struct TableForm {
 [[nodiscard]] TableForm recognise_table(const std::string& path, const std::vector<TextLine>& lines,
                                         const TableDialect& given, bool counts);
 
-/// Moves lines that begin like comments to the sample where they belong there: the last line in front of it where it
-/// names the columns, and the lines behind where it holds but a header and they have its cells.
+/// Moves lines that begin with a comment mark into the sample where they are part of the table: the last one before it
+/// if it names the columns, and those after it if the sample is a header alone and they have as many cells.
 void take_hashed_lines(std::vector<TextLine>& sample, std::vector<TextLine>& hashed);
-/// Strips the semicolon that ends each line and stands nowhere else, as between the rows of MATLAB; false without.
+/// Removes the semicolon at the end of each line, as MATLAB writes it between rows. Returns false, and changes nothing,
+/// unless every line ends in its first semicolon.
 [[nodiscard]] bool strip_row_ends(std::vector<TextLine>& lines);
-/// The line with blanks in place of the bars at both its ends, as in Markdown; as it is without one of them.
+/// The line with blanks in place of the bars (|) at its two ends, as Markdown has them; unchanged if one is missing.
 [[nodiscard]] std::string without_bars(std::string_view line);
-/// Does so for all lines; false, and nothing done, where one has no such bars.
+/// Does this to every line. Returns false, and changes nothing, if a line has no such bars.
 [[nodiscard]] bool strip_bars(std::vector<TextLine>& lines);
 /// The factor in the line "1.0e+03 *" that MATLAB prints above the numbers of a matrix; nothing for other lines.
 [[nodiscard]] std::optional<double> printed_factor(std::string_view line);

@@ -156,10 +156,10 @@ BulkDistribution::Solution BulkDistribution::solve(Complex z, const Complex* nea
     }
 }
 
-// m1 = -(1 + t/beta)/z with 1 + t = sum v / (1 + y M1).
-// Below it the equations divide by numbers with few bits; the law has a mass of 1e-150 at most there.
+/// Below this eigenvalue the equations divide by numbers with few bits. The law has a mass of at most 1e-150 there.
 constexpr double least_normal = std::numeric_limits<double>::min();
 
+// The density is Im m1 / pi, with m1 = -(1 + t / beta) / x and 1 + t = sum v / (1 + y M1); `plain` is t.
 double BulkDistribution::density_of(double x, const Solution& at) const {
     return std::max(0.0, -at.plain.imag() / (pi * beta_ * x));
 }

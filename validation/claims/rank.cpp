@@ -216,7 +216,7 @@ std::vector<Claim> rank_claims() {
          .statement = "a block without signal has rank 0, without knowledge of the noise covariance",
          .plain = {"A block without signal gets rank 0, whatever its noise.", "share with rank 0, coloured noise",
                    "reference-coloured"},
-         .corrected = "so for white noise in the reference reading; under coloured noise for a test that is told the "
+         .corrected = "so for white noise in the reference reading; under coloured noise for a test that knows the "
                       "law, while the false alarms of the reference reading fall with d",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::finite_size,
@@ -248,7 +248,7 @@ std::vector<Claim> rank_claims() {
              "B, whitening finds them",
          .expected_verdict = PrintedVerdict::refuted,
          .refuted_as = ClaimKind::overstated,
-         .note = "the method that separates them is told B, which the paper takes as unknown; it says \"any method\"",
+         .note = "the method that separates them knows B, which the paper takes as unknown; it says \"any method\"",
          .criteria =
              {{.form = Form::printed,
                .name = "any-method",

@@ -69,7 +69,7 @@ Criterion rope_cost(Against against, std::string_view where, std::vector<SizePla
             .quick = std::move(quick),
             .full = std::move(full),
             .negative_controls = {
-                derotated ? Control{"no-rotation", "keys that were never turned"}
+                derotated ? Control{"no-rotation", "keys without a rotary embedding"}
                           : Control{"no-order", "a sequence whose tokens are in random order to begin with"}}};
 }
 

@@ -15,8 +15,8 @@ struct CheckForecast {
     std::size_t reachable = 0;  ///< the interval at the last replicate decides the question and its negative control
     std::size_t without_power = 0;  ///< the planted defect lies inside the margin, for any number of replicates
     std::size_t untried = 0;        ///< too few values for a forecast
-    // For the question that needs most replicates among those with power, if its values have no skewness (the few
-    // values of a dry run do not tell it):
+    // For the question that needs most replicates among those with power, if its values have no skewness (a dry
+    // run has too few values to estimate it):
     std::string cell;
     double half_width = 0.0;   ///< of its interval at the last replicate
     double room = 0.0;         ///< bound on the half width: the margin, or the distance from it to the planted defect

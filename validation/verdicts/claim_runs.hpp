@@ -27,8 +27,8 @@ struct TrialRun {
 /// golden ratio is below `share`. Larger shares replace more trials of those that smaller ones replace.
 [[nodiscard]] TrialRun mixed(const TrialRun& sound, const TrialRun& faulty, double share);
 
-/// The trials of a control whose fault is smaller, `part` of the planted one: `sound` + part (`faulty` - `sound`),
-/// where that is what they are (Control::linear).
+/// The trials of a control with a smaller fault, the fraction `part` of the planted one: `sound` + part (`faulty` -
+/// `sound`). Only for controls whose trials are linear in the size of the fault (Control::linear).
 [[nodiscard]] TrialRun blended(const TrialRun& sound, const TrialRun& faulty, double part);
 
 /// Judges the trials, each comparison at level alpha.
@@ -55,8 +55,8 @@ struct FaultSearch {
 void search_closest_faults(std::vector<FaultSearch>& searches, Tier tier, double alpha, bool share_faults,
                            ClaimStore& store);
 
-/// Of the closest faults of a claim's controls, the one to show. A fault planted in several criteria counts where it is
-/// found soonest.
+/// The fault that reports show for a claim: the largest of the closest faults of its controls, where of a fault that is
+/// planted in several criteria only the smallest counts.
 [[nodiscard]] std::optional<ClosestFault> closest_fault_of(const ClaimOutcome& claim);
 
 }  // namespace spiked::validation

@@ -102,7 +102,7 @@ TEST(TextTable, FoldsToTheWidthOfATerminalAndSaysSo) {
     EXPECT_EQ(table.text(22), whole);
     EXPECT_EQ(table.text(21),
               "name  B  first\na     2    1.5\na     3     10\n"
-              "... same rows, further columns (one piece on a terminal of 22, or in a file)\n"
+              "... same rows, further columns (they fit beside the others on a terminal of 22, or in a file)\n"
               "name  B  second\na     2     2.5\na     3      20\n");
     EXPECT_EQ(table.text(), whole) << "unless the program says what it prints on";
     set_table_columns(21);
@@ -117,13 +117,13 @@ TEST(TextTable, NumbersRowsThatFirstColumnsDoNotTellApartAndBreaksLongCells) {
     table.add({"overlap", "n=256 signal.strength=1.7", "2"});
     EXPECT_EQ(table.text(28),
               "row  claim\n  1  overlap\n  2  overlap\n"
-              "... same rows, further columns (one piece on a terminal of 37, or in a file)\n"
+              "... same rows, further columns (they fit beside the others on a terminal of 37, or in a file)\n"
               "row  where\n"
               "  1  n=128\n"
               "     signal.strength=1.7\n"
               "  2  n=256\n"
               "     signal.strength=1.7\n"
-              "... same rows, further columns (one piece on a terminal of 37, or in a file)\n"
+              "... same rows, further columns (they fit beside the others on a terminal of 37, or in a file)\n"
               "row  x\n  1  1\n  2  2\n");
 }
 
