@@ -415,6 +415,10 @@ void print_data(std::string_view text) {
 
 void print_json(const Json& document) { print_data(document.text(2) + "\n"); }
 
+OptionSpec device_option(std::string help, std::string fallback) {
+    return {"--device", any_text("auto|cpu|cuda:0|emulated"), std::move(help), std::move(fallback), false};
+}
+
 OptionSpec threads_option(std::string_view what, std::string fallback) {
     return {"--threads", whole("N"),
             fmt::format("threads to compute with, 0: one for each processor; {} not depend on it", what),

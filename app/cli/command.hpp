@@ -85,6 +85,8 @@ void keep_apart(const std::string& output, const std::string& other);
 /// The options of all groups, in their order.
 [[nodiscard]] std::vector<OptionSpec> joined(std::initializer_list<std::vector<OptionSpec>> groups);
 
+/// `--device`; without a fallback a command does something else where it is not given.
+[[nodiscard]] OptionSpec device_option(std::string help, std::string fallback = "");
 /// `--threads`; `what` is what does not depend on it, with its verb.
 [[nodiscard]] OptionSpec threads_option(std::string_view what = "results do", std::string fallback = "0");
 

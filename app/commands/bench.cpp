@@ -206,18 +206,17 @@ int run_cache(const Arguments& arguments) {
 }  // namespace
 
 Command bench_quantize_command() {
-    return {"bench quantize",
-            "time row quantizers, packing of bits included, relative to a matrix product",
-            {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
-             "spiked bench quantize --plot quantize.svg"},
-            {},
-            0,
-            0,
-            {seconds_option("5"),
-             {"--device", any_text("cuda:0|emulated"),
-              "time batches on this device and on all processors instead, by the wall clock", "", false},
-             plot_option()},
-            run_quantize};
+    return {
+        "bench quantize",
+        "time row quantizers, packing of bits included, relative to a matrix product",
+        {"spiked bench quantize", "spiked bench quantize --seconds 20 --json",
+         "spiked bench quantize --plot quantize.svg"},
+        {},
+        0,
+        0,
+        {seconds_option("5"),
+         device_option("time batches on this device and on all processors instead, by the wall clock"), plot_option()},
+        run_quantize};
 }
 
 Command bench_cache_command() {
@@ -274,8 +273,7 @@ Command bench_trial_command() {
              {"--precision", one_of({estimators::Precision::float32, estimators::Precision::float64}),
               "with --device: precision of the entries", "float", false},
              seconds_option("5"),
-             {"--device", any_text("cuda:0|emulated"),
-              "time trials of studies on this device and on all processors instead, by the wall clock", "", false},
+             device_option("time trials of studies on this device and on all processors instead, by the wall clock"),
              plot_option()},
             run_trial};
 }

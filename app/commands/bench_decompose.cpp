@@ -130,9 +130,8 @@ Command bench_decompose_command() {
           "precision of the entries", "float", false},
          {"--vectors", whole("R"), "number of leading singular vectors on each side", "16", false},
          seconds_option("5"),
-         {"--device", any_text("cuda:0|emulated"),
-          "time batches on this device, on all processors and in NVIDIA's libraries instead, by the wall clock", "",
-          false},
+         device_option(
+             "time batches on this device, on all processors and in NVIDIA's libraries instead, by the wall clock"),
          {"--threads", whole("N", 0, 4096),
           "time this program on N threads and on one instead, by the wall clock: a large block is shared, of smaller "
           "ones each thread has a batch (0: one for each processor)",

@@ -90,9 +90,9 @@ Command doctor_command() {
             {},
             0,
             0,
-            {{"--device", any_text("cuda:0|emulated"),
-              "compare the kernels of a device with the CPU: a GPU, or its code on the host; exit 1 if one differs",
-              "cpu", false},
+            {device_option(
+                 "compare the kernels of a device with the CPU: a GPU, or its code on the host; exit 1 if one differs",
+                 "cpu"),
              {"--stress",
               {},
               "with --device also full batches of decompositions, trials and codecs, and a million random matrices",

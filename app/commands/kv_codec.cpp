@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 
@@ -118,10 +119,12 @@ int encode(const Arguments& arguments) {
     plan.progress = [&](std::uint64_t done, std::uint64_t total) { display.show(done, total); };
     const auto found = codec::encode_dump(plan);
     if (plan.coder && found.device_blocks < found.blocks)
-        print_note(arguments,
-                   fmt::format("{} of {} blocks were coded on the CPU (kernels code by tq-mse, tq-prod, eden "
-                               "and kivi, alone or after an estimator, numbers in fp16, no token kept in full{})",
-                               found.blocks - found.device_blocks, found.blocks, way_to_kernels(plan)));
+        print_note(
+            arguments,
+            fmt::format("{} of {} blocks were coded on the CPU (kernels code by {}, alone or after an estimator, "
+                        "numbers in fp16, no token kept in full{})",
+                        found.blocks - found.device_blocks, found.blocks,
+                        fmt::join(validation::quantizers_with_kernels(), ", "), way_to_kernels(plan)));
     for (const auto& note : found.notes) print_note(arguments, note);
     if (arguments.json())
         print_json(as_json(plan, found));
@@ -199,10 +202,11 @@ Command kv_encode_command() {
         block_option("tokens in a block; last tokens that do not fill a block stay in fp16"),
         residual_option(),
         threads_option("the file does"),
-        {"--device", any_text("cpu|cuda:0|emulated"),
-         "device that codes the blocks of the methods with kernels: tq-mse, tq-prod, eden, kivi, alone or after an "
-         "estimator, in float",
-         "cpu", false},
+        device_option(
+            fmt::format(
+                "device that codes the blocks of the methods with kernels: {}, alone or after an estimator, in float",
+                fmt::join(validation::quantizers_with_kernels(), ", ")),
+            "cpu"),
     };
     options.insert(options.begin() + 4, storage_options().begin(), storage_options().end());
     options.insert(options.begin() + 4, token_options().begin(), token_options().end());

@@ -213,18 +213,17 @@ Command run_command() {
          false},
         no_report,
     };
-    const auto where = in_group(
-        where_and_how_long,
-        {
-            threads_option("results do", ""),
-            {"--device", any_text("auto|cpu|cuda:0|emulated"),
-             "device for computations that have GPU kernels: a GPU, several (cuda:0,cuda:1), or emulated, which runs "
-             "the kernels on the CPU, slowly, for checks",
-             "auto", false},
-            {"--mixed", {}, "resume a store that was begun on another device", "", false},
-            max_time_option(),
-            shard_option(),
-        });
+    const auto where =
+        in_group(where_and_how_long, {
+                                         threads_option("results do", ""),
+                                         device_option("device for computations that have GPU kernels: a GPU, several "
+                                                       "(cuda:0,cuda:1), or emulated, which runs "
+                                                       "the kernels on the CPU, slowly, for checks",
+                                                       "auto"),
+                                         {"--mixed", {}, "resume a store that was begun on another device", "", false},
+                                         max_time_option(),
+                                         shard_option(),
+                                     });
     return {"run",
             "run a study file into its store, or resume it",
             {"spiked run study.toml", "spiked run study.toml -o long.spiked --set run.reps.min=1000 --threads 2",

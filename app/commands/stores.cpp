@@ -227,8 +227,7 @@ Command replay_command() {
             {{"--cell", any_text("C"), "number, label or hash of the cell", "", false},
              {"--rep", whole("R"), "replicate, from 0", "", false},
              {"--block", file_with({".npy"}), "also write its block", "", false},
-             {"--device", any_text("cpu|cuda:0|emulated"), "device to compute it on; when not given, that of the store",
-              "", false}},
+             device_option("device to compute it on; when not given, that of the store")},
             replay};
 }
 

@@ -65,10 +65,13 @@ QuantizerSpec quantizer_spec(std::string_view text) {
         throw usage_error("\"{}\": {} takes no value after its name{}", parsed.text, parsed.name,
                           instead.empty() ? "; bits are given by --bits" : instead);
     }
-    const auto in_the_name = [](const OptionSpec& spec) { return !spec.key.starts_with('-'); };
-    if (!parsed.options.empty() && std::none_of(specs.begin(), specs.end(), in_the_name))
-        throw usage_error("\"{}\": {} has no option \"{}\"; it takes none, see --rotation, --codebook, --norm",
-                          parsed.text, parsed.name, parsed.options.front().first);
+    std::vector<std::string> of_commands;
+    for (const OptionSpec& spec : specs)
+        if (spec.key.starts_with('-')) of_commands.push_back(spec.key);
+    if (!parsed.options.empty() && of_commands.size() == specs.size())
+        throw usage_error("\"{}\": {} has no option \"{}\"; it takes none{}{}", parsed.text, parsed.name,
+                          parsed.options.front().first, of_commands.empty() ? "" : ", see ",
+                          fmt::join(of_commands, ", "));
     return {parsed.text, &family, NameOptions(parsed, specs)};
 }
 

@@ -64,6 +64,12 @@ arma::mat root_of(const sim::Covariance& covariance) {
 
 }  // namespace
 
+std::vector<std::string> quantizers_with_kernels() {
+    std::vector<std::string> names = device_quantizers().names();
+    names.emplace_back("kivi");
+    return names;
+}
+
 DevicesLost::DevicesLost(ErrorKind kind, const std::string& reason, bool cpu_may_go_on)
     : Error(kind, fmt::format("{}: go on with another device, or --device cpu (with --mixed where a store was begun)",
                               reason)),

@@ -24,6 +24,9 @@ namespace spiked::validation {
 /// lane. This is the number of trials in one batch on a GPU, since a batch of fewer takes as long in that kernel.
 inline constexpr std::size_t gpu_batch_size = std::size_t{132} * 3 * 32;
 
+/// The names of the quantizers with kernels.
+[[nodiscard]] std::vector<std::string> quantizers_with_kernels();
+
 struct FreeSlot {
     std::size_t device_index = 0;  ///< in the list of devices
     bool ready = false;            ///< its memory is allocated
