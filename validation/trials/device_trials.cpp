@@ -26,7 +26,7 @@ using spiked::cuda::Backend;
 constexpr std::size_t most_slots = 4;
 constexpr std::size_t emulated_memory = std::size_t{256} << 20;
 
-/// Row quantizers with kernels. Names with options have none, except those of kivi.
+/// Row quantizers with kernels. Names with options have none, except those of kivi, whose groups kivi_options knows.
 struct DeviceQuantizer {
     std::string name;
     estimators::RowScale scale = estimators::RowScale::norm;
@@ -38,7 +38,8 @@ const Registry<DeviceQuantizer>& device_quantizers() {
                                                                              {"eden", RowScale::unbiased},
                                                                              {"eden-mmse", RowScale::least_squares},
                                                                              {"eden-norm", RowScale::norm_matched},
-                                                                             {"tq-prod", RowScale::norm, true}});
+                                                                             {"tq-prod", RowScale::norm, true},
+                                                                             {"kivi"}});
     return table;
 }
 
@@ -64,11 +65,7 @@ arma::mat root_of(const sim::Covariance& covariance) {
 
 }  // namespace
 
-std::vector<std::string> quantizers_with_kernels() {
-    std::vector<std::string> names = device_quantizers().names();
-    names.emplace_back("kivi");
-    return names;
-}
+std::vector<std::string> quantizers_with_kernels() { return device_quantizers().names(); }
 
 DevicesLost::DevicesLost(ErrorKind kind, const std::string& reason, bool cpu_may_go_on)
     : Error(kind, fmt::format("{}: go on with another device, or --device cpu (with --mixed where a store was begun)",
