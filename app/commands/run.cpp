@@ -6,6 +6,7 @@
 
 #include "app/cli/command.hpp"
 #include "app/studies/dry_run.hpp"
+#include "app/studies/store_results.hpp"
 #include "app/studies/study_run.hpp"
 #include "app/studies/study_texts.hpp"
 #include "core/device/device.hpp"

@@ -13,6 +13,7 @@
 #include "app/options/dump_options.hpp"
 #include "app/studies/stored_claims.hpp"
 #include "app/studies/study_run.hpp"
+#include "app/studies/validate_study.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/text/printable.hpp"
@@ -20,7 +21,6 @@
 #include "reports/tables/claim_report.hpp"
 #include "reports/verdicts/claim_summary.hpp"
 #include "validation/store/open_store.hpp"
-#include "validation/study/command_studies.hpp"
 #include "validation/verdicts/claim_study.hpp"
 #include "validation/verdicts/selftest.hpp"
 
@@ -115,12 +115,6 @@ struct Pages {
     Output page = {}, dumps_page = {}, summary = {}, junit = {};
 };
 
-std::vector<std::string> names_of_dumps(const validation::OpenDumps& dumps) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < dumps.dumps.size(); ++i) names.push_back(dumps.name_of(i));
-    return names;
-}
-
 /// Prints notes on the parts of claims about blocks that are not tested on a dump, and why.
 void print_notes_on_untested(const Arguments& arguments, const validation::OpenDumps& dumps,
                              const std::vector<validation::Claim>& claims) {
@@ -165,38 +159,6 @@ void print_notes_on_untested(const Arguments& arguments, const validation::OpenD
                                                one, path));
             }
         }
-}
-
-/// The study of a call, and what it is about.
-struct ValidateStudy {
-    std::vector<validation::Claim> claims;
-    std::shared_ptr<const validation::OpenDumps> dumps;  ///< null without
-    validation::Experiment experiment;
-};
-
-/// `settings` say how the dumps are read (dump_settings).
-ValidateStudy validate_study(const validation::ValidationPlan& plan, const std::vector<std::string>& dumps,
-                             const Json& settings, const validation::CommandOrigin& origin) {
-    ValidateStudy study{validation::claims().rows(), nullptr, {}};
-    if (!dumps.empty()) {
-        const validation::KvPlan kv = read_dump_plan(settings, dumps);
-        study.dumps = std::make_shared<const validation::OpenDumps>(open_dumps(kv));
-        auto claims =
-            claims_on_dumps(study.dumps, validation::dump_titles(names_of_dumps(*study.dumps)), kv.block_tokens);
-        std::move(claims.begin(), claims.end(), std::back_inserter(study.claims));
-    }
-    study.experiment = validation::validation_experiment(plan, study.claims, study.dumps.get(), settings, origin);
-    return study;
-}
-
-/// What validate_experiment makes the same study from.
-Json validate_recipe(const validation::ValidationPlan& plan, const std::vector<std::string>& dumps,
-                     const Json& settings) {
-    return Json::object({{"tier", enum_name(plan.tier)},
-                         {"seed", plan.seed.text()},
-                         {"claims", plan.claims},
-                         {"dumps", dumps},
-                         {"dump_settings", settings}});
 }
 
 /// The names of claims that the plan judges and of which the store lacks trials.
@@ -282,19 +244,6 @@ const OptionSpec seed_option = {"--seed", one_of_or({"fresh"}, "HEX"), "seed of 
                                 "0x5eed000000000000000000000000c1a1", false};
 
 }  // namespace
-
-validation::Experiment validate_experiment(const Json& recipe) {
-    const auto texts = [&](const char* key) {
-        std::vector<std::string> found;
-        for (const Json& one : *recipe.find(key)->items()) found.push_back(*one.string());
-        return found;
-    };
-    validation::ValidationPlan plan;
-    plan.tier = *find_enum<validation::Tier>(text_of(recipe, "tier"));
-    plan.seed = stream::StudySeed::parse(text_of(recipe, "seed"));
-    plan.claims = texts("claims");
-    return validate_study(plan, texts("dumps"), *recipe.find("dump_settings"), {}).experiment;
-}
 
 Command selftest_command() {
     return {"selftest",

@@ -12,6 +12,7 @@
 #include "app/cli/exit_code.hpp"
 #include "app/cli/progress.hpp"
 #include "app/cli/stop_requests.hpp"
+#include "app/studies/validate_study.hpp"
 #include "core/files/output_file.hpp"
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"

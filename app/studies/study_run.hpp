@@ -52,8 +52,6 @@ int run_study(const Arguments& arguments, const validation::Experiment& experime
 /// The experiment of a recipe, and the member `science_hash` that executor_for has added. Throws input_error if it is
 /// not the same experiment, because the files of this machine differ.
 [[nodiscard]] validation::Experiment experiment_of(const Json& recipe);
-/// The part of experiment_of for `validate`.
-[[nodiscard]] validation::Experiment validate_experiment(const Json& recipe);
 
 /// A BatchExecutor for the experiment of a recipe.
 using RecipeExecutor = std::function<void(
@@ -63,13 +61,5 @@ using RecipeExecutor = std::function<void(
 void run_batches_with(RecipeExecutor executor);
 /// Empty without such an executor.
 [[nodiscard]] validation::BatchExecutor executor_for(const validation::Experiment& experiment, Json recipe);
-
-// What `run` also prints and writes at its end.
-
-/// What a store of a study holds: its checks, the table of a dump study, or the summary.
-[[nodiscard]] std::string results_text(validation::Database& store);
-/// NAME.html beside NAME.spiked. Because the user did not name this file, it may only replace a report of this program;
-/// else throws output_error with the advice.
-[[nodiscard]] std::string page_beside(const std::string& store, const char* advice);
 
 }  // namespace spiked::app
