@@ -56,7 +56,9 @@ std::string covariance_text(const CovarianceAnswers& answers) {
     if (answers.samples > 0)
         text +=
             "standard deviations (s.d.) over samples, of first order, for Gaussian data or eigenvectors spread over "
-            "many features; debiased: the population eigenvalue as computed from that of the sample\n";
+            "many features, and for a spike alone: the eigenvectors of close ones turn towards each other; debiased: "
+            "the "
+            "population eigenvalue as computed from that of the sample\n";
     return text;
 }
 

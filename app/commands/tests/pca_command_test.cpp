@@ -202,17 +202,20 @@ TEST(TheoryOfACovariance, IsWhatSamplesShowOnAverageAndHowMuchTheyVary) {
     EXPECT_NEAR(number(model, "detection_threshold"), .5 * (1 + half), 1e-12);
     const auto& population = *model.find("population")->items();
     ASSERT_EQ(population.size(), 3U);
-    arma::mat values(draws, 3), cosines(draws, 2);
-    for (std::size_t draw = 0; draw < draws; ++draw) {
-        const auto drawn =
-            estimators::covariance_samples(samples, features, {16.0, 5.0, 1.2}, .5, "theory covariance", draw);
-        arma::vec eigenvalues;
-        arma::mat vectors;
-        ASSERT_TRUE(arma::eig_sym(eigenvalues, vectors, drawn.data.t() * drawn.data / static_cast<double>(samples)));
-        for (const std::size_t i : {0, 1, 2}) values(draw, i) = eigenvalues(features - 1 - i);
-        for (const std::size_t i : {0, 1})
-            cosines(draw, i) = std::pow(arma::dot(vectors.col(features - 1 - i), drawn.vectors.col(i)), 2);
-    }
+    // Each alone in its population: two would turn each other's vectors. In the order of --population.
+    const double spikes[] = {5.0, 16.0, 1.2};
+    arma::mat values(draws, 3), cosines(draws, 3);
+    for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t draw = 0; draw < draws; ++draw) {
+            const auto drawn = estimators::covariance_samples(samples, features, {spikes[i]}, .5,
+                                                              fmt::format("theory covariance {}", i), draw);
+            arma::vec eigenvalues;
+            arma::mat vectors;
+            ASSERT_TRUE(
+                arma::eig_sym(eigenvalues, vectors, drawn.data.t() * drawn.data / static_cast<double>(samples)));
+            values(draw, i) = eigenvalues(features - 1);
+            cosines(draw, i) = std::pow(arma::dot(vectors.col(features - 1), drawn.vectors.col(0)), 2);
+        }
     constexpr double z = 4.06;  // one of the eight comparisons fails with one seed in 2500, nominal
     const auto allowed = [&](double deviation, double bias) { return z * deviation / std::sqrt(draws) + bias; };
     const auto expect_moments = [&](const arma::vec& sample, double mean, double deviation, double bias) {
@@ -222,14 +225,14 @@ TEST(TheoryOfACovariance, IsWhatSamplesShowOnAverageAndHowMuchTheyVary) {
     const Json larger = spiked("theory --population 2.75,8.8 --noise-variance .5 --size 300x150 --json").json();
     const auto& too_large = *larger.find("covariance")->find("population")->items();
     for (const std::size_t i : {0, 1}) {
-        const Json& one = population[1 - i];  // of --population, in another order
+        const Json& one = population[i];
         EXPECT_TRUE(*one.find("detectable")->boolean());
         const double eigenvalue = number(one, "sample_eigenvalue"),
                      deviation = number(one, "sample_eigenvalue_deviation");
         expect_moments(values.col(i), eigenvalue, deviation, .01 * eigenvalue);
         expect_moments(cosines.col(i), number(one, "squared_cosine"), number(one, "squared_cosine_deviation"), .01);
         // Control: a population eigenvalue that is a tenth larger.
-        EXPECT_GT(number(too_large[1 - i], "sample_eigenvalue") - arma::mean(values.col(i)),
+        EXPECT_GT(number(too_large[i], "sample_eigenvalue") - arma::mean(values.col(i)),
                   allowed(deviation, .01 * eigenvalue));
     }
     // The weakest is not detectable: its eigenvalue stays at the edge, to which Tracy and Widom's law belongs.
@@ -237,7 +240,7 @@ TEST(TheoryOfACovariance, IsWhatSamplesShowOnAverageAndHowMuchTheyVary) {
     EXPECT_EQ(number(population[2], "sample_eigenvalue"), number(model, "upper_edge"));
     EXPECT_EQ(number(population[2], "squared_cosine"), 0.0);
     EXPECT_TRUE(population[2].find("sample_eigenvalue_deviation")->is_null());
-    EXPECT_NEAR(arma::mean(values.col(2)) / number(model, "upper_edge"), 1.0, .03);
+    EXPECT_NEAR(arma::mean(values.col(2)) / number(model, "upper_edge"), 1.0, .045);
 
     const std::string text = spiked("theory --population 2.5 --aspect 2").out;
     EXPECT_NE(text.find("population eigenvalues above 1.707 are detectable"), std::string::npos) << text;
