@@ -10,6 +10,7 @@ import unittest
 import numpy as np
 import spiked
 from spiked._command import command_path
+from spiked.errors import InputError, UsageError
 from support import command, matrix
 
 
@@ -82,8 +83,8 @@ class Sequences(unittest.TestCase):
         values = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 32)) + 0.1 * rng.standard_normal((300, 32))
         values = values.astype(np.float32)
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "values.npy"
-            np.save(path, values.reshape(1, 1, 300, 32))
+            path = pathlib.Path(folder) / "values.npz"
+            np.savez(path, **{"layers.0.value": values[np.newaxis]})
             for method, bits in (("causal-klt", 2.5), ("causal-klt:basis=none:freeze=128", 3)):
                 words = ["--side", "value", "--method", method, "--bits", bits, "--residual", 0, "--attention", "none"]
                 row = command("kv", "run", path, *words)["rows"][0]
@@ -105,11 +106,11 @@ class Sequences(unittest.TestCase):
         self.assertGreater(np.linalg.norm(one[:, :32] - rows[:, :32]) / np.linalg.norm(rows[:, :32]), 0.3)
         self.assertTrue(np.isnan(code.paper_bits))
         self.assertLess(abs(8 * len(code.bytes) / rows.size - 2), 0.03)
-        with self.assertRaisesRegex(spiked.UsageError, "keys=1 values=1"):
+        with self.assertRaisesRegex(UsageError, "keys=1 values=1"):
             spiked.Codec("causal-klt-joint", 64, 2)
-        with self.assertRaisesRegex(spiked.UsageError, "group has no effect on causal-klt"):
+        with self.assertRaisesRegex(UsageError, "group has no effect on causal-klt"):
             spiked.Codec("causal-klt", 64, 2, group=8)
-        with self.assertRaises(spiked.InputError):
+        with self.assertRaises(InputError):
             joint.decode(code.bytes[:-3], rows=512)
 
 

@@ -191,7 +191,7 @@ static void laws(void) {
     FAILS(spiked_law_create(NULL, NULL, 1.0, NULL), SPIKED_USAGE, "law is NULL");
     FAILS(spiked_law_create(&bad, NULL, 1.0, &law), SPIKED_USAGE, "count is 0");
     bad.spec = "ar1:2";
-    FAILS(spiked_law_create(&bad, NULL, 1.0, &law), SPIKED_USAGE, "AR(1)");
+    FAILS(spiked_law_create(&bad, NULL, 1.0, &law), SPIKED_USAGE, "rho 2 is not possible");
     bad.spec = "file:no-such-file";
     FAILS(spiked_law_create(NULL, &bad, 1.0, &law), SPIKED_INPUT, "no-such-file");
     bad.values = &minus;
