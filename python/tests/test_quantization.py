@@ -86,7 +86,8 @@ class Sequences(unittest.TestCase):
             path = pathlib.Path(folder) / "values.npz"
             np.savez(path, **{"layers.0.value": values[np.newaxis]})
             for method, bits in (("causal-klt", 2.5), ("causal-klt:basis=none:freeze=128", 3)):
-                words = ["--side", "value", "--method", method, "--bits", bits, "--residual", 0, "--attention", "none"]
+                words = ["--layout", "head,token,dim", "--side", "value", "--method", method, "--bits", bits]
+                words += ["--residual", 0, "--attention", "none"]
                 row = command("kv", "run", path, *words)["rows"][0]
                 found = spiked.quantize(values, method, bits)
                 self.assertAlmostEqual(found.bits_per_entry, row["bits_per_entry"], places=12)
