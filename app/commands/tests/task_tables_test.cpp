@@ -140,6 +140,16 @@ for metric in ("ip_bias", "ip_std"):
 if words[1] == "dump":
     open(words[words.index("-o") + 1], "w").close()
 value = lambda key: words[words.index(key) + 1].split(",")
+if words[1] == "retrieve":
+    found = lambda recall: {"recall": recall, "low": recall / 2, "high": 1}
+    parts = [{"context": context, "needles": needles, "depth": depth, **found(0.75)}
+             for context, needles, depth in ((1200, None, None), (1600, None, None), (None, 2, None), (None, 3, None),
+                                             (1200, 2, None), (1200, None, [0.2, 0.3]), (None, None, [0.2, 0.3]))]
+    answered = [{"method": method, "bits": bits, **numbers, **found(0.5), "control": {"recall": 0, "asked": 12}, "parts": parts}
+                for method, bits in [("none", 16)] + [(method, 2) for method in value("--method")]]
+    asked = json.load(open(words[words.index("--prompts-file") + 1]))["prompts"]
+    print(json.dumps({"prompts": [{"control": one["control"], "needles": one["needles"]} for one in asked], "rows": answered}))
+    sys.exit()
 rows = [{"side": side, "method": method, "bits": int(bits) if bits.isdigit() else float(bits), **numbers}
         for side in ("key", "value") for method in value("--method") for bits in value("--bits")] if "--method" in words else []
 print(json.dumps({"rows": rows, "tensors": [{"layer": 1, "tokens": 1025}], "documents": 8, "tokens": 9, "nats": 2, "mcse_nats": 0.1}))
@@ -155,10 +165,10 @@ print(json.dumps({"rows": rows, "tensors": [{"layer": 1, "tokens": 1025}], "docu
     }
     /// The tables.
     [[nodiscard]] std::string made(const std::string& environment) const {
-        const int code = std::system(("cd '" + folder + "' && " + environment +
-                                      " DOCUMENTS=2 /usr/bin/python3 " SPIKED_SOURCE_DIR
-                                      "/tools/real-tables models ./program > tables 2> err")
-                                         .c_str());
+        const int code =
+            std::system(("cd '" + folder + "' && PARTS=errors,nats,parts DOCUMENTS=2 " + environment +
+                         " /usr/bin/python3 " SPIKED_SOURCE_DIR "/tools/real-tables models ./program > tables 2> err")
+                            .c_str());
         EXPECT_EQ(code, 0) << contents(folder + "/err");
         return contents(folder + "/tables");
     }
@@ -185,20 +195,66 @@ TEST(RealTables, UseKeptAnswersWhileNothingChangesThatNumbersDependOn) {
     EXPECT_EQ(tool.made("V=7.1 C=def"), tables) << "another commit computes nothing";
     EXPECT_EQ(tool.commands(), all);
     (void)tool.made("V=7.1 C=def NATS_DOCUMENTS=4");
-    EXPECT_EQ(tool.commands(), all + 4) << "all commands of added nats";
+    EXPECT_EQ(tool.commands(), all + 2) << "all commands of added nats";
     EXPECT_NE(tool.made("V=7.1 C=ghi NATS_DOCUMENTS=4").find("(abc, def)"), std::string::npos);
-    EXPECT_EQ(tool.commands(), all + 4);
+    EXPECT_EQ(tool.commands(), all + 2);
 
-    // Another version and other files of the model compute all again, here the 4 commands of added nats.
+    // Another version and other files of the model compute all again, here the 2 commands of added nats.
     const std::string nats = "C=abc PARTS=nats V=";
     EXPECT_NE(tool.made(nats + "7.2").find("with spiked 7.2 (abc)."), std::string::npos);
-    EXPECT_EQ(tool.commands(), all + 8);
-    auto expected = all + 8;
+    EXPECT_EQ(tool.commands(), all + 4);
+    auto expected = all + 4;
     for (const char* name : {"config.json", "model.safetensors", "tokens.npy"}) {
         tool.write(name, 2);
         (void)tool.made(nats + "7.1");
-        EXPECT_EQ(tool.commands(), expected += 4) << name;
+        EXPECT_EQ(tool.commands(), expected += 2) << name;
     }
+}
+
+TEST(RealTables, HideNeedlesInTheTextsOfTheModelAndTabulateWhatIsFound) {
+    const RealTables tool;
+    // The package tokenizers of the test of needle prompts, whose tokens are characters, as a module of that name.
+    const std::string check = contents(SPIKED_SOURCE_DIR "/app/commands/tests/needle_prompts_check.py");
+    std::filesystem::create_directories(tool.folder + "/modules");
+    std::ofstream(tool.folder + "/modules/tokenizers.py") << check.substr(0, check.find("sys.dont_write_bytecode"));
+    const std::string characters = "0123456789abcdefghijklmnopqrstuvwxyz .,:?\n-";
+    const std::string text = "two boats lay at the pier. rain fell until noon. the road goes up and down again. ";
+    arma::mat tokens(2, 3000);
+    for (std::size_t t = 0; t < tokens.n_elem; ++t)
+        tokens(t % 2, t / 2) = static_cast<double>(characters.find(text[(t / 2 + 7 * (t % 2)) % text.size()]));
+    sim::write_npy(tool.folder + "/tokens.npy", tokens);
+    ASSERT_EQ(std::system(("cd '" + tool.folder +
+                           "' && /usr/bin/python3 -c \"import numpy; numpy.save('models/tiny/tokens.npy', "
+                           "numpy.load('tokens.npy').astype('int32'))\"")
+                              .c_str()),
+              0);
+    std::ofstream(tool.folder + "/models/tiny/tokenizer.json") << "{}";
+    const std::string environment =
+        "V=7.1 C=abc PYTHONPATH=modules PARTS=needles CONTEXTS=1200,1600 NEEDLES='tiny=2,3;other=5' PROMPTS=1";
+    const std::string tables = tool.made(environment);
+    EXPECT_EQ(tool.commands(), 1);
+    EXPECT_NE(tables.find("(1 prompts for each context and number of needles, 10 numbers in all)"), std::string::npos)
+        << tables;
+    EXPECT_NE(tables.find("|method|B|stored bits|all|1200 tokens|1600 tokens|2 needles|3 needles|control|"),
+              std::string::npos)
+        << tables;
+    EXPECT_NE(tables.find("|full precision|16|2.500|0.50 (0.25, 1.00)|0.75 (0.38, 1.00)|"), std::string::npos)
+        << tables;
+    EXPECT_NE(tables.find("|`causal-klt`|2|2.500|"), std::string::npos) << tables;
+    EXPECT_NE(tables.find("|0.00 of 12|"), std::string::npos) << tables;
+    EXPECT_NE(tables.find("|method|0.2 to 0.3|\n"), std::string::npos) << tables;
+    EXPECT_EQ(tool.made(environment), tables);
+    EXPECT_EQ(tool.commands(), 1);
+    (void)tool.made(environment + " NEEDLES=2");
+    EXPECT_EQ(tool.commands(), 2) << "other prompts";
+    if (std::system("/usr/bin/python3 -c 'import tokenizers' 2>/dev/null") == 0) return;
+    EXPECT_NE(std::system(("cd '" + tool.folder +
+                           "' && V=7.1 C=abc /usr/bin/python3 " SPIKED_SOURCE_DIR
+                           "/tools/real-tables models ./program >tables 2>err")
+                              .c_str()),
+              0);
+    EXPECT_NE(contents(tool.folder + "/err").find("needles need the package tokenizers"), std::string::npos)
+        << contents(tool.folder + "/err");
 }
 
 }  // namespace
