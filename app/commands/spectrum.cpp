@@ -392,21 +392,26 @@ Command spectrum_command() {
          "how intervals of strengths and overlaps are made: by the theory of fluctuations or by a parametric bootstrap",
          std::string(enum_name(estimators::IntervalMethod::theory)), false},
         {"--confidence", number("P", {.above = 0.0, .below = 1.0}), "confidence of the intervals", "0.95", false},
-        {"--values", whole("K", 1),
-         "only the K largest singular values, each with a bound on its error, without decomposing the whole of a large "
-         "matrix; with --estimator svd:R, or one that is given the noise level (gd-shrink:sigma=S)",
-         "all", false},
         {"--denoised", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the estimated signal", "", false},
         {"--residual", file_with({".npy", ".csv"}, "FILE.npy|FILE.csv"), "write the matrix minus the estimated signal",
          "", false},
         {"--plot", any_text("FILE"), "singular values, bulk edge and fitted noise as a picture: .svg, .png or .pdf", "",
          false},
-        {"--precision", one_of<estimators::Precision>(),
-         "numbers of the decomposition: float takes about half the time and memory, and loses values that are a "
-         "millionth of the largest; estimators with transforms in front decompose in double",
-         std::string(enum_name(estimators::Precision::float64)), false},
-        threads_option(),
     };
+    const auto computing = in_group(
+        "How it is decomposed",
+        {
+            {"--values", whole("K", 1),
+             "only the K largest singular values, each with a bound on its error, without decomposing the whole of a "
+             "large "
+             "matrix; with --estimator svd:R, or one that is given the noise level (gd-shrink:sigma=S)",
+             "all", false},
+            {"--precision", one_of<estimators::Precision>(),
+             "numbers of the decomposition: float takes about half the time and memory, and loses values that are a "
+             "millionth of the largest; estimators with transforms in front decompose in double",
+             std::string(enum_name(estimators::Precision::float64)), false},
+            threads_option(),
+        });
     std::vector<OptionSpec> before = {
         {"--covariance", whole("SAMPLES", 2),
          "the file is a covariance or correlation matrix of so many samples, less one where they were centred; there "
@@ -429,7 +434,7 @@ Command spectrum_command() {
              "known column covariance B of the noise A^(1/2) X B^(1/2), where entries of X have variance 1/d", "",
              false},
         });
-    options = joined({options, before, noise, matrix_options()});
+    options = joined({options, before, noise, computing, matrix_options()});
     return {
         "spectrum",
         "which components of a matrix are signal: how many, how strong, how sure",
