@@ -13,7 +13,6 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "estimators/compressors/compressor.hpp"
-#include "estimators/ranks/bulk_gap.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
 #include "estimators/svd/leading/leading_part.hpp"
@@ -215,22 +214,6 @@ std::string estimate_text(const Estimate& estimate, const Data& data, theory::Lo
     return text + table.text() + intervals_text(estimate.uncertainty);
 }
 
-/// A note on a gap in the bulk of the spectrum; nothing where there is none.
-std::optional<std::string> gap_note(const std::vector<double>& singular_values) {
-    const auto gap = estimators::bulk_gap(singular_values);
-    if (!gap) return std::nullopt;
-    return fmt::format(
-        "a gap in the bulk: singular values {} and {} are {:.4g} and {:.4g}, {:.3g} times the spacing beside them "
-        "(noise "
-        "with one bulk leaves such a gap in {:g} % of matrices, nominal). The noise may have several components, or "
-        "the "
-        "signal {} components of similar strengths. eoptshrink, optshrink, svd, screenot, gd-hard, gd-shrink and "
-        "tw-test assume one bulk: they look for signals above its top edge, and may be wrong about those in the gap or "
-        "below it, which they take for noise",
-        gap->above, gap->above + 1, gap->upper, gap->lower, gap->spacings, 100.0 * estimators::bulk_gap_level,
-        gap->above);
-}
-
 /// Plots the spectrum with the bulk edge and the fitted law of the first estimator that has them. Returns a description
 /// of the picture.
 std::string plot(const Arguments& arguments, const std::vector<Estimate>& estimates,
@@ -361,7 +344,7 @@ int run_spectrum(const Arguments& arguments) {
         picture = plot(arguments, estimates, data.singular_values, std::max(data.shape.rows, data.shape.columns));
 
     if (!data.leading)
-        if (const auto note = gap_note(data.singular_values)) data.notes.push_back(*note);
+        if (const auto note = note_on_gap(data.singular_values)) data.notes.push_back(*note);
     constexpr double share_trusted = 0.7;  // docs/METHODS.md#missing-entries
     if (data.entries.share < share_trusted)
         data.notes.push_back(fmt::format(
