@@ -226,8 +226,8 @@ TEST(StudyDiagnostics, CovarianceErrorsAreReportedAtTheirPlaceTogetherWithOthers
         study_with("noise = { row_cov = { kind = \"wishart\", aspect = -1 }, col_cov = { kind = \"ar1\", rho = 7 } }",
                    "[[estimator]]\nname = \"whiten:full+gd-shrink\"\nlaw = \"known\"\n"
                    "[[estimator]]\nname = \"svd:2\"\nloss = \"operator\"\n[run]\nreps = { min = 10, max = 20 }\n"));
-    expect_part(message, "x.toml:9:21: aspect ratio -1");
-    expect_part(message, "x.toml:9:66: AR(1) correlation 7");
+    expect_part(message, "x.toml:9:21: covariance \"wishart\": aspect -1 is not possible");
+    expect_part(message, "x.toml:9:66: covariance \"ar1\": rho 7 is not possible");
     expect_part(message, "x.toml:10:1: \"whiten:full\": covariances are known");
     expect_part(message, "x.toml:13:1: loss has no effect on \"svd:2\"");
     expect_part(message, "x.toml:17:8: run.reps: min and max differ");
