@@ -99,9 +99,8 @@ estimators::CacheGroup heads_of_columns(const estimators::CacheMethod& method, c
     for (const auto& [key, value] : values_by_key(text)) {
         if (!heads.contains(key))
             throw usage_error(
-                "options: {} has no effect on {} (it takes keys and values, the numbers of heads): leave it "
-                "out",
-                key, method.text);
+                "options: {} has no effect on {} (it takes keys and values, the numbers of heads): leave it out", key,
+                method.text);
         const auto number = to_integer(value);
         if (!number || *number < 0)
             throw usage_error("options: {}={} is no whole number from 0 on: write for example {}=2", key, value, key);

@@ -13,6 +13,7 @@
 #include "core/runtime/error.hpp"
 #include "core/runtime/parallel.hpp"
 #include "estimators/compressors/compressor.hpp"
+#include "estimators/pca/seen_components.hpp"
 #include "estimators/svd/analysed_block.hpp"
 #include "estimators/svd/covariance_spectrum.hpp"
 #include "estimators/svd/leading/leading_part.hpp"
@@ -345,8 +346,7 @@ int run_spectrum(const Arguments& arguments) {
 
     if (!data.leading)
         if (const auto note = note_on_gap(data.singular_values)) data.notes.push_back(*note);
-    constexpr double share_trusted = 0.7;  // docs/METHODS.md#missing-entries
-    if (data.entries.share < share_trusted)
+    if (data.entries.share < estimators::share_trusted)
         data.notes.push_back(fmt::format(
             "with only {:.3g} % of the entries seen, intervals are too short, and tw-test and gd-shrink count "
             "components of noise, eoptshrink and tw-test:null=signflip fewer",

@@ -39,13 +39,6 @@ std::optional<Size> read_size(const Arguments& arguments) {
     return Size{static_cast<std::size_t>(*rows), static_cast<std::size_t>(*columns)};
 }
 
-AspectRatio read_aspect(const Arguments& arguments, const std::optional<Size>& size) {
-    if (arguments.has("--aspect")) return AspectRatio(arguments.number("--aspect"));
-    if (!size)
-        throw usage_error("--aspect is missing (rows over columns): add for example --aspect 0.5 or --size 64x128");
-    return AspectRatio::of(size->rows, size->columns);
-}
-
 reports::TheoryAnswers::Bulk bulk_answers(const Arguments& arguments, const theory::SeparableLaw& law,
                                           const theory::BulkDistribution& bulk) {
     reports::TheoryAnswers::Bulk answers;
@@ -220,7 +213,7 @@ int run_theory(const Arguments& arguments) {
     if (arguments.has("--variances"))
         return run_profile_theory(arguments, size ? size->rows : 0, size ? size->columns : 0);
     reject_profile_options(arguments);
-    const AspectRatio aspect = read_aspect(arguments, size);
+    const AspectRatio aspect = read_aspect(arguments, size ? size->rows : 0, size ? size->columns : 0);
     std::vector<SignalStrength> strengths;
     for (const double strength : arguments.numbers("--strength")) strengths.push_back({strength});
     const theory::SeenSide row = read_side(arguments.text("--row-spectrum"));
@@ -275,6 +268,13 @@ std::string forms_of_spectra() {
 }
 
 }  // namespace
+
+AspectRatio read_aspect(const Arguments& arguments, std::size_t rows, std::size_t columns, std::string_view of,
+                        std::string_view example) {
+    if (arguments.has("--aspect")) return AspectRatio(arguments.number("--aspect"));
+    if (rows == 0) throw usage_error("--aspect is missing ({}): add for example {}", of, example);
+    return AspectRatio::of(rows, columns);
+}
 
 Command theory_command() {
     std::vector<OptionSpec> options = {

@@ -101,8 +101,7 @@ std::vector<OptionSpec> covariance_options() {
 void reject_covariance_options(const Arguments& arguments) {
     if (arguments.has("--noise-variance"))
         throw usage_error(
-            "--noise-variance has no effect without --population (it is the population's): add "
-            "--population");
+            "--noise-variance has no effect without --population (it is the population's): add --population");
 }
 
 int run_covariance_theory(const Arguments& arguments, std::size_t samples, std::size_t features) {
@@ -114,10 +113,8 @@ int run_covariance_theory(const Arguments& arguments, std::size_t samples, std::
                 "{} and --population exclude each other (this model has independent samples and one noise variance): "
                 "leave one of them out",
                 option);
-    if (samples == 0 && !arguments.has("--aspect"))
-        throw usage_error("--aspect is missing (samples over features): add for example --aspect 2 or --size 200x100");
     const AspectRatio aspect =
-        arguments.has("--aspect") ? AspectRatio(arguments.number("--aspect")) : AspectRatio::of(samples, features);
+        read_aspect(arguments, samples, features, "samples over features", "--aspect 2 or --size 200x100");
     const double variance = arguments.number("--noise-variance");
     CovarianceAnswers answers{aspect, variance, samples, theory::SpikedCovariance(aspect, variance), {}};
     for (const double eigenvalue : arguments.numbers("--population")) answers.population.push_back({eigenvalue});

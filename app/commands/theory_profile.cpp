@@ -94,10 +94,7 @@ int run_profile_theory(const Arguments& arguments, std::size_t rows, std::size_t
         rows = spec.classes.rows;
         columns = spec.classes.columns;
     }
-    if (rows == 0 && !arguments.has("--aspect"))
-        throw usage_error("--aspect is missing (rows over columns): add for example --aspect 0.5 or --size 64x128");
-    const AspectRatio aspect =
-        arguments.has("--aspect") ? AspectRatio(arguments.number("--aspect")) : AspectRatio::of(rows, columns);
+    const AspectRatio aspect = read_aspect(arguments, rows, columns);
     const theory::VarianceProfile profile = sized ? sim::profile_of_size(spec, rows, columns) : spec.classes;
     const theory::ProfileLaw law(profile, aspect);
     const theory::SpikeDirection direction{arguments.numbers("--left-squares"), arguments.numbers("--right-squares")};

@@ -60,7 +60,6 @@ void correct_for_missing(SpikedPca& found, Shape shape, const PcaOptions& option
     if (whole == 0.0)
         note(
             "what the missing entries make of the components explains all noise: low rank, no noise level to estimate");
-    constexpr double share_trusted = 0.7;  // docs/METHODS.md#missing-entries
     if (share_seen < share_trusted && found.components > 0)
         note(
             fmt::format("with only {:.3g} % of the entries seen, cosines are too high on average and their errors too "

@@ -6,6 +6,9 @@
 
 namespace spiked::estimators {
 
+/// The least fraction of seen entries from which errors and intervals hold nearly; docs/METHODS.md#missing-entries.
+inline constexpr double share_trusted = 0.7;
+
 /// Principal components of samples of which entries are missing, each seen with probability p independently of the
 /// rest.
 ///
